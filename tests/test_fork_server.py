@@ -20,7 +20,6 @@ from tests.support.process_report import MODULE
 
 COMMAND = (sys.executable, "-m", MODULE)
 ROOT = str(Path(__file__).parents[1])
-SERVER = "tests.support.fork_server"
 
 
 def report(new: bool, *args: str, **options: Any) -> dict[str, Any]:
@@ -31,7 +30,7 @@ def report(new: bool, *args: str, **options: Any) -> dict[str, Any]:
         out, _ = process.communicate(b"input" if process.stdin else None, timeout=60)
     assert process.returncode == 0
     written: dict[str, Any] = json.loads(out)
-    assert (SERVER in written.pop("interpreter")) is not new
+    assert (MODULE in written.pop("interpreter")) is new
     return written
 
 
@@ -42,7 +41,7 @@ def report(new: bool, *args: str, **options: Any) -> dict[str, Any]:
         {"stdin": subprocess.PIPE},
         {"stdin": subprocess.DEVNULL, "stderr": subprocess.DEVNULL},
         {"start_new_session": True},
-        {"env": {"PYTHONPATH": f"{ROOT}:/nonexistent", "TZ": "Asia/Tokyo"}},
+        {"env": {"PYTHONPATH": f"{ROOT}:/nonexistent", "TZ": "Asia/Tokyo", "TMPDIR": "/var/tmp"}},
     ],
     ids=["inherited", "pipe", "null", "session", "environment"],
 )

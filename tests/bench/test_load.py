@@ -85,16 +85,16 @@ async def test_totals_of_a_load_are_checked(
 async def test_load_submits_and_completes_jobs(
     database: str, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bench.vacuum.AHEAD", 1000)
-    monkeypatch.setattr("bench.vacuum.BATCHES", 1000)
-    monkeypatch.setattr("bench.vacuum.EVERY", 0.2)
+    monkeypatch.setattr("bench.vacuum.AHEAD", 200)
+    monkeypatch.setattr("bench.vacuum.BATCHES", 200)
+    monkeypatch.setattr("bench.vacuum.EVERY", 0.1)
     program = ours()
     side = await load_contestant("draftsman", program.command, program.environment)
     async with session(database_url) as admin:
         place = BenchServer(database_url, admin)
         run = Run(place, side, database, "fast", 0, server_cpu(admin.conn))
-        figures = await load(run, 1.5 / 60)
-    assert figures["jobs"] >= 1000
+        figures = await load(run, 0.5 / 60)
+    assert figures["jobs"] >= 200
     assert figures["wal_bytes"] > 500
     assert set(figures) <= set(VACUUM)
 
@@ -103,7 +103,7 @@ async def test_swap_of_the_floor_claims_each_job_once(
     database: str, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(floor, "SECONDS", 1)
-    monkeypatch.setattr(floor, "ROWS", 100_000)
+    monkeypatch.setattr(floor, "ROWS", 10_000)
     program = ours()
     side = await load_contestant("draftsman", program.command, program.environment)
     async with session(database_url) as admin:

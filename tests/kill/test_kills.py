@@ -24,16 +24,13 @@ from tests.kill.faults import KillAgent, kill
 LONG: Final = 300.0
 """Timeout in seconds: a busy machine takes ten times as long as usual."""
 WORKER_KILLS: Final = {
-    "agent process start after",
     "agent is told ack before",
     "git source.RepoSource.push push after",
     "git workspace.Workspace._unpack update-ref after",
 }
 """Points at which an agent's worker is killed in each test run; `make soak` has all points."""
 
-AGENT_KILLS: Final = {
-    f"agent says {message} before" for message in ("ask", "checkpoint", "error", "result", "step")
-}
+AGENT_KILLS: Final = {f"agent says {message} before" for message in ("ask", "checkpoint", "result")}
 """Points at which agents are killed in each test run; `make soak` kills them at each message."""
 
 

@@ -32,16 +32,20 @@ import site
 import socket
 import subprocess
 import sys
+import tempfile
 import termios
 import threading
 import time
 import traceback
+import warnings
 from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
 import psutil
+from _pytest.assertion.rewrite import AssertionRewritingHook
+from execnet.gateway_io import popen_bootstrapline
 
 ROOT: Final = Path(__file__).parents[2]
 PACKAGES: Final = ("draftsman", "draftsman_bots", "draftsman_soak", "draftsman_tui")
@@ -55,6 +59,8 @@ os.execv(sys.argv[1], sys.argv[1:])"""
 """Program that makes its terminal the controlling terminal and executes its arguments."""
 STARTERS: Final = {"demo", "up"}
 """Commands that start other commands."""
+WORKER: Final = "tests.support.worker_process"
+"""Module of the processes of pytest-xdist, which also start commands."""
 INTERPRETER_VARIABLES: Final = ("LANG", "LC_", "PYTHON", "TEXTUAL", "MALLOC_", "LD_")
 """Beginnings of variables that are read when an interpreter starts or a module is imported."""
 TAKEN_OVER: Final = ("PYTHONFAULTHANDLER", "PYTHONHASHSEED", "PYTHONPATH")
@@ -127,7 +133,9 @@ def children(pid: int, *, recursive: bool = False) -> list[psutil.Process]:
 
 
 def install(connection: socket.socket | None = None) -> None:
-    """Let `subprocess.Popen` of this process use a server."""
+    """Let `subprocess.Popen` of this process use a server: its own, or the one connected to."""
+    if connection is None and subprocess.Popen._execute_child is not _execute_child:  # type: ignore[attr-defined]
+        return
     server = ForkServer(connection)
     signature = inspect.signature(_execute_child)
 
@@ -168,6 +176,8 @@ def _arguments(args: Any) -> dict[str, Any] | None:
     if isinstance(args, (str, bytes, os.PathLike)):
         return None
     args = [os.fsdecode(part) for part in args]
+    if args == [sys.executable, "-u", "-c", popen_bootstrapline]:
+        return {"module": WORKER, "args": [], "safe_path": False, "controlling": False}
     controlling = args[1:3] == ["-c", CONTROLLING_TERMINAL]
     command = args[3:] if controlling else args
     for options in SUPPORTED:
@@ -209,12 +219,22 @@ def _umask() -> int:
 def main() -> None:
     """Import everything, and serve the test process."""
     connection = socket.socket(fileno=int(sys.argv[1]))
+    import_product()
+    sys.path.remove(str(ROOT))
+    serve(connection)
+
+
+def import_product() -> None:
+    """Import every module of the product."""
     for package in PACKAGES:
         for module in pkgutil.walk_packages(import_module(package).__path__, f"{package}."):
             if not module.name.endswith("__main__"):
                 import_module(module.name)
+
+
+def serve(connection: socket.socket) -> None:
+    """Fork a command for each order, from all that was imported, until the other end is closed."""
     assert threading.active_count() == 1
-    sys.path.remove(str(ROOT))
     gc.collect()
     gc.freeze()
     _serve(connection)
@@ -268,7 +288,11 @@ def _run(order: dict[str, Any], files: list[int]) -> None:
         _libc.prctl(PR_SET_NAME, b"python", 0, 0, 0)
         if order["session"]:
             os.setsid()
-        connection = _fork_server(files) if STARTERS.intersection(order["args"]) else None
+        worker = order["module"] == WORKER
+        if worker:
+            _leave_pytest()
+        starts = worker or STARTERS.intersection(order["args"])
+        connection = _fork_server(files, forget_tests=worker) if starts else None
         _prepare(order, files, connection)
         try:
             runpy.run_module(order["module"], run_name="__main__", alter_sys=True)
@@ -300,7 +324,7 @@ def _exit_code(code: Any) -> int:
     return 1
 
 
-def _fork_server(files: list[int]) -> socket.socket:
+def _fork_server(files: list[int], *, forget_tests: bool) -> socket.socket:
     """Fork a server for the commands that this process will start; return the connection to it."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     if os.fork() > 0:
@@ -310,8 +334,29 @@ def _fork_server(files: list[int]) -> socket.socket:
     _libc.prctl(PR_SET_NAME, NAME.encode(), 0, 0, 0)
     for file in files:  # an end kept open would hide the end of a pipe
         os.close(file)
+    if forget_tests:
+        _forget_tests()
     _serve(theirs)
     os._exit(0)
+
+
+def _leave_pytest() -> None:
+    """Undo changes that pytest made to the interpreter before the fork."""
+    sys.meta_path[:] = [f for f in sys.meta_path if not isinstance(f, AssertionRewritingHook)]
+    sys.excepthook, sys.unraisablehook = sys.__excepthook__, sys.__unraisablehook__
+    threading.excepthook = threading.__excepthook__
+    faulthandler.disable()
+    warnings.resetwarnings()
+    for category in (ResourceWarning, ImportWarning, PendingDeprecationWarning, DeprecationWarning):
+        warnings.simplefilter("ignore", category)
+    warnings.filterwarnings("default", category=DeprecationWarning, module="__main__")
+
+
+def _forget_tests() -> None:
+    """Remove the tests, which are imported again by commands that use them."""
+    for name in [name for name in sys.modules if name.partition(".")[0] == "tests"]:
+        del sys.modules[name]
+    sys.path[:] = [path for path in sys.path if path not in ("", str(ROOT), os.getcwd())]  # noqa: PTH109
 
 
 def _prepare(order: dict[str, Any], files: list[int], connection: socket.socket | None) -> None:
@@ -332,6 +377,7 @@ def _prepare(order: dict[str, Any], files: list[int], connection: socket.socket 
     os.environ.clear()
     os.environ.update(order["env"])
     time.tzset()
+    tempfile.tempdir = None  # TMPDIR is read again
     for number in (signal.SIGHUP, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -347,7 +393,7 @@ def _prepare(order: dict[str, Any], files: list[int], connection: socket.socket 
     if os.environ.get("PYTHONFAULTHANDLER"):
         faulthandler.enable()
     for number, name in enumerate(("stdin", "stdout", "stderr")):
-        stream = _text_stream(number, getattr(sys, name), unbuffered)
+        stream = _text_stream(number, getattr(sys, f"__{name}__"), unbuffered)
         setattr(sys, name, stream)
         setattr(sys, f"__{name}__", stream)
     site.execsitecustomize()

@@ -10,6 +10,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from typing import Any
 
@@ -36,6 +37,7 @@ def main() -> None:
                 "environment": {name: os.environ.get(name) for name in INHERITED},
                 "path": sys.path,
                 "zone": time.tzname,
+                "temporary": tempfile.gettempdir(),
                 "leads session": os.getsid(0) == os.getpid(),
                 "input": None if sys.stdin.isatty() else sys.stdin.read(),
                 "streams": [

@@ -36,7 +36,7 @@ def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def processes() -> int:
     """Provide the number of concurrent migrations; `make soak` has ten."""
-    return 4
+    return 2
 
 
 @pytest.fixture
