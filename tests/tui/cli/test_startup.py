@@ -66,8 +66,12 @@ async def test_a_command_builds_no_models(database_url: str, job: str, line: str
 
 
 async def test_a_configuration_file_is_validated_once(
-    database_url: str, config: Callable[[str | None], Path]
+    database_url: str,
+    config: Callable[[str | None], Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))  # others also validate files
     line = f"jobs --config {config('anna')}"
     first, second = [await loaded_modules(line, database_url) for _ in range(2)]
     assert "pydantic" in first
