@@ -103,7 +103,7 @@ async def test_swap_of_the_floor_claims_each_job_once(
     database: str, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(floor, "SECONDS", 1)
-    monkeypatch.setattr(floor, "ROWS", 10_000)
+    monkeypatch.setattr(floor, "ROWS", 100_000)
     program = ours()
     side = await load_contestant("draftsman", program.command, program.environment)
     async with session(database_url) as admin:

@@ -13,6 +13,7 @@ from typing import Any, Final, NoReturn
 from draftsman.domain.job import Source
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.question import QuestionKind
+from draftsman.domain.read_models import JobSummary
 from draftsman.domain.response import Response
 from draftsman.domain.run import LeaderTerm
 from draftsman.errors import DraftsmanError
@@ -168,7 +169,7 @@ class Campaign:
 
     async def _give_up(self, process: Process) -> NoReturn:
         process.signal(signal.SIGUSR1)
-        unfinished = [(job.number, job.type, job.status) for job in await self.rt.read_model.jobs()]
+        unfinished = [(job.number, job.type, job.status) for job in await jobs_of(self.rt)]
         await asyncio.sleep(1)  # the time for it to print where its tasks wait
         process.signal(signal.SIGKILL)
         raise AssertionError(f"the campaign is stuck: {unfinished} {self.diagnosis()}")
@@ -188,6 +189,11 @@ class Campaign:
     def diagnosis(self) -> str:
         """Return the last fault, and the output of the processes."""
         return f"{self.faulted[-3:]}\n{self.zygote.log.read_text()[-12000:]}"
+
+
+async def jobs_of(rt: Runtime) -> list[JobSummary]:
+    """Return all jobs; each killed client has submitted those without keys again."""
+    return await rt.read_model.jobs(limit=1000)
 
 
 async def all_ended(rt: Runtime) -> bool:

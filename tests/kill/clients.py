@@ -50,7 +50,9 @@ async def people(settings: Settings, jobs: dict[str, int]) -> None:
         request = invocation(type="noop", key=SUBMITTED, queue="nobody")
         number = (await rt.submissions.submit(request, OWNER)).number
         for text in ("first", "and the tests"):
-            more = invocation(type="noop", subject_key=SUBJECT, text=text, queue="nobody")
+            more = invocation(
+                type="noop", subject_key=SUBJECT, text=text, queue="nobody", notify=("log",)
+            )
             await rt.submissions.submit(more, OWNER)
         duplicates = [
             invocation(type="noop", key=f"{SUBMITTED}-{n}", queue="nobody") for n in range(2)

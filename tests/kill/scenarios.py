@@ -18,7 +18,7 @@ from draftsman.services.jobs.submissions import invocation
 from draftsman.store import submissions
 from tests.core.loops.agent_jobs import PRELUDE, git, make_repository
 from tests.factories import GATE, QUESTION, Factory
-from tests.kill.campaign import Campaign, all_ended, people_answer
+from tests.kill.campaign import Campaign, all_ended, jobs_of, people_answer
 from tests.kill.clients import SUBJECT, SUBMITTED
 from tests.kill.faults import AGENT, kill
 from tests.kill.notifications import OWNER, SAYS, TOLD
@@ -101,7 +101,7 @@ class LifecycleScenario:
         returned = await self._job(self.given)
         assert (returned.status, returned.result) == (S.COMPLETED, {"said": "red"})
         assert (await self._job(self.lost)).status is S.FAILED
-        later = [job for job in await self.rt.read_model.jobs() if job.number > self.lost]
+        later = [job for job in await jobs_of(self.rt) if job.number > self.lost]
         chain = [job for job in later if job.type == "kill:lost"]
         assert [job.status for job in chain].count(S.COMPLETED) == 1
         unknown = await self._job(self.unknown)
@@ -209,7 +209,7 @@ async def prune(campaign: Campaign, clock: Clock) -> None:
         assert await value(conn, LOGS) > 0
     months = {"events": 12, "logs": 12}
     campaign.settings["retention"] = months
-    finished = next(job for job in await rt.read_model.jobs() if job.type == "kill:life")
+    finished = next(job for job in await jobs_of(rt) if job.type == "kill:life")
     await campaign.ask("pruning", old=finished.number)
     del campaign.settings["retention"]
     async with rt.db.connection() as conn:
@@ -249,9 +249,7 @@ async def ask_people(campaign: Campaign, make: Factory) -> None:
         assert voters == (["carol", "dave"] if name == "gate" else ["root"])
     for name, status in (("queued", S.CANCELED), ("running", S.RUNNING), ("stuck", S.CANCELED)):
         assert (await rt.read_model.job(jobs[name])).status is status, name
-    # each killed client is started again, and submits its jobs without keys again
-    lines = await rt.read_model.jobs(limit=1000)
-    all_jobs = [await rt.read_model.job(line.number) for line in lines]
+    all_jobs = [await rt.read_model.job(line.number) for line in await jobs_of(rt)]
     [joined] = [job for job in all_jobs if job.subject_key == SUBJECT]
     kinds = [event.kind for event in await rt.read_model.job_events(joined.number)]
     assert kinds.count("request_joined") in (
@@ -281,7 +279,7 @@ async def tell_people(campaign: Campaign) -> None:
     """Inject faults into processes that deliver; the last finishes with its own job."""
     rt = campaign.rt
     await campaign.ask("telling")
-    jobs = [await rt.read_model.job(line.number) for line in await rt.read_model.jobs()]
+    jobs = [await rt.read_model.job(line.number) for line in await jobs_of(rt)]
     notified = [job for job in jobs if job.queue == TOLD]
     last, retry = sorted(notified, key=lambda job: job.number)[-2:]
     assert (last.status, retry.retry_of) == (S.CANCELED, last.number)
@@ -294,7 +292,7 @@ async def tell_people(campaign: Campaign) -> None:
 
 async def cancel_all(rt: Runtime) -> None:
     """Cancel unfinished jobs."""
-    for line in await rt.read_model.jobs():
+    for line in await jobs_of(rt):
         if line.status not in TERMINAL:
             await rt.job_control.cancel(line.number, OWNER, force=True)
 

@@ -37,15 +37,15 @@ import termios
 import threading
 import time
 import traceback
-import warnings
 from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
 import psutil
-from _pytest.assertion.rewrite import AssertionRewritingHook
 from execnet.gateway_io import popen_bootstrapline
+
+from tests.support.worker_process import forget_tests, leave_pytest
 
 ROOT: Final = Path(__file__).parents[2]
 PACKAGES: Final = ("draftsman", "draftsman_bots", "draftsman_soak", "draftsman_tui")
@@ -290,9 +290,9 @@ def _run(order: dict[str, Any], files: list[int]) -> None:
             os.setsid()
         worker = order["module"] == WORKER
         if worker:
-            _leave_pytest()
+            leave_pytest()
         starts = worker or STARTERS.intersection(order["args"])
-        connection = _fork_server(files, forget_tests=worker) if starts else None
+        connection = _fork_server(files, of_worker=worker) if starts else None
         _prepare(order, files, connection)
         try:
             runpy.run_module(order["module"], run_name="__main__", alter_sys=True)
@@ -324,7 +324,7 @@ def _exit_code(code: Any) -> int:
     return 1
 
 
-def _fork_server(files: list[int], *, forget_tests: bool) -> socket.socket:
+def _fork_server(files: list[int], *, of_worker: bool) -> socket.socket:
     """Fork a server for the commands that this process will start; return the connection to it."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     if os.fork() > 0:
@@ -334,29 +334,10 @@ def _fork_server(files: list[int], *, forget_tests: bool) -> socket.socket:
     _libc.prctl(PR_SET_NAME, NAME.encode(), 0, 0, 0)
     for file in files:  # an end kept open would hide the end of a pipe
         os.close(file)
-    if forget_tests:
-        _forget_tests()
+    if of_worker:
+        forget_tests(ROOT)
     _serve(theirs)
     os._exit(0)
-
-
-def _leave_pytest() -> None:
-    """Undo changes that pytest made to the interpreter before the fork."""
-    sys.meta_path[:] = [f for f in sys.meta_path if not isinstance(f, AssertionRewritingHook)]
-    sys.excepthook, sys.unraisablehook = sys.__excepthook__, sys.__unraisablehook__
-    threading.excepthook = threading.__excepthook__
-    faulthandler.disable()
-    warnings.resetwarnings()
-    for category in (ResourceWarning, ImportWarning, PendingDeprecationWarning, DeprecationWarning):
-        warnings.simplefilter("ignore", category)
-    warnings.filterwarnings("default", category=DeprecationWarning, module="__main__")
-
-
-def _forget_tests() -> None:
-    """Remove the tests, which are imported again by commands that use them."""
-    for name in [name for name in sys.modules if name.partition(".")[0] == "tests"]:
-        del sys.modules[name]
-    sys.path[:] = [path for path in sys.path if path not in ("", str(ROOT), os.getcwd())]  # noqa: PTH109
 
 
 def _prepare(order: dict[str, Any], files: list[int], connection: socket.socket | None) -> None:

@@ -57,7 +57,6 @@ async def log_of(rt: Runtime, number: int) -> str:
 
 # --- refusals --------------------------------------------------------------------------
 
-
 UNREADABLE: tuple[tuple[str, str | None, str], ...] = (
     ("'not json'", None, "invalid JSON: expected ident at line 1 column 2"),
     ("'[1]'", None, "must be an object"),
@@ -132,7 +131,6 @@ async def test_refusal_of_a_checkpoint_that_could_not_be_read_is_transient(
     code = "say('checkpoint', data=1, id='1'); heard.append(hear())"
     _, [reply] = await messages_of(rt, make, repo, code)
     assert (reply["type"], reply["class"]) == ("refused", "TRANSIENT_APP")
-    assert "could not stop the agent's processes" in reply["reason"]
 
 
 # --- stored messages -----------------------------------------------------------------------------
