@@ -350,7 +350,7 @@ async def test_two_leaders_at_once_do_no_harm(
 
     first, second = (
         runtime_with(rt, sweeps={"lease": 600, "interval": 0.05}),
-        runtime_with(rt, sweeps=SELDOM),
+        runtime_with(rt, sweeps={"interval": 0.5}),
     )
     async with running_worker(first, {"noop": handler}, leader=True):
         await captured.wait("became leader, term 1")
