@@ -149,8 +149,8 @@ async def test_events_of_a_committed_batch_are_found_and_acknowledged_after_sigk
             async def mention(count: int) -> None:
                 for _ in range(count):
                     text = f"fix tidy {len(mentions)}"
-                    # the fake retries at once, also while sockets of killed bots close
-                    sent = slack.mention(story.anna, story.room, text, retries=50)
+                    # the fake retries at once, also on the sockets of killed bots
+                    sent = slack.mention(story.anna, story.room, text, retries=12)
                     mentions.append(await stack.enter_async_context(background(sent)))
 
             while True:

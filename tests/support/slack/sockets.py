@@ -147,6 +147,7 @@ class Sockets:
                 await link.socket.send_json(envelope)
             return await ack
         except ConnectionError:
+            self._end(link)  # otherwise a retry at once could choose it again
             return NOTHING
         finally:
             if ack in waiting:
