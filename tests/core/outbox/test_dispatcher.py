@@ -271,7 +271,7 @@ async def test_a_process_continues_after_an_outage_of_the_database(
     await chat.open()
     await run(
         conn,
-        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+        "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity"
         " WHERE datname = current_database() AND pid <> pg_backend_pid()",
     )
     number = await make.queued(**CHAT)

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
+from psycopg import OperationalError
 
 from draftsman.errors import DatabaseUnreachable, DraftsmanError
 from draftsman.store.postgres.database import Connection, Database
@@ -136,3 +137,23 @@ async def _until_active(conn: Connection, pid: int) -> None:
         return bool(await value(conn, query, {"pid": pid}))
 
     await until(look, "the statement to run")
+
+
+async def test_call_fails_when_another_task_closes_its_connection(db: Database) -> None:
+    async with pinned(db) as conn:
+        waiting = asyncio.create_task(fetch(conn, Statement("SELECT pg_sleep(60)"), {}))
+        await until(lambda: _is_active(db, conn), "the statement")
+        await conn.close()
+        async with asyncio.timeout(5):
+            with pytest.raises(OperationalError, match="was closed"):
+                await waiting
+
+
+async def _is_active(db: Database, conn: PinnedConnection) -> bool:
+    """Return whether the session runs the statement."""
+    async with db.connection() as other:
+        query = (
+            "SELECT count(*) FROM pg_stat_activity"
+            " WHERE pid = %s AND state = 'active' AND wait_event = 'PgSleep'"
+        )
+        return bool(await value(other, query, [conn.pgconn.backend_pid]))

@@ -101,8 +101,10 @@ class PinnedConnection(AsyncConnection[Any]):
         return await super().wait(gen, *args, **options)
 
     async def close(self) -> None:
-        """Disconnect; safe to call twice."""
+        """Disconnect; safe to call twice. A call that waits for a reply fails."""
         self._stop_reading()
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_exception(OperationalError("the connection was closed"))
         await super().close()
 
     async def _prepare(self, statement: Statement) -> bytes:
