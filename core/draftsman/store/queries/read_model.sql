@@ -23,29 +23,36 @@ SELECT number FROM draftsman.job_requests
 -- are bounded by the caller's `lowest`. The bounds are written twice: as row comparisons they limit
 -- the scan, as plain comparisons they let PostgreSQL estimate the few rows, so that it avoids a
 -- sequential scan. There is no condition for a single status: PostgreSQL would use the index of
--- numbers for the order then, and read it to the end for a rare status.
+-- numbers for the order then, and read it to the end for a rare status. Requests are looked up by
+-- key (LIMIT 1): a join could read all of them for an agent that no job has.
 -- name: page
 SELECT p.*
   FROM unnest(%(statuses)s::draftsman.job_status[]) AS w (status)
  CROSS JOIN LATERAL (
-       SELECT number, id, type, queue, status, mode, source::text, agent, repo_owner, repo_name,
-              ticket_title, invoker_id, tags, attempts, max_attempts, retry_count, max_retries,
-              run_count, next_retry_at, run_at, last_error, error_class::text, created_at,
-              started_at, finished_at,
-              CASE WHEN status IN ('scheduled', 'retrying')
-                   THEN extract(epoch FROM coalesce(next_retry_at, run_at)
+       SELECT s.number, r.id, r.type, s.queue, s.status, r.mode, r.source, r.agent, r.repo_owner,
+              r.repo_name, r.ticket_title, r.invoker_id, r.tags, s.attempts, s.max_attempts,
+              s.retry_count, s.max_retries, s.run_count, s.next_retry_at, s.run_at, s.last_error,
+              s.error_class::text, r.created_at, s.started_at, s.finished_at,
+              CASE WHEN s.status IN ('scheduled', 'retrying')
+                   THEN extract(epoch FROM coalesce(s.next_retry_at, s.run_at)
                                            - draftsman.now())::float8 END AS due_in
-         FROM draftsman.jobs
-        WHERE (status, number) >= (w.status, %(lowest)s::bigint)
-          AND (status, number) < (w.status, %(before)s::bigint)
-          AND number >= %(lowest)s::bigint AND number < %(before)s::bigint
-          AND (%(agent)s::text IS NULL OR agent = %(agent)s)
-          AND (%(repo)s::text IS NULL
-               OR repo_name = %(repo)s OR repo_owner || '/' || repo_name = %(repo)s)
-          AND (%(invoker)s::text IS NULL OR invoker_id = %(invoker)s)
-          AND (%(tag)s::text IS NULL OR %(tag)s = ANY (tags))
-          AND (%(since)s::timestamptz IS NULL OR created_at >= %(since)s)
-        ORDER BY status DESC, number DESC
+         FROM draftsman.job_states s
+        CROSS JOIN LATERAL (
+              SELECT id, type, mode, source::text, agent, repo_owner, repo_name, ticket_title,
+                     invoker_id, tags, created_at
+                FROM draftsman.job_requests
+               WHERE number = s.number
+                 AND (%(agent)s::text IS NULL OR agent = %(agent)s)
+                 AND (%(repo)s::text IS NULL
+                      OR repo_name = %(repo)s OR repo_owner || '/' || repo_name = %(repo)s)
+                 AND (%(invoker)s::text IS NULL OR invoker_id = %(invoker)s)
+                 AND (%(tag)s::text IS NULL OR %(tag)s = ANY (tags))
+                 AND (%(since)s::timestamptz IS NULL OR created_at >= %(since)s)
+               LIMIT 1) r
+        WHERE (s.status, s.number) >= (w.status, %(lowest)s::bigint)
+          AND (s.status, s.number) < (w.status, %(before)s::bigint)
+          AND s.number >= %(lowest)s::bigint AND s.number < %(before)s::bigint
+        ORDER BY s.status DESC, s.number DESC
         LIMIT %(limit)s) p
  ORDER BY p.number DESC
  LIMIT %(limit)s
