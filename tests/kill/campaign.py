@@ -145,9 +145,13 @@ class Campaign:
     async def _stop(
         self, worker: Process, passed: set[str], over: Callable[[], Awaitable[bool]]
     ) -> None:
+        loop, faults = asyncio.get_running_loop(), len(self.faulted)
         try:
-            async with asyncio.timeout(PATIENCE):
-                while not (passed >= READY and await self._is(over)):  # noqa: ASYNC110 - rows
+            async with asyncio.timeout(PATIENCE) as limit:
+                while not (passed >= READY and await self._is(over)):
+                    if len(self.faulted) > faults:  # each takes a second if the server crashes
+                        faults = len(self.faulted)
+                        limit.reschedule(loop.time() + PATIENCE)
                     await asyncio.sleep(LOOK)
         except TimeoutError:
             await self._give_up(worker)
