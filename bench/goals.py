@@ -10,7 +10,7 @@ from bench.report import OURS, Key, Results, grid, number
 RATES = ("submit", "batch1000", "drain10", "drain100")
 DRAINS = ("drain10", "drain100")
 FLOORS = {"drain10": "swap of 10", "drain100": "swap of 100"}
-"""The smallest statement that does what a drain does."""
+"""The smallest statement that does the work of a drain."""
 TIMES = ("idle", "answer")
 BEST = "the best peer"
 PAINTS = ("paint_ms", "down_p50_ms", "page_p50_ms", "view_p50_ms", "filter_p50_ms")

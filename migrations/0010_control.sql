@@ -230,3 +230,30 @@ BEGIN
     VALUES ($2, 0, latest.data, copied);
     RETURN true;
 END $$;
+
+-- Unique work -------------------------------------------------------------------------------------
+
+-- The key that a request has in common with those that repeat its job, and the job that it replaced.
+-- Only requests that are to be unique have a row.
+CREATE TABLE draftsman.unique_keys (
+    job       bigint PRIMARY KEY REFERENCES draftsman.job_requests,
+    key       text NOT NULL CHECK (key <> ''),
+    replaces  bigint UNIQUE CHECK (replaces < job)
+);
+--   unique_keys_key  the jobs with a key, newest first
+CREATE INDEX unique_keys_key ON draftsman.unique_keys (key, job);
+
+-- A key is stored with its request, before anything happens to the job.
+CREATE FUNCTION draftsman.check_unique_key() RETURNS trigger LANGUAGE plpgsql
+    SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM FROM draftsman.job_states s
+      WHERE s.number = NEW.job AND s.version = 1 AND s.status IN ('scheduled', 'queued');
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'the unique key of D-% must be stored with its request', NEW.job
+            USING ERRCODE = 'DM001';
+    END IF;
+    RETURN NEW;
+END $$;
+CREATE TRIGGER unique_keys_inserted AFTER INSERT ON draftsman.unique_keys
+    FOR EACH ROW EXECUTE FUNCTION draftsman.check_unique_key();

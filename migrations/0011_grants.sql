@@ -118,8 +118,8 @@ BEGIN
             'GRANT INSERT (job, question, answers, last_voter, last_reason),
                 UPDATE (answers, last_voter, last_reason, last_at)
                 ON draftsman.refused_answers TO %I',
-            'GRANT INSERT ON draftsman.job_requests, draftsman.job_states, draftsman.job_targets
-                TO %I',
+            'GRANT INSERT ON draftsman.job_requests, draftsman.job_states, draftsman.job_targets,
+                draftsman.unique_keys TO %I',
             'GRANT EXECUTE ON FUNCTION draftsman.resolve_question(bigint, int,
                 draftsman.question_status, jsonb, draftsman.job_status, text, text, text, text),
                 draftsman.extend_question(bigint, int, float8, text),

@@ -50,6 +50,15 @@ class JobSummary:
 
 
 @dataclass(frozen=True, slots=True)
+class Replacement:
+    """The unique key of a job, the job that it replaced, and the job that replaced it."""
+
+    key: str | None
+    replaces: int | None
+    replaced_by: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class RetryLink:
     """A job of a retry chain."""
 

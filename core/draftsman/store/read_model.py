@@ -9,7 +9,13 @@ from uuid import UUID
 
 from draftsman.domain.event import Event
 from draftsman.domain.job import TERMINAL, Job, Status
-from draftsman.domain.read_models import ActivityBucket, JobSummary, RetryLink, ServerHealth
+from draftsman.domain.read_models import (
+    ActivityBucket,
+    JobSummary,
+    Replacement,
+    RetryLink,
+    ServerHealth,
+)
 from draftsman.domain.run import Run
 from draftsman.domain.wait_reason import JobFacts
 from draftsman.store.postgres.database import (
@@ -136,6 +142,11 @@ async def status_and_version(conn: Connection, job: int) -> tuple[Status, int] |
 async def chain(conn: Connection, job: int) -> list[RetryLink]:
     """Return the retry chain of a job, the request first."""
     return await fetch_all(conn, _Q["chain"], {"job": job}, RetryLink)
+
+
+async def replacement(conn: Connection, job: int) -> Replacement | None:
+    """Return the unique key of a job, and the jobs that it replaced and that replaced it."""
+    return await fetch_one(conn, _Q["replacement"], {"job": job}, Replacement)
 
 
 async def why(conn: Connection, job: int, lease: float) -> JobFacts | None:

@@ -79,6 +79,7 @@ TALKING: Final = {
     "deliveries.lock_jobs",
     "deliveries.redeliver",
     "submissions.join",
+    "submissions.keep_unique_key",
     "submissions.submit_keyed",
     "submissions.submit_new",
     "submissions.submit_one",

@@ -160,6 +160,8 @@ ROWS = [
             ("mine", "'nobody'"),
         )
     ),
+    ("unique_keys (job, key) VALUES (%s, '')", "unique_keys_key_check"),
+    ("unique_keys (job, key, replaces) VALUES (%s, 'k', 2147483647)", "unique_keys_check"),
     ("job_quotas (job, quota, count, bytes) VALUES (%s, 'x', 1, 1)", "job_quotas_quota_check"),
     ("job_quotas (job, quota, count, bytes) VALUES (%s, 'log', -1, 1)", "job_quotas_count_check"),
     ("job_quotas (job, quota, count, bytes) VALUES (%s, 'log', 1, -1)", "job_quotas_bytes_check"),

@@ -16,6 +16,7 @@ from draftsman.domain.read_models import (
     ActivityBucket,
     JobSummary,
     RegisteredWorker,
+    Replacement,
     RetryLink,
     ServerHealth,
 )
@@ -272,6 +273,11 @@ class ReadModel:
         """Return the retry chain of a job, the request first."""
         async with self._db.connection() as conn:
             return await store.chain(conn, number)
+
+    async def replacement(self, number: int) -> Replacement:
+        """Return the unique key of a job, and the jobs that it replaced and that replaced it."""
+        async with self._db.connection() as conn:
+            return await store.replacement(conn, number) or Replacement(None, None, None)
 
     async def stats(self) -> Stats:
         """Return counts of jobs, questions and workers."""

@@ -209,6 +209,13 @@ SELECT status, version FROM draftsman.job_states WHERE number = %(job)s
 
 -- The chain of a job, from the request to the newest retry: each retry has the next key of the
 -- first.
+-- The unique key of a job, the job that it replaced, and the job that replaced it.
+-- name: replacement
+SELECT u.key, u.replaces, n.job AS replaced_by
+  FROM (VALUES (%(job)s::bigint)) AS w (job)
+  LEFT JOIN draftsman.unique_keys u ON u.job = w.job
+  LEFT JOIN draftsman.unique_keys n ON n.replaces = w.job
+
 -- name: chain
 WITH RECURSIVE first AS (
     SELECT j.number, j.type
