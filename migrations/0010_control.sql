@@ -167,7 +167,7 @@ BEGIN
      WHERE r.job = $1 AND r.status = 'running';
     UPDATE draftsman.job_states j
        SET status = 'canceled', claimed_from = NULL, worker_id = NULL, lease_token = NULL,
-           next_retry_at = NULL, finished_at = draftsman.now(), updated_at = draftsman.now(),
+           hold = NULL, next_retry_at = NULL, finished_at = draftsman.now(), updated_at = draftsman.now(),
            cancel_requested_at = coalesce(j.cancel_requested_at, draftsman.now()),
            cancel_requested_by = coalesce(j.cancel_requested_by, $2),
            cancel_reason = coalesce(j.cancel_reason, $3), version = j.version + 1

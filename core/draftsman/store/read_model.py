@@ -160,10 +160,10 @@ async def counts(conn: Connection, most: int) -> dict[str, int]:
     return {row[0]: row[1] for row in await rows(conn, _Q["counts"], params)}
 
 
-async def open_counts(conn: Connection) -> tuple[int, int, datetime | None]:
-    """Return the open questions, those that expire within an hour, and the next expiry."""
+async def open_counts(conn: Connection) -> tuple[int, int, datetime | None, int]:
+    """Return the open questions, those that expire within an hour, the next expiry, and pauses."""
     record = (await rows(conn, _Q["open_counts"]))[0]
-    return record[0], record[1], record[2]
+    return record[0], record[1], record[2], record[3]
 
 
 async def answer_times(conn: Connection) -> tuple[int, float | None]:

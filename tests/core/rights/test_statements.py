@@ -29,6 +29,7 @@ REPOS: Final = {
         "save_profile", "save_check",
     )
 }  # fmt: skip
+QUEUES: Final = {"queues.hold", "queues.pause", "queues.release", "queues.resume"}
 WORK: Final = {
     "archives.lock_month",
     "archives.drop",
@@ -107,7 +108,7 @@ REFUSED: Final = {
     "worker": SCHEMA | PEOPLE | BOARDS | REPOS | {"archives.forget", "approval_tokens.mint"},
     "bot": SCHEMA | WORK | REPOS | {"people.link", "people.unlink", "approval_tokens.mint"},
     "anna": SCHEMA | WORK | LEASES | SENDING | {"people.create_link_code"},
-    "reader": SCHEMA | PEOPLE | BOARDS | REPOS | WORK | LEASES | SENDING | TALKING,
+    "reader": SCHEMA | PEOPLE | BOARDS | REPOS | WORK | LEASES | SENDING | TALKING | QUEUES,
 }
 
 

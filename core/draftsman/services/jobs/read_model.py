@@ -78,6 +78,8 @@ class Stats:
     busy: int
     answers_last_day: int
     answer_seconds: float | None
+    pauses: int = 0
+    """Paused queues and types."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,7 +285,7 @@ class ReadModel:
         """Return counts of jobs, questions and workers."""
         counts, capped = await self.counts()
         async with self._db.connection() as conn:
-            open_count, expiring_soon, next_expiry = await store.open_counts(conn)
+            open_count, expiring_soon, next_expiry, pauses = await store.open_counts(conn)
             answers, seconds = await store.answer_times(conn)
             live = [
                 worker
@@ -301,6 +303,7 @@ class ReadModel:
             sum(worker.busy for worker in live),
             answers,
             seconds,
+            pauses,
         )
 
     async def counts(self) -> tuple[dict[str, int], list[str]]:

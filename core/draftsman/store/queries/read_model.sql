@@ -33,6 +33,9 @@ SELECT p.*
               r.repo_name, r.ticket_title, r.invoker_id, r.tags, s.attempts, s.max_attempts,
               s.retry_count, s.max_retries, s.run_count, s.next_retry_at, s.run_at, s.last_error,
               s.error_class::text, r.created_at, s.started_at, s.finished_at,
+              s.status IN ('queued', 'resumed') AND EXISTS (
+                  SELECT FROM draftsman.queue_pauses p
+                   WHERE p.queue = s.queue AND (p.type IS NULL OR p.type = s.type)) AS paused,
               CASE WHEN s.status IN ('scheduled', 'retrying')
                    THEN extract(epoch FROM coalesce(s.next_retry_at, s.run_at)
                                            - draftsman.now())::float8 END AS due_in
@@ -243,7 +246,9 @@ SELECT number, status, retry_of, chain_length, last_error, error_class::text FRO
 SELECT j.number, j.status, j.queue, j.type, j.run_at, j.next_retry_at, j.last_error,
        j.error_class::text, j.run_count, j.attempts, j.max_attempts, j.retry_count, j.max_retries,
        j.worker_id, j.cancel_requested_at, j.cancel_requested_by, j.cancel_reason,
-       EXISTS (SELECT FROM draftsman.claimable c WHERE c.number = j.number) AS claimable,
+       p.queue IS NULL AND EXISTS (
+           SELECT FROM draftsman.claimable c WHERE c.number = j.number) AS claimable,
+       p.type IS NOT NULL AS type_paused, p.reason AS pause_reason, p.paused_by, p.paused_at,
        (SELECT count(*) FROM (
            SELECT c.priority, c.position, c.number FROM draftsman.claimable c
             WHERE c.queue = j.queue AND j.status IN ('queued', 'resumed')
@@ -268,6 +273,11 @@ SELECT j.number, j.status, j.queue, j.type, j.run_at, j.next_retry_at, j.last_er
             THEN extract(epoch FROM coalesce(j.next_retry_at, j.run_at) - draftsman.now())::float8
             END AS due_in
   FROM draftsman.jobs j
+  LEFT JOIN LATERAL (
+       SELECT queue, type, reason, paused_by, paused_at FROM draftsman.queue_pauses
+        WHERE queue = j.queue AND (type IS NULL OR type = j.type)
+        ORDER BY type NULLS FIRST
+        LIMIT 1) p ON true
  WHERE j.number = %(job)s
 
 -- Exact counts of active jobs; finished jobs, which only increase, are counted up to a limit for
@@ -285,10 +295,11 @@ SELECT w.status::text, c.count
                       THEN %(most)s::bigint END) j) c
  WHERE c.count > 0
 
+-- Open questions, and current pauses of queues and types.
 -- name: open_counts
 SELECT count(*) AS open,
        count(*) FILTER (WHERE expires_at < draftsman.now() + interval '1 hour') AS soon,
-       min(expires_at) AS next
+       min(expires_at) AS next, (SELECT count(*) FROM draftsman.queue_pauses) AS pauses
   FROM draftsman.job_questions
  WHERE status = 'open'
 

@@ -1,7 +1,7 @@
 -- Privileges of the group roles of workers, bots, people and readers; the owner of the schema has
 -- all privileges.
 
-INSERT INTO draftsman.schema_migrations (name) VALUES ('0011_grants');
+INSERT INTO draftsman.schema_migrations (name) VALUES ('0012_grants');
 
 -- Events that sessions insert directly, beside those of triggers and functions.
 CREATE FUNCTION draftsman.may_insert_event(
@@ -126,6 +126,9 @@ BEGIN
                 draftsman.request_cancel(bigint, text, text, jsonb),
                 draftsman.cancel_job(bigint, text, text),
                 draftsman.join_request(bigint, text, jsonb), draftsman.use_token(text),
+                draftsman.pause_queue(text, text, text, text),
+                draftsman.resume_queue(text, text, text), draftsman.hold_paused_types(int),
+                draftsman.release_resumed_types(int),
                 draftsman.inherit_checkpoint(bigint, bigint), draftsman.is_resolution_valid(
                 draftsman.job_questions, draftsman.question_status, jsonb) TO %I']
         LOOP
