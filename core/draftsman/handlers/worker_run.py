@@ -230,6 +230,11 @@ class WorkerRun:
         """Record the usage of the run so far."""
         await self.wait(self.services.checkpoints.usage, self.job.lease, amounts)
 
+    async def earlier_usage(self) -> dict[str, float]:
+        """Return the usage of the earlier runs of the job."""
+        read = self.services.checkpoints.earlier_usage
+        return await self.wait(read, self.job.number, self.job.run)
+
     # Questions
 
     async def answers(self) -> dict[str, Answered | NoAnswer]:

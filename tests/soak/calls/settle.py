@@ -39,5 +39,6 @@ CALLS: Final[dict[str, Call]] = {
     "run_state.heartbeat: idle": Call(
         lambda conn: run_state.heartbeat(conn, WORKER, [], draining=False)
     ),
+    "run_state.earlier_usage": Call(lambda conn: run_state.earlier_usage(conn, RUN.job, 3)),
     "run_state.usage": Call(lambda conn: run_state.usage(conn, RUN, {"tokens": 1})),
 }

@@ -155,6 +155,11 @@ class Checkpoints:
             raise lease_lost(lease)
         return allowed
 
+    async def earlier_usage(self, job: int, run: int) -> dict[str, float]:
+        """Return the usage of the runs of a job before this run."""
+        async with self._db.connection() as conn:
+            return await run_state.earlier_usage(conn, job, run)
+
     async def usage(self, lease: Lease, amounts: dict[str, Any]) -> None:
         """Record the run's usage so far."""
         await self._fenced(lease, lambda conn: run_state.usage(conn, lease, clean(amounts)))

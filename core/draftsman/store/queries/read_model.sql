@@ -41,7 +41,7 @@ SELECT p.*
           AND number >= %(lowest)s::bigint AND number < %(before)s::bigint
           AND (%(agent)s::text IS NULL OR agent = %(agent)s)
           AND (%(repo)s::text IS NULL
-               OR repo_name = %(repo)s OR repo_owner || '/' || repo_name = %(repo)s)
+               OR lower(%(repo)s) IN (lower(repo_name), lower(repo_owner || '/' || repo_name)))
           AND (%(invoker)s::text IS NULL OR invoker_id = %(invoker)s)
           AND (%(tag)s::text IS NULL OR %(tag)s = ANY (tags))
           AND (%(since)s::timestamptz IS NULL OR created_at >= %(since)s)

@@ -86,6 +86,13 @@ SELECT h.token, coalesce(j.lease_token = h.token, false) AS owned,
  UNION ALL
 SELECT 0, true, false, EXISTS (SELECT FROM alive)
 
+-- name: earlier_usage
+SELECT coalesce(sum((usage ->> 'cost_usd')::float8), 0) AS cost_usd,
+       coalesce(sum((usage ->> 'input_tokens')::float8), 0) AS input_tokens,
+       coalesce(sum((usage ->> 'output_tokens')::float8), 0) AS output_tokens
+  FROM draftsman.job_runs
+ WHERE job = %(job)s AND ordinal < %(run)s
+
 -- name: usage
 WITH owned AS MATERIALIZED (
     SELECT number, run_count FROM draftsman.job_states
