@@ -91,6 +91,14 @@ async def heartbeat(
     ]
 
 
+async def describe(
+    conn: Connection, lease: Lease, params: dict[str, Any], exit_code: int | None
+) -> bool:
+    """Record the parameters of a run and the exit code of its program; False after a lost lease."""
+    fields = {"job": lease.job, "token": lease.token, "exit_code": exit_code}
+    return await execute(conn, _Q["describe"], fields | {"params": Jsonb(params)}) > 0
+
+
 async def earlier_usage(conn: Connection, job: int, run: int) -> dict[str, float]:
     """Return the total usage of the runs of a job before this run."""
     tokens = await rows(conn, _Q["earlier_usage"], {"job": job, "run": run})

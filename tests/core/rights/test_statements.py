@@ -52,6 +52,7 @@ WORK: Final = {
     "repos.assign",
     "run_state.settle",
     "run_state.heartbeat",
+    "run_state.describe",
     "run_state.usage",
     "sweeps.escalate",
     "sweeps.expire",

@@ -53,12 +53,6 @@ class JobRepository:
     saved: SavedProfile | None
 
     @property
-    def validates(self) -> bool:
-        """Whether required validators have to pass before work is published."""
-        commands = self.saved.profile.validation_commands if self.saved else ()
-        return any(command.required for command in commands)
-
-    @property
     def pinned(self) -> dict[str, Any]:
         """The record of the repository for later runs and for retries of the job."""
         record = {"source": self.source, "method": self.method, "confidence": self.confidence}

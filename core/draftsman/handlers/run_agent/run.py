@@ -40,7 +40,7 @@ from draftsman.handlers.run_agent.protocol import (
 )
 from draftsman.handlers.run_agent.protocol_codec import encode
 from draftsman.handlers.run_agent.repository import JobRepository, resolve_repository
-from draftsman.handlers.run_agent.start_message import build_start_message
+from draftsman.handlers.run_agent.start_message import build_start_message, run_parameters
 from draftsman.handlers.run_agent.validation import (
     add_validation,
     blocking_failures,
@@ -50,6 +50,7 @@ from draftsman.handlers.run_agent.validation import (
 from draftsman.handlers.subprocesses.process import AgentProcess
 from draftsman.handlers.worker_run import WorkerRun
 from draftsman.settings import AgentSettings
+from draftsman.version import installed
 
 BASE: Final = "agent:base"
 """Step that pins the base commit."""
@@ -78,7 +79,7 @@ async def _run_iteration(
     """
     checkpoint, bundle = await run.saved_work()
     repository = await resolve_repository(run, (checkpoint or {}).get("repo"))
-    agent = _find_agent(run, repository)
+    agent_name, agent = _find_agent(run, repository)
     steps = await run.steps(Owner.WORKER)
     pinned = steps[BASE].result if BASE in steps else None
     iteration = Iteration.latest(steps)
@@ -114,13 +115,16 @@ async def _run_iteration(
         if iteration.result is not None:
             session.result = ResultMessage.model_validate(iteration.result)
         else:
-            if repository.validates and run.job.mode is Mode.FIX:
-                begun = {"iteration": iteration.number}
-                await run.event("iteration_started", begun, Owner.WORKER)
             start = await build_start_message(
                 run, workspace, repository, checkpoint, iteration, deadline, network=agent.network
             )
+            params = run_parameters(agent_name, agent, workspace, repository, start)
+            await run.describe(params)
+            begun = {"iteration": iteration.number, "runner": f"draftsman {installed()}"}
+            begun |= {name: params[name] for name in ("agent", "version") if name in params}
+            await run.event("iteration_started", begun, Owner.WORKER)
             await _run_session(run, agent, workspace, session, start)
+            await run.exited(session.exit_code)
         run.ending = False
         if session.question is not None:
             await _park(run, session, session.question)
@@ -312,7 +316,7 @@ async def _push(workspace: Workspace, snapshot: Snapshot, own_commits: list[str]
     raise branch_moved
 
 
-def _find_agent(run: WorkerRun, repository: JobRepository) -> AgentSettings:
+def _find_agent(run: WorkerRun, repository: JobRepository) -> tuple[str, AgentSettings]:
     """Return the agent of the job or its repository, with the environment of the profile."""
     profile = repository.saved.profile if repository.saved else None
     name = (
@@ -324,9 +328,9 @@ def _find_agent(run: WorkerRun, repository: JobRepository) -> AgentSettings:
         text = f"no agent {name!r} on this worker; configured agents: {names}"
         raise Failure(text, origin="agent", code="no_such_agent")
     if profile is None:
-        return agent
+        return name, agent
     network = agent.network and profile.network
-    return agent.model_copy(update={"env": profile.env | agent.env, "network": network})
+    return name, agent.model_copy(update={"env": profile.env | agent.env, "network": network})
 
 
 def _repo_name(run: WorkerRun) -> str:

@@ -19,6 +19,8 @@ from draftsman.handlers.run_agent.protocol import (
 )
 from draftsman.handlers.run_agent.repository import JobRepository
 from draftsman.handlers.worker_run import WorkerRun
+from draftsman.log import redact
+from draftsman.settings import AgentSettings
 
 
 async def build_start_message(
@@ -81,3 +83,30 @@ async def build_start_message(
         failed=tuple(FailedValidator.model_validate(item) for item in iteration.failed),
         limits=repo_profile.limits | {"network": network} if repo_profile else {},
     )
+
+
+def run_parameters(
+    name: str,
+    agent: AgentSettings,
+    workspace: Workspace,
+    repository: JobRepository,
+    start: StartMessage,
+) -> dict[str, Any]:
+    """Return what the run resolved: its agent, repository, limits and sandbox.
+
+    The request of the job, which never changes, is not repeated.
+    """
+    params = {
+        "agent": name,
+        "version": agent.version,
+        "command": [redact(word) for word in agent.command],
+        "repo": repository.source,
+        "ref": repository.ref,
+        "base_sha": start.base_sha,
+        "mode": start.mode,
+        "limits": start.limits,
+        "skills": list(start.profile.skills),
+        "deadline": None if start.deadline is None else start.deadline.isoformat(),
+        "sandbox": None if workspace.sandbox is None else workspace.sandbox.as_event(agent.network),
+    }
+    return {key: value for key, value in params.items() if value is not None}

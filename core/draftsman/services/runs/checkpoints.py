@@ -155,6 +155,14 @@ class Checkpoints:
             raise lease_lost(lease)
         return allowed
 
+    async def describe(
+        self, lease: Lease, params: dict[str, Any], exit_code: int | None = None
+    ) -> None:
+        """Record the parameters that the run resolved, or the exit code of its program."""
+        await self._fenced(
+            lease, lambda conn: run_state.describe(conn, lease, clean(params), exit_code)
+        )
+
     async def earlier_usage(self, job: int, run: int) -> dict[str, float]:
         """Return the usage of the runs of a job before this run."""
         async with self._db.connection() as conn:

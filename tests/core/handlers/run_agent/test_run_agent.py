@@ -14,6 +14,7 @@ from draftsman.handlers import registry
 from draftsman.loops.worker_process import WorkerProcess
 from draftsman.runtime import Runtime
 from tests.core.loops.agent_jobs import (
+    agent,
     agent_worker,
     contents,
     git,
@@ -22,6 +23,7 @@ from tests.core.loops.agent_jobs import (
 )
 from tests.core.loops.workers import (
     last_event,
+    run_of,
     running_worker,
     runtime_with,
     wait_for_end,
@@ -99,6 +101,30 @@ async def test_work_is_published_as_branch_patch_and_result(
     assert resolved.payload == {"source": str(repo), "base_sha": before, **resolution}
     assert (await last_event(rt, job.number, "branch_published")).payload["commit"] == commit
     assert list((data / "runs").iterdir()) == []
+
+
+async def test_a_run_records_its_agent_its_parameters_and_its_exit_code(
+    rt: Runtime, make: Factory, data: Path, repo: Path
+) -> None:
+    number = await submit_agent_job(make, repo, overrides={"call_timeout": 7}, skills=["sql"])
+    tested = agent(WORK) | {"version": "1.2"}
+    tested["command"].append("--password=hunter2hunter2")
+    configured = runtime_with(rt, data_dir=data, agents={"test": tested})
+    async with running_worker(configured, registry.load({})):
+        job = await wait_for_end(rt, number)
+    run = await run_of(rt, number)
+    assert (job.status, run.exit_code) == (S.COMPLETED, 0)
+    params = run.params_snapshot
+    assert params["call_timeout"] == 7, "the overrides of the job are part of it"
+    assert "hunter2" not in str(params)
+    names = ("agent", "version", "repo", "mode", "skills")
+    assert [params[name] for name in names] == ["test", "1.2", str(repo), "fix", ["sql"]]
+    assert params["base_sha"] == git("rev-parse", "HEAD", cwd=repo)
+    assert params["command"][0] == "{python}"
+    assert (params["sandbox"]["network"], params["limits"]) == (False, {})
+    begun = (await last_event(rt, number, "iteration_started")).payload
+    assert (begun["iteration"], begun["agent"], begun["version"]) == (1, "test", "1.2")
+    assert begun["runner"].startswith("draftsman ")
 
 
 PULL = """
