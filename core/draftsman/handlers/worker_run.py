@@ -230,6 +230,10 @@ class WorkerRun:
         """Record the usage of the run so far."""
         await self.wait(self.services.checkpoints.usage, self.job.lease, amounts)
 
+    async def pull_request(self, url: str) -> None:
+        """Record the pull request of the job's work."""
+        await self.wait(self.services.checkpoints.pull_request, self.job.lease, url)
+
     async def describe(self, params: dict[str, Any]) -> None:
         """Record the parameters that the run resolved, without secrets."""
         await self.wait(self.services.checkpoints.describe, self.job.lease, params)

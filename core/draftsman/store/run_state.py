@@ -91,6 +91,12 @@ async def heartbeat(
     ]
 
 
+async def pull_request(conn: Connection, lease: Lease, url: str) -> bool:
+    """Record the pull request of a run's job; False after a lost lease."""
+    params = {"job": lease.job, "token": lease.token, "url": url}
+    return await execute(conn, _Q["pull_request"], params) > 0
+
+
 async def describe(
     conn: Connection, lease: Lease, params: dict[str, Any], exit_code: int | None
 ) -> bool:

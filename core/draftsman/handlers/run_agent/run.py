@@ -282,6 +282,7 @@ async def _to_done(run: WorkerRun, workspace: Workspace, result: dict[str, Any])
     """Return the outcome with the agent's pull request and without paths of the worker."""
     if (url := pr_url(result)) is not None:
         result["pr_url"] = url
+        await run.pull_request(url)
         line_delta = result.get("insertions", 0) - result.get("deletions", 0)
         payload = {"pr_url": url, "files_changed": result["files_changed"], "loc_delta": line_delta}
         await run.event("pr_created", payload, Owner.WORKER)

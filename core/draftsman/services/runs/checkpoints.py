@@ -155,6 +155,10 @@ class Checkpoints:
             raise lease_lost(lease)
         return allowed
 
+    async def pull_request(self, lease: Lease, url: str) -> None:
+        """Record the pull request of the job's work."""
+        await self._fenced(lease, lambda conn: run_state.pull_request(conn, lease, clean(url)))
+
     async def describe(
         self, lease: Lease, params: dict[str, Any], exit_code: int | None = None
     ) -> None:

@@ -7,7 +7,7 @@ SELECT number, id, type, idempotency_key, request_digest, queue, priority, posit
        overrides, requested_skills, tags, agent, retry_of, chain_length, run_at, run_count,
        attempts, max_attempts, retry_count, max_retries, next_retry_at, last_error,
        error_class::text, on_lost, worker_id, lease_token, cancel_requested_at,
-       cancel_requested_by, cancel_reason, result, version, created_at, queued_at, claimed_at,
+       cancel_requested_by, cancel_reason, pr_url, result, version, created_at, queued_at, claimed_at,
        started_at, finished_at, updated_at
   FROM draftsman.jobs
  WHERE number = %(number)s
@@ -31,7 +31,7 @@ SELECT p.*
        SELECT number, id, type, queue, status, mode, source::text, agent, repo_owner, repo_name,
               ticket_title, invoker_id, tags, attempts, max_attempts, retry_count, max_retries,
               run_count, next_retry_at, run_at, last_error, error_class::text, created_at,
-              started_at, finished_at,
+              started_at, finished_at, pr_url,
               CASE WHEN status IN ('scheduled', 'retrying')
                    THEN extract(epoch FROM coalesce(next_retry_at, run_at)
                                            - draftsman.now())::float8 END AS due_in

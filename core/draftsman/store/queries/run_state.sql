@@ -86,6 +86,11 @@ SELECT h.token, coalesce(j.lease_token = h.token, false) AS owned,
  UNION ALL
 SELECT 0, true, false, EXISTS (SELECT FROM alive)
 
+-- The pull request of the job's work.
+-- name: pull_request
+UPDATE draftsman.job_states SET pr_url = %(url)s, updated_at = draftsman.now()
+ WHERE number = %(job)s AND lease_token = %(token)s AND status = 'running'
+
 -- The parameters that a run resolved, and the exit code of its program.
 -- name: describe
 WITH owned AS MATERIALIZED (

@@ -142,7 +142,9 @@ async def test_a_pull_request_of_the_agent_is_stored_and_its_paths_are_relative(
     job = await done(rt, make, data, repo, PULL)
     url = "https://git.example/acme/pay/pull/7"
     result = job.result or {}
-    assert (result["pr_url"], result["summary"]) == (url, "see a.txt")
+    assert (result["pr_url"], result["summary"], job.pr_url) == (url, "see a.txt", url)
+    [listed] = await rt.read_model.jobs()
+    assert listed.pr_url == url
     assert result["data"] == {"pr_url": url, "files": [".", "a.txt"], "log": "~/x.log"}
     created = await last_event(rt, job.number, "pr_created")
     assert created.payload == {"pr_url": url, "files_changed": 1, "loc_delta": 1}
