@@ -33,6 +33,8 @@ EVENT_KINDS: Final = frozenset(TRANSITIONS.values()) | {
     *("token_redeemed", "token_refused", "validation_ran", "vote_received"),
 }
 """Kinds of draftsman's own events."""
+COMMON_KINDS: Final = frozenset({"job_created", "job_claimed", "job_started", "job_completed"})
+"""Kinds that are not in the index `job_events_kind`, because most jobs have an event of each."""
 PATCH: Final = "changes.patch"
 BUNDLE: Final = "checkpoint.bundle"
 ARTIFACTS: Final = {"patch": PATCH, "bundle": BUNDLE}

@@ -130,6 +130,48 @@ SELECT r.job, e.id, e.run, e.kind, e.from_status::text, e.to_status::text, r.act
  ORDER BY r.epoch, r.txid, r.id, e.id
  LIMIT %(limit)s
 
+-- The feed of some kinds that are in the index of kinds.
+-- name: events_of_kinds
+SELECT p.*
+  FROM unnest(%(kinds)s::text[]) AS w (kind)
+ CROSS JOIN LATERAL (
+       SELECT job, id, run, kind, from_status::text, to_status::text, actor, payload, created_at,
+              epoch, job_events.txid::text::bigint AS txid
+         FROM draftsman.job_events
+        WHERE job_events.kind = w.kind
+          AND job_events.kind NOT IN ('job_created', 'job_claimed', 'job_started', 'job_completed')
+          AND (epoch, job_events.txid, id) > (%(epoch)s, %(txid)s::text::xid8, %(id)s)
+          AND (epoch, job_events.txid) < (draftsman.current_epoch(), pg_snapshot_xmin(pg_current_snapshot()))
+        ORDER BY epoch, job_events.txid, id
+        LIMIT %(limit)s) p
+ ORDER BY p.epoch, p.txid, p.id
+ LIMIT %(limit)s
+
+-- The last transaction of this epoch whose events are older than a time, by up to an hour; 0 if all
+-- are newer. Transactions follow time. A binary search, as first_since.
+-- name: txid_before
+WITH RECURSIVE half AS (
+    SELECT 0::bigint AS low, coalesce((
+           SELECT txid::text::bigint FROM draftsman.job_events
+            WHERE epoch = draftsman.current_epoch()
+            ORDER BY epoch DESC, job_events.txid DESC, id DESC
+            LIMIT 1), 0) + 1 AS high
+     UNION ALL
+    SELECT CASE WHEN m.older THEN m.txid ELSE h.low END,
+           CASE WHEN m.older THEN h.high ELSE (h.low + h.high) / 2 END
+      FROM half h
+     CROSS JOIN LATERAL (
+           SELECT txid::text::bigint AS txid, txid < h.high::text::xid8
+                  AND created_at < %(since)s::timestamptz - interval '1 hour' AS older
+             FROM draftsman.job_events
+            WHERE (epoch, job_events.txid)
+                  >= (draftsman.current_epoch(), ((h.low + h.high) / 2)::text::xid8)
+            ORDER BY epoch, job_events.txid, id
+            LIMIT 1) m
+     WHERE h.high - h.low > 1
+)
+SELECT draftsman.current_epoch(), max(low) FROM half
+
 -- The same feed backwards, from before a cursor, newest first. The event at the cursor may be the
 -- second of its row.
 -- name: latest_events
