@@ -79,6 +79,7 @@ CREATE TABLE draftsman.job_states (
     error_class           draftsman.error_class,
     cancel_requested_by   text,
     cancel_reason         text,
+    pr_url                text,
     has_targets           boolean NOT NULL DEFAULT false,
     run_count             int NOT NULL DEFAULT 0,
     claimed_at            timestamptz,
@@ -210,7 +211,7 @@ CREATE VIEW draftsman.jobs AS
            r.tags, r.agent, r.retry_of, r.chain_length, s.run_at, s.run_count, s.attempts,
            s.max_attempts, s.retry_count, s.max_retries, s.next_retry_at, s.last_error,
            s.error_class, s.on_lost, s.worker_id, s.lease_token, s.cancel_requested_at,
-           s.cancel_requested_by, s.cancel_reason, s.result, s.has_targets, s.version,
+           s.cancel_requested_by, s.cancel_reason, s.pr_url, s.result, s.has_targets, s.version,
            r.created_at, s.queued_at, s.claimed_at, s.started_at, s.finished_at, s.updated_at
       FROM draftsman.job_states s
       JOIN draftsman.job_requests r USING (number);

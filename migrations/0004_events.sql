@@ -36,6 +36,9 @@ CREATE TABLE draftsman.job_events (
 ) PARTITION BY RANGE (created_at);
 CREATE INDEX job_events_job ON draftsman.job_events (job, id);
 CREATE INDEX job_events_cursor ON draftsman.job_events (epoch, txid, id);
+-- Searches by kind. A job that only runs and completes has no entry here.
+CREATE INDEX job_events_kind ON draftsman.job_events (kind, epoch, txid, id)
+    WHERE kind NOT IN ('job_created', 'job_claimed', 'job_started', 'job_completed');
 
 -- The events in a row of job_events.
 CREATE FUNCTION draftsman.events_of_row(

@@ -235,6 +235,9 @@ BEGIN
            ELSE draftsman.transition_kind(o.status, n.status) END, o.status, n.status,
            coalesce(who, 'worker:' || coalesce(n.worker_id, o.worker_id), session_user),
            CASE n.status
+               WHEN 'completed' THEN CASE WHEN n.result ? 'summary'
+                    THEN jsonb_build_object('summary', left(n.result ->> 'summary', 2000)) || detail
+                    ELSE detail END
                WHEN 'failed' THEN jsonb_build_object('error', left(n.last_error, 2000),
                     'error_class', n.error_class) || detail
                WHEN 'dead_letter' THEN jsonb_build_object('error', left(n.last_error, 2000),
@@ -245,6 +248,9 @@ BEGIN
                WHEN 'canceled' THEN jsonb_strip_nulls(jsonb_build_object(
                     'reason', left(n.cancel_reason, 2000), 'by', n.cancel_requested_by)) || detail
                WHEN 'scheduled' THEN jsonb_build_object('run_at', n.run_at) || detail
+               WHEN 'expired' THEN jsonb_build_object('question', (
+                    SELECT max(q.ordinal) FROM draftsman.job_questions q WHERE q.job = n.number))
+                    || detail
                ELSE detail
            END
       FROM new_states n

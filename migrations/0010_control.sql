@@ -45,6 +45,15 @@ BEGIN
                    || asked.resolution)::text;
         PERFORM set_config('draftsman.detail', detail, true);
     END IF;
+    detail := (detail::jsonb
+        || jsonb_strip_nulls(jsonb_build_object('checkpoint', (
+               SELECT max(c.id) FROM draftsman.job_checkpoints c WHERE c.job = $1)))
+        || coalesce((SELECT jsonb_build_object('answer', a.id, 'source', a.source,
+                                               'responder', a.responder_id)
+                       FROM draftsman.job_answers a
+                      WHERE a.job = $1 AND a.question = $2 AND a.accepted
+                      ORDER BY a.id DESC LIMIT 1), '{}'))::text;
+    PERFORM set_config('draftsman.detail', detail, true);
     IF job_status = 'failed' AND asked.resolution ->> 'outcome' = 'denied' THEN
         error := 'denied by '
             || (SELECT string_agg(name, ', ')

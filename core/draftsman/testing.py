@@ -213,6 +213,11 @@ class _Memory:
         self.collected.log += text
         return True
 
+    async def describe(
+        self, lease: Lease, params: dict[str, Any], exit_code: int | None = None
+    ) -> None:
+        return None
+
     async def usage(self, lease: Lease, amounts: dict[str, Any]) -> None:
         self.collected.usage = amounts
 

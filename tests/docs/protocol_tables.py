@@ -16,6 +16,7 @@ from pydantic import BaseModel
 from draftsman.handlers.run_agent.protocol import (
     AnswerBody,
     ChoiceBody,
+    FailedValidator,
     FromAgent,
     Profile,
     RequestBody,
@@ -37,6 +38,7 @@ PARTS: Final = (
     Profile,
     CommandSettings,
     FixSettings,
+    FailedValidator,
 )
 EXAMPLES: Final = {"agent.py": "python", "agent.sh": "sh"}
 

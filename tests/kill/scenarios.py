@@ -35,6 +35,7 @@ LOGS: Final = "SELECT count(*) FROM draftsman.run_log_chunks"
 VALIDATED: Final = RepoProfile.model_validate(
     {
         "setup_commands": [{"name": "prepare", "command": ["true"]}],
+        "budget": {"cost_usd": 1},
         "validation_commands": [{"name": "there", "command": ["test", "-f", "last.txt"]}],
     }
 )

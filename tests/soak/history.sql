@@ -105,10 +105,10 @@ SELECT j.number, n, coalesce(j.worker_id, md5('worker' || j.number %% 20)::uuid)
 -- The indexes of events are built at the end, at once.
 -- name: indexes
 SELECT replace(pg_get_indexdef(i), ' ON ONLY ', ' ON ')
-  FROM unnest('{draftsman.job_events_job,draftsman.job_events_cursor}'::regclass[]) i
+  FROM unnest('{draftsman.job_events_job,draftsman.job_events_cursor,draftsman.job_events_kind}'::regclass[]) i
 
 -- name: drop_indexes
-DROP INDEX draftsman.job_events_job, draftsman.job_events_cursor;
+DROP INDEX draftsman.job_events_job, draftsman.job_events_cursor, draftsman.job_events_kind;
 
 -- The history has an earlier epoch with a transaction per job. Unfinished jobs were written now.
 -- name: events

@@ -9,8 +9,8 @@ STATE_COLUMNS: Final = frozenset(
     """
     queue priority position subject_key status claimed_from run_at run_count attempts max_attempts
     retry_count max_retries next_retry_at last_error error_class on_lost worker_id lease_token
-    cancel_requested_at cancel_requested_by cancel_reason result has_targets version queued_at
-    claimed_at started_at finished_at updated_at
+    cancel_requested_at cancel_requested_by cancel_reason pr_url result has_targets version
+    queued_at claimed_at started_at finished_at updated_at
     """.split()  # noqa: SIM905
 )
 """The columns of `draftsman.jobs` that are in `job_states`."""

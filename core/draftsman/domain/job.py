@@ -164,6 +164,7 @@ class Job:
     cancel_requested_at: datetime | None
     cancel_requested_by: str | None
     cancel_reason: str | None
+    pr_url: str | None
     result: dict[str, Any] | None
     version: int
     created_at: datetime

@@ -10,6 +10,8 @@ from draftsman.errors import Failure
 
 PREFIX: Final = "quota:"
 """Prefix of the code of a quota failure."""
+LIMIT_PREFIX: Final = "limit:"
+"""Prefix of the code of a failure by a limit of the repository's profile."""
 UNLIMITED: Final = 2**62
 
 
@@ -41,6 +43,16 @@ def quota_failure(name: str, text: str, setting: str) -> Failure:
     )
 
 
+def limit_failure(name: str, text: str) -> Failure:
+    """Return the permanent failure of a run that exceeds a limit of the repository's profile."""
+    return Failure(
+        f"{text}; the limit is {name} of the repository's profile",
+        origin="agent",
+        code=f"{LIMIT_PREFIX}{name}",
+        declared="PERMANENT",
+    )
+
+
 def is_quota(failure: Failure | None) -> bool:
-    """Return whether a run exceeded a quota."""
-    return failure is not None and (failure.code or "").startswith(PREFIX)
+    """Return whether a run exceeded a quota, or a limit of the repository's profile."""
+    return failure is not None and (failure.code or "").startswith((PREFIX, LIMIT_PREFIX))

@@ -47,6 +47,7 @@ class JobSummary:
     finished_at: datetime | None
     due_in: float | None = field(compare=False)
     """Seconds until its scheduled time, by the database's clock; None: not scheduled."""
+    pr_url: str | None = None
     paused: bool = False
     """Whether it is queued, and its queue or type is paused."""
 

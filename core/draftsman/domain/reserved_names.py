@@ -27,11 +27,14 @@ EVENT_KINDS: Final = frozenset(TRANSITIONS.values()) | {
     *("action_refused", "answer_deleted", "answer_edited", "answer_received", "answer_refused"),
     *("attachment_failed", "attachment_uploaded", "branch_published", "cancel_requested"),
     *("command_executed", "delivery_dead_lettered", "delivery_sent", "job_created", "pr_created"),
+    "iteration_started",
     *("question_escalated", "question_expired", "question_extended", "redelivered"),
     *("repo_resolved", "request_joined", "retry_not_created", "sandbox_applied", "token_minted"),
     *("token_redeemed", "token_refused", "validation_ran", "vote_received"),
 }
 """Kinds of draftsman's own events."""
+COMMON_KINDS: Final = frozenset({"job_created", "job_claimed", "job_started", "job_completed"})
+"""Kinds that are not in the index `job_events_kind`, because most jobs have an event of each."""
 PATCH: Final = "changes.patch"
 BUNDLE: Final = "checkpoint.bundle"
 ARTIFACTS: Final = {"patch": PATCH, "bundle": BUNDLE}

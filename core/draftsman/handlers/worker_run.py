@@ -230,6 +230,23 @@ class WorkerRun:
         """Record the usage of the run so far."""
         await self.wait(self.services.checkpoints.usage, self.job.lease, amounts)
 
+    async def pull_request(self, url: str) -> None:
+        """Record the pull request of the job's work."""
+        await self.wait(self.services.checkpoints.pull_request, self.job.lease, url)
+
+    async def describe(self, params: dict[str, Any]) -> None:
+        """Record the parameters that the run resolved, without secrets."""
+        await self.wait(self.services.checkpoints.describe, self.job.lease, params)
+
+    async def exited(self, exit_code: int | None) -> None:
+        """Record the exit code of the run's program."""
+        await self.wait(self.services.checkpoints.describe, self.job.lease, {}, exit_code)
+
+    async def earlier_usage(self) -> dict[str, float]:
+        """Return the usage of the earlier runs of the job."""
+        read = self.services.checkpoints.earlier_usage
+        return await self.wait(read, self.job.number, self.job.run)
+
     # Questions
 
     async def answers(self) -> dict[str, Answered | NoAnswer]:

@@ -193,6 +193,8 @@ class AgentSettings(LimitSettings):
 
     command: tuple[str, ...] = Field(min_length=1)
     """Program and arguments; `{python}` is this interpreter."""
+    version: str | None = Field(None, max_length=100)
+    """Version of the agent, recorded with each run."""
     env: dict[str, str] = {}
     """Environment variables."""
     pass_env: tuple[str, ...] = ()

@@ -92,6 +92,25 @@ async def events(conn: Connection, cursor: EventCursor, limit: int) -> list[Even
         return await fetch_all(conn, _Q["events"], params, Event)
 
 
+async def events_of_kinds(
+    conn: Connection, kinds: Sequence[str], cursor: EventCursor, limit: int
+) -> list[Event]:
+    """Return the events of some kinds after a cursor; none of them is in `COMMON_KINDS`."""
+    params: dict[str, Any] = {"epoch": cursor[0], "txid": cursor[1], "id": cursor[2]}
+    params |= {"limit": limit, "kinds": list(kinds)}
+    async with conn.transaction():
+        await execute(conn, _Q["in_order"])
+        return await fetch_all(conn, _Q["events_of_kinds"], params, Event)
+
+
+async def txid_before(conn: Connection, since: datetime) -> tuple[int, int]:
+    """Return the epoch, and a transaction up to which all events are older; 0 if none is."""
+    async with conn.transaction():
+        await execute(conn, _Q["in_order"])
+        epoch, txid = (await rows(conn, _Q["txid_before"], {"since": since}))[0]
+    return epoch, txid
+
+
 async def latest_events(conn: Connection, before: EventCursor, limit: int) -> list[Event]:
     """Return the events of all jobs before a cursor, newest first."""
     params = {"epoch": before[0], "txid": before[1], "id": before[2], "limit": limit}

@@ -35,8 +35,10 @@ async def test_messages_of_a_job_are_sent_in_order_and_its_question_is_edited(
     ]  # fmt: skip
     assert thread[2].text.splitlines()[1:] == ["all is well", "https://x/1"]
     assert len(thread[0].edited_by) >= 1
-    kinds = [event.kind for event in await rt.read_model.job_events(work.number)]
-    assert kinds.count("delivery_sent") == 2, "the question and the result"
+    events = await rt.read_model.job_events(work.number)
+    sent = [event.payload for event in events if event.kind == "delivery_sent"]
+    assert [item["kind"] for item in sent] == ["question", "result"]
+    assert all(item["ref"] for item in sent), "the message in the channel"
 
 
 async def test_a_message_with_a_lost_reply_is_found_and_not_posted_again(

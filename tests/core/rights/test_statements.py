@@ -53,6 +53,8 @@ WORK: Final = {
     "repos.assign",
     "run_state.settle",
     "run_state.heartbeat",
+    "run_state.describe",
+    "run_state.pull_request",
     "run_state.usage",
     "sweeps.escalate",
     "sweeps.expire",

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from itertools import pairwise
 
 import pytest
 
 from draftsman import migrate
 from draftsman.domain.event import Event
+from draftsman.domain.reserved_names import COMMON_KINDS
 from draftsman.runtime import Runtime
 from draftsman.store.postgres.database import Connection, Database
+from draftsman.store.queries import load
 from tests.factories import Factory
 from tests.support.statements import rows, value
 from tests.support.waits import background, until
@@ -197,3 +200,17 @@ async def test_following_without_a_cursor_yields_new_events(
             await make.queued()
             await asyncio.wait([following], timeout=0.05)
     assert following.result().job > before
+
+
+async def test_the_index_of_kinds_has_no_entry_of_an_ordinary_job(
+    make: Factory, rt: Runtime
+) -> None:
+    events = await rt.read_model.job_events(await make.completed())
+    assert {event.kind for event in events} == COMMON_KINDS
+
+
+async def test_the_kinds_that_are_not_indexed_are_those_of_the_search(conn: Connection) -> None:
+    text = "SELECT pg_get_indexdef('draftsman.job_events_kind'::regclass)"
+    assert set(re.findall(r"'(\w+)'::text", await value(conn, text))) == COMMON_KINDS
+    query = load("read_model")["events_of_kinds"]
+    assert set(re.findall(r"'(job_\w+)'", query)) == COMMON_KINDS

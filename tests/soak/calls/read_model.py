@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
 from typing import Final
 from uuid import UUID
 
@@ -48,6 +49,18 @@ def _feed(epoch: int, txid: int, id: int = 0) -> Call:
     )
 
 
+def _kinds(txid: int, *kinds: str) -> Call:
+    return Call(
+        lambda conn: read_model.events_of_kinds(conn, kinds, (1, txid, 0), 200),
+        2000,
+        "200 of a kind and a partition",
+    )
+
+
+def _before(since: datetime) -> Call:
+    return Call(lambda conn: read_model.txid_before(conn, since), 2000, "a row of each step")
+
+
 def _latest(before: tuple[int, int, int]) -> Call:
     return Call(
         lambda conn: read_model.latest_events(conn, before, 200), 2000, "200 of a partition"
@@ -85,6 +98,11 @@ CALLS: Final[dict[str, Call]] = {
     "read_model.events: in this epoch": _feed(2, 0),
     "read_model.events: inside a large transaction": _feed(1, MIDDLE, MIDDLE * 10 + 2),
     "read_model.events: nothing new": Call(_feed_of_nothing),
+    "read_model.events_of_kinds: from the beginning": _kinds(0, "job_failed", "needs_input"),
+    "read_model.events_of_kinds: in the middle": _kinds(MIDDLE, "job_expired"),
+    "read_model.events_of_kinds: none": _kinds(0, "no_such_kind"),
+    "read_model.txid_before: now": _before(datetime.now(UTC)),
+    "read_model.txid_before: long ago": _before(datetime(2001, 1, 1, tzinfo=UTC)),
     "read_model.latest_events: the newest": _latest((NEVER, 0, 0)),
     "read_model.latest_events: in the middle": _latest((1, MIDDLE, 0)),
     "read_model.latest_runs: the newest": Call(

@@ -87,6 +87,18 @@ class InstantParam(Param):
         return times.parse_instant(value) if isinstance(value, str) else value
 
 
+class WordsParam(Param):
+    """Names separated by commas."""
+
+    name = "names"
+
+    def convert(self, value: Any, param: object, ctx: object) -> tuple[str, ...]:
+        """Split the names."""
+        if isinstance(value, tuple):
+            return value
+        return tuple(word.strip() for word in clean(str(value)).split(",") if word.strip())
+
+
 class StatusParam(Param):
     """Statuses separated by commas; `waiting` matches both waiting statuses."""
 
@@ -196,6 +208,7 @@ DURATION = DurationParam()
 EXTENSION = ExtensionParam()
 INSTANT = InstantParam()
 STATUS = StatusParam()
+WORDS = WordsParam()
 TEXT = TextParam()
 TEXT_OR_STDIN = TextParam(stdin=True)
 JSON = JsonParam()

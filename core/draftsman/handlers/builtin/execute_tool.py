@@ -27,6 +27,7 @@ from draftsman.handlers.sandbox.run_sandbox import open_run_sandbox
 from draftsman.handlers.sandbox.sandbox_plan import RunSandbox
 from draftsman.handlers.subprocesses.process import AgentProcess
 from draftsman.handlers.worker_run import WorkerRun
+from draftsman.log import redact
 from draftsman.outbound.timeouts import time_limit
 from draftsman.settings import AgentSettings, ToolSettings
 
@@ -69,9 +70,18 @@ async def _run(
     sandbox = None
     try:
         sandbox = await open_run_sandbox(run.settings.sandbox, repo=None, home=folder)
-        await run.event("sandbox_applied", sandbox.as_event(tool.network), Owner.WORKER)
+        applied = sandbox.as_event(tool.network)
+        await run.describe(
+            {
+                "tool": payload.tool,
+                "command": [redact(word) for word in tool.command],
+                "sandbox": applied,
+            }
+        )
+        await run.event("sandbox_applied", applied, Owner.WORKER)
         async with time_limit("call", run.limits.call_timeout, f"{label} ran", origin="tool"):
             code, data = await _drive(run, tool, payload.input, invocation, sandbox)
+        await run.exited(code)
     finally:
         if sandbox is not None:
             sandbox.close()

@@ -184,6 +184,11 @@ class Workspace:
         """Return the changes of a commit of the work, as a patch for `git apply`."""
         return await self._diff(commit, "--binary", "--full-index")
 
+    async def changed_paths(self, snapshot: Snapshot) -> list[str]:
+        """Return the files that the work changes; a renamed file counts with both names."""
+        names = await self._diff(snapshot.commit, "--name-only", "-z", "--no-renames")
+        return [os.fsdecode(name) for name in names.split(b"\0") if name]
+
     async def bundle_commit(self) -> str:
         """Return the commit of the bundle that was passed to `prepare`."""
         ref = self._ref("work")

@@ -14,7 +14,8 @@ from draftsman.domain.quota import Quota, is_quota
 from draftsman.domain.reserved_names import AGENT_KIND, Owner, check_artifact, check_key
 from draftsman.domain.retries.error_classes import as_failure, classify
 from draftsman.errors import Failure, UsageError
-from draftsman.handlers.clone.workspace import Workspace
+from draftsman.handlers.clone.workspace import Snapshot, Workspace
+from draftsman.handlers.run_agent.profile_limits import Budget
 from draftsman.handlers.run_agent.protocol import (
     AckMessage,
     AgentErrorClass,
@@ -61,6 +62,10 @@ class AgentSession:
         workspace: Workspace,
         repo: dict[str, Any] | None = None,
         checkpoint: str | None = None,
+        *,
+        data: Any = None,
+        usage: dict[str, Any] | None = None,
+        budget: Budget | None = None,
     ) -> None:
         self.result: ResultMessage | None = None
         self.error: Failure | None = None
@@ -71,7 +76,9 @@ class AgentSession:
         self._repo = repo
         self._checkpoint_commit = checkpoint
         self._quotas = QuotaTracker(run)
-        self._usage: dict[str, Any] = {}
+        self._data = data
+        self._usage = {} if usage is None else usage
+        self._budget = budget
         self._termination: asyncio.Task[None] | None = None
 
     async def listen(self, process: AgentProcess) -> None:
@@ -241,12 +248,17 @@ class AgentSession:
         """Store the agent's state and a bundle of the current tree, in one transaction."""
         async with process.frozen():
             snapshot = await self._workspace.snapshot(f"{self._run.job.name}: work in progress")
+        await self.save_work(snapshot, message.data)
+
+    async def save_work(self, snapshot: Snapshot, data: Any = None) -> None:
+        """Store a checkpoint of the tree; without `data`, with that of the latest checkpoint."""
+        self._data = self._data if data is None else data
         bundle = await self._workspace.bundle(snapshot) if snapshot.files_changed else None
-        data = {"agent": message.data, "base_sha": self._workspace.base_sha}
-        data |= {"repo": self._repo} if self._repo else {}
-        size = size_of(message.data) + len(bundle or b"")
+        saved = {"agent": self._data, "base_sha": self._workspace.base_sha}
+        saved |= {"repo": self._repo} if self._repo else {}
+        size = size_of(self._data) + len(bundle or b"")
         await self._quotas.spend(Quota.CHECKPOINTS, size)
-        await self._run.checkpoint(data, bundle)
+        await self._run.checkpoint(saved, bundle)
         self._checkpoint_commit = snapshot.commit
 
     async def _add_usage(self, message: UsageMessage) -> None:
@@ -256,6 +268,8 @@ class AgentSession:
         if message.model and len(models) < MAX_MODELS:
             self._usage["models"] = sorted({*models, message.model})
         await self._run.usage(self._usage)
+        if self._budget is not None:
+            self._budget.check(self._usage)
 
     async def _send(self, process: AgentProcess, message: ToAgent) -> None:
         await process.send(encode(message))

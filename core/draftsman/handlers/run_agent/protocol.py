@@ -104,6 +104,15 @@ class Profile(Model):
         return cls(validation_commands=tuple(validation), fix_commands=tuple(fixes))
 
 
+class FailedValidator(Model):
+    """A required validation command that failed on the work of the previous iteration."""
+
+    name: str
+    command: str
+    exit_code: int | None = Field(None, description="unset if it exceeded its timeout")
+    output: str = Field(description="the first and last 2,000 bytes")
+
+
 class StartMessage(Model):
     """The first line: the job, its workspace, and the state of earlier runs."""
 
@@ -125,6 +134,12 @@ class StartMessage(Model):
     )
     request: RequestBody = RequestBody()
     profile: Profile = Profile()
+    iteration: int = Field(
+        1, description="from 2: the work in the workspace is that of the previous iteration"
+    )
+    failed: tuple[FailedValidator, ...] = Field(
+        (), description="required validators that have to pass before the work is published"
+    )
 
 
 class AnswerMessage(AnswerBody):

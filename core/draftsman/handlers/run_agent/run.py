@@ -1,6 +1,8 @@
 """`run_agent`: run of an agent in a clone of the job's repository.
 
-    repository -> mirror -> clone -> agent (JSON lines) -> snapshot -> branch, patch, result
+    repository -> mirror -> clone -> agent (JSON lines) -> snapshot -> validators, limits
+                              ^                                            |
+                              +------ required validators failed ----------+-> branch, patch, result
 
 All state is in PostgreSQL, so that any host can resume the job: each checkpoint of the agent is
 stored with a bundle of the work in progress.
@@ -11,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import codecs
 import contextlib
+import hashlib
 import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -20,27 +23,34 @@ from draftsman.domain.job import Mode
 from draftsman.domain.messages.plain_text import pr_url
 from draftsman.domain.outcome import Done, Outcome
 from draftsman.domain.question_spec import QuestionSpec
+from draftsman.domain.quota import limit_failure
 from draftsman.domain.read_models import SavedProfile
-from draftsman.domain.repos.repo_profile import effective_profile
-from draftsman.domain.reserved_names import KEYS, Owner
-from draftsman.errors import Failure
+from draftsman.domain.repos.repo_profile import RepoProfile
+from draftsman.domain.reserved_names import Owner
+from draftsman.errors import Failure, UsageError
 from draftsman.handlers.clone.clone_cleanup import clone_tag
 from draftsman.handlers.clone.workspace import Snapshot, Workspace
 from draftsman.handlers.context import RunContext, worker_run
 from draftsman.handlers.run_agent.agent_session import AgentSession
+from draftsman.handlers.run_agent.iteration import Iteration
+from draftsman.handlers.run_agent.profile_limits import Budget, approval_of, check_paths
 from draftsman.handlers.run_agent.protocol import (
-    AnswerBody,
-    Profile,
-    RequestBody,
+    ResultMessage,
     StartMessage,
-    StepState,
 )
 from draftsman.handlers.run_agent.protocol_codec import encode
 from draftsman.handlers.run_agent.repository import JobRepository, resolve_repository
-from draftsman.handlers.run_agent.validation import add_validation, run_setup, validate
+from draftsman.handlers.run_agent.start_message import build_start_message, run_parameters
+from draftsman.handlers.run_agent.validation import (
+    add_validation,
+    blocking_failures,
+    run_setup,
+    validate,
+)
 from draftsman.handlers.subprocesses.process import AgentProcess
 from draftsman.handlers.worker_run import WorkerRun
 from draftsman.settings import AgentSettings
+from draftsman.version import installed
 
 BASE: Final = "agent:base"
 """Step that pins the base commit."""
@@ -53,12 +63,26 @@ DEFAULT_AGENT: Final = "tidy"
 
 async def run_agent(ctx: RunContext) -> Outcome:
     """Run the job's agent; park for its questions, resume from its latest checkpoint."""
-    run = worker_run(ctx)
+    run, usage = worker_run(ctx), dict[str, Any]()
+    deadline = datetime.now(UTC) + timedelta(seconds=run.deadline)
+    while (outcome := await _run_iteration(run, usage, deadline)) is None:
+        pass
+    return outcome
+
+
+async def _run_iteration(
+    run: WorkerRun, usage: dict[str, Any], deadline: datetime
+) -> Outcome | None:
+    """Run the agent once; None if its work has to be improved.
+
+    `usage` is that of the run so far.
+    """
     checkpoint, bundle = await run.saved_work()
     repository = await resolve_repository(run, (checkpoint or {}).get("repo"))
-    agent = _find_agent(run, repository)
+    agent_name, agent = _find_agent(run, repository)
     steps = await run.steps(Owner.WORKER)
     pinned = steps[BASE].result if BASE in steps else None
+    iteration = Iteration.latest(steps)
     workspace = await Workspace.prepare(
         run.settings.data_dir,
         repository.source,
@@ -79,18 +103,32 @@ async def run_agent(ctx: RunContext) -> Outcome:
         await run.event("sandbox_applied", workspace.sandbox.as_event(agent.network), Owner.WORKER)
         await run_setup(run, workspace, repository.saved)
         checkpoint_commit = await workspace.bundle_commit() if bundle else None
-        session = AgentSession(run, workspace, repository.pinned, checkpoint_commit)
-        await _run_session(
+        session = AgentSession(
             run,
-            agent,
             workspace,
-            session,
-            await _start_message(run, agent, workspace, repository, checkpoint),
+            repository.pinned,
+            checkpoint_commit,
+            data=(checkpoint or {}).get("agent"),
+            usage=usage,
+            budget=await _budget(run, repository),
         )
+        if iteration.result is not None:
+            session.result = ResultMessage.model_validate(iteration.result)
+        else:
+            start = await build_start_message(
+                run, workspace, repository, checkpoint, iteration, deadline, network=agent.network
+            )
+            params = run_parameters(agent_name, agent, workspace, repository, start)
+            await run.describe(params)
+            begun = {"iteration": iteration.number, "runner": f"draftsman {installed()}"}
+            begun |= {name: params[name] for name in ("agent", "version") if name in params}
+            await run.event("iteration_started", begun, Owner.WORKER)
+            await _run_session(run, agent, workspace, session, start)
+            await run.exited(session.exit_code)
         run.ending = False
         if session.question is not None:
             await _park(run, session, session.question)
-        return await _finish_job(run, workspace, session, repository.saved)
+        return await _finish_job(run, workspace, session, repository.saved, iteration)
     finally:
         with contextlib.suppress(Failure, OSError):
             await workspace.remove()
@@ -148,9 +186,16 @@ async def _park(run: WorkerRun, session: AgentSession, question: QuestionSpec) -
 
 
 async def _finish_job(
-    run: WorkerRun, workspace: Workspace, session: AgentSession, profile: SavedProfile | None
-) -> Done:
-    """Store the patch, publish the branch and return the job's result."""
+    run: WorkerRun,
+    workspace: Workspace,
+    session: AgentSession,
+    saved: SavedProfile | None,
+    iteration: Iteration,
+) -> Done | None:
+    """Store the patch, publish the branch and return the job's result.
+
+    None if required validators failed, and the agent has to improve the work.
+    """
     if session.error is not None:
         session.error.program_exit = session.exit_code
         raise session.error
@@ -171,7 +216,17 @@ async def _finish_job(
     result |= {"insertions": snapshot.insertions, "deletions": snapshot.deletions}
     await run.patch(await workspace.diff(snapshot))
     if run.job.mode is Mode.FIX:
-        result = add_validation(result, await validate(run, workspace, profile))
+        if saved is not None:
+            check_paths(saved.profile, await workspace.changed_paths(snapshot))
+        commands = await validate(run, workspace, saved)
+        if saved is not None and (failed := blocking_failures(commands)):
+            iteration.check_next(snapshot.tree, failed, saved.profile.max_iterations)
+            await session.save_work(snapshot)
+            await iteration.begin_next(run, snapshot.tree, failed)
+            return None
+        if saved is not None:
+            await _require_approval(run, workspace, session, saved.profile, snapshot, iteration)
+        result = add_validation(result, commands)
         result["commit"] = await run.step(
             PUBLISH, lambda _: _publish(run, workspace, snapshot), owner=Owner.WORKER
         )
@@ -181,10 +236,53 @@ async def _finish_job(
     return await _to_done(run, workspace, result)
 
 
+async def _require_approval(
+    run: WorkerRun,
+    workspace: Workspace,
+    session: AgentSession,
+    profile: RepoProfile,
+    snapshot: Snapshot,
+    iteration: Iteration,
+) -> None:
+    """Park for an approval of work that exceeds a limit of the profile, unless it is approved.
+
+    The next run continues here, without the agent.
+    """
+    paths = await workspace.changed_paths(snapshot)
+    approval = approval_of(profile, snapshot, paths, workspace.branch)
+    if approval is None:
+        return
+    patch = hashlib.sha256(await workspace.diff(snapshot)).hexdigest()
+
+    async def shown() -> str:
+        return patch
+
+    if await run.find_answer(approval, shown) is not None:  # a denial ends the job
+        return
+    try:
+        run.check_question(approval)
+    except UsageError as error:
+        raise limit_failure("max_files_changed", f"{approval.text} {error}") from None
+    if iteration.result is None and session.result is not None:
+        await session.save_work(snapshot)
+        fields = {"summary": session.result.summary, "data": session.result.data}
+        await iteration.save_result(run, fields)
+    await run.ask_or_park(approval, shown)
+
+
+async def _budget(run: WorkerRun, repository: JobRepository) -> Budget | None:
+    """Return the budget of the repository's profile, with the usage of earlier runs."""
+    limits = repository.saved.profile.budget if repository.saved else None
+    if not limits:
+        return None
+    return Budget(limits, await run.earlier_usage())
+
+
 async def _to_done(run: WorkerRun, workspace: Workspace, result: dict[str, Any]) -> Done:
     """Return the outcome with the agent's pull request and without paths of the worker."""
     if (url := pr_url(result)) is not None:
         result["pr_url"] = url
+        await run.pull_request(url)
         line_delta = result.get("insertions", 0) - result.get("deletions", 0)
         payload = {"pr_url": url, "files_changed": result["files_changed"], "loc_delta": line_delta}
         await run.event("pr_created", payload, Owner.WORKER)
@@ -219,60 +317,7 @@ async def _push(workspace: Workspace, snapshot: Snapshot, own_commits: list[str]
     raise branch_moved
 
 
-async def _start_message(
-    run: WorkerRun,
-    agent: AgentSettings,
-    workspace: Workspace,
-    repository: JobRepository,
-    checkpoint: dict[str, Any] | None,
-) -> StartMessage:
-    answers = {
-        key: AnswerBody(
-            outcome=answer.outcome,
-            value=getattr(answer, "value", None),
-            text=getattr(answer, "text", None),
-            by=getattr(answer, "by", ()),
-            at=getattr(answer, "at", None),
-            reason=getattr(answer, "reason", None),
-        )
-        for key, answer in (await run.answers()).items()
-        if not key.startswith(KEYS)
-    }
-    steps = {
-        key: StepState.model_validate(
-            {"state": step.status, "invocation_id": step.invocation_id, "result": step.result}
-        )
-        for key, step in (await run.steps()).items()
-    }
-    repo_profile = repository.saved.profile if repository.saved else None
-    profile = Profile.of(
-        effective_profile(repo_profile, run.settings.profile_of(repository.location.repo.full_name))
-    )
-    skills = (*run.job.requested_skills, *(repo_profile.default_skills if repo_profile else ()))
-    extra = {
-        "path": repo_profile.path if repo_profile else "",
-        "skills": tuple(dict.fromkeys(skills)),
-    }
-    profile = profile.model_copy(update=extra)
-    return StartMessage(
-        job=run.job.name,
-        run=run.job.run,
-        repo=repository.source,
-        workspace=workspace.sandbox_path,
-        branch=workspace.branch,
-        base_sha=workspace.base_sha,
-        checkpoint=(checkpoint or {}).get("agent"),
-        steps=steps,
-        answers=answers,
-        deadline=datetime.now(UTC) + timedelta(seconds=run.deadline),
-        mode=run.job.mode.value,
-        request=RequestBody(title=run.job.ticket_title, text=run.job.ticket_text),
-        profile=profile,
-        limits=repo_profile.limits | {"network": agent.network} if repo_profile else {},
-    )
-
-
-def _find_agent(run: WorkerRun, repository: JobRepository) -> AgentSettings:
+def _find_agent(run: WorkerRun, repository: JobRepository) -> tuple[str, AgentSettings]:
     """Return the agent of the job or its repository, with the environment of the profile."""
     profile = repository.saved.profile if repository.saved else None
     name = (
@@ -284,9 +329,9 @@ def _find_agent(run: WorkerRun, repository: JobRepository) -> AgentSettings:
         text = f"no agent {name!r} on this worker; configured agents: {names}"
         raise Failure(text, origin="agent", code="no_such_agent")
     if profile is None:
-        return agent
+        return name, agent
     network = agent.network and profile.network
-    return agent.model_copy(update={"env": profile.env | agent.env, "network": network})
+    return name, agent.model_copy(update={"env": profile.env | agent.env, "network": network})
 
 
 def _repo_name(run: WorkerRun) -> str:

@@ -46,16 +46,18 @@ async def validate(
     return results
 
 
+def blocking_failures(commands: Sequence[CommandResult]) -> list[CommandResult]:
+    """Return the required commands that failed; the work must not be published."""
+    return [item for item in commands if item.required and not item.passed]
+
+
 def add_validation(result: dict[str, Any], commands: Sequence[CommandResult]) -> dict[str, Any]:
-    """Return the job's result with the validation results, and failures in its summary."""
+    """Return the job's result with the validation results; all required commands passed."""
     if not commands:
         return result
-    failed = [
-        f"{item.name}: {item.summary}" for item in commands if item.required and not item.passed
-    ]
     missing = [item.name for item in commands if item.missing]
-    note = f"; validation failed: {'; '.join(failed)}" if failed else ""
-    if not failed and len(missing) == len(commands):
+    note = ""
+    if len(missing) == len(commands):
         note = f"; no validators ran: install {', '.join(missing)} on the workers"
     return result | {
         "summary": f"{result['summary']}{note}".removeprefix("; "),

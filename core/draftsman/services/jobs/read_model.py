@@ -20,6 +20,7 @@ from draftsman.domain.read_models import (
     RetryLink,
     ServerHealth,
 )
+from draftsman.domain.reserved_names import COMMON_KINDS
 from draftsman.domain.run import Run
 from draftsman.domain.wait_reason import WaitReason, expiring_question, explain
 from draftsman.errors import CommandHint, NotFound, UsageError
@@ -196,6 +197,28 @@ class ReadModel:
         """Return the events of all jobs after a cursor (epoch, txid, id), without gaps."""
         async with self._db.connection() as conn:
             return await store.events(conn, cursor, limit)
+
+    async def events_of_kinds(
+        self, kinds: Sequence[str], cursor: tuple[int, int, int] = (0, 0, 0), limit: int = PAGE_SIZE
+    ) -> tuple[list[Event], tuple[int, int, int] | None]:
+        """Return events of some kinds after a cursor, and the cursor of the next call.
+
+        None as cursor: there are no more. Kinds that most jobs have are filtered from the feed.
+        """
+        async with self._db.connection() as conn:
+            if COMMON_KINDS.isdisjoint(kinds):
+                page = await store.events_of_kinds(conn, kinds, cursor, limit)
+                found = page
+            else:
+                page = await store.events(conn, cursor, limit)
+                found = [event for event in page if event.kind in kinds]
+        return found, page[-1].cursor if len(page) == limit else None
+
+    async def cursor_before(self, since: datetime) -> tuple[int, int, int]:
+        """Return a cursor up to which all events are older; some older events may follow."""
+        async with self._db.connection() as conn:
+            epoch, txid = await store.txid_before(conn, since)
+        return (epoch, txid, MAX_NUMBER) if txid else (0, 0, 0)
 
     async def latest_events(
         self, before: tuple[int, int, int] | None = None, limit: int = PAGE_SIZE

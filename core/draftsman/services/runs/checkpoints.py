@@ -155,6 +155,23 @@ class Checkpoints:
             raise lease_lost(lease)
         return allowed
 
+    async def pull_request(self, lease: Lease, url: str) -> None:
+        """Record the pull request of the job's work."""
+        await self._fenced(lease, lambda conn: run_state.pull_request(conn, lease, clean(url)))
+
+    async def describe(
+        self, lease: Lease, params: dict[str, Any], exit_code: int | None = None
+    ) -> None:
+        """Record the parameters that the run resolved, or the exit code of its program."""
+        await self._fenced(
+            lease, lambda conn: run_state.describe(conn, lease, clean(params), exit_code)
+        )
+
+    async def earlier_usage(self, job: int, run: int) -> dict[str, float]:
+        """Return the usage of the runs of a job before this run."""
+        async with self._db.connection() as conn:
+            return await run_state.earlier_usage(conn, job, run)
+
     async def usage(self, lease: Lease, amounts: dict[str, Any]) -> None:
         """Record the run's usage so far."""
         await self._fenced(lease, lambda conn: run_state.usage(conn, lease, clean(amounts)))

@@ -156,6 +156,7 @@ WITH verdict AS MATERIALIZED (
                        ELSE 'delivery_dead_lettered' END,
            'system', jsonb_strip_nulls(jsonb_build_object('delivery', e.seq, 'kind', e.kind,
                'channel', e.channel, 'target', e.target, 'question', e.question,
+               'artifact', e.payload -> 'artifact', 'ref', e.external_ref,
                'error', left(CASE WHEN e.status = 'dead_letter' THEN e.last_error END, 2000)))
       FROM finished e
      WHERE e.status = 'dead_letter' OR (e.status = 'sent' AND e.kind NOT IN ('status', 'question_closed'))

@@ -6,7 +6,11 @@
 -- that the run saved before.
 -- name: ask
 WITH context AS MATERIALIZED (
-    SELECT set_config('draftsman.detail', %(detail)s, true)
+    SELECT set_config('draftsman.detail', (%(detail)s::jsonb || jsonb_strip_nulls(
+               jsonb_build_object('question', 1 + coalesce((
+                   SELECT max(ordinal) FROM draftsman.job_questions WHERE job = %(job)s), 0),
+               'checkpoint', (SELECT max(id) FROM draftsman.job_checkpoints
+                               WHERE job = %(job)s))))::text, true)
 ), owned AS MATERIALIZED (
     SELECT j.number, j.run_count, j.cancel_requested_at IS NOT NULL AS canceled
       FROM draftsman.job_states j

@@ -7,7 +7,7 @@ SELECT number, id, type, idempotency_key, request_digest, queue, priority, posit
        overrides, requested_skills, tags, agent, retry_of, chain_length, run_at, run_count,
        attempts, max_attempts, retry_count, max_retries, next_retry_at, last_error,
        error_class::text, on_lost, worker_id, lease_token, cancel_requested_at,
-       cancel_requested_by, cancel_reason, result, version, created_at, queued_at, claimed_at,
+       cancel_requested_by, cancel_reason, pr_url, result, version, created_at, queued_at, claimed_at,
        started_at, finished_at, updated_at
   FROM draftsman.jobs
  WHERE number = %(number)s
@@ -32,7 +32,7 @@ SELECT p.*
        SELECT s.number, r.id, r.type, s.queue, s.status, r.mode, r.source, r.agent, r.repo_owner,
               r.repo_name, r.ticket_title, r.invoker_id, r.tags, s.attempts, s.max_attempts,
               s.retry_count, s.max_retries, s.run_count, s.next_retry_at, s.run_at, s.last_error,
-              s.error_class::text, r.created_at, s.started_at, s.finished_at,
+              s.error_class::text, r.created_at, s.started_at, s.finished_at, s.pr_url,
               s.status IN ('queued', 'resumed') AND EXISTS (
                   SELECT FROM draftsman.queue_pauses p
                    WHERE p.queue = s.queue AND (p.type IS NULL OR p.type = s.type)) AS paused,
@@ -47,7 +47,7 @@ SELECT p.*
                WHERE number = s.number
                  AND (%(agent)s::text IS NULL OR agent = %(agent)s)
                  AND (%(repo)s::text IS NULL
-                      OR repo_name = %(repo)s OR repo_owner || '/' || repo_name = %(repo)s)
+                      OR lower(%(repo)s) IN (lower(repo_name), lower(repo_owner || '/' || repo_name)))
                  AND (%(invoker)s::text IS NULL OR invoker_id = %(invoker)s)
                  AND (%(tag)s::text IS NULL OR %(tag)s = ANY (tags))
                  AND (%(since)s::timestamptz IS NULL OR created_at >= %(since)s)
@@ -139,6 +139,48 @@ SELECT r.job, e.id, e.run, e.kind, e.from_status::text, e.to_status::text, r.act
  WHERE (r.epoch, r.txid, e.id) > (%(epoch)s, %(txid)s::text::xid8, %(id)s)
  ORDER BY r.epoch, r.txid, r.id, e.id
  LIMIT %(limit)s
+
+-- The feed of some kinds that are in the index of kinds.
+-- name: events_of_kinds
+SELECT p.*
+  FROM unnest(%(kinds)s::text[]) AS w (kind)
+ CROSS JOIN LATERAL (
+       SELECT job, id, run, kind, from_status::text, to_status::text, actor, payload, created_at,
+              epoch, job_events.txid::text::bigint AS txid
+         FROM draftsman.job_events
+        WHERE job_events.kind = w.kind
+          AND job_events.kind NOT IN ('job_created', 'job_claimed', 'job_started', 'job_completed')
+          AND (epoch, job_events.txid, id) > (%(epoch)s, %(txid)s::text::xid8, %(id)s)
+          AND (epoch, job_events.txid) < (draftsman.current_epoch(), pg_snapshot_xmin(pg_current_snapshot()))
+        ORDER BY epoch, job_events.txid, id
+        LIMIT %(limit)s) p
+ ORDER BY p.epoch, p.txid, p.id
+ LIMIT %(limit)s
+
+-- The last transaction of this epoch whose events are older than a time, by up to an hour; 0 if all
+-- are newer. Transactions follow time. A binary search, as first_since.
+-- name: txid_before
+WITH RECURSIVE half AS (
+    SELECT 0::bigint AS low, coalesce((
+           SELECT txid::text::bigint FROM draftsman.job_events
+            WHERE epoch = draftsman.current_epoch()
+            ORDER BY epoch DESC, job_events.txid DESC, id DESC
+            LIMIT 1), 0) + 1 AS high
+     UNION ALL
+    SELECT CASE WHEN m.older THEN m.txid ELSE h.low END,
+           CASE WHEN m.older THEN h.high ELSE (h.low + h.high) / 2 END
+      FROM half h
+     CROSS JOIN LATERAL (
+           SELECT txid::text::bigint AS txid, txid < h.high::text::xid8
+                  AND created_at < %(since)s::timestamptz - interval '1 hour' AS older
+             FROM draftsman.job_events
+            WHERE (epoch, job_events.txid)
+                  >= (draftsman.current_epoch(), ((h.low + h.high) / 2)::text::xid8)
+            ORDER BY epoch, job_events.txid, id
+            LIMIT 1) m
+     WHERE h.high - h.low > 1
+)
+SELECT draftsman.current_epoch(), max(low) FROM half
 
 -- The same feed backwards, from before a cursor, newest first. The event at the cursor may be the
 -- second of its row.

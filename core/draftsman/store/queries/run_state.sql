@@ -19,7 +19,7 @@ WITH context AS MATERIALIZED (
     UPDATE draftsman.job_runs r
        SET status = CASE WHEN m.canceled THEN 'canceled' ELSE %(run_status)s
                     END::draftsman.run_status,
-           finished_at = draftsman.now(), exit_code = %(exit_code)s, error = %(error)s,
+           finished_at = draftsman.now(), exit_code = coalesce(%(exit_code)s, r.exit_code), error = %(error)s,
            error_class = %(error_class)s::draftsman.error_class,
            result = CASE WHEN m.canceled THEN %(result)s::jsonb END
       FROM owned m
@@ -85,6 +85,31 @@ SELECT h.token, coalesce(j.lease_token = h.token, false) AS owned,
   LEFT JOIN draftsman.job_states j ON j.number = h.job
  UNION ALL
 SELECT 0, true, false, EXISTS (SELECT FROM alive)
+
+-- The pull request of the job's work.
+-- name: pull_request
+UPDATE draftsman.job_states SET pr_url = %(url)s, updated_at = draftsman.now()
+ WHERE number = %(job)s AND lease_token = %(token)s AND status = 'running'
+
+-- The parameters that a run resolved, and the exit code of its program.
+-- name: describe
+WITH owned AS MATERIALIZED (
+    SELECT number, run_count FROM draftsman.job_states
+     WHERE number = %(job)s AND lease_token = %(token)s AND status = 'running'
+       FOR NO KEY UPDATE
+)
+UPDATE draftsman.job_runs r
+   SET params_snapshot = r.params_snapshot || %(params)s::jsonb,
+       exit_code = coalesce(%(exit_code)s::int, r.exit_code)
+  FROM owned m
+ WHERE r.job = m.number AND r.ordinal = m.run_count AND r.status = 'running'
+
+-- name: earlier_usage
+SELECT coalesce(sum((usage ->> 'cost_usd')::float8), 0) AS cost_usd,
+       coalesce(sum((usage ->> 'input_tokens')::float8), 0) AS input_tokens,
+       coalesce(sum((usage ->> 'output_tokens')::float8), 0) AS output_tokens
+  FROM draftsman.job_runs
+ WHERE job = %(job)s AND ordinal < %(run)s
 
 -- name: usage
 WITH owned AS MATERIALIZED (

@@ -47,6 +47,8 @@ async def test_tool_gets_json_input_and_returns_json_output(rt: Runtime, make: F
         "body": {"sum": 3.5},
     }
     assert "hm" in await log_of(rt, job.number)
+    ran = await run_of(rt, job.number)
+    assert (ran.exit_code, ran.params_snapshot["tool"]) == (0, "it")
 
 
 async def test_tool_gets_the_environment_of_an_agent_and_the_invocation(

@@ -14,6 +14,7 @@ from draftsman.handlers import registry
 from draftsman.loops.worker_process import WorkerProcess
 from draftsman.runtime import Runtime
 from tests.core.loops.agent_jobs import (
+    agent,
     agent_worker,
     contents,
     git,
@@ -22,6 +23,7 @@ from tests.core.loops.agent_jobs import (
 )
 from tests.core.loops.workers import (
     last_event,
+    run_of,
     running_worker,
     runtime_with,
     wait_for_end,
@@ -101,6 +103,30 @@ async def test_work_is_published_as_branch_patch_and_result(
     assert list((data / "runs").iterdir()) == []
 
 
+async def test_a_run_records_its_agent_its_parameters_and_its_exit_code(
+    rt: Runtime, make: Factory, data: Path, repo: Path
+) -> None:
+    number = await submit_agent_job(make, repo, overrides={"call_timeout": 7}, skills=["sql"])
+    tested = agent(WORK) | {"version": "1.2"}
+    tested["command"].append("--password=hunter2hunter2")
+    configured = runtime_with(rt, data_dir=data, agents={"test": tested})
+    async with running_worker(configured, registry.load({})):
+        job = await wait_for_end(rt, number)
+    run = await run_of(rt, number)
+    assert (job.status, run.exit_code) == (S.COMPLETED, 0)
+    params = run.params_snapshot
+    assert params["call_timeout"] == 7, "the overrides of the job are part of it"
+    assert "hunter2" not in str(params)
+    names = ("agent", "version", "repo", "mode", "skills")
+    assert [params[name] for name in names] == ["test", "1.2", str(repo), "fix", ["sql"]]
+    assert params["base_sha"] == git("rev-parse", "HEAD", cwd=repo)
+    assert params["command"][0] == "{python}"
+    assert (params["sandbox"]["network"], params["limits"]) == (False, {})
+    begun = (await last_event(rt, number, "iteration_started")).payload
+    assert (begun["iteration"], begun["agent"], begun["version"]) == (1, "test", "1.2")
+    assert begun["runner"].startswith("draftsman ")
+
+
 PULL = """
 import os
 open("a.txt", "a").write("two\\n")
@@ -116,7 +142,9 @@ async def test_a_pull_request_of_the_agent_is_stored_and_its_paths_are_relative(
     job = await done(rt, make, data, repo, PULL)
     url = "https://git.example/acme/pay/pull/7"
     result = job.result or {}
-    assert (result["pr_url"], result["summary"]) == (url, "see a.txt")
+    assert (result["pr_url"], result["summary"], job.pr_url) == (url, "see a.txt", url)
+    [listed] = await rt.read_model.jobs()
+    assert listed.pr_url == url
     assert result["data"] == {"pr_url": url, "files": [".", "a.txt"], "log": "~/x.log"}
     created = await last_event(rt, job.number, "pr_created")
     assert created.payload == {"pr_url": url, "files_changed": 1, "loc_delta": 1}

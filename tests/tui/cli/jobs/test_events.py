@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -119,3 +120,74 @@ async def test_logs_cannot_control_a_terminal_and_events_take_one_line(
     assert screen.end() == 0
     assert len(screen.plain.splitlines()) == 4
     assert max(map(len, screen.plain.splitlines())) <= 80
+
+
+async def test_events_are_filtered_by_kind_time_and_number(
+    cli: Cli, make: Factory, rt: Runtime
+) -> None:
+    failed = [await make.failed() for _ in range(3)]
+    asked = await make.asked()
+    await wait_for_feed(rt)
+
+    async def shown(*options: object) -> list[tuple[int, str]]:
+        done = await cli("events", "--json", *options)
+        assert done.code == 0, done
+        return [(event["job"], event["kind"]) for event in done.lines]
+
+    failures = [(number, "job_failed") for number in failed]
+    question = (asked.number, "needs_input")
+    assert await shown("--kind", "job_failed") == failures
+    assert await shown("--kind", "job_failed", "--limit", 2) == failures[:2]
+    assert await shown("--kind", "needs_input,job_failed") == [*failures, question]
+    assert await shown("--kind", "needs_input", "--kind", "job_failed") == [*failures, question]
+    claimed = [(number, "job_claimed") for number in (*failed, asked.number)]
+    assert await shown("--kind", "job_claimed") == claimed, "stored in the row of job_started"
+    both = await shown("--kind", "job_claimed,job_failed")
+    assert sorted(both) == sorted([*claimed, *failures])
+    assert await shown("--job", asked.name, "--kind", "needs_input") == [question]
+    assert await shown(asked.name, "--limit", 1) == [(asked.number, "job_created")]
+    first = (await cli("events", "--json", "--kind", "job_failed", "--limit", 1)).lines[0]
+    assert await shown("--kind", "job_failed", "--after", first["cursor"]) == failures[1:]
+    assert await shown("--since", "1h", "--kind", "job_failed") == failures
+    assert await shown("--since", "1h", "--limit", 1) == [(failed[0], "job_created")]
+
+
+async def test_events_since_a_time_leave_out_older_events(
+    cli: Cli, make: Factory, rt: Runtime
+) -> None:
+    numbers = [await make.failed() for _ in range(3)]
+    async with rt.db.connection() as conn:
+        await conn.execute("ALTER TABLE draftsman.job_events DISABLE TRIGGER USER")
+        await conn.execute(
+            "UPDATE draftsman.job_events SET created_at = created_at - interval '3 hours'"
+            " WHERE job = ANY (%s)",
+            (numbers[:2],),
+        )
+    await wait_for_feed(rt)
+    for options in ((), ("--kind", "job_failed"), ("--kind", "job_created")):
+        done = await cli("events", "--json", "--since", "2h", *options)
+        assert {event["job"] for event in done.lines} == {numbers[2]}, options
+    done = await cli("events", "--json", "--job", numbers[0], "--since", "2h")
+    assert (done.out, done.err) == ("", "no events match the filters\n")
+    recent = await rt.read_model.cursor_before(datetime.now(UTC) - timedelta(hours=1))
+    assert recent > (0, 0, 0), "the search skips older events"
+    assert {event.job for event in await rt.read_model.events(recent)} == {numbers[2]}
+
+
+async def test_a_misspelled_kind_is_corrected(cli: Cli, make: Factory) -> None:
+    await make.failed()
+    done = await cli("events", "--kind", "job_fail")
+    assert (done.code, done.out) == (0, "")
+    assert "no events match the filters; did you mean job_failed" in done.err
+    (await cli("events", "D-1", "--job", "D-1")).refused(2, "JOB and --job cannot be combined")
+    (await cli("events", "--limit", "0")).refused(2, "--limit")
+
+
+async def test_followed_events_are_filtered_and_limited(
+    cli: Cli, make: Factory, rt: Runtime, terminal: Callable[..., Terminal]
+) -> None:
+    feed = terminal("events", "--follow", "--kind", "job_failed", "--limit", "2", "--since", "1h")
+    numbers = [await make.failed() for _ in range(3)]
+    assert feed.end() == 0
+    assert [f"D-{number} " in feed.plain for number in numbers] == [True, True, False], feed.plain
+    assert "job_created" not in feed.plain

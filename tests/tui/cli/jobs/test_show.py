@@ -30,6 +30,7 @@ async def test_a_job_with_a_history_is_shown_completely(
     work = await make.running(work.number)
     await rt.checkpoints.artifact(work.lease, "report.json", "report", b"{}")
     data = {"pr_url": "https://git.example/pr/7", "log": "/root/x.log"}
+    await rt.checkpoints.pull_request(work.lease, data["pr_url"])
     await rt.settlement.outcome(
         work, Done({"summary": "all well", "files_changed": 2, "data": data})
     )
@@ -41,6 +42,7 @@ async def test_a_job_with_a_history_is_shown_completely(
         "Root (cli)",
         "tags      x\n",
         "skills    sql, python\n",
+        "pr        https://git.example/pr/7\n",
         "  the tests",
         "\n  n  1\n",
         f"{work.name}/1 answered  Which one?",

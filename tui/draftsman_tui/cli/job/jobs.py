@@ -45,7 +45,7 @@ MAX_ERROR_LENGTH: Final = 120
     help="Filter by status; `waiting` matches both waiting statuses.",
 )
 @click.option("--agent", type=params.TEXT, help="Filter by agent.")
-@click.option("--repo", type=params.TEXT, help="Filter by repository: name or owner/name.")
+@click.option("--repo", type=params.TEXT, help="Filter by repository, in any case.")
 @click.option("--tag", type=params.TEXT, help="Filter by tag.")
 @click.option("--since", type=params.DURATION, help="Created within this time, e.g. 2h.")
 @click.option(

@@ -136,10 +136,9 @@ def _head(job: Job, why: WaitReason, chain: Sequence[RetryLink]) -> Iterator[Tex
         f"{job.attempts} of {job.max_attempts} · retries {job.retry_count}"
         f" of {job.max_retries} · runs {job.run_count}",
     )
-    if job.tags:
-        yield _pair("tags", ", ".join(job.tags))
-    if job.requested_skills:
-        yield _pair("skills", ", ".join(job.requested_skills))
+    values = {"tags": ", ".join(job.tags), "pr": job.pr_url}
+    values["skills"] = ", ".join(job.requested_skills)
+    yield from (_pair(name, value) for name, value in values.items() if value)
     if len(chain) > 1:
         yield _pair("retries", _chain(job, chain))
     if job.cancel_requested_by:

@@ -45,7 +45,7 @@ async def browse(screen: BaseScreen, text: str) -> None:
 
 def job_pages(job: Job) -> Iterator[Page]:
     """Yield the pull request, ticket and repository of a job."""
-    pr_url = (job.result or {}).get("pr_url")
+    pr_url = job.pr_url or (job.result or {}).get("pr_url")
     if isinstance(pr_url, str):
         yield "pull request", pr_url
     if job.ticket_url:

@@ -63,7 +63,7 @@ def _progress(snapshot: JobSnapshot, now: datetime) -> Iterator[Cell]:
     yield Cell(f"retries {job.retry_count} of {job.max_retries}")
     if summary := change_summary(job.result or {}):
         yield Cell(one_line(summary), "good")
-    if url := (job.result or {}).get("pr_url"):
+    if url := job.pr_url or (job.result or {}).get("pr_url"):
         yield Cell(one_line(str(url)), "key")
 
 

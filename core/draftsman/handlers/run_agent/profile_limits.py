@@ -1,0 +1,81 @@
+"""Limits of a repository's profile: files, lines, paths and budget of the work."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any, Final
+
+from draftsman.domain.question import QuestionKind
+from draftsman.domain.question_spec import QuestionSpec
+from draftsman.domain.quota import limit_failure
+from draftsman.domain.repos.repo_profile import RepoProfile
+from draftsman.handlers.clone.workspace import Snapshot
+
+APPROVAL: Final = "agent:limits"
+"""Key of the approval of work that exceeds a limit."""
+MAX_NAMED: Final = 5
+"""Maximum number of paths in a message."""
+MAX_PATH: Final = 200
+"""Maximum characters of a path in a message."""
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """The budget of a job, and its usage by earlier runs."""
+
+    limits: Mapping[str, float]
+    spent: Mapping[str, float]
+
+    def check(self, usage: Mapping[str, Any]) -> None:
+        """Raise Failure `limit:budget` if the job has used more than its budget."""
+        for name, limit in self.limits.items():
+            used = self.spent.get(name, 0) + usage.get(name, 0)
+            if used > limit:
+                raise limit_failure("budget", f"the job used {name} {used:g} of {limit:g}")
+
+
+def check_paths(profile: RepoProfile, paths: Iterable[str]) -> None:
+    """Raise Failure `limit:path_allowlist` for changes of other files."""
+    if profile.path_allowlist is None:
+        return
+    if other := [path for path in paths if not _is_among(path, profile.path_allowlist)]:
+        text = f"changes outside of the allowed paths: {_names(other)}"
+        raise limit_failure("path_allowlist", text)
+
+
+def approval_of(
+    profile: RepoProfile, snapshot: Snapshot, paths: Sequence[str], branch: str
+) -> QuestionSpec | None:
+    """Return the approval that the work needs before it is published; None within the limits."""
+    reasons = "; ".join(_reasons(profile, snapshot, paths))
+    if not reasons:
+        return None
+    text = f"Publish {branch}? {reasons}."
+    return QuestionSpec(
+        key=APPROVAL, kind=QuestionKind.APPROVAL, text=text, action={"publish": branch}
+    )
+
+
+def _reasons(profile: RepoProfile, snapshot: Snapshot, paths: Sequence[str]) -> Iterator[str]:
+    lines = snapshot.insertions + snapshot.deletions
+    if snapshot.files_changed > (most := profile.max_files_changed):
+        yield f"It changes {snapshot.files_changed:,} files (max_files_changed: {most:,})"
+    if lines > (most := profile.max_loc_delta):
+        yield f"It adds and deletes {lines:,} lines (max_loc_delta: {most:,})"
+    if risky := [path for path in paths if _is_among(path, profile.risky_paths or ())]:
+        yield f"It changes risky paths: {_names(risky)}"
+
+
+def _is_among(path: str, patterns: Iterable[str]) -> bool:
+    """Return whether a file matches a pattern, or is in a folder of the list."""
+    return any(
+        path.startswith(f"{pattern.rstrip('/')}/") or fnmatchcase(path, pattern)
+        for pattern in patterns
+    )
+
+
+def _names(paths: Sequence[str]) -> str:
+    shown = ", ".join(path[:MAX_PATH] for path in paths[:MAX_NAMED])
+    return f"{shown} and {len(paths) - MAX_NAMED} more" if len(paths) > MAX_NAMED else shown

@@ -1,0 +1,112 @@
+"""The first message to an agent."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from draftsman.domain.repos.repo_profile import effective_profile
+from draftsman.domain.reserved_names import KEYS
+from draftsman.handlers.clone.workspace import Workspace
+from draftsman.handlers.run_agent.iteration import Iteration
+from draftsman.handlers.run_agent.protocol import (
+    AnswerBody,
+    FailedValidator,
+    Profile,
+    RequestBody,
+    StartMessage,
+    StepState,
+)
+from draftsman.handlers.run_agent.repository import JobRepository
+from draftsman.handlers.worker_run import WorkerRun
+from draftsman.log import redact
+from draftsman.settings import AgentSettings
+
+
+async def build_start_message(
+    run: WorkerRun,
+    workspace: Workspace,
+    repository: JobRepository,
+    checkpoint: dict[str, Any] | None,
+    iteration: Iteration,
+    deadline: datetime,
+    *,
+    network: bool,
+) -> StartMessage:
+    """Return the message with the state of earlier runs and iterations.
+
+    `network` is whether the agent may use the network.
+    """
+    answers = {
+        key: AnswerBody(
+            outcome=answer.outcome,
+            value=getattr(answer, "value", None),
+            text=getattr(answer, "text", None),
+            by=getattr(answer, "by", ()),
+            at=getattr(answer, "at", None),
+            reason=getattr(answer, "reason", None),
+        )
+        for key, answer in (await run.answers()).items()
+        if not key.startswith(KEYS)
+    }
+    steps = {
+        key: StepState.model_validate(
+            {"state": step.status, "invocation_id": step.invocation_id, "result": step.result}
+        )
+        for key, step in (await run.steps()).items()
+    }
+    repo_profile = repository.saved.profile if repository.saved else None
+    profile = Profile.of(
+        effective_profile(repo_profile, run.settings.profile_of(repository.location.repo.full_name))
+    )
+    skills = (*run.job.requested_skills, *(repo_profile.default_skills if repo_profile else ()))
+    extra = {
+        "path": repo_profile.path if repo_profile else "",
+        "skills": tuple(dict.fromkeys(skills)),
+    }
+    profile = profile.model_copy(update=extra)
+    return StartMessage(
+        job=run.job.name,
+        run=run.job.run,
+        repo=repository.source,
+        workspace=workspace.sandbox_path,
+        branch=workspace.branch,
+        base_sha=workspace.base_sha,
+        checkpoint=(checkpoint or {}).get("agent"),
+        steps=steps,
+        answers=answers,
+        mode=run.job.mode.value,
+        request=RequestBody(title=run.job.ticket_title, text=run.job.ticket_text),
+        profile=profile,
+        deadline=deadline,
+        iteration=iteration.number,
+        failed=tuple(FailedValidator.model_validate(item) for item in iteration.failed),
+        limits=repo_profile.limits | {"network": network} if repo_profile else {},
+    )
+
+
+def run_parameters(
+    name: str,
+    agent: AgentSettings,
+    workspace: Workspace,
+    repository: JobRepository,
+    start: StartMessage,
+) -> dict[str, Any]:
+    """Return what the run resolved: its agent, repository, limits and sandbox.
+
+    The request of the job, which never changes, is not repeated.
+    """
+    params = {
+        "agent": name,
+        "version": agent.version,
+        "command": [redact(word) for word in agent.command],
+        "repo": repository.source,
+        "ref": repository.ref,
+        "base_sha": start.base_sha,
+        "mode": start.mode,
+        "limits": start.limits,
+        "skills": list(start.profile.skills),
+        "deadline": None if start.deadline is None else start.deadline.isoformat(),
+        "sandbox": None if workspace.sandbox is None else workspace.sandbox.as_event(agent.network),
+    }
+    return {key: value for key, value in params.items() if value is not None}
