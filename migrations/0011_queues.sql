@@ -1,4 +1,4 @@
--- Pauses of queues, and the jobs that a worker may claim.
+-- Pauses of queues, concurrency keys, and the jobs that a worker may claim.
 
 INSERT INTO draftsman.schema_migrations (name) VALUES ('0011_queues');
 
@@ -149,3 +149,85 @@ BEGIN
     END LOOP;
     RETURN released;
 END $$;
+
+-- Concurrency keys ----------------------------------------------------------------------------
+
+-- Gives each of these keys that no job holds to the first queued job that waits for it. A job holds
+-- its key from then until it ends, also while it waits for a person; it gives it up only to a job
+-- that is ahead of it in the queue, and only before its first claim.
+--
+-- The triggers of job_states call it for new jobs, for jobs that end or are queued, and for moved
+-- jobs, in their transaction. A lock on each key lets a concurrent call wait and see the rows of the
+-- first. Locked rows are left out: waiting for them could deadlock. Their own transaction calls
+-- it too, or else the sweep `holds` does.
+CREATE FUNCTION draftsman.assign_keys(keys text[]) RETURNS int
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+    SET enable_seqscan = off SET jit = off AS $$
+DECLARE
+    key      text;
+    holder   record;
+    first    record;
+    assigned int := 0;
+BEGIN
+    keys := ARRAY(SELECT DISTINCT k FROM unnest(keys) k WHERE k IS NOT NULL ORDER BY k);
+    FOREACH key IN ARRAY keys LOOP
+        PERFORM pg_advisory_xact_lock(hashtextextended(key, 1146242645));
+    END LOOP;
+    FOREACH key IN ARRAY keys LOOP
+        SELECT number, priority, position, queue INTO first
+          FROM draftsman.job_states
+         WHERE concurrency_key = key AND hold = 'key' AND status = 'queued'
+         ORDER BY priority DESC, position, number LIMIT 1;
+        CONTINUE WHEN NOT FOUND;
+        SELECT number, status, run_count, priority, position INTO holder
+          FROM draftsman.job_states
+         WHERE concurrency_key = key AND hold IS DISTINCT FROM 'key'
+           AND status NOT IN ('completed', 'failed', 'dead_letter', 'canceled', 'expired');
+        IF FOUND THEN
+            CONTINUE WHEN holder.status <> 'queued' OR holder.run_count > 0
+                OR (-holder.priority, holder.position, holder.number)
+                   < (-first.priority, first.position, first.number);
+            PERFORM FROM draftsman.job_states
+              WHERE number = holder.number AND status = 'queued' AND run_count = 0
+                FOR NO KEY UPDATE SKIP LOCKED;
+            CONTINUE WHEN NOT FOUND;
+            UPDATE draftsman.job_states SET hold = 'key' WHERE number = holder.number;
+        END IF;
+        UPDATE draftsman.job_states s SET hold = NULL
+         WHERE s.ctid = (SELECT ctid FROM draftsman.job_states
+                          WHERE concurrency_key = key AND hold = 'key' AND status = 'queued'
+                          ORDER BY priority DESC, position, number LIMIT 1
+                            FOR NO KEY UPDATE SKIP LOCKED)
+        RETURNING s.queue INTO first.queue;
+        IF FOUND THEN
+            assigned := assigned + 1;
+            PERFORM pg_notify('draftsman_jobs', first.queue);
+        END IF;
+    END LOOP;
+    RETURN assigned;
+END $$;
+
+-- The keys that jobs wait for and no job holds, at most so many; the waiting keys are read from the
+-- index one by one.
+CREATE FUNCTION draftsman.free_keys(most int) RETURNS text[]
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+    SET enable_seqscan = off SET jit = off AS $$
+    WITH RECURSIVE waiting AS (
+        (SELECT concurrency_key FROM draftsman.job_states
+          WHERE hold = 'key' AND status = 'queued' ORDER BY concurrency_key LIMIT 1)
+         UNION ALL
+        SELECT (SELECT s.concurrency_key FROM draftsman.job_states s
+                 WHERE s.hold = 'key' AND s.status = 'queued'
+                   AND s.concurrency_key > w.concurrency_key
+                 ORDER BY s.concurrency_key LIMIT 1)
+          FROM waiting w
+         WHERE w.concurrency_key IS NOT NULL
+    )
+    SELECT ARRAY(
+        SELECT w.concurrency_key FROM waiting w
+         WHERE w.concurrency_key IS NOT NULL AND NOT EXISTS (
+               SELECT FROM draftsman.job_states s
+                WHERE s.concurrency_key = w.concurrency_key AND s.hold IS DISTINCT FROM 'key'
+                  AND s.status NOT IN ('completed', 'failed', 'dead_letter', 'canceled', 'expired'))
+         LIMIT most)
+$$;

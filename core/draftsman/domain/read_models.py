@@ -47,8 +47,8 @@ class JobSummary:
     finished_at: datetime | None
     due_in: float | None = field(compare=False)
     """Seconds until its scheduled time, by the database's clock; None: not scheduled."""
-    paused: bool = False
-    """Whether it is queued, and its queue or type is paused."""
+    hold: str | None = None
+    """Why a queued job cannot be claimed: `paused` or `key` (its concurrency key is in use)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -132,8 +132,9 @@ class Queues:
         return await self._in_batches(store.release, term or LeaderTerm())
 
     async def sweep(self, term: LeaderTerm) -> int:
-        """Hold jobs of paused types, and release those of a resume that was interrupted."""
-        return await self.release(term) + await self.hold(term)
+        """Hold jobs of paused types; release jobs of an interrupted resume and of free keys."""
+        freed = await self._db.run_transaction(lambda conn: store.assign(conn, term, BATCH))
+        return freed + await self.release(term) + await self.hold(term)
 
     async def _in_batches(self, change: _Change, term: LeaderTerm) -> int:
         total = 0

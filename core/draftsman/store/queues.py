@@ -42,6 +42,11 @@ async def release(conn: Connection, term: LeaderTerm, limit: int) -> int:
     return await scalar(conn, _Q["release"], term.params(limit)) or 0
 
 
+async def assign(conn: Connection, term: LeaderTerm, limit: int) -> int:
+    """Give free concurrency keys to waiting jobs; return the number of keys."""
+    return await scalar(conn, _Q["assign"], term.params(limit)) or 0
+
+
 async def queues(conn: Connection, lease: float, most: int) -> list[QueueSummary]:
     """Return the queues in use; at most `most` jobs of each are counted."""
     return await fetch_all(conn, _Q["queues"], {"lease": lease, "most": most}, QueueSummary)

@@ -29,7 +29,7 @@ REPOS: Final = {
         "save_profile", "save_check",
     )
 }  # fmt: skip
-QUEUES: Final = {"queues.hold", "queues.pause", "queues.release", "queues.resume"}
+QUEUES: Final = {"queues.assign", "queues.hold", "queues.pause", "queues.release", "queues.resume"}
 WORK: Final = {
     "archives.lock_month",
     "archives.drop",

@@ -16,6 +16,7 @@ async def _paused_type(conn: Connection) -> None:
     await queues.hold(conn, LeaderTerm(), 100)
     assert await queues.resume(conn, "default", "noop", "soak")
     await queues.release(conn, LeaderTerm(), 100)
+    await queues.assign(conn, LeaderTerm(), 100)
     assert len(await queues.changes(conn, None, 50)) == 2
 
 
@@ -27,6 +28,7 @@ CALLS: Final[dict[str, Call]] = {
     "queues.hold": _TYPE,
     "queues.release": _TYPE,
     "queues.changes": _TYPE,
+    "queues.assign": _TYPE,
     "queues.queues": Call(
         lambda conn: queues.queues(conn, 300, 1000), 3000, "a thousand jobs of each queue"
     ),

@@ -2,7 +2,7 @@
 
 -- name: get
 SELECT number, id, type, idempotency_key, request_digest, queue, priority, position, subject_key,
-       status, claimed_from, mode, source, source_type::text, external_event_id, invoker_id,
+       concurrency_key, hold::text, status, claimed_from, mode, source, source_type::text, external_event_id, invoker_id,
        invoker_display_name, repo_owner, repo_name, ticket_url, ticket_title, ticket_text, payload,
        overrides, requested_skills, tags, agent, retry_of, chain_length, run_at, run_count,
        attempts, max_attempts, retry_count, max_retries, next_retry_at, last_error,
@@ -32,9 +32,10 @@ SELECT p.*
               ticket_title, invoker_id, tags, attempts, max_attempts, retry_count, max_retries,
               run_count, next_retry_at, run_at, last_error, error_class::text, created_at,
               started_at, finished_at,
-              status IN ('queued', 'resumed') AND EXISTS (
+              CASE WHEN status IN ('queued', 'resumed') AND EXISTS (
                   SELECT FROM draftsman.queue_pauses p
-                   WHERE p.queue = jobs.queue AND (p.type IS NULL OR p.type = jobs.type)) AS paused,
+                   WHERE p.queue = jobs.queue AND (p.type IS NULL OR p.type = jobs.type))
+                   THEN 'paused' WHEN status = 'queued' THEN hold::text END AS hold,
               CASE WHEN status IN ('scheduled', 'retrying')
                    THEN extract(epoch FROM coalesce(next_retry_at, run_at)
                                            - draftsman.now())::float8 END AS due_in
@@ -234,6 +235,11 @@ SELECT j.number, j.status, j.queue, j.type, j.run_at, j.next_retry_at, j.last_er
        j.worker_id, j.cancel_requested_at, j.cancel_requested_by, j.cancel_reason,
        p.queue IS NULL AND EXISTS (
            SELECT FROM draftsman.claimable c WHERE c.number = j.number) AS claimable,
+       j.hold::text, j.concurrency_key,
+       (SELECT k.number FROM draftsman.job_states k
+         WHERE k.concurrency_key = j.concurrency_key AND k.hold IS DISTINCT FROM 'key'
+           AND k.status NOT IN ('completed', 'failed', 'dead_letter', 'canceled', 'expired'))
+           AS key_holder,
        p.type IS NOT NULL AS type_paused, p.reason AS pause_reason, p.paused_by, p.paused_at,
        (SELECT count(*) FROM (
            SELECT c.priority, c.position, c.number FROM draftsman.claimable c
