@@ -1,4 +1,4 @@
--- Pauses of queues, concurrency keys, and the jobs that a worker may claim.
+-- Queues: pauses, concurrency keys, the order of jobs, and the jobs that a worker may claim.
 
 INSERT INTO draftsman.schema_migrations (name) VALUES ('0011_queues');
 
@@ -231,3 +231,125 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
                   AND s.status NOT IN ('completed', 'failed', 'dead_letter', 'canceled', 'expired'))
          LIMIT most)
 $$;
+
+-- Order ---------------------------------------------------------------------------------------
+
+-- Moves a job before or after another job of its queue, or to the top or bottom; it takes the
+-- priority of its new neighbor. Returns `moved`, or which condition failed (`job`, `anchor`:
+-- not queued; `queue`: another queue) and the status.
+--
+-- A single row is written while there is a position between the neighbors. Else the jobs behind
+-- the gap are spread: as few as have room, in the same transaction.
+CREATE FUNCTION draftsman.move_job(job bigint, place text, anchor bigint, actor text)
+RETURNS TABLE (outcome text, status draftsman.job_status) LANGUAGE plpgsql
+    SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+DECLARE
+    moved    draftsman.job_states;
+    other    draftsman.job_states;
+    low      bigint;
+    high     bigint;
+    step     bigint;
+    width    int := 8;
+    followed bigint[];
+BEGIN
+    SELECT s.* INTO moved FROM draftsman.job_states s WHERE s.number = $1;
+    PERFORM draftsman.require_queue_control(moved.queue, $4);
+    PERFORM pg_advisory_xact_lock(hashtextextended(moved.queue, 1146242646));
+    SELECT s.* INTO moved FROM draftsman.job_states s WHERE s.number = $1 FOR NO KEY UPDATE;
+    IF moved.status NOT IN ('queued', 'resumed') THEN
+        RETURN QUERY SELECT 'job', moved.status;
+        RETURN;
+    END IF;
+    IF $2 IN ('before', 'after') THEN
+        SELECT s.* INTO other FROM draftsman.job_states s WHERE s.number = $3;
+        IF other.queue <> moved.queue OR other.status NOT IN ('queued', 'resumed') THEN
+            RETURN QUERY SELECT CASE WHEN other.queue <> moved.queue THEN 'queue' ELSE 'anchor' END,
+                                other.status;
+            RETURN;
+        END IF;
+    ELSIF $2 = 'top' THEN
+        SELECT s.* INTO other FROM draftsman.job_states s
+         WHERE s.queue = moved.queue AND s.status IN ('queued', 'resumed')
+         ORDER BY s.priority DESC, s.position, s.number LIMIT 1;
+    ELSE
+        SELECT s.* INTO other FROM draftsman.job_states s
+         WHERE s.queue = moved.queue AND s.status IN ('queued', 'resumed')
+         ORDER BY s.priority, s.position DESC, s.number DESC LIMIT 1;
+    END IF;
+    IF other.number = moved.number THEN
+        RETURN QUERY SELECT 'moved', moved.status;
+        RETURN;
+    END IF;
+    IF $2 IN ('before', 'top') THEN
+        high := other.position;
+        SELECT max(s.position) INTO low FROM draftsman.job_states s
+         WHERE s.queue = moved.queue AND s.status IN ('queued', 'resumed')
+           AND s.priority = other.priority AND s.number <> moved.number
+           AND (s.position, s.number) < (other.position, other.number);
+        low := coalesce(low, high - 200);
+    ELSE
+        low := other.position;
+        SELECT min(s.position) INTO high FROM draftsman.job_states s
+         WHERE s.queue = moved.queue AND s.status IN ('queued', 'resumed')
+           AND s.priority = other.priority AND s.number <> moved.number
+           AND (s.position, s.number) > (other.position, other.number);
+    END IF;
+    step := CASE WHEN high IS NULL THEN nextval('draftsman.job_positions') - low
+            ELSE (high - low) / 2 END;
+    WHILE step < 1 LOOP
+        -- the jobs behind the gap, and the position that limits them
+        SELECT array_agg(w.number ORDER BY w.position, w.number) FILTER (WHERE w.place <= width),
+               min(w.position) FILTER (WHERE w.place > width)
+          INTO followed, high
+          FROM (SELECT s.number, s.position,
+                       row_number() OVER (ORDER BY s.position, s.number) AS place
+                  FROM draftsman.job_states s
+                 WHERE s.queue = moved.queue AND s.status IN ('queued', 'resumed')
+                   AND s.priority = other.priority AND s.number <> moved.number
+                   AND CASE WHEN $2 IN ('before', 'top')
+                       THEN (s.position, s.number) >= (other.position, other.number)
+                       ELSE (s.position, s.number) > (other.position, other.number) END
+                 ORDER BY s.position, s.number
+                 LIMIT width + 1) w;
+        WHILE high IS NULL OR (high - low < 2 * (width + 2) AND cardinality(followed) < width) LOOP
+            high := nextval('draftsman.job_positions');
+        END LOOP;
+        step := (high - low) / (cardinality(followed) + 2);
+        IF step >= 1 THEN
+            UPDATE draftsman.job_states s SET position = low + step * (w.place + 1)
+              FROM unnest(followed) WITH ORDINALITY AS w (number, place)
+             WHERE s.number = w.number;
+        END IF;
+        width := width * 4;
+    END LOOP;
+    UPDATE draftsman.job_states s
+       SET priority = other.priority, position = low + step, updated_at = draftsman.now()
+     WHERE s.number = $1;
+    INSERT INTO draftsman.job_events (job, kind, actor, payload)
+    VALUES ($1, 'job_moved', $4, jsonb_strip_nulls(jsonb_build_object(
+            'place', $2, 'anchor', $3, 'priority', other.priority, 'from', moved.priority)));
+    RETURN QUERY SELECT 'moved', moved.status;
+END $$;
+
+-- Changes the priority of a job that waits in its queue, or for a time; else returns its status.
+CREATE FUNCTION draftsman.prioritize_job(job bigint, priority int, actor text)
+RETURNS TABLE (outcome text, status draftsman.job_status) LANGUAGE plpgsql
+    SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    old draftsman.job_states;
+BEGIN
+    SELECT s.* INTO old FROM draftsman.job_states s WHERE s.number = $1 FOR NO KEY UPDATE;
+    PERFORM draftsman.require_queue_control(old.queue, $3);
+    IF old.status NOT IN ('queued', 'resumed', 'scheduled', 'retrying') THEN
+        RETURN QUERY SELECT 'job', old.status;
+        RETURN;
+    END IF;
+    IF old.priority <> $2 THEN
+        UPDATE draftsman.job_states s SET priority = $2, updated_at = draftsman.now()
+         WHERE s.number = $1;
+        INSERT INTO draftsman.job_events (job, kind, actor, payload)
+        VALUES ($1, 'job_prioritized', $3,
+                jsonb_build_object('priority', $2, 'from', old.priority));
+    END IF;
+    RETURN QUERY SELECT 'moved', old.status;
+END $$;

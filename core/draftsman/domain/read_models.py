@@ -306,6 +306,20 @@ class QueueChange:
 
 
 @dataclass(frozen=True, slots=True)
+class QueuedJob:
+    """A job that can be claimed."""
+
+    queue: str
+    number: int
+    priority: int
+    type: str
+    status: Status
+    ticket_title: str | None
+    repo_name: str | None
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class QueueSummary:
     """A queue in a list.
 

@@ -19,6 +19,41 @@ SELECT queue, type, action, actor, reason, created_at
  ORDER BY id DESC
  LIMIT %(limit)s
 
+-- name: move
+SELECT outcome, status
+  FROM draftsman.move_job(%(job)s::bigint, %(place)s::text, %(anchor)s::bigint, %(actor)s::text)
+
+-- name: prioritize
+SELECT outcome, status
+  FROM draftsman.prioritize_job(%(job)s::bigint, %(priority)s::int, %(actor)s::text)
+
+-- The jobs that can be claimed, by queue, in the order of the claim: it reads the same view.
+-- name: in_order
+WITH RECURSIVE next_queue AS (
+    (SELECT queue FROM draftsman.job_states
+      WHERE status IN ('queued', 'resumed') AND hold IS NULL ORDER BY queue LIMIT 1)
+     UNION ALL
+    SELECT (SELECT s.queue FROM draftsman.job_states s
+             WHERE s.status IN ('queued', 'resumed') AND s.hold IS NULL AND s.queue > n.queue
+             ORDER BY s.queue LIMIT 1)
+      FROM next_queue n
+     WHERE n.queue IS NOT NULL
+)
+SELECT c.queue, c.number, c.priority, c.type, c.status, r.ticket_title, r.repo_name, r.created_at
+  FROM next_queue w
+ CROSS JOIN LATERAL (
+       SELECT queue, number, priority, position, type, status
+         FROM draftsman.claimable
+        WHERE queue = w.queue
+        ORDER BY priority DESC, position, number
+        LIMIT %(limit)s) c
+ CROSS JOIN LATERAL (
+       SELECT ticket_title, repo_name, created_at FROM draftsman.job_requests
+        WHERE number = c.number LIMIT 1) r
+ WHERE w.queue <> ALL (ARRAY(SELECT queue FROM draftsman.queue_pauses WHERE type IS NULL))
+ ORDER BY c.queue, c.priority DESC, c.position, c.number
+ LIMIT %(limit)s
+
 -- name: hold
 SELECT draftsman.hold_paused_types(%(limit)s)
  WHERE %(term)s::bigint IS NULL OR EXISTS (
