@@ -112,8 +112,10 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN CASE
     WHEN NOT ((s.finished_at IS NOT NULL)
               = (s.status IN ('completed', 'failed', 'dead_letter', 'canceled', 'expired')))
         THEN 'job_states_finished'
-    WHEN s.hold = 'paused' AND s.status NOT IN ('queued', 'resumed')
-         OR s.hold = 'key' AND (s.concurrency_key IS NULL OR s.status NOT IN ('scheduled', 'queued'))
+    WHEN s.hold IS NOT NULL AND ((s.hold = 'key') <> (s.concurrency_key IS NOT NULL)
+         OR s.status <> 'queued'
+            AND s.status <> CASE s.hold WHEN 'key' THEN 'scheduled'::draftsman.job_status
+                            ELSE 'resumed'::draftsman.job_status END)
         THEN 'job_states_hold'
     WHEN NOT ((s.lease_token IS NOT NULL) = (s.status IN ('claimed', 'running')))
         THEN 'job_states_lease'
@@ -178,7 +180,8 @@ BEGIN
             || s.status END USING ERRCODE = 'DM001';
 END $$;
 
--- Each further index costs about 190 B of WAL a job. The partial indexes hold only the rows that
+-- Each further index costs about 190 B of WAL a job. PostgreSQL prepares the condition of a partial
+-- index again for each statement; IS NULL costs least. The partial indexes hold only the rows that
 -- need them: an ordinary job has no due time and no subject, and a generated key is `auto:` and
 -- the id of the job, which has an index of its own.
 --   job_requests_pkey   the request of a job; the newest jobs
@@ -186,9 +189,8 @@ END $$;
 --   job_requests_key    submission: a single job for a type and a given idempotency key
 --   job_states_pkey     the state of a job
 --   job_states_claim    the claim, in queue order
---   job_states_held     jobs that are left out of the claim, by queue and type
+--   job_states_held     jobs that are left out of the claim: of each concurrency key, in queue order
 --   job_states_key      a single job that holds a concurrency key, from its claim or before to its end
---   job_states_keyed    the jobs that wait for a concurrency key, in queue order
 --   job_states_status   lists and counts by status
 --   job_states_due      jobs that are due; the earliest due time for the leader's timer
 --   job_states_subject  a single live job for a subject
@@ -197,14 +199,10 @@ CREATE UNIQUE INDEX job_requests_key ON draftsman.job_requests (type, idempotenc
     WHERE NOT starts_with(idempotency_key, 'auto:');
 CREATE INDEX job_states_claim ON draftsman.job_states (queue, priority DESC, position, number)
     WHERE status IN ('queued', 'resumed') AND hold IS NULL;
-CREATE INDEX job_states_held ON draftsman.job_states (queue, type, priority DESC, position, number)
-    WHERE hold = 'paused';
+CREATE INDEX job_states_held ON draftsman.job_states (concurrency_key, priority DESC, position, number)
+    WHERE hold IS NOT NULL;
 CREATE UNIQUE INDEX job_states_key ON draftsman.job_states (concurrency_key)
-    WHERE concurrency_key IS NOT NULL AND hold IS DISTINCT FROM 'key'
-      AND status NOT IN ('completed', 'failed', 'dead_letter', 'canceled', 'expired');
-CREATE INDEX job_states_keyed
-    ON draftsman.job_states (concurrency_key, priority DESC, position, number)
-    WHERE hold = 'key' AND status = 'queued';
+    WHERE concurrency_key IS NOT NULL AND hold IS NULL AND finished_at IS NULL;
 CREATE INDEX job_states_status ON draftsman.job_states (status, number);
 CREATE INDEX job_states_due ON draftsman.job_states (coalesce(next_retry_at, run_at))
     WHERE status IN ('scheduled', 'retrying');

@@ -86,7 +86,8 @@ BEGIN
 END $$;
 
 -- Takes jobs of paused types out of the index of the claim, which would read them again for each
--- claim; returns their number. The claim leaves them out in any case. It looks at the first jobs of
+-- claim; returns their number. The claim leaves them out in any case, and also those that hold a
+-- concurrency key, which are few and stay in the index. It looks at the first jobs of
 -- each queue, which are all that a claim could pass. The lock lets a resume wait, so that it
 -- releases these jobs too.
 CREATE FUNCTION draftsman.hold_paused_types(most int) RETURNS int
@@ -104,13 +105,13 @@ BEGIN
         UPDATE draftsman.job_states s SET hold = 'paused'
          WHERE s.hold IS NULL AND s.status IN ('queued', 'resumed') AND s.ctid = ANY (ARRAY(
                SELECT f.location
-                 FROM (SELECT ctid AS location, type
+                 FROM (SELECT ctid AS location, type, concurrency_key
                          FROM draftsman.job_states
                         WHERE queue = pause.queue AND status IN ('queued', 'resumed')
                           AND hold IS NULL
                         ORDER BY priority DESC, position, number
                         LIMIT most) f
-                WHERE f.type = pause.type));
+                WHERE f.type = pause.type AND f.concurrency_key IS NULL));
         GET DIAGNOSTICS changed = ROW_COUNT;
         held := held + changed;
     END LOOP;
@@ -123,31 +124,24 @@ CREATE FUNCTION draftsman.release_resumed_types(most int) RETURNS int
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
     SET enable_seqscan = off SET jit = off AS $$
 DECLARE
-    next     record;
-    released int := 0;
-    changed  int;
+    released int;
 BEGIN
-    SELECT queue, type INTO next FROM draftsman.job_states
-     WHERE hold = 'paused' ORDER BY queue, type LIMIT 1;
-    WHILE FOUND AND released < most LOOP
-        PERFORM FROM draftsman.queue_pauses p WHERE p.queue = next.queue AND p.type = next.type;
-        IF NOT FOUND THEN
-            UPDATE draftsman.job_states s SET hold = NULL
-             WHERE s.ctid = ANY (ARRAY(
-                   SELECT ctid FROM draftsman.job_states
-                    WHERE hold = 'paused' AND queue = next.queue AND type = next.type
-                    ORDER BY priority DESC, position, number
-                    LIMIT most - released
-                      FOR NO KEY UPDATE SKIP LOCKED));
-            GET DIAGNOSTICS changed = ROW_COUNT;
-            released := released + changed;
-            PERFORM pg_notify('draftsman_jobs', next.queue);
-        END IF;
-        SELECT queue, type INTO next FROM draftsman.job_states
-         WHERE hold = 'paused' AND (queue, type) > (next.queue, next.type)
-         ORDER BY queue, type LIMIT 1;
-    END LOOP;
-    RETURN released;
+    WITH freed AS (
+        UPDATE draftsman.job_states s SET hold = NULL
+         WHERE s.ctid = ANY (ARRAY(
+               SELECT h.ctid FROM draftsman.job_states h
+                WHERE h.hold IS NOT NULL AND h.concurrency_key IS NULL AND NOT EXISTS (
+                      SELECT FROM draftsman.queue_pauses p
+                       WHERE p.queue = h.queue AND p.type = h.type)
+                ORDER BY h.priority DESC, h.position, h.number
+                LIMIT most
+                  FOR NO KEY UPDATE SKIP LOCKED))
+        RETURNING s.queue
+    )
+    SELECT sum(q.count) INTO released
+      FROM (SELECT count(*) AS count, pg_notify('draftsman_jobs', queue)::text
+              FROM freed GROUP BY queue) q;
+    RETURN coalesce(released, 0);
 END $$;
 
 -- Concurrency keys ----------------------------------------------------------------------------
@@ -176,13 +170,12 @@ BEGIN
     FOREACH key IN ARRAY keys LOOP
         SELECT number, priority, position, queue INTO first
           FROM draftsman.job_states
-         WHERE concurrency_key = key AND hold = 'key' AND status = 'queued'
+         WHERE concurrency_key = key AND hold IS NOT NULL AND status = 'queued'
          ORDER BY priority DESC, position, number LIMIT 1;
         CONTINUE WHEN NOT FOUND;
         SELECT number, status, run_count, priority, position INTO holder
           FROM draftsman.job_states
-         WHERE concurrency_key = key AND hold IS DISTINCT FROM 'key'
-           AND status NOT IN ('completed', 'failed', 'dead_letter', 'canceled', 'expired');
+         WHERE concurrency_key = key AND hold IS NULL AND finished_at IS NULL;
         IF FOUND THEN
             CONTINUE WHEN holder.status <> 'queued' OR holder.run_count > 0
                 OR (-holder.priority, holder.position, holder.number)
@@ -195,7 +188,7 @@ BEGIN
         END IF;
         UPDATE draftsman.job_states s SET hold = NULL
          WHERE s.ctid = (SELECT ctid FROM draftsman.job_states
-                          WHERE concurrency_key = key AND hold = 'key' AND status = 'queued'
+                          WHERE concurrency_key = key AND hold IS NOT NULL AND status = 'queued'
                           ORDER BY priority DESC, position, number LIMIT 1
                             FOR NO KEY UPDATE SKIP LOCKED)
         RETURNING s.queue INTO first.queue;
@@ -214,10 +207,11 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
     SET enable_seqscan = off SET jit = off AS $$
     WITH RECURSIVE waiting AS (
         (SELECT concurrency_key FROM draftsman.job_states
-          WHERE hold = 'key' AND status = 'queued' ORDER BY concurrency_key LIMIT 1)
+          WHERE hold IS NOT NULL AND concurrency_key IS NOT NULL AND status = 'queued'
+          ORDER BY concurrency_key LIMIT 1)
          UNION ALL
         SELECT (SELECT s.concurrency_key FROM draftsman.job_states s
-                 WHERE s.hold = 'key' AND s.status = 'queued'
+                 WHERE s.hold IS NOT NULL AND s.status = 'queued'
                    AND s.concurrency_key > w.concurrency_key
                  ORDER BY s.concurrency_key LIMIT 1)
           FROM waiting w
@@ -227,8 +221,8 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
         SELECT w.concurrency_key FROM waiting w
          WHERE w.concurrency_key IS NOT NULL AND NOT EXISTS (
                SELECT FROM draftsman.job_states s
-                WHERE s.concurrency_key = w.concurrency_key AND s.hold IS DISTINCT FROM 'key'
-                  AND s.status NOT IN ('completed', 'failed', 'dead_letter', 'canceled', 'expired'))
+                WHERE s.concurrency_key = w.concurrency_key AND s.hold IS NULL
+                  AND s.finished_at IS NULL)
          LIMIT most)
 $$;
 
@@ -238,7 +232,8 @@ $$;
 -- priority of its new neighbor. Returns `moved`, or which condition failed (`job`, `anchor`:
 -- not queued; `queue`: another queue) and the status.
 --
--- A single row is written while there is a position between the neighbors. Else the jobs behind
+-- Its neighbors are unfinished jobs of any status and priority, so that a job that is queued again
+-- or prioritized later keeps its place among the moved jobs. A single row is written while there is a position between the neighbors. Else the jobs behind
 -- the gap are spread: as few as have room, in the same transaction.
 CREATE FUNCTION draftsman.move_job(job bigint, place text, anchor bigint, actor text)
 RETURNS TABLE (outcome text, status draftsman.job_status) LANGUAGE plpgsql
@@ -283,15 +278,15 @@ BEGIN
     IF $2 IN ('before', 'top') THEN
         high := other.position;
         SELECT max(s.position) INTO low FROM draftsman.job_states s
-         WHERE s.queue = moved.queue AND s.status IN ('queued', 'resumed')
-           AND s.priority = other.priority AND s.number <> moved.number
+         WHERE s.queue = moved.queue AND s.status < 'completed'
+           AND s.number <> moved.number
            AND (s.position, s.number) < (other.position, other.number);
         low := coalesce(low, high - 200);
     ELSE
         low := other.position;
         SELECT min(s.position) INTO high FROM draftsman.job_states s
-         WHERE s.queue = moved.queue AND s.status IN ('queued', 'resumed')
-           AND s.priority = other.priority AND s.number <> moved.number
+         WHERE s.queue = moved.queue AND s.status < 'completed'
+           AND s.number <> moved.number
            AND (s.position, s.number) > (other.position, other.number);
     END IF;
     step := CASE WHEN high IS NULL THEN nextval('draftsman.job_positions') - low
@@ -304,8 +299,8 @@ BEGIN
           FROM (SELECT s.number, s.position,
                        row_number() OVER (ORDER BY s.position, s.number) AS place
                   FROM draftsman.job_states s
-                 WHERE s.queue = moved.queue AND s.status IN ('queued', 'resumed')
-                   AND s.priority = other.priority AND s.number <> moved.number
+                 WHERE s.queue = moved.queue AND s.status < 'completed'
+                   AND s.number <> moved.number
                    AND CASE WHEN $2 IN ('before', 'top')
                        THEN (s.position, s.number) >= (other.position, other.number)
                        ELSE (s.position, s.number) > (other.position, other.number) END

@@ -105,6 +105,15 @@ async def test_random_moves_keep_the_order_of_a_list(
     assert await order(rt) == expected
 
 
+async def test_a_place_is_kept_when_a_neighbor_gets_the_same_priority(
+    rt: Runtime, make: Factory, owner: Actor
+) -> None:
+    a, b, c, d = [await make.queued(queue="q", priority=n) for n in (0, 5, 0, 0)]
+    await rt.queues.move(d, "before", owner, c)
+    await rt.queues.prioritize(b, 0, owner)
+    assert await order(rt) == [a, b, d, c]
+
+
 async def test_only_queued_jobs_of_one_queue_are_moved(
     rt: Runtime, make: Factory, owner: Actor
 ) -> None:

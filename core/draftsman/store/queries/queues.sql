@@ -75,7 +75,7 @@ SELECT draftsman.assign_keys(draftsman.free_keys(%(limit)s))
 
 -- The queues that have queued, held or running jobs, a pause or a live worker. Their names are read
 -- from the indexes one by one, and at most so many jobs of each queue are counted, the next first, and
--- ten times as many that wait for a concurrency key in all queues.
+-- ten times as many held jobs of all queues.
 -- name: queues
 WITH RECURSIVE next_queue AS (
     (SELECT queue FROM draftsman.job_states
@@ -91,12 +91,12 @@ WITH RECURSIVE next_queue AS (
       FROM draftsman.job_states
      WHERE status IN ('claimed', 'running')
      GROUP BY queue
-), keyed AS MATERIALIZED (
+), held AS MATERIALIZED (
     SELECT queue, count(*) AS count, min(queued_at) AS since
       FROM (SELECT queue, queued_at FROM draftsman.job_states
-             WHERE hold = 'key' AND status = 'queued'
+             WHERE hold IS NOT NULL AND status <> 'scheduled'
              ORDER BY concurrency_key, priority DESC, position, number
-             LIMIT 10 * %(most)s) k
+             LIMIT 10 * %(most)s) h
      GROUP BY queue
 ), names AS (
     SELECT queue FROM next_queue WHERE queue IS NOT NULL
@@ -105,18 +105,18 @@ WITH RECURSIVE next_queue AS (
      UNION
     SELECT queue FROM running
      UNION
-    SELECT queue FROM keyed
+    SELECT queue FROM held
      UNION
     SELECT unnest(queues) FROM draftsman.workers
      WHERE NOT draining AND heartbeat_at > draftsman.now() - make_interval(secs => %(lease)s)
 )
 SELECT n.queue AS name,
        CASE WHEN p.queue IS NULL THEN q.free ELSE 0 END AS queued,
-       h.count + coalesce(k.count, 0) + q.paused + CASE WHEN p.queue IS NULL THEN 0 ELSE q.free END AS held,
+       coalesce(h.count, 0) + q.paused + CASE WHEN p.queue IS NULL THEN 0 ELSE q.free END AS held,
        coalesce(r.count, 0) AS running,
-       extract(epoch FROM draftsman.now() - least(q.since, h.since, k.since))::float8 AS oldest_wait,
-       q.free + q.paused >= %(most)s OR h.count >= %(most)s
-           OR k.count > 0 AND (SELECT sum(count) FROM keyed) >= 10 * %(most)s AS capped
+       extract(epoch FROM draftsman.now() - least(q.since, h.since))::float8 AS oldest_wait,
+       q.free + q.paused >= %(most)s
+           OR coalesce(h.count, 0) > 0 AND (SELECT sum(count) FROM held) >= 10 * %(most)s AS capped
   FROM names n
  CROSS JOIN LATERAL (
        SELECT count(*) FILTER (WHERE NOT f.paused) AS free,
@@ -128,13 +128,7 @@ SELECT n.queue AS name,
                 WHERE s.queue = n.queue AND s.status IN ('queued', 'resumed') AND s.hold IS NULL
                 ORDER BY s.priority DESC, s.position, s.number
                 LIMIT %(most)s) f) q
- CROSS JOIN LATERAL (
-       SELECT count(*) AS count, min(f.queued_at) AS since
-         FROM (SELECT s.queued_at FROM draftsman.job_states s
-                WHERE s.queue = n.queue AND s.hold = 'paused'
-                ORDER BY s.type, s.priority DESC, s.position, s.number
-                LIMIT %(most)s) f) h
-  LEFT JOIN keyed k ON k.queue = n.queue
+  LEFT JOIN held h ON h.queue = n.queue
   LEFT JOIN running r ON r.queue = n.queue
   LEFT JOIN draftsman.queue_pauses p ON p.queue = n.queue AND p.type IS NULL
  ORDER BY n.queue

@@ -237,8 +237,7 @@ SELECT j.number, j.status, j.queue, j.type, j.run_at, j.next_retry_at, j.last_er
            SELECT FROM draftsman.claimable c WHERE c.number = j.number) AS claimable,
        j.hold::text, j.concurrency_key,
        (SELECT k.number FROM draftsman.job_states k
-         WHERE k.concurrency_key = j.concurrency_key AND k.hold IS DISTINCT FROM 'key'
-           AND k.status NOT IN ('completed', 'failed', 'dead_letter', 'canceled', 'expired'))
+         WHERE k.concurrency_key = j.concurrency_key AND k.hold IS NULL AND k.finished_at IS NULL)
            AS key_holder,
        p.type IS NOT NULL AS type_paused, p.reason AS pause_reason, p.paused_by, p.paused_at,
        (SELECT count(*) FROM (
