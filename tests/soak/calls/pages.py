@@ -8,8 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from draftsman.domain.job import Status
-from draftsman.services.jobs.job_pages import SCAN_LIMIT
-from draftsman.services.jobs.read_model import ReadModel
+from draftsman.services.jobs.read_model import SCAN_LIMIT, ReadModel
 from draftsman.store.postgres.database import Connection
 from tests.soak.calls.call import MIDDLE, Call
 

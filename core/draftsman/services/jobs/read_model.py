@@ -14,6 +14,8 @@ from draftsman.domain.ids import JobRef, unknown_job
 from draftsman.domain.job import TERMINAL, WAITING, Job, Status
 from draftsman.domain.read_models import (
     ActivityBucket,
+    JobFilters,
+    JobPage,
     JobSummary,
     RegisteredWorker,
     RetryLink,
@@ -23,7 +25,6 @@ from draftsman.domain.reserved_names import COMMON_KINDS
 from draftsman.domain.run import Run
 from draftsman.domain.wait_reason import WaitReason, expiring_question, explain
 from draftsman.errors import CommandHint, NotFound, UsageError
-from draftsman.services.jobs.job_pages import JobFilters, JobPage, read_page
 from draftsman.store import questions, workers
 from draftsman.store import read_model as store
 from draftsman.store.postgres.database import Database, translate_errors
@@ -31,7 +32,15 @@ from draftsman.store.postgres.notifications import receives_notifications
 
 FOLLOW_INTERVAL: Final = 0.2
 """Poll interval of followed events and statuses, in seconds."""
+JOBS_LIMIT: Final = 50
+"""Default number of jobs of a page."""
+SCAN_LIMIT: Final = 100_000
+"""Job numbers that a call scans for an agent, tag, … that no index has, in a tenth of a second."""
+SCANNED: Final = ("agent", "repo", "type", "queue", "source", "tags", "invoker")
+"""Filters of jobs without an index."""
 PAGE_SIZE: Final = 200
+MATCHING_PAGE: Final = 1000
+"""Jobs that a query of `matching` returns."""
 COUNT_LIMIT: Final = 10_000
 """Maximum count of jobs with the same final status; `capped` lists statuses that reach it."""
 BUCKET_SECONDS: Final = 10
@@ -122,8 +131,44 @@ class ReadModel:
         return (await self.page(**filters)).jobs
 
     async def page(self, **filters: Unpack[JobFilters]) -> JobPage:
-        """Return jobs, newest first, with a number below `before`."""
-        return await read_page(self._db, filters)
+        """Return jobs, newest first, with a number below `before`.
+
+        With a filter that no index has, a call scans at most 100,000 numbers.
+        """
+        statuses = filters.get("statuses")
+        scanned = {name: filters.get(name) or None for name in SCANNED}
+        if scanned["tags"] is not None:
+            scanned["tags"] = list(filters["tags"])
+        since, before = filters.get("since"), filters.get("before")
+        limit = filters.get("limit", JOBS_LIMIT)
+        params: dict[str, Any] = {**scanned, "since": since, "limit": limit}
+        params["statuses"] = [str(item) for item in (Status if statuses is None else statuses)]
+        async with self._db.connection() as conn:
+            if (key := filters.get("key")) is not None:
+                jobs: list[JobSummary] = []
+                for number in await store.of_idempotency_key(conn, key, limit):
+                    if before is None or number < before:
+                        bounds = {"lowest": number, "before": number + 1}
+                        jobs += await store.page(conn, params | bounds)
+                return JobPage(jobs)
+            end = await store.newest(conn) + 1 if before is None else before
+            first = 0 if since is None else await store.first_since(conn, since)
+            lowest = max(first, end - SCAN_LIMIT) if any(scanned.values()) else first
+            jobs = await store.page(conn, params | {"before": end, "lowest": lowest})
+        return JobPage(jobs, lowest if len(jobs) < limit and lowest > max(first, 1) else None)
+
+    async def matching(self, **filters: Unpack[JobFilters]) -> list[JobSummary]:
+        """Return all jobs of `page`, oldest first, in pages of a thousand."""
+        jobs: list[JobSummary] = []
+        filters = {**filters, "limit": MATCHING_PAGE}
+        while True:
+            page = await self.page(**filters)
+            jobs += page.jobs
+            is_full = len(page.jobs) == MATCHING_PAGE
+            before = page.jobs[-1].number if is_full else page.scanned_to
+            if before is None:
+                return jobs[::-1]
+            filters = {**filters, "before": before}
 
     async def runs(self, number: int) -> list[Run]:
         """Return the runs of a job."""

@@ -101,7 +101,7 @@ async def test_jobs_are_filtered(make: Factory, rt: Runtime) -> None:
 async def test_a_rare_tag_is_searched_for_in_bounded_steps(
     make: Factory, rt: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("draftsman.services.jobs.job_pages.SCAN_LIMIT", 2)
+    monkeypatch.setattr("draftsman.services.jobs.read_model.SCAN_LIMIT", 2)
     first = await make.queued(tags=["rare"])
     numbers = [await make.queued() for _ in range(3)]
     page = await rt.read_model.page(tags=["rare"])
