@@ -23,7 +23,8 @@ SELECT number FROM draftsman.job_requests
 -- are bounded by the caller's `lowest`. The bounds are written twice: as row comparisons they limit
 -- the scan, as plain comparisons they let PostgreSQL estimate the few rows, so that it avoids a
 -- sequential scan. There is no condition for a single status: PostgreSQL would use the index of
--- numbers for the order then, and read it to the end for a rare status.
+-- numbers for the order then, and read it to the end for a rare status. Nor is there one for the
+-- type itself: PostgreSQL would expect no request of a rare type, and read all of them.
 -- name: page
 SELECT p.*
   FROM unnest(%(statuses)s::draftsman.job_status[]) AS w (status)
@@ -43,7 +44,7 @@ SELECT p.*
           AND (%(repo)s::text IS NULL
                OR lower(%(repo)s) IN (lower(repo_name), lower(repo_owner || '/' || repo_name)))
           AND (%(invoker)s::text IS NULL OR invoker_id = %(invoker)s)
-          AND (%(type)s::text IS NULL OR type = %(type)s)
+          AND (%(type)s::text IS NULL OR type || '' = %(type)s)
           AND (%(queue)s::text IS NULL OR queue = %(queue)s)
           AND (%(source)s::text IS NULL OR source::text = %(source)s)
           AND (%(tags)s::text[] IS NULL OR (tags <> '{}' AND NOT EXISTS (
