@@ -49,7 +49,7 @@ def approval_of(
     profile: RepoProfile, snapshot: Snapshot, paths: Sequence[str], branch: str
 ) -> QuestionSpec | None:
     """Return the approval that the work needs before it is published; None within the limits."""
-    reasons = "; ".join(_reasons(profile, snapshot, paths))
+    reasons = ". ".join(_reasons(profile, snapshot, paths))
     if not reasons:
         return None
     text = f"Publish {branch}? {reasons}."
