@@ -9,6 +9,8 @@ from bench.report import OURS, Key, Results, grid, number
 
 RATES = ("submit", "batch1000", "drain10", "drain100")
 DRAINS = ("drain10", "drain100")
+FLOORS = {"drain10": "swap of 10", "drain100": "swap of 100"}
+"""The smallest statement that does the work of a drain."""
 TIMES = ("idle", "answer")
 BEST = "the best peer"
 PAINTS = ("paint_ms", "down_p50_ms", "page_p50_ms", "view_p50_ms", "filter_p50_ms")
@@ -30,7 +32,9 @@ class Goal:
     over: bool = False
     """Whether it is the figure with a history."""
     host: str = ""
-    """Whether it is the ratio of the figures on this server and on the bench's own server."""
+    """Server whose figure is divided by that on the bench's own server."""
+    floor: str = ""
+    """Smallest statement whose ratio of the two servers this ratio is divided by."""
 
     @property
     def name(self) -> str:
@@ -42,7 +46,8 @@ class Goal:
             return f"{self.measure} / idle"
         what = self.measure if self.figure == "rate" else f"{self.measure} {self.figure}"
         if self.host:
-            return f"{what} {self.host} / on the bench's server"
+            name = f"{what} {self.host} / on the bench's server"
+            return f"{name}, / that of a {self.floor}" if self.floor else name
         return f"{what} / {self.against}" if self.against else what
 
     def measured(self, results: Results) -> float | None:
@@ -54,7 +59,7 @@ class Goal:
             pair = (over, ours) if faster else (ours, over)
             return results.ratio(*pair, self.figure)
         if self.host:
-            return results.ratio(Key(self.measure, self.host), ours, self.figure)
+            return self._on_host(results, ours)
         if self.against == BEST:
             return self._to_best(results, ours)
         if self.against:
@@ -71,6 +76,14 @@ class Goal:
         if own is None or not figures:
             return None
         return own / (max(figures) if self.least else min(figures))
+
+    def _on_host(self, results: Results, ours: Key) -> float | None:
+        ratio = results.ratio(Key(self.measure, self.host), ours, self.figure)
+        if not self.floor:
+            return ratio
+        there, here = Key("floor", f"{self.floor} {self.host}"), Key("floor", self.floor)
+        floor = results.ratio(there, here, self.figure)
+        return ratio / floor if ratio and floor else None
 
     def verdict(self, results: Results) -> tuple[str, str, str, str]:
         """Return the report of the goal: name, measured value, limit, and whether it is met."""
@@ -106,6 +119,11 @@ GOALS = (
     most("drain100", "commits", 0.03),
     most("drain100", "rss_mb", 45),
     *(Goal(drain, "rate", 0.9, host=host) for drain in DRAINS for host in NAMES),
+    *(
+        Goal(drain, "server_us", 1.1, least=False, host=host, floor=floor)
+        for drain, floor in FLOORS.items()
+        for host in NAMES
+    ),
     Goal("slack", "rate", 0.5, against="bolt"),
     most("slack", "p99_ms", 3.0, "bolt"),
     *(Goal(measure, "rate", 0.9, past=True) for measure in RATES),

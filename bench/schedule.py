@@ -44,7 +44,7 @@ class Scenario:
     extra: bool = False
     """Whether it is measured only by name."""
     hosts: bool = False
-    """Whether draftsman is also measured on the servers with default settings."""
+    """Whether it is also measured on the servers with default settings, peers excepted."""
 
 
 def scenarios(jobs: int, minutes: float | None) -> list[Scenario]:
@@ -89,12 +89,12 @@ def scenarios(jobs: int, minutes: float | None) -> list[Scenario]:
             0,
             same=True,
             alone=True,
-            once=True,
             against=(
                 ("commits", floor.commits),
                 ("swap of 10", floor.swap10),
                 ("swap of 100", floor.swap100),
             ),
+            hosts=True,
         ),
         Scenario(
             "vacuum",
@@ -172,11 +172,13 @@ class BenchRun:
         for side in self.sides if not scenario.alone else self.sides[:1]:
             if scenario.measure is not None:
                 await self._once(label, scenario, side)
+            hosts = self.hosts if side.ours and scenario.hosts else ()
             for against in scenario.against if side.ours else ():
-                await self._once(label, scenario, side, against=against)
+                for host in (None, *hosts):
+                    await self._once(label, scenario, side, against=against, host=host)
             if scenario.measure is None:
                 continue
-            for host in self.hosts if side.ours and scenario.hosts else ():
+            for host in hosts:
                 await self._once(label, scenario, side, host=host)
             if side.name in self.seeded and (first or side.ours):
                 await self._once(label, scenario, side, past=True)
@@ -191,8 +193,10 @@ class BenchRun:
         against: tuple[str, Measure] | None = None,
         host: Host | None = None,
     ) -> None:
-        name, do = against or (host.name if host else side.name, scenario.measure)
+        name, do = against or (side.name, scenario.measure)
         assert do is not None
+        if host:
+            name = f"{name} {host.name}" if against else host.name
         key = Key(scenario.name, name, past)
         what = f"{key.queue} {key.measure}{' over a past' if past else ''}"
         if what in self.results.missing:
@@ -213,7 +217,7 @@ class BenchRun:
                 return
         self.results.add(key, figures)
         shown = " ".join(f"{name} {value:.4g}" for name, value in figures.items())
-        _say(f"{label} {what:26} {_now() - began:5.1f} s  {shown}")
+        _say(f"{label} {what:34} {_now() - began:5.1f} s  {shown}")
 
     def _missing(self, side: Contestant, what: str, error: Exception) -> None:
         if side.name == OURS:

@@ -14,6 +14,7 @@ CREATE TYPE draftsman.run_status AS ENUM (
 CREATE TYPE draftsman.on_lost AS ENUM ('retry', 'resume', 'fail', 'new_job');
 CREATE TYPE draftsman.error_class AS ENUM (
     'TRANSIENT_INFRA', 'TRANSIENT_APP', 'PERMANENT', 'INVALID_OUTPUT', 'DENIED');
+CREATE TYPE draftsman.job_hold AS ENUM ('paused');
 CREATE TYPE draftsman.step_status AS ENUM ('pending', 'done');
 
 -- Gaps of 100 leave room to move a job between two others with a single write.
@@ -75,6 +76,7 @@ CREATE TABLE draftsman.job_states (
     type                  text NOT NULL,
     queue                 text NOT NULL DEFAULT 'default',
     subject_key           text,
+    hold                  draftsman.job_hold,
     last_error            text,
     error_class           draftsman.error_class,
     cancel_requested_by   text,
@@ -112,6 +114,7 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN CASE
     WHEN NOT ((s.finished_at IS NOT NULL)
               = (s.status IN ('completed', 'failed', 'dead_letter', 'canceled', 'expired')))
         THEN 'job_states_finished'
+    WHEN s.hold = 'paused' AND s.status NOT IN ('queued', 'resumed') THEN 'job_states_hold'
     WHEN NOT ((s.lease_token IS NOT NULL) = (s.status IN ('claimed', 'running')))
         THEN 'job_states_lease'
     WHEN NOT (s.queue <> '') THEN 'job_states_queue_check'
@@ -183,6 +186,7 @@ END $$;
 --   job_requests_key    submission: a single job for a type and a given idempotency key
 --   job_states_pkey     the state of a job
 --   job_states_claim    the claim, in queue order
+--   job_states_held     jobs that are left out of the claim, by queue and type
 --   job_states_status   lists and counts by status
 --   job_states_due      jobs that are due; the earliest due time for the leader's timer
 --   job_states_subject  a single live job for a subject
@@ -190,7 +194,9 @@ CREATE UNIQUE INDEX job_requests_id ON draftsman.job_requests (id) WITH (fillfac
 CREATE UNIQUE INDEX job_requests_key ON draftsman.job_requests (type, idempotency_key) WITH (fillfactor = 50)
     WHERE NOT starts_with(idempotency_key, 'auto:');
 CREATE INDEX job_states_claim ON draftsman.job_states (queue, priority DESC, position, number)
-    WHERE status IN ('queued', 'resumed');
+    WHERE status IN ('queued', 'resumed') AND hold IS NULL;
+CREATE INDEX job_states_held ON draftsman.job_states (queue, type, priority DESC, position, number)
+    WHERE hold = 'paused';
 CREATE INDEX job_states_status ON draftsman.job_states (status, number);
 CREATE INDEX job_states_due ON draftsman.job_states (coalesce(next_retry_at, run_at))
     WHERE status IN ('scheduled', 'retrying');
@@ -201,7 +207,7 @@ CREATE UNIQUE INDEX job_states_subject ON draftsman.job_states (subject_key)
 -- The jobs as they are read: the request of each with its state.
 CREATE VIEW draftsman.jobs AS
     SELECT number, r.id, r.type, r.idempotency_key, r.request_digest, s.queue, s.priority,
-           s.position, s.subject_key, s.status, s.claimed_from, r.mode, r.source, r.source_type,
+           s.position, s.subject_key, s.hold, s.status, s.claimed_from, r.mode, r.source, r.source_type,
            r.external_event_id, r.invoker_id, r.invoker_display_name, r.repo_owner, r.repo_name,
            r.ticket_url, r.ticket_title, r.ticket_text, r.payload, r.overrides, r.requested_skills,
            r.tags, r.agent, r.retry_of, r.chain_length, s.run_at, s.run_count, s.attempts,
@@ -211,13 +217,6 @@ CREATE VIEW draftsman.jobs AS
            r.created_at, s.queued_at, s.claimed_at, s.started_at, s.finished_at, s.updated_at
       FROM draftsman.job_states s
       JOIN draftsman.job_requests r USING (number);
-
--- The jobs that a worker may claim, and the location of each state in its table. Both the claim and
--- the explanation of a waiting job read this view, so that they cannot disagree.
-CREATE VIEW draftsman.claimable AS
-    SELECT ctid AS location, number, queue, type, priority, position, status, run_count
-      FROM draftsman.job_states
-     WHERE status IN ('queued', 'resumed');
 
 -- The fields of a request as clients send them: those that all requests of a batch share.
 CREATE TYPE draftsman.request AS (

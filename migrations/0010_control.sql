@@ -178,7 +178,7 @@ BEGIN
      WHERE r.job = $1 AND r.status = 'running';
     UPDATE draftsman.job_states j
        SET status = 'canceled', claimed_from = NULL, worker_id = NULL, lease_token = NULL,
-           next_retry_at = NULL, finished_at = draftsman.now(), updated_at = draftsman.now(),
+           hold = NULL, next_retry_at = NULL, finished_at = draftsman.now(), updated_at = draftsman.now(),
            cancel_requested_at = coalesce(j.cancel_requested_at, draftsman.now()),
            cancel_requested_by = coalesce(j.cancel_requested_by, $2),
            cancel_reason = coalesce(j.cancel_reason, $3), version = j.version + 1
@@ -241,3 +241,30 @@ BEGIN
     VALUES ($2, 0, latest.data, copied);
     RETURN true;
 END $$;
+
+-- Unique work -------------------------------------------------------------------------------------
+
+-- The key that a request has in common with those that repeat its job, and the job that it replaced.
+-- Only requests that are to be unique have a row.
+CREATE TABLE draftsman.unique_keys (
+    job       bigint PRIMARY KEY REFERENCES draftsman.job_requests,
+    key       text NOT NULL CHECK (key <> ''),
+    replaces  bigint UNIQUE CHECK (replaces < job)
+);
+--   unique_keys_key  the jobs with a key, newest first
+CREATE INDEX unique_keys_key ON draftsman.unique_keys (key, job);
+
+-- A key is stored with its request, before anything happens to the job.
+CREATE FUNCTION draftsman.check_unique_key() RETURNS trigger LANGUAGE plpgsql
+    SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM FROM draftsman.job_states s
+      WHERE s.number = NEW.job AND s.version = 1 AND s.status IN ('scheduled', 'queued');
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'the unique key of D-% must be stored with its request', NEW.job
+            USING ERRCODE = 'DM001';
+    END IF;
+    RETURN NEW;
+END $$;
+CREATE TRIGGER unique_keys_inserted AFTER INSERT ON draftsman.unique_keys
+    FOR EACH ROW EXECUTE FUNCTION draftsman.check_unique_key();

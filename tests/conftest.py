@@ -37,7 +37,7 @@ from tests.support.sessions import Sessions
 
 GIVEN = "DRAFTSMAN_TEST_URL"
 SERVER = pytest.StashKey[Server]()
-QUICK = hypothesis.settings(database=None, deadline=None, derandomize=True, max_examples=30)
+QUICK = hypothesis.settings(database=None, deadline=None, derandomize=True, max_examples=15)
 hypothesis.settings.register_profile("draftsman", QUICK)
 # more and other examples: tests/soak/soak_properties.py
 hypothesis.settings.register_profile("soak", QUICK, derandomize=False, max_examples=500)

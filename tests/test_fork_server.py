@@ -13,6 +13,7 @@ from typing import Any
 
 import psutil
 import pytest
+from execnet.gateway_io import popen_bootstrapline
 
 from draftsman.shutdown import blocked
 from tests.support.fork_server import NEW_INTERPRETER
@@ -95,6 +96,12 @@ def test_a_command_that_starts_commands_has_a_fork_server_too() -> None:
     assert forked == interpreted
     command = [*COMMAND, "--start", "up", "--end", "exit 3"]
     assert subprocess.run(command, cwd=ROOT, check=False).returncode == 3
+
+
+def test_workers_of_xdist_are_forked() -> None:
+    """A fork has the command line of the session; an interpreter has that of execnet."""
+    command = Path("/proc/self/cmdline").read_bytes().split(b"\0")
+    assert popen_bootstrapline.encode() not in command
 
 
 async def test_a_command_is_a_child_that_asyncio_waits_for() -> None:

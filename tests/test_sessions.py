@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from draftsman.store.postgres.database import Database
 from tests.support.server import Server
+from tests.support.sessions import KEPT
 from tests.support.statements import rows, run, value
 
 CLOCK = "SELECT draftsman.now() > now() + interval '1 day'"
@@ -67,11 +68,11 @@ async def test_a_backend_that_began_under_a_setting_or_is_in_a_transaction_is_cl
     db: Database, server: Server, database: str
 ) -> None:
     server.set(database, "draftsman.clock_offset", "2 days")
-    used = await db.dedicated_connection()
+    idle = [await db.dedicated_connection() for _ in range(KEPT)]  # of earlier tests, too
     shifted = await db.dedicated_connection()
     during = await value(shifted, PID)
-    await used.close()
     await shifted.close()
+    await idle.pop().close()
     server.admin.execute(f'ALTER DATABASE "{database}" RESET ALL'.encode())
     plain = [await db.dedicated_connection() for _ in range(2)]
     assert during not in [await value(conn, PID) for conn in plain]
@@ -81,5 +82,5 @@ async def test_a_backend_that_began_under_a_setting_or_is_in_a_transaction_is_cl
     await plain[0].close()
     last = await db.dedicated_connection()
     assert await value(last, PID) != left
-    await plain[1].close()
-    await last.close()
+    for conn in (plain[1], last, *idle):
+        await conn.close()

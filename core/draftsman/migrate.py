@@ -88,9 +88,11 @@ async def migrate(url: str, report: Callable[[str], None] = lambda text: None) -
         await schema.lock(conn)
         pending = [item for item in await _state(conn) if item.applied_at is None]
         for item in pending:
-            await _apply(conn, item, report)
-        if pending and (statements := await schema.grant_roles(conn)):
-            report(ROLES_HINT.format(statements))
+            # a process that dies between the last file and the grants would leave roles without
+            # rights, which no later migration would grant
+            statements = await _apply(conn, item, report, grant=item is pending[-1])
+            if statements:
+                report(ROLES_HINT.format(statements))
         return [item.name for item in pending]
 
 
@@ -141,19 +143,24 @@ async def _connect(url: str) -> AsyncIterator[Connection]:
             yield conn
 
 
-async def _apply(conn: Connection, item: Migration, report: Callable[[str], None]) -> None:
-    """Run a file; retry while other sessions hold a lock that it needs."""
+async def _apply(
+    conn: Connection, item: Migration, report: Callable[[str], None], *, grant: bool
+) -> str:
+    """Run a file; retry while other sessions hold a lock that it needs.
+
+    `grant` also grants the rights of the group roles; returns the SQL that a DBA must run first.
+    """
     for attempt in range(MAX_ATTEMPTS):
         if attempt:
             await asyncio.sleep(RETRY_DELAY)
         try:
-            await schema.apply(conn, item.name, item.statements, item.checksum, LOCK_TIMEOUT)
+            return await schema.apply(
+                conn, item.name, item.statements, item.checksum, LOCK_TIMEOUT, grant=grant
+            )
         except (errors.LockNotAvailable, errors.DeadlockDetected):
             holders = "; ".join(await schema.lock_holders(conn)) or "a session that has just ended"
             if not attempt:
                 report(f"{item.name} is waiting for a table lock held by: {holders}")
-        else:
-            return
     raise LostRace(
         f"{item.name} could not lock its tables; held by: {holders}; end these sessions and retry"
     )

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from draftsman.services.maintenance.sweeps import Sweeps
     from draftsman.services.people import People
     from draftsman.services.questions import Questions
+    from draftsman.services.queues import Queues
     from draftsman.services.repos import Repos
     from draftsman.services.runs.checkpoints import Checkpoints
     from draftsman.services.runs.claim import Claim
@@ -152,6 +153,13 @@ class Runtime:
         reminders = Reminders(self.db, self.policy, hours, sweeps.limit)
         lease, fallback = self.settings.worker.lease, self.targets[1]
         return Sweeps(self.db, self.policy, sweeps, lease, self.archives, reminders, fallback)
+
+    @cached_property
+    def queues(self) -> Queues:
+        """Queues and their pauses."""
+        from draftsman.services.queues import Queues
+
+        return Queues(self.db, self.policy, self.settings.worker.lease)
 
     @cached_property
     def bulk_retry(self) -> BulkRetry:
@@ -317,23 +325,10 @@ async def database_url(settings: Settings, *, migrations: bool = True) -> tuple[
     """
     if settings.database_url is not None:
         return settings.database_url.get_secret_value(), False
-    url = await _start_server(_server(settings))
+    url = await _server(settings).start()
     if migrations:
         await migrate.migrate(url)
     return url, True
-
-
-async def _start_server(server: EmbeddedServer) -> str:
-    """Return the server's URL once it is ready; a cancellation waits for the starting thread."""
-    starting = asyncio.create_task(asyncio.to_thread(server.ensure))
-    try:
-        return await asyncio.shield(starting)
-    except asyncio.CancelledError:
-        server.cancel_start()
-        await asyncio.wait([starting])
-        with contextlib.suppress(DraftsmanError):
-            starting.result()
-        raise
 
 
 def _server(settings: Settings) -> EmbeddedServer:

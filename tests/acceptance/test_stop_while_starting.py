@@ -1,6 +1,6 @@
 """A signal at each stage of startup: every long-running command ends cleanly.
 
-Here at every third stage of each command; `make soak` signals at all.
+Here at every fifth stage of each command; `make soak` signals at all.
 """
 
 from __future__ import annotations
@@ -105,13 +105,13 @@ EVERY: Final = sorted(
 class Choice(Protocol):
     """Chooses from the stages of a command those where it is signaled."""
 
-    def __call__(self, stages: list[Stage], every: int = 3) -> list[Stage]: ...
+    def __call__(self, stages: list[Stage], every: int = 5) -> list[Stage]: ...
 
 
 @pytest.fixture
 def choose() -> Choice:
-    """Choose every third stage, so that the last is among them."""
-    return lambda stages, every=3: stages[::-1][::every]
+    """Choose every fifth stage, so that the last is among them."""
+    return lambda stages, every=5: stages[::-1][::every]
 
 
 @pytest.mark.parametrize("stage", EVERY)

@@ -21,7 +21,7 @@ from tests.core.loops.agent_jobs import git, make_repository
 DEADLINE = 60.0
 SNAPSHOTS = 5
 """Snapshots while the agent is stopped."""
-ROUNDS, READS = 4, 12
+ROUNDS, READS = 2, 6
 """Snapshots, and artifacts that are read, under attack: an unprotected snapshot fails at once."""
 SWAP = """
 import ctypes, os, sys

@@ -145,3 +145,15 @@ def test_server_with_default_settings_is_compared_with_the_benchs_own(results: R
     name, measured, _, verdict = goal.verdict(results)
     assert name == "drain100 on PostgreSQL 15 / on the bench's server"
     assert (measured, verdict) == ("0.95", "met")
+
+
+def test_server_is_compared_with_the_smallest_statement_on_it(results: Results) -> None:
+    host, floor = "on PostgreSQL 15", "swap of 100"
+    goal = Goal("drain100", "server_us", 1.1, least=False, host=host, floor=floor)
+    results.add(OURS, {"server_us": 60.0})
+    results.add(Key("drain100", host), {"server_us": 90.0})
+    assert goal.verdict(results)[-1] == "not measured"
+    results.add(Key("floor", floor), {"server_us": 10.0})
+    results.add(Key("floor", f"{floor} {host}"), {"server_us": 15.0})
+    assert goal.measured(results) == pytest.approx(1.0)
+    assert goal.name.endswith("on the bench's server, / that of a swap of 100")

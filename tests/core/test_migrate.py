@@ -148,6 +148,26 @@ async def test_a_failed_file_is_rolled_back(empty_url: str, server: Server, file
     assert await migrate.migrate(empty_url) == ["9999_bad"]
 
 
+async def test_a_file_is_applied_only_with_the_rights_of_the_roles(
+    database_url: str, conn: Connection, files: Files
+) -> None:
+    record = "INSERT INTO draftsman.schema_migrations (name) VALUES ('9999_later'); "
+    failing = (
+        "CREATE OR REPLACE FUNCTION draftsman.grant_roles() RETURNS text LANGUAGE plpgsql"
+        " AS $$ BEGIN RAISE 'no grant'; END $$"
+    )
+    files.append(("9999_later", record + failing))
+    with pytest.raises(DraftsmanError, match="no grant"):
+        await migrate.migrate(database_url)
+    assert [
+        item.name for item in await migrate.applied_migrations(database_url) if not item.applied_at
+    ] == ["9999_later"]
+    files[-1] = ("9999_later", record + "CREATE TABLE draftsman.later ()")
+    assert await migrate.migrate(database_url) == ["9999_later"]
+    query = "SELECT has_table_privilege('draftsman_reader', 'draftsman.later', 'SELECT')"
+    assert await value(conn, query)
+
+
 async def test_an_unreachable_database_is_reported_in_one_line() -> None:
     with pytest.raises(DatabaseUnreachable) as caught:
         await migrate.migrate("postgresql://nobody@127.0.0.1:1/none")

@@ -1,16 +1,15 @@
-"""The page about the dashboard matches the code, and the README's pictures can be taken."""
+"""The page about the dashboard matches the code; tests/soak takes the README's pictures."""
 
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 from draftsman_tui.dashboard.filter import FIELDS, parse
 from draftsman_tui.dashboard.saved_views import BUILTIN_VIEWS
 from draftsman_tui.dashboard.themes import NAMES
 from tests.docs.dashboard import PAGE, page
 from tests.docs.pages import DOCS
-from tests.docs.pictures import PICTURED, PLACE, take
+from tests.docs.pictures import PICTURED, PLACE
 
 
 def test_the_page_has_every_command() -> None:
@@ -36,15 +35,3 @@ def test_pictures_of_the_readme_exist() -> None:
     named = {DOCS.parent / name for name in PICTURED.findall(text)}
     assert {path for path in named if path.parent == PLACE} == set(PLACE.glob("*.svg"))
     assert [path for path in named if not path.exists()] == []
-
-
-async def test_pictures_can_be_taken(database_url: str, tmp_path: Path) -> None:
-    config = tmp_path / "draftsman.toml"
-    values = f'database_url = "{database_url}"\ndata_dir = "{tmp_path / "data"}"\n'
-    config.write_text(f'{values}people.carol.roles = ["approver"]\n')
-    await take(config, tmp_path / "pictures")
-    pictures = {path.name: path.read_text("utf-8") for path in (tmp_path / "pictures").iterdir()}
-    assert pictures.keys() == {path.name for path in PLACE.iterdir()}
-    assert "approve or deny" in pictures["jobs.svg"]
-    assert "files changed" in pictures["job.svg"]
-    assert "safe fixes" in pictures["answer.svg"]

@@ -31,6 +31,8 @@ STARTED: Final = "claim.exchange before"
 LIMITS: Final = {"max_attempts": 100, "max_retries": 100, "base_delay": 0.02, "max_delay": 0.05}
 PATIENCE: Final = 100.0
 """Seconds without a new point after which a campaign counts as stuck."""
+LEASE: Final = 20
+"""Seconds, longer than crashes of the server at the queries of a call, one after the other."""
 LEFT: Final = """
 SELECT FROM draftsman.jobs WHERE finished_at IS NULL
  UNION ALL
@@ -73,7 +75,7 @@ def configuration(url: str, folder: Path, **more: Any) -> dict[str, Any]:
             "prefetch": 1,
             "poll": 0.05,
             "heartbeat": 0.1,
-            "lease": 5,
+            "lease": LEASE,
             "drain": 0,
             "abort": 2,
         },
@@ -145,9 +147,13 @@ class Campaign:
     async def _stop(
         self, worker: Process, passed: set[str], over: Callable[[], Awaitable[bool]]
     ) -> None:
+        loop, faults = asyncio.get_running_loop(), len(self.faulted)
         try:
-            async with asyncio.timeout(PATIENCE):
-                while not (passed >= READY and await self._is(over)):  # noqa: ASYNC110 - rows
+            async with asyncio.timeout(PATIENCE) as limit:
+                while not (passed >= READY and await self._is(over)):
+                    if len(self.faulted) > faults:  # each takes a second if the server crashes
+                        faults = len(self.faulted)
+                        limit.reschedule(loop.time() + PATIENCE)
                     await asyncio.sleep(LOOK)
         except TimeoutError:
             await self._give_up(worker)

@@ -61,6 +61,8 @@ async def people(settings: Settings, jobs: dict[str, int]) -> None:
         unkeyed = [invocation(type="noop", queue="nobody") for _ in range(2)]
         await rt.submissions.submit_many(unkeyed, OWNER)
         await rt.submissions.submit(unkeyed[0], OWNER)
+        unique = invocation(type="noop", subject_key="unique", unique={}, queue="nobody")
+        await rt.read_model.replacement((await rt.submissions.submit(unique, OWNER)).number)
         await rt.submissions.submit(unkeyed[0].model_copy(update={"notify": ("log",)}), OWNER)
         await _answer(rt, jobs)
         await _decide(rt, jobs)

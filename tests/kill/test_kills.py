@@ -26,11 +26,10 @@ LONG: Final = 300.0
 WORKER_KILLS: Final = {
     "agent is told ack before",
     "git source.RepoSource.push push after",
-    "git workspace.Workspace._unpack update-ref after",
 }
 """Points at which an agent's worker is killed in each test run; `make soak` has all points."""
 
-AGENT_KILLS: Final = {f"agent says {message} before" for message in ("ask", "checkpoint", "result")}
+AGENT_KILLS: Final = {f"agent says {message} before" for message in ("ask", "result")}
 """Points at which agents are killed in each test run; `make soak` kills them at each message."""
 
 

@@ -159,8 +159,8 @@ SELECT job, ordinal, asked_at,
 -- Answered questions have an accepted and a refused answer, expired questions a late answer.
 -- name: answers
 INSERT INTO draftsman.job_answers (job, question, kind, source, source_event_id, responder_id,
-       voter, payload, accepted, reason, created_at)
-SELECT q.job, 1, 'input', 'cli', 'seed' || n, 'seed', 'seed',
+       voter, session_role, payload, accepted, reason, created_at)
+SELECT q.job, 1, 'input', 'cli', 'seed' || n, 'seed', 'seed', 'owner:seed',
        CASE WHEN q.status = 'expired' THEN '{"text": "red", "late": true}' ELSE '{"text": "red"}'
        END::jsonb,
        a.accepted, CASE WHEN NOT a.accepted THEN 'not a choice' END,

@@ -1,4 +1,4 @@
-"""Bots killed at each moment of a story; `make test` kills them at every other."""
+"""Bots killed at each moment of a story; `make test` kills those of Slack at every other."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.acceptance.conftest import _patience, installation, installations
 from tests.acceptance.test_slack import (
     test_every_message_is_posted_once_although_each_process_is_killed as test_in_slack,
 )
-from tests.acceptance.test_trello import (
+from tests.soak.trello_story import (
     test_every_message_is_posted_once_although_each_process_is_killed as test_on_trello,
 )
 

@@ -93,6 +93,7 @@ class Server:
         self._marker = home / "template"
         self._admin: psycopg.Connection[tuple[object, ...]] | None = None
         self._left: list[str] = []
+        self._url: str | None = None
 
     @property
     def version(self) -> str:
@@ -117,7 +118,9 @@ class Server:
 
     def url(self, database: str) -> str:
         """Return the URL of a database on this server."""
-        base = self.given or self._embedded.url()
+        base = self.given or self._url or self._embedded.url()
+        if self._admin is not None:  # it runs, and stays where it is
+            self._url = base
         return urlsplit(base)._replace(path=f"/{database}").geturl()
 
     def create(self, *, migrated: bool = True) -> str:

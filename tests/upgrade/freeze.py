@@ -65,6 +65,7 @@ async def fill(rt: Runtime, make: Factory) -> None:
         if status in (Status.CLAIMED, Status.RUNNING):
             fields["worker"] = dead
         await make.job_in(status, **fields)
+    await make.queued(subject_key="unique", unique={"seconds": 3600})
     answered = await make.asked(QUESTION, type="asks")
     await make.answer(answered.number, "red")
     for _ in range(MAX_REFUSALS_PER_VOTER + 1):  # rejected: it is already answered
@@ -98,7 +99,7 @@ async def fill_outbox(rt: Runtime, make: Factory) -> None:
 
 
 async def fill_chat(rt: Runtime, make: Factory) -> None:
-    """Create a repository with its profile and label, a board with its labels, and a link code."""
+    """Create a repository with its label, a board, a link code and a pause."""
     repo = Repo(None, "example.org", "acme", "shop", "https://example.org/acme/shop.git")
     repo = await rt.repos.add(repo, RepoProfile(), make.owner)
     await rt.repos.map(RepoLocation(repo, ""), make.owner, label="shop")
@@ -108,6 +109,7 @@ async def fill_chat(rt: Runtime, make: Factory) -> None:
     await rt.boards.save(BoardConfig.model_validate(config), make.owner)
     await rt.boards.baseline(board, [LabelSighting("c" * 24, label)], now, now)
     await rt.people.create_link_code(Actor(Source.SLACK, "U-NEW", "New"))
+    await rt.queues.pause("later", make.owner, "until the release")
 
 
 async def tables(conn: Connection) -> dict[str, bytes]:

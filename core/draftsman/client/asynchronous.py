@@ -49,6 +49,7 @@ class Fields(TypedDict, total=False):
     overrides: dict[str, Any]
     key: str
     subject_key: str
+    unique: dict[str, Any]
     queue: str
     priority: int
     run_at: datetime

@@ -18,6 +18,7 @@ from draftsman.domain.text import (
     first_line,
     text_digest,
 )
+from draftsman.domain.unique_work import Unique, UniqueBy
 from draftsman.field_errors import matching
 
 LAST_YEAR = 2200
@@ -48,6 +49,8 @@ class Invocation(BaseModel):
     """The idempotency key, scoped to the type; without it every request creates a job."""
     subject_key: str | None = Field(None, min_length=1, max_length=500)
     """Deduplication key: a request joins an unfinished job with the same subject."""
+    unique: Unique | None = None
+    """The earlier job that the request joins or replaces; None for a job of its own."""
     queue: Annotated[str, matching(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,62}", QUEUES)] = "default"
     priority: int = Field(0, ge=-1000, le=1000)
     """Jobs with a higher priority run first."""
@@ -110,6 +113,13 @@ class Invocation(BaseModel):
             raise ValueError(f"a job cannot be scheduled after the year {LAST_YEAR}")
         if self.run_at is not None and self.delay is not None:
             raise ValueError("use run_at or delay, not both")
+        if self.unique is not None:
+            if self.unique.debounce is not None and (self.run_at or self.delay):
+                raise ValueError("use debounce, or run_at or delay, not both")
+            if self.unique.by == "key" and self.key is None:
+                raise ValueError("unique by key needs a key")
+            if self.unique.by == "subject" and self.subject_key is None:
+                raise ValueError("unique by subject needs a subject")
         return self
 
     @property
@@ -122,6 +132,35 @@ class Invocation(BaseModel):
                 sorted(self.skills),
             ]
         )
+
+    @property
+    def unique_by(self) -> UniqueBy | None:
+        """The common part of the request and those that it repeats."""
+        if self.unique is None:
+            return None
+        if self.unique.by is not None:
+            return self.unique.by
+        if self.key is not None:
+            return "key"
+        return "args" if self.subject_key is None else "subject"
+
+    @property
+    def unique_key(self) -> str | None:
+        """The text that the request has in common with those it repeats."""
+        match self.unique_by:
+            case None:
+                return None
+            case "key":
+                return f"key {self.type} {self.key}"
+            case "subject":
+                return f"subject {self.subject_key}"
+            case _:
+                return f"args {self.type} {self.digest}"
+
+    @property
+    def idempotency_key(self) -> str | None:
+        """The key, unless it only makes the request unique for a time."""
+        return None if self.unique_by == "key" else self.key
 
     @property
     def is_plain(self) -> bool:
@@ -155,12 +194,12 @@ def plain_digest(type: str, payload: str) -> str:
 def same_keys(invocations: Sequence[Invocation]) -> dict[int, int]:
     """Return the requests with the key of an earlier request, and the index of the first.
 
-    Requests with a subject are left out: they may join another job.
+    Requests with a subject or a unique key are left out: they may join another job.
     """
     firsts: dict[tuple[str, str], int] = {}
     repeated = {}
     for index, item in enumerate(invocations):
-        if item.key is not None and item.subject_key is None:
+        if item.key is not None and item.subject_key is None and item.unique is None:
             first = firsts.setdefault((item.type, item.key), index)
             if first != index:
                 repeated[index] = first

@@ -49,6 +49,17 @@ class JobSummary:
     due_in: float | None = field(compare=False)
     """Seconds until its scheduled time, by the database's clock; None: not scheduled."""
     pr_url: str | None = None
+    paused: bool = False
+    """Whether it is queued, and its queue or type is paused."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replacement:
+    """The unique key of a job, the job that it replaced, and the job that replaced it."""
+
+    key: str | None
+    replaces: int | None
+    replaced_by: int | None
 
 
 class JobFilters(TypedDict, total=False):
@@ -309,3 +320,58 @@ class JobArchive:
     events: int
     host: str
     path: str
+
+
+@dataclass(frozen=True, slots=True)
+class QueuePause:
+    """A pause of a queue, or of a type in it."""
+
+    queue: str
+    type: str | None
+    reason: str
+    paused_by: str
+    paused_at: datetime
+
+    @property
+    def name(self) -> str:
+        """The text for people: `queue 'pay'` or `type 'noop' in the queue 'pay'`."""
+        return pause_name(self.queue, self.type)
+
+
+@dataclass(frozen=True, slots=True)
+class QueueChange:
+    """A pause or resume of a queue or type."""
+
+    queue: str
+    type: str | None
+    action: str
+    actor: str
+    reason: str | None
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class QueueSummary:
+    """A queue in a list.
+
+    `queued` jobs can be claimed, `held` jobs are paused. `oldest_wait` is in seconds.
+    """
+
+    name: str
+    queued: int
+    held: int
+    running: int
+    oldest_wait: float | None
+    capped: bool
+    """Whether more jobs are waiting than were counted."""
+    pauses: tuple[QueuePause, ...] = ()
+
+    @property
+    def pause(self) -> QueuePause | None:
+        """The pause of the whole queue."""
+        return next((pause for pause in self.pauses if pause.type is None), None)
+
+
+def pause_name(queue: str, type: str | None) -> str:
+    """Return the text for people of a queue or type."""
+    return f"queue {queue!r}" if type is None else f"type {type!r} in the queue {queue!r}"

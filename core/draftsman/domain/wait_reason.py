@@ -10,6 +10,7 @@ from uuid import UUID
 from draftsman.domain.ids import actor_name, job_name, worker_name
 from draftsman.domain.job import TERMINAL, Status
 from draftsman.domain.question import GATE_ENDS, Question, QuestionKind, QuestionStatus
+from draftsman.domain.read_models import pause_name
 from draftsman.domain.retries.error_classes import ErrorClass
 from draftsman.domain.retries.retry_policy import layer
 from draftsman.domain.text import first_line
@@ -41,6 +42,12 @@ class JobFacts:
     cancel_requested_by: str | None
     cancel_reason: str | None
     claimable: bool
+    type_paused: bool
+    """Whether `pause_reason` is that of the type rather than of the queue."""
+    pause_reason: str | None
+    """Reason of a pause of the queue or the type; None: not paused."""
+    paused_by: str | None
+    paused_at: datetime | None
     ahead: int
     workers: int
     capable_workers: int
@@ -106,8 +113,8 @@ def _reason(facts: JobFacts, question: Question | None) -> tuple[str, str, NextS
         return "ended", facts.last_error or "finished", retry
     if question is not None:
         return _waiting_for_answer(question)
-    if facts.claimable:
-        return _queued(facts)
+    if facts.status in (Status.QUEUED, Status.RESUMED):
+        return _queued(facts) if facts.claimable else _held(facts)
     if facts.status in (Status.SCHEDULED, Status.RETRYING):
         return _due(facts)
     return _claimed_or_running(facts)
@@ -149,6 +156,25 @@ def _waiting_for_answer(question: Question) -> tuple[str, str, NextStep]:
     return "question", text, (f"to {verb}: ", command, until)
 
 
+def _held(facts: JobFacts) -> tuple[str, str, NextStep]:
+    if facts.pause_reason is None:
+        return "released", "its type was paused", "the leader will queue it within a minute"
+    name = pause_name(facts.queue, facts.type if facts.type_paused else None)
+    option = f" --type {facts.type}" if facts.type_paused else ""
+    return (
+        "paused",
+        f"the {name} is paused {_pause(facts)}",
+        ("to resume it: ", _command("queues resume", f"{facts.queue}{option}")),
+    )
+
+
+def _pause(facts: JobFacts) -> str:
+    return (
+        f"since {facts.paused_at:%Y-%m-%d %H:%M %Z} by {actor_name(facts.paused_by or '')}:"
+        f" {facts.pause_reason}"
+    )
+
+
 def _queued(facts: JobFacts) -> tuple[str, str, NextStep]:
     if not facts.workers:
         return (
@@ -181,7 +207,10 @@ def _due(facts: JobFacts) -> tuple[str, str, NextStep]:
     seconds = max(0.0, facts.due_in or 0.0)
     when = f"in {_span(seconds)}" if seconds else "now; the leader will queue it"
     no_worker: tuple[str | CommandHint, ...] = ()
-    if not facts.workers:
+    if facts.pause_reason is not None:
+        name = pause_name(facts.queue, facts.type if facts.type_paused else None)
+        no_worker = (f"; but the {name} is paused {_pause(facts)}",)
+    elif not facts.workers:
         no_worker = ("; but no live worker serves its queue: ", _command("up"))
     if facts.status is Status.SCHEDULED:
         return "scheduled", "scheduled for later", (f"due {when}", *no_worker)

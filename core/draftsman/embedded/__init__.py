@@ -5,11 +5,13 @@
 
 A thin layer over `initdb` and `pg_ctl`. The server is detached from the process that started it,
 serves all processes of its user, and stops `idle_timeout` seconds after its last connection
-(`idle_watcher`). All functions block: call them with `asyncio.to_thread` in an event loop.
+(`idle_watcher`). All functions but `start` block: call them with `asyncio.to_thread` in an event
+loop.
 """
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import os
@@ -24,7 +26,7 @@ from typing import Final, Literal, NoReturn
 
 from draftsman.embedded import binaries, cluster, idle_watcher, password, server_process
 from draftsman.embedded.layout import MAJOR, ROLE, ClusterLayout, locate, prepare
-from draftsman.errors import EmbeddedServerError
+from draftsman.errors import DraftsmanError, EmbeddedServerError
 
 __all__ = ["EmbeddedServer", "ServerStatus", "StopMode"]
 
@@ -66,6 +68,18 @@ class EmbeddedServer:
         A server that is already starting continues, with its watcher, and stops when it is idle.
         """
         self._canceled.set()
+
+    async def start(self) -> str:
+        """Call `ensure` in a thread; a cancellation waits for the thread."""
+        starting = asyncio.create_task(asyncio.to_thread(self.ensure))
+        try:
+            return await asyncio.shield(starting)
+        except asyncio.CancelledError:
+            self.cancel_start()
+            await asyncio.wait([starting])
+            with contextlib.suppress(DraftsmanError):
+                starting.result()
+            raise
 
     def ensure(self) -> str:
         """Start the server if necessary; return the URL of the database `draftsman`.

@@ -9,7 +9,13 @@ from uuid import UUID
 
 from draftsman.domain.event import Event
 from draftsman.domain.job import TERMINAL, Job, Status
-from draftsman.domain.read_models import ActivityBucket, JobSummary, RetryLink, ServerHealth
+from draftsman.domain.read_models import (
+    ActivityBucket,
+    JobSummary,
+    Replacement,
+    RetryLink,
+    ServerHealth,
+)
 from draftsman.domain.run import Run
 from draftsman.domain.wait_reason import JobFacts
 from draftsman.store.postgres.database import (
@@ -163,6 +169,11 @@ async def chain(conn: Connection, job: int) -> list[RetryLink]:
     return await fetch_all(conn, _Q["chain"], {"job": job}, RetryLink)
 
 
+async def replacement(conn: Connection, job: int) -> Replacement | None:
+    """Return the unique key of a job, and the jobs that it replaced and that replaced it."""
+    return await fetch_one(conn, _Q["replacement"], {"job": job}, Replacement)
+
+
 async def why(conn: Connection, job: int, lease: float) -> JobFacts | None:
     """Return the data that decides why a job waits."""
     return await fetch_one(conn, _Q["why"], {"job": job, "lease": lease}, JobFacts)
@@ -174,10 +185,10 @@ async def counts(conn: Connection, most: int) -> dict[str, int]:
     return {row[0]: row[1] for row in await rows(conn, _Q["counts"], params)}
 
 
-async def open_counts(conn: Connection) -> tuple[int, int, datetime | None]:
-    """Return the open questions, those that expire within an hour, and the next expiry."""
+async def open_counts(conn: Connection) -> tuple[int, int, datetime | None, int]:
+    """Return the open questions, those that expire within an hour, the next expiry, and pauses."""
     record = (await rows(conn, _Q["open_counts"]))[0]
-    return record[0], record[1], record[2]
+    return record[0], record[1], record[2], record[3]
 
 
 async def answer_times(conn: Connection) -> tuple[int, float | None]:

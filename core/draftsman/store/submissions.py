@@ -11,6 +11,7 @@ from pydantic_core import from_json, to_json
 from draftsman.domain.job import Status
 from draftsman.domain.messages.target import Target
 from draftsman.domain.read_models import RecentDuplicate
+from draftsman.domain.unique_work import Unique
 from draftsman.store.postgres import database
 from draftsman.store.postgres.database import Connection
 from draftsman.store.postgres.pinned_connection import Statement, fetch, statement
@@ -61,7 +62,7 @@ async def submit(
     order; a document is an object or its JSON. Of several rows with a subject, the first is
     inserted, and the others join its job. `targets` are those of each row; only new jobs get them.
     """
-    await lock_subjects(conn, rows)
+    await lock_subjects(conn, {row["subject_key"] for row in rows})
     new = _first_of_subjects(rows)
     batch = [rows[index] for index in new] if len(new) < len(rows) else rows
     if any(targets):
@@ -188,11 +189,11 @@ def _json(value: Any) -> str:
     return to_json(value).decode()
 
 
-async def lock_subjects(conn: Connection, rows: Sequence[Row]) -> None:
-    """Lock the subjects of the requests until the end of the transaction."""
-    subjects = sorted({row["subject_key"] for row in rows if row["subject_key"] is not None})
-    if subjects:
-        await database.execute(conn, _Q["lock_subjects"], {"subjects": subjects})
+async def lock_subjects(conn: Connection, subjects: Iterable[str | None]) -> None:
+    """Lock subjects and unique keys of requests until the end of the transaction, in order."""
+    names = sorted(set(filter(None, subjects)))
+    if names:
+        await database.execute(conn, _Q["lock_subjects"], {"subjects": names})
 
 
 def _first_of_subjects(rows: Sequence[Row]) -> list[int]:
@@ -230,6 +231,29 @@ async def existing(
             conn, _Q["existing"], params
         )
     ]
+
+
+class RepeatedJob(NamedTuple):
+    """The job that a request with its unique key repeats."""
+
+    number: int
+    id: UUID
+    status: Status
+    request_digest: str
+
+
+async def repeated(conn: Connection, key: str, unique: Unique) -> RepeatedJob | None:
+    """Return the newest job that a request with this key repeats."""
+    params = {"key": key, "seconds": unique.seconds, "states": unique.considered}
+    for number, id, status, request_digest in await database.rows(conn, _Q["repeated"], params):
+        return RepeatedJob(number, id, Status(status), request_digest)
+    return None
+
+
+async def keep_unique_key(conn: Connection, job: int, key: str, replaces: int | None) -> None:
+    """Store the unique key of a new job, and the job that it replaces."""
+    params = {"job": job, "key": key, "replaces": replaces}
+    await database.execute(conn, _Q["keep_unique_key"], params)
 
 
 async def join(conn: Connection, requests: Sequence[tuple[int, Row]], actor: str) -> None:

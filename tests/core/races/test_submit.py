@@ -163,3 +163,30 @@ async def test_a_manual_retry_of_a_lost_job_waits_for_its_new_job_and_returns_it
     )
     assert (await rt.read_model.job(new.number)).chain_length == 1
     assert await _rescue(rt, make) == 0
+
+
+async def test_a_second_unique_request_waits_and_joins(
+    rt: Runtime, first: FirstSession, owner: Actor, conn: Connection
+) -> None:
+    request = invocation(type="noop", payload={"n": 1}, unique={"seconds": 60})
+    async with first.doing(first.rt.submissions.submit(request, owner)) as created:
+        joined = await first.then(rt.submissions.submit(request, owner), conn)
+    assert (joined.outcome, joined.number) == ("joined", created.result().number)
+
+
+async def test_a_request_that_waits_for_the_start_of_a_job_joins_it(
+    rt: Runtime, first: FirstSession, owner: Actor, conn: Connection, make: Factory
+) -> None:
+    request = invocation(type="noop", payload={"n": 1}, unique={"replace": True})
+    number = (await rt.submissions.submit(request, owner)).number
+    claim = first.rt.claim(make.worker, ("default",))
+    async with first.doing(claim.exchange([], types=["noop"], skip=[], free=1, ahead=0)):
+        joined = await first.then(rt.submissions.submit(request, owner), conn)
+    assert (joined.outcome, joined.number) == ("joined", number)
+
+
+async def test_50_concurrent_requests_that_replace_leave_one_job(rt: Runtime, owner: Actor) -> None:
+    request = invocation(type="noop", payload={"n": 1}, unique={"replace": True})
+    await asyncio.gather(*(rt.submissions.submit(request, owner) for _ in range(50)))
+    statuses = Counter(job.status for job in await rt.read_model.jobs())
+    assert statuses == {Status.QUEUED: 1, Status.CANCELED: 49}

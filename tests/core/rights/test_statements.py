@@ -29,6 +29,7 @@ REPOS: Final = {
         "save_profile", "save_check",
     )
 }  # fmt: skip
+QUEUES: Final = {"queues.hold", "queues.pause", "queues.release", "queues.resume"}
 WORK: Final = {
     "archives.lock_month",
     "archives.drop",
@@ -81,6 +82,7 @@ TALKING: Final = {
     "deliveries.lock_jobs",
     "deliveries.redeliver",
     "submissions.join",
+    "submissions.keep_unique_key",
     "submissions.submit_keyed",
     "submissions.submit_new",
     "submissions.submit_one",
@@ -108,7 +110,7 @@ REFUSED: Final = {
     "worker": SCHEMA | PEOPLE | BOARDS | REPOS | {"archives.forget", "approval_tokens.mint"},
     "bot": SCHEMA | WORK | REPOS | {"people.link", "people.unlink", "approval_tokens.mint"},
     "anna": SCHEMA | WORK | LEASES | SENDING | {"people.create_link_code"},
-    "reader": SCHEMA | PEOPLE | BOARDS | REPOS | WORK | LEASES | SENDING | TALKING,
+    "reader": SCHEMA | PEOPLE | BOARDS | REPOS | WORK | LEASES | SENDING | TALKING | QUEUES,
 }
 
 

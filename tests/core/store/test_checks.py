@@ -7,6 +7,7 @@ import pytest
 from draftsman.domain.job import Status
 from draftsman.store.postgres.database import Connection
 from tests.core.store import test_people_checks as people
+from tests.core.store import test_queue_checks as queues
 from tests.core.store import test_repo_checks as repos
 from tests.core.store import test_trello_checks as trello
 from tests.factories import GATE, Factory
@@ -32,6 +33,7 @@ JOBS = [
     (S.QUEUED, "retry_count = max_retries + 1", "job_states_retries"),
     (S.QUEUED, "run_count = -1", "job_states_run_count_check"),
     (S.QUEUED, "queue = ''", "job_states_queue_check"),
+    (S.RETRYING, "hold = 'paused'", "job_states_hold"),
 ]
 RUNNING_TO = "version = version + 1, worker_id = NULL, lease_token = NULL"
 ENDS = [
@@ -160,6 +162,8 @@ ROWS = [
             ("mine", "'nobody'"),
         )
     ),
+    ("unique_keys (job, key) VALUES (%s, '')", "unique_keys_key_check"),
+    ("unique_keys (job, key, replaces) VALUES (%s, 'k', 2147483647)", "unique_keys_check"),
     ("job_quotas (job, quota, count, bytes) VALUES (%s, 'x', 1, 1)", "job_quotas_quota_check"),
     ("job_quotas (job, quota, count, bytes) VALUES (%s, 'log', -1, 1)", "job_quotas_count_check"),
     ("job_quotas (job, quota, count, bytes) VALUES (%s, 'log', 1, -1)", "job_quotas_bytes_check"),
@@ -379,7 +383,7 @@ async def test_every_check_of_the_schema_is_tested(conn: Connection) -> None:
         "pg_get_function_sqlbody(function), '''(job_[a-z]+s_[a-z_]+)''', 'g') AS rule",
     )
     tables = (JOBS, ENDS, INSERTS, RUNS, QUESTIONS, TIMES, ROWS, TARGETS, LINKS, DELIVERIES)
-    others = (*people.TABLES, *repos.TABLES, *trello.TABLES)
+    others = (*people.TABLES, *queues.TABLES, *repos.TABLES, *trello.TABLES)
     tried = {entry[-1] for table in (*tables, *others) for entry in table}
     tried |= {
         "job_questions_approval",

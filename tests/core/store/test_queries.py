@@ -43,6 +43,7 @@ INDEXES = {
     "job_states": {
         "job_states_pkey",
         "job_states_claim",
+        "job_states_held",
         "job_states_status",
         "job_states_due",
         "job_states_subject",

@@ -10,10 +10,11 @@ from draftsman.domain.job import Source
 from draftsman.domain.messages.target import Target, parse
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.retries.job_limits import JobLimits
+from draftsman.domain.unique_work import Unique
 from draftsman.services.jobs.request_rows import row
 from draftsman.services.jobs.submissions import invocation
 from draftsman.store import claim, submissions
-from tests.soak.calls.call import CLAIMED, MIDDLE, MISSING, RUNNING, Call
+from tests.soak.calls.call import CLAIMED, MIDDLE, MISSING, RUNNING, Call, last_of
 from tests.soak.history import WORKER, key
 
 ME: Final = Actor(Source.CLI, "soak", "soak")
@@ -107,9 +108,7 @@ CALLS: Final[dict[str, Call]] = {
         1000, rows=8000, targets=[parse("slack:C1/1.2")]
     ),
     "submissions.submit_with_targets: one": _submit(1, targets=[parse("slack:C1/1.2")]),
-    "submissions.lock_subjects": Call(
-        lambda conn: submissions.lock_subjects(conn, [{"subject_key": "card99"}])
-    ),
+    "submissions.lock_subjects": Call(lambda conn: submissions.lock_subjects(conn, ["card99"])),
     "submissions.existing: a twin of the past": _known(key=key(MIDDLE)),
     "submissions.recent_duplicates": Call(
         lambda conn: submissions.recent_duplicates(conn, [(MIDDLE, "slack", "C1")], 60.0)
@@ -121,5 +120,11 @@ CALLS: Final[dict[str, Call]] = {
         800,
     ),
     "submissions.join": Call(lambda conn: submissions.join(conn, [(MIDDLE, {"key": "new"})], "s")),
+    "submissions.repeated": Call(
+        lambda conn: submissions.repeated(conn, "subject card99", Unique(seconds=3600))
+    ),
+    "submissions.keep_unique_key": Call(
+        lambda conn: submissions.keep_unique_key(conn, last_of("queued"), "subject new", MIDDLE)
+    ),
     "submissions.existing: with a subject": _known(key="new", subject_key="card99"),
 }

@@ -92,7 +92,7 @@ CALLS: Final[dict[str, Call]] = {
     "schema.lock_holders": Call(schema.lock_holders),
     "schema.pin_plans": _schema("pin_plans"),
     "schema.new_epoch": Call(schema.new_epoch),
-    "schema.grant_roles": Call(schema.grant_roles),
+    "schema.grant_roles": Call(schema.grant_roles, rows=1000, why="the objects of the schema"),
     "schema.enums": _schema("enums"),
     "schema.configure": _schema("configure", timeout="60s"),
     "schema.read_only": _schema("read_only"),

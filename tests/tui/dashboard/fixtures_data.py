@@ -15,7 +15,7 @@ from draftsman.domain.messages.delivery import ChannelName, Delivery, DeliveryKi
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.people.policy import ROLES
 from draftsman.domain.question import OnDeny, OnExpire, OpenQuestion, QuestionKind, QuestionStatus
-from draftsman.domain.read_models import ActivityBucket, JobSummary
+from draftsman.domain.read_models import ActivityBucket, JobSummary, QueuePause, QueueSummary
 from draftsman.domain.repos.repo_catalog import Repo
 from draftsman.domain.run import Run, RunStatus
 from draftsman.domain.trello.board import BoardConfig, LabelRule
@@ -228,6 +228,14 @@ ROWS: Final[dict[str, list[Any]]] = {
     "repos": [
         repo(1, "pay", "anna"),
         repo(2, "inventory", "ben"),
+    ],
+    "queues": [
+        QueueSummary("default", 3, 0, 2, 95.0, capped=False),
+        QueueSummary(
+            *("pay", 0, 14, 1, 4000.0),
+            capped=False,
+            pauses=(QueuePause("pay", None, "disk is full", "cli:olga", ago(55)),),
+        ),
     ],
     "boards": [
         BoardConfig(

@@ -118,6 +118,18 @@ async def test_form_whose_first_submission_succeeded_creates_no_second_job(
         await seen.wait_for_toast("D-2 created")
 
 
+async def test_form_joins_an_equal_job_of_another_form(rt: Runtime, owner: Actor) -> None:
+    from draftsman_tui.dashboard.actions.submit_actions import JobSubmission
+
+    await rt.repos.add(Repo.at(parse(PAY)), RepoProfile(), owner)
+    async with open_dashboard(rt, owner) as seen:
+        typed = {"text": "Tidy", "unique": "1h"}
+        forms = [JobSubmission(seen.app.main) for _ in range(2)]
+        submitted = [await form(typed) for form in (*forms, forms[0])]
+    assert [job.outcome for job in submitted] == ["created", "joined", "deduplicated"]
+    assert {job.number for job in submitted} == {1}
+
+
 async def test_unsupported_values_are_errors_of_their_fields(rt: Runtime) -> None:
     near = "no handler in [handlers], and no worker is running; did you mean http_request?; known"
     slack = "[slack] is not configured; see docs/slack.md"

@@ -63,6 +63,7 @@ SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "bots": ("process.serve", "Run the Slack and Trello bots."),
         "workers": ("process.workers", "List workers and their health."),
         "sweep": ("process.workers", "Run a maintenance sweep now."),
+        "queues": ("process.queues", "List, pause, resume and drain queues."),
         "stats": ("process.workers", "Show counts of jobs, questions, deliveries and workers."),
         "soak": (
             "process.soak",

@@ -24,7 +24,8 @@ def _view(nth: int, name: str) -> DashboardCommand:
     async def run(screen: BaseScreen, text: str) -> None:
         await navigation.view(screen, name, text)
 
-    return DashboardCommand(name, VIEWS[name].help, run, str(nth), "Tables", takes="FILTER")
+    key = str(nth % 10) if nth <= 10 else ""
+    return DashboardCommand(name, VIEWS[name].help, run, key, "Tables", takes="FILTER")
 
 
 def _tab(nth: int, name: str) -> DashboardCommand:

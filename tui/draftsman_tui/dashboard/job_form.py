@@ -104,6 +104,10 @@ def _timeout(text: str) -> dict[str, Any]:
     return {"overrides": {"timeout": times.parse_duration(text)}}
 
 
+def _unique(text: str) -> dict[str, Any]:
+    return {"unique": {"seconds": times.parse_duration(text)}}
+
+
 def _payload(text: str) -> dict[str, Any]:
     return {"payload": params.json_object(text, "the payload")}
 
@@ -135,6 +139,7 @@ FIELDS: Final = (
     Field("skills", "Skills", "skills to request", _words("skills"), multiple=True),
     Field("subject_key", "Subject", "joins a live job with the same subject",
           _plain("subject_key")),
+    Field("unique", "Unique for", "joins an equal job of this time: 1h, 1d", _unique),
     Field("queue", "Queue", "(default)", _plain("queue")),
     Field("overrides", "Overrides", "key=value …", _overrides),
     Field("type", "Type", "(run_agent)", _plain("type")),

@@ -18,6 +18,7 @@ from draftsman.domain.read_models import (
     JobPage,
     JobSummary,
     RegisteredWorker,
+    Replacement,
     RetryLink,
     ServerHealth,
 )
@@ -39,8 +40,6 @@ SCAN_LIMIT: Final = 100_000
 SCANNED: Final = ("agent", "repo", "type", "queue", "source", "tags", "invoker")
 """Filters of jobs without an index."""
 PAGE_SIZE: Final = 200
-MATCHING_PAGE: Final = 1000
-"""Jobs that a query of `matching` returns."""
 COUNT_LIMIT: Final = 10_000
 """Maximum count of jobs with the same final status; `capped` lists statuses that reach it."""
 BUCKET_SECONDS: Final = 10
@@ -72,6 +71,8 @@ class Stats:
     busy: int
     answers_last_day: int
     answer_seconds: float | None
+    pauses: int = 0
+    """Paused queues and types."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,19 +157,6 @@ class ReadModel:
             lowest = max(first, end - SCAN_LIMIT) if any(scanned.values()) else first
             jobs = await store.page(conn, params | {"before": end, "lowest": lowest})
         return JobPage(jobs, lowest if len(jobs) < limit and lowest > max(first, 1) else None)
-
-    async def matching(self, **filters: Unpack[JobFilters]) -> list[JobSummary]:
-        """Return all jobs of `page`, oldest first, in pages of a thousand."""
-        jobs: list[JobSummary] = []
-        filters = {**filters, "limit": MATCHING_PAGE}
-        while True:
-            page = await self.page(**filters)
-            jobs += page.jobs
-            is_full = len(page.jobs) == MATCHING_PAGE
-            before = page.jobs[-1].number if is_full else page.scanned_to
-            if before is None:
-                return jobs[::-1]
-            filters = {**filters, "before": before}
 
     async def runs(self, number: int) -> list[Run]:
         """Return the runs of a job."""
@@ -302,11 +290,16 @@ class ReadModel:
         async with self._db.connection() as conn:
             return await store.chain(conn, number)
 
+    async def replacement(self, number: int) -> Replacement:
+        """Return the unique key of a job, and the jobs that it replaced and that replaced it."""
+        async with self._db.connection() as conn:
+            return await store.replacement(conn, number) or Replacement(None, None, None)
+
     async def stats(self) -> Stats:
         """Return counts of jobs, questions and workers."""
         counts, capped = await self.counts()
         async with self._db.connection() as conn:
-            open_count, expiring_soon, next_expiry = await store.open_counts(conn)
+            open_count, expiring_soon, next_expiry, pauses = await store.open_counts(conn)
             answers, seconds = await store.answer_times(conn)
             live = [
                 worker
@@ -324,6 +317,7 @@ class ReadModel:
             sum(worker.busy for worker in live),
             answers,
             seconds,
+            pauses,
         )
 
     async def counts(self) -> tuple[dict[str, int], list[str]]:

@@ -55,7 +55,7 @@ def row(item: Invocation, actor: Actor, configured: JobLimits) -> dict[str, Any]
     return {
         "id": job_id,
         "type": item.type,
-        "idempotency_key": item.key,
+        "idempotency_key": item.idempotency_key,
         "request_digest": item.digest,
         "queue": item.queue,
         "priority": item.priority,
@@ -79,7 +79,7 @@ def row(item: Invocation, actor: Actor, configured: JobLimits) -> dict[str, Any]
         "retry_of": None,
         "chain_length": 0,
         "run_at": item.run_at.isoformat() if item.run_at else None,
-        "delay": item.delay,
+        "delay": item.unique.debounce if item.unique and item.unique.debounce else item.delay,
         "max_attempts": _first(item.max_attempts, limits.max_attempts),
         "max_retries": _first(item.max_retries, limits.max_retries),
         "on_lost": item.on_lost or limits.on_lost,

@@ -34,7 +34,9 @@ from draftsman.errors import (
     UsageError,
 )
 from draftsman.schemas.checker import SchemaChecker
+from draftsman.services.jobs import unique_work
 from draftsman.services.jobs.request_rows import rows
+from draftsman.services.jobs.unique_work import UniqueRequest
 from draftsman.store import deliveries, repos
 from draftsman.store import submissions as store
 from draftsman.store.postgres.caller_connection import CallersConnection, adapt
@@ -126,11 +128,12 @@ class Submissions:
         await self._check_schemas(resolved)
         await self._refuse_folders(resolved, connection)
         batch = []
-        for (item, _), name, columns in zip(resolved, names, values, strict=True):
+        for (item, account), name, columns in zip(resolved, names, values, strict=True):
             targets = self._targets_for(item)
             if targets:
                 columns["has_targets"] = True
-            batch.append(_Row(columns, targets, name))
+            unique = unique_work.request_of(item, account, self._policy)
+            batch.append(_Row(columns, targets, name, unique))
         twins = same_keys([item for item, _ in resolved])
         results: list[store.SubmitResult | None] = [None] * len(batch)
         for _ in range(SUBMIT_ATTEMPTS):
@@ -269,8 +272,8 @@ class Submissions:
         return targets
 
     async def _send(self, batch: Sequence[_Row]) -> list[tuple[int, store.SubmitResult]]:
-        """Insert a batch: in one statement, or in a transaction with subjects or several actors."""
-        simple = not any(item.values["subject_key"] for item in batch)
+        """Insert a batch: in one statement, or in a transaction with locks or several actors."""
+        simple = not any(item.values["subject_key"] or item.unique for item in batch)
         if simple and len({item.actor for item in batch}) == 1:
             async with self._db.connection() as conn:
                 return await _insert(conn, batch)
@@ -284,6 +287,7 @@ class _Row(NamedTuple):
     values: dict[str, Any]
     targets: list[Target]
     actor: str
+    unique: UniqueRequest | None
 
 
 async def _insert(conn: Connection, batch: Sequence[_Row]) -> list[tuple[int, store.SubmitResult]]:
@@ -295,11 +299,13 @@ async def _insert(conn: Connection, batch: Sequence[_Row]) -> list[tuple[int, st
     by_actor: dict[str, list[int]] = {}
     for index, item in enumerate(batch):
         by_actor.setdefault(item.actor, []).append(index)
+    keys = [item.unique.key for item in batch if item.unique]
+    if keys:  # subjects are locked with them, in a common order
+        keys += [item.values["subject_key"] for item in batch]
+        await store.lock_subjects(conn, keys)
     results: list[tuple[int, store.SubmitResult]] = []
     for actor, indexes in sorted(by_actor.items()):
-        rows = [batch[index].values for index in indexes]
-        targets = [batch[index].targets for index in indexes]
-        inserted = await store.submit(conn, rows, actor, targets)
+        inserted = await _insert_of(conn, [batch[index] for index in indexes], actor)
         joined = [
             (result.number, _request(batch[indexes[result.place]].values))
             for result in inserted
@@ -316,6 +322,23 @@ async def _insert(conn: Connection, batch: Sequence[_Row]) -> list[tuple[int, st
     if joined_with_targets:
         created = {item.number for _, item in results if item.outcome == "created"}
         await deliveries.add_targets(conn, joined_with_targets, created)
+    return results
+
+
+async def _insert_of(
+    conn: Connection, batch: Sequence[_Row], actor: str
+) -> list[store.SubmitResult]:
+    """Insert the requests of an actor: in one statement, then each that may repeat a job."""
+    plain = [index for index, item in enumerate(batch) if item.unique is None]
+    results = []
+    if plain:
+        rows, targets = zip(*[batch[index][:2] for index in plain], strict=True)
+        inserted = await store.submit(conn, rows, actor, targets)
+        results = [result._replace(place=plain[result.place]) for result in inserted]
+    for index, (values, targets, _, unique) in enumerate(batch):
+        if unique is not None:
+            found = await unique_work.submit(conn, unique, values, targets, actor)
+            results += [result._replace(place=index) for result in found]
     return results
 
 

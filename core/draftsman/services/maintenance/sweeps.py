@@ -18,6 +18,7 @@ from draftsman.host import is_dead, is_this_host
 from draftsman.services.jobs.job_control import insert_retry
 from draftsman.services.maintenance.archives import Archives
 from draftsman.services.maintenance.reminders import Reminders
+from draftsman.services.queues import Queues
 from draftsman.settings import SweepSettings
 from draftsman.store import sweeps as store
 from draftsman.store import workers
@@ -62,6 +63,7 @@ class Sweeps:
             "rescue": self.rescue,
             "deregister": self.deregister,
             "notify": self.notify,
+            "holds": Queues(db, policy, lease).sweep,
             "partitions": self.partitions,
             "prune": archives.prune,
         }

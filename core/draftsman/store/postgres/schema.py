@@ -25,15 +25,19 @@ async def applied(conn: Connection) -> dict[str, tuple[str | None, datetime]]:
         return {}
 
 
-async def apply(conn: Connection, name: str, sql: str, checksum: str, lock: float) -> None:
+async def apply(
+    conn: Connection, name: str, sql: str, checksum: str, lock: float, *, grant: bool
+) -> str:
     """Run a migration, which records itself, in one transaction, and add its checksum.
 
-    It waits at most `lock` seconds for each lock.
+    It waits at most `lock` seconds for each lock. `grant` also grants the rights of the group
+    roles; returns the SQL that an administrator must run first.
     """
     async with conn.transaction():
         await execute(conn, _Q["lock_timeout"], {"timeout": f"{round(lock * 1000)}ms"})
         await conn.execute(sql.encode())
         await execute(conn, _Q["record"], {"name": name, "checksum": checksum})
+        return await grant_roles(conn) if grant else ""
 
 
 async def lock_holders(conn: Connection) -> list[str]:

@@ -1,7 +1,7 @@
 -- Claims of jobs by workers, and their release.
 
 -- The worker's loop in a single statement: settle finished runs and claim jobs for the free slots.
--- Queues are served in the order given; jobs of unknown types are only claimed, not
+-- Queues are served in the order given, except for paused queues; jobs of unknown types are only claimed, not
 -- started. A finished job that another transaction has locked is left for the next call. A session
 -- plans this once, maybe while the tables are empty, and a join could then read a whole table for
 -- each call: locked states are updated where they are (ctid), runs are found by an array of jobs,
@@ -47,6 +47,8 @@ WITH clock AS MATERIALIZED (
                     ORDER BY priority DESC, position, number
                     LIMIT %(free)s + %(ahead)s
                       FOR NO KEY UPDATE SKIP LOCKED) q
+             WHERE w.queue <> ALL (ARRAY(SELECT queue FROM draftsman.queue_pauses
+                                          WHERE type IS NULL))
              LIMIT %(free)s + %(ahead)s) c
 ), claimed_jobs AS (
     UPDATE draftsman.job_states j

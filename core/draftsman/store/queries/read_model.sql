@@ -23,36 +23,46 @@ SELECT number FROM draftsman.job_requests
 -- are bounded by the caller's `lowest`. The bounds are written twice: as row comparisons they limit
 -- the scan, as plain comparisons they let PostgreSQL estimate the few rows, so that it avoids a
 -- sequential scan. There is no condition for a single status: PostgreSQL would use the index of
--- numbers for the order then, and read it to the end for a rare status. Nor is there one for the
--- type itself: PostgreSQL would expect no request of a rare type, and read all of them.
+-- numbers for the order then, and read it to the end for a rare status. Requests are looked up by
+-- key (LIMIT 1): a join could read all of them for an agent that no job has.
 -- name: page
 SELECT p.*
   FROM unnest(%(statuses)s::draftsman.job_status[]) AS w (status)
  CROSS JOIN LATERAL (
-       SELECT number, id, type, queue, status, mode, source::text, agent, repo_owner, repo_name,
-              ticket_title, invoker_id, tags, attempts, max_attempts, retry_count, max_retries,
-              run_count, next_retry_at, run_at, last_error, error_class::text, created_at,
-              started_at, finished_at, pr_url,
-              CASE WHEN status IN ('scheduled', 'retrying')
-                   THEN extract(epoch FROM coalesce(next_retry_at, run_at)
+       SELECT s.number, r.id, r.type, s.queue, s.status, r.mode, r.source, r.agent, r.repo_owner,
+              r.repo_name, r.ticket_title, r.invoker_id, r.tags, s.attempts, s.max_attempts,
+              s.retry_count, s.max_retries, s.run_count, s.next_retry_at, s.run_at, s.last_error,
+              s.error_class::text, r.created_at, s.started_at, s.finished_at, s.pr_url,
+              s.status IN ('queued', 'resumed') AND EXISTS (
+                  SELECT FROM draftsman.queue_pauses p
+                   WHERE p.queue = s.queue AND (p.type IS NULL OR p.type = s.type)) AS paused,
+              CASE WHEN s.status IN ('scheduled', 'retrying')
+                   THEN extract(epoch FROM coalesce(s.next_retry_at, s.run_at)
                                            - draftsman.now())::float8 END AS due_in
-         FROM draftsman.jobs
-        WHERE (status, number) >= (w.status, %(lowest)s::bigint)
-          AND (status, number) < (w.status, %(before)s::bigint)
-          AND number >= %(lowest)s::bigint AND number < %(before)s::bigint
-          AND (%(agent)s::text IS NULL OR agent = %(agent)s)
-          AND (%(repo)s::text IS NULL
-               OR lower(%(repo)s) IN (lower(repo_name), lower(repo_owner || '/' || repo_name)))
-          AND (%(invoker)s::text IS NULL OR invoker_id = %(invoker)s)
-          AND (%(type)s::text IS NULL OR type || '' = %(type)s)
-          AND (%(queue)s::text IS NULL OR queue = %(queue)s)
-          AND (%(source)s::text IS NULL OR source::text = %(source)s)
-          AND (%(tags)s::text[] IS NULL OR (tags <> '{}' AND NOT EXISTS (
-               SELECT FROM unnest(%(tags)s::text[]) AS f (tag)
-                WHERE NOT EXISTS (SELECT FROM unnest(tags) AS t (tag)
-                                   WHERE t.tag = f.tag OR starts_with(t.tag, f.tag || '=')))))
-          AND (%(since)s::timestamptz IS NULL OR created_at >= %(since)s)
-        ORDER BY status DESC, number DESC
+         FROM draftsman.job_states s
+        CROSS JOIN LATERAL (
+              SELECT id, type, mode, source::text, agent, repo_owner, repo_name, ticket_title,
+                     invoker_id, tags, created_at
+                FROM draftsman.job_requests
+               WHERE number = s.number
+                 AND (%(agent)s::text IS NULL OR agent = %(agent)s)
+                 AND (%(repo)s::text IS NULL
+                      OR lower(%(repo)s) IN (lower(repo_name), lower(repo_owner || '/' || repo_name)))
+                 AND (%(invoker)s::text IS NULL OR invoker_id = %(invoker)s)
+                 AND (%(type)s::text IS NULL OR type = %(type)s)
+                 AND (%(source)s::text IS NULL OR job_requests.source::text = %(source)s)
+                 AND (%(tags)s::text[] IS NULL OR (tags <> '{}' AND NOT EXISTS (
+                      SELECT FROM unnest(%(tags)s::text[]) AS f (tag)
+                       WHERE NOT EXISTS (
+                             SELECT FROM unnest(tags) AS t (tag)
+                              WHERE t.tag = f.tag OR starts_with(t.tag, f.tag || '=')))))
+                 AND (%(since)s::timestamptz IS NULL OR created_at >= %(since)s)
+               LIMIT 1) r
+        WHERE (s.status, s.number) >= (w.status, %(lowest)s::bigint)
+          AND (s.status, s.number) < (w.status, %(before)s::bigint)
+          AND s.number >= %(lowest)s::bigint AND s.number < %(before)s::bigint
+          AND (%(queue)s::text IS NULL OR s.queue = %(queue)s)
+        ORDER BY s.status DESC, s.number DESC
         LIMIT %(limit)s) p
  ORDER BY p.number DESC
  LIMIT %(limit)s
@@ -278,6 +288,13 @@ SELECT status, version FROM draftsman.job_states WHERE number = %(job)s
 
 -- The chain of a job, from the request to the newest retry: each retry has the next key of the
 -- first.
+-- The unique key of a job, the job that it replaced, and the job that replaced it.
+-- name: replacement
+SELECT u.key, u.replaces, n.job AS replaced_by
+  FROM (VALUES (%(job)s::bigint)) AS w (job)
+  LEFT JOIN draftsman.unique_keys u ON u.job = w.job
+  LEFT JOIN draftsman.unique_keys n ON n.replaces = w.job
+
 -- name: chain
 WITH RECURSIVE first AS (
     SELECT j.number, j.type
@@ -305,7 +322,9 @@ SELECT number, status, retry_of, chain_length, last_error, error_class::text FRO
 SELECT j.number, j.status, j.queue, j.type, j.run_at, j.next_retry_at, j.last_error,
        j.error_class::text, j.run_count, j.attempts, j.max_attempts, j.retry_count, j.max_retries,
        j.worker_id, j.cancel_requested_at, j.cancel_requested_by, j.cancel_reason,
-       EXISTS (SELECT FROM draftsman.claimable c WHERE c.number = j.number) AS claimable,
+       p.queue IS NULL AND EXISTS (
+           SELECT FROM draftsman.claimable c WHERE c.number = j.number) AS claimable,
+       p.type IS NOT NULL AS type_paused, p.reason AS pause_reason, p.paused_by, p.paused_at,
        (SELECT count(*) FROM (
            SELECT c.priority, c.position, c.number FROM draftsman.claimable c
             WHERE c.queue = j.queue AND j.status IN ('queued', 'resumed')
@@ -330,6 +349,11 @@ SELECT j.number, j.status, j.queue, j.type, j.run_at, j.next_retry_at, j.last_er
             THEN extract(epoch FROM coalesce(j.next_retry_at, j.run_at) - draftsman.now())::float8
             END AS due_in
   FROM draftsman.jobs j
+  LEFT JOIN LATERAL (
+       SELECT queue, type, reason, paused_by, paused_at FROM draftsman.queue_pauses
+        WHERE queue = j.queue AND (type IS NULL OR type = j.type)
+        ORDER BY type NULLS FIRST
+        LIMIT 1) p ON true
  WHERE j.number = %(job)s
 
 -- Exact counts of active jobs; finished jobs, which only increase, are counted up to a limit for
@@ -347,10 +371,11 @@ SELECT w.status::text, c.count
                       THEN %(most)s::bigint END) j) c
  WHERE c.count > 0
 
+-- Open questions, and current pauses of queues and types.
 -- name: open_counts
 SELECT count(*) AS open,
        count(*) FILTER (WHERE expires_at < draftsman.now() + interval '1 hour') AS soon,
-       min(expires_at) AS next
+       min(expires_at) AS next, (SELECT count(*) FROM draftsman.queue_pauses) AS pauses
   FROM draftsman.job_questions
  WHERE status = 'open'
 

@@ -255,3 +255,24 @@ SELECT DISTINCT ON (w.job) w.job, o.number, s.status,
  WHERE EXISTS (SELECT FROM draftsman.job_targets t
                 WHERE t.job = o.number AND t.channel = w.channel AND t.target = w.target)
  ORDER BY w.job, o.number DESC
+
+-- The newest job with a unique key that a request repeats, of the last hundred with this key.
+-- name: repeated
+SELECT j.number, j.id, j.status, j.request_digest
+  FROM (SELECT job FROM draftsman.unique_keys WHERE key = %(key)s ORDER BY job DESC LIMIT 100) u
+ CROSS JOIN LATERAL (
+       SELECT number, id, status, request_digest
+         FROM draftsman.jobs
+        WHERE number = u.job
+          AND (%(seconds)s::float8 IS NULL
+               OR created_at > draftsman.now() - make_interval(secs => %(seconds)s))
+          AND (%(states)s = 'any'
+               OR %(states)s = 'successful' AND status = 'completed'
+               OR status NOT IN ('completed', 'failed', 'dead_letter', 'canceled', 'expired'))
+        LIMIT 1) j
+ ORDER BY j.number DESC
+ LIMIT 1
+
+-- name: keep_unique_key
+INSERT INTO draftsman.unique_keys (job, key, replaces)
+VALUES (%(job)s, %(key)s, %(replaces)s)

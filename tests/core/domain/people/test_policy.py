@@ -28,6 +28,7 @@ ROLE_OF = {
     Verb.UNLINK: "operator",
     Verb.BOARDS: "operator",
     Verb.REPOS: "operator",
+    Verb.QUEUES: "operator",
 }
 OWN = {Verb.ANSWER, Verb.CANCEL, Verb.RETRY, Verb.EXTEND, Verb.UNLINK}
 POLICY = Policy(

@@ -136,6 +136,36 @@ async def test_a_live_job_of_the_subject_is_joined(cli: Cli) -> None:
     assert done.out == f"D-{first['number']} {expected}\n"
 
 
+async def test_an_equal_request_within_the_time_joins_the_job(
+    cli: Cli, rt: Runtime, make: Factory
+) -> None:
+    arguments = ("submit", "--type", "noop", "--unique-for", "1h", "--payload", '{"week": 7}')
+    assert (await cli(*arguments)).out == "D-1 created\n"
+    await rt.settlement.outcome(await make.running(1), Done({}))
+    again = await cli(*arguments)
+    text = "D-1 joined: an equal job is completed; your request was added to its history\n"
+    assert again.out == text
+    shown = await cli("show", "D-1", "--json")
+    assert shown.json["unique_key"].startswith("args noop ")
+
+
+async def test_a_replaced_job_and_its_replacement_name_each_other(cli: Cli) -> None:
+    arguments = ("submit", "--type", "noop", "--subject", "pr-7", "--debounce", "30s")
+    assert (await cli(*arguments)).out == "D-1 created\n"
+    assert (await cli(*arguments)).out == "D-2 created\n"
+    old, new = [(await cli("show", name)).out for name in ("D-1", "D-2")]
+    assert "replaced by D-2" in " ".join(old.split())
+    assert "replaces D-1" in " ".join(new.split())
+    assert (await cli("show", "D-1", "--json")).json["replaced_by"] == 2
+
+
+async def test_options_of_unique_work_that_exclude_each_other_are_refused(cli: Cli) -> None:
+    result = await cli("submit", "--type", "noop", "--debounce", "30s", "--unique-for", "1h")
+    assert (result.code, "use debounce alone" in result.err) == (2, True)
+    result = await cli("submit", "--type", "noop", "--unique-by", "subject")
+    assert (result.code, "unique by subject needs a subject" in result.err) == (2, True)
+
+
 async def test_text_is_read_from_stdin_and_cleaned(cli: Cli, rt: Runtime) -> None:
     done = await cli(
         "submit", "--repo", PAY, "--json", "-", stdin=b"Tidy\x00 up\n\nwith \xff care\n"

@@ -74,6 +74,32 @@ async def test_board_is_unwatched(rt: Runtime, owner: Actor) -> None:
     assert not await rt.boards.all()
 
 
+async def test_queue_is_paused_and_resumed(rt: Runtime, make: Factory, people: People) -> None:
+    await make.queued(queue="pay", type="report")
+    async with open_dashboard(rt, people.on(Source.TUI, "olga"), view="queues") as seen:
+        await seen.see("pay", "open")
+        await seen.press("p")
+        await seen.dialog("PromptDialog")
+        await seen.paste("disk is full")
+        await seen.press("enter")
+        await seen.wait_for_toast("Paused the queue 'pay'; running jobs continue")
+        await seen.see("by tui:olga: disk is full")
+        await seen.command("pause type:report model is down")
+        await seen.wait_for_toast("Paused the type 'report' in the queue 'pay'")
+        await seen.command("jobs")
+        await seen.see("paused")
+        await seen.command("queues")
+        await seen.press("u")
+        await seen.see("Resume what?")
+        await seen.press("1")
+        await seen.wait_for_toast("Resumed the queue 'pay'")
+        await seen.press("u")
+        await seen.wait_for_toast("Resumed the type 'report' in the queue 'pay'")
+        await seen.command("unpause")
+        await seen.wait_for_toast("is not paused")
+    assert len(await rt.queues.changes("pay")) == 4
+
+
 async def test_people_are_listed_linked_and_unlinked(rt: Runtime, people: People) -> None:
     code = await rt.people.create_link_code(Actor(Source.SLACK, "U-NEW", "New"))
     async with open_dashboard(rt, people.on(Source.TUI, "olga")) as seen:
@@ -106,7 +132,7 @@ async def test_sweep_and_restore_report_results_and_errors(
         await seen.command("sweep floors")
         await seen.wait_for_toast("unknown sweep 'floors'; choose: expire, remind")
         await seen.command("sweep")
-        await seen.see("1  expire", "8  prune")
+        await seen.see("1  expire", "9  prune")
         await seen.press("1")
         await seen.wait_for_toast("expire: changed 0 rows")
         await seen.command("restore")

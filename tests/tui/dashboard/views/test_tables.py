@@ -24,7 +24,7 @@ async def test_every_table_shows_its_rows_or_an_empty_message(
 ) -> None:
     async with open_dashboard(rt, owner) as seen:
         for nth, view in enumerate(VIEWS.values(), 1):
-            await seen.press(str(nth))
+            await seen.press(str(nth % 10))
             await seen.see(f"{view.name} · 0", view.empty[:40])
     asked, gate = await make.asked(), await make.asked(GATE)
     dead = await make.dead(notify=["log"])
@@ -42,6 +42,7 @@ async def test_every_table_shows_its_rows_or_an_empty_message(
         "workers": (str(worker)[-8:], "far", "alive"),
         "events": ("job created", "needs input", "cli:root"),
         "repos": ("acme/pay", "https://git.example/acme/pay"),
+        "queues": ("default", "open"),
         "boards": ("Plans", "polling"),
     }
     assert shown.keys() == VIEWS.keys()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     from draftsman.runtime import Runtime
     from draftsman.services.jobs.job_control import CancelResult
 
-FILTERS = "--status, e.g. --status queued"
+FILTERS: Final = "--status, e.g. --status queued"
+PAGE: Final = 1000
+"""Jobs that a query reads."""
 
 
 @command(
@@ -91,7 +93,7 @@ async def cancel(
                 filters["since"] = datetime.now(UTC) - timedelta(seconds=since)
             if mine:
                 filters["invoker"] = (await rt.actor()).voter
-            matching = await rt.read_model.matching(statuses=statuses, **filters)
+            matching = await _matching(rt, {"statuses": statuses, **filters})
             if dry_run:
                 _list(app, matching)
                 return
@@ -101,6 +103,18 @@ async def cancel(
             _confirm_matching(app, matching, yes)
             numbers = [job.number for job in matching]
         await _cancel_each(app, rt, numbers, reason, single=len(jobs) == 1, force=force)
+
+
+async def _matching(rt: Runtime, filters: dict[str, Any]) -> list[JobSummary]:
+    """Return all jobs that match, oldest first."""
+    jobs: list[JobSummary] = []
+    before: int | None = None
+    while True:
+        page = await rt.read_model.page(**filters, before=before, limit=PAGE)
+        jobs += page.jobs
+        before = page.jobs[-1].number if len(page.jobs) == PAGE else page.scanned_to
+        if before is None:
+            return jobs[::-1]
 
 
 async def _cancel_each(

@@ -226,6 +226,8 @@ def _next(job: Any, question: Question | None, served: set[str]) -> str:
         case Status.SCHEDULED:
             return f"its start time {times.due(job.due_in)}"
         case Status.QUEUED | Status.RESUMED:
+            if job.paused:
+                return "its paused queue"
             return "a free slot" if job.queue in served else f"a worker for queue {job.queue}"
         case Status.CLAIMED:
             return "a worker to start it"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from draftsman.domain.ids import actor_name
+from draftsman.domain.ids import actor_name, job_name
 from draftsman.domain.job import TERMINAL, Job, Status
 from draftsman.domain.messages import plain_text
 from draftsman.domain.question import QuestionStatus
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from draftsman.domain.event import Event
     from draftsman.domain.ids import JobRef
     from draftsman.domain.question import Question
-    from draftsman.domain.read_models import RetryLink
+    from draftsman.domain.read_models import Replacement, RetryLink
     from draftsman.domain.run import Run
     from draftsman.domain.wait_reason import WaitReason
 
@@ -68,6 +68,7 @@ async def show(app: App, job: JobRef) -> None:
         files = await rt.checkpoints.artifacts(number)
         why = await rt.read_model.why(number)
         chain = await rt.read_model.chain(number)
+        replacement = await rt.read_model.replacement(number)
         archived = await rt.archives.of_job(number)
         deliveries = await rt.outbox.all(number, limit=MAX_DELIVERIES)
         events = [
@@ -85,12 +86,14 @@ async def show(app: App, job: JobRef) -> None:
             "joined_requests": [event.payload | {"at": event.created_at} for event in join_events]
         }
         parts |= {"archives": archived, "deliveries": deliveries, "retry_chain": chain}
-        parts |= {"sandbox": sandbox}
+        parts |= {"sandbox": sandbox, "unique_key": replacement.key}
+        parts |= {"replaces": replacement.replaces, "replaced_by": replacement.replaced_by}
         parts |= {"wait_reason": None if details.status in TERMINAL else reason_data(why)}
         app.out.document(as_data(details) | as_data(parts))
         return
     app.out.print(
         *_head(details, why, chain),
+        *_replacement(replacement),
         *(_pair("events", text) for text in missing_months(archived)),
         *([_pair("sandbox", _sandbox(sandbox))] if sandbox else []),
         *_section("Request", _request(details)),
@@ -155,6 +158,15 @@ def _head(job: Job, why: WaitReason, chain: Sequence[RetryLink]) -> Iterator[Tex
         yield _pair("expired", f"{why.text}; {why.next_step}", "red")
     elif job.status not in TERMINAL:
         yield _pair("waiting", f"{why.text}; {why.next_step}")
+
+
+def _replacement(replacement: Replacement) -> Iterator[Table]:
+    if replacement.key is not None:
+        yield _pair("unique", replacement.key)
+    if replacement.replaces is not None:
+        yield _pair("replaces", job_name(replacement.replaces))
+    if replacement.replaced_by is not None:
+        yield _pair("replaced", f"by {job_name(replacement.replaced_by)}")
 
 
 def _chain(job: Job, chain: Sequence[RetryLink]) -> str:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
 from draftsman.domain.job import TERMINAL
 from draftsman.domain.text import humanize
+from draftsman.domain.unique_work import UniqueBy, UniqueStates
 from draftsman.errors import UsageError
 from draftsman.services.jobs.request_checks import (
     AGENT_TYPE,
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
         "draftsman submit --agent tidy --repo . 'Tidy up the tests'",
         "draftsman submit --type report:weekly --payload @week.json --key week-31",
         "draftsman submit --repo . --subject nightly-tidy --wait 'Tidy up'",
+        "draftsman submit --repo . --unique-for 12h 'Update the dependencies'",
+        "draftsman submit --repo . --subject pr-7 --debounce 30s 'Review the pull request'",
         "draftsman submit --notify log --notify webhook:ops 'Tidy up'",
         """draftsman submit --type http_request --payload '{"url": "https://example.org/"}'""",
         "draftsman submit --type report:weekly --max-retries 0 --on-lost fail --run-timeout 10m",
@@ -48,6 +51,29 @@ if TYPE_CHECKING:
 @click.option("--key", type=params.TEXT, help="Idempotency key; the same key creates no new job.")
 @click.option(
     "--subject", type=params.TEXT, help="Subject; joins a live job with the same subject."
+)
+@click.option(
+    "--unique-for",
+    type=params.DURATION,
+    metavar="TIME",
+    help="Join an equal job that is younger, unfinished or completed.",
+)
+@click.option(
+    "--unique-by",
+    type=click.Choice(get_args(UniqueBy)),
+    help="What equal jobs have in common. Default: the first that the request has.",
+)
+@click.option(
+    "--unique-states",
+    type=click.Choice([*UniqueStates]),
+    help="Equal jobs that count. Default: unfinished, with --unique-for successful.",
+)
+@click.option("--replace", is_flag=True, help="Replace an equal job that has not started.")
+@click.option(
+    "--debounce",
+    type=params.DURATION,
+    metavar="TIME",
+    help="Start after this time without an equal request; the newest request wins.",
 )
 @click.option("--queue", type=params.TEXT, help="Default: default.")
 @click.option("--priority", type=int, help="-1000 to 1000; higher runs first.")
@@ -120,7 +146,7 @@ async def submit(
         if job.outcome == "deduplicated" and job.status in TERMINAL and not app.json:
             app.out.info(_finished_key_text(job))
         if not wait:
-            await _print(app, rt, job)
+            await _print(app, rt, job, unique=request.unique is not None)
             return
         app.out.info(f"{job.name} {job.outcome}")
         await job_wait.narrate(app, rt, job.number, timeout)
@@ -133,7 +159,15 @@ def _fields(text: tuple[str, ...], options: dict[str, Any]) -> dict[str, Any]:
     overrides = dict(options.pop("override"))
     if (run_timeout := options.pop("run_timeout")) is not None:
         overrides["timeout"] = run_timeout
+    unique = {
+        "seconds": options.pop("unique_for"),
+        "by": options.pop("unique_by"),
+        "states": options.pop("unique_states"),
+        "replace": options.pop("replace") or None,
+        "debounce": options.pop("debounce"),
+    }
     renamed = {
+        "unique": {name: value for name, value in unique.items() if value is not None},
         "text": instructions,
         "subject_key": options.pop("subject"),
         "run_at": options.pop("at"),
@@ -156,13 +190,14 @@ def _finished_key_text(job: SubmittedJob) -> str:
     )
 
 
-async def _print(app: App, rt: Runtime, job: SubmittedJob) -> None:
+async def _print(app: App, rt: Runtime, job: SubmittedJob, *, unique: bool) -> None:
     if app.json:
         app.out.document(job)
         return
-    why = {"joined": f": a live job has the same subject; {OTHER_TEXT_IGNORED}"}.get(
-        job.outcome, ""
-    )
+    why = ""
+    if job.outcome == "joined":
+        equal = f"an equal job is {humanize(job.status)}"
+        why = f": {equal if unique else 'a live job has the same subject'}; {OTHER_TEXT_IGNORED}"
     app.out.print(line(styled(job.name, "bold"), f" {job.outcome}{why}"))
     if app.out.on_screen:
         reason = await rt.read_model.why(job.number)

@@ -55,8 +55,9 @@ async def sweep(app: App, name: str, dry_run: bool) -> None:
 
     NAME is expire (questions past their deadline), remind (reminders at 50 % and 90 % of the time),
     promote (scheduled jobs that are due), rescue (runs of dead workers), deregister (dead workers),
-    notify (dead letters without a notification), partitions (partitions for coming months) or
-    prune (archive and drop old events and logs, as configured in [retention]).
+    notify (dead letters without a notification), holds (jobs of paused types), partitions
+    (partitions for coming months) or prune (archive and drop old events and logs, as configured in
+    [retention]).
     """
     name = current_value("sweep", name)
     if dry_run and name != "prune":
@@ -115,11 +116,15 @@ async def stats(app: App) -> None:
     median = (
         f", median {times.span(statistics.answer_seconds)}" if statistics.answer_seconds else ""
     )
+    pauses = statistics.pauses
     app.out.print(
         f"{statistics.open_questions:>9,}  open questions{next_expiry}{expiring_soon}",
         f"{statistics.workers:>9,}  workers, {statistics.busy} of {statistics.slots} slots busy",
         f"{statistics.answers_last_day:>9,}  answers in the last 24 hours{median}",
     )
+    if pauses:
+        plural = "" if pauses == 1 else "s"
+        app.out.print(f"{pauses:>9,}  paused queue{plural} or type{plural}: draftsman queues")
 
 
 def _row(worker: Any, health: str) -> list[Text | str]:

@@ -60,9 +60,12 @@ class JobSubmission:
         """Submit the job; raises job_form.FormErrors and the errors of the service."""
         rt = self._screen.rt
         request = await validate_request(typed, rt)
+        update: dict[str, Any] = {"key": self._key}
+        if request.unique is not None:  # a new key is no reason to join a job
+            update["unique"] = request.unique.model_copy(update={"by": request.unique_by})
         try:
             return await rt.submissions.submit(
-                request.model_copy(update={"key": self._key}), self._screen.actor
+                request.model_copy(update=update), self._screen.actor
             )
         except IdempotencyConflict as error:  # an earlier attempt succeeded; its reply was lost
             if error.job is None:
@@ -131,7 +134,7 @@ async def _form(screen: BaseScreen, title: str, typed: job_form.Typed, catalog: 
     if submitted is None:
         return
     outcomes = {
-        "joined": f"joined: a live job has the same subject; {OTHER_TEXT_IGNORED}",
+        "joined": f"joined: an equal job exists; {OTHER_TEXT_IGNORED}",
         "deduplicated": "already exists",
     }
     screen.show_message(f"{submitted.name} {outcomes.get(submitted.outcome, submitted.outcome)}")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from draftsman.domain.people.policy import Verb
-from draftsman_tui.dashboard.actions import admin_actions, navigation
-from draftsman_tui.dashboard.command import REPOS, DashboardCommand
+from draftsman_tui.dashboard.actions import admin_actions, navigation, queue_actions
+from draftsman_tui.dashboard.command import QUEUES, REPOS, DashboardCommand
 
 ADMIN_COMMANDS: Final = (
     DashboardCommand(
@@ -55,6 +55,28 @@ ADMIN_COMMANDS: Final = (
         "Administration",
         frozenset({"boards"}),
         Verb.BOARDS,
+    ),
+    DashboardCommand(
+        "pause",
+        "Pause the queue, or a job type in it.",
+        queue_actions.pause,
+        "p",
+        "Administration",
+        QUEUES,
+        Verb.QUEUES,
+        takes="[type:TYPE] REASON",
+        footer=True,
+    ),
+    DashboardCommand(
+        "unpause",
+        "Resume the queue, or a job type in it.",
+        queue_actions.resume,
+        "u",
+        "Administration",
+        QUEUES,
+        Verb.QUEUES,
+        takes="[type:TYPE]",
+        footer=True,
     ),
     DashboardCommand(
         "people",

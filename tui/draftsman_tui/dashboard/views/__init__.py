@@ -11,6 +11,7 @@ from draftsman_tui.dashboard.views.deliveries import DeliveriesResource
 from draftsman_tui.dashboard.views.events import EventsResource
 from draftsman_tui.dashboard.views.inbox import InboxResource
 from draftsman_tui.dashboard.views.jobs import JobsResource
+from draftsman_tui.dashboard.views.queues import QueuesResource
 from draftsman_tui.dashboard.views.repos import ReposResource
 from draftsman_tui.dashboard.views.runs import RunsResource
 from draftsman_tui.dashboard.views.workers import WorkersResource
@@ -27,5 +28,6 @@ VIEWS: Final[dict[str, Resource[Any]]] = {
         EventsResource(),
         ReposResource(),
         BoardsResource(),
+        QueuesResource(),
     )
 }

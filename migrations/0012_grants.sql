@@ -1,9 +1,9 @@
 -- Privileges of the group roles of workers, bots, people and readers; the owner of the schema has
 -- all privileges.
 
-SELECT EXISTS (SELECT FROM draftsman.schema_migrations WHERE name = '0011_grants') AS applied \gset
-\if :applied \echo '0011_grants is already applied' \quit \endif
-INSERT INTO draftsman.schema_migrations (name) VALUES ('0011_grants');
+SELECT EXISTS (SELECT FROM draftsman.schema_migrations WHERE name = '0012_grants') AS applied \gset
+\if :applied \echo '0012_grants is already applied' \quit \endif
+INSERT INTO draftsman.schema_migrations (name) VALUES ('0012_grants');
 
 -- Events that sessions insert directly, beside those of triggers and functions.
 CREATE FUNCTION draftsman.may_insert_event(
@@ -120,14 +120,17 @@ BEGIN
             'GRANT INSERT (job, question, answers, last_voter, last_reason),
                 UPDATE (answers, last_voter, last_reason, last_at)
                 ON draftsman.refused_answers TO %I',
-            'GRANT INSERT ON draftsman.job_requests, draftsman.job_states, draftsman.job_targets
-                TO %I',
+            'GRANT INSERT ON draftsman.job_requests, draftsman.job_states, draftsman.job_targets,
+                draftsman.unique_keys TO %I',
             'GRANT EXECUTE ON FUNCTION draftsman.resolve_question(bigint, int,
                 draftsman.question_status, jsonb, draftsman.job_status, text, text, text, text),
                 draftsman.extend_question(bigint, int, float8, text),
                 draftsman.request_cancel(bigint, text, text, jsonb),
                 draftsman.cancel_job(bigint, text, text),
                 draftsman.join_request(bigint, text, jsonb), draftsman.use_token(text),
+                draftsman.pause_queue(text, text, text, text),
+                draftsman.resume_queue(text, text, text), draftsman.hold_paused_types(int),
+                draftsman.release_resumed_types(int),
                 draftsman.inherit_checkpoint(bigint, bigint), draftsman.is_resolution_valid(
                 draftsman.job_questions, draftsman.question_status, jsonb) TO %I']
         LOOP

@@ -1,4 +1,4 @@
-"""A job on a Trello card from label to result, with every process killed on the way."""
+"""A job on a Trello card from label to result, with every process killed: soak_killed_bots.py."""
 
 from __future__ import annotations
 

@@ -1,0 +1,94 @@
+"""Submission of requests that may repeat an earlier job, which they then join or replace."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+from draftsman.domain.invocation import Invocation
+from draftsman.domain.job import Status
+from draftsman.domain.messages.target import Target
+from draftsman.domain.people.actor import Actor
+from draftsman.domain.people.policy import Policy, Verb
+from draftsman.domain.unique_work import Unique
+from draftsman.errors import NotPermitted
+from draftsman.store import job_control
+from draftsman.store import submissions as store
+from draftsman.store.job_control import LockedJob
+from draftsman.store.postgres.database import Connection
+from draftsman.store.submissions import RepeatedJob, SubmitResult
+
+NOT_STARTED: Final = frozenset({Status.SCHEDULED, Status.QUEUED})
+REPLACED: Final = "replaced by a newer request"
+
+
+class UniqueRequest(NamedTuple):
+    """What a request has in common with the jobs that it repeats, and who makes it."""
+
+    unique: Unique
+    key: str
+    account: Actor
+    policy: Policy
+
+    def may_cancel(self, invoker: str) -> bool:
+        """Return whether the account may cancel a job of this invoker."""
+        try:
+            self.policy.check(self.account, Verb.CANCEL, invoker=invoker)
+        except NotPermitted:
+            return False
+        return True
+
+
+def request_of(item: Invocation, account: Actor, policy: Policy) -> UniqueRequest | None:
+    """Return the condition of a request; None for one that gets a job of its own."""
+    if item.unique is None or item.unique_key is None:
+        return None
+    return UniqueRequest(item.unique, item.unique_key, account, policy)
+
+
+async def submit(
+    conn: Connection,
+    request: UniqueRequest,
+    row: dict[str, Any],
+    targets: Sequence[Target],
+    actor: str,
+) -> list[SubmitResult]:
+    """Insert a request whose key and subject are locked, or return the job that it joins.
+
+    A job that the actor may not cancel is joined instead of replaced.
+    """
+    unique = request.unique
+    same = await store.existing(conn, [row], [0])
+    if same and same[0].outcome == "deduplicated":
+        return same
+    replaces = None
+    if old := await _lock_repeated(conn, request):
+        job, locked = old
+        pending = locked.status in NOT_STARTED and not locked.run_count
+        if pending:
+            joins = not (unique.newest_wins and request.may_cancel(locked.invoker_id))
+        else:
+            joins = unique.debounce is None
+        if joins or (same and same[0].number != job.number):
+            return same or [
+                SubmitResult(0, job.number, job.id, locked.status, job.request_digest, "joined")
+            ]
+        if pending:
+            await job_control.cancel_now(conn, job.number, actor, REPLACED)
+            replaces = job.number
+    results = await store.submit(conn, [row], actor, [targets])
+    for result in results:
+        if result.outcome == "created":
+            await store.keep_unique_key(conn, result.number, request.key, replaces)
+    return results
+
+
+async def _lock_repeated(
+    conn: Connection, request: UniqueRequest
+) -> tuple[RepeatedJob, LockedJob] | None:
+    """Lock the job that a request repeats; one that finished meanwhile may not be repeated."""
+    while (job := await store.repeated(conn, request.key, request.unique)) is not None:
+        locked = await job_control.lock(conn, job.number)
+        if locked is not None and locked.status == job.status:
+            return job, locked
+    return None

@@ -1,0 +1,169 @@
+"""Queues: list, pause, resume and drain."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from dataclasses import dataclass, replace
+from typing import Final
+
+from draftsman.domain.ids import actor_name
+from draftsman.domain.people.actor import Actor
+from draftsman.domain.people.policy import Policy, Verb
+from draftsman.domain.read_models import QueueChange, QueuePause, QueueSummary, pause_name
+from draftsman.domain.run import LeaderTerm
+from draftsman.domain.text import clean
+from draftsman.errors import CommandHint, Refused, UsageError
+from draftsman.store import queues as store
+from draftsman.store.postgres.database import Connection, Database
+
+COUNT_LIMIT: Final = 10_000
+"""Waiting jobs of a queue that are counted."""
+BATCH: Final = 5_000
+"""Jobs that a transaction holds or releases."""
+REASON_LIMIT: Final = 2000
+"""Maximum length of a stored reason, in characters."""
+DRAIN_INTERVAL: Final = 0.5
+"""Seconds between two looks at the running jobs of a drained queue."""
+
+_Change = Callable[[Connection, LeaderTerm, int], Awaitable[int]]
+
+
+@dataclass(frozen=True, slots=True)
+class DrainProgress:
+    """The jobs of a paused queue that still run; `claims` are claims that may add to them."""
+
+    running: list[int]
+    claims: int
+
+    @property
+    def finished(self) -> bool:
+        """Whether nothing runs, and nothing can start."""
+        return not self.running and not self.claims
+
+
+class Queues:
+    """Queues and their pauses.
+
+    A pause takes effect with its commit: the claim reads the pauses. The jobs of a paused type are
+    also taken out of the claim's index, so that a claim does not pass them again and again; that is
+    done in batches, by the command and by the leader's sweep.
+    """
+
+    def __init__(self, db: Database, policy: Policy, lease: float) -> None:
+        self._db = db
+        self._policy = policy
+        self._lease = lease
+
+    async def all(self) -> list[QueueSummary]:
+        """Return the queues that have jobs, a pause or a live worker."""
+        async with self._db.connection() as conn, conn.transaction():
+            pauses = await store.pauses(conn)
+            summaries = await store.queues(conn, self._lease, COUNT_LIMIT)
+        return [
+            replace(summary, pauses=tuple(p for p in pauses if p.queue == summary.name))
+            for summary in summaries
+        ]
+
+    async def pauses(self, queue: str) -> list[QueuePause]:
+        """Return the pauses of a queue and of types in it."""
+        async with self._db.connection() as conn:
+            return [pause for pause in await store.pauses(conn) if pause.queue == queue]
+
+    async def changes(self, queue: str | None = None, limit: int = 50) -> list[QueueChange]:
+        """Return who paused and resumed a queue, or any queue, newest first."""
+        async with self._db.connection() as conn:
+            return await store.changes(conn, queue, limit)
+
+    async def pause(self, queue: str, actor: Actor, reason: str, type: str | None = None) -> int:
+        """Pause a queue, or a type in it; return the number of jobs that were held.
+
+        Raises NotPermitted, and Refused where it is already paused.
+        """
+        actor = self._check(actor)
+        queue, type = _name("queue", queue), _name("type", type) if type is not None else None
+        reason = clean(reason).strip()[:REASON_LIMIT]
+        if not reason:
+            raise UsageError("a pause needs a reason, which `why` shows for each held job")
+        if not await self._db.run_transaction(
+            lambda conn: store.pause(conn, queue, type, reason, actor.name)
+        ):
+            raise _already_paused(await self.pauses(queue), queue, type)
+        return 0 if type is None else await self.hold()
+
+    async def resume(self, queue: str, actor: Actor, type: str | None = None) -> int:
+        """End a pause; return the number of jobs that were released.
+
+        Raises NotPermitted, and Refused where it is not paused.
+        """
+        actor = self._check(actor)
+        if not await self._db.run_transaction(
+            lambda conn: store.resume(conn, queue, type, actor.name)
+        ):
+            raise _not_paused(await self.pauses(queue), queue, type)
+        return 0 if type is None else await self.release()
+
+    async def drain(
+        self, queue: str, actor: Actor, reason: str, type: str | None = None
+    ) -> AsyncGenerator[DrainProgress]:
+        """Pause a queue unless it is paused, and yield what still runs until nothing does.
+
+        A claim that began before the pause is waited for: its jobs are not visible yet.
+        """
+        if not any(pause.type in (None, type) for pause in await self.pauses(queue)):
+            await self.pause(queue, actor, reason, type)
+        async with self._db.connection() as conn:
+            earlier = await store.claiming(conn)
+        while True:
+            async with self._db.connection() as conn:
+                earlier &= await store.claiming(conn)
+                progress = DrainProgress(await store.running(conn, queue, type), len(earlier))
+            yield progress
+            if progress.finished:
+                return
+            await asyncio.sleep(DRAIN_INTERVAL)
+
+    async def hold(self, term: LeaderTerm | None = None) -> int:
+        """Hold the jobs of paused types that the claim would pass; return their number."""
+        return await self._in_batches(store.hold, term or LeaderTerm())
+
+    async def release(self, term: LeaderTerm | None = None) -> int:
+        """Release held jobs whose type is no longer paused; return their number."""
+        return await self._in_batches(store.release, term or LeaderTerm())
+
+    async def sweep(self, term: LeaderTerm) -> int:
+        """Hold jobs of paused types, and release those of a resume that was interrupted."""
+        return await self.release(term) + await self.hold(term)
+
+    async def _in_batches(self, change: _Change, term: LeaderTerm) -> int:
+        total = 0
+        while some := await self._db.run_transaction(lambda conn: change(conn, term, BATCH)):
+            total += some
+        return total
+
+    def _check(self, actor: Actor) -> Actor:
+        actor = self._policy.resolve(actor)
+        self._policy.check(actor, Verb.QUEUES)
+        return actor
+
+
+def _name(kind: str, text: str) -> str:
+    name: str = clean(text).strip()
+    if not name:
+        raise UsageError(f"the name of the {kind} is empty")
+    return name
+
+
+def _already_paused(pauses: list[QueuePause], queue: str, type: str | None) -> Refused:
+    pause = next((pause for pause in pauses if pause.type == type), None)
+    by = f" by {actor_name(pause.paused_by)}: {pause.reason}" if pause else ""
+    return Refused(f"the {pause_name(queue, type)} is already paused{by}")
+
+
+def _not_paused(pauses: list[QueuePause], queue: str, type: str | None) -> Refused:
+    others = [f"the {pause.name}" for pause in pauses]
+    return Refused(
+        f"the {pause_name(queue, type)} is not paused"
+        + (f"; paused: {', '.join(others)}" if others else ""),
+        hint=CommandHint("queues list"),
+    )

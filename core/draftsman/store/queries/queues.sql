@@ -1,0 +1,106 @@
+-- Queues: their jobs, their pauses, and jobs held back from the claim.
+
+-- name: pause
+SELECT draftsman.pause_queue(%(queue)s::text, %(type)s::text, %(reason)s::text, %(actor)s::text)
+
+-- name: resume
+SELECT draftsman.resume_queue(%(queue)s::text, %(type)s::text, %(actor)s::text)
+
+-- name: pauses
+SELECT queue, type, reason, paused_by, paused_at
+  FROM draftsman.queue_pauses
+ ORDER BY queue, type NULLS FIRST
+
+-- The newest changes, of a queue or of all queues.
+-- name: changes
+SELECT queue, type, action, actor, reason, created_at
+  FROM draftsman.queue_changes
+ WHERE %(queue)s::text IS NULL OR queue = %(queue)s
+ ORDER BY id DESC
+ LIMIT %(limit)s
+
+-- name: hold
+SELECT draftsman.hold_paused_types(%(limit)s)
+ WHERE %(term)s::bigint IS NULL OR EXISTS (
+       SELECT FROM draftsman.leases WHERE name = 'leader' AND owner = %(owner)s
+          AND term = %(term)s AND expires_at > draftsman.now())
+
+-- name: release
+SELECT draftsman.release_resumed_types(%(limit)s)
+ WHERE %(term)s::bigint IS NULL OR EXISTS (
+       SELECT FROM draftsman.leases WHERE name = 'leader' AND owner = %(owner)s
+          AND term = %(term)s AND expires_at > draftsman.now())
+
+-- The queues that have queued, held or running jobs, a pause or a live worker. Their names are read
+-- from the indexes one by one, and at most so many jobs of each queue are counted, the next first.
+-- name: queues
+WITH RECURSIVE next_queue AS (
+    (SELECT queue FROM draftsman.job_states
+      WHERE status IN ('queued', 'resumed') AND hold IS NULL ORDER BY queue LIMIT 1)
+     UNION ALL
+    SELECT (SELECT s.queue FROM draftsman.job_states s
+             WHERE s.status IN ('queued', 'resumed') AND s.hold IS NULL AND s.queue > n.queue
+             ORDER BY s.queue LIMIT 1)
+      FROM next_queue n
+     WHERE n.queue IS NOT NULL
+), running AS MATERIALIZED (
+    SELECT queue, count(*) AS count
+      FROM draftsman.job_states
+     WHERE status IN ('claimed', 'running')
+     GROUP BY queue
+), names AS (
+    SELECT queue FROM next_queue WHERE queue IS NOT NULL
+     UNION
+    SELECT queue FROM draftsman.queue_pauses
+     UNION
+    SELECT queue FROM running
+     UNION
+    SELECT unnest(queues) FROM draftsman.workers
+     WHERE NOT draining AND heartbeat_at > draftsman.now() - make_interval(secs => %(lease)s)
+)
+SELECT n.queue AS name,
+       CASE WHEN p.queue IS NULL THEN q.free ELSE 0 END AS queued,
+       h.count + q.paused + CASE WHEN p.queue IS NULL THEN 0 ELSE q.free END AS held,
+       coalesce(r.count, 0) AS running,
+       extract(epoch FROM draftsman.now() - least(q.since, h.since))::float8 AS oldest_wait,
+       q.free + q.paused >= %(most)s OR h.count >= %(most)s AS capped
+  FROM names n
+ CROSS JOIN LATERAL (
+       SELECT count(*) FILTER (WHERE NOT f.paused) AS free,
+              count(*) FILTER (WHERE f.paused) AS paused, min(f.queued_at) AS since
+         FROM (SELECT s.queued_at, EXISTS (
+                      SELECT FROM draftsman.queue_pauses t
+                       WHERE t.queue = s.queue AND t.type = s.type) AS paused
+                 FROM draftsman.job_states s
+                WHERE s.queue = n.queue AND s.status IN ('queued', 'resumed') AND s.hold IS NULL
+                ORDER BY s.priority DESC, s.position, s.number
+                LIMIT %(most)s) f) q
+ CROSS JOIN LATERAL (
+       SELECT count(*) AS count, min(f.queued_at) AS since
+         FROM (SELECT s.queued_at FROM draftsman.job_states s
+                WHERE s.queue = n.queue AND s.hold = 'paused'
+                ORDER BY s.type, s.priority DESC, s.position, s.number
+                LIMIT %(most)s) f) h
+  LEFT JOIN running r ON r.queue = n.queue
+  LEFT JOIN draftsman.queue_pauses p ON p.queue = n.queue AND p.type IS NULL
+ ORDER BY n.queue
+
+-- Transactions that may have claimed before a pause was committed: they have locked the tables that
+-- a claim reads and writes. A transaction that locks them later sees the pause.
+-- name: claiming
+SELECT coalesce(array_agg(DISTINCT j.virtualtransaction), '{}')
+  FROM pg_locks j
+  JOIN pg_locks p ON p.virtualtransaction = j.virtualtransaction AND p.pid = j.pid
+ WHERE j.locktype = 'relation' AND j.mode = 'RowExclusiveLock' AND j.granted
+   AND j.relation = 'draftsman.job_states'::regclass
+   AND j.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+   AND p.locktype = 'relation' AND p.relation = 'draftsman.queue_pauses'::regclass
+   AND p.database = j.database AND j.pid <> pg_backend_pid()
+
+-- The jobs of a queue, or of a type in it, that a worker has.
+-- name: running
+SELECT number
+  FROM draftsman.job_states
+ WHERE status IN ('claimed', 'running') AND queue = %(queue)s
+   AND (%(type)s::text IS NULL OR type = %(type)s)
+ ORDER BY number

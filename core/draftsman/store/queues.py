@@ -1,0 +1,57 @@
+"""Queues, their pauses, and jobs held back from the claim."""
+
+from __future__ import annotations
+
+from draftsman.domain.read_models import QueueChange, QueuePause, QueueSummary
+from draftsman.domain.run import LeaderTerm
+from draftsman.store.postgres.database import Connection, fetch_all, rows, scalar
+from draftsman.store.queries import load
+
+_Q = load("queues")
+
+
+async def pause(conn: Connection, queue: str, type: str | None, reason: str, actor: str) -> bool:
+    """Pause a queue, or a type in it; False when it is already paused."""
+    params = {"queue": queue, "type": type, "reason": reason, "actor": actor}
+    return bool(await scalar(conn, _Q["pause"], params))
+
+
+async def resume(conn: Connection, queue: str, type: str | None, actor: str) -> bool:
+    """End a pause; False when there is none."""
+    params = {"queue": queue, "type": type, "actor": actor}
+    return bool(await scalar(conn, _Q["resume"], params))
+
+
+async def pauses(conn: Connection) -> list[QueuePause]:
+    """Return the current pauses."""
+    return await fetch_all(conn, _Q["pauses"], None, QueuePause)
+
+
+async def changes(conn: Connection, queue: str | None, limit: int) -> list[QueueChange]:
+    """Return the newest pauses and resumes, newest first."""
+    return await fetch_all(conn, _Q["changes"], {"queue": queue, "limit": limit}, QueueChange)
+
+
+async def hold(conn: Connection, term: LeaderTerm, limit: int) -> int:
+    """Hold the first jobs of paused types; return their number."""
+    return await scalar(conn, _Q["hold"], term.params(limit)) or 0
+
+
+async def release(conn: Connection, term: LeaderTerm, limit: int) -> int:
+    """Release held jobs of types that are not paused; return their number."""
+    return await scalar(conn, _Q["release"], term.params(limit)) or 0
+
+
+async def queues(conn: Connection, lease: float, most: int) -> list[QueueSummary]:
+    """Return the queues in use; at most `most` jobs of each are counted."""
+    return await fetch_all(conn, _Q["queues"], {"lease": lease, "most": most}, QueueSummary)
+
+
+async def claiming(conn: Connection) -> set[str]:
+    """Return the open transactions that may have claimed jobs."""
+    return set(await scalar(conn, _Q["claiming"]))
+
+
+async def running(conn: Connection, queue: str, type: str | None) -> list[int]:
+    """Return the jobs of a queue, or of a type in it, that a worker has."""
+    return [row[0] for row in await rows(conn, _Q["running"], {"queue": queue, "type": type})]
