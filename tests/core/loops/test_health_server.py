@@ -110,15 +110,23 @@ async def test_a_head_request_has_no_body(port: int) -> None:
     assert response.endswith("Content-Length: 6\r\nConnection: close\r\n\r\n")
 
 
-async def test_incomplete_requests_are_closed_and_do_not_block_others(
+async def test_an_incomplete_request_is_closed(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(health_server, "REQUEST_TIMEOUT", 0.05)
+    assert await send(port, b"GET /healthz HTTP/1.1\r\n") == ""
+
+
+async def test_connections_over_the_limit_are_closed_at_once(
     port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(health_server, "REQUEST_TIMEOUT", 0.05)
-    monkeypatch.setattr(health_server, "MAX_CONNECTIONS", 3)
-    clients = [await asyncio.open_connection("127.0.0.1", port) for _ in range(5)]
-    async with asyncio.timeout(10):
-        assert [await reader.read() for reader, _ in clients] == [b""] * 5
-    for _, writer in clients:
+    monkeypatch.setattr(health_server, "REQUEST_TIMEOUT", 600)
+    monkeypatch.setattr(health_server, "MAX_CONNECTIONS", 2)
+    waiting = [await asyncio.open_connection("127.0.0.1", port) for _ in range(2)]
+    assert await send(port, b"") == "", "a third connection"
+    assert not any(reader.at_eof() for reader, _ in waiting)
+    for reader, writer in waiting:
+        writer.write(b"GET /healthz HTTP/1.1\r\n\r\n")
+        async with asyncio.timeout(10):
+            assert (await reader.read()).endswith(b"alive\n")
         writer.close()
     assert (await get(port, "/healthz"))[0] == 200
 
