@@ -9,8 +9,9 @@ from typing import Any, Final
 
 from draftsman.domain.question import QuestionKind
 from draftsman.domain.question_spec import QuestionSpec
-from draftsman.domain.quota import limit_failure
+from draftsman.domain.quota import LIMIT_PREFIX, limit_failure
 from draftsman.domain.repos.repo_profile import RepoProfile
+from draftsman.errors import Failure
 from draftsman.handlers.clone.workspace import Snapshot
 
 APPROVAL: Final = "agent:limits"
@@ -55,6 +56,16 @@ def approval_of(
     text = f"Publish {branch}? {reasons}."
     return QuestionSpec(
         key=APPROVAL, kind=QuestionKind.APPROVAL, text=text, action={"publish": branch}
+    )
+
+
+def unapprovable(approval: QuestionSpec, error: Exception) -> Failure:
+    """Return the failure of work that nobody can approve."""
+    return Failure(
+        f"not published: {error}. {approval.text}",
+        origin="agent",
+        code=f"{LIMIT_PREFIX}approval",
+        declared="PERMANENT",
     )
 
 
