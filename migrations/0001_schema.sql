@@ -10,8 +10,10 @@ CREATE TABLE IF NOT EXISTS draftsman.schema_migrations (
     checksum    text,
     applied_at  timestamptz NOT NULL DEFAULT clock_timestamp()
 );
--- Each file records itself first, so that applying it a second time fails here and changes
--- nothing.
+-- Each file records itself first. Applied a second time by psql, it stops here and changes nothing;
+-- draftsman leaves out these commands of psql, and applies pending files only.
+SELECT EXISTS (SELECT FROM draftsman.schema_migrations WHERE name = '0001_schema') AS applied \gset
+\if :applied \echo '0001_schema is already applied' \quit \endif
 INSERT INTO draftsman.schema_migrations (name) VALUES ('0001_schema');
 
 -- Sessions ------------------------------------------------------------------------------------

@@ -1,5 +1,7 @@
 -- People, their identities, groups and roles.
 
+SELECT EXISTS (SELECT FROM draftsman.schema_migrations WHERE name = '0002_people') AS applied \gset
+\if :applied \echo '0002_people is already applied' \quit \endif
 INSERT INTO draftsman.schema_migrations (name) VALUES ('0002_people');
 
 -- Where requests and answers come from.

@@ -1,5 +1,7 @@
 -- Jobs, their runs, steps, checkpoints, artifacts and logs; workers and leases.
 
+SELECT EXISTS (SELECT FROM draftsman.schema_migrations WHERE name = '0003_jobs') AS applied \gset
+\if :applied \echo '0003_jobs is already applied' \quit \endif
 INSERT INTO draftsman.schema_migrations (name) VALUES ('0003_jobs');
 
 CREATE TYPE draftsman.job_status AS ENUM (

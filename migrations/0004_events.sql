@@ -1,6 +1,8 @@
 -- Events: append-only, partitioned by month, with a cursor that never skips a late commit; and the
 -- archives of past months.
 
+SELECT EXISTS (SELECT FROM draftsman.schema_migrations WHERE name = '0004_events') AS applied \gset
+\if :applied \echo '0004_events is already applied' \quit \endif
 INSERT INTO draftsman.schema_migrations (name) VALUES ('0004_events');
 
 -- The epoch of the event cursor. A restored dump starts a new epoch: its transaction ids cannot be

@@ -1,5 +1,7 @@
 -- Questions, answers, approval tokens, reminders and escalation.
 
+SELECT EXISTS (SELECT FROM draftsman.schema_migrations WHERE name = '0005_questions') AS applied \gset
+\if :applied \echo '0005_questions is already applied' \quit \endif
 INSERT INTO draftsman.schema_migrations (name) VALUES ('0005_questions');
 
 CREATE TYPE draftsman.question_kind AS ENUM ('input', 'approval');

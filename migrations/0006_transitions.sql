@@ -1,5 +1,7 @@
 -- The state machine of jobs: which changes are allowed, and the event of each.
 
+SELECT EXISTS (SELECT FROM draftsman.schema_migrations WHERE name = '0006_transitions') AS applied \gset
+\if :applied \echo '0006_transitions is already applied' \quit \endif
 INSERT INTO draftsman.schema_migrations (name) VALUES ('0006_transitions');
 
 -- The kind of the event of a transition. Rendered from TRANSITIONS in draftsman.domain.job.

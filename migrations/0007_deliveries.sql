@@ -1,5 +1,7 @@
 -- Deliveries (the outbox): messages to targets, written in the transaction that they report.
 
+SELECT EXISTS (SELECT FROM draftsman.schema_migrations WHERE name = '0007_deliveries') AS applied \gset
+\if :applied \echo '0007_deliveries is already applied' \quit \endif
 INSERT INTO draftsman.schema_migrations (name) VALUES ('0007_deliveries');
 
 CREATE TYPE draftsman.delivery_channel AS ENUM ('log', 'webhook', 'slack', 'trello');

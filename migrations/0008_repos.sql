@@ -1,5 +1,7 @@
 -- Known repositories, the labels that are mapped to them, and their profiles.
 
+SELECT EXISTS (SELECT FROM draftsman.schema_migrations WHERE name = '0008_repos') AS applied \gset
+\if :applied \echo '0008_repos is already applied' \quit \endif
 INSERT INTO draftsman.schema_migrations (name) VALUES ('0008_repos');
 
 -- The name of a repository is unique regardless of case. A URL with credentials is refused,

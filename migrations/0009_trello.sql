@@ -1,5 +1,7 @@
 -- Trello: the watched boards, the labels last seen on their cards, and the position of each poll.
 
+SELECT EXISTS (SELECT FROM draftsman.schema_migrations WHERE name = '0009_trello') AS applied \gset
+\if :applied \echo '0009_trello is already applied' \quit \endif
 INSERT INTO draftsman.schema_migrations (name) VALUES ('0009_trello');
 
 -- Labels by their id: `{"LABEL": {"name": "draftsman", "mode": "fix", "agent": null}}`.

@@ -1,6 +1,8 @@
 -- Functions for people and bots, whose roles cannot write the tables: they answer, extend and
 -- cancel, mint and redeem tokens, and retry.
 
+SELECT EXISTS (SELECT FROM draftsman.schema_migrations WHERE name = '0010_control') AS applied \gset
+\if :applied \echo '0010_control is already applied' \quit \endif
 INSERT INTO draftsman.schema_migrations (name) VALUES ('0010_control');
 
 -- Questions -----------------------------------------------------------------------------------

@@ -1,5 +1,7 @@
 -- Queues: pauses, concurrency keys, the order of jobs, and the jobs that a worker may claim.
 
+SELECT EXISTS (SELECT FROM draftsman.schema_migrations WHERE name = '0011_queues') AS applied \gset
+\if :applied \echo '0011_queues is already applied' \quit \endif
 INSERT INTO draftsman.schema_migrations (name) VALUES ('0011_queues');
 
 -- A pause of a queue (`type` is NULL), or of a type in a queue. The claim reads this table once, so

@@ -1,6 +1,8 @@
 -- Privileges of the group roles of workers, bots, people and readers; the owner of the schema has
 -- all privileges.
 
+SELECT EXISTS (SELECT FROM draftsman.schema_migrations WHERE name = '0012_grants') AS applied \gset
+\if :applied \echo '0012_grants is already applied' \quit \endif
 INSERT INTO draftsman.schema_migrations (name) VALUES ('0012_grants');
 
 -- Events that sessions insert directly, beside those of triggers and functions.

@@ -54,7 +54,8 @@ def pytest_configure(config: pytest.Config) -> None:
     home = Path(told["home"]) if told else make_home()
     url = told["url"] if told else os.environ.get(GIVEN)
     config.stash[SERVER] = Server(home, url, told.get("workerid", "main"))
-    for name in [name for name in os.environ if name.startswith("DRAFTSMAN_")]:
+    own = [name for name in os.environ if name.startswith("DRAFTSMAN_")]
+    for name in [*own, *({"DATABASE_URL"} & {*os.environ})]:
         del os.environ[name]
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     sys.dont_write_bytecode = False

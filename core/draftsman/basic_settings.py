@@ -26,6 +26,8 @@ VARIABLES: Final = {
     "DRAFTSMAN_DATA_DIR": "data_dir",
 }
 """Setting of each variable that is read here."""
+FALLBACK_URL: Final = "DATABASE_URL"
+"""Variable of the database if nothing else names it, as in other tools."""
 _OTHER_VARIABLES: Final = {"DRAFTSMAN_CONFIG", "DRAFTSMAN_FORMER_JSON_KEYS"}
 TABLES: Final[Mapping[str, Mapping[str, Any]]] = {
     "database": {"pool_size": 5, "connect_timeout": 10.0, "statement_timeout": 60.0},
@@ -87,6 +89,7 @@ class BasicSettings(BasicTable):
     """The settings and tables that are read here."""
 
     deprecations: tuple[str, ...] = ()
+    uses_fallback_url = False
 
 
 def read(config: Path | None, load: Callable[[], Any]) -> BasicSettings | None:
@@ -94,7 +97,13 @@ def read(config: Path | None, load: Callable[[], Any]) -> BasicSettings | None:
     try:
         variables, path = _variables(), config_path(config)
         data = {} if path is None else _validated_data(path)
-        return BasicSettings(_values({**data, **variables}, load), load)
+        values = {**data, **variables}
+        fallback = None if "database_url" in values else fallback_url()
+        if fallback is not None:
+            values["database_url"] = fallback
+        settings = BasicSettings(_values(values, load), load)
+        settings.uses_fallback_url = fallback is not None
+        return settings
     except (OSError, ValueError):
         return None
 
@@ -148,6 +157,12 @@ def expand_user(path: str) -> str:
     if path.startswith("~"):
         raise ValueError("unknown user; use an absolute path")
     return path
+
+
+def fallback_url() -> str | None:
+    """Return the value of `DATABASE_URL` if it names a PostgreSQL database."""
+    url = os.environ.get(FALLBACK_URL, "")
+    return url if url.startswith(("postgresql://", "postgres://")) else None
 
 
 def check_url(url: str) -> None:

@@ -1,8 +1,8 @@
 """Schema migrations.
 
 Numbered SQL files run in one transaction each, under one advisory lock, so that several processes
-may start at once. Each file records itself, so that `psql -1 -f` works too; this module adds a
-checksum and refuses a file that was edited after it was applied.
+may start at once. Each file records itself, so that `psql -1 -f` works too, also a second time;
+this module adds a checksum and refuses a file that was edited after it was applied.
 
 A migration that waits for a lock blocks all later queries on the table. It gives up after two
 seconds and retries, so that workers are blocked only briefly.
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
@@ -35,6 +36,8 @@ UNRELEASED: Final = "0001_core"
 """First migration of the versions before the first release, which numbered them otherwise."""
 
 
+PSQL_COMMAND: Final = re.compile(r"^(?:SELECT .* \\gset|\\[a-z].*)\n", re.MULTILINE)
+"""A command of psql in a migration file, which stops psql if the file is already applied."""
 ROLES_HINT: Final = (
     "this role may not create the group roles for workers, bots, people and readers; have a DBA"
     " run: {}then run: draftsman migrate --grant"
@@ -48,6 +51,11 @@ class Migration:
     name: str
     sql: str
     applied_at: datetime | None = None
+
+    @property
+    def statements(self) -> str:
+        """The file without the commands of psql."""
+        return PSQL_COMMAND.sub("", self.sql)
 
     @property
     def checksum(self) -> str:
@@ -147,7 +155,7 @@ async def _apply(
             await asyncio.sleep(RETRY_DELAY)
         try:
             return await schema.apply(
-                conn, item.name, item.sql, item.checksum, LOCK_TIMEOUT, grant=grant
+                conn, item.name, item.statements, item.checksum, LOCK_TIMEOUT, grant=grant
             )
         except (errors.LockNotAvailable, errors.DeadlockDetected):
             holders = "; ".join(await schema.lock_holders(conn)) or "a session that has just ended"

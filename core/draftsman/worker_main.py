@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import logging
 import os
+from contextlib import AsyncExitStack
 
 from draftsman import migrate
 from draftsman.handlers import registry
 from draftsman.hardening import deny_inspection
+from draftsman.loops.health_server import WorkerHealth, serve_health
 from draftsman.loops.watchdog import Watchdog
 from draftsman.runtime import open_runtime
 from draftsman.settings import Settings
@@ -23,23 +25,29 @@ async def run_worker(
     *,
     leader: bool = True,
     parent: int | None = None,
+    health_port: int | None = None,
 ) -> int:
     """Run a worker until a signal; return the exit code.
 
     The first SIGTERM, SIGINT or SIGHUP drains the worker, or aborts its start; the second exits at
     once. The death of the process `parent` counts as the first signal. A handler that blocks the
-    event loop for a whole lease ends the process with code 70. Raises ConfigError,
-    DatabaseUnreachable, SchemaOutdated.
+    event loop for a whole lease ends the process with code 70. `health_port` is the port of the
+    health endpoints; None: there are none. Raises ConfigError, DatabaseUnreachable, SchemaOutdated.
     """
     deny_inspection()
     handlers = registry.load(settings.handlers)
-    async with shutdown_signals(parent) as signals:
+    health = WorkerHealth()
+    async with AsyncExitStack() as stack:
+        signals = await stack.enter_async_context(shutdown_signals(parent))
+        if health_port is not None:
+            await stack.enter_async_context(serve_health(health, health_port))
         async with open_runtime(settings) as runtime:
             if newer := await migrate.check_compatible(runtime.db.url):
                 _log.warning(
                     "the database schema is newer than this version (it has %s); continuing", newer
                 )
             process = runtime.worker_process(handlers, queues=queues, slots=slots, leader=leader)
+            health.process = process
             watchdog = Watchdog(settings.worker.lease, process.worker.names)
             with signals.handled_by(process.shut_down), watchdog:
                 await process.run()

@@ -11,6 +11,7 @@ import pytest
 
 from draftsman import basic_settings
 from draftsman.basic_settings import BasicSettings, digest, read, remember
+from draftsman.errors import ConfigError
 from draftsman.settings import PersonSettings, Settings, load
 
 FILE = """
@@ -38,7 +39,8 @@ reviewers = ["anna"]
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Give the test its own home and cache directory, without variables."""
-    for name in [name for name in os.environ if name.upper().startswith(("DRAFTSMAN_", "XDG_"))]:
+    unset = ("DRAFTSMAN_", "XDG_", "DATABASE_URL")
+    for name in [name for name in os.environ if name.upper().startswith(unset)]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(tmp_path))
     return tmp_path
@@ -95,6 +97,7 @@ def assert_same(basic: BasicSettings, models: Settings) -> None:
         assert fields | {"roles": tuple(fields["roles"])} == person.model_dump()
     assert {name: tuple(group) for name, group in basic.groups.items()} == models.groups
     assert basic.deprecations == models.deprecations
+    assert basic.uses_fallback_url == models.uses_fallback_url
 
 
 def test_the_defaults_are_those_of_the_models() -> None:
@@ -119,6 +122,38 @@ def test_a_validated_file_and_variables_have_the_values_of_the_models(
     monkeypatch.setenv("DRAFTSMAN_DATA_DIR", "~/other")
     assert_same(basic(validated, lambda: load(validated)), load(validated))
     assert_same(basic(None), load())
+
+
+@pytest.mark.parametrize("url", ["postgresql://app@db/app", "postgres://app@db/app"])
+def test_database_url_is_used_if_nothing_else_names_the_database(
+    validated: Path, monkeypatch: pytest.MonkeyPatch, url: str
+) -> None:
+    monkeypatch.setenv("DATABASE_URL", url)
+    assert_same(basic(None), load())
+    models = load()
+    assert models.database_url is not None
+    assert (models.database_url.get_secret_value(), models.uses_fallback_url) == (url, True)
+    assert_same(basic(validated, lambda: load(validated)), load(validated))
+    assert not load(validated).uses_fallback_url, "the file names a database"
+    monkeypatch.setenv("DRAFTSMAN_DATABASE_URL", "postgresql://other@db/jobs")
+    assert_same(basic(None), load())
+    assert not load().uses_fallback_url
+
+
+@pytest.mark.parametrize("url", ["mysql://app@db/app", "sqlite:///app.db", "", "app"])
+def test_database_url_of_another_database_is_ignored(
+    monkeypatch: pytest.MonkeyPatch, url: str
+) -> None:
+    monkeypatch.setenv("DATABASE_URL", url)
+    assert_same(basic(None), load())
+    assert load().database_url is None
+
+
+def test_an_invalid_database_url_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DATABASE_URL", "postgresql://app:50%off@db/app")
+    assert read(None, no_models) is None
+    with pytest.raises(ConfigError, match=r"DATABASE_URL: a password in a URL must be percent"):
+        load()
 
 
 def test_any_other_setting_is_that_of_the_models(validated: Path) -> None:

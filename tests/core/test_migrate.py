@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import re
 import subprocess
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -173,24 +174,41 @@ async def test_an_unreachable_database_is_reported_in_one_line() -> None:
     assert "\n" not in str(caught.value)
 
 
-def _psql(server: Server, url: str, name: str, sql: str, folder: Path) -> int:
+def _psql(server: Server, url: str, name: str, sql: str, folder: Path) -> tuple[int, str]:
     file = folder / f"{name}.sql"
     file.write_text(sql, encoding="utf-8")
     command = [server.psql, "-X", "-q", "-1", "-v", "ON_ERROR_STOP=1", "-f", str(file), url]
-    return subprocess.run(command, capture_output=True, check=False).returncode
+    done = subprocess.run(command, capture_output=True, check=False, text=True)
+    return done.returncode, done.stdout
 
 
 async def test_psql_can_apply_the_migrations_repeatedly(
     empty_url: str, server: Server, tmp_path: Path
 ) -> None:
     for name, sql in resources.migrations():
-        assert _psql(server, empty_url, name, sql, tmp_path) == 0
+        assert _psql(server, empty_url, name, sql, tmp_path)[0] == 0
     await migrate.check(empty_url)
     assert await migrate.migrate(empty_url) == []
     before = await migrate.applied_migrations(empty_url)
     for name, sql in resources.migrations():
-        assert _psql(server, empty_url, name, sql, tmp_path) != 0, "it was applied a second time"
+        done = _psql(server, empty_url, name, sql, tmp_path)
+        assert done == (0, f"{name} is already applied\n")
     assert await migrate.applied_migrations(empty_url) == before
+
+
+async def test_files_that_draftsman_applied_are_left_alone_by_psql(
+    database_url: str, server: Server, tmp_path: Path
+) -> None:
+    name, sql = resources.migrations()[0]
+    assert _psql(server, database_url, name, sql, tmp_path) == (0, f"{name} is already applied\n")
+
+
+@pytest.mark.parametrize(("name", "sql"), resources.migrations())
+def test_statements_have_no_commands_of_psql(name: str, sql: str) -> None:
+    migration = migrate.Migration(name, sql)
+    assert f"\\if :applied \\echo '{name} is already applied' \\quit \\endif\nINSERT INTO" in sql
+    assert not re.search(r"^\\|\\gset", migration.statements, re.MULTILINE)
+    assert len(sql.splitlines()) - len(migration.statements.splitlines()) == 2
 
 
 async def test_a_restored_database_starts_a_new_epoch(database_url: str, conn: Connection) -> None:

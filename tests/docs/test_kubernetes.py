@@ -37,6 +37,15 @@ def test_times_in_the_comment_match_the_settings() -> None:
     assert f"worker.abort = {worker.abort:g} s" in MANIFEST
 
 
+def test_probes_use_the_health_port_and_wait_for_a_lease() -> None:
+    port = _single(r'"--health-port", "(\d+)"')
+    assert _single(r"containerPort: (\d+)") == port
+    assert re.findall(r"path: (/\w+), port: health", MANIFEST) == ["/healthz", "/readyz"]
+    period, failures = _single(r"^ *periodSeconds: (30)$"), _single(r"failureThreshold: (\d+)$")
+    assert float(period) * float(failures) == WorkerSettings().lease
+    assert f"worker.lease = {WorkerSettings().lease:g} s" in MANIFEST
+
+
 def test_commands_and_variables_exist() -> None:
     for line in re.findall(r'command: (\["draftsman".*\])$', MANIFEST, re.MULTILINE):
         _, name, *arguments = json.loads(line)

@@ -67,7 +67,7 @@ if "failed" not in start["steps"]:
     tell("step", key="failed", state="done")  # only once it was heard
     sys.exit(0)
 (here / "last.txt").write_text(f"of run {start['run']}\\n")
-tell("result", summary="done")
+tell("result", summary="done", data={"pr_url": "https://git.example/acme/pay/pull/7"})
 """
 """It sends every message once, and writes other content in each run, as most agents do."""
 

@@ -12,6 +12,8 @@ from typing import Any, Final
 
 import psycopg
 
+from draftsman.migrate import Migration
+
 ROOT: Final = Path(__file__).resolve().parents[2]
 FOLDER: Final = Path(__file__).with_name("releases")
 CODE: Final = ("core", "migrations", "config", "pyproject.toml")
@@ -57,7 +59,8 @@ class Release:
         """Bring an empty database to the state of this release, with its data."""
         with psycopg.connect(url) as conn:
             for name, checksum in self.manifest["migrations"].items():
-                conn.execute(self.files[f"migrations/{name}.sql"])
+                migration = Migration(name, self.files[f"migrations/{name}.sql"].decode())
+                conn.execute(migration.statements.encode())
                 record = "UPDATE draftsman.schema_migrations SET checksum = %s WHERE name = %s"
                 conn.execute(record, (checksum, name))
             conn.execute("SET LOCAL session_replication_role = replica")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 from uuid import UUID
 
 from draftsman.domain.ids import job_name
@@ -59,6 +60,40 @@ class Replacement:
     key: str | None
     replaces: int | None
     replaced_by: int | None
+
+
+class JobFilters(TypedDict, total=False):
+    """Filters of a page; a job matches all of them."""
+
+    statuses: Sequence[Status] | None
+    agent: str | None
+    repo: str | None
+    """Name, or owner/name, in any case."""
+    type: str | None
+    queue: str | None
+    source: str | None
+    tags: Sequence[str]
+    """The job has all of them; `team` also matches the tag `team=pay`."""
+    invoker: str | None
+    """As `Actor.voter`."""
+    key: str | None
+    """The idempotency key, which jobs of several types may have."""
+    since: datetime | None
+    before: int | None
+    limit: int
+
+
+@dataclass(frozen=True, slots=True)
+class JobPage:
+    """Jobs, newest first."""
+
+    jobs: list[JobSummary]
+    scanned_to: int | None = None
+    """Job number where the scan stopped before the page was full.
+
+    Pass it as `before` to continue. None: there are no more jobs, or the page is full and ends with
+    its last job.
+    """
 
 
 @dataclass(frozen=True, slots=True)

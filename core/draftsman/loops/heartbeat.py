@@ -42,6 +42,16 @@ class Heartbeat:
         self._woken = asyncio.Event()
         self._outage = OutageGuard("heartbeat")
 
+    @property
+    def unavailable(self) -> bool:
+        """Whether the last heartbeat did not reach the database."""
+        return self._outage.unavailable
+
+    @property
+    def silence(self) -> float:
+        """Seconds since the last heartbeat."""
+        return _clock() - self._last
+
     def wake(self) -> None:
         """Send a heartbeat at once, to learn which runs must stop."""
         self._woken.set()

@@ -42,6 +42,11 @@ class OutageGuard:
         self._name = name
         self._unavailable = False
 
+    @property
+    def unavailable(self) -> bool:
+        """Whether the last `guard` met a database error."""
+        return self._unavailable
+
     async def guard(self, work: Callable[[], Awaitable[None]]) -> bool:
         """Await `work`; return False on a database error, logged once for each outage."""
         try:

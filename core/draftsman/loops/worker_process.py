@@ -32,6 +32,9 @@ _log = logging.getLogger(__name__)
 class WorkerProcess:
     """A worker with its loops; without `sweeps` it does not lead."""
 
+    registered = False
+    """Whether the worker has its row."""
+
     def __init__(
         self,
         id: UUID,
@@ -75,6 +78,7 @@ class WorkerProcess:
     async def run(self) -> None:
         """Register, work until shutdown, and unregister."""
         await self._registration.register()
+        self.registered = True
         if removed := await remove_stale_clones(self._data_dir, self.worker.claim):
             _log.info("removed %s clones of finished runs", removed)
         name, types = worker_name(self.id), ", ".join(self.worker.types)

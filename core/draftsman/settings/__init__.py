@@ -32,7 +32,13 @@ from pydantic_settings import (
     SettingsError,
 )
 
-from draftsman.basic_settings import check_url, config_path, default_data_dir
+from draftsman.basic_settings import (
+    FALLBACK_URL,
+    check_url,
+    config_path,
+    default_data_dir,
+    fallback_url,
+)
 from draftsman.errors import ConfigError, OptionHint
 from draftsman.settings import env_variables, former_names
 from draftsman.settings.chat import SlackSettings, TrelloSettings
@@ -165,11 +171,17 @@ class Settings(BaseSettings):
     people: dict[str, PersonSettings] = {}
     groups: dict[str, tuple[str, ...]] = {}
     _deprecations: tuple[str, ...] = PrivateAttr(())
+    _uses_fallback_url: bool = PrivateAttr(False)
 
     @property
     def deprecations(self) -> tuple[str, ...]:
         """A warning for each former key in the file or the variables."""
         return self._deprecations
+
+    @property
+    def uses_fallback_url(self) -> bool:
+        """Whether `database_url` is that of the variable `DATABASE_URL`."""
+        return self._uses_fallback_url
 
     @property
     def agent_by_default(self) -> str | None:
@@ -247,8 +259,20 @@ def load(config: Path | None = None) -> Settings:
         raise ConfigError(unparsable(error)) from None
     finally:
         former_names.used_keys.reset(context)
+    if settings.database_url is None and (url := fallback_url()) is not None:
+        settings = _with_fallback(settings, url)
     settings._deprecations = tuple(key.warning for key in former_keys)
     env_variables.refuse(unread_variables(settings), os.environ)
+    return settings
+
+
+def _with_fallback(settings: Settings, url: str) -> Settings:
+    try:
+        check_url(url)
+    except ValueError as error:
+        raise ConfigError(f"{FALLBACK_URL}: {error}") from None
+    settings = settings.model_copy(update={"database_url": SecretStr(url)})
+    settings._uses_fallback_url = True
     return settings
 
 

@@ -56,9 +56,15 @@ CALLS: Final[dict[str, Call]] = {
     "read_model.page: no such agent": _page(SCAN_LIMIT + 1000, agent="none"),
     "read_model.page: a repository": _page(SCAN_LIMIT + 1000, repo="acme/repo7"),
     "read_model.page: no such repository": _page(SCAN_LIMIT + 1000, repo="none"),
-    "read_model.page: a tag": _page(SCAN_LIMIT, tag="tag3"),
-    "read_model.page: no such tag": _page(SCAN_LIMIT + 1000, tag="none"),
-    "read_model.page: no such tag, completed": _page(SCAN_LIMIT + 1000, tag="none", statuses=DONE),
+    "read_model.page: a tag": _page(SCAN_LIMIT, tags=["tag3"]),
+    "read_model.page: no such tag": _page(SCAN_LIMIT + 1000, tags=["none"]),
+    "read_model.page: no such tag, completed": _page(
+        SCAN_LIMIT + 1000, tags=["none"], statuses=DONE
+    ),
+    "read_model.page: a type": _page(SCAN_LIMIT + 1000, type="none"),
+    "read_model.page: a queue": _page(SCAN_LIMIT + 1000, queue="none"),
+    "read_model.of_idempotency_key: a key": _page(key="key-7"),
+    "read_model.of_idempotency_key: no such key": _page(key="none"),
     "read_model.newest": _page(),
     "read_model.first_since": _page(ago=timedelta(days=90)),
     "read_model.page: of the last day": _page(ago=timedelta(days=1)),

@@ -32,6 +32,8 @@ class App:
     verbose: bool = False
     json: bool = False
     color: bool | None = None
+    uses_fallback_url: bool = field(default=False, init=False)
+    """Whether the database is that of the variable `DATABASE_URL`."""
     _settings: Settings | None = field(default=None, init=False)
     _digest: str | None = field(default=None, init=False)
 
@@ -61,6 +63,7 @@ class App:
         `pooled` is for a command that runs until it is stopped.
         """
         settings = self.settings if pooled or self._settings else self._basic_settings()
+        self.uses_fallback_url = settings.uses_fallback_url
         from draftsman.runtime import open_runtime
 
         async with open_runtime(settings, read_only=read_only, pooled=pooled) as runtime:

@@ -9,8 +9,9 @@ from typing import Any, Final
 
 from draftsman.domain.question import QuestionKind
 from draftsman.domain.question_spec import QuestionSpec
-from draftsman.domain.quota import limit_failure
+from draftsman.domain.quota import LIMIT_PREFIX, limit_failure
 from draftsman.domain.repos.repo_profile import RepoProfile
+from draftsman.errors import Failure
 from draftsman.handlers.clone.workspace import Snapshot
 
 APPROVAL: Final = "agent:limits"
@@ -49,12 +50,22 @@ def approval_of(
     profile: RepoProfile, snapshot: Snapshot, paths: Sequence[str], branch: str
 ) -> QuestionSpec | None:
     """Return the approval that the work needs before it is published; None within the limits."""
-    reasons = "; ".join(_reasons(profile, snapshot, paths))
+    reasons = ". ".join(_reasons(profile, snapshot, paths))
     if not reasons:
         return None
     text = f"Publish {branch}? {reasons}."
     return QuestionSpec(
         key=APPROVAL, kind=QuestionKind.APPROVAL, text=text, action={"publish": branch}
+    )
+
+
+def unapprovable(approval: QuestionSpec, error: Exception) -> Failure:
+    """Return the failure of work that nobody can approve."""
+    return Failure(
+        f"not published: {error}. {approval.text}",
+        origin="agent",
+        code=f"{LIMIT_PREFIX}approval",
+        declared="PERMANENT",
     )
 
 

@@ -23,7 +23,6 @@ from draftsman.domain.job import Mode
 from draftsman.domain.messages.plain_text import pr_url
 from draftsman.domain.outcome import Done, Outcome
 from draftsman.domain.question_spec import QuestionSpec
-from draftsman.domain.quota import limit_failure
 from draftsman.domain.read_models import SavedProfile
 from draftsman.domain.repos.repo_profile import RepoProfile
 from draftsman.domain.reserved_names import Owner
@@ -33,7 +32,12 @@ from draftsman.handlers.clone.workspace import Snapshot, Workspace
 from draftsman.handlers.context import RunContext, worker_run
 from draftsman.handlers.run_agent.agent_session import AgentSession
 from draftsman.handlers.run_agent.iteration import Iteration
-from draftsman.handlers.run_agent.profile_limits import Budget, approval_of, check_paths
+from draftsman.handlers.run_agent.profile_limits import (
+    Budget,
+    approval_of,
+    check_paths,
+    unapprovable,
+)
 from draftsman.handlers.run_agent.protocol import (
     ResultMessage,
     StartMessage,
@@ -262,7 +266,7 @@ async def _require_approval(
     try:
         run.check_question(approval)
     except UsageError as error:
-        raise limit_failure("max_files_changed", f"{approval.text} {error}") from None
+        raise unapprovable(approval, error) from None
     if iteration.result is None and session.result is not None:
         await session.save_work(snapshot)
         fields = {"summary": session.result.summary, "data": session.result.data}

@@ -7,13 +7,15 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, Unpack
 
 from draftsman.domain.event import Event
 from draftsman.domain.ids import JobRef, unknown_job
 from draftsman.domain.job import TERMINAL, WAITING, Job, Status
 from draftsman.domain.read_models import (
     ActivityBucket,
+    JobFilters,
+    JobPage,
     JobSummary,
     RegisteredWorker,
     Replacement,
@@ -31,10 +33,13 @@ from draftsman.store.postgres.notifications import receives_notifications
 
 FOLLOW_INTERVAL: Final = 0.2
 """Poll interval of followed events and statuses, in seconds."""
-PAGE_SIZE: Final = 200
+JOBS_LIMIT: Final = 50
+"""Default number of jobs of a page."""
 SCAN_LIMIT: Final = 100_000
-"""Job numbers that a call scans for an agent, repository, tag or invoker, in a tenth of a
-second."""
+"""Job numbers that a call scans for an agent, tag, … that no index has, in a tenth of a second."""
+SCANNED: Final = ("agent", "repo", "type", "queue", "source", "tags", "invoker")
+"""Filters of jobs without an index."""
+PAGE_SIZE: Final = 200
 COUNT_LIMIT: Final = 10_000
 """Maximum count of jobs with the same final status; `capped` lists statuses that reach it."""
 BUCKET_SECONDS: Final = 10
@@ -47,19 +52,6 @@ MAX_NUMBER: Final = 2**62
 """Above every job number and epoch."""
 NOTIFICATION_TIMEOUT: Final = 2.0
 """Seconds to wait for a notification sent to our own session."""
-
-
-@dataclass(frozen=True, slots=True)
-class JobPage:
-    """Jobs, newest first."""
-
-    jobs: list[JobSummary]
-    scanned_to: int | None = None
-    """Job number where the scan stopped before the page was full.
-
-    Pass it as `before` to continue. None: there are no more jobs, or the page is full and ends with
-    its last job.
-    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,36 +127,35 @@ class ReadModel:
             raise unknown_job(number)
         return status_and_version
 
-    async def jobs(self, **filters: Any) -> list[JobSummary]:
+    async def jobs(self, **filters: Unpack[JobFilters]) -> list[JobSummary]:
         """Return the jobs of `page`."""
         return (await self.page(**filters)).jobs
 
-    async def page(
-        self,
-        *,
-        statuses: Sequence[Status] | None = None,
-        agent: str | None = None,
-        repo: str | None = None,
-        tag: str | None = None,
-        invoker: str | None = None,
-        since: datetime | None = None,
-        before: int | None = None,
-        limit: int = 50,
-    ) -> JobPage:
+    async def page(self, **filters: Unpack[JobFilters]) -> JobPage:
         """Return jobs, newest first, with a number below `before`.
 
-        With an agent, repository, tag or invoker (as `Actor.voter`), a call scans at most 100,000
-        numbers.
+        With a filter that no index has, a call scans at most 100,000 numbers.
         """
-        status_names = [str(item) for item in (Status if statuses is None else statuses)]
-        scan_filters = {"agent": agent, "repo": repo, "tag": tag, "invoker": invoker}
-        filters: dict[str, Any] = {**scan_filters, "since": since}
+        statuses = filters.get("statuses")
+        scanned = {name: filters.get(name) or None for name in SCANNED}
+        if scanned["tags"] is not None:
+            scanned["tags"] = list(filters["tags"])
+        since, before = filters.get("since"), filters.get("before")
+        limit = filters.get("limit", JOBS_LIMIT)
+        params: dict[str, Any] = {**scanned, "since": since, "limit": limit}
+        params["statuses"] = [str(item) for item in (Status if statuses is None else statuses)]
         async with self._db.connection() as conn:
+            if (key := filters.get("key")) is not None:
+                jobs: list[JobSummary] = []
+                for number in await store.of_idempotency_key(conn, key, limit):
+                    if before is None or number < before:
+                        bounds = {"lowest": number, "before": number + 1}
+                        jobs += await store.page(conn, params | bounds)
+                return JobPage(jobs)
             end = await store.newest(conn) + 1 if before is None else before
             first = 0 if since is None else await store.first_since(conn, since)
-            lowest = max(first, end - SCAN_LIMIT) if any(scan_filters.values()) else first
-            limits = {"statuses": status_names, "before": end, "lowest": lowest, "limit": limit}
-            jobs = await store.page(conn, filters | limits)
+            lowest = max(first, end - SCAN_LIMIT) if any(scanned.values()) else first
+            jobs = await store.page(conn, params | {"before": end, "lowest": lowest})
         return JobPage(jobs, lowest if len(jobs) < limit and lowest > max(first, 1) else None)
 
     async def runs(self, number: int) -> list[Run]:

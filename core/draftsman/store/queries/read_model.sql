@@ -50,15 +50,49 @@ SELECT p.*
                  AND (%(repo)s::text IS NULL
                       OR lower(%(repo)s) IN (lower(repo_name), lower(repo_owner || '/' || repo_name)))
                  AND (%(invoker)s::text IS NULL OR invoker_id = %(invoker)s)
-                 AND (%(tag)s::text IS NULL OR %(tag)s = ANY (tags))
+                 AND (%(type)s::text IS NULL OR type = %(type)s)
+                 AND (%(source)s::text IS NULL OR job_requests.source::text = %(source)s)
+                 AND (%(tags)s::text[] IS NULL OR (tags <> '{}' AND NOT EXISTS (
+                      SELECT FROM unnest(%(tags)s::text[]) AS f (tag)
+                       WHERE NOT EXISTS (
+                             SELECT FROM unnest(tags) AS t (tag)
+                              WHERE t.tag = f.tag OR starts_with(t.tag, f.tag || '=')))))
                  AND (%(since)s::timestamptz IS NULL OR created_at >= %(since)s)
                LIMIT 1) r
         WHERE (s.status, s.number) >= (w.status, %(lowest)s::bigint)
           AND (s.status, s.number) < (w.status, %(before)s::bigint)
           AND s.number >= %(lowest)s::bigint AND s.number < %(before)s::bigint
+          AND (%(queue)s::text IS NULL OR s.queue = %(queue)s)
         ORDER BY s.status DESC, s.number DESC
         LIMIT %(limit)s) p
  ORDER BY p.number DESC
+ LIMIT %(limit)s
+
+-- Jobs with an idempotency key, of each type that has keys, by the index of keys. A loose scan reads
+-- an entry of each type.
+-- name: of_idempotency_key
+WITH RECURSIVE types AS (
+    (SELECT type FROM draftsman.job_requests
+      WHERE NOT starts_with(idempotency_key, 'auto:')
+      ORDER BY type
+      LIMIT 1)
+     UNION ALL
+    SELECT n.type
+      FROM types t
+     CROSS JOIN LATERAL (
+           SELECT type FROM draftsman.job_requests
+            WHERE NOT starts_with(idempotency_key, 'auto:') AND type > t.type
+            ORDER BY type
+            LIMIT 1) n
+)
+SELECT r.number
+  FROM types t
+ CROSS JOIN LATERAL (
+       SELECT number FROM draftsman.job_requests
+        WHERE NOT starts_with(idempotency_key, 'auto:') AND type = t.type
+          AND idempotency_key = %(key)s
+        LIMIT 1) r
+ ORDER BY r.number DESC
  LIMIT %(limit)s
 
 -- name: newest

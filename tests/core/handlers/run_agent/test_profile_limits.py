@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -199,6 +200,20 @@ async def test_denied_work_is_not_published(rt: Runtime, make: Factory, data: Pa
         assert (await rt.questions.answer(number, 1, response, make.owner)).accepted
         job = await wait_for_end(rt, number)
     assert (job.status, job.error_class, branches(data)) == (S.FAILED, "DENIED", "")
+
+
+async def test_work_that_nobody_can_approve_is_not_published(
+    rt: Runtime, make: Factory, data: Path
+) -> None:
+    repo = await repository(rt, make, data.parent / "repo", max_files_changed=1)
+    number = await submit_agent_job(make, repo.remote_url, text="a b")
+    settings = rt.settings.model_copy(update={"people": {}, "groups": {}})
+    async with agent_worker(replace(rt, settings=settings), data, WRITES):
+        job = await wait_for_end(rt, number)
+    assert (job.status, job.error_class, branches(data)) == (S.FAILED, "PERMANENT", "")
+    error = job.last_error or ""
+    assert error.startswith("not published: ")
+    assert error.endswith("It changes 2 files (max_files_changed: 1).")
 
 
 async def test_a_job_that_exceeds_its_budget_is_stopped(

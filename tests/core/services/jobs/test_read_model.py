@@ -66,13 +66,28 @@ async def test_the_newest_jobs_come_first_page_by_page(make: Factory, rt: Runtim
 
 
 async def test_jobs_are_filtered(make: Factory, rt: Runtime) -> None:
-    tidy = await make.queued(agent="tidy", repo="https://host/acme/app", tags=["a", "b"])
-    done = await make.completed(repo="/srv/app")
+    tidy = await make.queued(agent="tidy", repo="https://host/acme/app", tags=["a", "b"], key="k1")
+    done = await make.completed(
+        repo="/srv/app", type="report", queue="slow", tags=["team=pay"], key="k1"
+    )
     expected = {
         "agent": ({"agent": "tidy"}, [tidy]),
         "repo": ({"repo": "app"}, [done, tidy]),
         "owner and repo": ({"repo": "acme/app"}, [tidy]),
-        "tag": ({"tag": "b"}, [tidy]),
+        "tag": ({"tags": ["b"]}, [tidy]),
+        "all tags": ({"tags": ["b", "a"]}, [tidy]),
+        "not all tags": ({"tags": ["b", "none"]}, []),
+        "key of a tag": ({"tags": ["team"]}, [done]),
+        "key and value of a tag": ({"tags": ["team=pay"]}, [done]),
+        "another value": ({"tags": ["team=p"]}, []),
+        "type": ({"type": "report"}, [done]),
+        "queue": ({"queue": "slow"}, [done]),
+        "source": ({"source": "cli"}, [done, tidy]),
+        "another source": ({"source": "slack"}, []),
+        "idempotency key": ({"key": "k1"}, [done, tidy]),
+        "idempotency key and type": ({"key": "k1", "type": "report"}, [done]),
+        "idempotency key before": ({"key": "k1", "before": done}, [tidy]),
+        "generated key": ({"key": "auto:x"}, []),
         "status": ({"statuses": [Status.COMPLETED, Status.FAILED]}, [done]),
         "no status": ({"statuses": []}, []),
         "since": ({"since": datetime.now(UTC) - timedelta(hours=1)}, [done, tidy]),
@@ -89,9 +104,9 @@ async def test_a_rare_tag_is_searched_for_in_bounded_steps(
     monkeypatch.setattr("draftsman.services.jobs.read_model.SCAN_LIMIT", 2)
     first = await make.queued(tags=["rare"])
     numbers = [await make.queued() for _ in range(3)]
-    page = await rt.read_model.page(tag="rare")
+    page = await rt.read_model.page(tags=["rare"])
     assert (page.jobs, page.scanned_to) == ([], numbers[-2])
-    page = await rt.read_model.page(tag="rare", before=page.scanned_to)
+    page = await rt.read_model.page(tags=["rare"], before=page.scanned_to)
     assert ([job.number for job in page.jobs], page.scanned_to) == ([first], None)
     assert len((await rt.read_model.page()).jobs) == 4
 

@@ -104,3 +104,83 @@ async def test_a_completed_job_is_retried_only_with_its_option(
 async def test_a_retry_without_a_late_answer_is_refused(cli: Cli, make: Factory) -> None:
     (await cli("retry", await make.failed(), "--with-answer")).refused(1, "has no late answer")
     (await cli("retry")).refused(2, "specify either jobs or --status")
+
+
+async def test_several_jobs_are_canceled_and_each_error_is_reported(
+    cli: Cli, make: Factory, rt: Runtime
+) -> None:
+    first, second, ended = await make.queued(), await make.queued(), await make.completed()
+    done = await cli("cancel", first, ended, second, "--reason", "moved")
+    assert (done.code, done.out) == (1, f"D-{first} canceled\nD-{second} canceled\n")
+    assert f"D-{ended} is already completed" in done.err
+    assert "1 of 3 jobs could not be canceled" in done.err
+    assert (await rt.read_model.job(second)).cancel_reason == "moved"
+    third, fourth = await make.queued(), await make.queued()
+    document = (await cli("cancel", third, fourth, "--json")).json
+    assert [(job["number"], job["status"]) for job in document] == [
+        (third, "canceled"),
+        (fourth, "canceled"),
+    ]
+
+
+async def test_matching_jobs_are_canceled_after_a_dry_run(
+    cli: Cli, make: Factory, rt: Runtime
+) -> None:
+    nightly = [await make.queued(tags=("nightly",)) for _ in range(3)]
+    asked = await make.asked(tags=("nightly",))
+    others = [await make.queued(tags=("team=pay",)), (await make.running(tags=("nightly",))).number]
+    options = ("cancel", "--status", "queued,waiting", "--tag", "nightly")
+    listed = (await cli(*options, "--dry-run", "--json")).json
+    assert [job["number"] for job in listed] == [*nightly, asked.number]
+    done = await cli(*options, "--dry-run")
+    assert "4 jobs would be canceled" in done.err
+    (await cli(*options)).refused(2, "to cancel 4 jobs (3 queued, 1 waiting for input), use --yes")
+    assert (await rt.read_model.job(nightly[0])).status is Status.QUEUED
+    done = await cli(*options, "--yes")
+    assert done.out.splitlines() == [f"D-{number} canceled" for number in (*nightly, asked.number)]
+    assert {(await rt.read_model.job(number)).status for number in others} == {
+        Status.QUEUED,
+        Status.RUNNING,
+    }
+    assert "no jobs match the filters" in (await cli(*options, "--yes")).err
+    assert (await cli(*options, "--yes", "--json")).json == []
+
+
+async def test_all_matching_jobs_are_canceled_beyond_a_page(
+    cli: Cli, make: Factory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("draftsman_tui.cli.job.cancel.PAGE", 2)
+    monkeypatch.setattr("draftsman.services.jobs.read_model.SCAN_LIMIT", 3)
+    numbers = [await make.queued(tags=("x",) if n in {0, 6, 7} else ()) for n in range(8)]
+    done = await cli("cancel", "--status", "queued", "--tag", "x", "--yes", "--json")
+    assert [job["number"] for job in done.json] == [numbers[0], *numbers[6:]]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "specify either jobs or --status"),
+        (("D-1", "--status", "queued"), "specify either jobs or --status"),
+        (("--tag", "x"), "require --status"),
+        (("D-1", "--dry-run"), "require --status"),
+        (
+            ("--status", "completed"),
+            "that is completed cannot be canceled; choose: scheduled",
+        ),
+    ],
+)
+async def test_an_invalid_selection_of_jobs_to_cancel_is_refused(
+    cli: Cli, arguments: tuple[str, ...], message: str
+) -> None:
+    (await cli("cancel", *arguments)).refused(2, message)
+
+
+async def test_canceling_several_jobs_is_confirmed_on_a_terminal(
+    make: Factory, terminal: Callable[..., Terminal], rt: Runtime
+) -> None:
+    numbers = [await make.queued() for _ in range(2)]
+    screen = terminal("cancel", *(f"D-{number}" for number in numbers))
+    screen.expect("Cancel 2 jobs (2 queued)? Work so far is kept. [y/N]")
+    screen.type("\n")
+    assert screen.end() == 1
+    assert (await rt.read_model.job(numbers[0])).status is Status.QUEUED

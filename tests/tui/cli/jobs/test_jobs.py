@@ -15,7 +15,9 @@ from draftsman.domain.run import LeaderTerm
 from draftsman.errors import Failure
 from draftsman.runtime import Runtime
 from tests.factories import GATE, QUESTION, Factory
+from tests.support.people import People
 from tests.tui.cli.cli_runner import Cli, Terminal
+from tests.tui.cli.conftest import As
 
 
 async def test_an_empty_list_of_jobs_shows_the_next_command(cli: Cli) -> None:
@@ -114,6 +116,33 @@ async def test_filters_and_pages(cli: Cli, make: Factory, rt: Runtime) -> None:
     assert await numbers("--before", (await rt.read_model.job(failed)).id) == [tagged, plain]
     assert await numbers("--since", "1h") == [dead, failed, tagged, plain]
     assert await numbers("--status", "waiting") == []
+    assert await numbers("--sort", "number") == [plain, tagged, failed, dead]
+    assert await numbers("--sort", "-status", "--limit", 3) == [dead, failed, tagged]
+    assert (await numbers("--sort", "-finished"))[:2] == [dead, failed]
+
+
+async def test_jobs_are_found_by_type_queue_source_key_person_and_tags(
+    cli: Cli, as_: As, make: Factory, people: People
+) -> None:
+    own = {"type": "report", "queue": "slow", "key": "week-31"}
+    report = await make.queued(**own, tags=("team=pay", "nightly"), actor=make.owner)
+    other = await make.queued(tags=("team=shop",), actor=people.anna)
+
+    async def numbers(*arguments: object, who: str = "root") -> list[int]:
+        return [job["number"] for job in (await as_(who)("jobs", "--json", *arguments)).json]
+
+    for arguments in (("--type", "report"), ("--queue", "slow"), ("--key", "week-31")):
+        assert await numbers(*arguments) == [report], arguments
+    assert await numbers("--type", "noop", "--key", "week-31") == []
+    assert await numbers("--source", "cli") == [other, report]
+    assert await numbers("--source", "slack") == []
+    assert await numbers("--tag", "team") == [other, report]
+    assert await numbers("--tag", "team=pay") == [report]
+    assert await numbers("--tag", "team", "--tag", "nightly") == [report]
+    assert await numbers("--tag", "team=shop", "--tag", "nightly") == []
+    assert await numbers("--mine") == [report]
+    assert await numbers("--mine", who="anna") == [other]
+    assert "no jobs match the filters" in (await cli("jobs", "--type", "none")).err
 
 
 async def test_waiting_matches_input_and_approval(cli: Cli, make: Factory) -> None:
@@ -131,6 +160,8 @@ async def test_waiting_matches_input_and_approval(cli: Cli, make: Factory) -> No
         (["--before", "me"], "'me' is not a job"),
         (["--staus", "failed"], "--staus"),
         (["extra"], "extra"),
+        (["--sort", "age"], "cannot sort by 'age'; available: number, status"),
+        (["--source", "fax"], "slack"),
     ],
 )
 async def test_an_invalid_argument_is_refused(cli: Cli, arguments: list[str], message: str) -> None:

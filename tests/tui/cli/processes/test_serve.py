@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import signal
 import subprocess
 from asyncio.subprocess import PIPE, Process
@@ -163,3 +164,28 @@ def test_modules_in_the_current_directory_are_not_imported(tmp_path: Path) -> No
     command = [*DRAFTSMAN_COMMAND, "--version"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout.split()[0]) == (0, "draftsman"), done.stderr
+
+
+async def test_a_worker_serves_its_health(start: Start, rt: Runtime, tmp_path: Path) -> None:
+    worker = await start("worker", "--health-port", "0")
+
+    async def listening() -> bool:
+        return b"health endpoints on port" in (tmp_path / "log").read_bytes()
+
+    await until(listening, "the port in the log")
+    port = re.findall(r"health endpoints on port (\d+)", (tmp_path / "log").read_text())[0]
+
+    async def is_ready() -> bool:
+        reader, writer = await asyncio.open_connection("127.0.0.1", int(port))
+        writer.write(b"GET /readyz HTTP/1.1\r\n\r\n")
+        response = await reader.read()
+        writer.close()
+        return response.startswith(b"HTTP/1.1 200 ")
+
+    await until(is_ready, "a ready worker")
+    worker.send_signal(signal.SIGTERM)
+    assert await asyncio.wait_for(worker.wait(), DEADLINE) == 0
+
+
+async def test_an_invalid_health_port_is_refused(cli: Cli) -> None:
+    (await cli("worker", "--health-port", "70000")).refused(2, "--health-port", "65535")

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from draftsman.domain.ids import job_name
-from draftsman.domain.job import TERMINAL, WAITING, Status
+from draftsman.domain.job import TERMINAL, WAITING, Source, Status
 from draftsman.domain.retries.retry_policy import layer
 from draftsman.domain.text import first_line
 from draftsman.errors import UsageError
@@ -24,6 +24,7 @@ from draftsman_tui.common.worker_health import health_of
 if TYPE_CHECKING:
     from draftsman.domain.ids import JobRef
     from draftsman.domain.question import Question
+    from draftsman.domain.read_models import JobSummary
     from draftsman.runtime import Runtime
 
 MAX_JOBS: Final = 1000
@@ -32,12 +33,39 @@ MAX_ERROR_LENGTH: Final = 120
 """Maximum number of characters of an error in a table row."""
 
 
+SORTS: Final[dict[str, Callable[[JobSummary], Any]]] = {
+    "number": lambda job: job.number,
+    "status": lambda job: list(Status).index(job.status),
+    "type": lambda job: job.type,
+    "title": lambda job: (job.ticket_title or job.type).casefold(),
+    "repo": lambda job: (job.repo_name or "").casefold(),
+    "agent": lambda job: job.agent or "",
+    "runs": lambda job: job.run_count,
+    "finished": lambda job: (job.finished_at is not None, job.finished_at),
+}
+"""Keys of `--sort`."""
+
+
+class SortParam(params.Param):
+    """A field of `SORTS`, with `-` for the reverse order."""
+
+    name = "field"
+
+    def convert(self, value: Any, param: object, ctx: object) -> str:
+        """Check the field; raises UsageError with the allowed values."""
+        if str(value).removeprefix("-") not in SORTS:
+            raise UsageError(f"cannot sort by {value!r}; available: {', '.join(SORTS)}")
+        return str(value)
+
+
 @command(
     "jobs",
     examples=(
         "draftsman jobs --status waiting",
         "draftsman jobs --status failed,dead_letter --since 2h",
         "draftsman jobs --queued",
+        "draftsman jobs --mine --tag team=pay --tag nightly --sort -finished",
+        "draftsman jobs --type report:weekly --key week-31",
         "draftsman jobs --json | jq '.[].number'",
     ),
 )
@@ -49,7 +77,23 @@ MAX_ERROR_LENGTH: Final = 120
 )
 @click.option("--agent", type=params.TEXT, help="Filter by agent.")
 @click.option("--repo", type=params.TEXT, help="Filter by repository, in any case.")
-@click.option("--tag", type=params.TEXT, help="Filter by tag.")
+@click.option("--type", type=params.TEXT, help="Filter by job type.")
+@click.option("--queue", type=params.TEXT, help="Filter by queue.")
+@click.option(
+    "--source",
+    type=click.Choice([str(source) for source in Source]),
+    metavar="NAME",
+    help="Filter by source, e.g. slack.",
+)
+@click.option("--mine", is_flag=True, help="Only jobs that you submitted.")
+@click.option("--key", type=params.TEXT, help="Filter by idempotency key.")
+@click.option(
+    "--tag",
+    "tags",
+    type=params.TEXT,
+    multiple=True,
+    help="Filter by tag: NAME, or NAME=VALUE; repeatable, a job has all of them.",
+)
 @click.option("--since", type=params.DURATION, help="Created within this time, e.g. 2h.")
 @click.option(
     "--limit",
@@ -61,21 +105,31 @@ MAX_ERROR_LENGTH: Final = 120
 )
 @click.option("--before", type=params.JOB, help="Jobs older than this job.")
 @click.option("--queued", is_flag=True, help="Jobs in the order in which workers claim them.")
+@click.option(
+    "--sort",
+    type=SortParam(),
+    metavar="FIELD",
+    help=f"Sort the listed jobs by {', '.join(SORTS)}; -FIELD: descending.",
+)
 async def jobs(
     app: App,
     queued: bool,
     status: tuple[tuple[Status, ...], ...],
     since: float | None,
     before: JobRef | None,
+    mine: bool,
+    sort: str | None,
     **filters: Any,
 ) -> None:
     """List jobs, newest first.
+
+    --sort orders the jobs of this list, which are the newest; use --limit for more.
 
     WAITING FOR shows what happens next: the answer or approval that is missing, the time of the
     next retry, or the resource the job needs. For failed jobs, ERROR shows the last error.
     """
     if queued:
-        if status or since or before or _has_filters(filters):
+        if status or since or before or mine or sort or _has_filters(filters):
             raise UsageError("--queued can only be combined with --limit")
         await print_queued(app, filters["limit"])
         return
@@ -85,12 +139,16 @@ async def jobs(
         cursor = before.number if before else None
         if before and cursor is None:
             cursor = await number_of(rt, before)
-        page = await rt.read_model.page(statuses=statuses, since=oldest, before=cursor, **filters)
+        invoker = (await rt.actor()).voter if mine else None
+        page = await rt.read_model.page(
+            statuses=statuses, since=oldest, before=cursor, invoker=invoker, **filters
+        )
         listed = page.jobs
+        filters |= {"mine": mine, "sort": sort}
         if app.json:
-            app.out.document(listed)
+            app.out.document(_sorted(listed, sort))
         elif listed:
-            await _show(app, rt, listed)
+            await _show(app, rt, _sorted(listed, sort))
             if len(listed) == filters["limit"] and app.out.on_screen:
                 options = {"status": ",".join(statuses or ()), "since": since, **filters}
                 older = _older(listed[-1].number, options)
@@ -156,6 +214,12 @@ async def _show(app: App, rt: Runtime, listed: list[Any]) -> None:
     )
 
 
+def _sorted(listed: list[JobSummary], sort: str | None) -> list[JobSummary]:
+    if sort is None:
+        return listed
+    return sorted(listed, key=SORTS[sort.removeprefix("-")], reverse=sort.startswith("-"))
+
+
 def _next(job: Any, question: Question | None, served: set[str]) -> str:
     """Summarize the reason for waiting, or the last error."""
     error = first_line(job.last_error or "", MAX_ERROR_LENGTH)
@@ -190,8 +254,15 @@ def _older(number: int, options: Mapping[str, Any]) -> str:
         del options_set["limit"]
     if "since" in options_set:
         options_set["since"] = times.format_duration(options_set["since"])
-    arguments = [word for name, value in options_set.items() for word in (f"--{name}", str(value))]
+    arguments = [word for name, value in options_set.items() for word in _words(name, value)]
     return shlex.join(["draftsman", "jobs", *arguments, "--before", job_name(number)])
+
+
+def _words(name: str, value: Any) -> list[str]:
+    """Return an option as words of the command line."""
+    if name == "tags":
+        return [word for tag in value for word in ("--tag", tag)]
+    return [f"--{name}"] if value is True else [f"--{name}", str(value)]
 
 
 def _retry_count(job: Any) -> str:
@@ -206,7 +277,7 @@ def _retry_count(job: Any) -> str:
 
 
 def _has_filters(filters: dict[str, Any]) -> bool:
-    return any(value for name, value in filters.items() if name != "limit")
+    return any(value for name, value in filters.items() if name not in {"limit", "sort"})
 
 
 def _print_no_jobs(app: App, *, narrowed: bool) -> None:

@@ -26,7 +26,11 @@ CHATS: Final = ("slack", "trello")
 
 @command(
     "worker",
-    examples=("draftsman worker", "draftsman worker --queue fast --queue default --slots 4"),
+    examples=(
+        "draftsman worker",
+        "draftsman worker --queue fast --queue default --slots 4",
+        "draftsman worker --health-port 8080",
+    ),
     long_running=True,
 )
 @click.option(
@@ -34,15 +38,29 @@ CHATS: Final = ("slack", "trello")
 )
 @click.option("--slots", type=click.IntRange(1, 1000), help="Maximum number of concurrent runs.")
 @click.option("--no-leader", is_flag=True, help="Never become the leader, so run no sweeps.")
+@click.option(
+    "--health-port",
+    type=click.IntRange(0, 65535),
+    metavar="PORT",
+    help="Serve /healthz and /readyz on this port, on all addresses.",
+)
 @click.option("--parent", type=int, hidden=True)
 async def worker(
-    app: App, queues: tuple[str, ...], slots: int | None, no_leader: bool, parent: int | None
+    app: App,
+    queues: tuple[str, ...],
+    slots: int | None,
+    no_leader: bool,
+    health_port: int | None,
+    parent: int | None,
 ) -> None:
     """Run a worker.
 
     A single worker at a time is the leader and runs the maintenance sweeps. On SIGTERM, SIGINT or
     SIGHUP, a worker stops claiming jobs, gives runs time to finish, and releases the rest at their
     last checkpoint. A second signal exits immediately.
+
+    With --health-port, /healthz responds while the process works, and /readyz is 503 with the
+    reason while it starts, drains or cannot reach the database.
     """
     set_up_log(app)
     if parent is None:
@@ -50,7 +68,12 @@ async def worker(
     from draftsman.worker_main import run_worker
 
     code = await run_worker(
-        app.settings, queues or None, slots, leader=not no_leader, parent=parent
+        app.settings,
+        queues or None,
+        slots,
+        leader=not no_leader,
+        parent=parent,
+        health_port=health_port,
     )
     if code:
         raise click.exceptions.Exit(code)

@@ -78,11 +78,13 @@ async def _import_people(app: App, yes: bool) -> None:
 
 def _print_sql(app: App, missing: list[Migration]) -> None:
     if app.json:
-        app.out.document([{"name": migration.name, "sql": migration.sql} for migration in missing])
+        app.out.document(
+            [{"name": migration.name, "sql": migration.statements} for migration in missing]
+        )
     elif not missing:
         app.out.info("no missing migrations")
     for migration in missing if not app.json else ():
-        app.out.write(f"-- {migration.name}\n{migration.sql.rstrip()}\n\n")
+        app.out.write(f"-- {migration.name}\n{migration.statements.rstrip()}\n\n")
 
 
 def _print_state(app: App, migrations: list[Migration]) -> None:

@@ -96,7 +96,8 @@ async def _checks(app: App) -> AsyncGenerator[Finding, None]:
 async def _server(rt: Runtime) -> Sequence[Finding]:
     health, _ = await rt.read_model.health()
     kind = "embedded" if rt.embedded else f"as {health.role}"
-    text = f"PostgreSQL {health.version}, {kind}"
+    origin = ", from DATABASE_URL" if rt.settings.uses_fallback_url else ""
+    text = f"PostgreSQL {health.version}, {kind}{origin}"
     if int(health.version.split(".")[0].split("beta")[0]) < OLDEST:
         return [Finding("database", "fail", text, f"upgrade to version {OLDEST} or later")]
     if health.fsync != "on" or health.synchronous_commit == "off":
@@ -305,6 +306,8 @@ def _lines(finding: Finding) -> list[Any]:
 def _database_hint(app: App) -> str:
     if app.settings.database_url is None:
         return "draftsman db status"
+    if app.settings.uses_fallback_url:
+        return "check DATABASE_URL, or unset it to use the embedded database"
     return "check DRAFTSMAN_DATABASE_URL (database_url) and that the server is running"
 
 

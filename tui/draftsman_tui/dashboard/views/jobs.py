@@ -48,7 +48,7 @@ class JobsResource(Resource[JobSummary]):
             statuses=statuses(job_filter),
             agent=job_filter.agent,
             repo=job_filter.repo,
-            tag=job_filter.tag,
+            tags=() if job_filter.tag is None else (job_filter.tag,),
             since=query.now - timedelta(seconds=job_filter.newer) if job_filter.newer else None,
             before=query.before,
             limit=query.limit,
@@ -103,7 +103,7 @@ class JobsResource(Resource[JobSummary]):
             repo,
             row.invoker_id,
             row.agent or "",
-            tuple(row.tags),
+            tuple(name for tag in row.tags for name in (tag, tag.partition("=")[0])),
             row.created_at,
             row.source,
         )
