@@ -85,10 +85,11 @@ BEGIN
            AND job.chain_length = o.chain_length + 1
            AND job.overrides - 'answers' = o.overrides - 'answers'
            AND (job.type, job.payload, job.request_digest, job.agent, job.mode, job.repo_owner,
-                job.repo_name, job.ticket_url, job.ticket_title, job.ticket_text)
-               IS NOT DISTINCT FROM
+                job.repo_name, job.ticket_url, job.ticket_title, job.ticket_text, job.template,
+                job.template_version) IS NOT DISTINCT FROM
                (o.type, o.payload, o.request_digest, o.agent, o.mode, o.repo_owner,
-                o.repo_name, o.ticket_url, o.ticket_title, o.ticket_text)) THEN
+                o.repo_name, o.ticket_url, o.ticket_title, o.ticket_text, o.template,
+                o.template_version)) THEN
         RETURN false;
     END IF;
     IF kind = 'worker' THEN
@@ -140,6 +141,8 @@ BEGIN
            WHEN draftsman.is_new_job(n::draftsman.job_requests, s::draftsman.job_states)
             AND (n.retry_of IS NULL
                  OR EXISTS (SELECT FROM draftsman.job_requests WHERE number = n.retry_of))
+            AND (n.template_version IS NULL
+                 OR draftsman.is_template(n.template, n.template_version))
             THEN true
            ELSE draftsman.refuse_creation(n, s) END;
     IF NOT FOUND THEN
@@ -160,6 +163,8 @@ BEGIN
                        WHEN draftsman.is_new_job(n::draftsman.job_requests, s::draftsman.job_states)
                         AND (n.retry_of IS NULL
                              OR EXISTS (SELECT FROM draftsman.job_requests WHERE number = n.retry_of))
+                        AND (n.template_version IS NULL
+                             OR draftsman.is_template(n.template, n.template_version))
                         THEN true
                        ELSE draftsman.refuse_creation(n, s) END
                  GROUP BY s.status, n.type, n.source, n.mode, n.agent, n.repo_name, n.retry_of) g
@@ -305,7 +310,7 @@ CREATE TRIGGER job_states_updated AFTER UPDATE ON draftsman.job_states
 CREATE TRIGGER job_requests_immutable BEFORE UPDATE OF number, id, type, idempotency_key,
     request_digest, mode, source, source_type, external_event_id, invoker_id, invoker_display_name,
     ticket_url, ticket_title, ticket_text, payload, overrides, requested_skills, tags, agent,
-    retry_of, chain_length, created_at ON draftsman.job_requests FOR EACH ROW
+    retry_of, chain_length, template, template_version, created_at ON draftsman.job_requests FOR EACH ROW
     EXECUTE FUNCTION draftsman.refuse_change('the request of a job is immutable');
 -- The repository may be found while the job runs.
 CREATE FUNCTION draftsman.check_repo_assignment() RETURNS trigger LANGUAGE plpgsql

@@ -1,18 +1,22 @@
-"""Domain objects made from the configuration: people, limits and targets."""
+"""The configured people, limits and targets, and the configured or embedded database."""
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from typing import TYPE_CHECKING
 
+from draftsman import migrate
 from draftsman.domain.job import Source
 from draftsman.domain.people import quiet_hours
 from draftsman.domain.people.directory import Directory, DirectoryEntry
 from draftsman.domain.people.policy import Person, Policy
-from draftsman.errors import ConfigError, UsageError
+from draftsman.errors import ConfigError, DraftsmanError, UsageError
 
 if TYPE_CHECKING:
     from draftsman.domain.messages.target import Target, Targets
     from draftsman.domain.retries.job_limits import JobLimits
+    from draftsman.embedded import EmbeddedServer
     from draftsman.settings import Settings
 
 
@@ -74,3 +78,36 @@ def configured_targets(settings: Settings) -> tuple[Targets, Target | None]:
     except UsageError as error:
         raise ConfigError(f"notifications: {error}") from None
     return known, fallback
+
+
+async def database_url(settings: Settings, *, migrations: bool = True) -> tuple[str, bool]:
+    """Return the database's URL and whether it is embedded; start the embedded server.
+
+    The embedded database is migrated automatically, a server never.
+    """
+    if settings.database_url is not None:
+        return settings.database_url.get_secret_value(), False
+    url = await _start_server(server(settings))
+    if migrations:
+        await migrate.migrate(url)
+    return url, True
+
+
+async def _start_server(server: EmbeddedServer) -> str:
+    """Return the server's URL once it is ready; a cancellation waits for the starting thread."""
+    starting = asyncio.create_task(asyncio.to_thread(server.ensure))
+    try:
+        return await asyncio.shield(starting)
+    except asyncio.CancelledError:
+        server.cancel_start()
+        await asyncio.wait([starting])
+        with contextlib.suppress(DraftsmanError):
+            starting.result()
+        raise
+
+
+def server(settings: Settings) -> EmbeddedServer:
+    """Return the embedded server of the configuration."""
+    from draftsman.embedded import EmbeddedServer
+
+    return EmbeddedServer(settings.data_dir, settings.embedded.idle_timeout)

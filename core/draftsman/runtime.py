@@ -17,7 +17,14 @@ from uuid import UUID
 
 from draftsman import migrate, version
 from draftsman.basic_settings import BasicSettings
-from draftsman.configured import configured_limits, configured_targets, directory, policy
+from draftsman.configured import (
+    configured_limits,
+    configured_targets,
+    database_url,
+    directory,
+    policy,
+    server,
+)
 from draftsman.domain.ids import new_id
 from draftsman.domain.job import Source
 from draftsman.domain.people import quiet_hours
@@ -31,7 +38,6 @@ from draftsman.store.postgres.database import Database
 if TYPE_CHECKING:
     from draftsman.domain.messages.target import Target, Targets
     from draftsman.domain.retries.job_limits import JobLimits
-    from draftsman.embedded import EmbeddedServer
     from draftsman.handlers.registry import Handler
     from draftsman.loops.delivery_dispatcher import DeliveryDispatcher
     from draftsman.loops.delivery_process import DeliveryProcess
@@ -54,6 +60,7 @@ if TYPE_CHECKING:
     from draftsman.services.runs.checkpoints import Checkpoints
     from draftsman.services.runs.claim import Claim
     from draftsman.services.runs.settlement import Settlement
+    from draftsman.services.schedules.templates import Templates
     from draftsman.services.threads import Threads
     from draftsman.services.trello_boards import TrelloBoards
     from draftsman.settings import Settings
@@ -204,6 +211,13 @@ class Runtime:
         return Repos(self.db, self.policy)
 
     @cached_property
+    def templates(self) -> Templates:
+        """Templates of jobs."""
+        from draftsman.services.schedules.templates import Templates
+
+        return Templates(self.db, self.policy, self.settings, self.request_checks)
+
+    @cached_property
     def schemas(self) -> SchemaChecker:
         """Checks of JSON Schema in a child process."""
         from draftsman.schemas.checker import SchemaChecker
@@ -296,7 +310,7 @@ class Runtime:
 
     async def revive(self) -> None:
         """Restart the embedded server if it was killed; raises EmbeddedServerError."""
-        await asyncio.to_thread(_server(self.settings).revive)
+        await asyncio.to_thread(server(self.settings).revive)
 
     async def actor(self, channel: Source = Source.CLI) -> Actor:
         """Return the user of this process, with person and roles.
@@ -308,38 +322,6 @@ class Runtime:
         use_role = health.kind != "owner" or not (self.embedded or health.local)
         name = health.role if use_role else login()
         return self.policy.resolve(Actor(channel, name, name, owner=self.embedded))
-
-
-async def database_url(settings: Settings, *, migrations: bool = True) -> tuple[str, bool]:
-    """Return the database's URL and whether it is embedded; start the embedded server.
-
-    The embedded database is migrated automatically, a server never.
-    """
-    if settings.database_url is not None:
-        return settings.database_url.get_secret_value(), False
-    url = await _start_server(_server(settings))
-    if migrations:
-        await migrate.migrate(url)
-    return url, True
-
-
-async def _start_server(server: EmbeddedServer) -> str:
-    """Return the server's URL once it is ready; a cancellation waits for the starting thread."""
-    starting = asyncio.create_task(asyncio.to_thread(server.ensure))
-    try:
-        return await asyncio.shield(starting)
-    except asyncio.CancelledError:
-        server.cancel_start()
-        await asyncio.wait([starting])
-        with contextlib.suppress(DraftsmanError):
-            starting.result()
-        raise
-
-
-def _server(settings: Settings) -> EmbeddedServer:
-    from draftsman.embedded import EmbeddedServer
-
-    return EmbeddedServer(settings.data_dir, settings.embedded.idle_timeout)
 
 
 @asynccontextmanager

@@ -38,6 +38,15 @@ class RepoResolution(BaseModel):
     """The folder of the repository to work on."""
 
 
+class TemplateRef(BaseModel):
+    """The version of a template from which a request was made."""
+
+    model_config = ConfigDict(defer_build=True, extra="forbid", frozen=True)
+
+    name: str = Field(min_length=1, max_length=63)
+    version: int = Field(ge=1, le=2**31 - 1)
+
+
 class Invocation(BaseModel):
     """A request to create a job, validated and cleaned; its free text is never changed."""
 
@@ -78,6 +87,8 @@ class Invocation(BaseModel):
     on_lost: OnLost | None = None
     notify: tuple[str, ...] = Field((), max_length=20)
     """Notification targets: `log`, `webhook:NAME`, …; default: the configured targets."""
+    template: TemplateRef | None = None
+    """The template that the request was made from."""
 
     @model_validator(mode="before")
     @classmethod

@@ -22,8 +22,17 @@ COLUMNS: Final = (
     *("id", "type", "idempotency_key", "request_digest", "queue", "priority", "subject_key"),
     *("mode", "source", "source_type", "external_event_id", "invoker_id", "invoker_display_name"),
     *("repo_owner", "repo_name", "ticket_url", "ticket_title", "ticket_text", "payload"),
-    *("overrides", "requested_skills", "tags", "agent", "retry_of", "chain_length", "run_at"),
-    *("delay", "max_attempts", "max_retries", "on_lost", "has_targets"),
+    *("overrides", "requested_skills", "tags", "agent", "retry_of", "chain_length"),
+    *(
+        "template",
+        "template_version",
+        "run_at",
+        "delay",
+        "max_attempts",
+        "max_retries",
+        "on_lost",
+        "has_targets",
+    ),
 )
 """The columns of a request. The database generates the key of a request without one."""
 DUPLICATE_WINDOW: Final = 100

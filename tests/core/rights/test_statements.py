@@ -28,7 +28,7 @@ REPOS: Final = {
         "add", "remove", "clear_default", "set_default", "map_id", "map_name", "unmap",
         "save_profile", "save_check",
     )
-}  # fmt: skip
+} | {"templates.add"}  # fmt: skip
 WORK: Final = {
     "archives.lock_month",
     "archives.drop",

@@ -8,6 +8,7 @@ from draftsman.domain.job import Status
 from draftsman.store.postgres.database import Connection
 from tests.core.store import test_people_checks as people
 from tests.core.store import test_repo_checks as repos
+from tests.core.store import test_schedule_checks as schedules
 from tests.core.store import test_trello_checks as trello
 from tests.factories import GATE, Factory
 from tests.support.raw_jobs import insert_job
@@ -47,6 +48,8 @@ INSERTS = [
     ("max_retries", "101", "job_states_retries"),
     ("chain_length", "-1", "job_requests_chain_length_check"),
     ("chain_length", "1001", "job_requests_chain_length_check"),
+    ("template", "'x'", "job_requests_template"),
+    ("template_version", "1", "job_requests_template"),
     ("type", "''", "job_requests_type_check"),
     ("idempotency_key", "''", "job_requests_idempotency_key_check"),
 ]
@@ -379,7 +382,7 @@ async def test_every_check_of_the_schema_is_tested(conn: Connection) -> None:
         "pg_get_function_sqlbody(function), '''(job_[a-z]+s_[a-z_]+)''', 'g') AS rule",
     )
     tables = (JOBS, ENDS, INSERTS, RUNS, QUESTIONS, TIMES, ROWS, TARGETS, LINKS, DELIVERIES)
-    others = (*people.TABLES, *repos.TABLES, *trello.TABLES)
+    others = (*people.TABLES, *repos.TABLES, *schedules.TABLES, *trello.TABLES)
     tried = {entry[-1] for table in (*tables, *others) for entry in table}
     tried |= {
         "job_questions_approval",

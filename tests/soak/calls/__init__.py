@@ -20,6 +20,7 @@ from tests.soak.calls import (
     read_model,
     reminders,
     repos,
+    schedules,
     settle,
     sweeps,
 )
@@ -38,6 +39,7 @@ CALLS: Final[dict[str, Call]] = {
     **questions.CALLS,
     **reminders.CALLS,
     **repos.CALLS,
+    **schedules.CALLS,
     **settle.CALLS,
     **sweeps.CALLS,
 }

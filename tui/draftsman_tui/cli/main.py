@@ -46,6 +46,9 @@ SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "deliveries": ("job.deliveries", "List deliveries, newest first."),
         "redeliver": ("job.deliveries", "Retry dead-letter deliveries."),
     },
+    "Templates": {
+        "templates": ("schedule.templates", "Manage and run templates of jobs."),
+    },
     "Questions": {
         "questions": ("question.questions", "List open questions and approvals."),
         "answer": ("question.answers", "Answer a question."),

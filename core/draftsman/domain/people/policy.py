@@ -30,6 +30,7 @@ class Verb(StrEnum):
     UNLINK = "unlink"
     BOARDS = "change boards"
     REPOS = "change repositories"
+    TEMPLATES = "change templates"
 
 
 _ROLE = {
@@ -45,6 +46,7 @@ _ROLE = {
     Verb.UNLINK: "operator",
     Verb.BOARDS: "operator",
     Verb.REPOS: "operator",
+    Verb.TEMPLATES: "operator",
 }
 _OWN = frozenset({Verb.ANSWER, Verb.CANCEL, Verb.RETRY, Verb.EXTEND, Verb.UNLINK})
 """Actions that the invoker of a job may do without the role."""

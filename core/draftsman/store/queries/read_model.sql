@@ -4,8 +4,8 @@
 SELECT number, id, type, idempotency_key, request_digest, queue, priority, position, subject_key,
        status, claimed_from, mode, source, source_type::text, external_event_id, invoker_id,
        invoker_display_name, repo_owner, repo_name, ticket_url, ticket_title, ticket_text, payload,
-       overrides, requested_skills, tags, agent, retry_of, chain_length, run_at, run_count,
-       attempts, max_attempts, retry_count, max_retries, next_retry_at, last_error,
+       overrides, requested_skills, tags, agent, retry_of, chain_length, template,
+       template_version, run_at, run_count, attempts, max_attempts, retry_count, max_retries, next_retry_at, last_error,
        error_class::text, on_lost, worker_id, lease_token, cancel_requested_at,
        cancel_requested_by, cancel_reason, result, version, created_at, queued_at, claimed_at,
        started_at, finished_at, updated_at
@@ -31,7 +31,7 @@ SELECT p.*
        SELECT number, id, type, queue, status, mode, source::text, agent, repo_owner, repo_name,
               ticket_title, invoker_id, tags, attempts, max_attempts, retry_count, max_retries,
               run_count, next_retry_at, run_at, last_error, error_class::text, created_at,
-              started_at, finished_at,
+              started_at, finished_at, template, template_version,
               CASE WHEN status IN ('scheduled', 'retrying')
                    THEN extract(epoch FROM coalesce(next_retry_at, run_at)
                                            - draftsman.now())::float8 END AS due_in

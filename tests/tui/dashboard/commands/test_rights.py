@@ -15,6 +15,7 @@ from draftsman.domain.repos.repo_catalog import Repo
 from draftsman.domain.repos.repo_profile import RepoProfile
 from draftsman.domain.repos.repo_url import parse
 from draftsman.domain.response import Response
+from draftsman.domain.schedules.template import define
 from draftsman.domain.trello.board import BoardConfig
 from draftsman.errors import DraftsmanError, NotPermitted
 from draftsman.runtime import Runtime
@@ -47,6 +48,7 @@ WRITES: Final[dict[Verb, Try]] = {
     Verb.UNLINK: lambda rt, who: rt.people.unlink(Source.SLACK, "U-NEW", who),
     Verb.BOARDS: lambda rt, who: rt.boards.save(BOARD, who),
     Verb.REPOS: lambda rt, who: rt.repos.add(REPO, RepoProfile(), who),
+    Verb.TEMPLATES: lambda rt, who: rt.templates.add("x", define({"type": "noop"}), who),
 }
 """Service call of each verb, on the rows of the test."""
 

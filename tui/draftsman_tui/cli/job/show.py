@@ -133,10 +133,10 @@ def _head(job: Job, why: WaitReason, chain: Sequence[RetryLink]) -> Iterator[Tex
         f"{job.attempts} of {job.max_attempts} · retries {job.retry_count}"
         f" of {job.max_retries} · runs {job.run_count}",
     )
-    if job.tags:
-        yield _pair("tags", ", ".join(job.tags))
-    if job.requested_skills:
-        yield _pair("skills", ", ".join(job.requested_skills))
+    origin = f"{job.template}@{job.template_version}" if job.template else ""
+    words = {"template": origin, "tags": ", ".join(job.tags)}
+    words["skills"] = ", ".join(job.requested_skills)
+    yield from (_pair(name, text) for name, text in words.items() if text)
     if len(chain) > 1:
         yield _pair("retries", _chain(job, chain))
     if job.cancel_requested_by:

@@ -120,7 +120,7 @@ async def submit(
         if job.outcome == "deduplicated" and job.status in TERMINAL and not app.json:
             app.out.info(_finished_key_text(job))
         if not wait:
-            await _print(app, rt, job)
+            await print_submitted(app, rt, job)
             return
         app.out.info(f"{job.name} {job.outcome}")
         await job_wait.narrate(app, rt, job.number, timeout)
@@ -156,7 +156,8 @@ def _finished_key_text(job: SubmittedJob) -> str:
     )
 
 
-async def _print(app: App, rt: Runtime, job: SubmittedJob) -> None:
+async def print_submitted(app: App, rt: Runtime, job: SubmittedJob) -> None:
+    """Print the job of a request, and a hint."""
     if app.json:
         app.out.document(job)
         return

@@ -1,7 +1,7 @@
 -- Privileges of the group roles of workers, bots, people and readers; the owner of the schema has
 -- all privileges.
 
-INSERT INTO draftsman.schema_migrations (name) VALUES ('0011_grants');
+INSERT INTO draftsman.schema_migrations (name) VALUES ('0012_grants');
 
 -- Events that sessions insert directly, beside those of triggers and functions.
 CREATE FUNCTION draftsman.may_insert_event(
@@ -55,6 +55,8 @@ CREATE TRIGGER repos_operators BEFORE INSERT OR UPDATE OR DELETE ON draftsman.re
 CREATE TRIGGER repo_mappings_operators BEFORE INSERT OR UPDATE OR DELETE ON draftsman.repo_mappings
     EXECUTE FUNCTION draftsman.require_operator();
 CREATE TRIGGER repo_profiles_operators BEFORE INSERT OR UPDATE OR DELETE ON draftsman.repo_profiles
+    EXECUTE FUNCTION draftsman.require_operator();
+CREATE TRIGGER job_templates_operators BEFORE INSERT OR UPDATE OR DELETE ON draftsman.job_templates
     EXECUTE FUNCTION draftsman.require_operator();
 CREATE TRIGGER trello_board_configs_operators
     BEFORE INSERT OR UPDATE OR DELETE ON draftsman.trello_board_configs
@@ -170,6 +172,7 @@ BEGIN
         GRANT INSERT, UPDATE, DELETE ON draftsman.repos, draftsman.repo_mappings,
             draftsman.repo_profiles, draftsman.trello_board_configs, draftsman.trello_labels,
             draftsman.poll_cursors TO draftsman_person;
+        GRANT INSERT ON draftsman.job_templates TO draftsman_person;
         GRANT EXECUTE ON FUNCTION draftsman.mint_token(text, bigint, int, text, text),
             draftsman.link_identity(text, text, text),
             draftsman.unlink_identity(draftsman.channel, text) TO draftsman_person;

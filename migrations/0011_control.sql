@@ -1,7 +1,7 @@
 -- Functions for people and bots, whose roles cannot write the tables: they answer, extend and
 -- cancel, mint and redeem tokens, and retry.
 
-INSERT INTO draftsman.schema_migrations (name) VALUES ('0010_control');
+INSERT INTO draftsman.schema_migrations (name) VALUES ('0011_control');
 
 -- Questions -----------------------------------------------------------------------------------
 
