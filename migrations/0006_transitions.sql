@@ -68,7 +68,7 @@ BEGIN
 END $$;
 
 -- Permission to submit a job: a person submits own requests, a bot requests of people in its
--- channels, a worker retries of lost jobs. A retry repeats the earlier request under the key of its
+-- channels, a worker retries of lost jobs and the jobs of schedules. A retry repeats the earlier request under the key of its
 -- chain, on behalf of the person who made that request or of an operator.
 CREATE FUNCTION draftsman.may_submit(job draftsman.jobs, kind text, actor text) RETURNS boolean
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
@@ -93,13 +93,15 @@ BEGIN
         RETURN false;
     END IF;
     IF kind = 'worker' THEN
-        RETURN job.source = 'internal' AND job.retry_of IS NOT NULL;
+        RETURN CASE WHEN job.retry_of IS NOT NULL THEN job.source = 'internal'
+               ELSE job.source = 'schedule'
+                AND draftsman.is_scheduled(job.idempotency_key, job.invoker_id) END;
     END IF;
     RETURN kind IN ('person', 'bot') AND draftsman.may_act_as(job.source || ':' ||
                substr(actor, strpos(actor, ':') + 1))
        AND job.invoker_id = person
        AND (job.retry_of IS NOT NULL OR (draftsman.has_role(person, 'invoker')
-            AND NOT starts_with(job.idempotency_key, 'retry:')));
+            AND job.idempotency_key !~ '^(retry|schedule):'));
 END $$;
 
 -- Guards and triggers of a statement rather than of each row: a WHEN clause is parsed again for

@@ -108,6 +108,7 @@ BEGIN
             draftsman.next_reminder(timestamptz, timestamptz), draftsman.current_epoch(),
             draftsman.violated_rule(draftsman.job_states),
             draftsman.violated_request_rule(draftsman.job_requests), draftsman.deny_access(text),
+            draftsman.is_template(text, int),
             draftsman.events_of_row(bigint, int, text, draftsman.job_status, draftsman.job_status)
             TO %I', role);
         CONTINUE WHEN role = 'draftsman_reader';
@@ -144,6 +145,8 @@ BEGIN
             draftsman.run_log_chunks TO draftsman_worker;
         GRANT INSERT, UPDATE, DELETE ON draftsman.workers TO draftsman_worker;
         GRANT DELETE ON draftsman.unnotified_jobs TO draftsman_worker;
+        GRANT UPDATE (due_at, fire_at, last_job) ON draftsman.schedules TO draftsman_worker;
+        GRANT INSERT, UPDATE, DELETE ON draftsman.schedule_fires TO draftsman_worker;
         GRANT INSERT, UPDATE (status, resolution, answered_at, expires_at, approvers)
             ON draftsman.job_questions TO draftsman_worker;
         GRANT INSERT (job, question, escalate_to, patch_sha256),
@@ -172,7 +175,8 @@ BEGIN
         GRANT INSERT, UPDATE, DELETE ON draftsman.repos, draftsman.repo_mappings,
             draftsman.repo_profiles, draftsman.trello_board_configs, draftsman.trello_labels,
             draftsman.poll_cursors TO draftsman_person;
-        GRANT INSERT ON draftsman.job_templates TO draftsman_person;
+        GRANT INSERT ON draftsman.job_templates, draftsman.schedule_fires TO draftsman_person;
+        GRANT INSERT, UPDATE, DELETE ON draftsman.schedules TO draftsman_person;
         GRANT EXECUTE ON FUNCTION draftsman.mint_token(text, bigint, int, text, text),
             draftsman.link_identity(text, text, text),
             draftsman.unlink_identity(draftsman.channel, text) TO draftsman_person;

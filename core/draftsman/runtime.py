@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from draftsman.services.runs.checkpoints import Checkpoints
     from draftsman.services.runs.claim import Claim
     from draftsman.services.runs.settlement import Settlement
+    from draftsman.services.schedules.schedules import Schedules
     from draftsman.services.schedules.templates import Templates
     from draftsman.services.threads import Threads
     from draftsman.services.trello_boards import TrelloBoards
@@ -153,12 +154,17 @@ class Runtime:
         """Maintenance of the leader."""
         from draftsman.services.maintenance.reminders import Reminders
         from draftsman.services.maintenance.sweeps import Sweeps
+        from draftsman.services.schedules.firing import Firing
 
         asked, sweeps = self.settings.questions, self.settings.sweeps
         hours = quiet_hours.parse(asked.quiet_hours, asked.timezone)
         reminders = Reminders(self.db, self.policy, hours, sweeps.limit)
         lease, fallback = self.settings.worker.lease, self.targets[1]
-        return Sweeps(self.db, self.policy, sweeps, lease, self.archives, reminders, fallback)
+        services = self.templates, self.request_checks, self.submissions
+        firing = Firing(self.db, self.policy, self.settings, *services)
+        return Sweeps(
+            self.db, self.policy, sweeps, lease, self.archives, reminders, firing, fallback
+        )
 
     @cached_property
     def bulk_retry(self) -> BulkRetry:
@@ -216,6 +222,14 @@ class Runtime:
         from draftsman.services.schedules.templates import Templates
 
         return Templates(self.db, self.policy, self.settings, self.request_checks)
+
+    @cached_property
+    def schedules(self) -> Schedules:
+        """Schedules of jobs."""
+        from draftsman.services.schedules.schedules import Schedules
+
+        services = self.templates, self.request_checks, self.submissions
+        return Schedules(self.db, self.policy, self.settings, *services)
 
     @cached_property
     def schemas(self) -> SchemaChecker:

@@ -115,8 +115,8 @@ class Invocation(BaseModel):
 
     @model_validator(mode="after")
     def _check_combination(self) -> Self:
-        if self.key is not None and self.key.startswith(("retry:", "auto:")):
-            raise ValueError("the prefixes 'retry:' and 'auto:' of a key are reserved")
+        if self.key is not None and self.key.startswith(("retry:", "auto:", "schedule:")):
+            raise ValueError("the prefixes 'retry:', 'auto:' and 'schedule:' of a key are reserved")
         if self.run_at is not None and self.run_at.year > LAST_YEAR:
             raise ValueError(f"a job cannot be scheduled after the year {LAST_YEAR}")
         if self.run_at is not None and self.delay is not None:

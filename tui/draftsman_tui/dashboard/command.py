@@ -31,6 +31,7 @@ QUESTION_VIEWS: Final = frozenset({"jobs", "inbox"}) | JOB
 """Views whose selection may have an open question."""
 REPOS: Final = frozenset({"repos"})
 TEMPLATES: Final = frozenset({"templates"})
+SCHEDULES: Final = frozenset({"schedules"})
 NAMED: Final = re.compile(r"d-[0-9]+(/[0-9]+)?", re.IGNORECASE)
 """Name of a job or a question."""
 

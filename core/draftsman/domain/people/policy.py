@@ -31,6 +31,7 @@ class Verb(StrEnum):
     BOARDS = "change boards"
     REPOS = "change repositories"
     TEMPLATES = "change templates"
+    SCHEDULES = "change schedules"
 
 
 _ROLE = {
@@ -47,9 +48,10 @@ _ROLE = {
     Verb.BOARDS: "operator",
     Verb.REPOS: "operator",
     Verb.TEMPLATES: "operator",
+    Verb.SCHEDULES: "operator",
 }
-_OWN = frozenset({Verb.ANSWER, Verb.CANCEL, Verb.RETRY, Verb.EXTEND, Verb.UNLINK})
-"""Actions that the invoker of a job may do without the role."""
+_OWN = frozenset({Verb.ANSWER, Verb.CANCEL, Verb.RETRY, Verb.EXTEND, Verb.UNLINK, Verb.SCHEDULES})
+"""Actions that the invoker of a job, or the author of a schedule, may do without the role."""
 
 
 @dataclass(frozen=True, slots=True)

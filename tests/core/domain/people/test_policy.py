@@ -28,8 +28,10 @@ ROLE_OF = {
     Verb.UNLINK: "operator",
     Verb.BOARDS: "operator",
     Verb.REPOS: "operator",
+    Verb.TEMPLATES: "operator",
+    Verb.SCHEDULES: "operator",
 }
-OWN = {Verb.ANSWER, Verb.CANCEL, Verb.RETRY, Verb.EXTEND, Verb.UNLINK}
+OWN = {Verb.ANSWER, Verb.CANCEL, Verb.RETRY, Verb.EXTEND, Verb.UNLINK, Verb.SCHEDULES}
 POLICY = Policy(
     {role: Person(role, frozenset({role}), {Source.CLI: role}) for role in ROLES},
     {"all": tuple(ROLES)},

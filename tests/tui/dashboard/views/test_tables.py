@@ -10,6 +10,7 @@ from draftsman.domain.people.actor import Actor
 from draftsman.domain.repos.repo_catalog import Repo
 from draftsman.domain.repos.repo_profile import RepoProfile
 from draftsman.domain.repos.repo_url import parse
+from draftsman.domain.schedules.schedule import ScheduleSpec
 from draftsman.domain.schedules.template import define
 from draftsman.domain.trello.board import BoardConfig
 from draftsman.runtime import Runtime
@@ -25,7 +26,7 @@ async def test_every_table_shows_its_rows_or_an_empty_message(
 ) -> None:
     async with open_dashboard(rt, owner) as seen:
         for nth, view in enumerate(VIEWS.values(), 1):
-            await seen.press(str(nth % 10))
+            await (seen.press(str(nth % 10)) if nth <= 10 else seen.command(view.name))
             await seen.see(f"{view.name} · 0", view.empty[:40])
     asked, gate = await make.asked(), await make.asked(GATE)
     dead = await make.dead(notify=["log"])
@@ -34,6 +35,8 @@ async def test_every_table_shows_its_rows_or_an_empty_message(
     await rt.repos.add(repo, RepoProfile(), owner)
     board = BoardConfig(board_id="a" * 24, name="Plans")
     await rt.boards.save(board, owner)
+    request = {"type": "http_request", "payload": {"url": "https://example.org/"}}
+    await rt.schedules.add(ScheduleSpec("hourly", "@hourly", request=request), owner)
     await rt.templates.add("tidy", define({"type": "noop", "title": "Tidy up"}), owner)
     shown = {
         "jobs": (f"D-{dead}", "dead", f"D-{gate.number}", "approve or deny"),
@@ -45,6 +48,7 @@ async def test_every_table_shows_its_rows_or_an_empty_message(
         "events": ("job created", "needs input", "cli:root"),
         "repos": ("acme/pay", "https://git.example/acme/pay"),
         "boards": ("Plans", "polling"),
+        "schedules": ("hourly", "@hourly", "http_request", "in "),
         "templates": ("tidy", "1", "Tidy up"),
     }
     assert shown.keys() == VIEWS.keys()

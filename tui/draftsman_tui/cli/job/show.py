@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from draftsman.domain.ids import actor_name
-from draftsman.domain.job import TERMINAL, Job, Status
+from draftsman.domain.job import TERMINAL, Job, Source, Status
 from draftsman.domain.messages import plain_text
 from draftsman.domain.question import QuestionStatus
 from draftsman.domain.retries.error_classes import ErrorClass
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from draftsman.domain.question import Question
     from draftsman.domain.read_models import RetryLink
     from draftsman.domain.run import Run
+    from draftsman.domain.schedules.schedule import Fire
     from draftsman.domain.wait_reason import WaitReason
 
 MAX_CHAIN: Final = 6
@@ -69,6 +70,8 @@ async def show(app: App, job: JobRef) -> None:
         why = await rt.read_model.why(number)
         chain = await rt.read_model.chain(number)
         archived = await rt.archives.of_job(number)
+        is_scheduled = details.source is Source.SCHEDULE
+        occurrence = await rt.schedules.of_job(number) if is_scheduled else None
         deliveries = await rt.outbox.all(number, limit=MAX_DELIVERIES)
         events = [
             *await rt.read_model.job_events(number),
@@ -85,13 +88,14 @@ async def show(app: App, job: JobRef) -> None:
             "joined_requests": [event.payload | {"at": event.created_at} for event in join_events]
         }
         parts |= {"archives": archived, "deliveries": deliveries, "retry_chain": chain}
-        parts |= {"sandbox": sandbox}
+        parts |= {"sandbox": sandbox, "occurrence": occurrence}
         parts |= {"wait_reason": None if details.status in TERMINAL else reason_data(why)}
         app.out.document(as_data(details) | as_data(parts))
         return
     app.out.print(
         *_head(details, why, chain),
         *(_pair("events", text) for text in missing_months(archived)),
+        *([_pair("schedule", _occurrence(occurrence))] if occurrence else []),
         *([_pair("sandbox", _sandbox(sandbox))] if sandbox else []),
         *_section("Request", _request(details)),
         *_section("Joined requests", [text for event in join_events for text in _joined(event)]),
@@ -104,6 +108,11 @@ async def show(app: App, job: JobRef) -> None:
         *_section("Artifacts", [file_text(artifact) for artifact in files]),
         *_section("Result", _result(details)),
     )
+
+
+def _occurrence(fire: Fire) -> str:
+    """Describe the occurrence that submitted the job."""
+    return f"{fire.schedule} · due {times.clock(fire.due_at)}"
 
 
 def _sandbox(applied: dict[str, Any]) -> str:

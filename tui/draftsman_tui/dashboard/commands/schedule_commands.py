@@ -1,14 +1,53 @@
-"""Commands on templates."""
+"""Commands on schedules and templates."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from draftsman.domain.people.policy import Verb
-from draftsman_tui.dashboard.actions import template_actions
-from draftsman_tui.dashboard.command import TEMPLATES, DashboardCommand
+from draftsman_tui.dashboard.actions import schedule_actions, template_actions
+from draftsman_tui.dashboard.command import SCHEDULES, TEMPLATES, DashboardCommand
 
 SCHEDULE_COMMANDS: Final = (
+    DashboardCommand(
+        "pause-schedule",
+        "Pause the schedule, or resume it.",
+        schedule_actions.toggle_schedule,
+        "p",
+        "Schedules",
+        SCHEDULES,
+        Verb.SCHEDULES,
+        takes="REASON",
+        footer=SCHEDULES,
+    ),
+    DashboardCommand(
+        "run-schedule",
+        "Submit the job of the schedule now.",
+        schedule_actions.run_schedule,
+        "r",
+        "Schedules",
+        SCHEDULES,
+        Verb.SUBMIT,
+        footer=SCHEDULES,
+    ),
+    DashboardCommand(
+        "history",
+        "Show the occurrences of the schedule.",
+        schedule_actions.show_history,
+        "h",
+        "Schedules",
+        SCHEDULES,
+        footer=SCHEDULES,
+    ),
+    DashboardCommand(
+        "remove-schedule",
+        "Remove the schedule.",
+        schedule_actions.remove_schedule,
+        "",
+        "Schedules",
+        SCHEDULES,
+        Verb.SCHEDULES,
+    ),
     DashboardCommand(
         "run-template",
         "Submit a job from the template.",

@@ -13,6 +13,7 @@ from draftsman_tui.dashboard.views.inbox import InboxResource
 from draftsman_tui.dashboard.views.jobs import JobsResource
 from draftsman_tui.dashboard.views.repos import ReposResource
 from draftsman_tui.dashboard.views.runs import RunsResource
+from draftsman_tui.dashboard.views.schedules import SchedulesResource
 from draftsman_tui.dashboard.views.templates import TemplatesResource
 from draftsman_tui.dashboard.views.workers import WorkersResource
 
@@ -28,6 +29,7 @@ VIEWS: Final[dict[str, Resource[Any]]] = {
         EventsResource(),
         ReposResource(),
         BoardsResource(),
+        SchedulesResource(),
         TemplatesResource(),
     )
 }
