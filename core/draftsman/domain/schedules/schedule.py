@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import deque
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from itertools import pairwise
@@ -157,6 +157,17 @@ class Fire:
 
 
 @dataclass(frozen=True, slots=True)
+class ScheduleChange:
+    """A difference between stored schedules and a file: `action` is add, change or remove."""
+
+    action: str
+    name: str
+    spec: ScheduleSpec | None
+    """The definition in the file; None: it is removed."""
+    current: ScheduleSpec | None
+
+
+@dataclass(frozen=True, slots=True)
 class Due:
     """An occurrence that is due; with a `reason`, it is skipped."""
 
@@ -206,8 +217,8 @@ def _skipped(schedule: Schedule, at: datetime, newer: int, now: datetime) -> str
     return None
 
 
-def check_spec(spec: ScheduleSpec, now: datetime) -> ScheduleSpec:
-    """Return a valid definition in its normal form; raises UsageError."""
+def normal_spec(spec: ScheduleSpec) -> ScheduleSpec:
+    """Return a definition in its normal form; raises UsageError for an invalid one."""
     check_name(spec.name)
     rule = parse_rule(spec.rule, spec.timezone)
     if (spec.template is None) == (spec.request is None):
@@ -216,30 +227,25 @@ def check_spec(spec: ScheduleSpec, now: datetime) -> ScheduleSpec:
         raise UsageError(f"the limit of missed occurrences must be 1 to {MAX_MISFIRES}")
     if not 0 <= spec.jitter <= MAX_JITTER:
         raise UsageError("the jitter must be 0s to 24h")
-    timing = Timing(rule, spec.timezone, now)
+    subject = f"schedule {spec.name}"
+    params = clean_within_limit(dict(spec.params or {}), REQUEST_LIMIT, subject) or None
+    request = spec.request
+    if request is not None:
+        request = clean_within_limit(dict(request), REQUEST_LIMIT, subject)
+    return replace(spec, rule=rule, params=params, request=request)
+
+
+def check_spec(spec: ScheduleSpec, now: datetime) -> ScheduleSpec:
+    """Return a definition in its normal form; raises UsageError, also if it is never due again."""
+    spec = normal_spec(spec)
+    timing = Timing(spec.rule, spec.timezone, now)
     times = [at for at, _ in zip(timing.after(now), range(_SAMPLE), strict=False)]
     if not times:
-        raise UsageError(f"{rule!r} is not due any more")
+        raise UsageError(f"{spec.rule!r} is not due any more")
     distance = min((later - at for at, later in pairwise(times)), default=timedelta.max)
     if spec.jitter and timedelta(seconds=spec.jitter) >= distance:
         raise UsageError(f"the jitter must be shorter than {_span(distance)}, the interval")
-    what = f"schedule {spec.name}"
-    params = clean_within_limit(dict(spec.params or {}), REQUEST_LIMIT, what) or None
-    request = None if spec.request is None else dict(spec.request)
-    if request is not None:
-        request = clean_within_limit(request, REQUEST_LIMIT, what)
-    return ScheduleSpec(
-        spec.name,
-        rule,
-        spec.timezone,
-        spec.template,
-        params,
-        request,
-        Misfire(spec.misfire),
-        spec.misfire_limit,
-        spec.jitter,
-        Overlap(spec.overlap),
-    )
+    return spec
 
 
 def _span(time: timedelta) -> str:

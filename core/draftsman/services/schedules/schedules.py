@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from difflib import get_close_matches
 from itertools import islice
-from typing import Any, Final
+from typing import Final
 
 from draftsman.domain.invocation import Invocation
 from draftsman.domain.people.actor import Actor
@@ -16,8 +16,10 @@ from draftsman.domain.schedules.schedule import (
     Fire,
     FireStatus,
     Schedule,
+    ScheduleChange,
     ScheduleSpec,
     check_spec,
+    normal_spec,
 )
 from draftsman.domain.schedules.timing import Timing
 from draftsman.domain.text import clean
@@ -208,12 +210,52 @@ class Schedules:
 
     async def checked(self, spec: ScheduleSpec) -> ScheduleSpec:
         """Return a definition in its normal form, whose request passes all checks."""
-        checked = check_spec(spec, await self.now())
-        if checked.request is not None and isinstance(repo := checked.request.get("repo"), str):
-            located: Mapping[str, Any] = {**checked.request, "repo": absolute_repo(repo)}
-            checked = replace(checked, request=located)
+        checked = _located(check_spec(spec, await self.now()))
         await self.request(checked)
         return checked
+
+    async def plan(self, specs: Sequence[ScheduleSpec], origin: str) -> list[ScheduleChange]:
+        """Return the changes that make these the schedules of an origin, by name.
+
+        Raises UsageError and NotFound for an invalid definition, and Conflict for a schedule that
+        is not of this origin.
+        """
+        current = {schedule.name: schedule for schedule in await self.all()}
+        changes = []
+        for spec in specs:
+            known = current.get(spec.name)
+            if known is not None and known.origin != origin:
+                source = f"from {known.origin}" if known.origin else "by a command"
+                raise Conflict(
+                    f"schedule {spec.name} was added {source}",
+                    hint=CommandHint("schedules remove", spec.name, lead="to replace it, first"),
+                )
+            if known is not None and known.spec() == _located(normal_spec(spec)):
+                continue
+            action = "add" if known is None else "change"
+            checked = await self.checked(spec)
+            stored = None if known is None else known.spec()
+            changes.append(ScheduleChange(action, spec.name, checked, stored))
+        kept = {spec.name for spec in specs}
+        changes += [
+            ScheduleChange("remove", schedule.name, None, schedule.spec())
+            for schedule in current.values()
+            if schedule.origin == origin and schedule.name not in kept
+        ]
+        return sorted(changes, key=lambda change: change.name)
+
+    async def apply(self, changes: Sequence[ScheduleChange], origin: str, actor: Actor) -> None:
+        """Make the changes of a plan, one by one; the same plan can be made again.
+
+        Raises NotPermitted, and Conflict and NotFound after a concurrent change.
+        """
+        for change in changes:
+            if change.spec is None:
+                await self.remove(change.name, actor)
+            elif change.action == "add":
+                await self.add(change.spec, actor, origin=origin)
+            else:
+                await self.change(change.spec, actor, origin=origin)
 
     async def _plan_next(self, conn: Connection, name: str) -> Schedule:
         """Store the next occurrence after now; return the schedule."""
@@ -245,3 +287,10 @@ class Schedules:
         raise NotFound(
             f"unknown schedule {clean(name)[:80]!r}{tail}", hint=CommandHint("schedules list")
         )
+
+
+def _located(spec: ScheduleSpec) -> ScheduleSpec:
+    """Return the definition with an absolute path of its repository."""
+    if spec.request is None or not isinstance(repo := spec.request.get("repo"), str):
+        return spec
+    return replace(spec, request={**spec.request, "repo": absolute_repo(repo)})

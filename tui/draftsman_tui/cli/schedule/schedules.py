@@ -13,6 +13,7 @@ from draftsman_tui.cli import prompts
 from draftsman_tui.cli.app import App, Group, command, example_lines
 from draftsman_tui.cli.job.submit import print_submitted
 from draftsman_tui.cli.schedule.request_options import request_fields, request_options
+from draftsman_tui.cli.schedule.schedule_apply import apply
 from draftsman_tui.common import params, times
 from draftsman_tui.common.output import as_data, line, styled
 
@@ -261,7 +262,8 @@ async def remove(app: App, name: str, yes: bool) -> None:
         app.out.print(f"removed schedule {name}")
 
 
-for _each in (add, list_schedules, show, next_times, history, pause, resume, run, remove):
+_COMMANDS = (add, list_schedules, show, next_times, history, pause, resume, run, remove, apply)
+for _each in _COMMANDS:
     schedules.add_command(_each)
 
 
