@@ -35,7 +35,7 @@ CREATE FUNCTION draftsman.may_act_as(actor text) RETURNS boolean
 LANGUAGE sql STABLE PARALLEL SAFE RETURN
     CASE draftsman.session_kind()
          WHEN 'owner' THEN true
-         WHEN 'worker' THEN actor = 'system' OR actor ~ '^(worker|internal):'
+         WHEN 'worker' THEN actor = 'system' OR actor ~ '^(worker|internal|schedule):'
          WHEN 'bot' THEN actor ~ '^(slack|trello):'
          WHEN 'person' THEN actor IN ('cli:' || session_user, 'tui:' || session_user,
                                       'api:' || session_user)

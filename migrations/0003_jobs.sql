@@ -49,6 +49,8 @@ CREATE TABLE draftsman.job_requests (
     agent                 text,
     retry_of              bigint,
     chain_length          int NOT NULL DEFAULT 0,
+    template              text,
+    template_version      int,
     created_at            timestamptz NOT NULL DEFAULT draftsman.now()
 );
 
@@ -147,6 +149,7 @@ CREATE FUNCTION draftsman.violated_request_rule(r draftsman.job_requests) RETURN
 LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN CASE
     WHEN NOT (r.chain_length BETWEEN 0 AND 1000) THEN 'job_requests_chain_length_check'
     WHEN NOT (r.idempotency_key <> '') THEN 'job_requests_idempotency_key_check'
+    WHEN NOT ((r.template IS NULL) = (r.template_version IS NULL)) THEN 'job_requests_template'
     WHEN NOT (r.type <> '') THEN 'job_requests_type_check'
 END;
 
@@ -179,6 +182,8 @@ BEGIN
         WHEN r.retry_of IS NOT NULL AND NOT EXISTS (
              SELECT FROM draftsman.job_requests WHERE number = r.retry_of) THEN
             format('D-%s: there is no job D-%s to retry', r.number, r.retry_of)
+        WHEN r.template_version IS NOT NULL AND NOT draftsman.is_template(r.template, r.template_version)
+        THEN format('D-%s: there is no template %s@%s', r.number, r.template, r.template_version)
         ELSE 'a new job must be queued or scheduled, not started, with version 1; not '
             || s.status END USING ERRCODE = 'DM001';
 END $$;
@@ -219,49 +224,13 @@ CREATE VIEW draftsman.jobs AS
            s.position, s.subject_key, s.concurrency_key, s.hold, s.status, s.claimed_from, r.mode, r.source, r.source_type,
            r.external_event_id, r.invoker_id, r.invoker_display_name, r.repo_owner, r.repo_name,
            r.ticket_url, r.ticket_title, r.ticket_text, r.payload, r.overrides, r.requested_skills,
-           r.tags, r.agent, r.retry_of, r.chain_length, s.run_at, s.run_count, s.attempts,
+           r.tags, r.agent, r.retry_of, r.chain_length, r.template, r.template_version, s.run_at, s.run_count, s.attempts,
            s.max_attempts, s.retry_count, s.max_retries, s.next_retry_at, s.last_error,
            s.error_class, s.on_lost, s.worker_id, s.lease_token, s.cancel_requested_at,
            s.cancel_requested_by, s.cancel_reason, s.pr_url, s.result, s.has_targets, s.version,
            r.created_at, s.queued_at, s.claimed_at, s.started_at, s.finished_at, s.updated_at
       FROM draftsman.job_states s
       JOIN draftsman.job_requests r USING (number);
-
--- The fields of a request as clients send them: those that all requests of a batch share.
-CREATE TYPE draftsman.request AS (
-    id                    uuid,
-    type                  text,
-    idempotency_key       text,
-    request_digest        text,
-    queue                 text,
-    priority              int,
-    subject_key           text,
-    concurrency_key       text,
-    mode                  draftsman.job_mode,
-    source                draftsman.channel,
-    source_type           draftsman.source_type,
-    external_event_id     text,
-    invoker_id            text,
-    invoker_display_name  text,
-    repo_owner            text,
-    repo_name             text,
-    ticket_url            text,
-    ticket_title          text,
-    ticket_text           text,
-    payload               jsonb,
-    overrides             jsonb,
-    requested_skills      text[],
-    tags                  text[],
-    agent                 text,
-    retry_of              bigint,
-    chain_length          int,
-    run_at                timestamptz,
-    delay                 float8,
-    max_attempts          int,
-    max_retries           int,
-    on_lost               draftsman.on_lost,
-    has_targets           boolean
-);
 
 -- Runs ----------------------------------------------------------------------------------------
 

@@ -70,7 +70,7 @@ BEGIN
 END $$;
 
 -- Permission to submit a job: a person submits own requests, a bot requests of people in its
--- channels, a worker retries of lost jobs. A retry repeats the earlier request under the key of its
+-- channels, a worker retries of lost jobs and the jobs of schedules. A retry repeats the earlier request under the key of its
 -- chain, on behalf of the person who made that request or of an operator.
 CREATE FUNCTION draftsman.may_submit(job draftsman.jobs, kind text, actor text) RETURNS boolean
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
@@ -87,20 +87,23 @@ BEGIN
            AND job.chain_length = o.chain_length + 1
            AND job.overrides - 'answers' = o.overrides - 'answers'
            AND (job.type, job.payload, job.request_digest, job.agent, job.mode, job.repo_owner,
-                job.repo_name, job.ticket_url, job.ticket_title, job.ticket_text)
-               IS NOT DISTINCT FROM
+                job.repo_name, job.ticket_url, job.ticket_title, job.ticket_text, job.template,
+                job.template_version) IS NOT DISTINCT FROM
                (o.type, o.payload, o.request_digest, o.agent, o.mode, o.repo_owner,
-                o.repo_name, o.ticket_url, o.ticket_title, o.ticket_text)) THEN
+                o.repo_name, o.ticket_url, o.ticket_title, o.ticket_text, o.template,
+                o.template_version)) THEN
         RETURN false;
     END IF;
     IF kind = 'worker' THEN
-        RETURN job.source = 'internal' AND job.retry_of IS NOT NULL;
+        RETURN CASE WHEN job.retry_of IS NOT NULL THEN job.source = 'internal'
+               ELSE job.source = 'schedule'
+                AND draftsman.is_scheduled(job.idempotency_key, job.invoker_id) END;
     END IF;
     RETURN kind IN ('person', 'bot') AND draftsman.may_act_as(job.source || ':' ||
                substr(actor, strpos(actor, ':') + 1))
        AND job.invoker_id = person
        AND (job.retry_of IS NOT NULL OR (draftsman.has_role(person, 'invoker')
-            AND NOT starts_with(job.idempotency_key, 'retry:')));
+            AND job.idempotency_key !~ '^(retry|schedule):'));
 END $$;
 
 -- Guards and triggers of a statement rather than of each row: a WHEN clause is parsed again for
@@ -142,6 +145,8 @@ BEGIN
            WHEN draftsman.is_new_job(n::draftsman.job_requests, s::draftsman.job_states)
             AND (n.retry_of IS NULL
                  OR EXISTS (SELECT FROM draftsman.job_requests WHERE number = n.retry_of))
+            AND (n.template_version IS NULL
+                 OR draftsman.is_template(n.template, n.template_version))
             THEN true
            ELSE draftsman.refuse_creation(n, s) END;
     IF NOT FOUND THEN
@@ -162,6 +167,8 @@ BEGIN
                        WHEN draftsman.is_new_job(n::draftsman.job_requests, s::draftsman.job_states)
                         AND (n.retry_of IS NULL
                              OR EXISTS (SELECT FROM draftsman.job_requests WHERE number = n.retry_of))
+                        AND (n.template_version IS NULL
+                             OR draftsman.is_template(n.template, n.template_version))
                         THEN true
                        ELSE draftsman.refuse_creation(n, s) END
                  GROUP BY s.status, n.type, n.source, n.mode, n.agent, n.repo_name, n.retry_of) g
@@ -329,18 +336,9 @@ CREATE TRIGGER job_states_updated AFTER UPDATE ON draftsman.job_states
 CREATE TRIGGER job_requests_immutable BEFORE UPDATE OF number, id, type, idempotency_key,
     request_digest, mode, source, source_type, external_event_id, invoker_id, invoker_display_name,
     ticket_url, ticket_title, ticket_text, payload, overrides, requested_skills, tags, agent,
-    retry_of, chain_length, created_at ON draftsman.job_requests FOR EACH ROW
+    retry_of, chain_length, template, template_version, created_at
+    ON draftsman.job_requests FOR EACH ROW
     EXECUTE FUNCTION draftsman.refuse_change('the request of a job is immutable');
--- The repository may be found while the job runs.
-CREATE FUNCTION draftsman.check_repo_assignment() RETURNS trigger LANGUAGE plpgsql
-    SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    PERFORM draftsman.refuse_change(s.number)
-       FROM draftsman.job_states s WHERE s.number = NEW.number AND s.finished_at IS NOT NULL;
-    RETURN NEW;
-END $$;
-CREATE TRIGGER job_requests_repo BEFORE UPDATE OF repo_owner, repo_name ON draftsman.job_requests
-    FOR EACH ROW EXECUTE FUNCTION draftsman.check_repo_assignment();
 CREATE TRIGGER job_states_immutable BEFORE UPDATE OF number, type, concurrency_key,
     max_attempts, max_retries ON draftsman.job_states FOR EACH ROW
     EXECUTE FUNCTION draftsman.refuse_change('the request of a job is immutable');
@@ -352,23 +350,6 @@ CREATE TRIGGER job_states_no_delete BEFORE DELETE ON draftsman.job_states FOR EA
     EXECUTE FUNCTION draftsman.refuse_change('jobs are never deleted');
 CREATE TRIGGER job_states_no_truncate BEFORE TRUNCATE ON draftsman.job_states
     EXECUTE FUNCTION draftsman.refuse_change('jobs are never deleted');
-
--- Error class DENIED means that an approver denied the last question of the job; no run has it.
-CREATE FUNCTION draftsman.check_denial() RETURNS trigger LANGUAGE plpgsql
-    SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    IF NEW.status <> 'failed' OR (
-        SELECT q.resolution ->> 'outcome' = 'denied' AND q.on_deny = 'fail'
-          FROM draftsman.job_questions q WHERE q.job = NEW.number
-         ORDER BY q.ordinal DESC LIMIT 1) IS NOT TRUE THEN
-        RAISE EXCEPTION 'D-%: error class DENIED requires that the last question was denied',
-            NEW.number USING ERRCODE = 'DM003';
-    END IF;
-    RETURN NEW;
-END $$;
-CREATE TRIGGER job_states_denied BEFORE UPDATE OF error_class ON draftsman.job_states FOR EACH ROW
-    WHEN (NEW.error_class = 'DENIED' AND OLD.error_class IS DISTINCT FROM NEW.error_class)
-    EXECUTE FUNCTION draftsman.check_denial();
 
 -- Runs ----------------------------------------------------------------------------------------
 

@@ -71,3 +71,14 @@ CREATE TABLE draftsman.repo_profiles (
     CONSTRAINT repo_profiles_path UNIQUE (repo, path),
     CONSTRAINT repo_profiles_checked CHECK ((checked_at IS NULL) = (checked_commit IS NULL))
 );
+
+-- The repository may be found while the job runs.
+CREATE FUNCTION draftsman.check_repo_assignment() RETURNS trigger LANGUAGE plpgsql
+    SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM draftsman.refuse_change(s.number)
+       FROM draftsman.job_states s WHERE s.number = NEW.number AND s.finished_at IS NOT NULL;
+    RETURN NEW;
+END $$;
+CREATE TRIGGER job_requests_repo BEFORE UPDATE OF repo_owner, repo_name ON draftsman.job_requests
+    FOR EACH ROW EXECUTE FUNCTION draftsman.check_repo_assignment();

@@ -242,7 +242,62 @@ BEGIN
     RETURN true;
 END $$;
 
--- Unique work -------------------------------------------------------------------------------------
+-- Error class DENIED means that an approver denied the last question of the job; no run has it.
+CREATE FUNCTION draftsman.check_denial() RETURNS trigger LANGUAGE plpgsql
+    SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF NEW.status <> 'failed' OR (
+        SELECT q.resolution ->> 'outcome' = 'denied' AND q.on_deny = 'fail'
+          FROM draftsman.job_questions q WHERE q.job = NEW.number
+         ORDER BY q.ordinal DESC LIMIT 1) IS NOT TRUE THEN
+        RAISE EXCEPTION 'D-%: error class DENIED requires that the last question was denied',
+            NEW.number USING ERRCODE = 'DM003';
+    END IF;
+    RETURN NEW;
+END $$;
+CREATE TRIGGER job_states_denied BEFORE UPDATE OF error_class ON draftsman.job_states FOR EACH ROW
+    WHEN (NEW.error_class = 'DENIED' AND OLD.error_class IS DISTINCT FROM NEW.error_class)
+    EXECUTE FUNCTION draftsman.check_denial();
+
+-- Submissions -------------------------------------------------------------------------------------
+
+-- The fields of a request as clients send them: those that all requests of a batch share.
+CREATE TYPE draftsman.request AS (
+    id                    uuid,
+    type                  text,
+    idempotency_key       text,
+    request_digest        text,
+    queue                 text,
+    priority              int,
+    subject_key           text,
+    concurrency_key       text,
+    mode                  draftsman.job_mode,
+    source                draftsman.channel,
+    source_type           draftsman.source_type,
+    external_event_id     text,
+    invoker_id            text,
+    invoker_display_name  text,
+    repo_owner            text,
+    repo_name             text,
+    ticket_url            text,
+    ticket_title          text,
+    ticket_text           text,
+    payload               jsonb,
+    overrides             jsonb,
+    requested_skills      text[],
+    tags                  text[],
+    agent                 text,
+    retry_of              bigint,
+    chain_length          int,
+    template              text,
+    template_version      int,
+    run_at                timestamptz,
+    delay                 float8,
+    max_attempts          int,
+    max_retries           int,
+    on_lost               draftsman.on_lost,
+    has_targets           boolean
+);
 
 -- The key that a request has in common with those that repeat its job, and the job that it replaced.
 -- Only requests that are to be unique have a row.

@@ -1,9 +1,10 @@
-"""Domain objects made from the configuration: people, limits and targets."""
+"""The configured people, limits and targets, and the configured or embedded database."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from draftsman import migrate
 from draftsman.domain.job import Source
 from draftsman.domain.people import quiet_hours
 from draftsman.domain.people.directory import Directory, DirectoryEntry
@@ -13,6 +14,7 @@ from draftsman.errors import ConfigError, UsageError
 if TYPE_CHECKING:
     from draftsman.domain.messages.target import Target, Targets
     from draftsman.domain.retries.job_limits import JobLimits
+    from draftsman.embedded import EmbeddedServer
     from draftsman.settings import Settings
 
 
@@ -74,3 +76,23 @@ def configured_targets(settings: Settings) -> tuple[Targets, Target | None]:
     except UsageError as error:
         raise ConfigError(f"notifications: {error}") from None
     return known, fallback
+
+
+async def database_url(settings: Settings, *, migrations: bool = True) -> tuple[str, bool]:
+    """Return the database's URL and whether it is embedded; start the embedded server.
+
+    The embedded database is migrated automatically, a server never.
+    """
+    if settings.database_url is not None:
+        return settings.database_url.get_secret_value(), False
+    url = await server(settings).start()
+    if migrations:
+        await migrate.migrate(url)
+    return url, True
+
+
+def server(settings: Settings) -> EmbeddedServer:
+    """Return the embedded server of the configuration."""
+    from draftsman.embedded import EmbeddedServer
+
+    return EmbeddedServer(settings.data_dir, settings.embedded.idle_timeout)

@@ -17,7 +17,14 @@ from uuid import UUID
 
 from draftsman import migrate, version
 from draftsman.basic_settings import BasicSettings
-from draftsman.configured import configured_limits, configured_targets, directory, policy
+from draftsman.configured import (
+    configured_limits,
+    configured_targets,
+    database_url,
+    directory,
+    policy,
+    server,
+)
 from draftsman.domain.ids import new_id
 from draftsman.domain.job import Source
 from draftsman.domain.people import quiet_hours
@@ -31,7 +38,6 @@ from draftsman.store.postgres.database import Database
 if TYPE_CHECKING:
     from draftsman.domain.messages.target import Target, Targets
     from draftsman.domain.retries.job_limits import JobLimits
-    from draftsman.embedded import EmbeddedServer
     from draftsman.handlers.registry import Handler
     from draftsman.loops.delivery_dispatcher import DeliveryDispatcher
     from draftsman.loops.delivery_process import DeliveryProcess
@@ -55,6 +61,8 @@ if TYPE_CHECKING:
     from draftsman.services.runs.checkpoints import Checkpoints
     from draftsman.services.runs.claim import Claim
     from draftsman.services.runs.settlement import Settlement
+    from draftsman.services.schedules.schedules import Schedules
+    from draftsman.services.schedules.templates import Templates
     from draftsman.services.threads import Threads
     from draftsman.services.trello_boards import TrelloBoards
     from draftsman.settings import Settings
@@ -147,12 +155,16 @@ class Runtime:
         """Maintenance of the leader."""
         from draftsman.services.maintenance.reminders import Reminders
         from draftsman.services.maintenance.sweeps import Sweeps
+        from draftsman.services.schedules.firing import Firing
 
         asked, sweeps = self.settings.questions, self.settings.sweeps
         hours = quiet_hours.parse(asked.quiet_hours, asked.timezone)
         reminders = Reminders(self.db, self.policy, hours, sweeps.limit)
         lease, fallback = self.settings.worker.lease, self.targets[1]
-        return Sweeps(self.db, self.policy, sweeps, lease, self.archives, reminders, fallback)
+        services = self.templates, self.request_checks, self.submissions
+        firing = Firing(self.db, self.policy, self.settings, *services)
+        parts = self.archives, reminders, firing, fallback
+        return Sweeps(self.db, self.policy, sweeps, lease, *parts)
 
     @cached_property
     def queues(self) -> Queues:
@@ -212,6 +224,21 @@ class Runtime:
         return Repos(self.db, self.policy)
 
     @cached_property
+    def templates(self) -> Templates:
+        """Templates of jobs."""
+        from draftsman.services.schedules.templates import Templates
+
+        return Templates(self.db, self.policy, self.settings, self.request_checks)
+
+    @cached_property
+    def schedules(self) -> Schedules:
+        """Schedules of jobs."""
+        from draftsman.services.schedules.schedules import Schedules
+
+        services = self.templates, self.request_checks, self.submissions
+        return Schedules(self.db, self.policy, self.settings, *services)
+
+    @cached_property
     def schemas(self) -> SchemaChecker:
         """Checks of JSON Schema in a child process."""
         from draftsman.schemas.checker import SchemaChecker
@@ -268,10 +295,8 @@ class Runtime:
 
         notifications = self.settings.notifications
         log_file = notifications.log_file or self.settings.data_dir / "notifications.jsonl"
-        return [
-            LogChannel(log_file),
-            WebhookChannel(self.settings.webhooks, self.settings.http, notifications.timeout),
-        ]
+        webhooks, http = self.settings.webhooks, self.settings.http
+        return [LogChannel(log_file), WebhookChannel(webhooks, http, notifications.timeout)]
 
     def dispatcher(
         self, channels: Sequence[Channel], sender: Callable[[], int | None] | None = None
@@ -287,10 +312,8 @@ class Runtime:
         """Return the delivery process of these channels, for a process without a worker."""
         from draftsman.loops.delivery_process import DeliveryProcess
 
-        settings = self.settings.notifications
-        return DeliveryProcess(
-            self.delivery_sender, channels, settings, self.db, self._listen_url()
-        )
+        settings, url = self.settings.notifications, self._listen_url()
+        return DeliveryProcess(self.delivery_sender, channels, settings, self.db, url)
 
     def listener(self, on_notification: Callable[[str, str], None]) -> NotificationListener:
         """Return a listener that passes channel and payload of each notification."""
@@ -304,7 +327,7 @@ class Runtime:
 
     async def revive(self) -> None:
         """Restart the embedded server if it was killed; raises EmbeddedServerError."""
-        await asyncio.to_thread(_server(self.settings).revive)
+        await asyncio.to_thread(server(self.settings).revive)
 
     async def actor(self, channel: Source = Source.CLI) -> Actor:
         """Return the user of this process, with person and roles.
@@ -316,25 +339,6 @@ class Runtime:
         use_role = health.kind != "owner" or not (self.embedded or health.local)
         name = health.role if use_role else login()
         return self.policy.resolve(Actor(channel, name, name, owner=self.embedded))
-
-
-async def database_url(settings: Settings, *, migrations: bool = True) -> tuple[str, bool]:
-    """Return the database's URL and whether it is embedded; start the embedded server.
-
-    The embedded database is migrated automatically, a server never.
-    """
-    if settings.database_url is not None:
-        return settings.database_url.get_secret_value(), False
-    url = await _server(settings).start()
-    if migrations:
-        await migrate.migrate(url)
-    return url, True
-
-
-def _server(settings: Settings) -> EmbeddedServer:
-    from draftsman.embedded import EmbeddedServer
-
-    return EmbeddedServer(settings.data_dir, settings.embedded.idle_timeout)
 
 
 @asynccontextmanager

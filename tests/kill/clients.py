@@ -21,6 +21,8 @@ from draftsman.domain.repos.repo_catalog import Repo
 from draftsman.domain.repos.repo_profile import RepoProfile
 from draftsman.domain.repos.repo_url import parse
 from draftsman.domain.response import Response
+from draftsman.domain.schedules.schedule import Misfire, Overlap, ScheduleSpec
+from draftsman.domain.schedules.template import define
 from draftsman.domain.trello.board import BoardConfig, EpisodeStage, LabelRule, LabelSighting
 from draftsman.errors import (
     Conflict,
@@ -154,8 +156,47 @@ async def _control_jobs(rt: Runtime, jobs: dict[str, int]) -> None:
     await rt.job_control.retry(jobs["failed"], OWNER)
     await rt.job_control.retry(jobs["expired"], OWNER, with_answer=True)
     await rt.read_model.wait(jobs["expired"])
+    await _schedule_jobs(rt)
     for name in rt.sweeps.names:
         await rt.sweeps.run_now(name, OWNER)
+
+
+async def _schedule_jobs(rt: Runtime) -> None:
+    """Add a template and a schedule, and let two occurrences become due."""
+    anna = rt.policy.resolve(Actor(Source.CLI, "anna", "Anna"))
+    with suppress(Conflict):
+        await rt.templates.add("nightly", define({"type": "noop", "queue": "nobody"}), OWNER)
+    base = await rt.templates.get("nightly")
+    await rt.templates.edit(base, define({"type": "noop", "title": "x"}), OWNER)
+    await rt.templates.all()
+    request = {"type": "http_request", "payload": {"url": KNOWN}, "queue": "nobody"}
+    spec = ScheduleSpec(
+        "nightly", "@every 1h", request=request, misfire=Misfire.ALL, overlap=Overlap.QUEUE
+    )
+    with suppress(Conflict):
+        await rt.schedules.add(spec, anna)
+    await rt.schedules.change(spec, anna)
+    with suppress(Refused):
+        await rt.schedules.pause("nightly", anna)
+    with suppress(Refused):
+        await rt.schedules.resume("nightly", anna)
+    for _ in range(2):
+        async with rt.db.connection() as conn:
+            await conn.execute(
+                "UPDATE draftsman.schedules SET created_at = created_at - interval '1 h',"
+                " due_at = created_at, fire_at = created_at"
+            )
+        await rt.sweeps.run_now("schedules", OWNER)
+    job = await rt.schedules.run("nightly", anna)
+    await rt.schedules.of_job(job.number)
+    await rt.schedules.upcoming("nightly", 2)
+    for fire in await rt.schedules.history("nightly"):
+        if fire.job is not None:
+            with suppress(Refused):
+                await rt.job_control.cancel(fire.job, OWNER)
+    await rt.sweeps.run_now("schedules", OWNER)
+    await rt.schedules.all()
+    await rt.schedules.remove("nightly", anna)
 
 
 async def _change_repos(rt: Runtime) -> None:

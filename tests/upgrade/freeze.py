@@ -30,6 +30,8 @@ from draftsman.domain.people.actor import Actor
 from draftsman.domain.quota import Quota, QuotaLimit
 from draftsman.domain.repos.repo_catalog import Repo, RepoLocation
 from draftsman.domain.repos.repo_profile import RepoProfile
+from draftsman.domain.schedules.schedule import ScheduleSpec
+from draftsman.domain.schedules.template import define
 from draftsman.domain.trello.board import BoardConfig, LabelSighting
 from draftsman.errors import Failure
 from draftsman.runtime import Runtime, wire
@@ -84,6 +86,15 @@ async def fill(rt: Runtime, make: Factory) -> None:
     await rt.checkpoints.log(work.lease, 0, "a line\n")
     await rt.checkpoints.spend(work.lease, Quota.EVENTS, 20, QuotaLimit(1000))
     await rt.sweeps.acquire(dead, 30)
+    report = await rt.templates.add(
+        "report", define({"type": "noop", "text": "Report"}), make.owner
+    )
+    await rt.templates.edit(report, define({"type": "noop", "text": "Weekly"}), make.owner)
+    request = {"type": "http_request", "payload": {"url": "https://example.org/"}}
+    await rt.schedules.add(ScheduleSpec("yearly", "@yearly", request=request), make.owner)
+    yearly = await rt.schedules.run("yearly", make.owner)
+    await rt.job_control.cancel(yearly.number, make.owner)
+    await rt.schedules.pause("yearly", make.owner)
     await fill_outbox(rt, make)
     await fill_chat(rt, make)
 

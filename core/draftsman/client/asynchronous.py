@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from itertools import islice
@@ -142,6 +142,24 @@ class Client:
             for job in jobs:
                 yield job
             position += len(batch)
+
+    async def run_template(
+        self,
+        name: str,
+        params: Mapping[str, Any] | None = None,
+        *,
+        unchecked: bool = False,
+        **fields: Unpack[Fields],
+    ) -> SubmittedJob:
+        """Create a job from a template (`"nightly"`, or `"nightly@3"` for a version).
+
+        `fields` replace those of the template. Raises NotFound, and UsageError for parameters that
+        do not match the template's schema, or as `submit` does.
+        """
+        request = await self._rt.templates.request(
+            name, params or {}, fields=fields, unchecked=unchecked
+        )
+        return await self._rt.submissions.submit(request, await self._rt.actor(Source.API))
 
     async def get(self, job: JobName) -> Job:
         """Return a job with its status and result; raises NotFound."""

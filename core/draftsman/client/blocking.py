@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Awaitable, Coroutine, Iterable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Coroutine, Iterable, Iterator, Mapping
 from concurrent.futures import CancelledError, Future
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack
@@ -105,6 +105,17 @@ class BlockingClient:
                 jobs = self.submit_many(batch, unchecked=unchecked)
             yield from jobs
             position += len(batch)
+
+    def run_template(
+        self,
+        name: str,
+        params: Mapping[str, Any] | None = None,
+        *,
+        unchecked: bool = False,
+        **fields: Unpack[Fields],
+    ) -> SubmittedJob:
+        """Create a job from a template."""
+        return self._run(self._client.run_template(name, params, unchecked=unchecked, **fields))
 
     def get(self, job: JobName) -> Job:
         """Return a job with its status and result."""

@@ -39,6 +39,15 @@ class RepoResolution(BaseModel):
     """The folder of the repository to work on."""
 
 
+class TemplateRef(BaseModel):
+    """The version of a template from which a request was made."""
+
+    model_config = ConfigDict(defer_build=True, extra="forbid", frozen=True)
+
+    name: str = Field(min_length=1, max_length=63)
+    version: int = Field(ge=1, le=2**31 - 1)
+
+
 class Invocation(BaseModel):
     """A request to create a job, validated and cleaned; its free text is never changed."""
 
@@ -83,6 +92,8 @@ class Invocation(BaseModel):
     on_lost: OnLost | None = None
     notify: tuple[str, ...] = Field((), max_length=20)
     """Notification targets: `log`, `webhook:NAME`, …; default: the configured targets."""
+    template: TemplateRef | None = None
+    """The template that the request was made from."""
 
     @model_validator(mode="before")
     @classmethod
@@ -109,8 +120,8 @@ class Invocation(BaseModel):
 
     @model_validator(mode="after")
     def _check_combination(self) -> Self:
-        if self.key is not None and self.key.startswith(("retry:", "auto:")):
-            raise ValueError("the prefixes 'retry:' and 'auto:' of a key are reserved")
+        if self.key is not None and self.key.startswith(("retry:", "auto:", "schedule:")):
+            raise ValueError("the prefixes 'retry:', 'auto:' and 'schedule:' of a key are reserved")
         if self.run_at is not None and self.run_at.year > LAST_YEAR:
             raise ValueError(f"a job cannot be scheduled after the year {LAST_YEAR}")
         if self.run_at is not None and self.delay is not None:

@@ -152,6 +152,8 @@ class Job:
     agent: str | None
     retry_of: int | None
     chain_length: int
+    template: str | None
+    template_version: int | None
     run_at: datetime | None
     run_count: int
     attempts: int

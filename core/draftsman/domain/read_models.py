@@ -46,6 +46,8 @@ class JobSummary:
     created_at: datetime
     started_at: datetime | None
     finished_at: datetime | None
+    template: str | None
+    template_version: int | None
     due_in: float | None = field(compare=False)
     """Seconds until its scheduled time, by the database's clock; None: not scheduled."""
     pr_url: str | None = None

@@ -12,7 +12,6 @@ from draftsman.domain.job import TERMINAL, Job, Status
 from draftsman.domain.read_models import (
     ActivityBucket,
     JobSummary,
-    Replacement,
     RetryLink,
     ServerHealth,
 )
@@ -167,11 +166,6 @@ async def status_and_version(conn: Connection, job: int) -> tuple[Status, int] |
 async def chain(conn: Connection, job: int) -> list[RetryLink]:
     """Return the retry chain of a job, the request first."""
     return await fetch_all(conn, _Q["chain"], {"job": job}, RetryLink)
-
-
-async def replacement(conn: Connection, job: int) -> Replacement | None:
-    """Return the unique key of a job, and the jobs that it replaced and that replaced it."""
-    return await fetch_one(conn, _Q["replacement"], {"job": job}, Replacement)
 
 
 async def why(conn: Connection, job: int, lease: float) -> JobFacts | None:

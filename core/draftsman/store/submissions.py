@@ -10,7 +10,7 @@ from pydantic_core import from_json, to_json
 
 from draftsman.domain.job import Status
 from draftsman.domain.messages.target import Target
-from draftsman.domain.read_models import RecentDuplicate
+from draftsman.domain.read_models import RecentDuplicate, Replacement
 from draftsman.domain.unique_work import Unique
 from draftsman.store.postgres import database
 from draftsman.store.postgres.database import Connection
@@ -31,8 +31,17 @@ COLUMNS: Final = (
         "invoker_display_name",
     ),
     *("repo_owner", "repo_name", "ticket_url", "ticket_title", "ticket_text", "payload"),
-    *("overrides", "requested_skills", "tags", "agent", "retry_of", "chain_length", "run_at"),
-    *("delay", "max_attempts", "max_retries", "on_lost", "has_targets"),
+    *("overrides", "requested_skills", "tags", "agent", "retry_of", "chain_length"),
+    *(
+        "template",
+        "template_version",
+        "run_at",
+        "delay",
+        "max_attempts",
+        "max_retries",
+        "on_lost",
+        "has_targets",
+    ),
 )
 """The columns of a request. The database generates the key of a request without one."""
 DUPLICATE_WINDOW: Final = 100
@@ -262,6 +271,11 @@ async def keep_unique_key(conn: Connection, job: int, key: str, replaces: int | 
     """Store the unique key of a new job, and the job that it replaces."""
     params = {"job": job, "key": key, "replaces": replaces}
     await database.execute(conn, _Q["keep_unique_key"], params)
+
+
+async def replacement(conn: Connection, job: int) -> Replacement | None:
+    """Return the unique key of a job, and the jobs that it replaced and that replaced it."""
+    return await database.fetch_one(conn, _Q["replacement"], {"job": job}, Replacement)
 
 
 async def join(conn: Connection, requests: Sequence[tuple[int, Row]], actor: str) -> None:

@@ -11,6 +11,7 @@ from draftsman.loops.leader import Leader
 from draftsman.runtime import Runtime
 from draftsman.services.maintenance.reminders import Reminders
 from draftsman.services.maintenance.sweeps import Sweeps
+from draftsman.services.schedules.firing import Firing
 from draftsman.store.postgres.database import translate_errors
 from tests.core.loops.workers import (
     before_deadline,
@@ -40,7 +41,9 @@ async def test_a_cancellation_lost_in_a_broken_connection_does_not_block_the_lea
     rt: Runtime,
 ) -> None:
     reminders = Reminders(rt.db, rt.policy, None, 100)
-    sweeps = CutSweeps(rt.db, rt.policy, rt.settings.sweeps, 300, rt.archives, reminders)
+    services = rt.templates, rt.request_checks, rt.submissions
+    firing = Firing(rt.db, rt.policy, rt.settings, *services)
+    sweeps = CutSweeps(rt.db, rt.policy, rt.settings.sweeps, 300, rt.archives, reminders, firing)
     sweeps.inside = asyncio.Event()
     leader = Leader(sweeps, rt.settings.sweeps, uuid4())
     async with background(leader.run()) as running:

@@ -25,10 +25,17 @@ BOARDS: Final = {
 REPOS: Final = {
     f"repos.{name}"
     for name in (
-        "add", "remove", "clear_default", "set_default", "map_id", "map_name", "unmap",
-        "save_profile", "save_check",
+        "add",
+        "remove",
+        "clear_default",
+        "set_default",
+        "map_id",
+        "map_name",
+        "unmap",
+        "save_profile",
+        "save_check",
     )
-}  # fmt: skip
+} | {"templates.add"}  # fmt: skip
 QUEUES: Final = {
     "queues.assign",
     "queues.hold",
@@ -38,6 +45,11 @@ QUEUES: Final = {
     "queues.release",
     "queues.resume",
 }
+SCHEDULES: Final = {f"schedules.{name}" for name in ("add", "change", "pause", "resume", "remove")}
+PLANNED: Final = {
+    f"schedules.{name}" for name in ("advance", "due", "lock", "ready", "record", "set_next")
+}
+FIRING: Final = {"schedules.forget", "schedules.resolve"}
 WORK: Final = {
     "archives.lock_month",
     "archives.drop",
@@ -114,12 +126,15 @@ TALKING: Final = {
     "approval_tokens.mint",
     "approval_tokens.use",
 }
+TABLES: Final = REPOS | SCHEDULES
 REFUSED: Final = {
-    "worker": SCHEMA | PEOPLE | BOARDS | REPOS | {"archives.forget", "approval_tokens.mint"},
-    "bot": SCHEMA | WORK | REPOS | {"people.link", "people.unlink", "approval_tokens.mint"},
-    "anna": SCHEMA | WORK | LEASES | SENDING | {"people.create_link_code"},
-    "reader": SCHEMA | PEOPLE | BOARDS | REPOS | WORK | LEASES | SENDING | TALKING | QUEUES,
-}
+    "worker": SCHEMA | PEOPLE | BOARDS | TABLES | {"archives.forget", "approval_tokens.mint"},
+    "bot": SCHEMA | WORK | TABLES | PLANNED | FIRING
+    | {"people.link", "people.unlink", "approval_tokens.mint"},
+    "anna": SCHEMA | WORK | FIRING | LEASES | SENDING | {"people.create_link_code"},
+    "reader": SCHEMA | PEOPLE | BOARDS | TABLES | PLANNED | FIRING | WORK | LEASES | SENDING
+    | TALKING | QUEUES,
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("user", REFUSED)

@@ -9,6 +9,7 @@ from draftsman.store.postgres.database import Connection
 from tests.core.store import test_people_checks as people
 from tests.core.store import test_queue_checks as queues
 from tests.core.store import test_repo_checks as repos
+from tests.core.store import test_schedule_checks as schedules
 from tests.core.store import test_trello_checks as trello
 from tests.factories import GATE, Factory
 from tests.support.raw_jobs import insert_job
@@ -51,6 +52,8 @@ INSERTS = [
     ("max_retries", "101", "job_states_retries"),
     ("chain_length", "-1", "job_requests_chain_length_check"),
     ("chain_length", "1001", "job_requests_chain_length_check"),
+    ("template", "'x'", "job_requests_template"),
+    ("template_version", "1", "job_requests_template"),
     ("type", "''", "job_requests_type_check"),
     ("idempotency_key", "''", "job_requests_idempotency_key_check"),
 ]
@@ -170,8 +173,6 @@ ROWS = [
     ("job_quotas (job, quota, count, bytes) VALUES (%s, 'log', -1, 1)", "job_quotas_count_check"),
     ("job_quotas (job, quota, count, bytes) VALUES (%s, 'log', 1, -1)", "job_quotas_bytes_check"),
 ]
-
-
 TARGETS = [
     ({"ordinal": "0"}, "job_targets_ordinal_check"),
     ({"target": "''"}, "job_targets_target_check"),
@@ -385,15 +386,11 @@ async def test_every_check_of_the_schema_is_tested(conn: Connection) -> None:
         "pg_get_function_sqlbody(function), '''(job_[a-z]+s_[a-z_]+)''', 'g') AS rule",
     )
     tables = (JOBS, ENDS, INSERTS, RUNS, QUESTIONS, TIMES, ROWS, TARGETS, LINKS, DELIVERIES)
-    others = (*people.TABLES, *queues.TABLES, *repos.TABLES, *trello.TABLES)
+    modules = people, queues, repos, schedules, trello
+    others = [table for module in modules for table in module.TABLES]
     tried = {entry[-1] for table in (*tables, *others) for entry in table}
-    tried |= {
-        "job_questions_approval",
-        "workers_slots_check",
-        "leases_term_check",
-        "event_epoch_single_check",
-    }
-    tried |= {"channel_limits_bucket_check"}
+    tried |= {"job_questions_approval", "workers_slots_check", "leases_term_check"}
+    tried |= {"event_epoch_single_check", "channel_limits_bucket_check"}
     assert {name for (name,) in known} == tried
 
 

@@ -90,6 +90,15 @@ BREAK = {
         "INSERT INTO draftsman.job_events (job, kind, actor, payload)"
         " VALUES (%(ask)s, 'vote_received', 'cli:mallory', '{}')"
     ),
+    "jobs_have_their_template": (
+        "UPDATE draftsman.job_requests SET template = 'none', template_version = 1"
+    ),
+    "occurrences_have_their_job": (
+        "WITH s AS (INSERT INTO draftsman.schedules (name, rule, timezone, template, created_by)"
+        " VALUES ('s', '@daily', 'UTC', 't', 'a') RETURNING id)"
+        " INSERT INTO draftsman.schedule_fires (schedule, due_at, status, job)"
+        " SELECT id, now(), 'fired', %(run)s FROM s"
+    ),
     "sent_has_a_reference": "UPDATE draftsman.deliveries SET status = 'sent'",
 }
 

@@ -21,6 +21,7 @@ from tests.soak.calls import (
     read_model,
     reminders,
     repos,
+    schedules,
     settle,
     sweeps,
 )
@@ -40,6 +41,7 @@ CALLS: Final[dict[str, Call]] = {
     **queues.CALLS,
     **reminders.CALLS,
     **repos.CALLS,
+    **schedules.CALLS,
     **settle.CALLS,
     **sweeps.CALLS,
 }

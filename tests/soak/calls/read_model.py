@@ -82,7 +82,6 @@ CALLS: Final[dict[str, Call]] = {
     **_each("status", read_model.status),
     **_each("status_and_version", read_model.status_and_version),
     **_each("chain", read_model.chain),
-    **_each("replacement", read_model.replacement),
     **_each("runs", read_model.runs),
     **_each(
         "latest_job_events", lambda conn, number: read_model.latest_job_events(conn, number, 0, 200)

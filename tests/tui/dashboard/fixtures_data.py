@@ -18,6 +18,8 @@ from draftsman.domain.question import OnDeny, OnExpire, OpenQuestion, QuestionKi
 from draftsman.domain.read_models import ActivityBucket, JobSummary, QueuePause, QueueSummary
 from draftsman.domain.repos.repo_catalog import Repo
 from draftsman.domain.run import Run, RunStatus
+from draftsman.domain.schedules.schedule import FireStatus, Misfire, Overlap, Schedule
+from draftsman.domain.schedules.template import Template, TemplateDefinition
 from draftsman.domain.trello.board import BoardConfig, LabelRule
 from draftsman.domain.wait_reason import WaitReason
 from draftsman.services.jobs.read_model import BUCKET_SECONDS, Activity
@@ -66,8 +68,38 @@ index f874f95ac72ff243ad98a1c480d200737bad8980..69e084ec344c759af173ca0f70c92c82
 """Patch of an agent that changes BEFORE to AFTER; test_answers.py compares it with git's."""
 
 
+BUMP = TemplateDefinition(
+    description="Update a dependency",
+    parameters={"properties": {"package": {"type": "string"}, "level": {"enum": ["minor"]}}},
+    text="Update {package}",
+)
+
+
 def ago(minutes: float) -> datetime:
     return NOW - timedelta(minutes=minutes)
+
+
+def schedule(name: str, rule: str, **columns: Any) -> Schedule:
+    unset = dict.fromkeys((field.name for field in fields(Schedule)), None)
+    given = {
+        "id": 1,
+        "name": name,
+        "rule": rule,
+        "timezone": "Europe/Berlin",
+        "template": "bump",
+        "params": {},
+        "misfire": Misfire.LAST,
+        "misfire_limit": 10,
+        "jitter": 0,
+        "overlap": Overlap.SKIP,
+        "created_by": "anna",
+        "created_at": ago(300),
+        "updated_at": ago(300),
+        "due_at": ago(-95),
+        "fire_at": ago(-95),
+        "last_due_at": ago(60) if "last_status" in columns else None,
+    }
+    return Schedule(**{**unset, **given, **columns})
 
 
 def job(number: int, status: Status) -> JobSummary:
@@ -98,6 +130,8 @@ def job(number: int, status: Status) -> JobSummary:
         created_at=ago(7 * (144 - number)),
         started_at=ago(6 * (144 - number)),
         finished_at=None,
+        template=None,
+        template_version=None,
         due_in=90.0 if status in ("retrying", "scheduled") else None,
     )
 
@@ -243,6 +277,17 @@ ROWS: Final[dict[str, list[Any]]] = {
             name="Plans",
             labels={"5f1e0c9a8b7d6e5f4a3b2c1e": LabelRule(name="draftsman", mode=Mode.FIX)},
         )
+    ],
+    "schedules": [
+        schedule("nightly", "0 2 * * *", last_job=141, last_status=FireStatus.FIRED),
+        schedule("poll", "@every 90m", paused_at=ago(30), paused_by="olga", pause_reason="freeze"),
+        schedule(
+            "weekly", "0 9 * * mon", last_status=FireStatus.REFUSED, last_reason="unknown agent"
+        ),
+    ],
+    "templates": [
+        Template("bump", 3, BUMP, "cli:anna", ago(90)),
+        Template("nightly", 1, TemplateDefinition(agent="tidy", text="Tidy up"), "cli:ben", ago(9)),
     ],
 }
 """Rows of each table."""

@@ -48,6 +48,10 @@ SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "deliveries": ("job.deliveries", "List deliveries, newest first."),
         "redeliver": ("job.deliveries", "Retry dead-letter deliveries."),
     },
+    "Recurring": {
+        "templates": ("schedule.templates", "Manage and run templates of jobs."),
+        "schedules": ("schedule.schedules", "Manage schedules, which submit jobs at their times."),
+    },
     "Questions": {
         "questions": ("question.questions", "List open questions and approvals."),
         "answer": ("question.answers", "Answer a question."),

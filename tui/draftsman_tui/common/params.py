@@ -140,11 +140,14 @@ class JsonParam(Param):
 
     name = "json"
 
+    def __init__(self, option: str = "--payload") -> None:
+        self._option = option
+
     def convert(self, value: Any, param: object, ctx: object) -> dict[str, Any]:
         """Parse the object; raises UsageError."""
         if isinstance(value, dict):
             return value
-        text, origin = str(value), "--payload"
+        text, origin = str(value), self._option
         if text.startswith("@"):
             origin = text[1:]
             text = read_text(Path(origin))
@@ -167,6 +170,21 @@ class PairParam(Param):
             return clean(key.strip()), json.loads(text)
         except (ValueError, RecursionError):
             return clean(key.strip()), clean(text)
+
+
+class TextPairParam(Param):
+    """A pair `key=value`; the value is text."""
+
+    name = "key=value"
+
+    def convert(self, value: Any, param: object, ctx: object) -> tuple[str, str]:
+        """Parse the pair; raises UsageError."""
+        if isinstance(value, tuple):
+            return value
+        key, equals, text = str(value).partition("=")
+        if not equals or not key.strip():
+            raise UsageError(f"{value!r} is not key=value; example: --param days=7")
+        return clean(key.strip()), clean(text)
 
 
 def json_object(text: str, origin: str) -> dict[str, Any]:
@@ -213,3 +231,4 @@ TEXT = TextParam()
 TEXT_OR_STDIN = TextParam(stdin=True)
 JSON = JsonParam()
 PAIR = PairParam()
+TEXT_PAIR = TextPairParam()

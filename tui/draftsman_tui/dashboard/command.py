@@ -33,6 +33,8 @@ ORDERED: Final = frozenset({"jobs"}) | JOB
 """Views whose selection may have queued jobs."""
 REPOS: Final = frozenset({"repos"})
 QUEUES: Final = frozenset({"queues"})
+TEMPLATES: Final = frozenset({"templates"})
+SCHEDULES: Final = frozenset({"schedules"})
 NAMED: Final = re.compile(r"d-[0-9]+(/[0-9]+)?", re.IGNORECASE)
 """Name of a job or a question."""
 

@@ -13,6 +13,7 @@ from draftsman_tui.dashboard.command import JOB, CommandSet, DashboardCommand
 from draftsman_tui.dashboard.commands.admin_commands import ADMIN_COMMANDS
 from draftsman_tui.dashboard.commands.job_commands import JOB_COMMANDS
 from draftsman_tui.dashboard.commands.job_screen_commands import JOB_SCREEN_COMMANDS
+from draftsman_tui.dashboard.commands.schedule_commands import SCHEDULE_COMMANDS
 from draftsman_tui.dashboard.commands.table_commands import TABLE_COMMANDS
 from draftsman_tui.dashboard.job.job_tabs import JOB_TABS
 from draftsman_tui.dashboard.screens.base import BaseScreen
@@ -42,6 +43,7 @@ COMMANDS: Final = CommandSet(
         *JOB_COMMANDS,
         *JOB_SCREEN_COMMANDS,
         *TABLE_COMMANDS,
+        *SCHEDULE_COMMANDS,
         *ADMIN_COMMANDS,
     )
 )

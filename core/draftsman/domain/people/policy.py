@@ -32,6 +32,8 @@ class Verb(StrEnum):
     REPOS = "change repositories"
     QUEUES = "pause or resume queues"
     ORDER = "change the order of jobs"
+    TEMPLATES = "change templates"
+    SCHEDULES = "change schedules"
 
 
 _ROLE = {
@@ -49,9 +51,11 @@ _ROLE = {
     Verb.REPOS: "operator",
     Verb.QUEUES: "operator",
     Verb.ORDER: "operator",
+    Verb.TEMPLATES: "operator",
+    Verb.SCHEDULES: "operator",
 }
-_OWN = frozenset({Verb.ANSWER, Verb.CANCEL, Verb.RETRY, Verb.EXTEND, Verb.UNLINK})
-"""Actions that the invoker of a job may do without the role."""
+_OWN = frozenset({Verb.ANSWER, Verb.CANCEL, Verb.RETRY, Verb.EXTEND, Verb.UNLINK, Verb.SCHEDULES})
+"""Actions that the invoker of a job, or the author of a schedule, may do without the role."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,6 +42,8 @@ _INHERITED = (
     "requested_skills",
     "tags",
     "agent",
+    "template",
+    "template_version",
     "max_attempts",
     "max_retries",
     "on_lost",

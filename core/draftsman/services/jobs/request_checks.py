@@ -45,7 +45,7 @@ def build_request(fields: Mapping[str, Any], settings: Settings) -> Invocation:
     if fields.get("type", AGENT_TYPE) == AGENT_TYPE and not has_agent:
         fields["agent"] = default_agent(settings)
     if isinstance(repo := fields.get("repo"), str):
-        fields["repo"] = _absolute(repo)
+        fields["repo"] = absolute_repo(repo)
     request = invocation(**fields)
     if request.type in job_payloads.MODELS and request.type not in settings.handlers:
         job_payloads.parse(request.type, request.payload)
@@ -266,7 +266,7 @@ class RequestChecks:
             ) from None
 
 
-def _absolute(repo: str) -> str:
+def absolute_repo(repo: str) -> str:
     """Make a path absolute; a URL or a name stays as it is."""
     if len(repo) > MAX_URL_LENGTH:
         shown = f"{repo[:MAX_SHOWN]}…"

@@ -79,6 +79,8 @@ def row(item: Invocation, actor: Actor, configured: JobLimits) -> dict[str, Any]
         "agent": item.agent,
         "retry_of": None,
         "chain_length": 0,
+        "template": item.template.name if item.template else None,
+        "template_version": item.template.version if item.template else None,
         "run_at": item.run_at.isoformat() if item.run_at else None,
         "delay": item.unique.debounce if item.unique and item.unique.debounce else item.delay,
         "max_attempts": _first(item.max_attempts, limits.max_attempts),

@@ -19,6 +19,7 @@ from draftsman.services.jobs.job_control import insert_retry
 from draftsman.services.maintenance.archives import Archives
 from draftsman.services.maintenance.reminders import Reminders
 from draftsman.services.queues import Queues
+from draftsman.services.schedules.firing import Firing
 from draftsman.settings import SweepSettings
 from draftsman.store import sweeps as store
 from draftsman.store import workers
@@ -46,6 +47,7 @@ class Sweeps:
         lease: float,
         archives: Archives,
         reminders: Reminders,
+        firing: Firing,
         fallback: Target | None = None,
     ) -> None:
         """`fallback` receives dead letters that no other target receives."""
@@ -60,6 +62,7 @@ class Sweeps:
             "expire": self.expire,
             "remind": reminders.remind,
             "promote": self.promote,
+            "schedules": firing.fire,
             "rescue": self.rescue,
             "deregister": self.deregister,
             "notify": self.notify,

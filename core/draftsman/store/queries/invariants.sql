@@ -295,6 +295,24 @@ SELECT e.job, count(*) || ' passed approvals, ' || max(g.decided) || ' decided'
 HAVING count(*) > max(g.decided)
  LIMIT 100
 
+-- A job keeps the version of the template that it was made from.
+-- name: jobs_have_their_template
+SELECT r.number, 'there is no template ' || r.template || '@' || r.template_version
+  FROM draftsman.job_requests r
+ WHERE r.template_version IS NOT NULL
+   AND NOT draftsman.is_template(r.template, r.template_version)
+ LIMIT 100
+
+-- The job of an occurrence has its key, or was submitted by a person who ran the schedule by hand.
+-- name: occurrences_have_their_job
+SELECT f.job, 'is not the job of the occurrence ' || f.schedule || ' at ' || f.due_at
+  FROM draftsman.schedule_fires f
+  JOIN draftsman.job_requests r ON r.number = f.job
+ WHERE CASE r.source WHEN 'schedule'
+       THEN starts_with(r.idempotency_key, 'schedule:' || f.schedule || ':')
+       ELSE f.reason IS NOT NULL END IS NOT TRUE
+ LIMIT 100
+
 -- Older versions let an agent send events of these kinds: a worker decides nothing, so its events
 -- do not count.
 -- name: decisions_were_made_by_their_actor

@@ -4,8 +4,8 @@
 SELECT number, id, type, idempotency_key, request_digest, queue, priority, position, subject_key,
        concurrency_key, hold::text, status, claimed_from, mode, source, source_type::text, external_event_id, invoker_id,
        invoker_display_name, repo_owner, repo_name, ticket_url, ticket_title, ticket_text, payload,
-       overrides, requested_skills, tags, agent, retry_of, chain_length, run_at, run_count,
-       attempts, max_attempts, retry_count, max_retries, next_retry_at, last_error,
+       overrides, requested_skills, tags, agent, retry_of, chain_length, template,
+       template_version, run_at, run_count, attempts, max_attempts, retry_count, max_retries, next_retry_at, last_error,
        error_class::text, on_lost, worker_id, lease_token, cancel_requested_at,
        cancel_requested_by, cancel_reason, pr_url, result, version, created_at, queued_at, claimed_at,
        started_at, finished_at, updated_at
@@ -19,12 +19,10 @@ SELECT number FROM draftsman.job_requests
  LIMIT 2
 
 -- Jobs by number, newest first, between two numbers. The status index gives each status in this
--- order, so that the cost of a page does not grow with the history; rows rejected by other filters
--- are bounded by the caller's `lowest`. The bounds are written twice: as row comparisons they limit
--- the scan, as plain comparisons they let PostgreSQL estimate the few rows, so that it avoids a
--- sequential scan. There is no condition for a single status: PostgreSQL would use the index of
--- numbers for the order then, and read it to the end for a rare status. Requests are looked up by
--- key (LIMIT 1): a join could read all of them for an agent that no job has.
+-- order, so that a page does not cost more with the history; the caller's `lowest` bounds rejected
+-- rows. The bounds are written twice: as row comparisons they limit the scan, as plain comparisons
+-- PostgreSQL can estimate them. There is no condition for a single status: for a rare status, the
+-- index of numbers would be read to its end. Requests are looked up by key, never joined whole.
 -- name: page
 SELECT p.*
   FROM unnest(%(statuses)s::draftsman.job_status[]) AS w (status)
@@ -33,6 +31,7 @@ SELECT p.*
               r.repo_name, r.ticket_title, r.invoker_id, r.tags, s.attempts, s.max_attempts,
               s.retry_count, s.max_retries, s.run_count, s.next_retry_at, s.run_at, s.last_error,
               s.error_class::text, r.created_at, s.started_at, s.finished_at, s.pr_url,
+              r.template, r.template_version,
               CASE WHEN s.status IN ('queued', 'resumed') AND EXISTS (
                   SELECT FROM draftsman.queue_pauses p
                    WHERE p.queue = s.queue AND (p.type IS NULL OR p.type = s.type))
@@ -43,7 +42,7 @@ SELECT p.*
          FROM draftsman.job_states s
         CROSS JOIN LATERAL (
               SELECT id, type, mode, source::text, agent, repo_owner, repo_name, ticket_title,
-                     invoker_id, tags, created_at
+                     invoker_id, tags, created_at, template, template_version
                 FROM draftsman.job_requests
                WHERE number = s.number
                  AND (%(agent)s::text IS NULL OR agent = %(agent)s)
@@ -287,15 +286,7 @@ SELECT status FROM draftsman.job_states WHERE number = %(job)s
 -- name: status_and_version
 SELECT status, version FROM draftsman.job_states WHERE number = %(job)s
 
--- The chain of a job, from the request to the newest retry: each retry has the next key of the
--- first.
--- The unique key of a job, the job that it replaced, and the job that replaced it.
--- name: replacement
-SELECT u.key, u.replaces, n.job AS replaced_by
-  FROM (VALUES (%(job)s::bigint)) AS w (job)
-  LEFT JOIN draftsman.unique_keys u ON u.job = w.job
-  LEFT JOIN draftsman.unique_keys n ON n.replaces = w.job
-
+-- The chain of a job, from the request to the newest retry: each has the next key of the first.
 -- name: chain
 WITH RECURSIVE first AS (
     SELECT j.number, j.type
@@ -361,8 +352,7 @@ SELECT j.number, j.status, j.queue, j.type, j.run_at, j.next_retry_at, j.last_er
         LIMIT 1) p ON true
  WHERE j.number = %(job)s
 
--- Exact counts of active jobs; finished jobs, which only increase, are counted up to a limit for
--- each status.
+-- Exact counts of active jobs; of each final status, jobs are counted up to a limit.
 -- name: counts
 SELECT w.status::text, c.count
   FROM unnest(enum_range(NULL::draftsman.job_status)) AS w (status)
@@ -384,8 +374,7 @@ SELECT count(*) AS open,
   FROM draftsman.job_questions
  WHERE status = 'open'
 
--- Answers of the last day, at most the last 10,000: their number, and the median seconds from
--- question to answer.
+-- Answers of the last day, at most 10,000: their number, and median seconds from the question.
 -- name: answer_times
 SELECT count(*),
        percentile_cont(0.5) WITHIN GROUP (ORDER BY extract(epoch FROM q.answered_at - q.asked_at))

@@ -4,7 +4,7 @@
     INSERT INTO draftsman.job_requests AS r (id, type, idempotency_key, request_digest, mode,
            source, source_type, external_event_id, invoker_id, invoker_display_name, repo_owner,
            repo_name, ticket_url, ticket_title, ticket_text, payload, overrides, requested_skills,
-           tags, agent, retry_of, chain_length)
+           tags, agent, retry_of, chain_length, template, template_version)
     SELECT %(id)s::uuid, %(type)s::text,
            coalesce(%(idempotency_key)s::text, 'auto:' || %(id)s::uuid), %(request_digest)s::text,
            %(mode)s::draftsman.job_mode, %(source)s::draftsman.channel,
@@ -12,7 +12,8 @@
            %(invoker_id)s::text, %(invoker_display_name)s::text, %(repo_owner)s::text,
            %(repo_name)s::text, %(ticket_url)s::text, %(ticket_title)s::text, %(ticket_text)s::text,
            %(payload)s::jsonb, %(overrides)s::jsonb, %(requested_skills)s::text[], %(tags)s::text[],
-           %(agent)s::text, %(retry_of)s::bigint, %(chain_length)s::int
+           %(agent)s::text, %(retry_of)s::bigint, %(chain_length)s::int, %(template)s::text,
+           %(template_version)s::int
      WHERE set_config('draftsman.actor', %(actor)s, true) IS NOT NULL
        AND set_config('draftsman.detail', '', true) IS NOT NULL  -- set earlier in the transaction
 
@@ -57,22 +58,23 @@ WITH shared AS MATERIALIZED (
                %(own_repo_name)s::text[], %(own_ticket_url)s::text[], %(own_ticket_title)s::text[],
                %(own_ticket_text)s::text[], %(own_payload)s::jsonb[], %(own_overrides)s::jsonb[],
                %(own_requested_skills)s::text[], %(own_tags)s::text[], %(own_agent)s::text[],
-               %(own_retry_of)s::bigint[], %(own_chain_length)s::int[],
-               %(own_run_at)s::timestamptz[], %(own_delay)s::float8[], %(own_max_attempts)s::int[],
+               %(own_retry_of)s::bigint[], %(own_chain_length)s::int[], %(own_template)s::text[],
+               %(own_template_version)s::int[], %(own_run_at)s::timestamptz[], %(own_delay)s::float8[], %(own_max_attempts)s::int[],
                %(own_max_retries)s::int[], %(own_on_lost)s::draftsman.on_lost[],
                %(own_has_targets)s::boolean[])
            WITH ORDINALITY AS w (
                  id, type, idempotency_key, request_digest, queue, priority, subject_key,
                  concurrency_key, mode, source, source_type, external_event_id, invoker_id, invoker_display_name,
                  repo_owner, repo_name, ticket_url, ticket_title, ticket_text, payload, overrides,
-                 requested_skills, tags, agent, retry_of, chain_length, run_at, delay,
-                 max_attempts, max_retries, on_lost, has_targets, ordinal)
+                 requested_skills, tags, agent, retry_of, chain_length, template,
+                 template_version, run_at, delay, max_attempts, max_retries, on_lost, has_targets, ordinal)
 
 -- part: batch_requests
     INSERT INTO draftsman.job_requests AS r (number, id, type, idempotency_key, request_digest,
            mode, source, source_type, external_event_id, invoker_id, invoker_display_name,
            repo_owner, repo_name, ticket_url, ticket_title, ticket_text, payload, overrides,
-           requested_skills, tags, agent, retry_of, chain_length, created_at)
+           requested_skills, tags, agent, retry_of, chain_length, template, template_version,
+           created_at)
            OVERRIDING SYSTEM VALUE
     SELECT w.number, w.id, coalesce(w.type, c.type),
            coalesce(w.idempotency_key, c.idempotency_key, 'auto:' || w.id),
@@ -87,7 +89,9 @@ WITH shared AS MATERIALIZED (
            coalesce(w.overrides, c.overrides),
            coalesce(w.requested_skills::text[], c.requested_skills),
            coalesce(w.tags::text[], c.tags), coalesce(w.agent, c.agent),
-           coalesce(w.retry_of, c.retry_of), coalesce(w.chain_length, c.chain_length), w.now
+           coalesce(w.retry_of, c.retry_of), coalesce(w.chain_length, c.chain_length),
+           coalesce(w.template, c.template), coalesce(w.template_version, c.template_version),
+           w.now
       FROM fresh w
      CROSS JOIN shared c
 
@@ -282,3 +286,10 @@ SELECT j.number, j.id, j.status, j.request_digest
 -- name: keep_unique_key
 INSERT INTO draftsman.unique_keys (job, key, replaces)
 VALUES (%(job)s, %(key)s, %(replaces)s)
+
+-- The unique key of a job, the job that it replaced, and the job that replaced it.
+-- name: replacement
+SELECT u.key, u.replaces, n.job AS replaced_by
+  FROM (VALUES (%(job)s::bigint)) AS w (job)
+  LEFT JOIN draftsman.unique_keys u ON u.job = w.job
+  LEFT JOIN draftsman.unique_keys n ON n.replaces = w.job

@@ -30,8 +30,10 @@ ROLE_OF = {
     Verb.REPOS: "operator",
     Verb.QUEUES: "operator",
     Verb.ORDER: "operator",
+    Verb.TEMPLATES: "operator",
+    Verb.SCHEDULES: "operator",
 }
-OWN = {Verb.ANSWER, Verb.CANCEL, Verb.RETRY, Verb.EXTEND, Verb.UNLINK}
+OWN = {Verb.ANSWER, Verb.CANCEL, Verb.RETRY, Verb.EXTEND, Verb.UNLINK, Verb.SCHEDULES}
 POLICY = Policy(
     {role: Person(role, frozenset({role}), {Source.CLI: role}) for role in ROLES},
     {"all": tuple(ROLES)},

@@ -120,7 +120,7 @@ async def test_claimable_jobs_are_announced_once_a_queue(
 
 
 @pytest.mark.parametrize(
-    "name", ["expire", "remind", "promote", "rescue", "deregister", "partitions"]
+    "name", ["expire", "remind", "promote", "schedules", "rescue", "deregister", "partitions"]
 )
 async def test_an_operator_can_run_a_sweep_manually(rt: Runtime, people: People, name: str) -> None:
     assert await rt.sweeps.run_now(name, people.olga) == 0
@@ -132,7 +132,9 @@ async def test_an_operator_can_run_a_sweep_manually(rt: Runtime, people: People,
 async def test_an_unknown_sweep_is_refused_with_the_known_sweeps(
     rt: Runtime, people: People
 ) -> None:
-    names = "choose: expire, remind, promote, rescue, deregister, notify, holds, partitions"
+    names = (
+        "choose: expire, remind, promote, schedules, rescue, deregister, notify, holds, partitions"
+    )
     with pytest.raises(UsageError, match=names):
         await rt.sweeps.run_now("broom", people.olga)
 

@@ -62,6 +62,7 @@ async def test_a_manual_sweep_reports_its_count(as_: As, cli: Cli, make: Factory
         "expire",
         "remind",
         "promote",
+        "schedules",
         "rescue",
         "deregister",
         "notify",
@@ -71,7 +72,9 @@ async def test_a_manual_sweep_reports_its_count(as_: As, cli: Cli, make: Factory
         done = await cli("sweep", name)
         assert done.code == 0
         assert done.out.startswith(f"{name}: changed ")
-    (await cli("sweep", "clean")).refused(2, "expire, remind, promote, rescue, deregister")
+    (await cli("sweep", "clean")).refused(
+        2, "expire, remind, promote, schedules, rescue, deregister"
+    )
     (await as_("anna")("sweep", "expire")).refused(1, "may not sweep", "olga")
 
 

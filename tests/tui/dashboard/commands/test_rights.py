@@ -15,6 +15,8 @@ from draftsman.domain.repos.repo_catalog import Repo
 from draftsman.domain.repos.repo_profile import RepoProfile
 from draftsman.domain.repos.repo_url import parse
 from draftsman.domain.response import Response
+from draftsman.domain.schedules.schedule import ScheduleSpec
+from draftsman.domain.schedules.template import define
 from draftsman.domain.trello.board import BoardConfig
 from draftsman.errors import DraftsmanError, NotPermitted
 from draftsman.runtime import Runtime
@@ -49,6 +51,8 @@ WRITES: Final[dict[Verb, Try]] = {
     Verb.REPOS: lambda rt, who: rt.repos.add(REPO, RepoProfile(), who),
     Verb.ORDER: lambda rt, who: rt.queues.move(3, "top", who),
     Verb.QUEUES: lambda rt, who: rt.queues.pause("q", who, "r"),
+    Verb.SCHEDULES: lambda rt, who: rt.schedules.pause("hourly", who),
+    Verb.TEMPLATES: lambda rt, who: rt.templates.add("x", define({"type": "noop"}), who),
 }
 """Service call of each verb, on the rows of the test."""
 
@@ -71,6 +75,8 @@ async def test_dimmed_commands_are_those_that_the_core_rejects(
     await make.asked(GATE)
     await make.queued(notify=["log"])
     await make.failed()
+    request = {"type": "http_request", "payload": {"url": "https://example.org/"}}
+    await rt.schedules.add(ScheduleSpec("hourly", "@hourly", request=request), owner)
     code = await rt.people.create_link_code(Actor(Source.SLACK, "U-NEW", "New"))
     await rt.people.link(code, owner)
     who = people.on(Source.TUI, name)

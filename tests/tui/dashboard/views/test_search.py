@@ -11,6 +11,8 @@ from draftsman.domain.people.actor import Actor
 from draftsman.domain.repos.repo_catalog import Repo
 from draftsman.domain.repos.repo_profile import RepoProfile
 from draftsman.domain.repos.repo_url import parse as address
+from draftsman.domain.schedules.schedule import ScheduleSpec
+from draftsman.domain.schedules.template import define
 from draftsman.domain.trello.board import BoardConfig
 from draftsman.errors import UsageError
 from draftsman.runtime import Runtime
@@ -33,6 +35,9 @@ async def test_search_matches_the_text_of_every_column(
     await make.worker_row()
     await rt.repos.add(Repo.at(address("https://git.example/acme/pay")), RepoProfile(), owner)
     await rt.boards.save(BoardConfig(board_id="a" * 24, name="Plans"), owner)
+    request = {"type": "http_request", "payload": {"url": "https://example.org/"}}
+    await rt.schedules.add(ScheduleSpec("hourly", "@hourly", request=request), owner)
+    await rt.templates.add("tidy", define({"type": "noop"}), owner)
     await wait_for_feed(rt)
     now = datetime.now(UTC)
     for view in VIEWS.values():

@@ -10,6 +10,8 @@ from draftsman.domain.people.actor import Actor
 from draftsman.domain.repos.repo_catalog import Repo
 from draftsman.domain.repos.repo_profile import RepoProfile
 from draftsman.domain.repos.repo_url import parse
+from draftsman.domain.schedules.schedule import ScheduleSpec
+from draftsman.domain.schedules.template import define
 from draftsman.domain.trello.board import BoardConfig
 from draftsman.runtime import Runtime
 from draftsman_tui.dashboard.screens import main
@@ -24,7 +26,7 @@ async def test_every_table_shows_its_rows_or_an_empty_message(
 ) -> None:
     async with open_dashboard(rt, owner) as seen:
         for nth, view in enumerate(VIEWS.values(), 1):
-            await seen.press(str(nth % 10))
+            await (seen.press(str(nth % 10)) if nth <= 10 else seen.command(view.name))
             await seen.see(f"{view.name} · 0", view.empty[:40])
     asked, gate = await make.asked(), await make.asked(GATE)
     dead = await make.dead(notify=["log"])
@@ -33,6 +35,9 @@ async def test_every_table_shows_its_rows_or_an_empty_message(
     await rt.repos.add(repo, RepoProfile(), owner)
     board = BoardConfig(board_id="a" * 24, name="Plans")
     await rt.boards.save(board, owner)
+    request = {"type": "http_request", "payload": {"url": "https://example.org/"}}
+    await rt.schedules.add(ScheduleSpec("hourly", "@hourly", request=request), owner)
+    await rt.templates.add("tidy", define({"type": "noop", "title": "Tidy up"}), owner)
     shown = {
         "jobs": (f"D-{dead}", "dead", f"D-{gate.number}", "approve or deny"),
         "inbox": (f"D-{asked.number}/1", "Which one?", "red, blue", "approval"),
@@ -44,6 +49,8 @@ async def test_every_table_shows_its_rows_or_an_empty_message(
         "repos": ("acme/pay", "https://git.example/acme/pay"),
         "queues": ("default", "open"),
         "boards": ("Plans", "polling"),
+        "schedules": ("hourly", "@hourly", "http_request", "in "),
+        "templates": ("tidy", "1", "Tidy up"),
     }
     assert shown.keys() == VIEWS.keys()
     async with open_dashboard(rt, owner, view="boards", size=(140, 40)) as seen:

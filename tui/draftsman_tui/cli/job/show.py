@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from draftsman.domain.ids import actor_name, job_name
-from draftsman.domain.job import TERMINAL, Job, Status
+from draftsman.domain.job import TERMINAL, Job, Source, Status
 from draftsman.domain.messages import plain_text
 from draftsman.domain.question import QuestionStatus
 from draftsman.domain.retries.error_classes import ErrorClass
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from draftsman.domain.question import Question
     from draftsman.domain.read_models import Replacement, RetryLink
     from draftsman.domain.run import Run
+    from draftsman.domain.schedules.schedule import Fire
     from draftsman.domain.wait_reason import WaitReason
 
 MAX_CHAIN: Final = 6
@@ -70,6 +71,8 @@ async def show(app: App, job: JobRef) -> None:
         chain = await rt.read_model.chain(number)
         replacement = await rt.read_model.replacement(number)
         archived = await rt.archives.of_job(number)
+        is_scheduled = details.source is Source.SCHEDULE
+        occurrence = await rt.schedules.of_job(number) if is_scheduled else None
         deliveries = await rt.outbox.all(number, limit=MAX_DELIVERIES)
         events = [
             *await rt.read_model.job_events(number),
@@ -95,6 +98,7 @@ async def show(app: App, job: JobRef) -> None:
         *_head(details, why, chain),
         *_replacement(replacement),
         *(_pair("events", text) for text in missing_months(archived)),
+        *([_pair("schedule", _occurrence(occurrence))] if occurrence else []),
         *([_pair("sandbox", _sandbox(sandbox))] if sandbox else []),
         *_section("Request", _request(details)),
         *_section("Joined requests", [text for event in join_events for text in _joined(event)]),
@@ -107,6 +111,11 @@ async def show(app: App, job: JobRef) -> None:
         *_section("Artifacts", [file_text(artifact) for artifact in files]),
         *_section("Result", _result(details)),
     )
+
+
+def _occurrence(fire: Fire) -> str:
+    """Describe the occurrence that submitted the job."""
+    return f"{fire.schedule} · due {times.clock(fire.due_at)}"
 
 
 def _sandbox(applied: dict[str, Any]) -> str:

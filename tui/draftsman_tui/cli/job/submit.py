@@ -151,7 +151,7 @@ async def submit(
         if job.outcome == "deduplicated" and job.status in TERMINAL and not app.json:
             app.out.info(_finished_key_text(job))
         if not wait:
-            await _print(app, rt, job, unique=request.unique is not None)
+            await print_submitted(app, rt, job, unique=request.unique is not None)
             return
         app.out.info(f"{job.name} {job.outcome}")
         await job_wait.narrate(app, rt, job.number, timeout)
@@ -195,7 +195,10 @@ def _finished_key_text(job: SubmittedJob) -> str:
     )
 
 
-async def _print(app: App, rt: Runtime, job: SubmittedJob, *, unique: bool) -> None:
+async def print_submitted(
+    app: App, rt: Runtime, job: SubmittedJob, *, unique: bool = False
+) -> None:
+    """Print the job of a request, and a hint; `unique`: whether it may repeat a job."""
     if app.json:
         app.out.document(job)
         return

@@ -129,7 +129,7 @@ async def up(app: App, headless: bool, attached: bool) -> None:
     other database with: draftsman migrate
     """
     from draftsman import migrate
-    from draftsman.runtime import database_url
+    from draftsman.configured import database_url
     from draftsman.shutdown import shutdown_signals
 
     code = 0

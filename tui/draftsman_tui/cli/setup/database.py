@@ -35,7 +35,7 @@ async def migrate(app: App, check: bool, sql: bool, restored: bool, grant: bool,
     gives up after two seconds and is retried for five minutes.
     """
     from draftsman import migrate as migrations
-    from draftsman.runtime import database_url
+    from draftsman.configured import database_url
 
     if check + sql + restored + grant > 1:
         raise UsageError("--check, --sql, --restored and --grant cannot be combined")

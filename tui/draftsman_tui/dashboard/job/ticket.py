@@ -69,6 +69,8 @@ def _fields(job: Job, now: datetime) -> Iterator[tuple[str, str]]:
     yield "queue", f"{job.queue} · priority {job.priority} · key {job.idempotency_key}"
     if job.ticket_url:
         yield "url", f"{job.ticket_url}   o: open"
+    if job.template:
+        yield "template", f"{job.template}@{job.template_version}"
     if job.tags:
         yield "tags", ", ".join(job.tags)
     if job.requested_skills:

@@ -14,6 +14,8 @@ from draftsman_tui.dashboard.views.jobs import JobsResource
 from draftsman_tui.dashboard.views.queues import QueuesResource
 from draftsman_tui.dashboard.views.repos import ReposResource
 from draftsman_tui.dashboard.views.runs import RunsResource
+from draftsman_tui.dashboard.views.schedules import SchedulesResource
+from draftsman_tui.dashboard.views.templates import TemplatesResource
 from draftsman_tui.dashboard.views.workers import WorkersResource
 
 VIEWS: Final[dict[str, Resource[Any]]] = {
@@ -29,5 +31,7 @@ VIEWS: Final[dict[str, Resource[Any]]] = {
         ReposResource(),
         BoardsResource(),
         QueuesResource(),
+        SchedulesResource(),
+        TemplatesResource(),
     )
 }

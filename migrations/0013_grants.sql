@@ -1,9 +1,9 @@
 -- Privileges of the group roles of workers, bots, people and readers; the owner of the schema has
 -- all privileges.
 
-SELECT EXISTS (SELECT FROM draftsman.schema_migrations WHERE name = '0012_grants') AS applied \gset
-\if :applied \echo '0012_grants is already applied' \quit \endif
-INSERT INTO draftsman.schema_migrations (name) VALUES ('0012_grants');
+SELECT EXISTS (SELECT FROM draftsman.schema_migrations WHERE name = '0013_grants') AS applied \gset
+\if :applied \echo '0013_grants is already applied' \quit \endif
+INSERT INTO draftsman.schema_migrations (name) VALUES ('0013_grants');
 
 -- Events that sessions insert directly, beside those of triggers and functions.
 CREATE FUNCTION draftsman.may_insert_event(
@@ -58,6 +58,8 @@ CREATE TRIGGER repo_mappings_operators BEFORE INSERT OR UPDATE OR DELETE ON draf
     EXECUTE FUNCTION draftsman.require_operator();
 CREATE TRIGGER repo_profiles_operators BEFORE INSERT OR UPDATE OR DELETE ON draftsman.repo_profiles
     EXECUTE FUNCTION draftsman.require_operator();
+CREATE TRIGGER job_templates_operators BEFORE INSERT OR UPDATE OR DELETE ON draftsman.job_templates
+    EXECUTE FUNCTION draftsman.require_operator();
 CREATE TRIGGER trello_board_configs_operators
     BEFORE INSERT OR UPDATE OR DELETE ON draftsman.trello_board_configs
     EXECUTE FUNCTION draftsman.require_operator();
@@ -108,6 +110,7 @@ BEGIN
             draftsman.next_reminder(timestamptz, timestamptz), draftsman.current_epoch(),
             draftsman.violated_rule(draftsman.job_states),
             draftsman.violated_request_rule(draftsman.job_requests), draftsman.deny_access(text),
+            draftsman.is_template(text, int),
             draftsman.events_of_row(bigint, int, text, draftsman.job_status, draftsman.job_status)
             TO %I', role);
         CONTINUE WHEN role = 'draftsman_reader';
@@ -149,6 +152,8 @@ BEGIN
             draftsman.run_log_chunks TO draftsman_worker;
         GRANT INSERT, UPDATE, DELETE ON draftsman.workers TO draftsman_worker;
         GRANT DELETE ON draftsman.unnotified_jobs TO draftsman_worker;
+        GRANT UPDATE (due_at, fire_at, last_job) ON draftsman.schedules TO draftsman_worker;
+        GRANT INSERT, UPDATE, DELETE ON draftsman.schedule_fires TO draftsman_worker;
         GRANT INSERT, UPDATE (status, resolution, answered_at, expires_at, approvers)
             ON draftsman.job_questions TO draftsman_worker;
         GRANT INSERT (job, question, escalate_to, patch_sha256),
@@ -177,6 +182,8 @@ BEGIN
         GRANT INSERT, UPDATE, DELETE ON draftsman.repos, draftsman.repo_mappings,
             draftsman.repo_profiles, draftsman.trello_board_configs, draftsman.trello_labels,
             draftsman.poll_cursors TO draftsman_person;
+        GRANT INSERT ON draftsman.job_templates, draftsman.schedule_fires TO draftsman_person;
+        GRANT INSERT, UPDATE, DELETE ON draftsman.schedules TO draftsman_person;
         GRANT EXECUTE ON FUNCTION draftsman.mint_token(text, bigint, int, text, text),
             draftsman.link_identity(text, text, text),
             draftsman.unlink_identity(draftsman.channel, text) TO draftsman_person;

@@ -1,0 +1,176 @@
+-- Schedules and their occurrences.
+
+-- part: columns
+SELECT s.id, s.name, s.rule, s.timezone, s.template, s.params, s.request, s.misfire,
+       s.misfire_limit, s.jitter, s.overlap, s.origin, s.created_by, s.created_at, s.updated_at,
+       s.paused_at, s.paused_by, s.pause_reason, s.due_at, s.fire_at, s.last_job,
+       f.due_at AS last_due_at, f.status AS last_status, f.reason AS last_reason
+  FROM draftsman.schedules s
+  LEFT JOIN LATERAL (
+       SELECT due_at, status, reason FROM draftsman.schedule_fires
+        WHERE schedule = s.id
+        ORDER BY due_at DESC
+        LIMIT 1) f ON true
+
+-- name: all_schedules
+-- include: columns
+ ORDER BY s.name
+ LIMIT %(limit)s
+
+-- name: by_name
+-- include: columns
+ WHERE s.name = %(name)s
+
+-- The same, locked until the end of the transaction: it does not fire meanwhile.
+-- name: lock
+-- include: columns
+ WHERE s.name = %(name)s
+   FOR NO KEY UPDATE OF s
+
+-- name: add
+INSERT INTO draftsman.schedules AS s (name, rule, timezone, template, params, request, misfire,
+       misfire_limit, jitter, overlap, origin, created_by)
+VALUES (%(name)s, %(rule)s, %(timezone)s, %(template)s, %(params)s, %(request)s, %(misfire)s,
+        %(misfire_limit)s, %(jitter)s, %(overlap)s, %(origin)s, %(created_by)s)
+    ON CONFLICT DO NOTHING
+RETURNING s.id, s.created_at
+
+-- name: change
+UPDATE draftsman.schedules
+   SET rule = %(rule)s, timezone = %(timezone)s, template = %(template)s, params = %(params)s,
+       request = %(request)s, misfire = %(misfire)s, misfire_limit = %(misfire_limit)s,
+       jitter = %(jitter)s, overlap = %(overlap)s, origin = %(origin)s,
+       created_by = %(created_by)s, updated_at = draftsman.now()
+ WHERE id = %(id)s
+
+-- name: set_next
+UPDATE draftsman.schedules SET due_at = %(due_at)s, fire_at = %(fire_at)s WHERE id = %(id)s
+
+-- name: pause
+UPDATE draftsman.schedules
+   SET paused_at = draftsman.now(), paused_by = %(by)s, pause_reason = %(reason)s
+ WHERE id = %(id)s
+
+-- name: resume
+UPDATE draftsman.schedules
+   SET paused_at = NULL, paused_by = NULL, pause_reason = NULL, due_at = %(due_at)s,
+       fire_at = %(fire_at)s
+ WHERE id = %(id)s
+
+-- name: remove
+DELETE FROM draftsman.schedules WHERE id = %(id)s RETURNING id
+
+-- The occurrences of a schedule, or of all, newest first.
+-- name: history
+SELECT s.name AS schedule, f.due_at, f.status, f.job, f.reason, f.recorded_at
+  FROM draftsman.schedules s
+ CROSS JOIN LATERAL (
+       SELECT due_at, status, job, reason, recorded_at FROM draftsman.schedule_fires
+        WHERE schedule = s.id
+        ORDER BY due_at DESC
+        LIMIT %(limit)s) f
+ WHERE %(name)s::text IS NULL OR s.name = %(name)s
+ ORDER BY f.due_at DESC, s.name
+ LIMIT %(limit)s
+
+-- The occurrence that submitted a job.
+-- name: of_job
+SELECT s.name AS schedule, f.due_at, f.status, f.job, f.reason, f.recorded_at
+  FROM draftsman.schedule_fires f
+  JOIN draftsman.schedules s ON s.id = f.schedule
+ WHERE f.job = %(job)s
+
+-- Schedules with an occurrence that is due, locked. Two leaders lock different schedules; the
+-- primary key of the occurrences is the last defense.
+-- name: due
+WITH due AS MATERIALIZED (
+    SELECT s.id FROM draftsman.schedules s
+     WHERE s.fire_at <= draftsman.now() AND s.paused_at IS NULL
+       AND (%(term)s::bigint IS NULL OR EXISTS (
+           SELECT FROM draftsman.leases WHERE name = 'leader' AND owner = %(owner)s
+              AND term = %(term)s AND expires_at > draftsman.now()))
+     ORDER BY s.fire_at
+     LIMIT %(limit)s
+       FOR NO KEY UPDATE SKIP LOCKED
+)
+-- include: columns
+  JOIN due d ON d.id = s.id
+ ORDER BY s.fire_at, s.id
+
+-- Schedules whose oldest waiting occurrence may fire: the previous job has finished.
+-- name: ready
+WITH oldest AS (
+    SELECT DISTINCT ON (f.schedule) f.schedule
+      FROM draftsman.schedule_fires f
+     WHERE f.status = 'waiting'
+     ORDER BY f.schedule
+), locked AS MATERIALIZED (
+    SELECT s.id
+      FROM oldest o
+      JOIN draftsman.schedules s ON s.id = o.schedule
+      LEFT JOIN draftsman.job_states j ON j.number = s.last_job
+     WHERE s.paused_at IS NULL
+       AND (j.number IS NULL
+            OR j.status IN ('completed', 'failed', 'dead_letter', 'canceled', 'expired'))
+       AND (%(term)s::bigint IS NULL OR EXISTS (
+           SELECT FROM draftsman.leases WHERE name = 'leader' AND owner = %(owner)s
+              AND term = %(term)s AND expires_at > draftsman.now()))
+     LIMIT %(limit)s
+       FOR NO KEY UPDATE OF s SKIP LOCKED
+)
+-- include: columns
+  JOIN locked l ON l.id = s.id
+ ORDER BY s.id
+
+-- The recorded occurrences of these schedules from a time on, and those that wait.
+-- name: recorded
+SELECT f.schedule, f.due_at, f.status
+  FROM unnest(%(schedules)s::bigint[], %(since)s::timestamptz[]) AS w (schedule, since)
+  JOIN draftsman.schedule_fires f ON f.schedule = w.schedule
+   AND (f.due_at >= w.since OR f.status = 'waiting')
+ ORDER BY f.schedule, f.due_at
+
+-- Those of the jobs that have not finished.
+-- name: unfinished
+SELECT number FROM draftsman.job_states
+ WHERE number = ANY (%(jobs)s::bigint[])
+   AND status NOT IN ('completed', 'failed', 'dead_letter', 'canceled', 'expired')
+
+-- name: record
+INSERT INTO draftsman.schedule_fires AS f (schedule, due_at, status, job, reason)
+SELECT w.schedule, w.due_at, w.status, w.job, w.reason
+  FROM unnest(%(schedules)s::bigint[], %(due)s::timestamptz[], %(statuses)s::text[],
+              %(jobs)s::bigint[], %(reasons)s::text[])
+       AS w (schedule, due_at, status, job, reason)
+ ORDER BY w.schedule, w.due_at
+RETURNING f.schedule
+
+-- The outcome of occurrences that waited.
+-- name: resolve
+UPDATE draftsman.schedule_fires f
+   SET status = w.status, job = w.job, reason = w.reason, recorded_at = draftsman.now()
+  FROM unnest(%(schedules)s::bigint[], %(due)s::timestamptz[], %(statuses)s::text[],
+              %(jobs)s::bigint[], %(reasons)s::text[])
+       AS w (schedule, due_at, status, job, reason)
+ WHERE f.schedule = w.schedule AND f.due_at = w.due_at AND f.status = 'waiting'
+RETURNING f.schedule
+
+-- name: advance
+UPDATE draftsman.schedules s
+   SET due_at = w.due_at, fire_at = w.fire_at, last_job = coalesce(w.job, s.last_job)
+  FROM unnest(%(schedules)s::bigint[], %(due)s::timestamptz[], %(fire)s::timestamptz[],
+              %(jobs)s::bigint[]) AS w (schedule, due_at, fire_at, job)
+ WHERE s.id = w.schedule
+
+-- Occurrences that are older than the newest thousand of their schedule.
+-- name: forget
+DELETE FROM draftsman.schedule_fires f
+ USING draftsman.schedules s
+ CROSS JOIN LATERAL (
+       SELECT due_at FROM draftsman.schedule_fires
+        WHERE schedule = s.id
+        ORDER BY due_at DESC
+       OFFSET 1000 LIMIT 1) oldest
+ WHERE f.schedule = s.id AND f.due_at <= oldest.due_at AND f.status <> 'waiting'
+   AND s.id = ANY (%(schedules)s::bigint[])
+RETURNING f.schedule

@@ -1,0 +1,130 @@
+"""Templates and schedules by the login roles of people: the database checks the roles, too."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from draftsman.domain.job import Source
+from draftsman.domain.run import LeaderTerm
+from draftsman.domain.schedules.schedule import ScheduleSpec
+from draftsman.domain.schedules.template import define
+from draftsman.errors import UsageError
+from draftsman.runtime import Runtime
+from draftsman.services.jobs.request_rows import row
+from draftsman.services.jobs.submissions import invocation
+from draftsman.store import submissions, templates
+from draftsman.store.postgres.database import Connection
+from tests.core.rights.conftest import As
+from tests.support.clock import Clock
+from tests.support.people import People
+from tests.support.statements import FORBIDDEN, refused
+
+Session = Callable[[str], Awaitable[Connection]]
+FORGED = {
+    "schedule": "INSERT INTO draftsman.schedules (name, rule, timezone, template, created_by)"
+    " VALUES ('x', '@daily', 'UTC', 't', 'olga')",
+    "request": "UPDATE draftsman.schedules SET request = '{}' WHERE name = 'hourly'",
+    "author": "UPDATE draftsman.schedules SET created_by = 'erin' WHERE name = 'hourly'",
+    "occurrence": "INSERT INTO draftsman.schedule_fires (schedule, due_at, status, reason)"
+    " SELECT id, now(), 'skipped', 'x' FROM draftsman.schedules",
+    "removal": "DELETE FROM draftsman.schedule_fires",
+    "outcome": "UPDATE draftsman.schedule_fires SET status = 'skipped'",
+}
+ALLOWED = {
+    ("olga", "schedule"),  # in her own name
+    *(("worker", name) for name in ("occurrence", "removal", "outcome")),
+}
+SPEC = ScheduleSpec(
+    "hourly", "@hourly", request={"type": "http_request", "payload": {"url": "https://e.org/"}}
+)
+
+
+async def test_an_operator_changes_templates_and_an_invoker_runs_them(as_role: As) -> None:
+    olga, anna = await as_role("olga"), await as_role("anna")
+    definition = define({"type": "noop", "text": "{n}", "parameters": {"properties": {"n": {}}}})
+    await olga.templates.add("report", definition, await olga.actor())
+    request = await anna.templates.request("report", {"n": 1}, unchecked=True)
+    job = await anna.submissions.submit(request, await anna.actor())
+    assert (await olga.read_model.job(job.number)).template == "report"
+
+
+@pytest.mark.parametrize("user", ["anna", "bot", "worker", "reader"])
+async def test_others_cannot_change_templates_in_sql(session: Session, user: str) -> None:
+    conn = await session(user)
+    async with refused(FORBIDDEN):
+        await templates.add(conn, "report", 1, define({"type": "noop"}), user)
+
+
+async def test_the_retry_of_another_version_is_refused(
+    as_role: As, known: Runtime, session: Session
+) -> None:
+    olga = await as_role("olga")
+    first = await olga.templates.add("report", define({"type": "noop"}), await olga.actor())
+    await olga.templates.edit(first, define({"type": "noop", "title": "x"}), await olga.actor())
+    conn = await session("anna")
+    anna = await as_role("anna")
+    request = await anna.templates.request("report@1", {}, unchecked=True)
+    job = await anna.submissions.submit(request, await anna.actor())
+    await anna.job_control.cancel(job.number, await anna.actor())
+    async with conn.transaction(force_rollback=True), refused(FORBIDDEN, "may not submit"):
+        await conn.execute(
+            "WITH r AS (INSERT INTO draftsman.job_requests (id, type, idempotency_key,"
+            " request_digest, source, invoker_id, retry_of, chain_length, template,"
+            " template_version) SELECT gen_random_uuid(), type, 'retry:' || number || ':1',"
+            " request_digest, source, invoker_id, number, 1, template, 2"
+            " FROM draftsman.job_requests WHERE number = %s RETURNING number, type)"
+            " INSERT INTO draftsman.job_states (number, type, queued_at)"
+            " SELECT number, type, now() FROM r",
+            (job.number,),
+        )
+
+
+async def test_each_role_does_its_part_of_a_schedule(as_role: As, clock: Clock) -> None:
+    anna, olga = await as_role("anna"), await as_role("olga")
+    await anna.schedules.add(SPEC, await anna.actor())
+    await olga.schedules.pause("hourly", await olga.actor())
+    await anna.schedules.resume("hourly", await anna.actor())
+    run = await anna.schedules.run("hourly", await anna.actor())
+    await anna.job_control.cancel(run.number, await anna.actor())
+    await clock.forward(3600)
+    worker = await as_role("worker")
+    assert await worker.sweeps.names["schedules"](LeaderTerm()) == 1
+    fired, _ = await olga.schedules.history("hourly")
+    assert fired.job is not None
+    job = await olga.read_model.job(fired.job)
+    assert (job.source, job.invoker_id) == (Source.SCHEDULE, "anna")
+    assert (await olga.read_model.job_events(job.number))[0].actor == "schedule:anna"
+    await olga.schedules.remove("hourly", await olga.actor())
+
+
+@pytest.mark.parametrize("statement", FORGED)
+@pytest.mark.parametrize("user", ["erin", "olga", "worker", "bot", "reader"])
+async def test_no_role_schedules_jobs_of_others(
+    known: Runtime, people: People, session: Session, user: str, statement: str
+) -> None:
+    await known.schedules.add(SPEC, people.anna)
+    conn = await session(user)
+    if (user, statement) in ALLOWED:
+        return
+    async with refused(FORBIDDEN):
+        await conn.execute(FORGED[statement].encode())
+
+
+async def test_a_worker_submits_only_jobs_of_schedules(
+    known: Runtime, people: People, session: Session
+) -> None:
+    schedule = await known.schedules.add(SPEC, people.anna)
+    conn = await session("worker")
+    for key, invoker in (
+        (f"schedule:{schedule.id}:x", "erin"),
+        ("schedule:99:x", "anna"),
+        ("other", "anna"),
+    ):
+        request = row(invocation(type="noop"), people.anna, known.limits)
+        request |= {"idempotency_key": key, "invoker_id": invoker, "source": "schedule"}
+        async with refused(FORBIDDEN, "may not submit"):
+            await submissions.submit(conn, [request], "schedule:anna")
+    with pytest.raises(UsageError, match="are reserved"):
+        invocation(type="noop", key=f"schedule:{schedule.id}:x")

@@ -1,0 +1,134 @@
+"""`schedules apply`: the schedules of a file in a team's repository."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from tests.support.clock import Clock
+from tests.tui.cli.cli_runner import Cli
+
+FILE = """\
+name = "acme/pay"
+
+[schedules.nightly]
+cron = "0 2 * * *"
+zone = "Europe/Berlin"
+template = "ping"
+params = { days = 3 }
+jitter = "5m"
+
+[schedules.poll]
+every = "90m"
+misfire = "all"
+overlap = "queue"
+request = { type = "http_request", payload = { url = "https://example.org/" }, tags = ["a"] }
+"""
+PING = ("--type", "http_request", "--payload", '{"url": "https://example.org/{days}"}')
+
+
+@pytest.fixture
+async def file(cli: Cli, tmp_path: Path) -> Path:
+    """Give a file with two schedules."""
+    await cli("templates", "add", "ping", "--parameter", "days:integer", *PING)
+    path = tmp_path / "schedules.toml"
+    path.write_text(FILE)
+    return path
+
+
+async def _rules(cli: Cli) -> dict[str, str]:
+    listed = (await cli("schedules", "list", "--json")).json
+    return {row["name"]: row["rule"] for row in listed}
+
+
+async def test_a_file_is_applied_once_and_changes_are_planned(cli: Cli, file: Path) -> None:
+    checked = await cli("schedules", "apply", file, "--check")
+    checked.refused(1, "2 changes to apply")
+    assert checked.out.startswith("+ nightly\n")
+    assert await _rules(cli) == {}
+    applied = await cli("schedules", "apply", file)
+    assert applied.err == "applied 2 changes\n"
+    assert await _rules(cli) == {"nightly": "0 2 * * *", "poll": "@every 90m"}
+    for again in (("--check",), ()):
+        assert (await cli("schedules", "apply", file, *again)).err == "no changes\n"
+    file.write_text(FILE.replace("90m", "2h"))
+    changed = await cli("schedules", "apply", file)
+    assert changed.out == '~ poll\n    rule: "@every 90m" -> "@every 2h"\n'
+    assert (await cli("schedules", "apply", file, "--json")).json == {
+        "changes": [],
+        "applied": False,
+    }
+
+
+async def test_schedules_are_removed_only_with_consent(cli: Cli, file: Path) -> None:
+    await cli(
+        "schedules", "add", "mine", "--every", "1h", "--template", "ping", "--param", "days=1"
+    )
+    await cli("schedules", "apply", file)
+    file.write_text('name = "acme/pay"\n')
+    refused = await cli("schedules", "apply", file)
+    refused.refused(1, "nightly, poll would be removed; to remove, use --yes")
+    assert refused.out == "- nightly\n- poll\n"
+    assert len(await _rules(cli)) == 3
+    assert (await cli("schedules", "apply", file, "--yes")).err == "applied 2 changes\n"
+    assert await _rules(cli) == {"mine": "@every 1h"}
+
+
+async def test_a_schedule_of_another_origin_is_left_alone(cli: Cli, file: Path) -> None:
+    await cli("schedules", "apply", file)
+    file.write_text(FILE.replace("acme/pay", "acme/shop"))
+    (await cli("schedules", "apply", file)).refused(4, "nightly was added from acme/pay")
+    await cli("schedules", "remove", "nightly")
+    await cli("schedules", "remove", "poll")
+    await cli(
+        "schedules",
+        "add",
+        "nightly",
+        "--every",
+        "1h",
+        *PING[:2],
+        "--payload",
+        '{"url": "https://e.org"}',
+    )
+    (await cli("schedules", "apply", file)).refused(4, "nightly was added by a command")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        ('name = "acme/pay"', "", "name is required"),
+        ('name = "acme/pay"', 'name = "x"\ncolor = 1', "unknown key 'color'; allowed: name, sched"),
+        ("cron =", "corn =", "schedule nightly: unknown key 'corn'; allowed: cron, every, at"),
+        ('cron = "0 2 * * *"', "", "needs one of cron, every and at"),
+        ("0 2 * * *", "0 25 * * *", "invalid hour"),
+        ("Europe/Berlin", "Europe/Berlyn", "unknown time zone"),
+        ("days = 3", 'days = "x"', "'x' is not of type 'integer'"),
+        ('"all"', '"some"', "misfire must be skip, last, all"),
+        ('"queue"', "1", "overlap must be skip, queue, cancel-running"),
+        ('jitter = "5m"', 'jitter = "5 parsecs"', "invalid duration"),
+        ('jitter = "5m"', 'misfire_limit = "x"', "must be a whole number"),
+        ("params = { days = 3 }", "params = 3", "params must be a table"),
+        ("http_request", "nothing", "unknown job type 'nothing'"),
+        ("[schedules.nightly]", "[schedules.nightly", "invalid TOML"),
+        ("[schedules.nightly]", "[[schedules.nightly]]", "must be tables"),
+    ],
+)
+async def test_an_invalid_file_changes_nothing(
+    cli: Cli, file: Path, old: str, new: str, problem: str
+) -> None:
+    file.write_text(FILE.replace(old, new, 1))
+    (await cli("schedules", "apply", file)).refused(2, problem)
+    assert await _rules(cli) == {}
+
+
+async def test_a_time_that_passed_is_no_change(cli: Cli, file: Path, clock: Clock) -> None:
+    at = datetime.now(UTC) + timedelta(hours=1)
+    table = f'[schedules.a]\nat = {at.isoformat()}\ntemplate = "ping"\nparams = {{ days = 1 }}\n'
+    file.write_text(f'name = "x"\n{table}')
+    assert (await cli("schedules", "apply", file)).err == "applied 1 change\n"
+    await clock.forward(7200)
+    assert (await cli("schedules", "apply", file)).err == "no changes\n"
+    file.write_text('name = "x"\n[schedules.b]\nat = 2001-01-01T00:00:00Z\ntemplate = "ping"\n')
+    (await cli("schedules", "apply", file)).refused(2, "is not due any more")

@@ -1,0 +1,90 @@
+"""`schedules`: jobs that are submitted at their times."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from draftsman.domain.run import LeaderTerm
+from draftsman.runtime import Runtime
+from tests.support.clock import Clock
+from tests.tui.cli.cli_runner import Cli
+
+PING = ("--type", "http_request", "--payload", '{"url": "https://example.org/"}')
+
+
+async def test_a_schedule_is_added_shown_paused_run_and_removed(cli: Cli) -> None:
+    assert "no schedules; to add a schedule" in (await cli("schedules", "list")).err
+    assert "no occurrence was due yet" in (await cli("schedules", "history")).err
+    added = await cli(
+        *("schedules", "add", "nightly", "--cron", "30 2 * * *", "--zone", "Europe/Berlin"),
+        *("--jitter", "5m", "--misfire", "all", "--overlap", "queue", *PING),
+    )
+    assert added.out.startswith("nightly 30 2 * * *, next ")
+    upcoming = (await cli("schedules", "next", "nightly", "--count", "2")).out.splitlines()
+    assert len(upcoming) == 2
+    assert all(" 02:30 +0" in line for line in upcoming)
+    [times, _] = json.loads(
+        (await cli("schedules", "next", "nightly", "--count", "2", "--json")).out
+    )
+    assert times.keys() == {"due_at", "fire_at"}
+    assert (await cli("schedules", "pause", "nightly", "--reason", "freeze")).out
+    (await cli("schedules", "pause", "nightly")).refused(1, "is paused already")
+    shown = await cli("schedules", "show", "nightly")
+    for part in ("all, at most 10", "up to 5m", "queue", "freeze", "http_request"):
+        assert part in shown.out
+    assert "paused" in (await cli("schedules", "list")).out
+    assert (await cli("schedules", "resume", "nightly")).out.startswith("resumed nightly, next ")
+    assert (await cli("schedules", "run", "nightly")).out == "D-1 created\n"
+    assert "D-1" in (await cli("schedules", "history", "nightly")).out
+    [fire] = json.loads((await cli("schedules", "history", "--json")).out)
+    assert (fire["schedule"], fire["job"], fire["status"]) == ("nightly", 1, "fired")
+    [listed] = json.loads((await cli("schedules", "list", "--json")).out)
+    assert (listed["name"], listed["misfire"]) == ("nightly", "all")
+    (await cli("schedules", "add", "nightly", "--every", "2h", *PING)).refused(4, "exists")
+    replaced = await cli("schedules", "add", "nightly", "--every", "2h", "--replace", *PING)
+    assert "@every 2h" in replaced.out
+    assert "removed schedule nightly" in (await cli("schedules", "remove", "nightly")).out
+    (await cli("schedules", "show", "nightly")).refused(3, "unknown schedule 'nightly'")
+
+
+async def test_a_job_names_its_occurrence(cli: Cli, rt: Runtime, clock: Clock) -> None:
+    await cli("schedules", "add", "hourly", "--every", "1h", *PING)
+    await clock.forward(3601)
+    [schedule] = await rt.schedules.all()
+    known = {**rt.policy.people}
+    rt.policy.people = {**known, schedule.created_by: known["anna"]}
+    assert await rt.sweeps.names["schedules"](LeaderTerm()) == 1
+    assert "schedule  hourly · due " in (await cli("show", "D-1")).out
+    assert json.loads((await cli("show", "D-1", "--json")).out)["occurrence"]["job"] == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (("--every", "1h", "--cron", "@daily", *PING), "one of --cron, --every and --at"),
+        (PING, "one of --cron, --every and --at"),
+        (("--every", "x", *PING), "invalid interval"),
+        (("--cron", "* * *", *PING), "has 3 fields, not 5"),
+        (("--at", "soon", *PING), "invalid time 'soon'"),
+        (("--at", "2001-01-01T00:00", *PING), "is not due any more"),
+        (("--every", "1h", "--zone", "Mars", *PING), "unknown time zone 'Mars'"),
+        (("--every", "1h", "--template", "x", *PING), "cannot be combined with payload, type"),
+        (("--every", "1h", "--param", "a=b", *PING), "--param requires --template"),
+        (("--every", "1h", "--jitter", "2h", *PING), "the jitter must be shorter"),
+        (("--every", "1h", "--misfire", "some", *PING), "misfire"),
+        (("--every", "1h", "--type", "nothing"), "unknown job type 'nothing'"),
+    ],
+)
+async def test_bad_input_is_refused_in_one_line(
+    cli: Cli, arguments: tuple[str, ...], problem: str
+) -> None:
+    (await cli("schedules", "add", "x", *arguments)).refused(2, problem)
+
+
+async def test_a_time_without_offset_is_in_the_zone(cli: Cli) -> None:
+    at = ("--at", "2199-07-01T18:00", "--zone", "Asia/Kathmandu")
+    added = await cli("schedules", "add", "launch", *at, *PING)
+    assert "@at 2199-07-01T12:15:00Z" in added.out
+    assert len((await cli("schedules", "next", "launch")).out.splitlines()) == 1

@@ -1,0 +1,1 @@
+"""Commands of templates and schedules."""
