@@ -14,7 +14,7 @@ CREATE TYPE draftsman.run_status AS ENUM (
 CREATE TYPE draftsman.on_lost AS ENUM ('retry', 'resume', 'fail', 'new_job');
 CREATE TYPE draftsman.error_class AS ENUM (
     'TRANSIENT_INFRA', 'TRANSIENT_APP', 'PERMANENT', 'INVALID_OUTPUT', 'DENIED');
-CREATE TYPE draftsman.job_hold AS ENUM ('paused');
+CREATE TYPE draftsman.job_hold AS ENUM ('paused', 'key');
 CREATE TYPE draftsman.step_status AS ENUM ('pending', 'done');
 
 -- Gaps of 100 leave room to move a job between two others with a single write.
@@ -76,6 +76,7 @@ CREATE TABLE draftsman.job_states (
     type                  text NOT NULL,
     queue                 text NOT NULL DEFAULT 'default',
     subject_key           text,
+    concurrency_key       text,
     hold                  draftsman.job_hold,
     last_error            text,
     error_class           draftsman.error_class,
@@ -114,7 +115,11 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN CASE
     WHEN NOT ((s.finished_at IS NOT NULL)
               = (s.status IN ('completed', 'failed', 'dead_letter', 'canceled', 'expired')))
         THEN 'job_states_finished'
-    WHEN s.hold = 'paused' AND s.status NOT IN ('queued', 'resumed') THEN 'job_states_hold'
+    WHEN s.hold IS NOT NULL AND ((s.hold = 'key') <> (s.concurrency_key IS NOT NULL)
+         OR s.status <> 'queued'
+            AND s.status <> CASE s.hold WHEN 'key' THEN 'scheduled'::draftsman.job_status
+                            ELSE 'resumed'::draftsman.job_status END)
+        THEN 'job_states_hold'
     WHEN NOT ((s.lease_token IS NOT NULL) = (s.status IN ('claimed', 'running')))
         THEN 'job_states_lease'
     WHEN NOT (s.queue <> '') THEN 'job_states_queue_check'
@@ -178,7 +183,8 @@ BEGIN
             || s.status END USING ERRCODE = 'DM001';
 END $$;
 
--- Each further index costs about 190 B of WAL a job. The partial indexes hold only the rows that
+-- Each further index costs about 190 B of WAL a job. PostgreSQL prepares the condition of a partial
+-- index again for each statement; IS NULL costs least. The partial indexes hold only the rows that
 -- need them: an ordinary job has no due time and no subject, and a generated key is `auto:` and
 -- the id of the job, which has an index of its own.
 --   job_requests_pkey   the request of a job; the newest jobs
@@ -186,7 +192,8 @@ END $$;
 --   job_requests_key    submission: a single job for a type and a given idempotency key
 --   job_states_pkey     the state of a job
 --   job_states_claim    the claim, in queue order
---   job_states_held     jobs that are left out of the claim, by queue and type
+--   job_states_held     jobs that are left out of the claim: of each concurrency key, in queue order
+--   job_states_key      a single job that holds a concurrency key, from its claim or before to its end
 --   job_states_status   lists and counts by status
 --   job_states_due      jobs that are due; the earliest due time for the leader's timer
 --   job_states_subject  a single live job for a subject
@@ -195,8 +202,10 @@ CREATE UNIQUE INDEX job_requests_key ON draftsman.job_requests (type, idempotenc
     WHERE NOT starts_with(idempotency_key, 'auto:');
 CREATE INDEX job_states_claim ON draftsman.job_states (queue, priority DESC, position, number)
     WHERE status IN ('queued', 'resumed') AND hold IS NULL;
-CREATE INDEX job_states_held ON draftsman.job_states (queue, type, priority DESC, position, number)
-    WHERE hold = 'paused';
+CREATE INDEX job_states_held ON draftsman.job_states (concurrency_key, priority DESC, position, number)
+    WHERE hold IS NOT NULL;
+CREATE UNIQUE INDEX job_states_key ON draftsman.job_states (concurrency_key)
+    WHERE concurrency_key IS NOT NULL AND hold IS NULL AND finished_at IS NULL;
 CREATE INDEX job_states_status ON draftsman.job_states (status, number);
 CREATE INDEX job_states_due ON draftsman.job_states (coalesce(next_retry_at, run_at))
     WHERE status IN ('scheduled', 'retrying');
@@ -207,7 +216,7 @@ CREATE UNIQUE INDEX job_states_subject ON draftsman.job_states (subject_key)
 -- The jobs as they are read: the request of each with its state.
 CREATE VIEW draftsman.jobs AS
     SELECT number, r.id, r.type, r.idempotency_key, r.request_digest, s.queue, s.priority,
-           s.position, s.subject_key, s.hold, s.status, s.claimed_from, r.mode, r.source, r.source_type,
+           s.position, s.subject_key, s.concurrency_key, s.hold, s.status, s.claimed_from, r.mode, r.source, r.source_type,
            r.external_event_id, r.invoker_id, r.invoker_display_name, r.repo_owner, r.repo_name,
            r.ticket_url, r.ticket_title, r.ticket_text, r.payload, r.overrides, r.requested_skills,
            r.tags, r.agent, r.retry_of, r.chain_length, s.run_at, s.run_count, s.attempts,
@@ -227,6 +236,7 @@ CREATE TYPE draftsman.request AS (
     queue                 text,
     priority              int,
     subject_key           text,
+    concurrency_key       text,
     mode                  draftsman.job_mode,
     source                draftsman.channel,
     source_type           draftsman.source_type,

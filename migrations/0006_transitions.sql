@@ -192,14 +192,18 @@ CREATE FUNCTION draftsman.check_request() RETURNS trigger LANGUAGE plpgsql
     SET jit = off SET enable_seqscan = off AS $$
 DECLARE
     wrong bigint;
+    keyed boolean;
 BEGIN
-    SELECT n.number INTO wrong
-      FROM new_states n
-     WHERE draftsman.refuse_state(n.number, draftsman.violated_rule(n::draftsman.job_states))
-        OR (SELECT r.number FROM draftsman.job_requests r WHERE r.number = n.number) IS NULL
-     LIMIT 1;
-    IF FOUND THEN
+    SELECT min(n.number) FILTER (WHERE
+               draftsman.refuse_state(n.number, draftsman.violated_rule(n::draftsman.job_states))
+            OR (SELECT number FROM draftsman.job_requests WHERE number = n.number) IS NULL),
+           bool_or(n.concurrency_key IS NOT NULL)
+      INTO wrong, keyed FROM new_states n;
+    IF wrong IS NOT NULL THEN
         RAISE EXCEPTION 'D-%: the state has no request', wrong USING ERRCODE = 'DM001';
+    END IF;
+    IF keyed THEN
+        PERFORM draftsman.assign_keys(array_agg(n.concurrency_key)) FROM new_states n;
     END IF;
     RETURN NULL;
 END $$;
@@ -222,8 +226,10 @@ CREATE FUNCTION draftsman.record_transitions() RETURNS trigger LANGUAGE plpgsql
     SECURITY DEFINER SET search_path = pg_catalog, pg_temp
     SET jit = off SET enable_seqscan = off AS $$
 DECLARE
-    who    text;
-    detail jsonb := coalesce(nullif(current_setting('draftsman.detail', true), ''), '{}');
+    who      text;
+    detail   jsonb := coalesce(nullif(current_setting('draftsman.detail', true), ''), '{}');
+    notified boolean;
+    keyed    boolean;
 BEGIN
     -- a worker sets no actor, and PL/pgSQL prepares an expression again for each transaction
     IF coalesce(current_setting('draftsman.actor', true), '') <> ''
@@ -294,8 +300,18 @@ BEGIN
            ELSE true
            END;
 
-    PERFORM FROM new_states WHERE has_targets OR status IN ('resumed', 'dead_letter') LIMIT 1;
-    IF FOUND THEN
+    SELECT bool_or(has_targets OR status IN ('resumed', 'dead_letter')),
+           bool_or(concurrency_key IS NOT NULL)
+      INTO notified, keyed FROM new_states;
+    IF keyed THEN
+        PERFORM draftsman.assign_keys(array_agg(n.concurrency_key))
+           FROM new_states n
+           FULL JOIN old_states o ON o.number = n.number
+          WHERE CASE WHEN n.finished_at IS NOT NULL THEN o.finished_at IS NULL
+                ELSE n.status = 'queued' AND (n.status, n.priority, n.position)
+                     <> (o.status, o.priority, o.position) END;
+    END IF;
+    IF notified THEN
         PERFORM draftsman.enqueue_deliveries(o::draftsman.job_states, n::draftsman.job_states)
            FROM new_states n
            FULL JOIN old_states o ON o.number = n.number
@@ -325,8 +341,8 @@ BEGIN
 END $$;
 CREATE TRIGGER job_requests_repo BEFORE UPDATE OF repo_owner, repo_name ON draftsman.job_requests
     FOR EACH ROW EXECUTE FUNCTION draftsman.check_repo_assignment();
-CREATE TRIGGER job_states_immutable BEFORE UPDATE OF number, type, max_attempts, max_retries
-    ON draftsman.job_states FOR EACH ROW
+CREATE TRIGGER job_states_immutable BEFORE UPDATE OF number, type, concurrency_key,
+    max_attempts, max_retries ON draftsman.job_states FOR EACH ROW
     EXECUTE FUNCTION draftsman.refuse_change('the request of a job is immutable');
 CREATE TRIGGER job_requests_no_delete BEFORE DELETE ON draftsman.job_requests FOR EACH ROW
     EXECUTE FUNCTION draftsman.refuse_change('jobs are never deleted');
@@ -336,23 +352,6 @@ CREATE TRIGGER job_states_no_delete BEFORE DELETE ON draftsman.job_states FOR EA
     EXECUTE FUNCTION draftsman.refuse_change('jobs are never deleted');
 CREATE TRIGGER job_states_no_truncate BEFORE TRUNCATE ON draftsman.job_states
     EXECUTE FUNCTION draftsman.refuse_change('jobs are never deleted');
-
--- Error class DENIED means that an approver denied the last question of the job; no run has it.
-CREATE FUNCTION draftsman.check_denial() RETURNS trigger LANGUAGE plpgsql
-    SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    IF NEW.status <> 'failed' OR (
-        SELECT q.resolution ->> 'outcome' = 'denied' AND q.on_deny = 'fail'
-          FROM draftsman.job_questions q WHERE q.job = NEW.number
-         ORDER BY q.ordinal DESC LIMIT 1) IS NOT TRUE THEN
-        RAISE EXCEPTION 'D-%: error class DENIED requires that the last question was denied',
-            NEW.number USING ERRCODE = 'DM003';
-    END IF;
-    RETURN NEW;
-END $$;
-CREATE TRIGGER job_states_denied BEFORE UPDATE OF error_class ON draftsman.job_states FOR EACH ROW
-    WHEN (NEW.error_class = 'DENIED' AND OLD.error_class IS DISTINCT FROM NEW.error_class)
-    EXECUTE FUNCTION draftsman.check_denial();
 
 -- Runs ----------------------------------------------------------------------------------------
 

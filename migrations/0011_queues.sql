@@ -1,4 +1,4 @@
--- Pauses of queues, and the jobs that a worker may claim.
+-- Queues: pauses, concurrency keys, the order of jobs, and the jobs that a worker may claim.
 
 SELECT EXISTS (SELECT FROM draftsman.schema_migrations WHERE name = '0011_queues') AS applied \gset
 \if :applied \echo '0011_queues is already applied' \quit \endif
@@ -88,7 +88,8 @@ BEGIN
 END $$;
 
 -- Takes jobs of paused types out of the index of the claim, which would read them again for each
--- claim; returns their number. The claim leaves them out in any case. It looks at the first jobs of
+-- claim; returns their number. The claim leaves them out in any case, and also those that hold a
+-- concurrency key, which are few and stay in the index. It looks at the first jobs of
 -- each queue, which are all that a claim could pass. The lock lets a resume wait, so that it
 -- releases these jobs too.
 CREATE FUNCTION draftsman.hold_paused_types(most int) RETURNS int
@@ -106,13 +107,13 @@ BEGIN
         UPDATE draftsman.job_states s SET hold = 'paused'
          WHERE s.hold IS NULL AND s.status IN ('queued', 'resumed') AND s.ctid = ANY (ARRAY(
                SELECT f.location
-                 FROM (SELECT ctid AS location, type
+                 FROM (SELECT ctid AS location, type, concurrency_key
                          FROM draftsman.job_states
                         WHERE queue = pause.queue AND status IN ('queued', 'resumed')
                           AND hold IS NULL
                         ORDER BY priority DESC, position, number
                         LIMIT most) f
-                WHERE f.type = pause.type));
+                WHERE f.type = pause.type AND f.concurrency_key IS NULL));
         GET DIAGNOSTICS changed = ROW_COUNT;
         held := held + changed;
     END LOOP;
@@ -125,29 +126,227 @@ CREATE FUNCTION draftsman.release_resumed_types(most int) RETURNS int
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
     SET enable_seqscan = off SET jit = off AS $$
 DECLARE
-    next     record;
-    released int := 0;
-    changed  int;
+    released int;
 BEGIN
-    SELECT queue, type INTO next FROM draftsman.job_states
-     WHERE hold = 'paused' ORDER BY queue, type LIMIT 1;
-    WHILE FOUND AND released < most LOOP
-        PERFORM FROM draftsman.queue_pauses p WHERE p.queue = next.queue AND p.type = next.type;
-        IF NOT FOUND THEN
-            UPDATE draftsman.job_states s SET hold = NULL
-             WHERE s.ctid = ANY (ARRAY(
-                   SELECT ctid FROM draftsman.job_states
-                    WHERE hold = 'paused' AND queue = next.queue AND type = next.type
-                    ORDER BY priority DESC, position, number
-                    LIMIT most - released
-                      FOR NO KEY UPDATE SKIP LOCKED));
-            GET DIAGNOSTICS changed = ROW_COUNT;
-            released := released + changed;
-            PERFORM pg_notify('draftsman_jobs', next.queue);
-        END IF;
-        SELECT queue, type INTO next FROM draftsman.job_states
-         WHERE hold = 'paused' AND (queue, type) > (next.queue, next.type)
-         ORDER BY queue, type LIMIT 1;
+    WITH freed AS (
+        UPDATE draftsman.job_states s SET hold = NULL
+         WHERE s.ctid = ANY (ARRAY(
+               SELECT h.ctid FROM draftsman.job_states h
+                WHERE h.hold IS NOT NULL AND h.concurrency_key IS NULL AND NOT EXISTS (
+                      SELECT FROM draftsman.queue_pauses p
+                       WHERE p.queue = h.queue AND p.type = h.type)
+                ORDER BY h.priority DESC, h.position, h.number
+                LIMIT most
+                  FOR NO KEY UPDATE SKIP LOCKED))
+        RETURNING s.queue
+    )
+    SELECT sum(q.count) INTO released
+      FROM (SELECT count(*) AS count, pg_notify('draftsman_jobs', queue)::text
+              FROM freed GROUP BY queue) q;
+    RETURN coalesce(released, 0);
+END $$;
+
+-- Concurrency keys ----------------------------------------------------------------------------
+
+-- Gives each of these keys that no job holds to the first queued job that waits for it. A job holds
+-- its key from then until it ends, also while it waits for a person; it gives it up only to a job
+-- that is ahead of it in the queue, and only before its first claim.
+--
+-- The triggers of job_states call it for new jobs, for jobs that end or are queued, and for moved
+-- jobs, in their transaction. A lock on each key lets a concurrent call wait and see the rows of the
+-- first. Locked rows are left out: waiting for them could deadlock. Their own transaction calls
+-- it too, or else the sweep `holds` does.
+CREATE FUNCTION draftsman.assign_keys(keys text[]) RETURNS int
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+    SET enable_seqscan = off SET jit = off AS $$
+DECLARE
+    key      text;
+    holder   record;
+    first    record;
+    assigned int := 0;
+BEGIN
+    keys := ARRAY(SELECT DISTINCT k FROM unnest(keys) k WHERE k IS NOT NULL ORDER BY k);
+    FOREACH key IN ARRAY keys LOOP
+        PERFORM pg_advisory_xact_lock(hashtextextended(key, 1146242645));
     END LOOP;
-    RETURN released;
+    FOREACH key IN ARRAY keys LOOP
+        SELECT number, priority, position, queue INTO first
+          FROM draftsman.job_states
+         WHERE concurrency_key = key AND hold IS NOT NULL AND status = 'queued'
+         ORDER BY priority DESC, position, number LIMIT 1;
+        CONTINUE WHEN NOT FOUND;
+        SELECT number, status, run_count, priority, position INTO holder
+          FROM draftsman.job_states
+         WHERE concurrency_key = key AND hold IS NULL AND finished_at IS NULL;
+        IF FOUND THEN
+            CONTINUE WHEN holder.status <> 'queued' OR holder.run_count > 0
+                OR (-holder.priority, holder.position, holder.number)
+                   < (-first.priority, first.position, first.number);
+            PERFORM FROM draftsman.job_states
+              WHERE number = holder.number AND status = 'queued' AND run_count = 0
+                FOR NO KEY UPDATE SKIP LOCKED;
+            CONTINUE WHEN NOT FOUND;
+            UPDATE draftsman.job_states SET hold = 'key' WHERE number = holder.number;
+        END IF;
+        UPDATE draftsman.job_states s SET hold = NULL
+         WHERE s.ctid = (SELECT ctid FROM draftsman.job_states
+                          WHERE concurrency_key = key AND hold IS NOT NULL AND status = 'queued'
+                          ORDER BY priority DESC, position, number LIMIT 1
+                            FOR NO KEY UPDATE SKIP LOCKED)
+        RETURNING s.queue INTO first.queue;
+        IF FOUND THEN
+            assigned := assigned + 1;
+            PERFORM pg_notify('draftsman_jobs', first.queue);
+        END IF;
+    END LOOP;
+    RETURN assigned;
+END $$;
+
+-- The keys that jobs wait for and no job holds, at most so many; the waiting keys are read from the
+-- index one by one.
+CREATE FUNCTION draftsman.free_keys(most int) RETURNS text[]
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+    SET enable_seqscan = off SET jit = off AS $$
+    WITH RECURSIVE waiting AS (
+        (SELECT concurrency_key FROM draftsman.job_states
+          WHERE hold IS NOT NULL AND concurrency_key IS NOT NULL AND status = 'queued'
+          ORDER BY concurrency_key LIMIT 1)
+         UNION ALL
+        SELECT (SELECT s.concurrency_key FROM draftsman.job_states s
+                 WHERE s.hold IS NOT NULL AND s.status = 'queued'
+                   AND s.concurrency_key > w.concurrency_key
+                 ORDER BY s.concurrency_key LIMIT 1)
+          FROM waiting w
+         WHERE w.concurrency_key IS NOT NULL
+    )
+    SELECT ARRAY(
+        SELECT w.concurrency_key FROM waiting w
+         WHERE w.concurrency_key IS NOT NULL AND NOT EXISTS (
+               SELECT FROM draftsman.job_states s
+                WHERE s.concurrency_key = w.concurrency_key AND s.hold IS NULL
+                  AND s.finished_at IS NULL)
+         LIMIT most)
+$$;
+
+-- Order ---------------------------------------------------------------------------------------
+
+-- Moves a job before or after another job of its queue, or to the top or bottom; it takes the
+-- priority of its new neighbor. Returns `moved`, or which condition failed (`job`, `anchor`:
+-- not queued; `queue`: another queue) and the status.
+--
+-- Its neighbors are unfinished jobs of any status and priority, so that a job that is queued again
+-- or prioritized later keeps its place among the moved jobs. A single row is written while there is a position between the neighbors. Else the jobs behind
+-- the gap are spread: as few as have room, in the same transaction.
+CREATE FUNCTION draftsman.move_job(job bigint, place text, anchor bigint, actor text)
+RETURNS TABLE (outcome text, status draftsman.job_status) LANGUAGE plpgsql
+    SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+DECLARE
+    moved    draftsman.job_states;
+    other    draftsman.job_states;
+    low      bigint;
+    high     bigint;
+    step     bigint;
+    width    int := 8;
+    followed bigint[];
+BEGIN
+    SELECT s.* INTO moved FROM draftsman.job_states s WHERE s.number = $1;
+    PERFORM draftsman.require_queue_control(moved.queue, $4);
+    PERFORM pg_advisory_xact_lock(hashtextextended(moved.queue, 1146242646));
+    SELECT s.* INTO moved FROM draftsman.job_states s WHERE s.number = $1 FOR NO KEY UPDATE;
+    IF moved.status NOT IN ('queued', 'resumed') THEN
+        RETURN QUERY SELECT 'job', moved.status;
+        RETURN;
+    END IF;
+    IF $2 IN ('before', 'after') THEN
+        SELECT s.* INTO other FROM draftsman.job_states s WHERE s.number = $3;
+        IF other.queue <> moved.queue OR other.status NOT IN ('queued', 'resumed') THEN
+            RETURN QUERY SELECT CASE WHEN other.queue <> moved.queue THEN 'queue' ELSE 'anchor' END,
+                                other.status;
+            RETURN;
+        END IF;
+    ELSIF $2 = 'top' THEN
+        SELECT s.* INTO other FROM draftsman.job_states s
+         WHERE s.queue = moved.queue AND s.status IN ('queued', 'resumed')
+         ORDER BY s.priority DESC, s.position, s.number LIMIT 1;
+    ELSE
+        SELECT s.* INTO other FROM draftsman.job_states s
+         WHERE s.queue = moved.queue AND s.status IN ('queued', 'resumed')
+         ORDER BY s.priority, s.position DESC, s.number DESC LIMIT 1;
+    END IF;
+    IF other.number = moved.number THEN
+        RETURN QUERY SELECT 'moved', moved.status;
+        RETURN;
+    END IF;
+    IF $2 IN ('before', 'top') THEN
+        high := other.position;
+        SELECT max(s.position) INTO low FROM draftsman.job_states s
+         WHERE s.queue = moved.queue AND s.status < 'completed'
+           AND s.number <> moved.number
+           AND (s.position, s.number) < (other.position, other.number);
+        low := coalesce(low, high - 200);
+    ELSE
+        low := other.position;
+        SELECT min(s.position) INTO high FROM draftsman.job_states s
+         WHERE s.queue = moved.queue AND s.status < 'completed'
+           AND s.number <> moved.number
+           AND (s.position, s.number) > (other.position, other.number);
+    END IF;
+    step := CASE WHEN high IS NULL THEN nextval('draftsman.job_positions') - low
+            ELSE (high - low) / 2 END;
+    WHILE step < 1 LOOP
+        -- the jobs behind the gap, and the position that limits them
+        SELECT array_agg(w.number ORDER BY w.position, w.number) FILTER (WHERE w.place <= width),
+               min(w.position) FILTER (WHERE w.place > width)
+          INTO followed, high
+          FROM (SELECT s.number, s.position,
+                       row_number() OVER (ORDER BY s.position, s.number) AS place
+                  FROM draftsman.job_states s
+                 WHERE s.queue = moved.queue AND s.status < 'completed'
+                   AND s.number <> moved.number
+                   AND CASE WHEN $2 IN ('before', 'top')
+                       THEN (s.position, s.number) >= (other.position, other.number)
+                       ELSE (s.position, s.number) > (other.position, other.number) END
+                 ORDER BY s.position, s.number
+                 LIMIT width + 1) w;
+        WHILE high IS NULL OR (high - low < 2 * (width + 2) AND cardinality(followed) < width) LOOP
+            high := nextval('draftsman.job_positions');
+        END LOOP;
+        step := (high - low) / (cardinality(followed) + 2);
+        IF step >= 1 THEN
+            UPDATE draftsman.job_states s SET position = low + step * (w.place + 1)
+              FROM unnest(followed) WITH ORDINALITY AS w (number, place)
+             WHERE s.number = w.number;
+        END IF;
+        width := width * 4;
+    END LOOP;
+    UPDATE draftsman.job_states s
+       SET priority = other.priority, position = low + step, updated_at = draftsman.now()
+     WHERE s.number = $1;
+    INSERT INTO draftsman.job_events (job, kind, actor, payload)
+    VALUES ($1, 'job_moved', $4, jsonb_strip_nulls(jsonb_build_object(
+            'place', $2, 'anchor', $3, 'priority', other.priority, 'from', moved.priority)));
+    RETURN QUERY SELECT 'moved', moved.status;
+END $$;
+
+-- Changes the priority of a job that waits in its queue, or for a time; else returns its status.
+CREATE FUNCTION draftsman.prioritize_job(job bigint, priority int, actor text)
+RETURNS TABLE (outcome text, status draftsman.job_status) LANGUAGE plpgsql
+    SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    old draftsman.job_states;
+BEGIN
+    SELECT s.* INTO old FROM draftsman.job_states s WHERE s.number = $1 FOR NO KEY UPDATE;
+    PERFORM draftsman.require_queue_control(old.queue, $3);
+    IF old.status NOT IN ('queued', 'resumed', 'scheduled', 'retrying') THEN
+        RETURN QUERY SELECT 'job', old.status;
+        RETURN;
+    END IF;
+    IF old.priority <> $2 THEN
+        UPDATE draftsman.job_states s SET priority = $2, updated_at = draftsman.now()
+         WHERE s.number = $1;
+        INSERT INTO draftsman.job_events (job, kind, actor, payload)
+        VALUES ($1, 'job_prioritized', $3,
+                jsonb_build_object('priority', $2, 'from', old.priority));
+    END IF;
+    RETURN QUERY SELECT 'moved', old.status;
 END $$;

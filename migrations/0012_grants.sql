@@ -130,7 +130,9 @@ BEGIN
                 draftsman.join_request(bigint, text, jsonb), draftsman.use_token(text),
                 draftsman.pause_queue(text, text, text, text),
                 draftsman.resume_queue(text, text, text), draftsman.hold_paused_types(int),
-                draftsman.release_resumed_types(int),
+                draftsman.release_resumed_types(int), draftsman.free_keys(int),
+                draftsman.assign_keys(text[]), draftsman.move_job(bigint, text, bigint, text),
+                draftsman.prioritize_job(bigint, int, text),
                 draftsman.inherit_checkpoint(bigint, bigint), draftsman.is_resolution_valid(
                 draftsman.job_questions, draftsman.question_status, jsonb) TO %I']
         LOOP

@@ -50,6 +50,7 @@ class Fields(TypedDict, total=False):
     key: str
     subject_key: str
     unique: dict[str, Any]
+    concurrency_key: str
     queue: str
     priority: int
     run_at: datetime

@@ -51,6 +51,8 @@ class Invocation(BaseModel):
     """Deduplication key: a request joins an unfinished job with the same subject."""
     unique: Unique | None = None
     """The earlier job that the request joins or replaces; None for a job of its own."""
+    concurrency_key: str | None = Field(None, min_length=1, max_length=500)
+    """Of the jobs with the same concurrency key, a single job runs or waits for a person."""
     queue: Annotated[str, matching(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,62}", QUEUES)] = "default"
     priority: int = Field(0, ge=-1000, le=1000)
     """Jobs with a higher priority run first."""

@@ -129,6 +129,9 @@ class Job:
     priority: int
     position: int
     subject_key: str | None
+    concurrency_key: str | None
+    hold: str | None
+    """Why the claim leaves the job out: `paused` or `key`."""
     status: Status
     claimed_from: Status | None
     mode: Mode

@@ -49,8 +49,8 @@ class JobSummary:
     due_in: float | None = field(compare=False)
     """Seconds until its scheduled time, by the database's clock; None: not scheduled."""
     pr_url: str | None = None
-    paused: bool = False
-    """Whether it is queued, and its queue or type is paused."""
+    hold: str | None = None
+    """Why a queued job cannot be claimed: `paused` or `key` (its concurrency key is in use)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -347,6 +347,20 @@ class QueueChange:
     action: str
     actor: str
     reason: str | None
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class QueuedJob:
+    """A job that can be claimed."""
+
+    queue: str
+    number: int
+    priority: int
+    type: str
+    status: Status
+    ticket_title: str | None
+    repo_name: str | None
     created_at: datetime
 
 

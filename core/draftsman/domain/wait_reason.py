@@ -42,6 +42,10 @@ class JobFacts:
     cancel_requested_by: str | None
     cancel_reason: str | None
     claimable: bool
+    hold: str | None
+    concurrency_key: str | None
+    key_holder: int | None
+    """The job that holds the concurrency key, possibly the job itself."""
     type_paused: bool
     """Whether `pause_reason` is that of the type rather than of the queue."""
     pause_reason: str | None
@@ -157,6 +161,8 @@ def _waiting_for_answer(question: Question) -> tuple[str, str, NextStep]:
 
 
 def _held(facts: JobFacts) -> tuple[str, str, NextStep]:
+    if facts.pause_reason is None and facts.hold == "key":
+        return _waiting_for_key(facts)
     if facts.pause_reason is None:
         return "released", "its type was paused", "the leader will queue it within a minute"
     name = pause_name(facts.queue, facts.type if facts.type_paused else None)
@@ -166,6 +172,14 @@ def _held(facts: JobFacts) -> tuple[str, str, NextStep]:
         f"the {name} is paused {_pause(facts)}",
         ("to resume it: ", _command("queues resume", f"{facts.queue}{option}")),
     )
+
+
+def _waiting_for_key(facts: JobFacts) -> tuple[str, str, NextStep]:
+    key = f"the concurrency key {facts.concurrency_key!r}"
+    if facts.key_holder is None:
+        return "key", f"{key} is free", "the leader will queue it within a minute"
+    holder = job_name(facts.key_holder)
+    return "key", f"{holder} holds {key}", ("for its state: ", _command("why", holder))
 
 
 def _pause(facts: JobFacts) -> str:

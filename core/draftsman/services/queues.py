@@ -5,16 +5,24 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, Literal
 
-from draftsman.domain.ids import actor_name
+from draftsman.domain.ids import actor_name, job_name, unknown_job
+from draftsman.domain.job import Status
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.people.policy import Policy, Verb
-from draftsman.domain.read_models import QueueChange, QueuePause, QueueSummary, pause_name
+from draftsman.domain.read_models import (
+    QueueChange,
+    QueuedJob,
+    QueuePause,
+    QueueSummary,
+    pause_name,
+)
 from draftsman.domain.run import LeaderTerm
-from draftsman.domain.text import clean
+from draftsman.domain.text import clean, humanize
 from draftsman.errors import CommandHint, Refused, UsageError
 from draftsman.store import queues as store
+from draftsman.store import read_model
 from draftsman.store.postgres.database import Connection, Database
 
 COUNT_LIMIT: Final = 10_000
@@ -23,9 +31,13 @@ BATCH: Final = 5_000
 """Jobs that a transaction holds or releases."""
 REASON_LIMIT: Final = 2000
 """Maximum length of a stored reason, in characters."""
+MAX_PRIORITY: Final = 1000
+"""The highest priority, as of a request; the lowest is its negative."""
 DRAIN_INTERVAL: Final = 0.5
 """Seconds between two looks at the running jobs of a drained queue."""
 
+Place = Literal["top", "bottom", "before", "after"]
+"""Where a job is moved to; before and after have an anchor."""
 _Change = Callable[[Connection, LeaderTerm, int], Awaitable[int]]
 
 
@@ -103,6 +115,54 @@ class Queues:
             raise _not_paused(await self.pauses(queue), queue, type)
         return 0 if type is None else await self.release()
 
+    async def order(self, limit: int = 50) -> list[QueuedJob]:
+        """Return the jobs that can be claimed, by queue, in the order of the claim."""
+        async with self._db.connection() as conn:
+            return await store.in_order(conn, limit)
+
+    async def move(self, job: int, place: Place, actor: Actor, anchor: int | None = None) -> None:
+        """Move a queued job before or after another job of its queue, or to the top or bottom.
+
+        It takes the priority of the job that it is moved to. Raises NotFound, NotPermitted, and
+        Refused for a job that is not queued, or in another queue.
+        """
+        actor = self._check(actor, Verb.ORDER)
+        if anchor == job:
+            raise UsageError(f"{job_name(job)} cannot be moved {place} itself")
+
+        async def work(conn: Connection) -> tuple[str, Status]:
+            for number in filter(None, (job, anchor)):
+                if await read_model.status(conn, number) is None:
+                    raise unknown_job(number)
+            return await store.move(conn, job, place, anchor, actor.name)
+
+        outcome, status = await self._db.run_transaction(work)
+        if outcome == "queue":
+            raise Refused(f"{job_name(anchor or 0)} is in another queue than {job_name(job)}")
+        if outcome != "moved":
+            name = job_name(job if outcome == "job" else anchor or 0)
+            raise Refused(f"is {humanize(status)}; only queued jobs have a place", subject=name)
+
+    async def prioritize(self, job: int, priority: int, actor: Actor) -> None:
+        """Change the priority of a job that is queued, scheduled or retrying.
+
+        Raises NotFound, NotPermitted, UsageError, and Refused in any other status.
+        """
+        actor = self._check(actor, Verb.ORDER)
+        if not -MAX_PRIORITY <= priority <= MAX_PRIORITY:
+            raise UsageError(f"priority {priority}: allowed are -{MAX_PRIORITY} to {MAX_PRIORITY}")
+
+        async def work(conn: Connection) -> tuple[str, Status]:
+            if await read_model.status(conn, job) is None:
+                raise unknown_job(job)
+            return await store.prioritize(conn, job, priority, actor.name)
+
+        outcome, status = await self._db.run_transaction(work)
+        if outcome != "moved":
+            raise Refused(
+                f"is {humanize(status)}; its priority has no effect any more", subject=job_name(job)
+            )
+
     async def drain(
         self, queue: str, actor: Actor, reason: str, type: str | None = None
     ) -> AsyncGenerator[DrainProgress]:
@@ -132,8 +192,9 @@ class Queues:
         return await self._in_batches(store.release, term or LeaderTerm())
 
     async def sweep(self, term: LeaderTerm) -> int:
-        """Hold jobs of paused types, and release those of a resume that was interrupted."""
-        return await self.release(term) + await self.hold(term)
+        """Hold jobs of paused types; release jobs of an interrupted resume and of free keys."""
+        freed = await self._db.run_transaction(lambda conn: store.assign(conn, term, BATCH))
+        return freed + await self.release(term) + await self.hold(term)
 
     async def _in_batches(self, change: _Change, term: LeaderTerm) -> int:
         total = 0
@@ -141,9 +202,9 @@ class Queues:
             total += some
         return total
 
-    def _check(self, actor: Actor) -> Actor:
+    def _check(self, actor: Actor, verb: Verb = Verb.QUEUES) -> Actor:
         actor = self._policy.resolve(actor)
-        self._policy.check(actor, Verb.QUEUES)
+        self._policy.check(actor, verb)
         return actor
 
 

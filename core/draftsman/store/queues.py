@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from draftsman.domain.read_models import QueueChange, QueuePause, QueueSummary
+from draftsman.domain.job import Status
+from draftsman.domain.read_models import QueueChange, QueuedJob, QueuePause, QueueSummary
 from draftsman.domain.run import LeaderTerm
 from draftsman.store.postgres.database import Connection, fetch_all, rows, scalar
 from draftsman.store.queries import load
@@ -32,6 +33,27 @@ async def changes(conn: Connection, queue: str | None, limit: int) -> list[Queue
     return await fetch_all(conn, _Q["changes"], {"queue": queue, "limit": limit}, QueueChange)
 
 
+async def move(
+    conn: Connection, job: int, place: str, anchor: int | None, actor: str
+) -> tuple[str, Status]:
+    """Move a queued job; return `moved`, or the failed condition and the status of that job."""
+    params = {"job": job, "place": place, "anchor": anchor, "actor": actor}
+    ((outcome, status),) = await rows(conn, _Q["move"], params)
+    return outcome, Status(status)
+
+
+async def prioritize(conn: Connection, job: int, priority: int, actor: str) -> tuple[str, Status]:
+    """Change the priority of a waiting job; return as `move` does."""
+    params = {"job": job, "priority": priority, "actor": actor}
+    ((outcome, status),) = await rows(conn, _Q["prioritize"], params)
+    return outcome, Status(status)
+
+
+async def in_order(conn: Connection, limit: int) -> list[QueuedJob]:
+    """Return the jobs that can be claimed, by queue, in the order of the claim."""
+    return await fetch_all(conn, _Q["in_order"], {"limit": limit}, QueuedJob)
+
+
 async def hold(conn: Connection, term: LeaderTerm, limit: int) -> int:
     """Hold the first jobs of paused types; return their number."""
     return await scalar(conn, _Q["hold"], term.params(limit)) or 0
@@ -40,6 +62,11 @@ async def hold(conn: Connection, term: LeaderTerm, limit: int) -> int:
 async def release(conn: Connection, term: LeaderTerm, limit: int) -> int:
     """Release held jobs of types that are not paused; return their number."""
     return await scalar(conn, _Q["release"], term.params(limit)) or 0
+
+
+async def assign(conn: Connection, term: LeaderTerm, limit: int) -> int:
+    """Give free concurrency keys to waiting jobs; return the number of keys."""
+    return await scalar(conn, _Q["assign"], term.params(limit)) or 0
 
 
 async def queues(conn: Connection, lease: float, most: int) -> list[QueueSummary]:

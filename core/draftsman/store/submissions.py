@@ -21,7 +21,15 @@ _Q = load("submissions")
 Row = Mapping[str, Any]
 COLUMNS: Final = (
     *("id", "type", "idempotency_key", "request_digest", "queue", "priority", "subject_key"),
-    *("mode", "source", "source_type", "external_event_id", "invoker_id", "invoker_display_name"),
+    *(
+        "concurrency_key",
+        "mode",
+        "source",
+        "source_type",
+        "external_event_id",
+        "invoker_id",
+        "invoker_display_name",
+    ),
     *("repo_owner", "repo_name", "ticket_url", "ticket_title", "ticket_text", "payload"),
     *("overrides", "requested_skills", "tags", "agent", "retry_of", "chain_length", "run_at"),
     *("delay", "max_attempts", "max_retries", "on_lost", "has_targets"),
@@ -294,3 +302,9 @@ def _ranges(numbers: Sequence[int]) -> list[tuple[int, int]]:
         else:
             ranges.append((low, high))
     return ranges
+
+
+async def of_idempotency_key(conn: Connection, key: str, limit: int) -> list[int]:
+    """Return the jobs of all types with a key that was given, newest first."""
+    params = {"key": key, "limit": limit}
+    return [row[0] for row in await database.rows(conn, _Q["of_idempotency_key"], params)]

@@ -29,7 +29,15 @@ REPOS: Final = {
         "save_profile", "save_check",
     )
 }  # fmt: skip
-QUEUES: Final = {"queues.hold", "queues.pause", "queues.release", "queues.resume"}
+QUEUES: Final = {
+    "queues.assign",
+    "queues.hold",
+    "queues.move",
+    "queues.prioritize",
+    "queues.pause",
+    "queues.release",
+    "queues.resume",
+}
 WORK: Final = {
     "archives.lock_month",
     "archives.drop",

@@ -47,10 +47,10 @@ async def test_a_paused_queue_holds_its_jobs_and_no_others(
     assert (listed["q"].queued, listed["q"].held) == (0, 2)
     assert (listed["other"].running, listed["other"].pauses) == (1, ())
     assert [(p.type, p.reason) for p in listed["q"].pauses] == [(None, "disk is full")]
-    assert {job.number: job.paused for job in await rt.read_model.jobs()} == {
-        held: True,
-        free: False,
-        later: True,
+    assert {job.number: job.hold for job in await rt.read_model.jobs()} == {
+        held: "paused",
+        free: None,
+        later: "paused",
     }
     await rt.queues.resume("q", owner)
     assert [job.number for job in await claim(conn, make)] == [held, later]

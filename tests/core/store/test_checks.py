@@ -34,6 +34,8 @@ JOBS = [
     (S.QUEUED, "run_count = -1", "job_states_run_count_check"),
     (S.QUEUED, "queue = ''", "job_states_queue_check"),
     (S.RETRYING, "hold = 'paused'", "job_states_hold"),
+    (S.QUEUED, "hold = 'key'", "job_states_hold"),
+    (S.SCHEDULED, "hold = 'paused'", "job_states_hold"),
 ]
 RUNNING_TO = "version = version + 1, worker_id = NULL, lease_token = NULL"
 ENDS = [

@@ -36,6 +36,10 @@ BREAK = {
         "UPDATE draftsman.job_questions SET status = 'open', resolution = NULL"
         " WHERE status = 'answered'"
     ),
+    "concurrency_key_is_held_once": (
+        "UPDATE draftsman.job_states SET concurrency_key = 'k', hold = 'key', status = 'queued',"
+        " finished_at = NULL"
+    ),
     "run_count_is_the_newest_run": "UPDATE draftsman.job_states SET run_count = run_count + 1",
     "version_counts_the_events": "UPDATE draftsman.job_states SET version = version + 1",
     "last_event_is_the_status": (

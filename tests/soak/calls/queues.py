@@ -7,7 +7,7 @@ from typing import Final
 from draftsman.domain.run import LeaderTerm
 from draftsman.store import queues
 from draftsman.store.postgres.database import Connection
-from tests.soak.calls.call import Call
+from tests.soak.calls.call import Call, last_of
 
 
 async def _paused_type(conn: Connection) -> None:
@@ -16,7 +16,14 @@ async def _paused_type(conn: Connection) -> None:
     await queues.hold(conn, LeaderTerm(), 100)
     assert await queues.resume(conn, "default", "noop", "soak")
     await queues.release(conn, LeaderTerm(), 100)
+    await queues.assign(conn, LeaderTerm(), 100)
     assert len(await queues.changes(conn, None, 50)) == 2
+
+
+async def _reorder(conn: Connection) -> None:
+    first, second = last_of("queued"), last_of("queued", 1)
+    assert (await queues.prioritize(conn, second, 0, "soak"))[0] == "moved"
+    assert (await queues.move(conn, first, "top", None, "soak"))[0] == "moved"
 
 
 _TYPE: Final = Call(_paused_type)
@@ -27,6 +34,10 @@ CALLS: Final[dict[str, Call]] = {
     "queues.hold": _TYPE,
     "queues.release": _TYPE,
     "queues.changes": _TYPE,
+    "queues.assign": _TYPE,
+    "queues.move": Call(_reorder, 3000, "the jobs of a queue"),
+    "queues.prioritize": Call(_reorder, 3000, "the jobs of a queue"),
+    "queues.in_order": Call(lambda conn: queues.in_order(conn, 100), 3000, "a page of each queue"),
     "queues.queues": Call(
         lambda conn: queues.queues(conn, 300, 1000), 3000, "a thousand jobs of each queue"
     ),

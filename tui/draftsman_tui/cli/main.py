@@ -41,6 +41,8 @@ SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "artifacts": ("job.artifacts", "List or download the artifacts of a job."),
         "wait": ("job.job_wait", "Wait for a job to finish."),
         "why": ("job.jobs", "Explain why a job is waiting."),
+        "move": ("job.order", "Move a queued job in its queue."),
+        "priority": ("job.order", "Change the priority of a waiting job."),
         "cancel": ("job.cancel", "Cancel a job."),
         "retry": ("job.retry", "Retry finished jobs."),
         "deliveries": ("job.deliveries", "List deliveries, newest first."),

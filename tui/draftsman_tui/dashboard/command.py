@@ -29,6 +29,8 @@ JOBS: Final = frozenset({"jobs", "dead", "inbox", "runs", "deliveries", "events"
 """Views whose rows refer to a job, and the job screen."""
 QUESTION_VIEWS: Final = frozenset({"jobs", "inbox"}) | JOB
 """Views whose selection may have an open question."""
+ORDERED: Final = frozenset({"jobs"}) | JOB
+"""Views whose selection may have queued jobs."""
 REPOS: Final = frozenset({"repos"})
 QUEUES: Final = frozenset({"queues"})
 NAMED: Final = re.compile(r"d-[0-9]+(/[0-9]+)?", re.IGNORECASE)

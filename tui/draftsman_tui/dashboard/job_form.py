@@ -140,6 +140,8 @@ FIELDS: Final = (
     Field("subject_key", "Subject", "joins a live job with the same subject",
           _plain("subject_key")),
     Field("unique", "Unique for", "joins an equal job of this time: 1h, 1d", _unique),
+    Field("concurrency_key", "Concurrency", "one job with this key at a time",
+          _plain("concurrency_key")),
     Field("queue", "Queue", "(default)", _plain("queue")),
     Field("overrides", "Overrides", "key=value …", _overrides),
     Field("type", "Type", "(run_agent)", _plain("type")),

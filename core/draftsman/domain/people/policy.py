@@ -31,6 +31,7 @@ class Verb(StrEnum):
     BOARDS = "change boards"
     REPOS = "change repositories"
     QUEUES = "pause or resume queues"
+    ORDER = "change the order of jobs"
 
 
 _ROLE = {
@@ -47,6 +48,7 @@ _ROLE = {
     Verb.BOARDS: "operator",
     Verb.REPOS: "operator",
     Verb.QUEUES: "operator",
+    Verb.ORDER: "operator",
 }
 _OWN = frozenset({Verb.ANSWER, Verb.CANCEL, Verb.RETRY, Verb.EXTEND, Verb.UNLINK})
 """Actions that the invoker of a job may do without the role."""

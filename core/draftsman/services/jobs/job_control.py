@@ -28,6 +28,7 @@ _INHERITED = (
     "queue",
     "priority",
     "subject_key",
+    "concurrency_key",
     "mode",
     "source_type",
     "external_event_id",

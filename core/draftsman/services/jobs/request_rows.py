@@ -60,6 +60,7 @@ def row(item: Invocation, actor: Actor, configured: JobLimits) -> dict[str, Any]
         "queue": item.queue,
         "priority": item.priority,
         "subject_key": item.subject_key,
+        "concurrency_key": item.concurrency_key,
         "mode": item.mode,
         "source": actor.channel,
         "source_type": item.source_type,

@@ -69,6 +69,19 @@ SELECT a.job, 'an accepted answer to question ' || a.question || ' had no effect
  WHERE a.accepted AND a.kind = 'input' AND q.status NOT IN ('answered', 'superseded')
  LIMIT 100
 
+-- A job that runs, waits or ran before holds its concurrency key, and a free key has no queued job.
+-- name: concurrency_key_is_held_once
+SELECT min(number), 'concurrency key ' || concurrency_key || ' is held by '
+                    || count(*) FILTER (WHERE hold IS DISTINCT FROM 'key') || ' jobs, and '
+                    || count(*) FILTER (WHERE hold = 'key' AND status = 'queued') || ' wait for it'
+  FROM draftsman.job_states
+ WHERE concurrency_key IS NOT NULL AND finished_at IS NULL
+ GROUP BY concurrency_key
+HAVING count(*) FILTER (WHERE hold IS DISTINCT FROM 'key') > 1
+    OR (count(*) FILTER (WHERE hold IS DISTINCT FROM 'key') = 0
+        AND count(*) FILTER (WHERE hold = 'key' AND status = 'queued') > 0)
+ LIMIT 100
+
 -- name: run_count_is_the_newest_run
 SELECT j.number, 'run_count ' || j.run_count || ', newest run ' || coalesce(max(r.ordinal), 0)
   FROM draftsman.job_states j

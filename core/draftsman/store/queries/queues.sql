@@ -19,6 +19,41 @@ SELECT queue, type, action, actor, reason, created_at
  ORDER BY id DESC
  LIMIT %(limit)s
 
+-- name: move
+SELECT outcome, status
+  FROM draftsman.move_job(%(job)s::bigint, %(place)s::text, %(anchor)s::bigint, %(actor)s::text)
+
+-- name: prioritize
+SELECT outcome, status
+  FROM draftsman.prioritize_job(%(job)s::bigint, %(priority)s::int, %(actor)s::text)
+
+-- The jobs that can be claimed, by queue, in the order of the claim: it reads the same view.
+-- name: in_order
+WITH RECURSIVE next_queue AS (
+    (SELECT queue FROM draftsman.job_states
+      WHERE status IN ('queued', 'resumed') AND hold IS NULL ORDER BY queue LIMIT 1)
+     UNION ALL
+    SELECT (SELECT s.queue FROM draftsman.job_states s
+             WHERE s.status IN ('queued', 'resumed') AND s.hold IS NULL AND s.queue > n.queue
+             ORDER BY s.queue LIMIT 1)
+      FROM next_queue n
+     WHERE n.queue IS NOT NULL
+)
+SELECT c.queue, c.number, c.priority, c.type, c.status, r.ticket_title, r.repo_name, r.created_at
+  FROM next_queue w
+ CROSS JOIN LATERAL (
+       SELECT queue, number, priority, position, type, status
+         FROM draftsman.claimable
+        WHERE queue = w.queue
+        ORDER BY priority DESC, position, number
+        LIMIT %(limit)s) c
+ CROSS JOIN LATERAL (
+       SELECT ticket_title, repo_name, created_at FROM draftsman.job_requests
+        WHERE number = c.number LIMIT 1) r
+ WHERE w.queue <> ALL (ARRAY(SELECT queue FROM draftsman.queue_pauses WHERE type IS NULL))
+ ORDER BY c.queue, c.priority DESC, c.position, c.number
+ LIMIT %(limit)s
+
 -- name: hold
 SELECT draftsman.hold_paused_types(%(limit)s)
  WHERE %(term)s::bigint IS NULL OR EXISTS (
@@ -31,8 +66,16 @@ SELECT draftsman.release_resumed_types(%(limit)s)
        SELECT FROM draftsman.leases WHERE name = 'leader' AND owner = %(owner)s
           AND term = %(term)s AND expires_at > draftsman.now())
 
+-- Gives free concurrency keys to waiting jobs.
+-- name: assign
+SELECT draftsman.assign_keys(draftsman.free_keys(%(limit)s))
+ WHERE %(term)s::bigint IS NULL OR EXISTS (
+       SELECT FROM draftsman.leases WHERE name = 'leader' AND owner = %(owner)s
+          AND term = %(term)s AND expires_at > draftsman.now())
+
 -- The queues that have queued, held or running jobs, a pause or a live worker. Their names are read
--- from the indexes one by one, and at most so many jobs of each queue are counted, the next first.
+-- from the indexes one by one, and at most so many jobs of each queue are counted, the next first, and
+-- ten times as many held jobs of all queues.
 -- name: queues
 WITH RECURSIVE next_queue AS (
     (SELECT queue FROM draftsman.job_states
@@ -48,6 +91,13 @@ WITH RECURSIVE next_queue AS (
       FROM draftsman.job_states
      WHERE status IN ('claimed', 'running')
      GROUP BY queue
+), held AS MATERIALIZED (
+    SELECT queue, count(*) AS count, min(queued_at) AS since
+      FROM (SELECT queue, queued_at FROM draftsman.job_states
+             WHERE hold IS NOT NULL AND status <> 'scheduled'
+             ORDER BY concurrency_key, priority DESC, position, number
+             LIMIT 10 * %(most)s) h
+     GROUP BY queue
 ), names AS (
     SELECT queue FROM next_queue WHERE queue IS NOT NULL
      UNION
@@ -55,15 +105,18 @@ WITH RECURSIVE next_queue AS (
      UNION
     SELECT queue FROM running
      UNION
+    SELECT queue FROM held
+     UNION
     SELECT unnest(queues) FROM draftsman.workers
      WHERE NOT draining AND heartbeat_at > draftsman.now() - make_interval(secs => %(lease)s)
 )
 SELECT n.queue AS name,
        CASE WHEN p.queue IS NULL THEN q.free ELSE 0 END AS queued,
-       h.count + q.paused + CASE WHEN p.queue IS NULL THEN 0 ELSE q.free END AS held,
+       coalesce(h.count, 0) + q.paused + CASE WHEN p.queue IS NULL THEN 0 ELSE q.free END AS held,
        coalesce(r.count, 0) AS running,
        extract(epoch FROM draftsman.now() - least(q.since, h.since))::float8 AS oldest_wait,
-       q.free + q.paused >= %(most)s OR h.count >= %(most)s AS capped
+       q.free + q.paused >= %(most)s
+           OR coalesce(h.count, 0) > 0 AND (SELECT sum(count) FROM held) >= 10 * %(most)s AS capped
   FROM names n
  CROSS JOIN LATERAL (
        SELECT count(*) FILTER (WHERE NOT f.paused) AS free,
@@ -75,12 +128,7 @@ SELECT n.queue AS name,
                 WHERE s.queue = n.queue AND s.status IN ('queued', 'resumed') AND s.hold IS NULL
                 ORDER BY s.priority DESC, s.position, s.number
                 LIMIT %(most)s) f) q
- CROSS JOIN LATERAL (
-       SELECT count(*) AS count, min(f.queued_at) AS since
-         FROM (SELECT s.queued_at FROM draftsman.job_states s
-                WHERE s.queue = n.queue AND s.hold = 'paused'
-                ORDER BY s.type, s.priority DESC, s.position, s.number
-                LIMIT %(most)s) f) h
+  LEFT JOIN held h ON h.queue = n.queue
   LEFT JOIN running r ON r.queue = n.queue
   LEFT JOIN draftsman.queue_pauses p ON p.queue = n.queue AND p.type IS NULL
  ORDER BY n.queue

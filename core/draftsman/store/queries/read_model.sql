@@ -2,7 +2,7 @@
 
 -- name: get
 SELECT number, id, type, idempotency_key, request_digest, queue, priority, position, subject_key,
-       status, claimed_from, mode, source, source_type::text, external_event_id, invoker_id,
+       concurrency_key, hold::text, status, claimed_from, mode, source, source_type::text, external_event_id, invoker_id,
        invoker_display_name, repo_owner, repo_name, ticket_url, ticket_title, ticket_text, payload,
        overrides, requested_skills, tags, agent, retry_of, chain_length, run_at, run_count,
        attempts, max_attempts, retry_count, max_retries, next_retry_at, last_error,
@@ -33,9 +33,10 @@ SELECT p.*
               r.repo_name, r.ticket_title, r.invoker_id, r.tags, s.attempts, s.max_attempts,
               s.retry_count, s.max_retries, s.run_count, s.next_retry_at, s.run_at, s.last_error,
               s.error_class::text, r.created_at, s.started_at, s.finished_at, s.pr_url,
-              s.status IN ('queued', 'resumed') AND EXISTS (
+              CASE WHEN s.status IN ('queued', 'resumed') AND EXISTS (
                   SELECT FROM draftsman.queue_pauses p
-                   WHERE p.queue = s.queue AND (p.type IS NULL OR p.type = s.type)) AS paused,
+                   WHERE p.queue = s.queue AND (p.type IS NULL OR p.type = s.type))
+                   THEN 'paused' WHEN s.status = 'queued' THEN s.hold::text END AS hold,
               CASE WHEN s.status IN ('scheduled', 'retrying')
                    THEN extract(epoch FROM coalesce(s.next_retry_at, s.run_at)
                                            - draftsman.now())::float8 END AS due_in
@@ -65,33 +66,6 @@ SELECT p.*
         ORDER BY s.status DESC, s.number DESC
         LIMIT %(limit)s) p
  ORDER BY p.number DESC
- LIMIT %(limit)s
-
--- Jobs with an idempotency key, of each type that has keys, by the index of keys. A loose scan reads
--- an entry of each type.
--- name: of_idempotency_key
-WITH RECURSIVE types AS (
-    (SELECT type FROM draftsman.job_requests
-      WHERE NOT starts_with(idempotency_key, 'auto:')
-      ORDER BY type
-      LIMIT 1)
-     UNION ALL
-    SELECT n.type
-      FROM types t
-     CROSS JOIN LATERAL (
-           SELECT type FROM draftsman.job_requests
-            WHERE NOT starts_with(idempotency_key, 'auto:') AND type > t.type
-            ORDER BY type
-            LIMIT 1) n
-)
-SELECT r.number
-  FROM types t
- CROSS JOIN LATERAL (
-       SELECT number FROM draftsman.job_requests
-        WHERE NOT starts_with(idempotency_key, 'auto:') AND type = t.type
-          AND idempotency_key = %(key)s
-        LIMIT 1) r
- ORDER BY r.number DESC
  LIMIT %(limit)s
 
 -- name: newest
@@ -324,6 +298,10 @@ SELECT j.number, j.status, j.queue, j.type, j.run_at, j.next_retry_at, j.last_er
        j.worker_id, j.cancel_requested_at, j.cancel_requested_by, j.cancel_reason,
        p.queue IS NULL AND EXISTS (
            SELECT FROM draftsman.claimable c WHERE c.number = j.number) AS claimable,
+       j.hold::text, j.concurrency_key,
+       (SELECT k.number FROM draftsman.job_states k
+         WHERE k.concurrency_key = j.concurrency_key AND k.hold IS NULL AND k.finished_at IS NULL)
+           AS key_holder,
        p.type IS NOT NULL AS type_paused, p.reason AS pause_reason, p.paused_by, p.paused_at,
        (SELECT count(*) FROM (
            SELECT c.priority, c.position, c.number FROM draftsman.claimable c

@@ -21,9 +21,11 @@
               coalesce(%(run_at)s::timestamptz,
                        r.created_at + make_interval(secs => %(delay)s::float8)) AS due
 )
-INSERT INTO draftsman.job_states AS s (number, type, queue, priority, subject_key, status, run_at,
-       max_attempts, max_retries, on_lost, has_targets, queued_at, updated_at)
+INSERT INTO draftsman.job_states AS s (number, type, queue, priority, subject_key, concurrency_key,
+       hold, status, run_at, max_attempts, max_retries, on_lost, has_targets, queued_at, updated_at)
 SELECT r.number, %(type)s::text, %(queue)s::text, %(priority)s::int, %(subject_key)s::text,
+       %(concurrency_key)s::text,
+       CASE WHEN %(concurrency_key)s::text IS NOT NULL THEN 'key' END::draftsman.job_hold,
        CASE WHEN r.due > r.now THEN 'scheduled' ELSE 'queued' END::draftsman.job_status, r.due,
        %(max_attempts)s::int, %(max_retries)s::int, %(on_lost)s::draftsman.on_lost,
        coalesce(%(has_targets)s::boolean, false), CASE WHEN r.due > r.now THEN NULL ELSE r.now END,
@@ -48,7 +50,7 @@ WITH shared AS MATERIALIZED (
      CROSS JOIN unnest(
                %(own_id)s::uuid[], %(own_type)s::text[], %(own_idempotency_key)s::text[],
                %(own_request_digest)s::text[], %(own_queue)s::text[], %(own_priority)s::int[],
-               %(own_subject_key)s::text[], %(own_mode)s::draftsman.job_mode[],
+               %(own_subject_key)s::text[], %(own_concurrency_key)s::text[], %(own_mode)s::draftsman.job_mode[],
                %(own_source)s::draftsman.channel[], %(own_source_type)s::draftsman.source_type[],
                %(own_external_event_id)s::text[], %(own_invoker_id)s::text[],
                %(own_invoker_display_name)s::text[], %(own_repo_owner)s::text[],
@@ -60,8 +62,8 @@ WITH shared AS MATERIALIZED (
                %(own_max_retries)s::int[], %(own_on_lost)s::draftsman.on_lost[],
                %(own_has_targets)s::boolean[])
            WITH ORDINALITY AS w (
-                 id, type, idempotency_key, request_digest, queue, priority, subject_key, mode,
-                 source, source_type, external_event_id, invoker_id, invoker_display_name,
+                 id, type, idempotency_key, request_digest, queue, priority, subject_key,
+                 concurrency_key, mode, source, source_type, external_event_id, invoker_id, invoker_display_name,
                  repo_owner, repo_name, ticket_url, ticket_title, ticket_text, payload, overrides,
                  requested_skills, tags, agent, retry_of, chain_length, run_at, delay,
                  max_attempts, max_retries, on_lost, has_targets, ordinal)
@@ -91,10 +93,14 @@ WITH shared AS MATERIALIZED (
 
 -- part: batch_states
     INSERT INTO draftsman.job_states AS s (number, type, queue, priority, position, subject_key,
-           status, run_at, max_attempts, max_retries, on_lost, has_targets, queued_at, updated_at)
+           concurrency_key, hold, status, run_at, max_attempts, max_retries, on_lost, has_targets,
+           queued_at, updated_at)
     SELECT w.number, coalesce(w.type, c.type), coalesce(w.queue, c.queue),
            coalesce(w.priority, c.priority), w.position,
            coalesce(w.subject_key, c.subject_key),
+           coalesce(w.concurrency_key, c.concurrency_key),
+           CASE WHEN coalesce(w.concurrency_key, c.concurrency_key) IS NOT NULL THEN 'key'
+           END::draftsman.job_hold,
            CASE WHEN w.due > w.now THEN 'scheduled' ELSE 'queued' END::draftsman.job_status, w.due,
            coalesce(w.max_attempts, c.max_attempts), coalesce(w.max_retries, c.max_retries),
            coalesce(w.on_lost, c.on_lost), coalesce(w.has_targets, c.has_targets, false),
@@ -276,3 +282,30 @@ SELECT j.number, j.id, j.status, j.request_digest
 -- name: keep_unique_key
 INSERT INTO draftsman.unique_keys (job, key, replaces)
 VALUES (%(job)s, %(key)s, %(replaces)s)
+
+-- Jobs with an idempotency key, of each type that has keys, by the index of keys. A loose scan reads
+-- an entry of each type.
+-- name: of_idempotency_key
+WITH RECURSIVE types AS (
+    (SELECT type FROM draftsman.job_requests
+      WHERE NOT starts_with(idempotency_key, 'auto:')
+      ORDER BY type
+      LIMIT 1)
+     UNION ALL
+    SELECT n.type
+      FROM types t
+     CROSS JOIN LATERAL (
+           SELECT type FROM draftsman.job_requests
+            WHERE NOT starts_with(idempotency_key, 'auto:') AND type > t.type
+            ORDER BY type
+            LIMIT 1) n
+)
+SELECT r.number
+  FROM types t
+ CROSS JOIN LATERAL (
+       SELECT number FROM draftsman.job_requests
+        WHERE NOT starts_with(idempotency_key, 'auto:') AND type = t.type
+          AND idempotency_key = %(key)s
+        LIMIT 1) r
+ ORDER BY r.number DESC
+ LIMIT %(limit)s

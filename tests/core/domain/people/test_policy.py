@@ -29,6 +29,7 @@ ROLE_OF = {
     Verb.BOARDS: "operator",
     Verb.REPOS: "operator",
     Verb.QUEUES: "operator",
+    Verb.ORDER: "operator",
 }
 OWN = {Verb.ANSWER, Verb.CANCEL, Verb.RETRY, Verb.EXTEND, Verb.UNLINK}
 POLICY = Policy(

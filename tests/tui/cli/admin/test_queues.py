@@ -28,7 +28,7 @@ async def test_queues_are_paused_listed_and_resumed(cli: Cli, make: Factory) -> 
     assert (row["name"], row["held"], row["pauses"][0]["reason"]) == ("pay", 1, "disk is full")
     assert "is paused since" in (await cli("why", number)).out
     assert "its paused queue" in (await cli("jobs")).out
-    assert (await cli("jobs", "--json")).json[0]["paused"] is True
+    assert (await cli("jobs", "--json")).json[0]["hold"] == "paused"
     assert (await cli("stats")).out.endswith("1  paused queue or type: draftsman queues\n")
     assert (await cli("queues", "resume", "pay", "--json")).json == {
         "queue": "pay",
@@ -90,3 +90,13 @@ async def test_wrong_requests_are_refused_in_one_line(as_: As, cli: Cli, rt: Run
     assert await rt.queues.changes() == []
     assert "did you mean pause?" in (await cli("queues", "pouse")).refused(2)
     assert "draftsman queues drain default" in (await cli("queues", "--help")).out
+
+
+async def test_a_concurrency_key_is_submitted_shown_and_explained(cli: Cli) -> None:
+    submit = ("submit", "--unchecked", "--type", "noop", "--concurrency-key", "deploy:pay")
+    first, second = [(await cli(*submit, "--json")).json["number"] for _ in range(2)]
+    assert "concurrency key deploy:pay" in (await cli("show", first)).out
+    assert (await cli("show", second, "--json")).json["hold"] == "key"
+    assert f"D-{first} holds the concurrency key 'deploy:pay'" in (await cli("why", second)).out
+    assert "its concurrency key" in (await cli("jobs")).out
+    assert "one runs at a time" in " ".join((await cli("submit", "--help")).out.split())

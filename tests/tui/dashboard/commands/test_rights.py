@@ -47,6 +47,7 @@ WRITES: Final[dict[Verb, Try]] = {
     Verb.UNLINK: lambda rt, who: rt.people.unlink(Source.SLACK, "U-NEW", who),
     Verb.BOARDS: lambda rt, who: rt.boards.save(BOARD, who),
     Verb.REPOS: lambda rt, who: rt.repos.add(REPO, RepoProfile(), who),
+    Verb.ORDER: lambda rt, who: rt.queues.move(3, "top", who),
     Verb.QUEUES: lambda rt, who: rt.queues.pause("q", who, "r"),
 }
 """Service call of each verb, on the rows of the test."""

@@ -15,6 +15,7 @@ from draftsman.domain.retries.retry_policy import layer
 from draftsman.domain.text import first_line
 from draftsman.errors import UsageError
 from draftsman_tui.cli.app import App, command, number_of
+from draftsman_tui.cli.job.order import print_queued
 from draftsman_tui.common import params, times
 from draftsman_tui.common.job_text import reason_data, status_text
 from draftsman_tui.common.output import line, one_line, styled
@@ -64,6 +65,7 @@ class SortParam(params.Param):
         "draftsman jobs --status failed,dead_letter --since 2h",
         "draftsman jobs --mine --tag team=pay --tag nightly --sort -finished",
         "draftsman jobs --type report:weekly --key week-31",
+        "draftsman jobs --queued",
         "draftsman jobs --json | jq '.[].number'",
     ),
 )
@@ -108,8 +110,10 @@ class SortParam(params.Param):
     metavar="FIELD",
     help=f"Sort the listed jobs by {', '.join(SORTS)}; -FIELD: descending.",
 )
+@click.option("--queued", is_flag=True, help="Jobs in the order in which workers claim them.")
 async def jobs(
     app: App,
+    queued: bool,
     status: tuple[tuple[Status, ...], ...],
     since: float | None,
     before: JobRef | None,
@@ -124,6 +128,11 @@ async def jobs(
     WAITING FOR shows what happens next: the answer or approval that is missing, the time of the
     next retry, or the resource the job needs. For failed jobs, ERROR shows the last error.
     """
+    if queued:
+        if status or since or before or mine or sort or _has_filters(filters):
+            raise UsageError("--queued can only be combined with --limit")
+        await print_queued(app, filters["limit"])
+        return
     statuses = [value for group in status for value in group] or None
     oldest = datetime.now(UTC) - timedelta(seconds=since) if since else None
     async with app.runtime(read_only=True) as rt:
@@ -226,8 +235,8 @@ def _next(job: Any, question: Question | None, served: set[str]) -> str:
         case Status.SCHEDULED:
             return f"its start time {times.due(job.due_in)}"
         case Status.QUEUED | Status.RESUMED:
-            if job.paused:
-                return "its paused queue"
+            if job.hold:
+                return "its paused queue" if job.hold == "paused" else "its concurrency key"
             return "a free slot" if job.queue in served else f"a worker for queue {job.queue}"
         case Status.CLAIMED:
             return "a worker to start it"

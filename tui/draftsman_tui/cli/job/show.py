@@ -115,6 +115,13 @@ def _sandbox(applied: dict[str, Any]) -> str:
     return f"{applied.get('mode')} · {network} · uid {applied.get('uid')}"
 
 
+def _queue(job: Job) -> str:
+    concurrency = f" · concurrency key {job.concurrency_key}" if job.concurrency_key else ""
+    return one_line(
+        f"{job.queue} · priority {job.priority} · key {job.idempotency_key}{concurrency}"
+    )
+
+
 def _head(job: Job, why: WaitReason, chain: Sequence[RetryLink]) -> Iterator[Text | Table]:
     yield line(
         styled(job.name, "bold"),
@@ -130,7 +137,7 @@ def _head(job: Job, why: WaitReason, chain: Sequence[RetryLink]) -> Iterator[Tex
         yield _pair("repo", f"{job.repo}{at}")
     requester = job.invoker_display_name or job.invoker_id
     yield _pair("requester", f"{requester} ({job.source}), {times.ago(job.created_at)}")
-    yield _pair("queue", f"{job.queue} · priority {job.priority} · key {job.idempotency_key}")
+    yield _pair("queue", _queue(job))
     yield _pair(
         "attempts",
         f"{job.attempts} of {job.max_attempts} · retries {job.retry_count}"

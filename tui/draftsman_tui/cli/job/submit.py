@@ -75,6 +75,11 @@ if TYPE_CHECKING:
     metavar="TIME",
     help="Start after this time without an equal request; the newest request wins.",
 )
+@click.option(
+    "--concurrency-key",
+    type=params.TEXT,
+    help="Of the jobs with the same key, one runs at a time, in queue order.",
+)
 @click.option("--queue", type=params.TEXT, help="Default: default.")
 @click.option("--priority", type=int, help="-1000 to 1000; higher runs first.")
 @click.option("--at", type=params.INSTANT, help="Start time, e.g. 2030-12-31T18:00.")

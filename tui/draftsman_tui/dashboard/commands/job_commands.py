@@ -8,11 +8,12 @@ from draftsman.domain.people.policy import Verb
 from draftsman_tui.dashboard.actions import (
     delivery_actions,
     job_actions,
+    order_actions,
     question_actions,
     retry_actions,
     submit_actions,
 )
-from draftsman_tui.dashboard.command import JOB, JOBS, QUESTION_VIEWS, DashboardCommand
+from draftsman_tui.dashboard.command import JOB, JOBS, ORDERED, QUESTION_VIEWS, DashboardCommand
 
 JOB_COMMANDS: Final = (
     DashboardCommand(
@@ -74,6 +75,26 @@ JOB_COMMANDS: Final = (
         JOBS - {"dead"},
         Verb.CANCEL,
         takes="REASON",
+    ),
+    DashboardCommand(
+        "move",
+        "Move a queued job in its queue.",
+        order_actions.move,
+        "M",
+        "Jobs",
+        ORDERED,
+        Verb.ORDER,
+        takes="top|bottom|before D-2|after D-2",
+    ),
+    DashboardCommand(
+        "priority",
+        "Change the priority of waiting jobs.",
+        order_actions.prioritize,
+        "P",
+        "Jobs",
+        ORDERED,
+        Verb.ORDER,
+        takes="NUMBER",
     ),
     DashboardCommand(
         "retry",

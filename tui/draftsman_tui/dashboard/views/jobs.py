@@ -120,8 +120,8 @@ def _next(row: JobSummary) -> Cell:
             return Cell("answer", "asks")
         case Status.WAITING_FOR_APPROVAL:
             return Cell("approve or deny", "asks")
-        case Status.QUEUED | Status.RESUMED if row.paused:
-            return Cell("paused", "warns")
+        case Status.QUEUED | Status.RESUMED if row.hold:
+            return Cell("paused" if row.hold == "paused" else "its concurrency key", "warns")
         case Status.RETRYING | Status.SCHEDULED:
             return cells.text(f"{times.due(row.due_in)} {first_line(row.last_error or '', 60)}")
         case Status.FAILED | Status.DEAD_LETTER:

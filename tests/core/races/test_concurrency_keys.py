@@ -1,0 +1,115 @@
+"""Submissions, claims, ends and cancels of jobs of a concurrency key in two sessions."""
+
+from __future__ import annotations
+
+import asyncio
+
+from draftsman.domain.job import Status
+from draftsman.domain.outcome import Done
+from draftsman.domain.people.actor import Actor
+from draftsman.runtime import Runtime
+from draftsman.services.jobs.submissions import invocation
+from draftsman.store.postgres.database import Connection
+from tests.core.services.test_concurrency_keys import KEY, holders
+from tests.core.services.test_queues import claim
+from tests.factories import Factory
+from tests.support.races import FirstSession
+
+REQUEST = invocation(type="noop", **KEY)
+URGENT = invocation(type="noop", **KEY, priority=5)
+
+
+async def test_the_second_of_two_submissions_waits_and_is_held(
+    rt: Runtime, first: FirstSession, owner: Actor, conn: Connection
+) -> None:
+    async with first.doing(first.rt.submissions.submit(REQUEST, owner)) as one:
+        two = await first.then(rt.submissions.submit(REQUEST, owner), conn)
+    assert await holders(conn) == [one.result().number]
+    assert (await rt.read_model.why(two.number)).reason == "key"
+
+
+async def test_a_submission_waits_for_the_end_of_the_holder_and_takes_its_key(
+    rt: Runtime, first: FirstSession, make: Factory, owner: Actor, conn: Connection
+) -> None:
+    work = await make.running(**KEY)
+    async with first.doing(first.rt.settlement.outcome(work, Done())):
+        new = await first.then(rt.submissions.submit(REQUEST, owner), conn)
+    assert await holders(conn) == [new.number]
+
+
+async def test_the_end_of_the_holder_waits_for_a_submission_and_releases_its_job(
+    rt: Runtime, first: FirstSession, make: Factory, owner: Actor, conn: Connection
+) -> None:
+    work = await make.running(**KEY)
+    async with first.doing(first.rt.submissions.submit(REQUEST, owner)) as submitted:
+        status = await first.then(rt.settlement.outcome(work, Done()), conn)
+    assert status is Status.COMPLETED
+    assert await holders(conn) == [submitted.result().number]
+
+
+async def test_a_claim_in_a_batch_releases_the_next_job_like_a_single_end(
+    rt: Runtime, first: FirstSession, make: Factory, owner: Actor, conn: Connection
+) -> None:
+    work = await make.running(**KEY)
+    settling = rt.claim(make.worker, ("q",))
+    async with first.doing(first.rt.submissions.submit(REQUEST, owner)) as submitted:
+        await first.then(
+            settling.exchange([(work.lease, {})], types=["noop"], skip=[], free=0, ahead=0), conn
+        )
+    assert await holders(conn) == [submitted.result().number]
+
+
+async def test_a_claimed_holder_is_not_overtaken_by_an_urgent_job(
+    rt: Runtime, first: FirstSession, make: Factory, owner: Actor, conn: Connection
+) -> None:
+    number = await make.queued(**KEY)
+    claiming = first.rt.claim(make.worker, ("q",))
+    async with first.doing(claiming.exchange([], types=["noop"], skip=[], free=1, ahead=0)):
+        async with asyncio.timeout(5):
+            urgent = await rt.submissions.submit(URGENT, owner)
+    assert await holders(conn) == [number]
+    assert (await rt.read_model.why(urgent.number)).reason == "key"
+
+
+async def test_a_holder_that_is_being_overtaken_is_not_claimed(
+    rt: Runtime, first: FirstSession, make: Factory, owner: Actor, conn: Connection
+) -> None:
+    await make.queued(**KEY)
+    async with first.doing(first.rt.submissions.submit(URGENT, owner)) as urgent:
+        async with asyncio.timeout(5):
+            assert await claim(conn, make) == []
+    assert [work.number for work in await claim(conn, make)] == [urgent.result().number]
+
+
+async def test_a_cancel_of_the_next_job_does_not_block_the_end_of_the_holder(
+    rt: Runtime, first: FirstSession, make: Factory, owner: Actor, conn: Connection
+) -> None:
+    work = await make.running(**KEY)
+    canceled, last = await make.queued(**KEY), await make.queued(**KEY)
+    async with first.doing(first.rt.job_control.cancel(canceled, owner)):
+        ended = await first.then(rt.settlement.outcome(work, Done()), conn)
+    assert ended is Status.COMPLETED
+    assert await holders(conn) == [last]
+
+
+async def test_many_submissions_and_ends_at_once_leave_a_single_holder(
+    rt: Runtime, make: Factory, owner: Actor, conn: Connection
+) -> None:
+    work = await make.running(**KEY)
+    batches = [[REQUEST, URGENT, invocation(type="noop", queue="q", concurrency_key="b")]] * 8
+    await asyncio.gather(
+        rt.settlement.outcome(work, Done()),
+        *(
+            rt.submissions.submit_many(batch[:: 1 if n % 2 else -1], owner)
+            for n, batch in enumerate(batches)
+        ),
+    )
+    done = 0
+    while works := await claim(conn, make):
+        assert len({(await rt.read_model.job(w.number)).concurrency_key for w in works}) == len(
+            works
+        )
+        for work in works:
+            await rt.settlement.outcome(work, Done())
+            done += 1
+    assert done == 24

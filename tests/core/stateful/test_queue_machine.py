@@ -1,0 +1,24 @@
+"""Order, pauses and concurrency keys: a plain model and the database agree after each step."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from tests.core.stateful.queue_machine import on
+from tests.support.server import Server
+
+QUICK = settings(
+    max_examples=6,
+    stateful_step_count=25,
+    derandomize=False,
+    print_blob=True,
+    deadline=None,
+    database=None,
+)
+
+
+@pytest.mark.timeout(900)  # shrinking a failure takes minutes
+def test_the_queues_agree_with_the_model(server: Server) -> None:
+    run_state_machine_as_test(on(server), settings=QUICK)

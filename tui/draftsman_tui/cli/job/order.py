@@ -1,0 +1,111 @@
+"""The `move` and `priority` commands, and the list of queued jobs in the order of the claim."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from draftsman.domain.ids import job_name
+from draftsman.errors import UsageError
+from draftsman_tui.cli.app import App, command, number_of
+from draftsman_tui.common import params, times
+from draftsman_tui.common.output import one_line, styled
+
+if TYPE_CHECKING:
+    from draftsman.domain.ids import JobRef
+    from draftsman.services.queues import Place
+
+
+@command(
+    "move",
+    examples=(
+        "draftsman jobs --queued",
+        "draftsman move D-142 --top",
+        "draftsman move D-142 --before D-7",
+        "draftsman move D-142 --after D-7",
+    ),
+)
+@click.argument("job", type=params.JOB)
+@click.option("--top", is_flag=True, help="To the start of its queue.")
+@click.option("--bottom", is_flag=True, help="To the end of its queue.")
+@click.option("--before", type=params.JOB, help="Before this job.")
+@click.option("--after", type=params.JOB, help="After this job.")
+async def move(
+    app: App, job: JobRef, top: bool, bottom: bool, before: JobRef | None, after: JobRef | None
+) -> None:
+    """Move a queued job in its queue.
+
+    The job takes the priority of the job that it is moved to.
+    """
+    chosen: dict[Place, JobRef | bool | None] = {
+        "top": top,
+        "bottom": bottom,
+        "before": before,
+        "after": after,
+    }
+    places = [place for place, value in chosen.items() if value]
+    if len(places) != 1:
+        raise UsageError("specify one of --top, --bottom, --before JOB and --after JOB")
+    (place,) = places
+    async with app.runtime() as rt:
+        number = await number_of(rt, job)
+        ref = before or after
+        anchor = await number_of(rt, ref) if ref else None
+        await rt.queues.move(number, place, await rt.actor(), anchor)
+        moved = await rt.read_model.job(number)
+    if app.json:
+        data = {"number": number, "place": place, "anchor": anchor, "priority": moved.priority}
+        app.out.document(data)
+        return
+    where = (
+        f"{place} {job_name(anchor)}" if anchor else f"to the {place} of the queue {moved.queue}"
+    )
+    app.out.print(f"{moved.name}: moved {where}, with priority {moved.priority}")
+
+
+@command("priority", examples=("draftsman priority D-142 5", "draftsman priority D-142 -- -5"))
+@click.argument("job", type=params.JOB)
+@click.argument("priority", type=int, metavar="NUMBER")
+async def priority(app: App, job: JobRef, priority: int) -> None:
+    """Change the priority of a waiting job.
+
+    The job waits in its queue or for a time. Higher numbers run first, from -1000 to 1000; the
+    default is 0.
+    """
+    async with app.runtime() as rt:
+        number = await number_of(rt, job)
+        await rt.queues.prioritize(number, priority, await rt.actor())
+    if app.json:
+        app.out.document({"number": number, "priority": priority})
+    else:
+        app.out.print(f"{job_name(number)}: priority {priority}")
+
+
+async def print_queued(app: App, limit: int) -> None:
+    """Print the jobs that can be claimed, by queue, in the order of the claim."""
+    async with app.runtime(read_only=True) as rt:
+        queued = await rt.queues.order(limit)
+        held = [summary for summary in await rt.queues.all() if summary.held]
+    if app.json:
+        app.out.document(queued)
+        return
+    if not queued:
+        app.out.info("no job can be claimed")
+    else:
+        heads = ("JOB", "QUEUE", "PRIORITY", "TITLE", "REPO", "AGE")
+        rows = [
+            (
+                styled(job_name(job.number), "bold"),
+                job.queue,
+                str(job.priority),
+                one_line(job.ticket_title or job.type),
+                job.repo_name or "",
+                times.ago(job.created_at),
+            )
+            for job in queued
+        ]
+        app.out.table(heads, rows, flexible=3, right=(2, 5))
+    for summary in held:
+        more = "+" if summary.capped else ""
+        app.out.info(f"{summary.held:,}{more} held in the queue {summary.name}; draftsman queues")
