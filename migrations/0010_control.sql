@@ -242,23 +242,6 @@ BEGIN
     RETURN true;
 END $$;
 
--- Error class DENIED means that an approver denied the last question of the job; no run has it.
-CREATE FUNCTION draftsman.check_denial() RETURNS trigger LANGUAGE plpgsql
-    SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    IF NEW.status <> 'failed' OR (
-        SELECT q.resolution ->> 'outcome' = 'denied' AND q.on_deny = 'fail'
-          FROM draftsman.job_questions q WHERE q.job = NEW.number
-         ORDER BY q.ordinal DESC LIMIT 1) IS NOT TRUE THEN
-        RAISE EXCEPTION 'D-%: error class DENIED requires that the last question was denied',
-            NEW.number USING ERRCODE = 'DM003';
-    END IF;
-    RETURN NEW;
-END $$;
-CREATE TRIGGER job_states_denied BEFORE UPDATE OF error_class ON draftsman.job_states FOR EACH ROW
-    WHEN (NEW.error_class = 'DENIED' AND OLD.error_class IS DISTINCT FROM NEW.error_class)
-    EXECUTE FUNCTION draftsman.check_denial();
-
 -- Submissions -------------------------------------------------------------------------------------
 
 -- The fields of a request as clients send them: those that all requests of a batch share.

@@ -50,12 +50,6 @@ async def page(conn: Connection, filters: dict[str, Any]) -> list[JobSummary]:
         return await fetch_all(conn, _Q["page"], filters, JobSummary)
 
 
-async def of_idempotency_key(conn: Connection, key: str, limit: int) -> list[int]:
-    """Return the jobs of all types with a key that was given, newest first."""
-    params = {"key": key, "limit": limit}
-    return [row[0] for row in await rows(conn, _Q["of_idempotency_key"], params)]
-
-
 async def newest(conn: Connection) -> int:
     """Return the newest job's number, 0 without jobs."""
     return int(await scalar(conn, _Q["newest"]))

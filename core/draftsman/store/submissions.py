@@ -316,3 +316,9 @@ def _ranges(numbers: Sequence[int]) -> list[tuple[int, int]]:
         else:
             ranges.append((low, high))
     return ranges
+
+
+async def of_idempotency_key(conn: Connection, key: str, limit: int) -> list[int]:
+    """Return the jobs of all types with a key that was given, newest first."""
+    params = {"key": key, "limit": limit}
+    return [row[0] for row in await database.rows(conn, _Q["of_idempotency_key"], params)]

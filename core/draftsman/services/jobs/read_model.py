@@ -146,8 +146,10 @@ class ReadModel:
         params["statuses"] = [str(item) for item in (Status if statuses is None else statuses)]
         async with self._db.connection() as conn:
             if (key := filters.get("key")) is not None:
+                from draftsman.store.submissions import of_idempotency_key
+
                 jobs: list[JobSummary] = []
-                for number in await store.of_idempotency_key(conn, key, limit):
+                for number in await of_idempotency_key(conn, key, limit):
                     if before is None or number < before:
                         bounds = {"lowest": number, "before": number + 1}
                         jobs += await store.page(conn, params | bounds)

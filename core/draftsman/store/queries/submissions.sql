@@ -293,3 +293,30 @@ SELECT u.key, u.replaces, n.job AS replaced_by
   FROM (VALUES (%(job)s::bigint)) AS w (job)
   LEFT JOIN draftsman.unique_keys u ON u.job = w.job
   LEFT JOIN draftsman.unique_keys n ON n.replaces = w.job
+
+-- Jobs with an idempotency key, of each type that has keys, by the index of keys. A loose scan reads
+-- an entry of each type.
+-- name: of_idempotency_key
+WITH RECURSIVE types AS (
+    (SELECT type FROM draftsman.job_requests
+      WHERE NOT starts_with(idempotency_key, 'auto:')
+      ORDER BY type
+      LIMIT 1)
+     UNION ALL
+    SELECT n.type
+      FROM types t
+     CROSS JOIN LATERAL (
+           SELECT type FROM draftsman.job_requests
+            WHERE NOT starts_with(idempotency_key, 'auto:') AND type > t.type
+            ORDER BY type
+            LIMIT 1) n
+)
+SELECT r.number
+  FROM types t
+ CROSS JOIN LATERAL (
+       SELECT number FROM draftsman.job_requests
+        WHERE NOT starts_with(idempotency_key, 'auto:') AND type = t.type
+          AND idempotency_key = %(key)s
+        LIMIT 1) r
+ ORDER BY r.number DESC
+ LIMIT %(limit)s
