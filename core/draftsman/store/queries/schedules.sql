@@ -60,17 +60,21 @@ UPDATE draftsman.schedules
 -- name: remove
 DELETE FROM draftsman.schedules WHERE id = %(id)s RETURNING id
 
--- The occurrences of a schedule, or of all, newest first.
+-- The occurrences of a schedule, newest first.
 -- name: history
 SELECT s.name AS schedule, f.due_at, f.status, f.job, f.reason, f.recorded_at
   FROM draftsman.schedules s
- CROSS JOIN LATERAL (
-       SELECT due_at, status, job, reason, recorded_at FROM draftsman.schedule_fires
-        WHERE schedule = s.id
-        ORDER BY due_at DESC
-        LIMIT %(limit)s) f
- WHERE %(name)s::text IS NULL OR s.name = %(name)s
- ORDER BY f.due_at DESC, s.name
+  JOIN draftsman.schedule_fires f ON f.schedule = s.id
+ WHERE s.name = %(name)s
+ ORDER BY f.due_at DESC
+ LIMIT %(limit)s
+
+-- The occurrences of all schedules, newest first.
+-- name: latest
+SELECT s.name AS schedule, f.due_at, f.status, f.job, f.reason, f.recorded_at
+  FROM draftsman.schedule_fires f
+  JOIN draftsman.schedules s ON s.id = f.schedule
+ ORDER BY f.due_at DESC
  LIMIT %(limit)s
 
 -- The occurrence that submitted a job.
@@ -100,10 +104,10 @@ WITH due AS MATERIALIZED (
 -- Schedules whose oldest waiting occurrence may fire: the previous job has finished.
 -- name: ready
 WITH oldest AS (
-    SELECT DISTINCT ON (f.schedule) f.schedule
+    SELECT DISTINCT ON (f.schedule) f.schedule, f.due_at
       FROM draftsman.schedule_fires f
      WHERE f.status = 'waiting'
-     ORDER BY f.schedule
+     ORDER BY f.schedule, f.due_at
 ), locked AS MATERIALIZED (
     SELECT s.id
       FROM oldest o
@@ -115,6 +119,7 @@ WITH oldest AS (
        AND (%(term)s::bigint IS NULL OR EXISTS (
            SELECT FROM draftsman.leases WHERE name = 'leader' AND owner = %(owner)s
               AND term = %(term)s AND expires_at > draftsman.now()))
+     ORDER BY o.due_at, o.schedule
      LIMIT %(limit)s
        FOR NO KEY UPDATE OF s SKIP LOCKED
 )
