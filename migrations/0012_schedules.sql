@@ -95,6 +95,7 @@ CREATE TABLE draftsman.schedule_fires (
         status NOT IN ('skipped', 'refused') OR reason IS NOT NULL)
 );
 CREATE UNIQUE INDEX schedule_fires_job ON draftsman.schedule_fires (job) WHERE job IS NOT NULL;
+CREATE INDEX schedule_fires_due ON draftsman.schedule_fires (due_at DESC);
 CREATE INDEX schedule_fires_waiting ON draftsman.schedule_fires (schedule, due_at)
     WHERE status = 'waiting';
 CREATE TRIGGER schedule_fires_immutable BEFORE UPDATE ON draftsman.schedule_fires FOR EACH ROW

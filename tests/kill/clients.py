@@ -190,6 +190,7 @@ async def _schedule_jobs(rt: Runtime) -> None:
     job = await rt.schedules.run("nightly", anna)
     await rt.schedules.of_job(job.number)
     await rt.schedules.upcoming("nightly", 2)
+    await rt.schedules.history()
     for fire in await rt.schedules.history("nightly"):
         if fire.job is not None:
             with suppress(Refused):

@@ -253,7 +253,19 @@ SELECT md5('worker' || n)::uuid, 'host' || n %% 20, 'host' || n %% 20, n, 1, '1'
 -- name: known
 INSERT INTO draftsman.repos (name, remote_url, added_by)
 VALUES ('seeded', 'https://git.example/acme/seeded', 'seed');
-INSERT INTO draftsman.trello_board_configs (board_id, name) VALUES (repeat('b', 24), 'Work')
+INSERT INTO draftsman.trello_board_configs (board_id, name) VALUES (repeat('b', 24), 'Work');
+-- Two thousand schedules with twenty occurrences each; fifty are due, and of twenty an occurrence
+-- waits.
+INSERT INTO draftsman.schedules (name, rule, timezone, template, created_by, due_at, fire_at)
+SELECT 's' || n, '@daily', 'UTC', 'weekly', 'seed', t.due_at, t.due_at
+  FROM generate_series(1, 2000) n
+ CROSS JOIN LATERAL (
+       SELECT CASE WHEN n <= 50 THEN now() ELSE now() + interval '1 year' END AS due_at) t;
+INSERT INTO draftsman.schedule_fires (schedule, due_at, status, reason)
+SELECT s.id, timestamptz '2001-01-01' + n * interval '1 day',
+       CASE WHEN n = 20 AND s.id <= 20 THEN 'waiting' ELSE 'skipped' END, 'seed'
+  FROM draftsman.schedules s
+ CROSS JOIN generate_series(1, 20) n
 
 -- name: end
 INSERT INTO draftsman.leases (name, owner, term, expires_at)

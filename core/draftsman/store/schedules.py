@@ -88,8 +88,13 @@ async def remove(conn: Connection, id: int) -> bool:
     return await scalar(conn, _Q["remove"], {"id": id}) is not None
 
 
-async def history(conn: Connection, name: str | None, limit: int) -> list[Fire]:
-    """Return the occurrences of a schedule, or of all, newest first."""
+async def latest(conn: Connection, limit: int) -> list[Fire]:
+    """Return the occurrences of all schedules, newest first."""
+    return [_fire(row) for row in await rows(conn, _Q["latest"], {"limit": limit})]
+
+
+async def history(conn: Connection, name: str, limit: int) -> list[Fire]:
+    """Return the occurrences of a schedule, newest first."""
     return [_fire(row) for row in await rows(conn, _Q["history"], {"name": name, "limit": limit})]
 
 

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Final
 
 from draftsman.domain.schedules.schedule import FireStatus, ScheduleSpec
 from draftsman.domain.schedules.template import TemplateDefinition
-from draftsman.store import checkpoints, schedules, templates
+from draftsman.store import schedules, templates
 from draftsman.store.postgres.database import Connection
 from tests.soak.calls.call import MIDDLE, MISSING, Call
-from tests.soak.calls.sweeps import LEADER
+from tests.soak.calls.sweeps import HAND, LEADER
 
 DEFINITION: Final = TemplateDefinition(type="seed")
+SPEC: Final = ScheduleSpec("s1", "@daily", template="weekly")
+SEEDED: Final = range(1, 51)
+"""Seeded schedules that are due; of the first, an occurrence waits."""
+WAITING: Final = datetime(2001, 1, 21, tzinfo=UTC)
+NEW: Final = datetime(2002, 1, 1, tzinfo=UTC)
+OUTCOMES: Final = [schedules.Outcome(id, NEW, FireStatus.SKIPPED, None, "soak") for id in SEEDED]
+RESOLVED: Final = schedules.Outcome(1, WAITING, FireStatus.FIRED, MIDDLE)
 
 
 async def _template(conn: Connection) -> None:
@@ -19,38 +27,36 @@ async def _template(conn: Connection) -> None:
     assert await templates.versions(conn, "weekly")
 
 
-async def _schedule(conn: Connection) -> None:
-    """Add a schedule, change it, and store the outcomes of its occurrences."""
-    spec = ScheduleSpec("nightly", "@daily", template="weekly")
-    id = await schedules.add(conn, spec, "soak", None)
-    assert id is not None
-    await schedules.change(conn, id, spec, "soak", None)
-    now = await checkpoints.now(conn)
-    await schedules.set_next(conn, id, now, now)
-    await schedules.pause(conn, id, "soak", None)
-    await schedules.resume(conn, id, now, now)
-    assert await schedules.lock(conn, "nightly") == await schedules.by_name(conn, "nightly")
-    assert [found.id for found in await schedules.due(conn, LEADER, 200)] == [id]
-    waiting = schedules.Outcome(id, now, FireStatus.WAITING)
-    assert await schedules.record(conn, [waiting]) == 1
-    assert [found.id for found in await schedules.ready(conn, LEADER, 200)] == [id]
-    assert await schedules.recorded(conn, [(id, now)])
-    fired = waiting._replace(status=FireStatus.FIRED, job=MIDDLE)
-    assert await schedules.resolve(conn, [fired]) == 1
-    await schedules.advance(conn, [(id, None, None, MIDDLE)])
-    assert await schedules.forget(conn, [id]) == 0
-    assert await schedules.history(conn, "nightly", 50)
-    assert await schedules.of_job(conn, MIDDLE) is not None
-    assert await schedules.remove(conn, id)
+async def _new(conn: Connection) -> None:
+    spec = ScheduleSpec("new", "@daily", template="weekly")
+    assert await schedules.add(conn, spec, "soak", None) is not None
 
 
-NAMES: Final = (
-    *("add", "change", "set_next", "pause", "resume", "lock", "by_name", "due", "record"),
-    *("ready", "recorded", "resolve", "advance", "forget", "history", "of_job", "remove"),
-)
 CALLS: Final[dict[str, Call]] = {
-    **{f"schedules.{name}": Call(_schedule) for name in NAMES},
-    "schedules.all_schedules": Call(lambda conn: schedules.all_schedules(conn, 20_000)),
+    "schedules.add": Call(_new),
+    "schedules.change": Call(lambda conn: schedules.change(conn, 1, SPEC, "soak", None)),
+    "schedules.set_next": Call(lambda conn: schedules.set_next(conn, 1, NEW, NEW)),
+    "schedules.pause": Call(lambda conn: schedules.pause(conn, 1, "soak", None)),
+    "schedules.resume": Call(lambda conn: schedules.resume(conn, 1, NEW, NEW)),
+    "schedules.lock": Call(lambda conn: schedules.lock(conn, "s1")),
+    "schedules.by_name": Call(lambda conn: schedules.by_name(conn, "s1")),
+    "schedules.due: by hand": Call(lambda conn: schedules.due(conn, HAND, 200)),
+    "schedules.due: as leader": Call(lambda conn: schedules.due(conn, LEADER, 200)),
+    "schedules.ready": Call(lambda conn: schedules.ready(conn, HAND, 200)),
+    "schedules.recorded": Call(
+        lambda conn: schedules.recorded(conn, [(id, WAITING) for id in SEEDED])
+    ),
+    "schedules.record": Call(lambda conn: schedules.record(conn, OUTCOMES)),
+    "schedules.resolve": Call(lambda conn: schedules.resolve(conn, [RESOLVED])),
+    "schedules.advance": Call(
+        lambda conn: schedules.advance(conn, [(id, NEW, NEW, None) for id in SEEDED])
+    ),
+    "schedules.forget": Call(lambda conn: schedules.forget(conn, SEEDED), 1200),
+    "schedules.history": Call(lambda conn: schedules.history(conn, "s1", 50)),
+    "schedules.latest": Call(lambda conn: schedules.latest(conn, 50)),
+    "schedules.of_job": Call(lambda conn: schedules.of_job(conn, MIDDLE)),
+    "schedules.remove": Call(lambda conn: schedules.remove(conn, 1)),
+    "schedules.all_schedules": Call(lambda conn: schedules.all_schedules(conn, 200)),
     "schedules.unfinished": Call(lambda conn: schedules.unfinished(conn, [MIDDLE, MISSING])),
     "templates.newest": Call(lambda conn: templates.newest(conn, 5000)),
     "templates.versions": Call(_template),

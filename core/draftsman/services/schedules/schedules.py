@@ -74,8 +74,9 @@ class Schedules:
     async def history(self, name: str | None = None, limit: int = 50) -> list[Fire]:
         """Return the occurrences of a schedule, or of all, newest first; raises NotFound."""
         async with self._db.connection() as conn:
-            if name is not None:
-                await self._known(conn, name, store.by_name)
+            if name is None:
+                return await store.latest(conn, limit)
+            await self._known(conn, name, store.by_name)
             return await store.history(conn, name, limit)
 
     async def of_job(self, job: int) -> Fire | None:

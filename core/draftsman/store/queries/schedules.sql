@@ -60,17 +60,21 @@ UPDATE draftsman.schedules
 -- name: remove
 DELETE FROM draftsman.schedules WHERE id = %(id)s RETURNING id
 
--- The occurrences of a schedule, or of all, newest first.
+-- The occurrences of a schedule, newest first.
 -- name: history
 SELECT s.name AS schedule, f.due_at, f.status, f.job, f.reason, f.recorded_at
   FROM draftsman.schedules s
- CROSS JOIN LATERAL (
-       SELECT due_at, status, job, reason, recorded_at FROM draftsman.schedule_fires
-        WHERE schedule = s.id
-        ORDER BY due_at DESC
-        LIMIT %(limit)s) f
- WHERE %(name)s::text IS NULL OR s.name = %(name)s
- ORDER BY f.due_at DESC, s.name
+  JOIN draftsman.schedule_fires f ON f.schedule = s.id
+ WHERE s.name = %(name)s
+ ORDER BY f.due_at DESC
+ LIMIT %(limit)s
+
+-- The occurrences of all schedules, newest first.
+-- name: latest
+SELECT s.name AS schedule, f.due_at, f.status, f.job, f.reason, f.recorded_at
+  FROM draftsman.schedule_fires f
+  JOIN draftsman.schedules s ON s.id = f.schedule
+ ORDER BY f.due_at DESC
  LIMIT %(limit)s
 
 -- The occurrence that submitted a job.
@@ -100,35 +104,41 @@ WITH due AS MATERIALIZED (
 -- Schedules whose oldest waiting occurrence may fire: the previous job has finished.
 -- name: ready
 WITH oldest AS (
-    SELECT DISTINCT ON (f.schedule) f.schedule
+    SELECT DISTINCT ON (f.schedule) f.schedule, f.due_at
       FROM draftsman.schedule_fires f
      WHERE f.status = 'waiting'
-     ORDER BY f.schedule
+     ORDER BY f.schedule, f.due_at
 ), locked AS MATERIALIZED (
-    SELECT s.id
+    SELECT l.id
       FROM oldest o
-      JOIN draftsman.schedules s ON s.id = o.schedule
-      LEFT JOIN draftsman.job_states j ON j.number = s.last_job
-     WHERE s.paused_at IS NULL
-       AND (j.number IS NULL
-            OR j.status IN ('completed', 'failed', 'dead_letter', 'canceled', 'expired'))
-       AND (%(term)s::bigint IS NULL OR EXISTS (
+     CROSS JOIN LATERAL (
+           SELECT s.id FROM draftsman.schedules s
+             LEFT JOIN draftsman.job_states j ON j.number = s.last_job
+            WHERE s.id = o.schedule AND s.paused_at IS NULL
+              AND (j.number IS NULL
+                   OR j.status IN ('completed', 'failed', 'dead_letter', 'canceled', 'expired'))
+              FOR NO KEY UPDATE OF s SKIP LOCKED) l
+     WHERE %(term)s::bigint IS NULL OR EXISTS (
            SELECT FROM draftsman.leases WHERE name = 'leader' AND owner = %(owner)s
-              AND term = %(term)s AND expires_at > draftsman.now()))
+              AND term = %(term)s AND expires_at > draftsman.now())
+     ORDER BY o.due_at, o.schedule
      LIMIT %(limit)s
-       FOR NO KEY UPDATE OF s SKIP LOCKED
 )
 -- include: columns
-  JOIN locked l ON l.id = s.id
+ WHERE s.id = ANY (ARRAY(SELECT id FROM locked))
  ORDER BY s.id
 
 -- The recorded occurrences of these schedules from a time on, and those that wait.
 -- name: recorded
-SELECT f.schedule, f.due_at, f.status
+SELECT w.schedule, f.due_at, f.status
   FROM unnest(%(schedules)s::bigint[], %(since)s::timestamptz[]) AS w (schedule, since)
-  JOIN draftsman.schedule_fires f ON f.schedule = w.schedule
-   AND (f.due_at >= w.since OR f.status = 'waiting')
- ORDER BY f.schedule, f.due_at
+ CROSS JOIN LATERAL (
+       SELECT due_at, status FROM draftsman.schedule_fires
+        WHERE schedule = w.schedule AND due_at >= w.since
+        UNION ALL
+       SELECT due_at, status FROM draftsman.schedule_fires
+        WHERE schedule = w.schedule AND due_at < w.since AND status = 'waiting') f
+ ORDER BY w.schedule, f.due_at
 
 -- Those of the jobs that have not finished.
 -- name: unfinished
@@ -160,7 +170,7 @@ UPDATE draftsman.schedules s
    SET due_at = w.due_at, fire_at = w.fire_at, last_job = coalesce(w.job, s.last_job)
   FROM unnest(%(schedules)s::bigint[], %(due)s::timestamptz[], %(fire)s::timestamptz[],
               %(jobs)s::bigint[]) AS w (schedule, due_at, fire_at, job)
- WHERE s.id = w.schedule
+ WHERE s.id = w.schedule AND s.id = ANY (%(schedules)s::bigint[])
 
 -- Occurrences that are older than the newest thousand of their schedule.
 -- name: forget

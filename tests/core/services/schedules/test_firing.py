@@ -164,6 +164,27 @@ async def test_queued_occurrences_fire_one_after_the_other(
     assert (await _history(rt))[2:] == [(S.FIRED, 3), (S.SKIPPED, None), (S.WAITING, None)]
 
 
+async def test_a_waiting_occurrence_fires_before_a_newer_one(
+    rt: Runtime, owner: Actor, clock: Clock
+) -> None:
+    for name in ("first", "second"):
+        await rt.schedules.add(spec(name, overlap=Overlap.QUEUE), owner)
+    for _ in range(2):
+        await _to_next(rt, clock, "first")
+        await _fire(rt)
+    for number in (1, 2):
+        await rt.job_control.cancel(number, owner)
+    await _to_next(rt, clock, "first", late=30)
+    async with rt.db.connection() as conn:  # due first, while the other is ready first
+        await conn.execute(
+            "UPDATE draftsman.schedules SET fire_at = due_at + interval '9 s' WHERE name = 'first'"
+        )
+    sweeps = rt.settings.sweeps.model_copy(update={"limit": 1})
+    await _fire(wire(rt.settings.model_copy(update={"sweeps": sweeps}), rt.db, False))
+    outcomes = [status for status, _ in await _history(rt, "second")]
+    assert outcomes == [S.FIRED, S.FIRED, S.WAITING]
+
+
 @pytest.mark.parametrize("running", [True, False])
 async def test_the_unfinished_job_is_canceled(
     rt: Runtime, owner: Actor, make: Factory, clock: Clock, running: bool
