@@ -68,6 +68,7 @@ async def people(settings: Settings, jobs: dict[str, int]) -> None:
         await _decide(rt, jobs)
         await _reply_in_threads(rt, jobs["answered"])
         await _look_at_cards(rt)
+        await _pause_queue(rt)
         await _control_jobs(rt, jobs)
         await _change_repos(rt)
         await _look(rt, number, jobs["answered"])
@@ -147,6 +148,16 @@ async def _look_at_cards(rt: Runtime) -> None:
         await rt.boards.remove(board, OWNER)
 
 
+async def _pause_queue(rt: Runtime) -> None:
+    """Drain a queue, and resume it; a killed process may have done either."""
+    async for progress in rt.queues.drain("paused", OWNER, "maintenance"):
+        assert progress.finished
+    assert await rt.queues.changes("paused")
+    assert await rt.queues.all()
+    with suppress(Refused):
+        await rt.queues.resume("paused", OWNER)
+
+
 async def _control_jobs(rt: Runtime, jobs: dict[str, int]) -> None:
     for name, force in (("queued", False), ("running", False), ("stuck", True)):
         with suppress(Refused):
@@ -188,6 +199,7 @@ async def _look(rt: Runtime, number: int, round_number: int) -> None:
     await inspect.latest_job_events(round_number)
     await inspect.events()
     await inspect.end_cursor()
+    await inspect.events_of_kinds(["question_asked"], await inspect.cursor_before(job.created_at))
     await inspect.latest_events()
     await inspect.latest_runs()
     await inspect.activity(job.created_at)
