@@ -70,6 +70,7 @@ async def people(settings: Settings, jobs: dict[str, int]) -> None:
         await _decide(rt, jobs)
         await _reply_in_threads(rt, jobs["answered"])
         await _look_at_cards(rt)
+        await _pause_queue(rt)
         await _control_jobs(rt, jobs)
         await _change_repos(rt)
         await _look(rt, number, jobs["answered"])
@@ -147,6 +148,16 @@ async def _look_at_cards(rt: Runtime) -> None:
         await rt.boards.resign(owner, term)
     with suppress(NotFound):
         await rt.boards.remove(board, OWNER)
+
+
+async def _pause_queue(rt: Runtime) -> None:
+    """Drain a queue, and resume it; a killed process may have done either."""
+    async for progress in rt.queues.drain("paused", OWNER, "maintenance"):
+        assert progress.finished
+    assert await rt.queues.changes("paused")
+    assert await rt.queues.all()
+    with suppress(Refused):
+        await rt.queues.resume("paused", OWNER)
 
 
 async def _control_jobs(rt: Runtime, jobs: dict[str, int]) -> None:

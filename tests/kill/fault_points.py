@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -16,7 +15,7 @@ from tests.factories import Factory
 from tests.kill import kill_points
 from tests.kill.campaign import Campaign, FaultAction, configuration
 from tests.kill.faults import FAULTS, KillAgent
-from tests.kill.processes import Process, Reached, zygote
+from tests.kill.processes import zygote
 from tests.kill.scenarios import (
     ask_people,
     cancel_all,
@@ -56,9 +55,9 @@ class KillEnvironment:
     empty_url: str
     folder: Path
 
-    def inject(self, faults: Mapping[str, set[str]]) -> FaultAction:
-        """Return an action that injects each fault at its points, and the first fault elsewhere."""
-        return by_point({FAULTS[fault](self.server): at for fault, at in faults.items()})
+    def inject(self, fault: str) -> FaultAction:
+        """Return an action that injects the fault."""
+        return FAULTS[fault](self.server)
 
 
 @pytest.fixture
@@ -75,23 +74,12 @@ def environment(
     return KillEnvironment(rt, server, make, clock, database_url, empty_url, tmp_path)
 
 
-def by_point(actions: Mapping[FaultAction, set[str]]) -> FaultAction:
-    """Return an action that does each of these at its points, and the first elsewhere."""
-    first = next(iter(actions))
-
-    async def inject(process: Process, reached: Reached) -> bool:
-        chosen = (action for action, at in actions.items() if not at.isdisjoint(reached.points))
-        return await next(chosen, first)(process, reached)
-
-    return inject
-
-
-async def at_queries(faults: Mapping[str, set[str]], environment: KillEnvironment) -> None:
-    """Inject faults at these points of queries; fail for a query without a reached point."""
-    at = set[str]().union(*faults.values())
+async def at_queries(fault: str, environment: KillEnvironment) -> None:
+    """Inject a fault at every point of queries; fail for a query without a reached point."""
+    at = kill_points.sql_points()
     async with zygote(environment.folder) as forks:
         usual = configuration(environment.url, environment.folder)
-        campaign = Campaign(environment.rt, forks, usual, set(at), environment.inject(faults))
+        campaign = Campaign(environment.rt, forks, usual, set(at), environment.inject(fault))
         await _work(campaign, environment.folder / "1")
         campaign.pending -= kill_points.reads()
         await prune(campaign, environment.clock)
@@ -101,11 +89,11 @@ async def at_queries(faults: Mapping[str, set[str]], environment: KillEnvironmen
         await campaign.ask("migrating")
         campaign.settings = usual
         for round_points in AGAIN:
-            campaign.pending = kill_points.sql_points() - campaign.reached
+            campaign.pending = at - campaign.reached
             if campaign.pending:
                 await cancel_all(environment.rt)
                 await _work(campaign, environment.folder / round_points)
-    check_all_reached(kill_points.sql_points(), campaign.reached)
+    check_all_reached(at, campaign.reached)
     assert at - set(campaign.faulted) <= kill_points.reads()
 
 
@@ -132,7 +120,7 @@ async def at_an_agents_work(
 
 async def at_phases(fault: str, at: set[str], environment: KillEnvironment) -> None:
     """Inject faults at these points of an agent's run; fail for a phase without a reached point."""
-    check_phases(at, await at_an_agents_work(environment.inject({fault: at}), at, environment))
+    check_phases(at, await at_an_agents_work(environment.inject(fault), at, environment))
 
 
 async def at_agents(at: set[str], environment: KillEnvironment) -> None:

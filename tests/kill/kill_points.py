@@ -72,19 +72,6 @@ def sql_points() -> set[str]:
     }
 
 
-def decisive(fault: str) -> set[str]:
-    """Return the points of queries for a fault in each test run; `make soak` takes all points.
-
-    After a commit the database is ahead of the process; before it nothing can be lost. Processes
-    are killed at every 24th commit, connections cut at every twelfth and before every 36th
-    read: the next process finds the same rows as a process that lost its connection and its reply.
-    """
-    committed = sorted(point for point in sql_points() if point.endswith(" committed"))
-    if fault == "kill":
-        return set(committed[::24])
-    return {*committed[1::12], *sorted(reads())[::36]}
-
-
 def reads() -> set[str]:
     """Return the points of the queries that change nothing: people's processes only pass them."""
     return {f"{name} before" for name in texts().values() if is_read(name)}

@@ -11,6 +11,7 @@ import pytest
 from draftsman import handlers
 from draftsman.store import queries
 from tests.kill import kill_points
+from tests.kill.fault_points import check_all_reached
 from tests.support.queries import QUERIES
 
 
@@ -68,3 +69,8 @@ def test_messages_and_process_calls_have_points() -> None:
     assert {"agent says ask before", "agent is told park after"} <= points
     assert {"agent process start before", "agent process kill after"} <= points
     assert "git source.RepoSource.push push during" in points
+
+
+def test_unreached_point_fails() -> None:
+    with pytest.raises(AssertionError, match=r"new\.query before"):
+        check_all_reached(kill_points.sql_points() | {"new.query before"}, kill_points.sql_points())

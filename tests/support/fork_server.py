@@ -1,13 +1,12 @@
 """Starts `python -m draftsman_tui …` by a fork of a process that has imported draftsman.
 
-    subprocess.Popen ── arguments, environment, files ──▶ server ──▶ intermediate ──▶ command
-                     ◀────────────── process ID ─────────────┘      (exits at once)
+    subprocess.Popen ── arguments, environment, files ──▶ server ──▶ command
+                     ◀────────────── process ID ─────────────┘
 
 A new interpreter needs 0.5 s of CPU for imports, a fork 10 ms. The command is a child of the test
-process, as after `exec`: the intermediate process exits, and the test process is the subreaper
-(prctl(2)) meanwhile. Popen starts an interpreter where a fork would differ: for the installed
-script, for a shell, for options other than those of SUPPORTED, for another encoding; and where the
-environment has NEW_INTERPRETER.
+process, as after `exec`: a sibling of the server. Popen starts an interpreter where a fork would
+differ: for the installed script, for a shell, for options other than those of SUPPORTED, for
+another encoding; and where the environment has NEW_INTERPRETER.
 
 A command that starts other commands (STARTERS) has a fork server too: a fork of itself, made before
 it ran anything.
@@ -45,6 +44,7 @@ from typing import Any, Final
 import psutil
 from execnet.gateway_io import popen_bootstrapline
 
+from tests.support.sibling_fork import fork_sibling, use_huge_pages
 from tests.support.worker_process import forget_tests, leave_pytest
 
 ROOT: Final = Path(__file__).parents[2]
@@ -83,7 +83,6 @@ PIPES: Final = ("p2cread", "p2cwrite", "c2pread", "c2pwrite", "errread", "errwri
 MAX_ORDER: Final = 1 << 20
 """Maximum size of an order in bytes."""
 PR_SET_NAME: Final = 15
-PR_SET_CHILD_SUBREAPER: Final = 36
 NAME: Final = "fork-server"
 """Name of the process of a command's fork server."""
 _libc: Final = ctypes.CDLL(None, use_errno=True)
@@ -101,12 +100,8 @@ class ForkServer:
         """Start a command as a child of this process; return its process ID."""
         with self._lock:
             connection = self._socket = self._socket or _start_server()
-            _libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-            try:
-                socket.send_fds(connection, [json.dumps(order).encode()], files)
-                reply = connection.recv(4)
-            finally:
-                _libc.prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
+            socket.send_fds(connection, [json.dumps(order).encode()], files)
+            reply = connection.recv(4)
         assert reply, "the fork server ended"
         return int.from_bytes(reply, "big")
 
@@ -221,6 +216,7 @@ def main() -> None:
     connection = socket.socket(fileno=int(sys.argv[1]))
     import_product()
     sys.path.remove(str(ROOT))
+    use_huge_pages()
     serve(connection)
 
 
@@ -257,27 +253,11 @@ def _serve(connection: socket.socket) -> None:
 
 
 def _fork(order: dict[str, Any], files: list[int], connection: socket.socket) -> int:
-    """Fork twice; return the process ID of the command once it is the test process's child.
-
-    The command waits for the end of the gate, which closes after the intermediate process exited.
-    """
-    reader, writer = os.pipe()
-    gate, gate_end = os.pipe()
-    intermediate = os.fork()
-    if intermediate == 0:
-        os.close(gate_end)
-        pid = os.fork()
-        if pid == 0:
-            os.read(gate, 1)
-            connection.close()
-            _run(order, files)
-        os.write(writer, pid.to_bytes(4, "big"))
-        os._exit(0)
-    os.waitpid(intermediate, 0)
-    os.close(gate_end)
-    pid = int.from_bytes(os.read(reader, 4), "big")
-    for number in (reader, writer, gate):
-        os.close(number)
+    """Fork a command as a child of the test process; return its process ID."""
+    pid = fork_sibling()
+    if pid == 0:
+        connection.close()
+        _run(order, files)
     return pid
 
 
@@ -336,6 +316,7 @@ def _fork_server(files: list[int], *, of_worker: bool) -> socket.socket:
         os.close(file)
     if of_worker:
         forget_tests(ROOT)
+        use_huge_pages()
     _serve(theirs)
     os._exit(0)
 
