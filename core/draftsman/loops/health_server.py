@@ -137,4 +137,4 @@ def _bind(port: int) -> socket.socket:
                 return socket.create_server(("", port), family=socket.AF_INET6, dualstack_ipv6=True)
         return socket.create_server(("", port))
     except OSError as error:
-        raise ConfigError(f"--health-port {port}: {error.strerror}; use another port") from None
+        raise ConfigError(f"health port {port}: {error.strerror}; use another port") from None

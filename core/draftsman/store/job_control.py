@@ -10,7 +10,7 @@ from uuid import UUID
 from psycopg.types.json import Jsonb
 
 from draftsman.domain.job import Status
-from draftsman.domain.read_models import FinishedJob
+from draftsman.domain.read_models import FinishedJob, Replacement
 from draftsman.store.postgres.database import (
     Connection,
     execute,
@@ -81,3 +81,8 @@ async def late_answer(conn: Connection, job: int) -> tuple[str, str] | None:
     """Return a question's key and the answer that arrived after it expired."""
     records = await rows(conn, _Q["late_answer"], {"job": job})
     return (records[0][0], records[0][1]) if records else None
+
+
+async def replacement(conn: Connection, job: int) -> Replacement | None:
+    """Return the unique key of a job, and the jobs that it replaced and that replaced it."""
+    return await fetch_one(conn, _Q["replacement"], {"job": job}, Replacement)

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from uuid import UUID
 
 from pydantic_core import from_json, to_json
 
 from draftsman.domain.job import Status
 from draftsman.domain.messages.target import Target
-from draftsman.domain.read_models import RecentDuplicate, Replacement
-from draftsman.domain.unique_work import Unique
+from draftsman.domain.read_models import RecentDuplicate
+from draftsman.domain.submit_result import SubmitResult
 from draftsman.store.postgres import database
 from draftsman.store.postgres.database import Connection
 from draftsman.store.postgres.pinned_connection import Statement, fetch, statement
 from draftsman.store.queries import load
+
+if TYPE_CHECKING:
+    from draftsman.domain.unique_work import Unique
 
 _Q = load("submissions")
 Row = Mapping[str, Any]
@@ -54,20 +57,6 @@ _SEPARATOR: Final = "\0"
 """A character that no text in PostgreSQL has."""
 Created = Iterable[tuple[int, int, bool]]
 """Position of a request from 1, number of its job, and whether it is scheduled for later."""
-
-
-class SubmitResult(NamedTuple):
-    """The result for the request at index `place` of the batch.
-
-    `outcome` is created, deduplicated (same type and key) or joined (same subject, active).
-    """
-
-    place: int
-    number: int
-    id: UUID
-    status: Status
-    request_digest: str
-    outcome: str
 
 
 async def submit(
@@ -271,11 +260,6 @@ async def keep_unique_key(conn: Connection, job: int, key: str, replaces: int | 
     """Store the unique key of a new job, and the job that it replaces."""
     params = {"job": job, "key": key, "replaces": replaces}
     await database.execute(conn, _Q["keep_unique_key"], params)
-
-
-async def replacement(conn: Connection, job: int) -> Replacement | None:
-    """Return the unique key of a job, and the jobs that it replaced and that replaced it."""
-    return await database.fetch_one(conn, _Q["replacement"], {"job": job}, Replacement)
 
 
 async def join(conn: Connection, requests: Sequence[tuple[int, Row]], actor: str) -> None:

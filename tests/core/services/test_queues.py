@@ -1,4 +1,4 @@
-"""Queues: pause, resume and drain; what is claimed and why a job waits."""
+"""Queues: pause, resume and drain; the claims, and why a job waits."""
 
 from __future__ import annotations
 

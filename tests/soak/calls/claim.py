@@ -123,7 +123,6 @@ CALLS: Final[dict[str, Call]] = {
     "submissions.repeated": Call(
         lambda conn: submissions.repeated(conn, "subject card99", Unique(seconds=3600))
     ),
-    "submissions.replacement": Call(lambda conn: submissions.replacement(conn, MIDDLE)),
     "submissions.keep_unique_key": Call(
         lambda conn: submissions.keep_unique_key(conn, last_of("queued"), "subject new", MIDDLE)
     ),

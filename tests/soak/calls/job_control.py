@@ -24,6 +24,7 @@ def _ended(after: int, **filters: str) -> Call:
 
 
 CALLS: Final[dict[str, Call]] = {
+    "job_control.replacement": Call(lambda conn: job_control.replacement(conn, MIDDLE)),
     "job_control.lock: live": Call(lambda conn: job_control.lock(conn, NEWEST)),
     "job_control.lock: of the past": Call(lambda conn: job_control.lock(conn, MIDDLE)),
     "job_control.lock: missing": Call(lambda conn: job_control.lock(conn, MISSING)),

@@ -150,7 +150,7 @@ async def test_unsupported_values_are_errors_of_their_fields(rt: Runtime) -> Non
 
 async def test_copy_of_a_job_fills_the_form(make: Factory, rt: Runtime, owner: Actor) -> None:
     old = await make.queued(title="Tidy", tags=("a",), payload={"n": 1})
-    async with open_dashboard(rt, owner) as seen:
+    async with open_dashboard(rt, owner, size=(120, 40)) as seen:
         await seen.rows(f"D-{old}")
         await seen.press("N")
         await seen.see(f"New job like D-{old}", "noop", '{"n": 1}')

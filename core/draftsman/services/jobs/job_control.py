@@ -11,6 +11,7 @@ from draftsman.domain.job import TERMINAL, Status
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.people.policy import Policy, Verb
 from draftsman.domain.retries.retry_policy import CHAIN_LIMIT
+from draftsman.domain.submit_result import SubmitResult
 from draftsman.domain.text import clean
 from draftsman.errors import LostRace, OptionHint, Refused
 from draftsman.services.jobs.submissions import SUBMIT_ATTEMPTS, SubmittedJob
@@ -199,7 +200,7 @@ async def insert_retry(
     return SubmittedJob(submitted.number, submitted.id, submitted.status, submitted.outcome)
 
 
-async def _insert(conn: Connection, row: dict[str, Any], actor: Actor) -> requests.SubmitResult:
+async def _insert(conn: Connection, row: dict[str, Any], actor: Actor) -> SubmitResult:
     """Insert a request; repeat while a concurrent duplicate is being committed."""
     for _ in range(SUBMIT_ATTEMPTS):
         if submitted := await requests.submit(conn, [row], actor.name):

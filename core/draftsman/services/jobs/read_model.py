@@ -26,7 +26,7 @@ from draftsman.domain.reserved_names import COMMON_KINDS
 from draftsman.domain.run import Run
 from draftsman.domain.wait_reason import WaitReason, expiring_question, explain
 from draftsman.errors import CommandHint, NotFound, UsageError
-from draftsman.store import questions, submissions, workers
+from draftsman.store import job_control, questions, workers
 from draftsman.store import read_model as store
 from draftsman.store.postgres.database import Database, translate_errors
 from draftsman.store.postgres.notifications import receives_notifications
@@ -295,7 +295,7 @@ class ReadModel:
     async def replacement(self, number: int) -> Replacement:
         """Return the unique key of a job, and the jobs that it replaced and that replaced it."""
         async with self._db.connection() as conn:
-            return await submissions.replacement(conn, number) or Replacement(None, None, None)
+            return await job_control.replacement(conn, number) or Replacement(None, None, None)
 
     async def stats(self) -> Stats:
         """Return counts of jobs, questions and workers."""

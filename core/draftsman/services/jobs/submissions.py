@@ -26,6 +26,7 @@ from draftsman.domain.repos.repo_catalog import Repo, repo_names_by_source
 from draftsman.domain.repos.repo_url import is_folder
 from draftsman.domain.repos.repo_url import parse as parse_repo
 from draftsman.domain.retries.job_limits import JobLimits
+from draftsman.domain.submit_result import SubmitResult
 from draftsman.errors import (
     DraftsmanError,
     IdempotencyConflict,
@@ -135,7 +136,7 @@ class Submissions:
             unique = unique_work.request_of(item, account, self._policy)
             batch.append(_Row(columns, targets, name, unique))
         twins = same_keys([item for item, _ in resolved])
-        results: list[store.SubmitResult | None] = [None] * len(batch)
+        results: list[SubmitResult | None] = [None] * len(batch)
         for _ in range(SUBMIT_ATTEMPTS):
             missing = [
                 index
@@ -271,7 +272,7 @@ class Submissions:
                 )
         return targets
 
-    async def _send(self, batch: Sequence[_Row]) -> list[tuple[int, store.SubmitResult]]:
+    async def _send(self, batch: Sequence[_Row]) -> list[tuple[int, SubmitResult]]:
         """Insert a batch: in one statement, or in a transaction with locks or several actors."""
         simple = not any(item.values["subject_key"] or item.unique for item in batch)
         if simple and len({item.actor for item in batch}) == 1:
@@ -290,7 +291,7 @@ class _Row(NamedTuple):
     unique: UniqueRequest | None
 
 
-async def _insert(conn: Connection, batch: Sequence[_Row]) -> list[tuple[int, store.SubmitResult]]:
+async def _insert(conn: Connection, batch: Sequence[_Row]) -> list[tuple[int, SubmitResult]]:
     """Insert a batch, and add an event and targets for each request that joined an active job.
 
     Return the results with their indexes in the batch. Each actor has a statement, in sorted order
@@ -303,7 +304,7 @@ async def _insert(conn: Connection, batch: Sequence[_Row]) -> list[tuple[int, st
     if keys:  # subjects are locked with them, in a common order
         keys += [item.values["subject_key"] for item in batch]
         await store.lock_subjects(conn, keys)
-    results: list[tuple[int, store.SubmitResult]] = []
+    results: list[tuple[int, SubmitResult]] = []
     for actor, indexes in sorted(by_actor.items()):
         inserted = await _insert_of(conn, [batch[index] for index in indexes], actor)
         joined = [
@@ -325,9 +326,7 @@ async def _insert(conn: Connection, batch: Sequence[_Row]) -> list[tuple[int, st
     return results
 
 
-async def _insert_of(
-    conn: Connection, batch: Sequence[_Row], actor: str
-) -> list[store.SubmitResult]:
+async def _insert_of(conn: Connection, batch: Sequence[_Row], actor: str) -> list[SubmitResult]:
     """Insert the requests of an actor: in one statement, then each that may repeat a job."""
     plain = [index for index, item in enumerate(batch) if item.unique is None]
     results = []
@@ -343,7 +342,7 @@ async def _insert_of(
 
 
 def _outcome(
-    place: int, values: dict[str, Any], item: store.SubmitResult | None
+    place: int, values: dict[str, Any], item: SubmitResult | None
 ) -> SubmittedJob | LostRace | IdempotencyConflict:
     """Return the job of a request, or its error."""
     if item is None:
@@ -391,7 +390,7 @@ def _request(row: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in payload.items() if value}
 
 
-def _conflict(row: dict[str, Any], item: store.SubmitResult) -> str:
+def _conflict(row: dict[str, Any], item: SubmitResult) -> str:
     return (
         f"key {row['idempotency_key']!r} was already used for {job_name(item.number)} with a"
         f" different request (digest {item.request_digest[:12]}, now {row['request_digest'][:12]});"

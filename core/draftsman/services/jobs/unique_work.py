@@ -10,13 +10,14 @@ from draftsman.domain.job import Status
 from draftsman.domain.messages.target import Target
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.people.policy import Policy, Verb
+from draftsman.domain.submit_result import SubmitResult
 from draftsman.domain.unique_work import Unique
 from draftsman.errors import NotPermitted
 from draftsman.store import job_control
 from draftsman.store import submissions as store
 from draftsman.store.job_control import LockedJob
 from draftsman.store.postgres.database import Connection
-from draftsman.store.submissions import RepeatedJob, SubmitResult
+from draftsman.store.submissions import RepeatedJob
 
 NOT_STARTED: Final = frozenset({Status.SCHEDULED, Status.QUEUED})
 REPLACED: Final = "replaced by a newer request"
@@ -40,7 +41,7 @@ class UniqueRequest(NamedTuple):
 
 
 def request_of(item: Invocation, account: Actor, policy: Policy) -> UniqueRequest | None:
-    """Return the condition of a request; None for one that gets a job of its own."""
+    """Return the condition of a request; None if it gets a job of its own."""
     if item.unique is None or item.unique_key is None:
         return None
     return UniqueRequest(item.unique, item.unique_key, account, policy)
@@ -86,7 +87,7 @@ async def submit(
 async def _lock_repeated(
     conn: Connection, request: UniqueRequest
 ) -> tuple[RepeatedJob, LockedJob] | None:
-    """Lock the job that a request repeats; one that finished meanwhile may not be repeated."""
+    """Lock the job that a request repeats; a job that finished meanwhile may not be repeated."""
     while (job := await store.repeated(conn, request.key, request.unique)) is not None:
         locked = await job_control.lock(conn, job.number)
         if locked is not None and locked.status == job.status:

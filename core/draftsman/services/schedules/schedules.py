@@ -85,7 +85,7 @@ class Schedules:
             return await store.of_job(conn, job)
 
     async def upcoming(self, name: str, count: int) -> list[datetime]:
-        """Return the next occurrences of a schedule, also of a paused one; raises NotFound."""
+        """Return the next occurrences of a schedule, also of a paused schedule; raises NotFound."""
         async with self._db.connection() as conn:
             schedule = await self._known(conn, name, store.by_name)
             now = await checkpoints.now(conn)

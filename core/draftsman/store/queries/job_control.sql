@@ -76,3 +76,10 @@ SELECT %(job)s, 'action_refused', %(by)s, %(detail)s::jsonb
  WHERE NOT EXISTS (SELECT FROM draftsman.job_events
                     WHERE job = %(job)s AND kind = 'action_refused'
                       AND payload @> jsonb_build_object('event', %(detail)s::jsonb -> 'event'))
+
+-- The unique key of a job, the job that it replaced, and the job that replaced it.
+-- name: replacement
+SELECT u.key, u.replaces, n.job AS replaced_by
+  FROM (VALUES (%(job)s::bigint)) AS w (job)
+  LEFT JOIN draftsman.unique_keys u ON u.job = w.job
+  LEFT JOIN draftsman.unique_keys n ON n.replaces = w.job

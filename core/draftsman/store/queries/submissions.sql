@@ -287,13 +287,6 @@ SELECT j.number, j.id, j.status, j.request_digest
 INSERT INTO draftsman.unique_keys (job, key, replaces)
 VALUES (%(job)s, %(key)s, %(replaces)s)
 
--- The unique key of a job, the job that it replaced, and the job that replaced it.
--- name: replacement
-SELECT u.key, u.replaces, n.job AS replaced_by
-  FROM (VALUES (%(job)s::bigint)) AS w (job)
-  LEFT JOIN draftsman.unique_keys u ON u.job = w.job
-  LEFT JOIN draftsman.unique_keys n ON n.replaces = w.job
-
 -- Jobs with an idempotency key, of each type that has keys, by the index of keys. A loose scan reads
 -- an entry of each type.
 -- name: of_idempotency_key

@@ -33,7 +33,7 @@ HOUR = 3600.0
 
 @pytest.fixture
 def owner(people: People) -> Actor:
-    """Give the owner of the database, who is anna."""
+    """Give the owner of the database, as anna."""
     return replace(people.anna, owner=True)
 
 

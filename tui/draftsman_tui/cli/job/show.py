@@ -89,7 +89,7 @@ async def show(app: App, job: JobRef) -> None:
             "joined_requests": [event.payload | {"at": event.created_at} for event in join_events]
         }
         parts |= {"archives": archived, "deliveries": deliveries, "retry_chain": chain}
-        parts |= {"sandbox": sandbox, "unique_key": replacement.key}
+        parts |= {"sandbox": sandbox, "occurrence": occurrence, "unique_key": replacement.key}
         parts |= {"replaces": replacement.replaces, "replaced_by": replacement.replaced_by}
         parts |= {"wait_reason": None if details.status in TERMINAL else reason_data(why)}
         app.out.document(as_data(details) | as_data(parts))
@@ -152,7 +152,8 @@ def _head(job: Job, why: WaitReason, chain: Sequence[RetryLink]) -> Iterator[Tex
         f"{job.attempts} of {job.max_attempts} · retries {job.retry_count}"
         f" of {job.max_retries} · runs {job.run_count}",
     )
-    values = {"tags": ", ".join(job.tags), "pr": job.pr_url}
+    origin = f"{job.template}@{job.template_version}" if job.template else ""
+    values = {"template": origin, "tags": ", ".join(job.tags), "pr": job.pr_url}
     values["skills"] = ", ".join(job.requested_skills)
     yield from (_pair(name, value) for name, value in values.items() if value)
     if len(chain) > 1:
