@@ -132,6 +132,6 @@ async def test_connections_over_the_limit_are_closed_at_once(
 
 
 async def test_a_used_port_is_reported_in_one_line(port: int) -> None:
-    with pytest.raises(ConfigError, match=rf"--health-port {port}: .*; use another port"):
+    with pytest.raises(ConfigError, match=rf"health port {port}: .*; use another port"):
         async with serve_health(WorkerHealth(), port):
             pass
