@@ -327,16 +327,18 @@ async def _insert(conn: Connection, batch: Sequence[_Row]) -> list[tuple[int, Su
 
 
 async def _insert_of(conn: Connection, batch: Sequence[_Row], actor: str) -> list[SubmitResult]:
-    """Insert the requests of an actor: in one statement, then each that may repeat a job."""
+    """Insert the requests of an actor together, except those that may repeat a job."""
     plain = [index for index, item in enumerate(batch) if item.unique is None]
     results = []
     if plain:
-        rows, targets = zip(*[batch[index][:2] for index in plain], strict=True)
-        inserted = await store.submit(conn, rows, actor, targets)
-        results = [result._replace(place=plain[result.place]) for result in inserted]
-    for index, (values, targets, _, unique) in enumerate(batch):
+        rows, targets = [batch[i].values for i in plain], [batch[i].targets for i in plain]
+        results = await store.submit(conn, rows, actor, targets)
+    if len(plain) == len(batch):
+        return results
+    results = [result._replace(place=plain[result.place]) for result in results]
+    for index, (values, targets_of, _, unique) in enumerate(batch):
         if unique is not None:
-            found = await unique_work.submit(conn, unique, values, targets, actor)
+            found = await unique_work.submit(conn, unique, values, targets_of, actor)
             results += [result._replace(place=index) for result in found]
     return results
 
