@@ -279,7 +279,7 @@ async def test_suspended_worker_loses_its_jobs_and_writes_nothing_later(
     assert (job.status, job.run_count, job.attempts) == (S.COMPLETED, 2, 1)
     before = await trace(rt, number)
     worker.signal(signal.SIGCONT)
-    await worker.says("lost its lease; the run was stopped without a result")
+    await worker.says("its lease")  # lost, or its agent was seen to fail after losing it
     await gone_from(rt, 2)
     assert await trace(rt, number) == before
     worker.signal(signal.SIGTERM)

@@ -140,7 +140,7 @@ class Execution:
         if isinstance(error, Parked):
             return
         if isinstance(error, LeaseLost):
-            await self._end(lambda: self._services.settlement.canceled(self.job))
+            await self._end(self._settle_lost)
         elif isinstance(error, asyncio.CancelledError):
             await self._settle_stopped()
         else:  # also a handler's sys.exit(), which must not end the worker
@@ -210,11 +210,17 @@ class Execution:
                 failure = Failure(text, code="timeout")
                 await self._end(lambda: settlement.failure(self.job, failure))
             case "lost":
-                _log.warning(
-                    "%s lost its lease; the run was stopped without a result", self.job.name
-                )
+                self._log_lost()
             case _:
                 await self._end(lambda: settlement.release_run(self.job, "shutdown"))
+
+    async def _settle_lost(self) -> None:
+        """Settle a run whose write was refused: its job was canceled, or another worker has it."""
+        if await self._services.settlement.canceled(self.job) is None:
+            self._log_lost()
+
+    def _log_lost(self) -> None:
+        _log.warning("%s lost its lease; the run was stopped without a result", self.job.name)
 
     async def _end(self, write: Callable[[], Awaitable[Any]]) -> None:
         """Store the log while the run still owns its job, then settle."""

@@ -1,4 +1,4 @@
-"""A person cancels a job that runs."""
+"""A person cancels a job that runs, or another worker takes it over."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ import pytest
 
 from draftsman.domain.job import Status
 from draftsman.domain.outcome import Done, Outcome
+from draftsman.domain.run import LeaderTerm
 from draftsman.errors import LeaseLost, Refused
 from draftsman.handlers.context import RunContext, worker_run
 from draftsman.runtime import Runtime
 from tests.core.loops.workers import (
     UNREACHABLE_URL,
     BlockingHandler,
+    CapturedLog,
     before_deadline,
     event_kinds,
     last_event,
@@ -23,6 +25,7 @@ from tests.core.loops.workers import (
     running_worker,
     runtime_with,
     wait_for_end,
+    wait_for_status,
 )
 from tests.factories import Factory
 from tests.support.waits import until
@@ -189,3 +192,22 @@ async def test_a_cancel_comes_before_a_shutdown(rt: Runtime, make: Factory) -> N
         process.shut_down("test")
         job = await wait_for_end(rt, number)
     assert job.status is S.CANCELED
+
+
+async def test_a_run_whose_write_is_refused_after_a_lost_lease_ends_with_a_warning(
+    rt: Runtime, make: Factory, caplog: pytest.LogCaptureFixture
+) -> None:
+    captured, released = CapturedLog(caplog), asyncio.Event()
+
+    async def write_late(ctx: RunContext) -> Outcome:
+        await released.wait()
+        await ctx.event("late")
+        return Done()
+
+    number = await make.queued(queue="default", on_lost="fail")
+    slow = runtime_with(rt, heartbeat=30, lease=90)
+    async with running_worker(slow, {"noop": write_late}) as process:
+        await wait_for_status(rt, number, S.RUNNING)
+        assert await rt.sweeps.rescue(LeaderTerm(), [process.id]) == 1
+        released.set()
+        await captured.wait(f"D-{number} lost its lease; the run was stopped without a result")
