@@ -43,7 +43,7 @@ async def test_duplicate_effect_fails_the_soak_and_keeps_its_folder(
     effect.with_name("somebody-elses-id").write_text(f"{key} another\n")
     assert await code_of(started) == 1, started.output_text
     number = effect.parent.name
-    assert f"seed 5: D-{number}: effect {key} was made 2 times" in started.output_text
+    assert f"seed 5: D-{number}: effect {key} was created 2 times" in started.output_text
     assert "duplicate effects                  1\n" in started.output_text
     (seed_folder,) = folder.glob("*/seed-5")
     assert f"seed 5 failed; its database and logs: {seed_folder}" in started.output_text
