@@ -71,6 +71,7 @@ async def people(settings: Settings, jobs: dict[str, int]) -> None:
         await _reply_in_threads(rt, jobs["answered"])
         await _look_at_cards(rt)
         await _pause_queue(rt)
+        await _order_jobs(rt, number)
         await _control_jobs(rt, jobs)
         await _change_repos(rt)
         await _look(rt, number, jobs["answered"])
@@ -158,6 +159,12 @@ async def _pause_queue(rt: Runtime) -> None:
     assert await rt.queues.all()
     with suppress(Refused):
         await rt.queues.resume("paused", OWNER)
+
+
+async def _order_jobs(rt: Runtime, queued: int) -> None:
+    await rt.queues.prioritize(queued, 5, OWNER)
+    await rt.queues.move(queued, "bottom", OWNER)
+    await rt.queues.order()
 
 
 async def _control_jobs(rt: Runtime, jobs: dict[str, int]) -> None:
