@@ -60,7 +60,7 @@ def approval_of(
 
 
 def unapprovable(approval: QuestionSpec, error: Exception) -> Failure:
-    """Return the failure of work that nobody can approve."""
+    """Return the failure of work without an eligible approver."""
     return Failure(
         f"not published: {error}. {approval.text}",
         origin="agent",

@@ -358,7 +358,7 @@ def _outcome(attempt: _Attempt, result: SubmittedJob | DraftsmanError) -> Outcom
 
 
 def _actor(name: str, policy: Policy) -> Actor | None:
-    """Return the person who made a schedule; None for a person who was removed."""
+    """Return the author of a schedule; None for a removed person."""
     person = policy.people.get(name)
     if policy.owner == name:
         return Actor(Source.SCHEDULE, name, name, name, ROLES, owner=True)

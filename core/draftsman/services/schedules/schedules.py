@@ -98,7 +98,7 @@ class Schedules:
         return list(islice(Timing(checked.rule, checked.timezone, now).after(now), count))
 
     async def now(self) -> datetime:
-        """Return the time of the database, which decides what is due."""
+        """Return the time of the database, by which schedules are due."""
         async with self._db.connection() as conn:
             return await checkpoints.now(conn)
 
