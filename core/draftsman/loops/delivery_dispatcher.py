@@ -26,7 +26,7 @@ from draftsman.loops.lifecycle import OutageGuard, StopSignal
 from draftsman.ports import Channel
 from draftsman.services.deliveries.delivery_sender import DeliverySender
 from draftsman.settings import NotificationSettings
-from draftsman.store.delivery_claims import HEAD_START
+from draftsman.store.outbox.delivery_claims import HEAD_START
 
 CALLS_PER_ATTEMPT: Final = 3
 """Maximum calls in an attempt: find an earlier copy, find the copy to rewrite, send."""

@@ -21,9 +21,9 @@ from draftsman.domain.read_models import (
 from draftsman.domain.run import LeaderTerm
 from draftsman.domain.text import clean, humanize
 from draftsman.errors import CommandHint, Refused, UsageError
-from draftsman.store import queues as store
 from draftsman.store import read_model
 from draftsman.store.postgres.database import Connection, Database
+from draftsman.store.scheduling import queues as store
 
 COUNT_LIMIT: Final = 10_000
 """Waiting jobs of a queue that are counted."""

@@ -18,7 +18,7 @@ from draftsman.errors import Refused
 from draftsman.runtime import Runtime, wire
 from draftsman.services.deliveries.message_builder import build_message
 from draftsman.settings import Settings
-from draftsman.store import deliveries
+from draftsman.store.outbox import deliveries
 from draftsman.store.postgres.database import Connection
 from tests.core.outbox.rows import LOG, claim, deliveries_of, kinds_and_statuses, send_all
 from tests.factories import GATE, QUESTION, Factory

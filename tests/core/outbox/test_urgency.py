@@ -14,7 +14,7 @@ from draftsman.domain.messages.delivery import (
 )
 from draftsman.errors import Failure
 from draftsman.runtime import Runtime
-from draftsman.store.delivery_claims import HEAD_START
+from draftsman.store.outbox.delivery_claims import HEAD_START
 from draftsman.store.postgres.database import Connection
 from tests.core.outbox.chat_harness import CHAT, ChatHarness
 from tests.core.outbox.rows import RECEIPT, deliveries_of

@@ -8,8 +8,8 @@ from draftsman.domain.people.actor import Actor
 from draftsman.domain.run import LeaderTerm
 from draftsman.runtime import Runtime
 from draftsman.services.jobs.submissions import invocation
-from draftsman.store import queues
 from draftsman.store.postgres.database import Connection
+from draftsman.store.scheduling import queues
 from tests.core.services.test_queues import HELD, claim
 from tests.factories import Factory
 from tests.support.races import FirstSession

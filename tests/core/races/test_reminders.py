@@ -12,7 +12,8 @@ from draftsman.domain.messages.delivery import DeliveryKind
 from draftsman.domain.question import OnExpire
 from draftsman.domain.run import LeaderTerm
 from draftsman.runtime import Runtime
-from draftsman.store import reminders, workers
+from draftsman.store import workers
+from draftsman.store.outbox import reminders
 from draftsman.store.postgres.database import Connection
 from tests.core.outbox.rows import LOG, deliveries_of
 from tests.factories import QUESTION, Factory

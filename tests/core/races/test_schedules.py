@@ -11,8 +11,8 @@ from draftsman.domain.run import LeaderTerm
 from draftsman.domain.schedules.schedule import FireStatus, Overlap, ScheduleSpec
 from draftsman.errors import Conflict, NotFound
 from draftsman.runtime import Runtime
-from draftsman.store import schedules as store
 from draftsman.store.postgres.database import Connection
+from draftsman.store.scheduling import schedules as store
 from tests.support.clock import Clock
 from tests.support.people import People
 from tests.support.races import FirstSession, hold_commits

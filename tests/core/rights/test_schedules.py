@@ -14,8 +14,9 @@ from draftsman.errors import UsageError
 from draftsman.runtime import Runtime
 from draftsman.services.jobs.request_rows import row
 from draftsman.services.jobs.submissions import invocation
-from draftsman.store import submissions, templates
+from draftsman.store import submissions
 from draftsman.store.postgres.database import Connection
+from draftsman.store.scheduling import templates
 from tests.core.rights.conftest import As
 from tests.support.clock import Clock
 from tests.support.people import People

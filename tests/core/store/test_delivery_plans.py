@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from draftsman.domain.messages.delivery import DeliveryKind
 from draftsman.domain.messages.target import parse
-from draftsman.store import deliveries
+from draftsman.store.outbox import deliveries
 from draftsman.store.postgres.database import Connection, Database
 from tests.factories import Factory
 from tests.support.planner import plan_tables, planned

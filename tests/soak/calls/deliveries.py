@@ -14,7 +14,7 @@ from draftsman.domain.messages.delivery import (
     RateLimit,
 )
 from draftsman.domain.messages.target import parse
-from draftsman.store import deliveries, delivery_claims
+from draftsman.store.outbox import deliveries, delivery_claims
 from draftsman.store.postgres.database import Connection
 from tests.soak.calls.call import MIDDLE, NEWEST, RUNNING, Call, last_of
 

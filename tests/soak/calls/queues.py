@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from draftsman.domain.run import LeaderTerm
-from draftsman.store import queues
 from draftsman.store.postgres.database import Connection
+from draftsman.store.scheduling import queues
 from tests.soak.calls.call import Call, last_of
 
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from draftsman.domain.question import QuestionKind
 from draftsman.domain.run import LeaderTerm
-from draftsman.store import reminders
+from draftsman.store.outbox import reminders
 from draftsman.store.postgres.database import Connection
 from tests.soak.calls.call import FEW, Call
 from tests.soak.history import WORKER

@@ -7,8 +7,8 @@ from typing import Final
 
 from draftsman.domain.schedules.schedule import FireStatus, ScheduleSpec
 from draftsman.domain.schedules.template import TemplateDefinition
-from draftsman.store import schedules, templates
 from draftsman.store.postgres.database import Connection
+from draftsman.store.scheduling import schedules, templates
 from tests.soak.calls.call import MIDDLE, MISSING, Call
 from tests.soak.calls.sweeps import HAND, LEADER
 

@@ -46,8 +46,9 @@ from draftsman.services.deliveries.message_builder import (
     with_identity_links,
 )
 from draftsman.settings import NotificationSettings
-from draftsman.store import checkpoints, delivery_claims, questions
-from draftsman.store import deliveries as store
+from draftsman.store import checkpoints, questions
+from draftsman.store.outbox import deliveries as store
+from draftsman.store.outbox import delivery_claims
 from draftsman.store.postgres.database import Connection, Database
 
 COPIED_KINDS: Final = frozenset(

@@ -17,7 +17,7 @@ from draftsman.domain.run import Lease, lease_lost
 from draftsman.domain.text import clean_within_limit
 from draftsman.errors import CommandHint, NotFound, OptionHint, Refused, UsageError
 from draftsman.store import checkpoints
-from draftsman.store import deliveries as store
+from draftsman.store.outbox import deliveries as store
 from draftsman.store.postgres.database import Connection, Database
 
 PAYLOAD_LIMIT: Final = 100_000

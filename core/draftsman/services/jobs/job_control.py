@@ -15,9 +15,9 @@ from draftsman.domain.submit_result import SubmitResult
 from draftsman.domain.text import clean
 from draftsman.errors import LostRace, OptionHint, Refused
 from draftsman.services.jobs.submissions import SUBMIT_ATTEMPTS, SubmittedJob
-from draftsman.store import deliveries
 from draftsman.store import job_control as store
 from draftsman.store import submissions as requests
+from draftsman.store.outbox import deliveries
 from draftsman.store.postgres.database import Connection, Database
 
 AGAIN_OPTION = OptionHint("again", lead="to run it again use")

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Any
 from uuid import UUID
 
 from pydantic import ValidationError
@@ -36,9 +36,9 @@ from draftsman.errors import (
 )
 from draftsman.schemas.checker import SchemaChecker
 from draftsman.services.jobs import unique_work
+from draftsman.services.jobs.insertion import NewRequest, insert
 from draftsman.services.jobs.request_rows import rows
-from draftsman.services.jobs.unique_work import UniqueRequest
-from draftsman.store import deliveries, repos
+from draftsman.store import repos
 from draftsman.store import submissions as store
 from draftsman.store.postgres.caller_connection import CallersConnection, adapt
 from draftsman.store.postgres.database import (
@@ -52,8 +52,6 @@ CHAT_SOURCES = frozenset({Source.SLACK, Source.TRELLO})
 """Sources whose requests may not name a folder of the worker's machine."""
 SUBMIT_ATTEMPTS = 5
 """Maximum attempts to read rows that a concurrent duplicate is committing."""
-MAX_KEPT_TEXT: Final = 3000
-"""Maximum length of the stored text of a request that joined an active job, in characters."""
 MAX_REPOS = 5000
 """Maximum number of repositories read."""
 _NOTIFICATION_TYPE = "send_notification"
@@ -134,7 +132,7 @@ class Submissions:
             if targets:
                 columns["has_targets"] = True
             unique = unique_work.request_of(item, account, self._policy)
-            batch.append(_Row(columns, targets, name, unique))
+            batch.append(NewRequest(columns, targets, name, unique))
         twins = same_keys([item for item, _ in resolved])
         results: list[SubmitResult | None] = [None] * len(batch)
         for _ in range(SUBMIT_ATTEMPTS):
@@ -148,7 +146,7 @@ class Submissions:
             rest = [batch[index] for index in missing]
             if connection is not None:
                 async with self._connection(connection) as conn:
-                    inserted = await _insert(conn, rest)
+                    inserted = await insert(conn, rest)
             else:
                 inserted = await retry_conflicts(partial(self._send, rest))
             for place, result in inserted:
@@ -272,75 +270,14 @@ class Submissions:
                 )
         return targets
 
-    async def _send(self, batch: Sequence[_Row]) -> list[tuple[int, SubmitResult]]:
+    async def _send(self, batch: Sequence[NewRequest]) -> list[tuple[int, SubmitResult]]:
         """Insert a batch: in one statement, or in a transaction with locks or several actors."""
         simple = not any(item.values["subject_key"] or item.unique for item in batch)
         if simple and len({item.actor for item in batch}) == 1:
             async with self._db.connection() as conn:
-                return await _insert(conn, batch)
+                return await insert(conn, batch)
         async with self._db.transaction() as conn:
-            return await _insert(conn, batch)
-
-
-class _Row(NamedTuple):
-    """The columns of a request, its targets, and the name of its actor."""
-
-    values: dict[str, Any]
-    targets: list[Target]
-    actor: str
-    unique: UniqueRequest | None
-
-
-async def _insert(conn: Connection, batch: Sequence[_Row]) -> list[tuple[int, SubmitResult]]:
-    """Insert a batch, and add an event and targets for each request that joined an active job.
-
-    Return the results with their indexes in the batch. Each actor has a statement, in sorted order
-    like the keys of a statement, so that two batches cannot deadlock.
-    """
-    by_actor: dict[str, list[int]] = {}
-    for index, item in enumerate(batch):
-        by_actor.setdefault(item.actor, []).append(index)
-    keys = [item.unique.key for item in batch if item.unique]
-    if keys:  # subjects are locked with them, in a common order
-        keys += [item.values["subject_key"] for item in batch]
-        await store.lock_subjects(conn, keys)
-    results: list[tuple[int, SubmitResult]] = []
-    for actor, indexes in sorted(by_actor.items()):
-        inserted = await _insert_of(conn, [batch[index] for index in indexes], actor)
-        joined = [
-            (result.number, _request(batch[indexes[result.place]].values))
-            for result in inserted
-            if result.outcome == "joined"
-        ]
-        if joined:
-            await store.join(conn, joined, actor)
-        results += [(indexes[result.place], result) for result in inserted]
-    joined_with_targets = [
-        (item.number, batch[index].targets)
-        for index, item in results
-        if item.outcome == "joined" and batch[index].targets
-    ]
-    if joined_with_targets:
-        created = {item.number for _, item in results if item.outcome == "created"}
-        await deliveries.add_targets(conn, joined_with_targets, created)
-    return results
-
-
-async def _insert_of(conn: Connection, batch: Sequence[_Row], actor: str) -> list[SubmitResult]:
-    """Insert the requests of an actor together, except those that may repeat a job."""
-    plain = [index for index, item in enumerate(batch) if item.unique is None]
-    results = []
-    if plain:
-        rows, targets = [batch[i].values for i in plain], [batch[i].targets for i in plain]
-        results = await store.submit(conn, rows, actor, targets)
-    if len(plain) == len(batch):
-        return results
-    results = [result._replace(place=plain[result.place]) for result in results]
-    for index, (values, targets_of, _, unique) in enumerate(batch):
-        if unique is not None:
-            found = await unique_work.submit(conn, unique, values, targets_of, actor)
-            results += [result._replace(place=index) for result in found]
-    return results
+            return await insert(conn, batch)
 
 
 def _outcome(
@@ -374,22 +311,6 @@ def invocation(**fields: Any) -> Invocation:
         raise field_errors.field_error(
             error, default="request", shows=lambda field: field != "repo"
         ) from None
-
-
-def _request(row: dict[str, Any]) -> dict[str, Any]:
-    """Return the event payload for a request that joined an active job."""
-    text = row["ticket_text"]
-    payload = {
-        "requester": row["invoker_id"],
-        "name": row["invoker_display_name"],
-        "source": row["source"],
-        "title": row["ticket_title"],
-        "text": text[:MAX_KEPT_TEXT] if text else None,
-        "url": row["ticket_url"],
-        "key": row["idempotency_key"],
-        "digest": row["request_digest"],
-    }
-    return {name: value for name, value in payload.items() if value}
 
 
 def _conflict(row: dict[str, Any], item: SubmitResult) -> str:

@@ -9,7 +9,7 @@ from draftsman.domain.people.policy import Policy
 from draftsman.domain.people.quiet_hours import QuietHours, next_allowed
 from draftsman.domain.question import QuestionKind
 from draftsman.domain.run import LeaderTerm
-from draftsman.store import reminders as store
+from draftsman.store.outbox import reminders as store
 from draftsman.store.postgres.database import Connection, Database
 
 

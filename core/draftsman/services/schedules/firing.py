@@ -40,9 +40,9 @@ from draftsman.services.jobs.submissions import Submissions, SubmittedJob
 from draftsman.services.schedules.templates import Templates, find_template, parse_name
 from draftsman.settings import Settings
 from draftsman.store import checkpoints, job_control
-from draftsman.store import schedules as store
 from draftsman.store.postgres.database import Connection, Database
-from draftsman.store.schedules import Outcome
+from draftsman.store.scheduling import schedules as store
+from draftsman.store.scheduling.schedules import Outcome
 
 MAX_REASON: Final = 500
 MAX_BATCHES: Final = 200

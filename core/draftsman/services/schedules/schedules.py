@@ -34,8 +34,8 @@ from draftsman.services.jobs.submissions import Submissions, SubmittedJob
 from draftsman.services.schedules.templates import Templates
 from draftsman.settings import Settings
 from draftsman.store import checkpoints
-from draftsman.store import schedules as store
 from draftsman.store.postgres.database import Connection, Database
+from draftsman.store.scheduling import schedules as store
 
 MAX_SCHEDULES: Final = 20_000
 """Maximum number of schedules read."""

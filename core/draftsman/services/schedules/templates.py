@@ -23,8 +23,8 @@ from draftsman.services.jobs.request_checks import (
     require_instructions,
 )
 from draftsman.settings import Settings
-from draftsman.store import templates as store
 from draftsman.store.postgres.database import Connection, Database
+from draftsman.store.scheduling import templates as store
 
 MAX_TEMPLATES: Final = 5000
 """Maximum number of templates, or of versions of a template, read."""

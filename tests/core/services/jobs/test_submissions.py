@@ -14,7 +14,7 @@ from draftsman.domain.people.actor import Actor
 from draftsman.errors import IdempotencyConflict, NotPermitted
 from draftsman.runtime import Runtime
 from draftsman.services.jobs.submissions import SubmittedJob, invocation
-from draftsman.store import deliveries
+from draftsman.store.outbox import deliveries
 from draftsman.store.postgres.database import Connection
 from tests.factories import Factory
 from tests.support.people import People

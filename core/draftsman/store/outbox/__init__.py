@@ -1,0 +1,1 @@
+"""Storage of messages to people and systems: the outbox, its claims, and reminders."""

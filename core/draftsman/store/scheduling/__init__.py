@@ -1,0 +1,1 @@
+"""Storage of what decides when a job runs: queues, schedules and their templates."""
