@@ -1,9 +1,9 @@
 -- Privileges of the group roles of workers, bots, people and readers; the owner of the schema has
 -- all privileges.
 
-SELECT EXISTS (SELECT FROM draftsman.schema_migrations WHERE name = '0013_grants') AS applied \gset
-\if :applied \echo '0013_grants is already applied' \quit \endif
-INSERT INTO draftsman.schema_migrations (name) VALUES ('0013_grants');
+SELECT EXISTS (SELECT FROM draftsman.schema_migrations WHERE name = '0016_grants') AS applied \gset
+\if :applied \echo '0016_grants is already applied' \quit \endif
+INSERT INTO draftsman.schema_migrations (name) VALUES ('0016_grants');
 
 -- Events that sessions insert directly, beside those of triggers and functions.
 CREATE FUNCTION draftsman.may_insert_event(

@@ -1,8 +1,8 @@
 -- Templates and schedules of jobs.
 
-SELECT EXISTS (SELECT FROM draftsman.schema_migrations WHERE name = '0012_schedules') AS applied \gset
-\if :applied \echo '0012_schedules is already applied' \quit \endif
-INSERT INTO draftsman.schema_migrations (name) VALUES ('0012_schedules');
+SELECT EXISTS (SELECT FROM draftsman.schema_migrations WHERE name = '0015_schedules') AS applied \gset
+\if :applied \echo '0015_schedules is already applied' \quit \endif
+INSERT INTO draftsman.schema_migrations (name) VALUES ('0015_schedules');
 
 -- A version never changes; the newest version of a name is the template. A version without a
 -- definition removes the template: its jobs keep the version that they were made from.
