@@ -4,6 +4,7 @@
     investigate [options] TEXT    look, and change nothing
     status [JOB] · list · show JOB · cancel JOB [REASON] · retry JOB [--again]
     answer QUESTION TEXT · approve QUESTION [REASON] · deny QUESTION [REASON] · link · help
+    templates [TEXT] · template NAME [PARAMETER=VALUE …], also as run NAME …
 
 Options precede or follow the text, as `--repo=NAME`, `--agent=NAME`, `--ref=BRANCH` or
 `--mode=fix|investigate`; before it also with a space for the `=`. Quoted text is never an option,
@@ -15,6 +16,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from typing import Final
+
+from draftsman.errors import UsageError
 
 REQUESTS: Final = ("fix", "investigate")
 MODES: Final = REQUESTS
@@ -28,6 +31,9 @@ VERBS: Final = (
     "answer",
     "approve",
     "deny",
+    "templates",
+    "template",
+    "run",
     "link",
     "help",
 )
@@ -38,6 +44,7 @@ _TAKES_REFERENCE: Final = frozenset(
 _REFERENCE: Final = re.compile(
     r"(?:[dD]-[0-9]+|[0-9]+|[0-9a-fA-F]{8}[0-9a-fA-F-]{0,28})(?:/[0-9]+)?"
 )
+_ASSIGNMENT: Final = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=")
 _PAIRS: Final = {'"': '"', "'": "'", "“": "”", "‘": "’"}  # noqa: RUF001
 _OPTION: Final = re.compile(r"(?:--|—|–)([A-Za-z]+)(?:=|(?=\s)|$)")  # noqa: RUF001
 _TRAILING_OPTION: Final = re.compile(
@@ -89,6 +96,23 @@ def parse(text: str) -> JobRequest | TextCommand | InvalidText:
     if _REFERENCE.fullmatch(ref):
         return TextCommand(verb, ref, remainder)
     return TextCommand(verb, "", rest)
+
+
+def assignments(text: str) -> tuple[str, dict[str, str]]:
+    """Parse `NAME a=1 b="two words"`: the name, and the values; raises UsageError."""
+    name, rest = _word(text)
+    values: dict[str, str] = {}
+    while rest:
+        match = _ASSIGNMENT.match(rest)
+        if match is None:
+            shown = _word(rest)[0][:40]
+            raise UsageError(f"{shown!r} is not a parameter: write NAME=VALUE, or NAME='A VALUE'")
+        if match[1] in values:
+            raise UsageError(f"{match[1][:40]} is set twice; set it once")
+        rest = rest[match.end() :]
+        is_empty = not rest[:1].strip()
+        values[match[1]], rest = ("", rest.lstrip()) if is_empty else _value(rest)
+    return name, values
 
 
 def _request(mode: str, text: str) -> JobRequest | InvalidText:

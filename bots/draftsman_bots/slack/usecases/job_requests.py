@@ -49,6 +49,8 @@ class RequestOrigin:
 
     key: str
     target: str
+    trigger_id: str = ""
+    """Opens a modal, within three seconds; "" for a message."""
 
 
 def job_target(channel: str, thread: str, user: str) -> str:
@@ -81,7 +83,7 @@ async def submit(
         agent=_agent(ctx, fields.pop("agent", None) or await _default_agent(ctx, location)),
         title=job_title(request.text),
         text=request.text,
-        notify=_targets(ctx, origin.target),
+        notify=all_targets(ctx, origin.target),
         **fields,
     )
     await ctx.rt.request_checks.check(submission, origin=ChannelName.SLACK)
@@ -187,7 +189,7 @@ async def _repository(ctx: BotContext, repo: str) -> RepoLocation | None:
     return RepoLocation(known) if known is not None else None
 
 
-def _targets(ctx: BotContext, target: str) -> tuple[str, ...]:
+def all_targets(ctx: BotContext, target: str) -> tuple[str, ...]:
     """Return the request's target, and the configured targets in other channels."""
     channel = parse(target).target
     always = ctx.rt.settings.notifications.targets

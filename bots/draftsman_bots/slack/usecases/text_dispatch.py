@@ -8,9 +8,9 @@ from draftsman_bots.slack.mrkdwn import escape, escape_truncated
 from draftsman_bots.slack.outbound.question_blocks import BOT_NAME
 from draftsman_bots.slack.parsers import command_parser
 from draftsman_bots.slack.parsers.command_parser import InvalidText, JobRequest, TextCommand
-from draftsman_bots.slack.usecases import job_commands, job_requests
+from draftsman_bots.slack.usecases import job_commands, job_requests, templates
 from draftsman_bots.slack.usecases.access import authorize, authorize_person
-from draftsman_bots.slack.usecases.ephemeral import Reply
+from draftsman_bots.slack.usecases.ephemeral import Reply, ReplyTarget
 
 if TYPE_CHECKING:
     from draftsman.domain.read_models import RecentDuplicate
@@ -26,6 +26,8 @@ Quoted text is never an option: `{0} fix "--repo is read twice"`; `--` ends the 
 `{0} status [D-142]`, `{0} list`, `{0} show D-142`
 `{0} cancel D-142 [REASON]`, `{0} retry D-142 [--again]`
 `{0} answer D-142/1 TEXT`, `{0} approve D-142/1 [REASON]`, `{0} deny D-142/1 [REASON]`
+`{0} templates [TEXT]` lists templates; `{0} template NAME` opens its form, or
+`{0} template NAME PARAMETER=VALUE …` submits its job at once
 `{0} link` links your account to a person in the configuration; `{0} help` shows this help
 In the thread of a job {1}: `{2}ANSWER`, or for an approval `{2}approve` or `{2}deny REASON`
 While a question there accepts text, a mention is its answer: use `{0}` for commands\
@@ -52,6 +54,16 @@ async def dispatch_text(
             return usage(ctx)
         case TextCommand("link"):
             return await _link_reply(ctx, user)
+        case TextCommand("templates", rest=rest):
+            await authorize_person(ctx, user, channel)
+            return await templates.list_templates(ctx, rest)
+        case TextCommand("template" | "run", rest=rest):
+            actor = await authorize_person(ctx, user, channel)
+            reply_target = ReplyTarget(user.id, channel)
+            result = await templates.run_template(ctx, actor, origin, reply_target, rest)
+            if isinstance(result, Reply):
+                return result
+            return await _submission_reply(ctx, result, origin)
         case TextCommand() as command:
             actor = await authorize_person(ctx, user, channel)
             return await job_commands.execute(ctx, actor, command, origin.key)
