@@ -1,7 +1,8 @@
 """Idempotency keys of Slack payloads, and the values of buttons and blocks. Pure.
 
 A button carries only numbers, or the name of a template, which are looked up when it is pressed:
-an old or a forged button cannot refer to anything else.
+an old or a forged button cannot refer to anything else. The button that adds a schedule carries its
+definition, which is checked like a typed command.
 """
 
 from __future__ import annotations
@@ -33,6 +34,10 @@ DENY_VIEW: Final = "draftsman_deny_view"
 TEMPLATE: Final = "draftsman_template"
 """Opens the modal of a template, or runs a template without parameters."""
 TEMPLATE_VIEW: Final = "draftsman_template_view"
+ADD_SCHEDULE: Final = "draftsman_add_schedule"
+PAUSE_SCHEDULE: Final = "draftsman_pause_schedule"
+RESUME_SCHEDULE: Final = "draftsman_resume_schedule"
+REMOVE_SCHEDULE: Final = "draftsman_remove_schedule"
 PARAMETER: Final = "parameter"
 """Prefix of the block ids of a template's parameters."""
 
@@ -43,6 +48,7 @@ _TEMPLATE: Final = re.compile(r"t:([A-Za-z0-9][A-Za-z0-9_.:-]{0,62}(?:@[1-9][0-9
 _FORM: Final = re.compile(
     _TEMPLATE.pattern + r" (slack:[A-Z0-9]{2,40}(?:/[0-9]{1,12}\.[0-9]{1,8})?)"
 )
+_SCHEDULE: Final = re.compile(r"s:([1-9][0-9]{0,17})")
 _JOB: Final = re.compile(r"j:([1-9][0-9]{0,17})")
 
 
@@ -109,6 +115,11 @@ def job_value(job: int) -> str:
     return f"j:{job}"
 
 
+def schedule_value(schedule: int) -> str:
+    """Return the value of a schedule's button: `s:12`."""
+    return f"s:{schedule}"
+
+
 def template_value(name: str) -> str:
     """Return the value of a template's button: `t:bump`."""
     return f"t:{name}"
@@ -130,6 +141,12 @@ def parse_answer(value: object) -> AnswerValue | None:
 def parse_job(value: object) -> int | None:
     """Parse a value of `job_value`; None if it is invalid."""
     match = _JOB.fullmatch(value) if isinstance(value, str) else None
+    return int(match[1]) if match else None
+
+
+def parse_schedule(value: object) -> int | None:
+    """Parse a value of `schedule_value`; None if it is invalid."""
+    match = _SCHEDULE.fullmatch(value) if isinstance(value, str) else None
     return int(match[1]) if match else None
 
 

@@ -15,7 +15,7 @@ from draftsman_bots.slack.listeners import home
 from draftsman_bots.slack.outbound import modal_views, question_blocks
 from draftsman_bots.slack.outbound.blocks import MAX_OPTIONS
 from draftsman_bots.slack.parsers import payloads
-from draftsman_bots.slack.usecases import answers, job_commands, templates
+from draftsman_bots.slack.usecases import answers, job_commands, schedules, templates
 from draftsman_bots.slack.usecases.access import (
     actor_of,
     authorize,
@@ -108,6 +108,10 @@ async def _route(ctx: BotContext, action: BlockAction, reply_target: ReplyTarget
         return await _control_job(ctx, action, kind)
     elif kind == ids.TEMPLATE:
         return await _run_template(ctx, action, reply_target)
+    elif kind == ids.ADD_SCHEDULE:
+        return await schedules.add(ctx, action)
+    elif kind in (ids.PAUSE_SCHEDULE, ids.RESUME_SCHEDULE, ids.REMOVE_SCHEDULE):
+        return await schedules.change(ctx, action, kind)
     elif kind == ids.NEW_JOB:
         check_modal_access(ctx, action.user)
         target = f"slack:{action.user.id}"

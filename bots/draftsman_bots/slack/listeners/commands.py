@@ -9,7 +9,7 @@ from slack_sdk.errors import SlackApiError
 from draftsman.errors import DraftsmanError
 from draftsman_bots.slack.identity import NETWORK, error_code
 from draftsman_bots.slack.parsers import command_parser, payloads
-from draftsman_bots.slack.parsers.command_parser import InvalidText, JobRequest, TextCommand
+from draftsman_bots.slack.parsers.command_parser import JobRequest, Parsed, TextCommand
 from draftsman_bots.slack.parsers.incoming_text import readable_text
 from draftsman_bots.slack.usecases.ephemeral import (
     Reply,
@@ -65,7 +65,7 @@ async def on_command(ctx: BotContext, body: dict[str, Any]) -> Reply | None:
         return error_reply(error)
 
 
-def _submits_job(parsed: JobRequest | TextCommand | InvalidText, reply: Reply | None) -> bool:
+def _submits_job(parsed: Parsed, reply: Reply | None) -> bool:
     """Return whether updates on a job follow: a form, which has no reply, submits it later."""
     if isinstance(parsed, TextCommand):
         return parsed.verb in ("template", "run") and (reply is None or not reply.blocks)

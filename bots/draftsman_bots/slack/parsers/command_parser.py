@@ -4,7 +4,8 @@
     investigate [options] TEXT    look, and change nothing
     status [JOB] · list · show JOB · cancel JOB [REASON] · retry JOB [--again]
     answer QUESTION TEXT · approve QUESTION [REASON] · deny QUESTION [REASON] · link · help
-    templates [TEXT] · template NAME [PARAMETER=VALUE …], also as run NAME …
+    every weekday at 9 TEXT       a schedule: see draftsman.domain.schedules.phrases
+    schedules [TEXT] · templates [TEXT] · template NAME [PARAMETER=VALUE …], also as run NAME …
 
 Options precede or follow the text, as `--repo=NAME`, `--agent=NAME`, `--ref=BRANCH` or
 `--mode=fix|investigate`; before it also with a space for the `=`. Quoted text is never an option,
@@ -17,6 +18,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Final
 
+from draftsman.domain.schedules.phrases import FIRST_WORDS, Phrase, read_phrase
 from draftsman.errors import UsageError
 
 REQUESTS: Final = ("fix", "investigate")
@@ -31,6 +33,7 @@ VERBS: Final = (
     "answer",
     "approve",
     "deny",
+    "schedules",
     "templates",
     "template",
     "run",
@@ -72,6 +75,14 @@ class TextCommand:
 
 
 @dataclass(frozen=True, slots=True)
+class ScheduleRequest:
+    """A request for a schedule: its rule, and the text of the request that it submits."""
+
+    phrase: Phrase
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class InvalidText:
     """Text without a verb, with `reason` "", or with an invalid option, which `reason` explains."""
 
@@ -79,7 +90,10 @@ class InvalidText:
     reason: str = ""
 
 
-def parse(text: str) -> JobRequest | TextCommand | InvalidText:
+Parsed = JobRequest | ScheduleRequest | TextCommand | InvalidText
+
+
+def parse(text: str) -> Parsed:
     """Parse the text; empty text is `help`."""
     text = text.strip()
     word, rest = _word(text)
@@ -88,6 +102,11 @@ def parse(text: str) -> JobRequest | TextCommand | InvalidText:
         return TextCommand("help")
     if verb in REQUESTS:
         return _request(verb, rest)
+    if verb in FIRST_WORDS:
+        try:
+            return ScheduleRequest(*read_phrase(text))
+        except UsageError as error:
+            return InvalidText(text, str(error))
     if verb not in VERBS:
         return InvalidText(text)
     if verb not in _TAKES_REFERENCE:
@@ -96,6 +115,18 @@ def parse(text: str) -> JobRequest | TextCommand | InvalidText:
     if _REFERENCE.fullmatch(ref):
         return TextCommand(verb, ref, remainder)
     return TextCommand(verb, "", rest)
+
+
+def parse_request(text: str) -> JobRequest | InvalidText:
+    """Parse the request of a schedule, whose mode is `fix` unless the text begins with it."""
+    word, rest = _word(text.strip())
+    if word.lower() in REQUESTS:
+        return _request(word.lower(), rest)
+    parsed = parse(text)
+    is_command = isinstance(parsed, TextCommand) and (parsed.ref or not parsed.rest)
+    if text.strip() and (is_command or isinstance(parsed, ScheduleRequest)):
+        return InvalidText(text, f"a schedule submits jobs; it cannot run the command {word[:40]}")
+    return _request(REQUESTS[0], text.strip())
 
 
 def assignments(text: str) -> tuple[str, dict[str, str]]:

@@ -95,16 +95,18 @@ class Templates:
         fields: Mapping[str, Any] | None = None,
         typed: bool = False,
         unchecked: bool = False,
+        chats: bool = True,
     ) -> Invocation:
         """Return the checked request that a template makes with these parameters.
 
         `fields` replace those of the template. With `typed`, parameters are texts that a person
-        typed. Raises NotFound, UsageError.
+        typed. `chats`: whether the chats of its targets must be configured here. Raises NotFound,
+        UsageError.
         """
         template = await self.get(name)
         async with SchemaChecker() as checker:
             request = await self.build(template, params, checker, fields=fields, typed=typed)
-        return await self._checks.resolve(request, unchecked=unchecked)
+        return await self._checks.resolve(request, unchecked=unchecked, chats=chats)
 
     async def build(
         self,

@@ -1,4 +1,4 @@
-"""Rules in English: what is understood, what is refused, and text after them."""
+"""Rules in English: accepted and refused phrases, and text after them."""
 
 from __future__ import annotations
 
