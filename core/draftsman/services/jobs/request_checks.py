@@ -230,6 +230,11 @@ class RequestChecks:
             skippable=True,
         )
 
+    async def live_types(self) -> set[str]:
+        """Return the types that live workers handle; empty when no worker is live."""
+        workers = await self._read_model.workers()
+        return {name for worker in workers if self._is_live(worker) for name in worker.types}
+
     def _is_live(self, worker: RegisteredWorker) -> bool:
         gone = host.is_dead(worker.host_id, worker.pid, worker.pid_started)
         return not gone and worker.heartbeat_age < self._settings.worker.lease

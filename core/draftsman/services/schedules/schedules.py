@@ -23,7 +23,14 @@ from draftsman.domain.schedules.schedule import (
 )
 from draftsman.domain.schedules.timing import Timing
 from draftsman.domain.text import clean
-from draftsman.errors import CommandHint, Conflict, NotFound, Refused
+from draftsman.errors import (
+    CommandHint,
+    Conflict,
+    DatabaseUnreachable,
+    DraftsmanError,
+    NotFound,
+    Refused,
+)
 from draftsman.services.jobs.request_checks import (
     RequestChecks,
     absolute_repo,
@@ -101,6 +108,27 @@ class Schedules:
         """Return the time of the database, by which schedules are due."""
         async with self._db.connection() as conn:
             return await checkpoints.now(conn)
+
+    async def problem(self, schedule: Schedule) -> str | None:
+        """Return why the next occurrence of a schedule will not run, None if nothing is known.
+
+        The last refusal of the leader counts too: its configuration decides about agents.
+        """
+        author = self._policy.people.get(schedule.created_by)
+        if author is not None and "invoker" not in author.roles:
+            return f"its author {author.name} no longer has the role invoker"
+        try:
+            request = await self.request(schedule.spec(), chats=False)
+        except DatabaseUnreachable:
+            raise
+        except DraftsmanError as error:
+            return f"{error.subject} {error.reason}".strip()
+        types = await self._checks.live_types()
+        if types and request.type not in types:
+            return f"no live worker has a handler for the type {request.type!r}"
+        if schedule.last_status is FireStatus.REFUSED:
+            return f"its last occurrence was refused: {schedule.last_reason}"
+        return None
 
     async def request(self, spec: ScheduleSpec, *, chats: bool = True) -> Invocation:
         """Return the request that a schedule submits now; raises UsageError, NotFound.

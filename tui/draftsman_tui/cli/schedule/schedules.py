@@ -16,7 +16,7 @@ from draftsman_tui.cli.schedule.request_options import request_fields, request_o
 from draftsman_tui.cli.schedule.schedule_apply import apply
 from draftsman_tui.common import params, times
 from draftsman_tui.common.job_request import options_named
-from draftsman_tui.common.output import as_data, line, styled
+from draftsman_tui.common.output import as_data, line, one_line, styled
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -151,8 +151,12 @@ async def show(app: App, name: str) -> None:
         schedule = await rt.schedules.get(name)
         upcoming = await rt.schedules.upcoming(name, 3)
         history = await rt.schedules.history(name, 5)
+        problem = await rt.schedules.problem(schedule)
+        if problem is None and not await rt.request_checks.live_types():
+            problem = "no worker is running"
     if app.json:
-        app.out.document(as_data(schedule) | {"next": upcoming, "history": history})
+        data = {"next": upcoming, "history": history, "problem": problem}
+        app.out.document(as_data(schedule) | data)
         return
     app.out.print(line(styled(schedule.name, "bold"), f"  {schedule.rule} {schedule.timezone}"))
     pairs = {
@@ -169,6 +173,8 @@ async def show(app: App, name: str) -> None:
     app.out.print(
         *(line(styled(f"  {name:<9}", "dim"), text) for name, text in pairs.items() if text)
     )
+    if problem:
+        app.out.print(line(styled("  problem  ", "dim"), styled(one_line(problem), "yellow")))
     for fire in history:
         app.out.print(line("  ", *_fire_parts(fire, schedule)))
 

@@ -35,6 +35,8 @@ LATE: Final = 300.0
 """Seconds after which a due delivery counts as not delivered."""
 SKEW: Final = 2.0
 """Maximum clock difference in seconds without a warning."""
+MAX_SCHEDULES: Final = 500
+"""Maximum number of schedules that are checked."""
 STYLES: Final = {"ok": "green", "warn": "yellow", "fail": "bold red"}
 
 
@@ -266,9 +268,23 @@ def _requesters(counts: Sequence[tuple[str, int]]) -> str:
     return ", ".join(f"{requester} ({_count(count, 'job')})" for requester, count in counts)
 
 
+async def _schedules(rt: Runtime) -> Sequence[Finding]:
+    """Report the schedules whose next occurrence will not run."""
+    listed = [item for item in await rt.schedules.all() if item.paused_at is None and item.due_at]
+    findings = []
+    for schedule in listed[:MAX_SCHEDULES]:
+        if (problem := await rt.schedules.problem(schedule)) is not None:
+            then = f"draftsman schedules show {schedule.name}"
+            findings.append(Finding(f"schedule {schedule.name}", "warn", problem, then))
+    if listed and not findings:
+        text = "no problem with the next occurrences"
+        return [Finding("schedules", "ok", f"{_count(len(listed), 'schedule')}, {text}")]
+    return findings
+
+
 CHECKS: Final = (
     _server, _migrations, _rights, _clock, _people, _workers, _listen, _archives, _deliveries,
-    _dead_letters, check_trello,
+    _dead_letters, _schedules, check_trello,
 )  # fmt: skip
 
 
