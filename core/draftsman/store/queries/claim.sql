@@ -37,7 +37,7 @@ WITH clock AS MATERIALIZED (
            finished_at = (SELECT now FROM clock)
      WHERE r.job = ANY (ARRAY(SELECT number FROM settled)) AND r.status = 'running'
 ), reserved AS MATERIALIZED (
-    SELECT queue, job FROM draftsman.active_reservations
+    SELECT queue, job FROM draftsman.active_reservations ORDER BY queue
 ), paused AS MATERIALIZED (
     SELECT queue FROM draftsman.queue_pauses WHERE type IS NULL
 ), candidates AS MATERIALIZED (
