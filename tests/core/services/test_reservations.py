@@ -212,13 +212,23 @@ async def test_a_job_that_waits_for_its_concurrency_key_reserves_nothing(
         await reserve(rt, owner, concurrency_key="db")
 
 
-async def test_a_job_that_loses_its_concurrency_key_ends_its_reservation(
+async def test_a_reserving_job_keeps_its_concurrency_key(
     rt: Runtime, make: Factory, owner: Actor, conn: Connection
 ) -> None:
     job = await reserve(rt, owner, concurrency_key="db")
-    ahead = await make.queued(queue="q", concurrency_key="db", priority=5)
+    await make.queued(queue="q", concurrency_key="db", priority=5)
+    assert await ends(rt, job) == []
+    assert await claimed(conn, make) == [job]
+
+
+async def test_a_job_of_a_paused_type_ends_its_reservation(
+    rt: Runtime, make: Factory, owner: Actor, conn: Connection
+) -> None:
+    other = await make.queued(queue="q")
+    job = await reserve(rt, owner, type="report")
+    await rt.queues.pause("q", owner, "model is down", "report")
     assert await ends(rt, job) == ["held"]
-    assert await claimed(conn, make) == [ahead]
+    assert await claimed(conn, make) == [other]
 
 
 @pytest.mark.parametrize(
@@ -310,3 +320,22 @@ async def shorten(conn: Connection, seconds: float) -> None:
 async def beat(rt: Runtime, make: Factory, work: ClaimedJob) -> None:
     """Send a heartbeat of a run."""
     await rt.claim(make.worker, ["q"]).heartbeat([work.lease], draining=False)
+
+
+@pytest.mark.parametrize("end", ["release", "completion", "expiry"])
+async def test_the_end_of_a_reservation_wakes_the_workers(
+    rt: Runtime, make: Factory, owner: Actor, conn: Connection, end: str
+) -> None:
+    work = await make.running(number=await reserve(rt, owner))
+    async with rt.db.connection() as listening:
+        await listening.execute("LISTEN draftsman_jobs")
+        if end == "release":
+            await rt.queues.release_reservation("q", owner)
+        elif end == "completion":
+            await rt.settlement.outcome(work, Done())
+        else:
+            await expire(conn)
+            await rt.sweeps.names["holds"](LeaderTerm())
+        queues = [item.payload async for item in listening.notifies(timeout=10, stop_after=1)]
+        await listening.execute("UNLISTEN *")
+    assert queues == ["q"]

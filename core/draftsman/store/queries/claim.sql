@@ -37,7 +37,7 @@ WITH clock AS MATERIALIZED (
            finished_at = (SELECT now FROM clock)
      WHERE r.job = ANY (ARRAY(SELECT number FROM settled)) AND r.status = 'running'
 ), reserved AS MATERIALIZED (
-    SELECT queue, job FROM draftsman.active_reservations
+    SELECT queue, job FROM draftsman.active_reservations ORDER BY queue
 ), candidates AS MATERIALIZED (
     SELECT c.location, c.type, row_number() OVER () AS place
       FROM (SELECT q.location, q.type
