@@ -2,7 +2,7 @@
 
 -- name: get
 SELECT number, id, type, idempotency_key, request_digest, queue, priority, position, subject_key,
-       concurrency_key, hold::text, status, claimed_from, mode, source, source_type::text, external_event_id, invoker_id,
+       concurrency_key, hold::text, held_by, status, claimed_from, mode, source, source_type::text, external_event_id, invoker_id,
        invoker_display_name, repo_owner, repo_name, ticket_url, ticket_title, ticket_text, payload,
        overrides, requested_skills, tags, agent, retry_of, chain_length, template,
        template_version, run_at, run_count, attempts, max_attempts, retry_count, max_retries, next_retry_at, last_error,
@@ -35,7 +35,8 @@ SELECT p.*
               CASE WHEN s.status IN ('queued', 'resumed') AND EXISTS (
                   SELECT FROM draftsman.queue_pauses p
                    WHERE p.queue = s.queue AND (p.type IS NULL OR p.type = s.type))
-                   THEN 'paused' WHEN s.status = 'queued' THEN s.hold::text END AS hold,
+                   THEN 'paused' WHEN s.status IN ('queued', 'resumed') THEN s.hold::text END AS hold,
+              s.held_by,
               CASE WHEN s.status IN ('scheduled', 'retrying')
                    THEN extract(epoch FROM coalesce(s.next_retry_at, s.run_at)
                                            - draftsman.now())::float8 END AS due_in
@@ -289,9 +290,10 @@ SELECT j.number, j.status, j.queue, j.type, j.run_at, j.next_retry_at, j.last_er
        j.worker_id, j.cancel_requested_at, j.cancel_requested_by, j.cancel_reason,
        p.queue IS NULL AND EXISTS (
            SELECT FROM draftsman.claimable c WHERE c.number = j.number) AS claimable,
-       j.hold::text, j.concurrency_key,
+       j.hold::text, j.held_by, j.concurrency_key,
        (SELECT k.number FROM draftsman.job_states k
-         WHERE k.concurrency_key = j.concurrency_key AND k.hold IS NULL AND k.finished_at IS NULL)
+         WHERE k.concurrency_key = j.concurrency_key AND (k.hold >= 'key') IS NOT TRUE
+           AND k.finished_at IS NULL)
            AS key_holder,
        p.type IS NOT NULL AS type_paused, p.reason AS pause_reason, p.paused_by, p.paused_at,
        (SELECT count(*) FROM (

@@ -236,7 +236,9 @@ def _next(job: Any, question: Question | None, served: set[str]) -> str:
             return f"its start time {times.due(job.due_in)}"
         case Status.QUEUED | Status.RESUMED:
             if job.hold:
-                return "its paused queue" if job.hold == "paused" else "its concurrency key"
+                from draftsman_tui.common.queue_text import hold_text
+
+                return hold_text(job)
             return "a free slot" if job.queue in served else f"a worker for queue {job.queue}"
         case Status.CLAIMED:
             return "a worker to start it"

@@ -13,7 +13,7 @@ from draftsman.errors import DraftsmanError
 from draftsman_tui.cli.app import App, Group, command, example_lines
 from draftsman_tui.common import params, times
 from draftsman_tui.common.output import one_line, styled
-from draftsman_tui.common.queue_text import pauses_text
+from draftsman_tui.common.queue_text import state_text
 
 if TYPE_CHECKING:
     from draftsman.domain.read_models import QueueSummary
@@ -196,7 +196,7 @@ def _row(summary: QueueSummary) -> list[Any]:
         f"{summary.held:,}{more if summary.held else ''}",
         f"{summary.running:,}",
         times.span(summary.oldest_wait) if summary.oldest_wait is not None else "",
-        styled(pauses_text(summary), "yellow"),
+        styled(state_text(summary), "yellow"),
     ]
 
 

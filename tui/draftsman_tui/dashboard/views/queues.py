@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from draftsman.domain.read_models import QueueSummary
 from draftsman_tui.common import times
-from draftsman_tui.common.queue_text import pauses_text
+from draftsman_tui.common.queue_text import state_text
 from draftsman_tui.dashboard import cells
 from draftsman_tui.dashboard.filter import FilterFields
 from draftsman_tui.dashboard.resource import Cell, Column, Query, Resource, Rows
@@ -54,7 +54,7 @@ class QueuesResource(Resource[QueueSummary]):
             Cell(f"{row.held:,}{more if row.held else ''}", "warns" if row.held else ""),
             Cell(f"{row.running:,}"),
             Cell("" if wait is None else times.span(wait), "dim"),
-            cells.text(pauses_text(row, now)),
+            cells.text(state_text(row, now)),
         )
 
     def filter_fields(self, row: QueueSummary) -> FilterFields:
