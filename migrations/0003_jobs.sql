@@ -151,6 +151,12 @@ BEGIN
             CONSTRAINT = rule, DETAIL = format('The row is the state of D-%s.', job);
 END $$;
 
+CREATE FUNCTION draftsman.refuse_inconsistency(job bigint, rule text) RETURNS boolean
+LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION 'D-%: %', job, rule USING ERRCODE = 'DM003';
+END $$;
+
 -- The name of the rule that a request violates; see violated_rule().
 CREATE FUNCTION draftsman.violated_request_rule(r draftsman.job_requests) RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN CASE

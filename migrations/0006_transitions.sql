@@ -63,12 +63,6 @@ BEGIN
         USING ERRCODE = 'DM002';
 END $$;
 
-CREATE FUNCTION draftsman.refuse_inconsistency(job bigint, rule text) RETURNS boolean
-LANGUAGE plpgsql AS $$
-BEGIN
-    RAISE EXCEPTION 'D-%: %', job, rule USING ERRCODE = 'DM003';
-END $$;
-
 -- Permission to submit a job: a person submits own requests, a bot requests of people in its channels,
 -- a worker retries of lost jobs and the jobs of schedules. A retry repeats the earlier request under
 -- the key of its chain, on behalf of the person who made that request or of an operator.
@@ -240,6 +234,7 @@ DECLARE
     notified boolean;
     keyed    boolean;
     limited  boolean;
+    reserved boolean;
 BEGIN
     -- a worker sets no actor, and PL/pgSQL prepares an expression again for each transaction
     IF coalesce(current_setting('draftsman.actor', true), '') <> ''
@@ -311,8 +306,12 @@ BEGIN
            END;
 
     SELECT bool_or(has_targets OR status IN ('resumed', 'dead_letter')),
-           bool_or(concurrency_key IS NOT NULL), bool_or(limits IS NOT NULL) INTO notified, keyed, limited
-      FROM new_states;
+           bool_or(concurrency_key IS NOT NULL), bool_or(limits IS NOT NULL),
+           (SELECT true FROM draftsman.queue_reservations LIMIT 1)
+      INTO notified, keyed, limited, reserved FROM new_states;
+    IF reserved THEN
+        PERFORM draftsman.follow_reservations(array_agg(number)) FROM new_states;
+    END IF;
     IF keyed THEN
         PERFORM draftsman.release_keys(array_agg(n.number)) FROM new_states n
           WHERE n.status IN ('waiting_for_input', 'waiting_for_approval') AND n.hold IS NULL;

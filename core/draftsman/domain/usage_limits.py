@@ -10,8 +10,6 @@ from draftsman.domain.ids import job_name
 
 SHOWN_JOBS: Final = 5
 """Jobs that a text names."""
-PAUSE: Final = "pause"
-"""The bucket of a job with limits whose queue or type is paused."""
 _UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 _NAMES: Final = {"s": "second", "m": "minute", "h": "hour", "d": "day"}
 _SCOPES: Final = {"all": "all jobs", "concurrency_key": "concurrency key"}
