@@ -14,7 +14,7 @@ CREATE TYPE draftsman.run_status AS ENUM (
 CREATE TYPE draftsman.on_lost AS ENUM ('retry', 'resume', 'fail', 'new_job');
 CREATE TYPE draftsman.error_class AS ENUM (
     'TRANSIENT_INFRA', 'TRANSIENT_APP', 'PERMANENT', 'INVALID_OUTPUT', 'DENIED');
-CREATE TYPE draftsman.job_hold AS ENUM ('paused', 'key');
+CREATE TYPE draftsman.job_hold AS ENUM ('paused', 'key', 'parents');
 CREATE TYPE draftsman.step_status AS ENUM ('pending', 'done');
 
 -- Gaps of 100 leave room to move a job between two others with a single write.
@@ -86,6 +86,7 @@ CREATE TABLE draftsman.job_states (
     cancel_reason         text,
     pr_url                text,
     has_targets           boolean NOT NULL DEFAULT false,
+    has_children          boolean NOT NULL DEFAULT false,
     run_count             int NOT NULL DEFAULT 0,
     claimed_at            timestamptz,
     started_at            timestamptz,
@@ -117,10 +118,10 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN CASE
     WHEN NOT ((s.finished_at IS NOT NULL)
               = (s.status IN ('completed', 'failed', 'dead_letter', 'canceled', 'expired')))
         THEN 'job_states_finished'
-    WHEN s.hold IS NOT NULL AND ((s.hold = 'key') <> (s.concurrency_key IS NOT NULL)
-         OR s.status <> 'queued'
-            AND s.status <> CASE s.hold WHEN 'key' THEN 'scheduled'::draftsman.job_status
-                            ELSE 'resumed'::draftsman.job_status END)
+    WHEN s.hold IS NOT NULL AND CASE s.hold
+         WHEN 'paused' THEN s.concurrency_key IS NOT NULL OR s.status NOT IN ('queued', 'resumed')
+         WHEN 'key' THEN s.concurrency_key IS NULL OR s.status NOT IN ('queued', 'scheduled')
+         ELSE s.run_count > 0 OR s.status NOT IN ('queued', 'scheduled') END
         THEN 'job_states_hold'
     WHEN NOT ((s.lease_token IS NOT NULL) = (s.status IN ('claimed', 'running')))
         THEN 'job_states_lease'
@@ -197,7 +198,7 @@ END $$;
 --   job_requests_key    submission: a single job for a type and a given idempotency key
 --   job_states_pkey     the state of a job
 --   job_states_claim    the claim, in queue order
---   job_states_held     jobs that are left out of the claim: of each concurrency key, in queue order
+--   job_states_held     jobs that are left out of the claim: by reason and concurrency key, in queue order
 --   job_states_key      a single job that holds a concurrency key, from its claim or before to its end
 --   job_states_status   lists and counts by status
 --   job_states_due      jobs that are due; the earliest due time for the leader's timer
@@ -207,7 +208,7 @@ CREATE UNIQUE INDEX job_requests_key ON draftsman.job_requests (type, idempotenc
     WHERE NOT starts_with(idempotency_key, 'auto:');
 CREATE INDEX job_states_claim ON draftsman.job_states (queue, priority DESC, position, number)
     WHERE status IN ('queued', 'resumed') AND hold IS NULL;
-CREATE INDEX job_states_held ON draftsman.job_states (concurrency_key, priority DESC, position, number)
+CREATE INDEX job_states_held ON draftsman.job_states (hold, concurrency_key, priority DESC, position, number)
     WHERE hold IS NOT NULL;
 CREATE UNIQUE INDEX job_states_key ON draftsman.job_states (concurrency_key)
     WHERE concurrency_key IS NOT NULL AND hold IS NULL AND finished_at IS NULL;

@@ -132,7 +132,7 @@ BEGIN
         UPDATE draftsman.job_states s SET hold = NULL
          WHERE s.ctid = ANY (ARRAY(
                SELECT h.ctid FROM draftsman.job_states h
-                WHERE h.hold IS NOT NULL AND h.concurrency_key IS NULL AND NOT EXISTS (
+                WHERE h.hold = 'paused' AND NOT EXISTS (
                       SELECT FROM draftsman.queue_pauses p
                        WHERE p.queue = h.queue AND p.type = h.type)
                 ORDER BY h.priority DESC, h.position, h.number
@@ -172,7 +172,7 @@ BEGIN
     FOREACH key IN ARRAY keys LOOP
         SELECT number, priority, position, queue INTO first
           FROM draftsman.job_states
-         WHERE concurrency_key = key AND hold IS NOT NULL AND status = 'queued'
+         WHERE concurrency_key = key AND hold = 'key' AND status = 'queued'
          ORDER BY priority DESC, position, number LIMIT 1;
         CONTINUE WHEN NOT FOUND;
         SELECT number, status, run_count, priority, position INTO holder
@@ -190,7 +190,7 @@ BEGIN
         END IF;
         UPDATE draftsman.job_states s SET hold = NULL
          WHERE s.ctid = (SELECT ctid FROM draftsman.job_states
-                          WHERE concurrency_key = key AND hold IS NOT NULL AND status = 'queued'
+                          WHERE concurrency_key = key AND hold = 'key' AND status = 'queued'
                           ORDER BY priority DESC, position, number LIMIT 1
                             FOR NO KEY UPDATE SKIP LOCKED)
         RETURNING s.queue INTO first.queue;
@@ -209,11 +209,11 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
     SET enable_seqscan = off SET jit = off AS $$
     WITH RECURSIVE waiting AS (
         (SELECT concurrency_key FROM draftsman.job_states
-          WHERE hold IS NOT NULL AND concurrency_key IS NOT NULL AND status = 'queued'
+          WHERE hold = 'key' AND status = 'queued'
           ORDER BY concurrency_key LIMIT 1)
          UNION ALL
         SELECT (SELECT s.concurrency_key FROM draftsman.job_states s
-                 WHERE s.hold IS NOT NULL AND s.status = 'queued'
+                 WHERE s.hold = 'key' AND s.status = 'queued'
                    AND s.concurrency_key > w.concurrency_key
                  ORDER BY s.concurrency_key LIMIT 1)
           FROM waiting w

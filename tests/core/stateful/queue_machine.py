@@ -26,7 +26,7 @@ OWNER: Final = next(who for who in EVERYBODY if who.owner).actor
 STATES: Final = "SELECT number, status::text FROM draftsman.job_states ORDER BY number"
 HOLDERS: Final = """
 SELECT concurrency_key, number FROM draftsman.job_states
- WHERE concurrency_key IS NOT NULL AND hold IS DISTINCT FROM 'key' AND finished_at IS NULL"""
+ WHERE concurrency_key IS NOT NULL AND hold IS NULL AND finished_at IS NULL"""
 queues = st.sampled_from(QUEUES)
 types = st.sampled_from(TYPES)
 pick = st.integers(0, 30)

@@ -19,6 +19,7 @@ from draftsman.store import job_control as store
 from draftsman.store import submissions as requests
 from draftsman.store.outbox import deliveries
 from draftsman.store.postgres.database import Connection, Database
+from draftsman.store.scheduling import dependencies
 
 AGAIN_OPTION = OptionHint("again", lead="to run it again use")
 """Hint at the option that retries a completed job."""
@@ -92,6 +93,34 @@ class JobControl:
                 return CancelResult(job, Status.RUNNING, requested=True)
             await store.cancel_now(conn, job, actor.name, reason)
             return CancelResult(job, Status.CANCELED, requested=False)
+
+        return await self._db.run_transaction(work)
+
+    async def cancel_tree(
+        self, job: int, actor: Actor, reason: str | None = None
+    ) -> list[CancelResult]:
+        """End a job and all that wait for it, directly or not, in a transaction.
+
+        Running jobs end through their workers. Raises NotFound, NotPermitted if the actor may not
+        cancel each of them, and Refused if none is left.
+        """
+        actor = self._policy.resolve(actor)
+        reason = clean(reason)[:REASON_LIMIT] if reason else None
+
+        async def work(conn: Connection) -> list[CancelResult]:
+            if await dependencies.missing(conn, [job]) is not None:
+                raise unknown_job(job)
+            for _, invoker in await dependencies.tree_invokers(conn, job):
+                self._policy.check(actor, Verb.CANCEL, invoker=invoker)
+            canceled = await dependencies.cancel_tree(conn, job, actor.name, reason)
+            if not canceled:
+                raise Refused("and all that wait for it have ended", subject=job_name(job))
+            return [
+                CancelResult(
+                    number, Status.RUNNING if requested else Status.CANCELED, requested=requested
+                )
+                for number, requested in canceled
+            ]
 
         return await self._db.run_transaction(work)
 

@@ -95,7 +95,7 @@ WITH RECURSIVE next_queue AS (
     SELECT queue, count(*) AS count, min(queued_at) AS since
       FROM (SELECT queue, queued_at FROM draftsman.job_states
              WHERE hold IS NOT NULL AND status <> 'scheduled'
-             ORDER BY concurrency_key, priority DESC, position, number
+             ORDER BY hold, concurrency_key, priority DESC, position, number
              LIMIT 10 * %(most)s) h
      GROUP BY queue
 ), names AS (

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
-from draftsman.domain.job import TERMINAL
+from draftsman.domain.job import TERMINAL, Condition
 from draftsman.domain.text import humanize
 from draftsman.domain.unique_work import UniqueBy, UniqueStates
 from draftsman.errors import UsageError
@@ -39,6 +39,8 @@ if TYPE_CHECKING:
         """draftsman submit --type http_request --payload '{"url": "https://example.org/"}'""",
         "draftsman submit --type report:weekly --max-retries 0 --on-lost fail --run-timeout 10m",
         "draftsman submit --batch requests.jsonl",
+        "draftsman submit --after D-1,D-2 --repo . 'Release'",
+        "draftsman submit --after D-1 --on failure --type report:broken",
     ),
 )
 @click.argument("text", nargs=-1, type=params.TEXT)
@@ -79,6 +81,17 @@ if TYPE_CHECKING:
     "--concurrency-key",
     type=params.TEXT,
     help="Of the jobs with the same key, one runs at a time, in queue order.",
+)
+@click.option(
+    "--after",
+    type=params.PARENTS,
+    metavar="JOB,...",
+    help="Start when these jobs have ended; if one ends otherwise than --on, it is canceled.",
+)
+@click.option(
+    "--on",
+    type=click.Choice([str(condition) for condition in Condition]),
+    help="How the jobs of --after have to end. Default: success.",
 )
 @click.option("--queue", type=params.TEXT, help="Default: default.")
 @click.option("--priority", type=int, help="-1000 to 1000; higher runs first.")
@@ -122,7 +135,8 @@ async def submit(
 
     TEXT is the instructions for the agent; - reads them from stdin. With --batch, each line of the
     file holds the fields of a request (type, key, agent, repo, title, text, payload, …); options
-    on the command line are the defaults of every line.
+    on the command line are the defaults of every line. A line with a "name" can be named by "after"
+    of other lines: that job starts when the named jobs have ended as "on" says.
 
     A batch is submitted a thousand lines at a time. An invalid line stops it before its thousand;
     the lines before are submitted. Run an interrupted or corrected batch again: a line with a key
@@ -135,6 +149,8 @@ async def submit(
         raise UsageError("--timeout requires --wait")
     if options["at"] is not None and options["delay"] is not None:
         raise UsageError("--at and --in cannot be combined")
+    if options["on"] is not None and options["after"] is None:
+        raise UsageError("--on requires --after")
     fields = _fields(text, options)
     if batch is not None:
         if text or wait or "key" in fields:
