@@ -8,6 +8,7 @@ from draftsman.domain.run import LeaderTerm
 from draftsman.store.postgres.database import Connection
 from draftsman.store.scheduling import queues
 from tests.soak.calls.call import Call, last_of
+from tests.soak.history import ALL, FINISHED
 
 
 async def _paused_type(conn: Connection) -> None:
@@ -35,12 +36,12 @@ CALLS: Final[dict[str, Call]] = {
     "queues.release": _TYPE,
     "queues.changes": _TYPE,
     "queues.assign": _TYPE,
-    "queues.move": Call(_reorder, 3000, "the jobs of a queue"),
-    "queues.prioritize": Call(_reorder, 3000, "the jobs of a queue"),
+    "queues.move": Call(_reorder, 2 * (ALL - FINISHED), "the unfinished jobs of a queue"),
+    "queues.prioritize": Call(_reorder, 2 * (ALL - FINISHED), "the unfinished jobs of a queue"),
     "queues.in_order": Call(lambda conn: queues.in_order(conn, 100), 3000, "a page of each queue"),
     "queues.queues": Call(
         lambda conn: queues.queues(conn, 300, 1000), 3000, "a thousand jobs of each queue"
     ),
     "queues.claiming": Call(queues.claiming),
-    "queues.running": Call(lambda conn: queues.running(conn, "default", None), 1000, "what runs"),
+    "queues.running": Call(lambda conn: queues.running(conn, "default", None), 2000, "what runs"),
 }

@@ -298,14 +298,14 @@ def _kill_descendants(child: int) -> int:
     """
     child_status, deadline = signal.SIGKILL.value, time.monotonic() + KILL_TIMEOUT
     while time.monotonic() < deadline:
+        process_tree.kill_children(os.getpid())
         for pid in process_tree.descendants(os.getpid()):
             process_tree.send_signal(pid, signal.SIGKILL)
         try:
-            pid, status = os.waitpid(-1, os.WNOHANG)
+            while (reaped := os.waitpid(-1, os.WNOHANG))[0]:
+                if reaped[0] == child:
+                    child_status = reaped[1]
         except ChildProcessError:
             break
-        if pid == child:
-            child_status = status
-        if pid == 0:
-            time.sleep(0.002)
+        time.sleep(0.002)
     return child_status

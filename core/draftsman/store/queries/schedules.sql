@@ -98,7 +98,7 @@ WITH due AS MATERIALIZED (
        FOR NO KEY UPDATE SKIP LOCKED
 )
 -- include: columns
-  JOIN due d ON d.id = s.id
+ WHERE s.id = ANY (ARRAY(SELECT id FROM due))
  ORDER BY s.fire_at, s.id
 
 -- Schedules whose oldest waiting occurrence may fire: the previous job has finished.
@@ -175,12 +175,17 @@ UPDATE draftsman.schedules s
 -- Occurrences that are older than the newest thousand of their schedule.
 -- name: forget
 DELETE FROM draftsman.schedule_fires f
- USING draftsman.schedules s
- CROSS JOIN LATERAL (
-       SELECT due_at FROM draftsman.schedule_fires
-        WHERE schedule = s.id
-        ORDER BY due_at DESC
-       OFFSET 1000 LIMIT 1) oldest
- WHERE f.schedule = s.id AND f.due_at <= oldest.due_at AND f.status <> 'waiting'
-   AND s.id = ANY (%(schedules)s::bigint[])
+ WHERE f.ctid = ANY (ARRAY(
+       SELECT o.location
+         FROM unnest(%(schedules)s::bigint[]) AS w (schedule)
+        CROSS JOIN LATERAL (
+              SELECT due_at FROM draftsman.schedule_fires
+               WHERE schedule = w.schedule
+               ORDER BY due_at DESC
+              OFFSET 1000 LIMIT 1) oldest
+        CROSS JOIN LATERAL (
+              SELECT ctid AS location FROM draftsman.schedule_fires
+               WHERE schedule = w.schedule AND due_at <= oldest.due_at AND status <> 'waiting'
+               ORDER BY due_at
+               LIMIT 1000) o))
 RETURNING f.schedule
