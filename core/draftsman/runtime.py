@@ -275,7 +275,7 @@ class Runtime:
         claim, revive = self.claim(worker, served_queues), self.revive if self.embedded else None
         used = self.checkpoints, self.questions, self.settlement, self.outbox, self.repos
         services = WorkerServices(
-            self.settings, self.limits, claim, *used, revive=revive, schemas=self.schemas
+            self.settings, self.limits, claim, *used, self.workflows, revive, self.schemas
         )
         return WorkerProcess(
             worker,

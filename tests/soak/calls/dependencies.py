@@ -33,6 +33,7 @@ async def _read(conn: Connection) -> None:
     assert len(await dependencies.parents(conn, job)) == 2
     assert len((await dependencies.tree(conn, parent, 1)).jobs) == 1
     assert await dependencies.tree_size(conn, parent) == 2
+    assert await dependencies.skipped(conn, parent) == []
     assert await dependencies.tree_invokers(conn, parent)
 
 
@@ -51,6 +52,7 @@ async def _cancel_parent(conn: Connection) -> None:
 _READ: Final = Call(_read)
 CALLS: Final[dict[str, Call]] = {
     "dependencies.link": Call(_linked),
+    "dependencies.skipped": _READ,
     "dependencies.missing": Call(lambda conn: dependencies.missing(conn, [MIDDLE, MISSING])),
     "dependencies.parents": _READ,
     "dependencies.tree": _READ,

@@ -24,6 +24,28 @@ SELECT d.parent AS number, d.condition::text, d.met, s.status, s.type,
  WHERE d.job = %(job)s
  ORDER BY d.ordinal
 
+-- The jobs that the system canceled because of a job, directly or not, and the parents of each.
+-- name: skipped
+WITH RECURSIVE skipped (number) AS (
+    SELECT %(job)s::bigint
+     UNION
+    SELECT d.job
+      FROM skipped x
+     CROSS JOIN LATERAL (
+           SELECT job, met FROM draftsman.job_dependencies WHERE parent = x.number OFFSET 0) d
+     CROSS JOIN LATERAL (
+           SELECT status, cancel_requested_by FROM draftsman.job_states
+            WHERE number = d.job LIMIT 1) s
+     WHERE NOT d.met AND s.status = 'canceled' AND s.cancel_requested_by = 'system'
+)
+SELECT d.job, d.parent, d.condition::text
+  FROM skipped x
+ CROSS JOIN LATERAL (
+       SELECT job, parent, condition, ordinal FROM draftsman.job_dependencies
+        WHERE job = x.number OFFSET 0) d
+ WHERE x.number <> %(job)s
+ ORDER BY d.job, d.ordinal
+
 -- A job and all that wait for it, the oldest first, with their parents in the tree.
 -- name: tree
 WITH tree AS MATERIALIZED (

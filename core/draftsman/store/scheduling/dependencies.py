@@ -39,6 +39,14 @@ async def parents(conn: Connection, job: int) -> list[Parent]:
     return await fetch_all(conn, _Q["parents"], {"job": job}, Parent)
 
 
+async def skipped(conn: Connection, job: int) -> Sequence[tuple[int, int, Condition]]:
+    """Return the jobs that were skipped because of a job, with each parent, the oldest first."""
+    return [
+        (number, parent, Condition(condition))
+        for number, parent, condition in await rows(conn, _Q["skipped"], {"job": job})
+    ]
+
+
 async def tree(conn: Connection, job: int, limit: int) -> JobTree:
     """Return the first jobs of a tree; none if the job does not exist."""
     jobs = await fetch_all(conn, _Q["tree"], {"job": job, "limit": limit}, TreeJob)

@@ -9,6 +9,7 @@ from typing import Any
 
 from draftsman.domain.job import Status
 from draftsman.domain.outcome import Done
+from draftsman.errors import Failure
 from draftsman.runtime import Runtime
 from tests.factories import Factory
 from tests.tui.cli.cli_runner import Cli, Terminal
@@ -122,6 +123,16 @@ async def test_a_tree_is_canceled_after_a_question(
     (await cli("cancel", root, "--tree")).refused(
         1, f"D-{root} and all that wait for it have ended"
     )
+
+
+async def test_a_retry_says_how_many_jobs_wait_for_it(cli: Cli, make: Factory, rt: Runtime) -> None:
+    work = await make.running()
+    await make.queued(after=(work.number,))
+    await rt.settlement.failure(work, Failure("broken", declared="PERMANENT"))
+    done = await cli("retry", work.name)
+    name = done.out.split()[0]
+    assert done.err == f"1 job waits for it: draftsman show {name} --tree\n"
+    (await cli("retry", "--status", "failed", "--alone")).refused(2, "--alone cannot be combined")
 
 
 async def test_a_tree_with_a_job_of_another_person_is_canceled_by_an_operator_only(
