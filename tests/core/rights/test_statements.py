@@ -107,6 +107,8 @@ TALKING: Final = {
     "deliveries.lock",
     "deliveries.lock_jobs",
     "deliveries.redeliver",
+    "dependencies.cancel_tree",
+    "dependencies.link",
     "submissions.join",
     "submissions.keep_unique_key",
     "submissions.submit_keyed",
