@@ -71,6 +71,7 @@ BEGIN
                          WHEN asked.resolution ->> 'outcome' = 'denied' THEN 'DENIED'
                          ELSE 'PERMANENT' END::draftsman.error_class,
            queued_at = CASE WHEN $5 = 'resumed' THEN draftsman.now() ELSE j.queued_at END,
+           hold = CASE WHEN $5 = 'resumed' THEN j.hold END,
            finished_at = CASE WHEN $5 <> 'resumed' THEN draftsman.now() END
      WHERE j.number = $1 AND j.status IN ('waiting_for_input', 'waiting_for_approval')
     RETURNING j.status,
@@ -178,7 +179,7 @@ BEGIN
      WHERE r.job = $1 AND r.status = 'running';
     UPDATE draftsman.job_states j
        SET status = 'canceled', claimed_from = NULL, worker_id = NULL, lease_token = NULL,
-           hold = NULL, next_retry_at = NULL, finished_at = draftsman.now(), updated_at = draftsman.now(),
+           hold = NULL, held_by = NULL, next_retry_at = NULL, finished_at = draftsman.now(), updated_at = draftsman.now(),
            cancel_requested_at = coalesce(j.cancel_requested_at, draftsman.now()),
            cancel_requested_by = coalesce(j.cancel_requested_by, $2),
            cancel_reason = coalesce(j.cancel_reason, $3), version = j.version + 1
@@ -279,7 +280,8 @@ CREATE TYPE draftsman.request AS (
     max_attempts          int,
     max_retries           int,
     on_lost               draftsman.on_lost,
-    has_targets           boolean
+    has_targets           boolean,
+    hold                  draftsman.job_hold
 );
 
 -- The key that a request has in common with those that repeat its job, and the job that it replaced.

@@ -63,6 +63,14 @@ class OnLost(StrEnum):
     NEW_JOB = "new_job"
 
 
+class Condition(StrEnum):
+    """How a parent has to end so that its child starts; every end but completed is a failure."""
+
+    SUCCESS = "success"
+    FAILURE = "failure"
+    ANY = "any"
+
+
 S = Status
 TERMINAL: Final = frozenset({S.COMPLETED, S.FAILED, S.DEAD_LETTER, S.CANCELED, S.EXPIRED})
 WAITING: Final = frozenset({S.WAITING_FOR_INPUT, S.WAITING_FOR_APPROVAL})
@@ -131,7 +139,9 @@ class Job:
     subject_key: str | None
     concurrency_key: str | None
     hold: str | None
-    """Why the claim leaves the job out: `paused` or `key`."""
+    """Why the claim leaves the job out: `paused`, `key` or `limit`."""
+    held_by: str | None
+    """The limit in which it waits for a place."""
     status: Status
     claimed_from: Status | None
     mode: Mode

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from draftsman.domain.ids import actor_name, job_name, worker_name
@@ -13,8 +14,11 @@ from draftsman.domain.question import GATE_ENDS, Question, QuestionKind, Questio
 from draftsman.domain.read_models import pause_name
 from draftsman.domain.retries.error_classes import ErrorClass
 from draftsman.domain.retries.retry_policy import layer
-from draftsman.domain.text import first_line
+from draftsman.domain.text import first_line, humanize
 from draftsman.errors import CommandHint
+
+if TYPE_CHECKING:
+    from draftsman.domain.usage_limits import LimitUse
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +52,12 @@ class JobFacts:
     reserved_until: datetime | None
     hold: str | None
     concurrency_key: str | None
+    held_by: str | None
     key_holder: int | None
     """The job that holds the concurrency key, possibly the job itself."""
+    parents: Sequence[tuple[int, str]]
+    """The first parents that have not ended, and their statuses; there are `parent_count`."""
+    parent_count: int
     type_paused: bool
     """Whether `pause_reason` is that of the type rather than of the queue."""
     pause_reason: str | None
@@ -64,6 +72,8 @@ class JobFacts:
     """Host of the worker, while it is registered."""
     heartbeat_age: float | None
     due_in: float | None
+    limit: LimitUse | None = None
+    """The limit in which the job waits for a place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +131,8 @@ def _reason(facts: JobFacts, question: Question | None) -> tuple[str, str, NextS
         return "ended", facts.last_error or "finished", retry
     if question is not None:
         return _waiting_for_answer(question)
+    if facts.hold == "parents":
+        return _waiting_for_parents(facts)
     if facts.status in (Status.QUEUED, Status.RESUMED):
         return _queued(facts) if facts.claimable else _held(facts)
     if facts.status in (Status.SCHEDULED, Status.RETRYING):
@@ -167,6 +179,8 @@ def _waiting_for_answer(question: Question) -> tuple[str, str, NextStep]:
 def _held(facts: JobFacts) -> tuple[str, str, NextStep]:
     if facts.pause_reason is None and facts.hold == "key":
         return _waiting_for_key(facts)
+    if facts.pause_reason is None and facts.limit is not None:
+        return _waiting_for_place(facts.limit)
     if facts.pause_reason is None and facts.reserved_for is not None:
         return _reserved(facts, facts.reserved_for)
     if facts.pause_reason is None:
@@ -180,12 +194,30 @@ def _held(facts: JobFacts) -> tuple[str, str, NextStep]:
     )
 
 
+def _waiting_for_parents(facts: JobFacts) -> tuple[str, str, NextStep]:
+    names = [f"{job_name(number)} ({humanize(status)})" for number, status in facts.parents]
+    if (more := facts.parent_count - len(names)) > 0:
+        names.append(f"{more:,} more")
+    first = job_name(facts.parents[0][0]) if facts.parents else job_name(facts.number)
+    seconds = facts.due_in or 0.0
+    due = f"; due in {_span(seconds)}" if seconds > 0 else ""
+    text = f"waits for {', '.join(names)}{due}"
+    return "parents", text, ("for its state: ", _command("why", first))
+
+
 def _waiting_for_key(facts: JobFacts) -> tuple[str, str, NextStep]:
     key = f"the concurrency key {facts.concurrency_key!r}"
     if facts.key_holder is None:
         return "key", f"{key} is free", "the leader will queue it within a minute"
     holder = job_name(facts.key_holder)
     return "key", f"{holder} holds {key}", ("for its state: ", _command("why", holder))
+
+
+def _waiting_for_place(limit: LimitUse) -> tuple[str, str, NextStep]:
+    full = limit.full()
+    if not full:
+        return "limit", "its limit has a free place", "the leader will queue it within a minute"
+    return "limit", full, ("for all limits: ", _command("limits"))
 
 
 def reservation_text(queue: str, job: int, actor: str, expires_at: datetime | None) -> str:
