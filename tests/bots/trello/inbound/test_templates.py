@@ -133,6 +133,7 @@ async def test_a_process_killed_after_the_comment_repeats_it_not(
     assert (bench.labels(card), len(comments(trello, card))) == (["draftsman"], 1)
     await bench.poll()
     assert (bench.labels(card), len(comments(trello, card))) == ([], 1)
+    assert [call.method for call in trello.calls if call.path.endswith("/comments")] == ["POST"]
 
 
 async def test_of_two_comments_at_once_the_first_stays(
