@@ -237,6 +237,7 @@ DECLARE
     detail   jsonb := coalesce(nullif(current_setting('draftsman.detail', true), ''), '{}');
     notified boolean;
     keyed    boolean;
+    reserved boolean;
 BEGIN
     -- a worker sets no actor, and PL/pgSQL prepares an expression again for each transaction
     IF coalesce(current_setting('draftsman.actor', true), '') <> ''
@@ -308,8 +309,12 @@ BEGIN
            END;
 
     SELECT bool_or(has_targets OR status IN ('resumed', 'dead_letter')),
-           bool_or(concurrency_key IS NOT NULL)
-      INTO notified, keyed FROM new_states;
+           bool_or(concurrency_key IS NOT NULL),
+           (SELECT true FROM draftsman.queue_reservations LIMIT 1)
+      INTO notified, keyed, reserved FROM new_states;
+    IF reserved THEN
+        PERFORM draftsman.follow_reservations(array_agg(number)) FROM new_states;
+    END IF;
     IF keyed THEN
         PERFORM draftsman.assign_keys(array_agg(n.concurrency_key))
            FROM new_states n

@@ -16,12 +16,12 @@ CREATE TABLE draftsman.queue_pauses (
     CONSTRAINT queue_pauses_unique UNIQUE NULLS NOT DISTINCT (queue, type)
 );
 
--- The history of pauses.
+-- The history of pauses and reservations.
 CREATE TABLE draftsman.queue_changes (
     id          bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     queue       text NOT NULL,
     type        text,
-    action      text NOT NULL CHECK (action IN ('pause', 'resume')),
+    action      text NOT NULL CHECK (action IN ('pause', 'resume', 'reserve', 'release')),
     actor       text NOT NULL,
     reason      text,
     created_at  timestamptz NOT NULL DEFAULT draftsman.now()

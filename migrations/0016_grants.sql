@@ -136,6 +136,8 @@ BEGIN
                 draftsman.release_resumed_types(int), draftsman.free_keys(int),
                 draftsman.assign_keys(text[]), draftsman.move_job(bigint, text, bigint, text),
                 draftsman.prioritize_job(bigint, int, text),
+                draftsman.reserve_queue(bigint, float8, text), draftsman.release_queue(text, text),
+                draftsman.delete_expired_reservations(),
                 draftsman.inherit_checkpoint(bigint, bigint), draftsman.is_resolution_valid(
                 draftsman.job_questions, draftsman.question_status, jsonb) TO %I']
         LOOP
@@ -153,6 +155,7 @@ BEGIN
         GRANT INSERT, UPDATE, DELETE ON draftsman.workers TO draftsman_worker;
         GRANT DELETE ON draftsman.unnotified_jobs TO draftsman_worker;
         GRANT UPDATE (due_at, fire_at, last_job) ON draftsman.schedules TO draftsman_worker;
+        GRANT UPDATE (expires_at) ON draftsman.queue_reservations TO draftsman_worker;
         GRANT INSERT, UPDATE, DELETE ON draftsman.schedule_fires TO draftsman_worker;
         GRANT INSERT, UPDATE (status, resolution, answered_at, expires_at, approvers)
             ON draftsman.job_questions TO draftsman_worker;

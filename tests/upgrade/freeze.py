@@ -35,6 +35,7 @@ from draftsman.domain.schedules.template import define
 from draftsman.domain.trello.board import BoardConfig, LabelSighting
 from draftsman.errors import Failure
 from draftsman.runtime import Runtime, wire
+from draftsman.services.jobs.submissions import invocation
 from draftsman.services.questions import MAX_REFUSALS_PER_VOTER
 from draftsman.settings import Settings
 from draftsman.store.postgres.database import Connection, Database
@@ -110,7 +111,7 @@ async def fill_outbox(rt: Runtime, make: Factory) -> None:
 
 
 async def fill_chat(rt: Runtime, make: Factory) -> None:
-    """Create a repository with its label, a board, a link code and a pause."""
+    """Create a repository with its label, a board, a link code, a pause and a reservation."""
     repo = Repo(None, "example.org", "acme", "shop", "https://example.org/acme/shop.git")
     repo = await rt.repos.add(repo, RepoProfile(), make.owner)
     await rt.repos.map(RepoLocation(repo, ""), make.owner, label="shop")
@@ -121,6 +122,7 @@ async def fill_chat(rt: Runtime, make: Factory) -> None:
     await rt.boards.baseline(board, [LabelSighting("c" * 24, label)], now, now)
     await rt.people.create_link_code(Actor(Source.SLACK, "U-NEW", "New"))
     await rt.queues.pause("later", make.owner, "until the release")
+    await rt.reservations.submit(invocation(type="noop", queue="reserved"), make.owner)
 
 
 async def tables(conn: Connection) -> dict[str, bytes]:

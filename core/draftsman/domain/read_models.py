@@ -15,6 +15,7 @@ from draftsman.domain.reserved_names import Owner
 
 if TYPE_CHECKING:
     from draftsman.domain.repos.repo_profile import RepoProfile
+    from draftsman.domain.schedules.reservation import QueueReservation
 
 
 @dataclass(frozen=True, slots=True)
@@ -381,6 +382,7 @@ class QueueSummary:
     capped: bool
     """Whether more jobs are waiting than were counted."""
     pauses: tuple[QueuePause, ...] = ()
+    reservation: QueueReservation | None = None
 
     @property
     def pause(self) -> QueuePause | None:

@@ -120,6 +120,7 @@ class Leader:
                     await self._sweep("expire", term)
                     await self._sweep("remind", term)
                     await self._sweep("notify", term)
+                    await self._sweep("holds", term)
             except DraftsmanError as error:
                 _log.debug("the sweep timer is waiting for the database: %s", error)
             await asyncio.sleep(TICK if due is None else min(TICK, max(0.1, due)))

@@ -44,6 +44,9 @@ QUEUES: Final = {
     "queues.pause",
     "queues.release",
     "queues.resume",
+    "reservations.expire",
+    "reservations.release",
+    "reservations.reserve",
 }
 SCHEDULES: Final = {f"schedules.{name}" for name in ("add", "change", "pause", "resume", "remove")}
 PLANNED: Final = {

@@ -99,6 +99,10 @@ BREAK = {
         " INSERT INTO draftsman.schedule_fires (schedule, due_at, status, job)"
         " SELECT id, now(), 'fired', %(run)s FROM s"
     ),
+    "reservations_have_their_job": (
+        "INSERT INTO draftsman.queue_reservations (queue, job, actor, seconds, expires_at)"
+        " VALUES ('another', %(ask)s, 'cli:root', 600, now() + interval '1 h')"
+    ),
     "sent_has_a_reference": "UPDATE draftsman.deliveries SET status = 'sent'",
 }
 

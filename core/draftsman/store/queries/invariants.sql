@@ -313,6 +313,16 @@ SELECT f.job, 'is not the job of the occurrence ' || f.schedule || ' at ' || f.d
        ELSE f.reason IS NOT NULL END IS NOT TRUE
  LIMIT 100
 
+-- A reservation ends with its job, and while the job waits for a person.
+-- name: reservations_have_their_job
+SELECT r.job, 'has the reservation of the queue ' || r.queue || ', but is ' || s.status
+              || CASE WHEN s.hold IS NULL THEN '' ELSE ' and held' END || ' in the queue ' || s.queue
+  FROM draftsman.queue_reservations r
+  JOIN draftsman.job_states s ON s.number = r.job
+ WHERE s.queue <> r.queue OR s.hold IS NOT NULL
+    OR s.status NOT IN ('queued', 'claimed', 'running', 'resumed', 'retrying')
+ LIMIT 100
+
 -- Older versions let an agent send events of these kinds: a worker decides nothing, so its events
 -- do not count.
 -- name: decisions_were_made_by_their_actor

@@ -35,7 +35,10 @@ SELECT p.*
               CASE WHEN s.status IN ('queued', 'resumed') AND EXISTS (
                   SELECT FROM draftsman.queue_pauses p
                    WHERE p.queue = s.queue AND (p.type IS NULL OR p.type = s.type))
-                   THEN 'paused' WHEN s.status = 'queued' THEN s.hold::text END AS hold,
+                   THEN 'paused' WHEN s.status = 'queued' AND s.hold IS NOT NULL THEN s.hold::text
+                   WHEN s.status IN ('queued', 'resumed') AND EXISTS (
+                  SELECT FROM draftsman.active_reservations v
+                   WHERE v.queue = s.queue AND v.job <> s.number) THEN 'reserved' END AS hold,
               CASE WHEN s.status IN ('scheduled', 'retrying')
                    THEN extract(epoch FROM coalesce(s.next_retry_at, s.run_at)
                                            - draftsman.now())::float8 END AS due_in
@@ -287,8 +290,9 @@ SELECT number, status, retry_of, chain_length, last_error, error_class::text FRO
 SELECT j.number, j.status, j.queue, j.type, j.run_at, j.next_retry_at, j.last_error,
        j.error_class::text, j.run_count, j.attempts, j.max_attempts, j.retry_count, j.max_retries,
        j.worker_id, j.cancel_requested_at, j.cancel_requested_by, j.cancel_reason,
-       p.queue IS NULL AND EXISTS (
+       p.queue IS NULL AND coalesce(v.job = j.number, true) AND EXISTS (
            SELECT FROM draftsman.claimable c WHERE c.number = j.number) AS claimable,
+       v.job AS reserved_for, v.actor AS reserved_by, v.expires_at AS reserved_until,
        j.hold::text, j.concurrency_key,
        (SELECT k.number FROM draftsman.job_states k
          WHERE k.concurrency_key = j.concurrency_key AND k.hold IS NULL AND k.finished_at IS NULL)
@@ -297,6 +301,7 @@ SELECT j.number, j.status, j.queue, j.type, j.run_at, j.next_retry_at, j.last_er
        (SELECT count(*) FROM (
            SELECT c.priority, c.position, c.number FROM draftsman.claimable c
             WHERE c.queue = j.queue AND j.status IN ('queued', 'resumed')
+              AND v.queue IS NULL
             ORDER BY c.priority DESC, c.position, c.number
             LIMIT 1000) b
          WHERE b.priority > j.priority OR (b.priority = j.priority
@@ -323,6 +328,7 @@ SELECT j.number, j.status, j.queue, j.type, j.run_at, j.next_retry_at, j.last_er
         WHERE queue = j.queue AND (type IS NULL OR type = j.type)
         ORDER BY type NULLS FIRST
         LIMIT 1) p ON true
+  LEFT JOIN draftsman.active_reservations v ON v.queue = j.queue
  WHERE j.number = %(job)s
 
 -- Exact counts of active jobs; of each final status, jobs are counted up to a limit.

@@ -156,6 +156,7 @@ SELECT extract(epoch FROM least(
                     OR j.status IN ('completed', 'failed', 'dead_letter', 'canceled', 'expired'))
              LIMIT 1),
            (SELECT min(expires_at) FROM draftsman.job_questions WHERE status = 'open'),
+           (SELECT min(expires_at) FROM draftsman.queue_reservations),
            (SELECT min(remind_at) FROM draftsman.question_times WHERE remind_at IS NOT NULL),
            (SELECT since FROM draftsman.unnotified_jobs ORDER BY job LIMIT 1))
        - draftsman.now())::float8
