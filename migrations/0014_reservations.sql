@@ -57,7 +57,7 @@ $$;
 
 -- Reserves the queue of a job that was created in this transaction. Returns `reserved`, or the
 -- condition that failed with its data: `job` (not queued), `paused`, `held` (by the job that has its
--- concurrency key) or `taken` (the current reservation). A concurrent reservation of the same
+-- concurrency key), `limited` (by a limit that has no free place) or `taken` (the current reservation). A concurrent reservation of the same
 -- queue is waited for.
 CREATE FUNCTION draftsman.reserve_queue(job bigint, seconds float8, actor text)
 RETURNS TABLE (outcome text, queue text, holder bigint, by text, until timestamptz, reason text)
@@ -82,12 +82,17 @@ BEGIN
                             pause.reason;
         RETURN;
     END IF;
+    IF state.hold = 'limit' THEN
+        RETURN QUERY SELECT 'limited', state.queue, NULL::bigint, NULL::text, NULL::timestamptz,
+                            state.held_by;
+        RETURN;
+    END IF;
     IF state.hold IS NOT NULL THEN
         RETURN QUERY
         SELECT 'held', state.queue,
                (SELECT k.number FROM draftsman.job_states k
-                 WHERE k.concurrency_key = state.concurrency_key AND k.hold IS NULL
-                   AND k.finished_at IS NULL),
+                 WHERE k.concurrency_key = state.concurrency_key
+                   AND (k.hold >= 'key') IS NOT TRUE AND k.finished_at IS NULL),
                NULL::text, NULL::timestamptz, state.concurrency_key;
         RETURN;
     END IF;

@@ -156,7 +156,7 @@ class Runtime:
         lease, fallback = self.settings.worker.lease, self.targets[1]
         services = self.templates, self.request_checks, self.submissions
         firing = Firing(self.db, self.policy, self.settings, *services)
-        parts = self.archives, reminders, firing, fallback
+        parts = self.archives, reminders, firing, fallback, self.settings.limits.rules()
         return Sweeps(self.db, self.policy, sweeps, lease, *parts)
 
     @cached_property

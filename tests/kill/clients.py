@@ -174,6 +174,8 @@ async def _order_jobs(rt: Runtime, queued: int) -> None:
     await rt.queues.prioritize(queued, 5, OWNER)
     await rt.queues.move(queued, "bottom", OWNER)
     await rt.queues.order()
+    assert await rt.queues.limits() == []
+    assert await rt.queues.limit_changes() == []
 
 
 async def _control_jobs(rt: Runtime, jobs: dict[str, int]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from draftsman.domain.ids import actor_name, job_name, worker_name
@@ -15,6 +16,9 @@ from draftsman.domain.retries.error_classes import ErrorClass
 from draftsman.domain.retries.retry_policy import layer
 from draftsman.domain.text import first_line
 from draftsman.errors import CommandHint
+
+if TYPE_CHECKING:
+    from draftsman.domain.usage_limits import LimitUse
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +52,7 @@ class JobFacts:
     reserved_until: datetime | None
     hold: str | None
     concurrency_key: str | None
+    held_by: str | None
     key_holder: int | None
     """The job that holds the concurrency key, possibly the job itself."""
     type_paused: bool
@@ -64,6 +69,8 @@ class JobFacts:
     """Host of the worker, while it is registered."""
     heartbeat_age: float | None
     due_in: float | None
+    limit: LimitUse | None = None
+    """The limit in which the job waits for a place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +174,8 @@ def _waiting_for_answer(question: Question) -> tuple[str, str, NextStep]:
 def _held(facts: JobFacts) -> tuple[str, str, NextStep]:
     if facts.pause_reason is None and facts.hold == "key":
         return _waiting_for_key(facts)
+    if facts.pause_reason is None and facts.limit is not None:
+        return _waiting_for_place(facts.limit)
     if facts.pause_reason is None and facts.reserved_for is not None:
         return _reserved(facts, facts.reserved_for)
     if facts.pause_reason is None:
@@ -186,6 +195,13 @@ def _waiting_for_key(facts: JobFacts) -> tuple[str, str, NextStep]:
         return "key", f"{key} is free", "the leader will queue it within a minute"
     holder = job_name(facts.key_holder)
     return "key", f"{holder} holds {key}", ("for its state: ", _command("why", holder))
+
+
+def _waiting_for_place(limit: LimitUse) -> tuple[str, str, NextStep]:
+    full = limit.full()
+    if not full:
+        return "limit", "its limit has a free place", "the leader will queue it within a minute"
+    return "limit", full, ("for all limits: ", _command("limits"))
 
 
 def reservation_text(queue: str, job: int, actor: str, expires_at: datetime | None) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass, replace
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from draftsman.domain.ids import actor_name, job_name, unknown_job
 from draftsman.domain.job import Status
@@ -25,6 +25,9 @@ from draftsman.store import read_model
 from draftsman.store.postgres.database import Connection, Database
 from draftsman.store.scheduling import queues as store
 from draftsman.store.scheduling import reservations
+
+if TYPE_CHECKING:
+    from draftsman.domain.usage_limits import LimitChange, LimitUse
 
 COUNT_LIMIT: Final = 10_000
 """Waiting jobs of a queue that are counted."""
@@ -107,7 +110,7 @@ class Queues:
             lambda conn: store.pause(conn, queue, type, reason, actor.name)
         ):
             raise _already_paused(await self.pauses(queue), queue, type)
-        return 0 if type is None else await self.hold()
+        return await self.hold()
 
     async def resume(self, queue: str, actor: Actor, type: str | None = None) -> int:
         """End a pause; return the number of jobs that were released.
@@ -119,7 +122,21 @@ class Queues:
             lambda conn: store.resume(conn, queue, type, actor.name)
         ):
             raise _not_paused(await self.pauses(queue), queue, type)
-        return 0 if type is None else await self.release()
+        return await self.release()
+
+    async def limits(self) -> list[LimitUse]:
+        """Return each limit with its use."""
+        from draftsman.store.scheduling import limits
+
+        async with self._db.connection() as conn:
+            return await limits.uses(conn)
+
+    async def limit_changes(self, limit: int = 50) -> list[LimitChange]:
+        """Return the changes of the limits, newest first."""
+        from draftsman.store.scheduling import limits
+
+        async with self._db.connection() as conn:
+            return await limits.changes(conn, limit)
 
     async def release_reservation(self, queue: str, actor: Actor) -> int:
         """End the reservation of a queue; return its job, which keeps its place in the queue.

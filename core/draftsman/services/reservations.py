@@ -12,6 +12,7 @@ from draftsman.domain.schedules.reservation import (
     MIN_SECONDS,
     QueueReservation,
 )
+from draftsman.domain.usage_limits import bucket_title
 from draftsman.domain.wait_reason import reservation_text
 from draftsman.errors import CommandHint, Refused, UsageError
 from draftsman.services.jobs.submissions import Submissions, SubmittedJob
@@ -90,5 +91,10 @@ def _check(result: store.ReserveOutcome, job: SubmittedJob) -> None:
     if result.outcome == "held":
         holder = f"{job_name(result.holder)} holds" if result.holder else "another job holds"
         raise Refused(f"{holder} the concurrency key {result.reason!r}; {refused}")
+    if result.outcome == "limited":
+        title = bucket_title(result.reason or "")
+        raise Refused(
+            f"no place is free in the limit of {title}; {refused}", hint=CommandHint("limits")
+        )
     if result.outcome != "reserved":
         raise Refused("is not queued and cannot reserve its queue", subject=job.name)

@@ -37,6 +37,8 @@ REPOS: Final = {
     )
 } | {"templates.add"}  # fmt: skip
 QUEUES: Final = {
+    "limits.check",
+    "limits.give",
     "queues.assign",
     "queues.hold",
     "queues.move",
@@ -60,6 +62,7 @@ WORK: Final = {
     "archives.forget",
     "archives.prune_logs",
     "claim.exchange",
+    "limits.configure",
     "claim.start",
     "claim.release_claims",
     "claim.release_lost_claims",

@@ -40,6 +40,9 @@ BREAK = {
         "UPDATE draftsman.job_states SET concurrency_key = 'k', hold = 'key', status = 'queued',"
         " finished_at = NULL"
     ),
+    "bucket_counts_its_jobs": (
+        "UPDATE draftsman.job_states SET limits = '{repo:shop}' WHERE number = %(run)s"
+    ),
     "run_count_is_the_newest_run": "UPDATE draftsman.job_states SET run_count = run_count + 1",
     "version_counts_the_events": "UPDATE draftsman.job_states SET version = version + 1",
     "last_event_is_the_status": (

@@ -71,6 +71,7 @@ SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "workers": ("process.workers", "List workers and their health."),
         "sweep": ("process.workers", "Run a maintenance sweep now."),
         "queues": ("process.queues", "List, pause, resume, drain and release queues."),
+        "limits": ("process.limits", "Show limits of concurrency and rates, and their use."),
         "stats": ("process.workers", "Show counts of jobs, questions, deliveries and workers."),
         "soak": (
             "process.soak",

@@ -26,11 +26,16 @@ def blocks_text(summary: QueueSummary, now: datetime | None = None) -> str:
         + f" {one_line(pause.reason)}"
         for pause in summary.pauses
     ]
+    if summary.limited:
+        blocks.append(f"{summary.limited:,} wait for limits")
     return "; ".join(blocks)
 
 
-def hold_text(hold: str) -> str:
-    """Return what a held job waits for."""
-    return {"paused": "its paused queue", "reserved": "its reserved queue"}.get(
-        hold, "its concurrency key"
-    )
+def hold_text(hold: str, held_by: str | None) -> str:
+    """Return the condition that a held job waits for."""
+    if hold == "limit" and held_by is not None and ":" in held_by:
+        from draftsman.domain.usage_limits import bucket_title
+
+        return f"a place: {bucket_title(held_by)}"
+    names = {"key": "its concurrency key", "reserved": "its reserved queue"}
+    return names.get(hold, "its paused queue")

@@ -72,14 +72,30 @@ SELECT a.job, 'an accepted answer to question ' || a.question || ' had no effect
 -- A job that runs, waits or ran before holds its concurrency key, and a free key has no queued job.
 -- name: concurrency_key_is_held_once
 SELECT min(number), 'concurrency key ' || concurrency_key || ' is held by '
-                    || count(*) FILTER (WHERE hold IS DISTINCT FROM 'key') || ' jobs, and '
-                    || count(*) FILTER (WHERE hold = 'key' AND status = 'queued') || ' wait for it'
+                    || count(*) FILTER (WHERE (hold >= 'key') IS NOT TRUE) || ' jobs, and '
+                    || count(*) FILTER (WHERE hold = 'key' AND status IN ('queued', 'resumed')) || ' wait for it'
   FROM draftsman.job_states
  WHERE concurrency_key IS NOT NULL AND finished_at IS NULL
  GROUP BY concurrency_key
-HAVING count(*) FILTER (WHERE hold IS DISTINCT FROM 'key') > 1
-    OR (count(*) FILTER (WHERE hold IS DISTINCT FROM 'key') = 0
-        AND count(*) FILTER (WHERE hold = 'key' AND status = 'queued') > 0)
+HAVING count(*) FILTER (WHERE (hold >= 'key') IS NOT TRUE) > 1
+    OR (count(*) FILTER (WHERE (hold >= 'key') IS NOT TRUE) = 0
+        AND count(*) FILTER (WHERE hold = 'key' AND status IN ('queued', 'resumed')) > 0)
+ LIMIT 100
+
+-- A bucket counts exactly the jobs that may be claimed, are claimed or run.
+-- name: bucket_counts_its_jobs
+SELECT w.job, 'bucket ' || w.name || ' counts ' || coalesce(b.taken, 0) || ' places, taken: '
+                        || w.taken
+  FROM (SELECT n.name, min(s.number) AS job, count(s.number) AS taken
+          FROM (SELECT name FROM draftsman.limit_buckets
+                 UNION
+                SELECT unnest(limits) FROM draftsman.job_states WHERE finished_at IS NULL) n
+          LEFT JOIN draftsman.job_states s ON n.name = ANY (s.limits)
+           AND (s.status IN ('claimed', 'running')
+                OR (s.status IN ('queued', 'resumed') AND s.hold IS NULL))
+         GROUP BY n.name) w
+  LEFT JOIN draftsman.limit_buckets b ON b.name = w.name
+ WHERE coalesce(b.taken, 0) <> w.taken
  LIMIT 100
 
 -- name: run_count_is_the_newest_run

@@ -99,11 +99,16 @@ WITH RECURSIVE next_queue AS (
      WHERE status IN ('claimed', 'running')
      GROUP BY queue
 ), held AS MATERIALIZED (
-    SELECT queue, count(*) AS count, min(queued_at) AS since
-      FROM (SELECT queue, queued_at FROM draftsman.job_states
-             WHERE hold IS NOT NULL AND status <> 'scheduled'
-             ORDER BY concurrency_key, priority DESC, position, number
-             LIMIT 10 * %(most)s) h
+    SELECT queue, count(*) AS count, count(held_by) AS limited, min(queued_at) AS since
+      FROM ((SELECT queue, queued_at, NULL AS held_by FROM draftsman.job_states
+              WHERE hold IS NOT NULL AND held_by IS NULL AND status IN ('queued', 'resumed')
+              ORDER BY concurrency_key, priority DESC, position, number
+              LIMIT 10 * %(most)s)
+             UNION ALL
+            (SELECT queue, queued_at, nullif(held_by, 'pause') FROM draftsman.job_states
+              WHERE held_by IS NOT NULL
+              ORDER BY held_by, priority DESC, position, number
+              LIMIT 10 * %(most)s)) h
      GROUP BY queue
 ), names AS (
     SELECT queue FROM next_queue WHERE queue IS NOT NULL
@@ -121,7 +126,7 @@ WITH RECURSIVE next_queue AS (
 )
 SELECT n.queue AS name,
        q.free - w.waiting AS queued, coalesce(h.count, 0) + q.paused + w.waiting AS held,
-       coalesce(r.count, 0) AS running,
+       coalesce(h.limited, 0) AS limited, coalesce(r.count, 0) AS running,
        extract(epoch FROM draftsman.now() - least(q.since, h.since))::float8 AS oldest_wait,
        q.free + q.paused >= %(most)s
            OR coalesce(h.count, 0) > 0 AND (SELECT sum(count) FROM held) >= 10 * %(most)s AS capped

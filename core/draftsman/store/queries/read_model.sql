@@ -2,7 +2,7 @@
 
 -- name: get
 SELECT number, id, type, idempotency_key, request_digest, queue, priority, position, subject_key,
-       concurrency_key, hold::text, status, claimed_from, mode, source, source_type::text, external_event_id, invoker_id,
+       concurrency_key, hold::text, held_by, status, claimed_from, mode, source, source_type::text, external_event_id, invoker_id,
        invoker_display_name, repo_owner, repo_name, ticket_url, ticket_title, ticket_text, payload,
        overrides, requested_skills, tags, agent, retry_of, chain_length, template,
        template_version, run_at, run_count, attempts, max_attempts, retry_count, max_retries, next_retry_at, last_error,
@@ -35,10 +35,11 @@ SELECT p.*
               CASE WHEN s.status IN ('queued', 'resumed') AND EXISTS (
                   SELECT FROM draftsman.queue_pauses p
                    WHERE p.queue = s.queue AND (p.type IS NULL OR p.type = s.type))
-                   THEN 'paused' WHEN s.status = 'queued' AND s.hold IS NOT NULL THEN s.hold::text
+                   THEN 'paused'
+                   WHEN s.status IN ('queued', 'resumed') AND s.hold IS NOT NULL THEN s.hold::text
                    WHEN s.status IN ('queued', 'resumed') AND EXISTS (
                   SELECT FROM draftsman.active_reservations v
-                   WHERE v.queue = s.queue AND v.job <> s.number) THEN 'reserved' END AS hold,
+                   WHERE v.queue = s.queue AND v.job <> s.number) THEN 'reserved' END AS hold, s.held_by,
               CASE WHEN s.status IN ('scheduled', 'retrying')
                    THEN extract(epoch FROM coalesce(s.next_retry_at, s.run_at)
                                            - draftsman.now())::float8 END AS due_in
@@ -293,9 +294,10 @@ SELECT j.number, j.status, j.queue, j.type, j.run_at, j.next_retry_at, j.last_er
        p.queue IS NULL AND coalesce(v.job = j.number, true) AND EXISTS (
            SELECT FROM draftsman.claimable c WHERE c.number = j.number) AS claimable,
        v.job AS reserved_for, v.actor AS reserved_by, v.expires_at AS reserved_until,
-       j.hold::text, j.concurrency_key,
+       j.hold::text, j.held_by, j.concurrency_key,
        (SELECT k.number FROM draftsman.job_states k
-         WHERE k.concurrency_key = j.concurrency_key AND k.hold IS NULL AND k.finished_at IS NULL)
+         WHERE k.concurrency_key = j.concurrency_key AND (k.hold >= 'key') IS NOT TRUE
+           AND k.finished_at IS NULL)
            AS key_holder,
        p.type IS NOT NULL AS type_paused, p.reason AS pause_reason, p.paused_by, p.paused_at,
        (SELECT count(*) FROM (

@@ -237,7 +237,7 @@ def _next(job: Any, question: Question | None, served: set[str]) -> str:
             return f"its start time {times.due(job.due_in)}"
         case Status.QUEUED | Status.RESUMED:
             if job.hold:
-                return hold_text(job.hold)
+                return hold_text(job.hold, job.held_by)
             return "a free slot" if job.queue in served else f"a worker for queue {job.queue}"
         case Status.CLAIMED:
             return "a worker to start it"

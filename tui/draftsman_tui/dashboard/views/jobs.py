@@ -122,7 +122,10 @@ def _next(row: JobSummary) -> Cell:
         case Status.WAITING_FOR_APPROVAL:
             return Cell("approve or deny", "asks")
         case Status.QUEUED | Status.RESUMED if row.hold:
-            return Cell("paused" if row.hold == "paused" else hold_text(row.hold or ""), "warns")
+            return cells.text(
+                "paused" if row.hold == "paused" else hold_text(row.hold or "", row.held_by),
+                "warns",
+            )
         case Status.RETRYING | Status.SCHEDULED:
             return cells.text(f"{times.due(row.due_in)} {first_line(row.last_error or '', 60)}")
         case Status.FAILED | Status.DEAD_LETTER:
