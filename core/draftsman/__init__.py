@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from draftsman.client import Draftsman
-    from draftsman.client.asynchronous import Client, Request
+    from draftsman.client.asynchronous import Client
     from draftsman.client.blocking import BlockingClient
+    from draftsman.client.request_fields import Request
     from draftsman.domain.outcome import Cancel, Done, Outcome, Snooze
     from draftsman.domain.question import Answered, NoAnswer
     from draftsman.domain.question_spec import Choice
@@ -54,7 +55,7 @@ _MODULES = {
     "Failure": "errors",
     "NoAnswer": "domain.question",
     "Outcome": "domain.outcome",
-    "Request": "client.asynchronous",
+    "Request": "client.request_fields",
     "RunContext": "handlers.context",
     "Snooze": "domain.outcome",
 }

@@ -1,7 +1,6 @@
 """Services of a process over one database, and their construction from the settings.
 
-Modules that only a worker or the embedded server needs are imported on first use, which halves the
-start-up time of a command.
+Modules that few commands need are imported on first use, which halves the start-up of the others.
 """
 
 from __future__ import annotations

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import aclosing, contextmanager
-from datetime import datetime
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final, TypedDict, Unpack, cast
+from typing import TYPE_CHECKING, Any, Final, Unpack, cast
 from uuid import UUID, uuid4
 
+from draftsman.client.request_fields import Fields, JobName, Request
 from draftsman.domain.answer import Verdict
 from draftsman.domain.event import Event
 from draftsman.domain.ids import job_name, parse_job, parse_question
@@ -31,51 +31,12 @@ from draftsman.services.queues import Place
 if TYPE_CHECKING:
     from draftsman.store.postgres.caller_connection import CallersConnection
 
-JobName = int | str | UUID | Job | SubmittedJob
-"""A job: `142`, `"D-142"`, its id, or the result of `submit` or `get`."""
 Cursor = tuple[int, int, int]
 """A position in the event feed of all jobs: `Event.cursor`."""
 
 
 BATCH: Final = 1000
 """Requests that `submit_stream` submits in one statement."""
-
-
-class Fields(TypedDict, total=False):
-    """The fields of a request except its text; docs/python.md explains each."""
-
-    type: str
-    title: str
-    url: str
-    agent: str
-    repo: str
-    ref: str
-    mode: str
-    payload: dict[str, Any]
-    overrides: dict[str, Any]
-    key: str
-    subject_key: str
-    unique: dict[str, Any]
-    concurrency_key: str
-    queue: str
-    priority: int
-    run_at: datetime
-    delay: float
-    max_attempts: int
-    max_retries: int
-    on_lost: str
-    skills: Sequence[str]
-    tags: Sequence[str]
-    notify: Sequence[str]
-    after: Sequence[JobName]
-    on: str
-
-
-class Request(Fields, total=False):
-    """A request for `submit_many`; `after` may have the `name` of another."""
-
-    text: str
-    name: str
 
 
 class Client:

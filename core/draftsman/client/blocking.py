@@ -9,15 +9,8 @@ from concurrent.futures import CancelledError, Future
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack
 
-from draftsman.client.asynchronous import (
-    Client,
-    Cursor,
-    Fields,
-    JobName,
-    Request,
-    batch_note,
-    in_batches,
-)
+from draftsman.client.asynchronous import Client, Cursor, batch_note, in_batches
+from draftsman.client.request_fields import Fields, JobName, Request
 from draftsman.domain.answer import Verdict
 from draftsman.domain.event import Event
 from draftsman.domain.job import Job

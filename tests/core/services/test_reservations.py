@@ -1,4 +1,4 @@
-"""Reservations of queues: which job is claimed, when a reservation ends, and what `why` says."""
+"""Reservations of queues: claims, renewals, ends, refusals, and the reason of waiting jobs."""
 
 from __future__ import annotations
 
