@@ -88,6 +88,8 @@ def _check(result: store.ReserveOutcome, job: SubmittedJob) -> None:
             f"the queue {result.queue!r} is paused by {by}: {result.reason}; {refused}",
             hint=CommandHint("queues list"),
         )
+    if result.outcome == "held" and result.reason is None:
+        raise Refused(f"a limit or another job would hold the job now; {refused}")
     if result.outcome == "held":
         holder = f"{job_name(result.holder)} holds" if result.holder else "another job holds"
         raise Refused(f"{holder} the concurrency key {result.reason!r}; {refused}")

@@ -212,6 +212,15 @@ async def test_a_job_that_waits_for_its_concurrency_key_reserves_nothing(
         await reserve(rt, owner, concurrency_key="db")
 
 
+async def test_a_job_that_waits_for_other_jobs_reserves_nothing(
+    rt: Runtime, make: Factory, owner: Actor
+) -> None:
+    parent = await make.queued(queue="q")
+    with pytest.raises(Refused, match="a limit or another job would hold the job now; no job was"):
+        await reserve(rt, owner, after=(parent,), key="k")
+    assert (await rt.read_model.page(key="k")).jobs == []
+
+
 async def test_a_reserving_job_keeps_its_concurrency_key(
     rt: Runtime, make: Factory, owner: Actor, conn: Connection
 ) -> None:
