@@ -245,6 +245,43 @@ END $$;
 
 -- Submissions -------------------------------------------------------------------------------------
 
+-- Permission to submit a job: a person submits own requests, a bot requests of people in its channels,
+-- a worker retries of lost jobs and the jobs of schedules. A retry repeats the earlier request under
+-- the key of its chain, on behalf of the person who made that request or of an operator.
+CREATE FUNCTION draftsman.may_submit(job draftsman.jobs, kind text, actor text) RETURNS boolean
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    person text := draftsman.person_of_actor(actor);
+BEGIN
+    IF job.retry_of IS NOT NULL AND NOT EXISTS (
+        SELECT FROM draftsman.jobs o
+         WHERE o.number = job.retry_of AND o.finished_at IS NOT NULL
+           AND (kind = 'worker' OR o.invoker_id IN (person, actor)
+                OR draftsman.has_role(person, 'operator'))
+           AND job.idempotency_key = 'retry:' || CASE WHEN o.retry_of IS NULL THEN o.number::text
+               ELSE split_part(o.idempotency_key, ':', 2) END || ':' || (o.chain_length + 1)
+           AND job.chain_length = o.chain_length + 1
+           AND job.overrides - 'answers' = o.overrides - 'answers'
+           AND (job.type, job.payload, job.request_digest, job.agent, job.mode, job.repo_owner,
+                job.repo_name, job.ticket_url, job.ticket_title, job.ticket_text, job.template,
+                job.template_version) IS NOT DISTINCT FROM
+               (o.type, o.payload, o.request_digest, o.agent, o.mode, o.repo_owner,
+                o.repo_name, o.ticket_url, o.ticket_title, o.ticket_text, o.template,
+                o.template_version)) THEN
+        RETURN false;
+    END IF;
+    IF kind = 'worker' THEN
+        RETURN CASE WHEN job.retry_of IS NOT NULL THEN job.source = 'internal'
+               ELSE job.source = 'schedule'
+                AND draftsman.is_scheduled(job.idempotency_key, job.invoker_id) END;
+    END IF;
+    RETURN kind IN ('person', 'bot') AND draftsman.may_act_as(job.source || ':' ||
+               substr(actor, strpos(actor, ':') + 1))
+       AND job.invoker_id = person
+       AND (job.retry_of IS NOT NULL OR (draftsman.has_role(person, 'invoker')
+            AND job.idempotency_key !~ '^(retry|schedule):'));
+END $$;
+
 -- The fields of a request as clients send them: those that all requests of a batch share.
 CREATE TYPE draftsman.request AS (
     id                    uuid,
