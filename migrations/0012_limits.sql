@@ -327,6 +327,12 @@ CREATE FUNCTION draftsman.try_places(
 DECLARE
     names text[] := buckets || tried;
 BEGIN
+    IF tried IS NULL AND arrived IS NULL AND cardinality(buckets) = 1 THEN
+        UPDATE draftsman.limit_buckets b SET taken = b.taken + changes[1] WHERE b.name = buckets[1];
+        IF FOUND THEN
+            RETURN 0;
+        END IF;
+    END IF;
     IF tried IS NOT NULL THEN
         names := names || ARRAY(
             SELECT unnest(w.limits) FROM unnest(tried) AS t (name)
