@@ -284,11 +284,13 @@ CREATE TYPE draftsman.request AS (
 );
 
 -- The key that a request has in common with those that repeat its job, and the job that it replaced.
--- Only requests that are to be unique have a row.
+-- Only requests that are to be unique have a row. A debounced job starts by `debounce_until`, which
+-- the jobs that replace it inherit, so that a stream of requests cannot postpone it for ever.
 CREATE TABLE draftsman.unique_keys (
-    job       bigint PRIMARY KEY REFERENCES draftsman.job_requests,
-    key       text NOT NULL CHECK (key <> ''),
-    replaces  bigint UNIQUE CHECK (replaces < job)
+    job             bigint PRIMARY KEY REFERENCES draftsman.job_requests,
+    key             text NOT NULL CHECK (key <> ''),
+    replaces        bigint UNIQUE CHECK (replaces < job),
+    debounce_until  timestamptz
 );
 --   unique_keys_key  the jobs with a key, newest first
 CREATE INDEX unique_keys_key ON draftsman.unique_keys (key, job);
@@ -301,6 +303,14 @@ BEGIN
       WHERE s.number = NEW.job AND s.version = 1 AND s.status IN ('scheduled', 'queued');
     IF NOT FOUND THEN
         RAISE EXCEPTION 'the unique key of D-% must be stored with its request', NEW.job
+            USING ERRCODE = 'DM001';
+    END IF;
+    IF NEW.debounce_until IS NOT NULL AND (
+           (SELECT s.run_at FROM draftsman.job_states s WHERE s.number = NEW.job)
+               > NEW.debounce_until
+        OR (SELECT k.debounce_until < NEW.debounce_until OR k.debounce_until <= draftsman.now()
+              FROM draftsman.unique_keys k WHERE k.job = NEW.replaces)) THEN
+        RAISE EXCEPTION 'D-% postpones its work past the limit of its debounce', NEW.job
             USING ERRCODE = 'DM001';
     END IF;
     RETURN NEW;

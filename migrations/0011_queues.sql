@@ -153,7 +153,7 @@ END $$;
 -- Gives each of these keys that no job holds to the first queued job that waits for it. A job holds
 -- its key from then until it ends, also while it waits for a person unless a limit of the key says
 -- otherwise; it gives it up only to a job that is ahead of it in the queue, and only before its first
--- claim. A job with limits then waits for places.
+-- claim and while no queue is reserved for it. A job with limits then waits for places.
 --
 -- The triggers of job_states call it for new jobs, for jobs that end or are queued, and for moved
 -- jobs, in their transaction. A lock on each key lets a concurrent call wait and see the rows of the
@@ -185,7 +185,9 @@ BEGIN
         IF FOUND THEN
             CONTINUE WHEN holder.status <> 'queued' OR holder.run_count > 0
                 OR (-holder.priority, holder.position, holder.number)
-                   < (-first.priority, first.position, first.number);
+                   < (-first.priority, first.position, first.number)
+                OR EXISTS (SELECT FROM draftsman.active_reservations r
+                            WHERE r.job = holder.number);
             PERFORM FROM draftsman.job_states
               WHERE number = holder.number AND status = 'queued' AND run_count = 0
                 FOR NO KEY UPDATE SKIP LOCKED;

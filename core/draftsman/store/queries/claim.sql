@@ -37,9 +37,7 @@ WITH clock AS MATERIALIZED (
            finished_at = (SELECT now FROM clock)
      WHERE r.job = ANY (ARRAY(SELECT number FROM settled)) AND r.status = 'running'
 ), reserved AS MATERIALIZED (
-    SELECT queue, job FROM draftsman.active_reservations
-), paused AS MATERIALIZED (
-    SELECT queue FROM draftsman.queue_pauses WHERE type IS NULL
+    SELECT queue, job FROM draftsman.active_reservations ORDER BY queue
 ), candidates AS MATERIALIZED (
     SELECT c.location, c.type, row_number() OVER () AS place
       FROM (SELECT q.location, q.type
@@ -52,7 +50,8 @@ WITH clock AS MATERIALIZED (
                     LIMIT 1
                       FOR NO KEY UPDATE SKIP LOCKED) q
              WHERE r.queue = ANY (%(queues)s::text[])
-               AND r.queue <> ALL (ARRAY(SELECT queue FROM paused))
+               AND NOT EXISTS (SELECT FROM draftsman.queue_pauses
+                                WHERE queue = r.queue AND type IS NULL)
              UNION ALL
             SELECT q.location, q.type
               FROM unnest(%(queues)s::text[]) WITH ORDINALITY AS w (queue, rank)
@@ -63,8 +62,9 @@ WITH clock AS MATERIALIZED (
                     ORDER BY priority DESC, position, number
                     LIMIT %(free)s + %(ahead)s
                       FOR NO KEY UPDATE SKIP LOCKED) q
-             WHERE w.queue <> ALL (ARRAY(SELECT queue FROM paused UNION ALL
-                                         SELECT queue FROM reserved))
+             WHERE w.queue <> ALL (ARRAY(SELECT queue FROM draftsman.queue_pauses
+                                          WHERE type IS NULL))
+               AND w.queue <> ALL (ARRAY(SELECT queue FROM reserved))
              LIMIT %(free)s + %(ahead)s) c
 ), claimed_jobs AS (
     UPDATE draftsman.job_states j

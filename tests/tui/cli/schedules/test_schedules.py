@@ -49,6 +49,11 @@ async def test_a_schedule_is_added_shown_paused_run_and_removed(cli: Cli) -> Non
     (await cli("schedules", "show", "nightly")).refused(3, "unknown schedule 'nightly'")
 
 
+async def test_without_repositories_the_command_that_adds_them_is_named(cli: Cli) -> None:
+    add = ("schedules", "add", "tidy", "--every", "1d", "Tidy up")
+    (await cli(*add)).refused(2, "no repositories yet", "draftsman repos add")
+
+
 async def test_a_rule_in_english(cli: Cli) -> None:
     add = ("schedules", "add", "tidy", *PING, "--when")
     assert (await cli(*add, "every weekday at 9 in Asia/Tokyo")).out.startswith(

@@ -51,6 +51,12 @@ _OPTIONS: Final = (
         help="Start after this time without an equal request; the newest request wins.",
     ),
     click.option(
+        "--debounce-limit",
+        type=params.DURATION,
+        metavar="TIME",
+        help="Start after this time in any case. Default: 10 times --debounce.",
+    ),
+    click.option(
         "--concurrency-key",
         type=params.TEXT,
         help="Of the jobs with the same key, one runs at a time, in queue order.",
@@ -105,6 +111,7 @@ def submitted_fields(text: tuple[str, ...], options: dict[str, Any]) -> dict[str
         "states": options.pop("unique_states"),
         "replace": options.pop("replace") or None,
         "debounce": options.pop("debounce"),
+        "debounce_limit": options.pop("debounce_limit"),
     }
     renamed = {
         "unique": {name: value for name, value in unique.items() if value is not None},

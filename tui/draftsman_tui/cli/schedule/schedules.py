@@ -15,6 +15,7 @@ from draftsman_tui.cli.job.submit import print_submitted
 from draftsman_tui.cli.schedule.request_options import request_fields, request_options
 from draftsman_tui.cli.schedule.schedule_apply import apply
 from draftsman_tui.common import params, times
+from draftsman_tui.common.job_request import options_named
 from draftsman_tui.common.output import as_data, line, styled
 
 if TYPE_CHECKING:
@@ -116,7 +117,8 @@ async def add(app: App, name: str, text: tuple[str, ...], replace: bool, **optio
         actor = await rt.actor()
         known = {schedule.name for schedule in await rt.schedules.all()} if replace else set()
         store = rt.schedules.change if name in known else rt.schedules.add
-        schedule = await store(spec, actor)
+        with options_named():
+            schedule = await store(spec, actor)
         first = await rt.schedules.upcoming(name, 1)
     if app.json:
         app.out.document(schedule)
@@ -246,7 +248,8 @@ async def resume(app: App, name: str) -> None:
 async def run(app: App, name: str) -> None:
     """Submit the job of a schedule now, in your name."""
     async with app.runtime() as rt:
-        job = await rt.schedules.run(name, await rt.actor())
+        with options_named():
+            job = await rt.schedules.run(name, await rt.actor())
         await print_submitted(app, rt, job)
 
 
