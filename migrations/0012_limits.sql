@@ -194,7 +194,11 @@ DECLARE
     places   text[] := '{}';  -- the buckets that the moved jobs wait for
     skipped  bigint[] := '{}';
     later    text[] := '{}';  -- buckets that the leader tries again
+    queues   text[] := '{}';
+    pauses   boolean := EXISTS (SELECT FROM draftsman.queue_pauses);
     place    text;
+    bucket   text;
+    at       int;
     other    draftsman.limit_buckets;
     job      record;
     passed   int := 0;
@@ -235,21 +239,29 @@ BEGIN
                     CONTINUE;
                 END IF;
             END IF;
-            PERFORM FROM draftsman.queue_pauses p
-              WHERE p.queue = job.queue AND (p.type IS NULL OR p.type = job.type)
-                FOR KEY SHARE;  -- a resume waits, and sees the job
-            IF FOUND THEN
-                place := 'pause';
-            ELSE
-                SELECT b INTO place FROM unnest(job.limits) b
-                 WHERE free[array_position(names, b)] <= 0
-                 ORDER BY b <> job.held_by LIMIT 1;
+            place := CASE WHEN free[array_position(names, job.held_by)] <= 0 THEN job.held_by END;
+            IF pauses THEN
+                PERFORM FROM draftsman.queue_pauses p
+                  WHERE p.queue = job.queue AND (p.type IS NULL OR p.type = job.type)
+                    FOR KEY SHARE;  -- a resume waits, and sees the job
+                place := CASE WHEN FOUND THEN 'pause' ELSE place END;
+            END IF;
+            IF place IS NULL THEN
+                FOREACH bucket IN ARRAY job.limits LOOP
+                    place := CASE WHEN free[array_position(names, bucket)] <= 0 THEN bucket END;
+                    EXIT WHEN place IS NOT NULL;
+                END LOOP;
             END IF;
             IF place IS NULL THEN
                 admitted := admitted || job.number;
-                FOREACH place IN ARRAY job.limits LOOP
-                    free[array_position(names, place)] := free[array_position(names, place)] - 1;
-                    started[array_position(names, place)] := started[array_position(names, place)] + 1;
+                IF job.queue <> ALL (queues) THEN
+                    queues := queues || job.queue;
+                    PERFORM pg_notify('draftsman_jobs', job.queue);
+                END IF;
+                FOREACH bucket IN ARRAY job.limits LOOP
+                    at := array_position(names, bucket);
+                    free[at] := free[at] - 1;
+                    started[at] := started[at] + 1;
                 END LOOP;
             ELSIF place <> job.held_by THEN
                 moved := moved || job.number;
@@ -267,9 +279,6 @@ BEGIN
           FROM unnest(moved, places) AS w (number, place) WHERE s.number = w.number;
     END IF;
     IF admitted <> '{}' THEN
-        PERFORM count(pg_notify('draftsman_jobs', q.queue))
-           FROM (SELECT DISTINCT s.queue FROM draftsman.job_states s
-                  WHERE s.number = ANY (admitted)) q;
         UPDATE draftsman.job_states s SET hold = NULL, held_by = NULL
          WHERE s.number = ANY (admitted);
     END IF;
@@ -363,7 +372,7 @@ END $$;
 
 -- Counts the places that a statement took and freed, and gives free places to jobs that wait.
 CREATE FUNCTION draftsman.change_places(changes draftsman.place_change[]) RETURNS void
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $$
 BEGIN
     IF changes IS NOT NULL THEN
         PERFORM draftsman.try_places(
