@@ -15,7 +15,7 @@ CREATE TYPE draftsman.on_lost AS ENUM ('retry', 'resume', 'fail', 'new_job');
 CREATE TYPE draftsman.error_class AS ENUM (
     'TRANSIENT_INFRA', 'TRANSIENT_APP', 'PERMANENT', 'INVALID_OUTPUT', 'DENIED');
 -- In the reverse order in which a job passes them; from `key` on, it does not hold its concurrency key.
-CREATE TYPE draftsman.job_hold AS ENUM ('paused', 'limit', 'key');
+CREATE TYPE draftsman.job_hold AS ENUM ('paused', 'limit', 'key', 'parents');
 CREATE TYPE draftsman.step_status AS ENUM ('pending', 'done');
 
 -- Gaps of 100 leave room to move a job between two others with a single write.
@@ -89,6 +89,7 @@ CREATE TABLE draftsman.job_states (
     cancel_reason         text,
     pr_url                text,
     has_targets           boolean NOT NULL DEFAULT false,
+    has_children          boolean NOT NULL DEFAULT false,
     run_count             int NOT NULL DEFAULT 0,
     claimed_at            timestamptz,
     started_at            timestamptz,
@@ -122,6 +123,7 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN CASE
         THEN 'job_states_finished'
     WHEN s.held_by IS NOT NULL AND s.hold IS DISTINCT FROM 'limit' THEN 'job_states_held_by'
     WHEN s.hold IS NOT NULL AND CASE s.hold
+         WHEN 'parents' THEN s.run_count > 0 OR s.status NOT IN ('queued', 'scheduled')
          WHEN 'key' THEN s.concurrency_key IS NULL OR s.status NOT IN (
               'scheduled', 'queued', 'resumed', 'waiting_for_input', 'waiting_for_approval')
          WHEN 'limit' THEN s.held_by IS NULL OR s.limits IS NULL OR s.limits = '{}'
@@ -210,7 +212,7 @@ END $$;
 --   job_requests_key    submission: a single job for a type and a given idempotency key
 --   job_states_pkey     the state of a job
 --   job_states_claim    the claim, in queue order
---   job_states_held     jobs that are left out of the claim: of each concurrency key, in queue order
+--   job_states_held     jobs that are left out of the claim: by reason and concurrency key, in queue order
 --   job_states_limited  jobs that wait for a place in a bucket of a limit, in queue order
 --   job_states_key      a single job that holds a concurrency key, from its claim or before to its end
 --   job_states_status   lists and counts by status
@@ -221,7 +223,7 @@ CREATE UNIQUE INDEX job_requests_key ON draftsman.job_requests (type, idempotenc
     WHERE NOT starts_with(idempotency_key, 'auto:');
 CREATE INDEX job_states_claim ON draftsman.job_states (queue, priority DESC, position, number)
     WHERE status IN ('queued', 'resumed') AND hold IS NULL;
-CREATE INDEX job_states_held ON draftsman.job_states (concurrency_key, priority DESC, position, number)
+CREATE INDEX job_states_held ON draftsman.job_states (hold, concurrency_key, priority DESC, position, number)
     WHERE hold IS NOT NULL AND held_by IS NULL;
 CREATE INDEX job_states_limited ON draftsman.job_states (held_by, priority DESC, position, number)
     WHERE held_by IS NOT NULL;

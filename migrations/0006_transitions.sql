@@ -197,7 +197,7 @@ BEGIN
     SELECT min(n.number) FILTER (WHERE
                draftsman.refuse_state(n.number, draftsman.violated_rule(n::draftsman.job_states))
             OR (SELECT number FROM draftsman.job_requests WHERE number = n.number) IS NULL),
-           bool_or(n.concurrency_key IS NOT NULL)
+           bool_or(n.concurrency_key IS NOT NULL AND n.hold IS DISTINCT FROM 'parents')
       INTO wrong, keyed FROM new_states n;
     IF wrong IS NOT NULL THEN
         RAISE EXCEPTION 'D-%: the state has no request', wrong USING ERRCODE = 'DM001';
@@ -206,7 +206,8 @@ BEGIN
         PERFORM draftsman.limit_jobs(array_agg(number)) FROM new_states;
     END IF;
     IF keyed THEN
-        PERFORM draftsman.assign_keys(array_agg(n.concurrency_key)) FROM new_states n;
+        PERFORM draftsman.assign_keys(array_agg(n.concurrency_key)) FROM new_states n
+          WHERE n.hold IS DISTINCT FROM 'parents';
     END IF;
     RETURN NULL;
 END $$;
@@ -235,6 +236,7 @@ DECLARE
     keyed    boolean;
     limited  boolean;
     reserved boolean;
+    parents  boolean;
 BEGIN
     -- a worker sets no actor, and PL/pgSQL prepares an expression again for each transaction
     IF coalesce(current_setting('draftsman.actor', true), '') <> ''
@@ -246,7 +248,8 @@ BEGIN
            CASE WHEN 'running' IN (o.status, n.status) THEN n.run_count END,
            CASE WHEN n.version = o.version + 2 THEN 'job_started'
            ELSE draftsman.transition_kind(o.status, n.status) END, o.status, n.status,
-           coalesce(who, 'worker:' || coalesce(n.worker_id, o.worker_id), session_user),
+           CASE WHEN n.status = 'canceled' AND n.cancel_requested_by = 'system' THEN 'system'
+           ELSE coalesce(who, 'worker:' || coalesce(n.worker_id, o.worker_id), session_user) END,
            CASE n.status
                WHEN 'completed' THEN CASE WHEN n.result ? 'summary'
                     THEN jsonb_build_object('summary', left(n.result ->> 'summary', 2000)) || detail
@@ -307,10 +310,15 @@ BEGIN
 
     SELECT bool_or(has_targets OR status IN ('resumed', 'dead_letter')),
            bool_or(concurrency_key IS NOT NULL), bool_or(limits IS NOT NULL),
+           bool_or(has_children AND finished_at IS NOT NULL),
            (SELECT true FROM draftsman.queue_reservations LIMIT 1)
-      INTO notified, keyed, limited, reserved FROM new_states;
+      INTO notified, keyed, limited, parents, reserved FROM new_states;
     IF reserved THEN
         PERFORM draftsman.follow_reservations(array_agg(number)) FROM new_states;
+    END IF;
+    IF parents THEN  -- before keys are locked, which waits for rows could deadlock with
+        PERFORM draftsman.resolve_children(array_agg(number))
+           FROM new_states WHERE has_children AND finished_at IS NOT NULL;
     END IF;
     IF keyed THEN
         PERFORM draftsman.release_keys(array_agg(n.number)) FROM new_states n
@@ -318,7 +326,8 @@ BEGIN
         PERFORM draftsman.assign_keys(array_agg(n.concurrency_key))
            FROM new_states n
            FULL JOIN old_states o ON o.number = n.number
-          WHERE CASE WHEN n.finished_at IS NOT NULL THEN o.finished_at IS NULL
+          WHERE CASE WHEN n.finished_at IS NOT NULL
+                THEN o.finished_at IS NULL AND o.hold IS DISTINCT FROM 'parents'
                 WHEN n.status IN ('queued', 'resumed') THEN (n.status, n.priority, n.position)
                      <> (o.status, o.priority, o.position)
                 ELSE n.status <> 'scheduled' AND n.hold = 'key' AND o.hold IS NULL END;

@@ -280,7 +280,8 @@ CREATE TYPE draftsman.request AS (
     max_attempts          int,
     max_retries           int,
     on_lost               draftsman.on_lost,
-    has_targets           boolean
+    has_targets           boolean,
+    hold                  draftsman.job_hold
 );
 
 -- The key that a request has in common with those that repeat its job, and the job that it replaced.

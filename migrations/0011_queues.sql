@@ -133,8 +133,7 @@ BEGIN
         UPDATE draftsman.job_states s SET hold = NULL
          WHERE s.ctid = ANY (ARRAY(
                SELECT h.ctid FROM draftsman.job_states h
-                WHERE h.hold IS NOT NULL AND h.held_by IS NULL AND h.concurrency_key IS NULL
-                  AND NOT EXISTS (
+                WHERE h.hold = 'paused' AND h.held_by IS NULL AND NOT EXISTS (
                       SELECT FROM draftsman.queue_pauses p
                        WHERE p.queue = h.queue AND p.type = h.type)
                 ORDER BY h.priority DESC, h.position, h.number
@@ -219,8 +218,7 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
     SET enable_seqscan = off SET jit = off AS $$
     WITH RECURSIVE waiting AS (
         (SELECT concurrency_key FROM draftsman.job_states
-          WHERE hold = 'key' AND held_by IS NULL AND concurrency_key IS NOT NULL
-            AND status IN ('queued', 'resumed')
+          WHERE hold = 'key' AND held_by IS NULL AND status IN ('queued', 'resumed')
           ORDER BY concurrency_key LIMIT 1)
          UNION ALL
         SELECT (SELECT s.concurrency_key FROM draftsman.job_states s

@@ -106,8 +106,8 @@ RETURNS SETOF draftsman.place_change LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
            OR (n.priority, n.position) <> (o.priority, o.position))
      UNION ALL
     SELECT NULL, 0, false, n.number
-     WHERE n.status IN ('queued', 'resumed') AND o.status <> n.status AND n.hold IS NULL
-       AND n.limits <> '{}' AND NOT draftsman.has_place(o)
+     WHERE n.status IN ('queued', 'resumed') AND n.hold IS NULL AND n.limits <> '{}'
+       AND (o.status <> n.status OR o.hold >= 'key') AND NOT draftsman.has_place(o)
 $$;
 
 -- Buckets -----------------------------------------------------------------------------------------

@@ -210,10 +210,10 @@ BEGIN
         UPDATE draftsman.job_states s
            SET limits = w.limits,
                hold = CASE WHEN w.limits = '{}' THEN nullif(s.hold, 'limit')
-                      WHEN s.status IN ('queued', 'resumed') AND s.hold IS DISTINCT FROM 'key'
+                      WHEN s.status IN ('queued', 'resumed') AND (s.hold >= 'key') IS NOT TRUE
                       THEN 'limit' ELSE s.hold END,
                held_by = CASE WHEN w.limits <> '{}' AND s.status IN ('queued', 'resumed')
-                              AND s.hold IS DISTINCT FROM 'key' THEN w.limits[1] END
+                              AND (s.hold >= 'key') IS NOT TRUE THEN w.limits[1] END
           FROM (SELECT c AS number, coalesce(draftsman.limits_of(c), '{}') AS limits
                   FROM unnest(checked) c) w
          WHERE s.number = w.number AND s.finished_at IS NULL

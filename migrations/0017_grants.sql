@@ -112,7 +112,9 @@ BEGIN
             draftsman.violated_request_rule(draftsman.job_requests), draftsman.deny_access(text),
             draftsman.is_template(text, int), draftsman.has_place(draftsman.job_states),
             draftsman.free_places(draftsman.limit_buckets),
-            draftsman.next_start(draftsman.limit_buckets),
+            draftsman.next_start(draftsman.limit_buckets), draftsman.descendants(bigint),
+            draftsman.is_met(draftsman.dependency_condition, draftsman.job_status),
+            draftsman.acts_in_chat(text, text), draftsman.is_controlled_in_chat(text),
             draftsman.events_of_row(bigint, int, text, draftsman.job_status, draftsman.job_status)
             TO %I', role);
         CONTINUE WHEN role = 'draftsman_reader';
@@ -132,6 +134,8 @@ BEGIN
                 draftsman.extend_question(bigint, int, float8, text),
                 draftsman.request_cancel(bigint, text, text, jsonb),
                 draftsman.cancel_job(bigint, text, text),
+                draftsman.link_jobs(bigint[], bigint[], draftsman.dependency_condition[]),
+                draftsman.cancel_tree(bigint, text, text),
                 draftsman.join_request(bigint, text, jsonb), draftsman.use_token(text),
                 draftsman.pause_queue(text, text, text, text),
                 draftsman.resume_queue(text, text, text), draftsman.hold_paused_types(int),
@@ -179,6 +183,8 @@ BEGIN
             TO draftsman_bot;
         GRANT INSERT, UPDATE, DELETE ON draftsman.trello_board_configs, draftsman.trello_labels,
             draftsman.poll_cursors TO draftsman_bot;
+        GRANT INSERT, DELETE, UPDATE (due_at, fire_at, paused_at, paused_by, pause_reason)
+            ON draftsman.schedules TO draftsman_bot;
         GRANT EXECUTE ON FUNCTION draftsman.issue_link_code(
             draftsman.channel, text, text, text, float8) TO draftsman_bot;
     END IF;

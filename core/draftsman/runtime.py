@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from draftsman.services.jobs.read_model import ReadModel
     from draftsman.services.jobs.request_checks import RequestChecks
     from draftsman.services.jobs.submissions import Submissions
+    from draftsman.services.jobs.workflows import Workflows
     from draftsman.services.maintenance.archives import Archives
     from draftsman.services.maintenance.sweeps import Sweeps
     from draftsman.services.people import People
@@ -119,6 +120,13 @@ class Runtime:
         from draftsman.services.jobs.read_model import ReadModel
 
         return ReadModel(self.db, self.settings.worker.lease)
+
+    @cached_property
+    def workflows(self) -> Workflows:
+        """Jobs that wait for other jobs."""
+        from draftsman.services.jobs.workflows import Workflows
+
+        return Workflows(self.db)
 
     @cached_property
     def checkpoints(self) -> Checkpoints:
@@ -264,17 +272,10 @@ class Runtime:
         from draftsman.loops.worker_process import WorkerProcess
 
         worker, served_queues = new_id(), queues or self.settings.worker.queues
+        claim, revive = self.claim(worker, served_queues), self.revive if self.embedded else None
+        used = self.checkpoints, self.questions, self.settlement, self.outbox, self.repos
         services = WorkerServices(
-            self.settings,
-            self.limits,
-            self.claim(worker, served_queues),
-            self.checkpoints,
-            self.questions,
-            self.settlement,
-            self.outbox,
-            self.repos,
-            revive=self.revive if self.embedded else None,
-            schemas=self.schemas,
+            self.settings, self.limits, claim, *used, self.workflows, revive, self.schemas
         )
         return WorkerProcess(
             worker,

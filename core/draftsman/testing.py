@@ -25,6 +25,7 @@ from draftsman.domain.reserved_names import Owner
 from draftsman.domain.response import Response
 from draftsman.domain.run import ClaimedJob, Lease
 from draftsman.domain.text import CHECKPOINT_LIMIT, REQUEST_LIMIT, clean_within_limit
+from draftsman.domain.workflows.dependencies import Parent
 from draftsman.errors import AnswerTimeout, DraftsmanError, NotPermitted
 from draftsman.handlers.context import RunContext, worker_run
 from draftsman.handlers.registry import Handler
@@ -108,21 +109,23 @@ async def run_handler(
     lost_after: Collection[str] = (),
     clock: Clock | None = None,
     settings: Settings | None = None,
+    parents: Sequence[Parent] = (),
     **columns: Any,
 ) -> HandlerResult:
     """Run a handler until it returns an outcome, replaying it after each answer and each sleep.
 
     `answers` maps the key of a question to its answer: a choice or text, True or False for an
     approval, a `Deny`, or None to let the question expire. `lost_after` names steps after which
-    the worker is lost once, after the step's effect and before its result is recorded. `columns`
-    are further columns of the job, such as `ticket_text`.
+    the worker is lost once, after the step's effect and before its result is recorded. `parents`
+    are the jobs that the job waited for, and `columns` are further columns of the job, such as
+    `ticket_text`.
 
     Raises the handler's own error; Failure for an invalid result; AnswerTimeout or NotPermitted if
     an expired question or a denial ends the job; and AssertionError for a question without an entry
     in `answers`.
     """
     async with SchemaChecker() as schemas:
-        memory = _Memory(answers or {}, set(lost_after), clock or Clock())
+        memory = _Memory(answers or {}, set(lost_after), clock or Clock(), list(parents))
         services = cast(RunServices, _Services(settings or Settings(), memory, schemas))
         for run in range(1, RUNS + 1):
             memory.run = run
@@ -152,6 +155,7 @@ class _Memory:
     answers: Mapping[str, str | bool | Deny | None]
     lost_after: set[str]
     clock: Clock
+    known_parents: list[Parent]
     run: int = 0
     data: dict[str, Any] | None = None
     bundle: bytes | None = None
@@ -169,6 +173,9 @@ class _Memory:
         return self.collected
 
     # Checkpoints
+
+    async def parents(self, job: int) -> list[Parent]:
+        return self.known_parents
 
     async def latest(self, job: int) -> tuple[dict[str, Any] | None, bytes | None]:
         return copy.deepcopy(self.data), self.bundle
@@ -336,6 +343,7 @@ class _Services:
         self.settings = settings
         self.schemas = schemas
         self.checkpoints = self.questions = self.settlement = self.outbox = memory
+        self.workflows = memory
 
     @property
     def repos(self) -> Any:

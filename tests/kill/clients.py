@@ -185,9 +185,24 @@ async def _control_jobs(rt: Runtime, jobs: dict[str, int]) -> None:
     await rt.job_control.retry(jobs["failed"], OWNER)
     await rt.job_control.retry(jobs["expired"], OWNER, with_answer=True)
     await rt.read_model.wait(jobs["expired"])
+    await _wait_for_jobs(rt)
     await _schedule_jobs(rt)
     for name in rt.sweeps.names:
         await rt.sweeps.run_now(name, OWNER)
+
+
+async def _wait_for_jobs(rt: Runtime) -> None:
+    """Submit a job, a job that waits for it, and cancel both."""
+    batch = [
+        invocation(type="noop", name="parent", key="a parent", queue="nobody"),
+        invocation(type="noop", key="a child", after=("parent",), queue="nobody"),
+    ]
+    parent, child = await rt.submissions.submit_many(batch, OWNER)
+    late = invocation(type="noop", key="late", after=(child.number,), on="any", queue="nobody")
+    await rt.submissions.submit(late, OWNER)
+    assert (await rt.workflows.tree(parent.number, 1)).total == 3
+    with suppress(Refused):
+        await rt.job_control.cancel_tree(parent.number, OWNER)
 
 
 async def _schedule_jobs(rt: Runtime) -> None:

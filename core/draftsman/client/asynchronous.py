@@ -20,6 +20,7 @@ from draftsman.domain.read_models import QueueSummary
 from draftsman.domain.response import Response
 from draftsman.domain.schedules.schedule import Schedule
 from draftsman.domain.schedules.template import Template
+from draftsman.domain.workflows.dependencies import JobTree
 from draftsman.errors import QuestionClosed, Refused, UsageError
 from draftsman.runtime import Runtime
 from draftsman.services.jobs.job_control import CancelResult
@@ -66,12 +67,15 @@ class Fields(TypedDict, total=False):
     skills: Sequence[str]
     tags: Sequence[str]
     notify: Sequence[str]
+    after: Sequence[JobName]
+    on: str
 
 
 class Request(Fields, total=False):
-    """A request for `submit_many`."""
+    """A request for `submit_many`; `after` may have the `name` of another."""
 
     text: str
+    name: str
 
 
 class Client:
@@ -337,12 +341,35 @@ class Client:
         for position, fields in enumerate(requests, 1):
             try:
                 require_instructions(fields)
-                request = build_request(fields, self._rt.settings)
+                request = build_request(await self._with_parents(fields), self._rt.settings)
                 invocations.append(await checks.resolve(request, unchecked=unchecked, types=types))
             except UsageError as error:
                 error.add_note(f"request {position}")
                 raise
         return invocations
+
+    async def _with_parents(self, fields: Request) -> Request:
+        """Replace the jobs and ids of `after` by numbers; other texts are names in the batch."""
+        if "after" not in fields:
+            return fields
+        after: Any = fields["after"]
+        parents = [
+            await self._number(item) if isinstance(item, Job | SubmittedJob | UUID) else item
+            for item in (after if isinstance(after, list | tuple) else [after])
+        ]
+        return cast(Request, {**fields, "after": parents})
+
+    async def cancel_tree(self, job: JobName, reason: str | None = None) -> list[CancelResult]:
+        """Cancel a job and all that wait for it, directly or not.
+
+        Workers of running jobs stop them first. Raises NotFound, and Refused if all have ended.
+        """
+        number, actor = await self._number(job), await self._rt.actor(Source.API)
+        return await self._rt.job_control.cancel_tree(number, actor, reason)
+
+    async def tree(self, job: JobName) -> JobTree:
+        """Return a job and all that wait for it, directly or not; raises NotFound."""
+        return await self._rt.workflows.tree(await self._number(job))
 
     async def _number(self, job: JobName) -> int:
         if isinstance(job, Job | SubmittedJob):

@@ -25,6 +25,7 @@ from draftsman.domain.question import Question
 from draftsman.domain.read_models import QueueSummary
 from draftsman.domain.schedules.schedule import Schedule
 from draftsman.domain.schedules.template import Template
+from draftsman.domain.workflows.dependencies import JobTree
 from draftsman.errors import DraftsmanError
 from draftsman.services.jobs.job_control import CancelResult
 from draftsman.services.jobs.submissions import SubmittedJob
@@ -153,6 +154,14 @@ class BlockingClient:
     ) -> CancelResult:
         """Cancel a job."""
         return self._run(self._client.cancel(job, reason, force=force))
+
+    def cancel_tree(self, job: JobName, reason: str | None = None) -> list[CancelResult]:
+        """Cancel a job and all that wait for it, directly or not."""
+        return self._run(self._client.cancel_tree(job, reason))
+
+    def tree(self, job: JobName) -> JobTree:
+        """Return a job and all that wait for it, directly or not."""
+        return self._run(self._client.tree(job))
 
     def retry(self, job: JobName, *, fresh: bool = False, again: bool = False) -> SubmittedJob:
         """Create a new job from a finished job."""

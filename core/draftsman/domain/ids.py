@@ -11,6 +11,8 @@ from uuid_utils.compat import uuid7
 from draftsman.errors import CommandHint, NotFound, UsageError
 
 _NUMBER = re.compile(r"(?:[dD]-)?([1-9][0-9]{0,17})\Z")
+MAX_JOB = 10**18 - 1
+"""The highest number of a job."""
 _NONE = UUID(int=0)
 _PREFIX = re.compile(r"[0-9a-fA-F-]{4,36}\Z")
 
@@ -33,6 +35,12 @@ def new_id() -> UUID:
 def job_name(number: int) -> str:
     """Return the display name of a job: `D-142`."""
     return f"D-{number}"
+
+
+def job_number(text: str) -> int | None:
+    """Return the number of a display name, `D-142` or `142`; None for any other text."""
+    match = _NUMBER.match(text.strip())
+    return int(match[1]) if match else None
 
 
 def run_name(job: int, ordinal: int) -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from draftsman.domain.job import Mode, OnLost
+from draftsman.domain.ids import MAX_JOB, job_name, job_number
+from draftsman.domain.job import Condition, Mode, OnLost
 from draftsman.domain.repos.repo_url import check_secret
 from draftsman.domain.retries.job_limits import check_overrides
 from draftsman.domain.text import (
@@ -26,6 +28,8 @@ TYPES = "allowed: letters, digits and _ . : - without spaces, a letter first, at
 PLAIN = frozenset({"type", "key", "payload"})
 """The fields of a plain request; all others have their defaults."""
 QUEUES = "allowed: letters, digits and _ . : - without spaces, at most 63"
+_NAME = r"[A-Za-z][A-Za-z0-9_.-]{0,62}"
+NAMES = "allowed: letters, digits and _ . - without spaces, a letter first, at most 63"
 
 
 class RepoResolution(BaseModel):
@@ -94,6 +98,12 @@ class Invocation(BaseModel):
     """Notification targets: `log`, `webhook:NAME`, …; default: the configured targets."""
     template: TemplateRef | None = None
     """The template that the request was made from."""
+    name: Annotated[str, matching(_NAME, NAMES)] | None = None
+    """Name in its batch, for `after` of other requests of the batch."""
+    after: tuple[int | str, ...] = Field((), max_length=10_000)
+    """Jobs, by number or by name in the batch, that have to end before this job starts."""
+    on: Condition = Condition.SUCCESS
+    """How the jobs of `after` have to end."""
 
     @model_validator(mode="before")
     @classmethod
@@ -106,6 +116,13 @@ class Invocation(BaseModel):
         if value is not None:
             check_secret(value)
         return value
+
+    @field_validator("after", mode="before")
+    @classmethod
+    def _parse_parents(cls, value: Any) -> Any:
+        if not isinstance(value, list | tuple):
+            value = (value,)
+        return tuple(_parse_parent(item) for item in value)
 
     @field_validator("payload", "overrides")
     @classmethod
@@ -126,6 +143,14 @@ class Invocation(BaseModel):
             raise ValueError(f"a job cannot be scheduled after the year {LAST_YEAR}")
         if self.run_at is not None and self.delay is not None:
             raise ValueError("use run_at or delay, not both")
+        if len(set(self.after)) < len(self.after):
+            raise ValueError("after: the same job is named twice")
+        if self.name is not None and job_number(self.name):
+            raise ValueError(f"name {self.name!r} is the name of a job; use another name")
+        if not self.after and "on" in self.model_fields_set:
+            raise ValueError("on needs after")
+        if self.after and self.unique is not None:
+            raise ValueError("use after or unique, not both")
         if self.unique is not None:
             if self.unique.debounce is not None and (self.run_at or self.delay):
                 raise ValueError("use debounce, or run_at or delay, not both")
@@ -174,6 +199,11 @@ class Invocation(BaseModel):
     def idempotency_key(self) -> str | None:
         """The key, unless it only makes the request unique for a time."""
         return None if self.unique_by == "key" else self.key
+
+    @property
+    def parent_names(self) -> list[str]:
+        """The jobs of `after` as they are shown."""
+        return [job_name(parent) if isinstance(parent, int) else parent for parent in self.after]
 
     @property
     def is_plain(self) -> bool:
@@ -232,6 +262,18 @@ def repo_name(source: str) -> tuple[str | None, str]:
     if not parts:
         return None, "repo"
     return (parts[-2] if len(parts) > 1 else None), parts[-1]
+
+
+def _parse_parent(value: Any) -> int | str:
+    """Return the number of a job, or the name of a request of the batch; raises ValueError."""
+    if isinstance(value, str):
+        if (number := job_number(value)) is not None:
+            return number
+        if re.fullmatch(_NAME, value):
+            return value
+    elif isinstance(value, int) and not isinstance(value, bool) and 0 < value <= MAX_JOB:
+        return value
+    raise ValueError(f"{str(value)[:60]!r} is not a job, such as D-142, or a name; {NAMES}")
 
 
 def _normal(text: str | None) -> str:

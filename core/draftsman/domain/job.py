@@ -63,6 +63,14 @@ class OnLost(StrEnum):
     NEW_JOB = "new_job"
 
 
+class Condition(StrEnum):
+    """How a parent has to end so that its child starts; every end but completed is a failure."""
+
+    SUCCESS = "success"
+    FAILURE = "failure"
+    ANY = "any"
+
+
 S = Status
 TERMINAL: Final = frozenset({S.COMPLETED, S.FAILED, S.DEAD_LETTER, S.CANCELED, S.EXPIRED})
 WAITING: Final = frozenset({S.WAITING_FOR_INPUT, S.WAITING_FOR_APPROVAL})

@@ -14,7 +14,7 @@ from draftsman.domain.question import GATE_ENDS, Question, QuestionKind, Questio
 from draftsman.domain.read_models import pause_name
 from draftsman.domain.retries.error_classes import ErrorClass
 from draftsman.domain.retries.retry_policy import layer
-from draftsman.domain.text import first_line
+from draftsman.domain.text import first_line, humanize
 from draftsman.errors import CommandHint
 
 if TYPE_CHECKING:
@@ -55,6 +55,9 @@ class JobFacts:
     held_by: str | None
     key_holder: int | None
     """The job that holds the concurrency key, possibly the job itself."""
+    parents: Sequence[tuple[int, str]]
+    """The first parents that have not ended, and their statuses; there are `parent_count`."""
+    parent_count: int
     type_paused: bool
     """Whether `pause_reason` is that of the type rather than of the queue."""
     pause_reason: str | None
@@ -128,6 +131,8 @@ def _reason(facts: JobFacts, question: Question | None) -> tuple[str, str, NextS
         return "ended", facts.last_error or "finished", retry
     if question is not None:
         return _waiting_for_answer(question)
+    if facts.hold == "parents":
+        return _waiting_for_parents(facts)
     if facts.status in (Status.QUEUED, Status.RESUMED):
         return _queued(facts) if facts.claimable else _held(facts)
     if facts.status in (Status.SCHEDULED, Status.RETRYING):
@@ -187,6 +192,17 @@ def _held(facts: JobFacts) -> tuple[str, str, NextStep]:
         f"the {name} is paused {_pause(facts)}",
         ("to resume it: ", _command("queues resume", f"{facts.queue}{option}")),
     )
+
+
+def _waiting_for_parents(facts: JobFacts) -> tuple[str, str, NextStep]:
+    names = [f"{job_name(number)} ({humanize(status)})" for number, status in facts.parents]
+    if (more := facts.parent_count - len(names)) > 0:
+        names.append(f"{more:,} more")
+    first = job_name(facts.parents[0][0]) if facts.parents else job_name(facts.number)
+    seconds = facts.due_in or 0.0
+    due = f"; due in {_span(seconds)}" if seconds > 0 else ""
+    text = f"waits for {', '.join(names)}{due}"
+    return "parents", text, ("for its state: ", _command("why", first))
 
 
 def _waiting_for_key(facts: JobFacts) -> tuple[str, str, NextStep]:

@@ -17,6 +17,7 @@ from draftsman.domain.question_spec import Choice
 from draftsman.domain.reserved_names import Owner
 from draftsman.domain.retries.retry_policy import RetryPolicy
 from draftsman.domain.run import ClaimedJob
+from draftsman.domain.workflows.dependencies import Parent
 from draftsman.errors import UsageError
 from draftsman.handlers.print_capture import PrintCapture
 from draftsman.handlers.question_mapping import build_ask
@@ -207,6 +208,13 @@ class RunContext:
             return until.isoformat()
         duration = until if isinstance(until, timedelta) else timedelta(seconds=until)
         return (await self._run.wait(self._services.checkpoints.now) + duration).isoformat()
+
+    async def parents(self) -> list[Parent]:
+        """Return the jobs that this job waited for, with their results, in the order of `after`.
+
+        A retry has the newest retries of those that were retried with it.
+        """
+        return list(await self._run.wait(self._services.workflows.parents, self.job.number))
 
     async def notify(
         self, text: str, targets: Sequence[str] = (), *, key: str | None = None

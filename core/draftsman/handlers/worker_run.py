@@ -24,6 +24,7 @@ from draftsman.handlers.run_log import RunLog
 from draftsman.outbound.timeouts import time_limit
 from draftsman.ports import Notifier
 from draftsman.schemas.checker import SchemaChecker
+from draftsman.services.jobs.workflows import Workflows
 from draftsman.services.questions import Questions
 from draftsman.services.repos import Repos
 from draftsman.services.runs.checkpoints import Checkpoints
@@ -64,6 +65,10 @@ class RunServices(Protocol):
     @property
     def schemas(self) -> SchemaChecker:
         """The checker of JSON Schemas."""
+
+    @property
+    def workflows(self) -> Workflows:
+        """Jobs that wait for other jobs."""
 
 
 class WorkerRun:

@@ -28,6 +28,7 @@ from draftsman.log import redact
 from draftsman.loops.deadlines import Deadlines
 from draftsman.ports import Notifier
 from draftsman.schemas.checker import SchemaChecker
+from draftsman.services.jobs.workflows import Workflows
 from draftsman.services.questions import Questions
 from draftsman.services.repos import Repos
 from draftsman.services.runs.checkpoints import Checkpoints
@@ -53,6 +54,7 @@ class WorkerServices:
     settlement: Settlement
     outbox: Notifier
     repos: Repos
+    workflows: Workflows
     revive: Callable[[], Awaitable[None]] | None = None
     """Restarts the database where this process can: the embedded server."""
     schemas: SchemaChecker = field(default_factory=SchemaChecker)

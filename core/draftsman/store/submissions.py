@@ -44,6 +44,7 @@ COLUMNS: Final = (
         "max_retries",
         "on_lost",
         "has_targets",
+        "hold",
     ),
 )
 """The columns of a request. The database generates the key of a request without one."""

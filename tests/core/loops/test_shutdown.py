@@ -333,7 +333,7 @@ async def test_a_run_stopped_before_its_first_step_is_settled(
         await rt.job_control.cancel(work.number, make.owner)
     quick = runtime_with(rt)
     claim = quick.claim(make.worker, ("default",))
-    services = (rt.checkpoints, rt.questions, rt.settlement, rt.outbox, rt.repos)
+    services = rt.checkpoints, rt.questions, rt.settlement, rt.outbox, rt.repos, rt.workflows
     worker_services = WorkerServices(quick.settings, JobLimits({}), claim, *services)
     finished = asyncio.Event()
     execution = Execution(

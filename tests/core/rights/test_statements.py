@@ -107,6 +107,8 @@ TALKING: Final = {
     "deliveries.lock",
     "deliveries.lock_jobs",
     "deliveries.redeliver",
+    "dependencies.cancel_tree",
+    "dependencies.link",
     "submissions.join",
     "submissions.keep_unique_key",
     "submissions.submit_keyed",
@@ -135,7 +137,8 @@ TALKING: Final = {
 TABLES: Final = REPOS | SCHEDULES
 REFUSED: Final = {
     "worker": SCHEMA | PEOPLE | BOARDS | TABLES | {"archives.forget", "approval_tokens.mint"},
-    "bot": SCHEMA | WORK | TABLES | PLANNED | FIRING
+    "bot": SCHEMA | WORK | REPOS | FIRING
+    | {"schedules.change", "schedules.advance", "schedules.record"}
     | {"people.link", "people.unlink", "approval_tokens.mint"},
     "anna": SCHEMA | WORK | FIRING | LEASES | SENDING | {"people.create_link_code"},
     "reader": SCHEMA | PEOPLE | BOARDS | TABLES | PLANNED | FIRING | WORK | LEASES | SENDING

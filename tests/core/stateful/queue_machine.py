@@ -26,7 +26,7 @@ OWNER: Final = next(who for who in EVERYBODY if who.owner).actor
 STATES: Final = "SELECT number, status::text FROM draftsman.job_states ORDER BY number"
 HOLDERS: Final = """
 SELECT concurrency_key, number FROM draftsman.job_states
- WHERE concurrency_key IS NOT NULL AND hold IS DISTINCT FROM 'key' AND finished_at IS NULL"""
+ WHERE concurrency_key IS NOT NULL AND (hold >= 'key') IS NOT TRUE AND finished_at IS NULL"""
 RESERVATIONS: Final = "SELECT queue, job FROM draftsman.active_reservations"
 queues = st.sampled_from(QUEUES)
 types = st.sampled_from(TYPES)

@@ -43,6 +43,17 @@ BREAK = {
     "bucket_counts_its_jobs": (
         "UPDATE draftsman.job_states SET limits = '{repo:shop}' WHERE number = %(run)s"
     ),
+    "waiting_jobs_have_a_parent": (
+        "UPDATE draftsman.job_states SET hold = 'parents' WHERE number = %(run)s"
+    ),
+    "jobs_start_after_their_parents": (
+        "INSERT INTO draftsman.job_dependencies (job, parent, ordinal, condition)"
+        " VALUES (%(ask)s, %(run)s, 1, 'success')"
+    ),
+    "dependencies_agree_with_their_parents": (
+        "INSERT INTO draftsman.job_dependencies (job, parent, ordinal, condition, met)"
+        " VALUES (%(ask)s, %(run)s, 1, 'success', true)"
+    ),
     "run_count_is_the_newest_run": "UPDATE draftsman.job_states SET run_count = run_count + 1",
     "version_counts_the_events": "UPDATE draftsman.job_states SET version = version + 1",
     "last_event_is_the_status": (

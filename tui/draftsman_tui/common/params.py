@@ -42,6 +42,26 @@ class JobParam(Param):
         return value if isinstance(value, JobRef) else parse_job(str(value))
 
 
+class ParentsParam(Param):
+    """Jobs by number, separated by commas: `D-1,D-2`."""
+
+    name = "jobs"
+
+    def convert(self, value: Any, param: object, ctx: object) -> tuple[int, ...]:
+        """Parse the jobs; raises UsageError."""
+        from draftsman.domain.ids import job_number
+
+        if isinstance(value, tuple):
+            return value
+        numbers = []
+        for text in str(value).split(","):
+            if (number := job_number(text)) is None:
+                shown = text.strip()[:60]
+                raise UsageError(f"--after: {shown!r} is not a job; use D-142 or D-1,D-2")
+            numbers.append(number)
+        return tuple(numbers)
+
+
 class QuestionParam(Param):
     """A question `D-142/2`; the ordinal of a bare job is None."""
 
@@ -221,6 +241,7 @@ def read_stdin() -> str:
 
 
 JOB = JobParam()
+PARENTS = ParentsParam()
 QUESTION = QuestionParam()
 DURATION = DurationParam()
 EXTENSION = ExtensionParam()

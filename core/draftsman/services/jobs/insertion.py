@@ -24,6 +24,8 @@ class NewRequest(NamedTuple):
     targets: list[Target]
     actor: str
     unique: UniqueRequest | None
+    after: Sequence[str] = ()
+    """Display names of its parents."""
 
 
 async def insert(conn: Connection, batch: Sequence[NewRequest]) -> list[tuple[int, SubmitResult]]:
@@ -43,7 +45,7 @@ async def insert(conn: Connection, batch: Sequence[NewRequest]) -> list[tuple[in
     for actor, indexes in sorted(by_actor.items()):
         inserted = await _insert_of(conn, [batch[index] for index in indexes], actor)
         joined = [
-            (result.number, _request(batch[indexes[result.place]].values))
+            (result.number, _request(batch[indexes[result.place]]))
             for result in inserted
             if result.outcome == "joined"
         ]
@@ -73,15 +75,16 @@ async def _insert_of(
     if len(plain) == len(batch):
         return results
     results = [result._replace(place=plain[result.place]) for result in results]
-    for index, (values, targets_of, _, unique) in enumerate(batch):
-        if unique is not None:
-            found = await unique_work.submit(conn, unique, values, targets_of, actor)
+    for index, item in enumerate(batch):
+        if item.unique is not None:
+            found = await unique_work.submit(conn, item.unique, item.values, item.targets, actor)
             results += [result._replace(place=index) for result in found]
     return results
 
 
-def _request(row: dict[str, Any]) -> dict[str, Any]:
+def _request(item: NewRequest) -> dict[str, Any]:
     """Return the event payload for a request that joined an active job."""
+    row = item.values
     text = row["ticket_text"]
     payload = {
         "requester": row["invoker_id"],
@@ -92,5 +95,6 @@ def _request(row: dict[str, Any]) -> dict[str, Any]:
         "url": row["ticket_url"],
         "key": row["idempotency_key"],
         "digest": row["request_digest"],
+        "after": list(item.after),
     }
     return {name: value for name, value in payload.items() if value}

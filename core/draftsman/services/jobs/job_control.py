@@ -14,11 +14,13 @@ from draftsman.domain.retries.retry_policy import CHAIN_LIMIT
 from draftsman.domain.submit_result import SubmitResult
 from draftsman.domain.text import clean
 from draftsman.errors import LostRace, OptionHint, Refused
+from draftsman.services.jobs.retried_trees import link_retry
 from draftsman.services.jobs.submissions import SUBMIT_ATTEMPTS, SubmittedJob
 from draftsman.store import job_control as store
 from draftsman.store import submissions as requests
 from draftsman.store.outbox import deliveries
 from draftsman.store.postgres.database import Connection, Database
+from draftsman.store.scheduling import dependencies
 
 AGAIN_OPTION = OptionHint("again", lead="to run it again use")
 """Hint at the option that retries a completed job."""
@@ -95,6 +97,34 @@ class JobControl:
 
         return await self._db.run_transaction(work)
 
+    async def cancel_tree(
+        self, job: int, actor: Actor, reason: str | None = None
+    ) -> list[CancelResult]:
+        """End a job and all that wait for it, directly or not, in a transaction.
+
+        Running jobs end through their workers. Raises NotFound, NotPermitted if the actor may not
+        cancel each of them, and Refused if none is left.
+        """
+        actor = self._policy.resolve(actor)
+        reason = clean(reason)[:REASON_LIMIT] if reason else None
+
+        async def work(conn: Connection) -> list[CancelResult]:
+            if await dependencies.missing(conn, [job]) is not None:
+                raise unknown_job(job)
+            for _, invoker in await dependencies.tree_invokers(conn, job):
+                self._policy.check(actor, Verb.CANCEL, invoker=invoker)
+            canceled = await dependencies.cancel_tree(conn, job, actor.name, reason)
+            if not canceled:
+                raise Refused("and all that wait for it have ended", subject=job_name(job))
+            return [
+                CancelResult(
+                    number, Status.RUNNING if requested else Status.CANCELED, requested=requested
+                )
+                for number, requested in canceled
+            ]
+
+        return await self._db.run_transaction(work)
+
     async def refuse(self, job: int, action: str, event: str, actor: Actor, reason: str) -> None:
         """Record a denied attempt to `cancel` or `retry` a job.
 
@@ -117,8 +147,11 @@ class JobControl:
         fresh: bool = False,
         again: bool = False,
         with_answer: bool = False,
+        alone: bool = False,
     ) -> SubmittedJob:
         """Retry a finished job, once: a second call returns the first retry.
+
+        The jobs that were skipped because of it are retried with it, unless `alone`.
 
         The new job inherits the request and, unless `fresh`, the newest checkpoint and work bundle.
         Answers are not inherited; `with_answer` passes on the answer that arrived late. Raises
@@ -139,7 +172,7 @@ class JobControl:
             if locked.status is Status.COMPLETED and not again:
                 raise Refused("completed", subject=job_name(job), hint=AGAIN_OPTION)
             late = await self._late_answer(conn, job) if with_answer else {}
-            new = await insert_retry(conn, job, actor, late)
+            new = await insert_retry(conn, job, actor, late, alone=alone, policy=self._policy)
             if new.outcome == "created" and not fresh:
                 await store.copy_checkpoint(conn, job, new.number)
             return new
@@ -154,13 +187,39 @@ class JobControl:
 
 
 async def insert_retry(
-    conn: Connection, job: int, actor: Actor, answers: Mapping[str, str] | None = None
+    conn: Connection,
+    job: int,
+    actor: Actor,
+    answers: Mapping[str, str] | None = None,
+    *,
+    alone: bool = False,
+    policy: Policy | None = None,
 ) -> SubmittedJob:
-    """Insert the single retry of a job that the caller has locked.
+    """Insert the single retry of a job that the caller has locked, and of those skipped with it.
 
     `answers`, by question key, are given in the actor's name when the new job asks. Raises Refused
-    when the chain is too long, or another job is active for the same subject.
+    when the chain is too long, or another job is active for the same subject, and NotPermitted
+    if the actor may not retry a job that was skipped.
     """
+    parents = await dependencies.parents(conn, job)
+    new = await _insert_single_retry(conn, job, actor, answers, held=bool(parents))
+
+    async def insert(skipped: int) -> int | None:
+        locked = await store.lock(conn, skipped)
+        if locked is not None and policy is not None:
+            policy.check(actor, Verb.RETRY, invoker=locked.invoker_id)
+        retried = await _insert_single_retry(conn, skipped, actor, None, held=True)
+        return retried.number if retried.outcome == "created" else None
+
+    if new.outcome == "created":
+        await link_retry(conn, job, new.number, None if alone else insert)
+    return new
+
+
+async def _insert_single_retry(
+    conn: Connection, job: int, actor: Actor, answers: Mapping[str, str] | None, *, held: bool
+) -> SubmittedJob:
+    """Insert the retry of a job; `held` if it waits for parents."""
     request = await store.request_columns(conn, job)
     if request is None:
         raise unknown_job(job)
@@ -180,6 +239,7 @@ async def insert_retry(
         "retry_of": job,
         "chain_length": length,
         "has_targets": old["has_targets"],
+        "hold": "parents" if held else None,
     }
     if answers:
         inherited = old["overrides"].get("answers")

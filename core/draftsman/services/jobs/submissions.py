@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from pydantic import ValidationError
@@ -47,6 +47,9 @@ from draftsman.store.postgres.database import (
     retry_conflicts,
     translate_errors,
 )
+
+if TYPE_CHECKING:
+    from draftsman.services.jobs.linked_requests import Plan
 
 CHAT_SOURCES = frozenset({Source.SLACK, Source.TRELLO})
 """Sources whose requests may not name a folder of the worker's machine."""
@@ -121,6 +124,11 @@ class Submissions:
 
         Raises NotPermitted and UsageError for any of them, before a job is created.
         """
+        linked = None
+        if any(item.after or item.name for item, _ in requests):
+            from draftsman.services.jobs.linked_requests import plan
+
+            linked = plan([item for item, _ in requests])
         resolved, names = self._authorize(requests)
         values = rows(resolved, self._limits)
         await self._set_repo_names(resolved, values, connection)
@@ -132,9 +140,11 @@ class Submissions:
             if targets:
                 columns["has_targets"] = True
             unique = unique_work.request_of(item, account, self._policy)
-            batch.append(NewRequest(columns, targets, name, unique))
+            batch.append(NewRequest(columns, targets, name, unique, item.parent_names))
         twins = same_keys([item for item, _ in resolved])
         results: list[SubmitResult | None] = [None] * len(batch)
+        if linked is not None:
+            results = [*await self._send_linked(linked, batch, twins, connection)]
         for _ in range(SUBMIT_ATTEMPTS):
             missing = [
                 index
@@ -278,6 +288,30 @@ class Submissions:
                 return await insert(conn, batch)
         async with self._db.transaction() as conn:
             return await insert(conn, batch)
+
+    async def _send_linked(
+        self,
+        linked: Plan,
+        batch: Sequence[NewRequest],
+        twins: Mapping[int, int],
+        connection: CallersConnection | None,
+    ) -> list[SubmitResult]:
+        """Insert a batch with dependencies in a transaction; all of its jobs exist, or none."""
+        from draftsman.services.jobs.linked_requests import insert_linked
+
+        async def attempt() -> list[SubmitResult]:
+            async with self._connection(connection) as conn, conn.transaction():
+                results = await insert_linked(conn, linked, batch, twins)
+                for place, result in enumerate(results):
+                    outcome = _outcome(place, batch[place].values, result)
+                    if isinstance(outcome, DraftsmanError):
+                        raise outcome
+                return results
+
+        for _ in range(SUBMIT_ATTEMPTS - 1):
+            with suppress(LostRace):
+                return await (attempt() if connection else retry_conflicts(attempt))
+        return await (attempt() if connection else retry_conflicts(attempt))
 
 
 def _outcome(

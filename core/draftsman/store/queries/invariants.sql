@@ -98,6 +98,38 @@ SELECT w.job, 'bucket ' || w.name || ' counts ' || coalesce(b.taken, 0) || ' pla
  WHERE coalesce(b.taken, 0) <> w.taken
  LIMIT 100
 
+-- A job waits for a parent that has not ended, and for none that ended against its condition.
+-- name: waiting_jobs_have_a_parent
+SELECT s.number, 'waits for parents, but ' || CASE WHEN d.excluded > 0 THEN 'one of them excludes it'
+                 ELSE 'all of them have ended' END
+  FROM draftsman.job_states s
+ CROSS JOIN LATERAL (
+       SELECT count(*) FILTER (WHERE met IS NULL) AS pending,
+              count(*) FILTER (WHERE NOT met) AS excluded
+         FROM draftsman.job_dependencies WHERE job = s.number) d
+ WHERE s.hold = 'parents' AND (d.pending = 0 OR d.excluded > 0)
+ LIMIT 100
+
+-- A job is released only after all its parents have ended as their conditions say.
+-- name: jobs_start_after_their_parents
+SELECT s.number, s.status || ', but D-' || d.parent || ' is ' || p.status
+  FROM draftsman.job_dependencies d
+  JOIN draftsman.job_states s ON s.number = d.job
+  JOIN draftsman.job_states p ON p.number = d.parent
+ WHERE s.hold IS DISTINCT FROM 'parents' AND s.status <> 'canceled' AND d.met IS NOT TRUE
+    OR s.started_at < p.finished_at
+ LIMIT 100
+
+-- name: dependencies_agree_with_their_parents
+SELECT d.job, 'the dependency on D-' || d.parent || ' is ' || coalesce(d.met::text, 'open')
+              || ', but D-' || d.parent || ' is ' || p.status
+  FROM draftsman.job_dependencies d
+  JOIN draftsman.job_states p ON p.number = d.parent
+ WHERE d.met IS DISTINCT FROM CASE WHEN p.finished_at IS NOT NULL
+                              THEN draftsman.is_met(d.condition, p.status) END
+    OR p.finished_at IS NULL AND NOT p.has_children
+ LIMIT 100
+
 -- name: run_count_is_the_newest_run
 SELECT j.number, 'run_count ' || j.run_count || ', newest run ' || coalesce(max(r.ordinal), 0)
   FROM draftsman.job_states j

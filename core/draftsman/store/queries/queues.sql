@@ -102,7 +102,7 @@ WITH RECURSIVE next_queue AS (
     SELECT queue, count(*) AS count, count(held_by) AS limited, min(queued_at) AS since
       FROM ((SELECT queue, queued_at, NULL AS held_by FROM draftsman.job_states
               WHERE hold IS NOT NULL AND held_by IS NULL AND status IN ('queued', 'resumed')
-              ORDER BY concurrency_key, priority DESC, position, number
+              ORDER BY hold, concurrency_key, priority DESC, position, number
               LIMIT 10 * %(most)s)
              UNION ALL
             (SELECT queue, queued_at, nullif(held_by, 'pause') FROM draftsman.job_states

@@ -299,6 +299,15 @@ SELECT j.number, j.status, j.queue, j.type, j.run_at, j.next_retry_at, j.last_er
          WHERE k.concurrency_key = j.concurrency_key AND (k.hold >= 'key') IS NOT TRUE
            AND k.finished_at IS NULL)
            AS key_holder,
+       (SELECT coalesce(jsonb_agg(jsonb_build_array(d.parent, k.status)), '[]')
+          FROM (SELECT parent FROM draftsman.job_dependencies
+                 WHERE job = j.number AND met IS NOT TRUE AND met IS NULL
+                 ORDER BY ordinal LIMIT 5) d
+         CROSS JOIN LATERAL (
+               SELECT status FROM draftsman.job_states WHERE number = d.parent LIMIT 1) k)
+           AS parents,
+       (SELECT count(*) FROM draftsman.job_dependencies
+         WHERE job = j.number AND met IS NOT TRUE AND met IS NULL) AS parent_count,
        p.type IS NOT NULL AS type_paused, p.reason AS pause_reason, p.paused_by, p.paused_at,
        (SELECT count(*) FROM (
            SELECT c.priority, c.position, c.number FROM draftsman.claimable c

@@ -26,7 +26,7 @@ INSERT INTO draftsman.job_states AS s (number, type, queue, priority, subject_ke
        hold, status, run_at, max_attempts, max_retries, on_lost, has_targets, queued_at, updated_at)
 SELECT r.number, %(type)s::text, %(queue)s::text, %(priority)s::int, %(subject_key)s::text,
        %(concurrency_key)s::text,
-       CASE WHEN %(concurrency_key)s::text IS NOT NULL THEN 'key' END::draftsman.job_hold,
+       coalesce(%(hold)s, CASE WHEN %(concurrency_key)s::text IS NOT NULL THEN 'key' END)::draftsman.job_hold,
        CASE WHEN r.due > r.now THEN 'scheduled' ELSE 'queued' END::draftsman.job_status, r.due,
        %(max_attempts)s::int, %(max_retries)s::int, %(on_lost)s::draftsman.on_lost,
        coalesce(%(has_targets)s::boolean, false), CASE WHEN r.due > r.now THEN NULL ELSE r.now END,
@@ -61,13 +61,14 @@ WITH shared AS MATERIALIZED (
                %(own_retry_of)s::bigint[], %(own_chain_length)s::int[], %(own_template)s::text[],
                %(own_template_version)s::int[], %(own_run_at)s::timestamptz[], %(own_delay)s::float8[], %(own_max_attempts)s::int[],
                %(own_max_retries)s::int[], %(own_on_lost)s::draftsman.on_lost[],
-               %(own_has_targets)s::boolean[])
+               %(own_has_targets)s::boolean[], %(own_hold)s::draftsman.job_hold[])
            WITH ORDINALITY AS w (
                  id, type, idempotency_key, request_digest, queue, priority, subject_key,
                  concurrency_key, mode, source, source_type, external_event_id, invoker_id, invoker_display_name,
                  repo_owner, repo_name, ticket_url, ticket_title, ticket_text, payload, overrides,
                  requested_skills, tags, agent, retry_of, chain_length, template,
-                 template_version, run_at, delay, max_attempts, max_retries, on_lost, has_targets, ordinal)
+                 template_version, run_at, delay, max_attempts, max_retries, on_lost, has_targets, hold,
+                 ordinal)
 
 -- part: batch_requests
     INSERT INTO draftsman.job_requests AS r (number, id, type, idempotency_key, request_digest,
@@ -103,8 +104,8 @@ WITH shared AS MATERIALIZED (
            coalesce(w.priority, c.priority), w.position,
            coalesce(w.subject_key, c.subject_key),
            coalesce(w.concurrency_key, c.concurrency_key),
-           CASE WHEN coalesce(w.concurrency_key, c.concurrency_key) IS NOT NULL THEN 'key'
-           END::draftsman.job_hold,
+           coalesce(w.hold, c.hold, CASE WHEN coalesce(w.concurrency_key, c.concurrency_key)
+                    IS NOT NULL THEN 'key'::draftsman.job_hold END),
            CASE WHEN w.due > w.now THEN 'scheduled' ELSE 'queued' END::draftsman.job_status, w.due,
            coalesce(w.max_attempts, c.max_attempts), coalesce(w.max_retries, c.max_retries),
            coalesce(w.on_lost, c.on_lost), coalesce(w.has_targets, c.has_targets, false),

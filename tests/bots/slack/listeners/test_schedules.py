@@ -97,6 +97,23 @@ async def test_schedule_is_saved_when_it_is_confirmed(bench: SlackBotHarness, cl
     assert (target.target, target.thread) == (bench.general, None)
 
 
+async def test_messages_propose_schedules_too(bench: SlackBotHarness) -> None:
+    direct = bench.slack.direct(ANNA)
+    await bench.slack.say(ANNA, direct, "every 90m Look")
+    await bench.slack.say(
+        ANNA, bench.general, f"<@{bench.slack.bot_user}> every weekday at 9 Look again"
+    )
+    await bench.ctx.background.idle()
+    message = bench.slack.messages(direct)[-1]
+    await bench.slack.press(ANNA, direct, message["ts"], ids.ADD_SCHEDULE)
+    await confirm(bench, bench.slack.ephemerals(bench.general, ANNA)[-1])
+    schedules = {item.name: item.request or {} for item in await bench.rt.schedules.all()}
+    assert {name: request["notify"] for name, request in schedules.items()} == {
+        "look": [f"slack:{ANNA}"],
+        "look-again": [f"slack:{bench.general}"],
+    }
+
+
 async def test_repeated_confirmation_adds_one_schedule(bench: SlackBotHarness) -> None:
     message = await proposed(bench, "every 90m Look")
     assert " is added; " in await confirm(bench, message, copies=3)

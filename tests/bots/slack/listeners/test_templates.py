@@ -11,6 +11,7 @@ from draftsman.domain.schedules.template import define
 from draftsman_bots.slack import ids
 from draftsman_bots.slack.usecases.templates import MAX_LISTED
 from tests.bots.slack.listeners.conftest import ANNA, DAVE, MALLORY, SlackBotHarness
+from tests.support.slack import error
 
 SCHEMA = {
     "required": ["package"],
@@ -135,6 +136,22 @@ async def test_repeated_command_opens_one_form(bench: SlackBotHarness) -> None:
     await bench.slack.command(ANNA, bench.general, "template bump", copies=3)
     assert await bench.ephemeral_texts(ANNA) == []
     assert len(bench.slack.views(ANNA)) == 1
+
+
+@pytest.mark.parametrize(
+    ("code", "text"),
+    [
+        ("expired_trigger_id", "Slack timed out. Please try again."),
+        ("view_too_large", "Slack did not open the form: view_too_large."),
+    ],
+)
+async def test_a_form_that_slack_does_not_open_is_reported(
+    bench: SlackBotHarness, code: str, text: str
+) -> None:
+    await add(bench)
+    bench.slack.faults.next("views.open", error(code))
+    await bench.slack.command(ANNA, bench.general, "template bump")
+    assert await bench.ephemeral_texts(ANNA) == [text]
 
 
 async def test_values_and_templates_without_parameters_need_no_form(

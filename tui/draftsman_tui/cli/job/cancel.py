@@ -35,6 +35,7 @@ PAGE: Final = 1000
     examples=(
         "draftsman cancel D-142 --reason 'not needed any more'",
         "draftsman cancel D-140 D-141 --yes",
+        "draftsman cancel D-142 --tree",
         "draftsman cancel --status queued,scheduled --type report:weekly --dry-run",
         "draftsman cancel --status waiting --tag nightly --since 1d",
     ),
@@ -50,6 +51,7 @@ PAGE: Final = 1000
 )
 @click.option("--mine", is_flag=True, help="With --status: only jobs that you submitted.")
 @click.option("--since", type=params.DURATION, help="With --status: created within, e.g. 2h.")
+@click.option("--tree", is_flag=True, help="Cancel all jobs that wait for it as well.")
 @click.option("--dry-run", is_flag=True, help="List the matching jobs without canceling them.")
 @click.option("--reason", type=params.TEXT, help="Reason, recorded in the event history.")
 @click.option("--force", is_flag=True, help="Cancel without waiting for the worker.")
@@ -60,6 +62,7 @@ async def cancel(
     status: tuple[tuple[Status, ...], ...],
     since: float | None,
     mine: bool,
+    tree: bool,
     dry_run: bool,
     reason: str | None,
     force: bool,
@@ -71,6 +74,9 @@ async def cancel(
     A running job is asked to stop first. With --force it is canceled immediately, and later writes
     of its worker are rejected.
 
+    Jobs that wait for the success of a canceled job are canceled by the system. With --tree, all
+    jobs that wait for it are canceled, directly or not, whatever they wait for.
+
     With --status, cancels every matching job, after a confirmation. Exits with 1 if a job could not
     be canceled.
     """
@@ -80,12 +86,17 @@ async def cancel(
         raise UsageError(f"filters and --dry-run require {FILTERS}")
     if bool(jobs) == bool(statuses):
         raise UsageError(f"specify either jobs or {FILTERS}")
+    if tree and (len(jobs) != 1 or force):
+        raise UsageError("--tree takes a single job, and cannot be combined with --force")
     if ended := [value for value in statuses if value in TERMINAL]:
         live = ", ".join(value for value in Status if value not in TERMINAL)
         raise UsageError(f"a job that is {ended[0]} cannot be canceled; choose: {live}")
     async with app.runtime(read_only=dry_run) as rt:
         if jobs:
             numbers = [await number_of(rt, job) for job in jobs]
+            if tree:
+                await _cancel_tree(app, rt, numbers[0], reason, yes=yes)
+                return
             if app.out.interactive and not yes:
                 await _confirm_named(rt, numbers)
         else:
@@ -148,6 +159,23 @@ async def _cancel_each(
         raise DraftsmanError(f"{len(errors):,} of {len(numbers):,} jobs could not be canceled")
     if errors:
         raise errors[0]
+
+
+async def _cancel_tree(
+    app: App, rt: Runtime, number: int, reason: str | None, *, yes: bool
+) -> None:
+    """Cancel a job and all that wait for it, after a confirmation."""
+    if app.out.interactive and not yes:
+        total = (await rt.workflows.tree(number, 1)).total
+        count = "the job that waits" if total == 2 else f"the {total - 1:,} jobs that wait"
+        others = f" and {count} for it" if total > 1 else ""
+        prompts.confirm(f"Cancel {job_name(number)}{others}? Work so far is kept.")
+    results = await rt.job_control.cancel_tree(number, await rt.actor(), reason)
+    if app.json:
+        app.out.document(results)
+        return
+    for result in results:
+        _print(app, result)
 
 
 def _print(app: App, result: CancelResult) -> None:

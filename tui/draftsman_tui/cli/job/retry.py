@@ -49,6 +49,7 @@ PROGRESS_INTERVAL: Final = 2.0
 @click.option("-y", "--yes", is_flag=True, help="Skip the confirmation prompt.")
 @click.option("--fresh", is_flag=True, help="Start over, without the last checkpoint.")
 @click.option("--again", is_flag=True, help="Include completed jobs.")
+@click.option("--alone", is_flag=True, help="Leave out the jobs that were skipped with it.")
 @click.option("--with-answer", is_flag=True, help="Use the answer that arrived too late.")
 async def retry(
     app: App,
@@ -57,6 +58,7 @@ async def retry(
     since: float | None,
     dry_run: bool,
     yes: bool,
+    alone: bool,
     with_answer: bool,
     fresh: bool,
     again: bool,
@@ -65,7 +67,8 @@ async def retry(
     """Retry finished jobs.
 
     Each retry is a new job that starts from the last checkpoint. Its questions are asked again.
-    Retrying a job a second time returns its existing retry.
+    Retrying a job a second time returns its existing retry. Jobs that were skipped because it did
+    not complete are retried with it, and wait for the retry; --alone leaves them out.
 
     With --status, retries every matching job that has not been retried yet, after a confirmation.
     If interrupted, run the same command again to continue. Exits with 1 if a job could not be
@@ -80,11 +83,13 @@ async def retry(
         raise UsageError(f"{filter_options[0]} requires --status, e.g. --status dead_letter")
     if bool(jobs) == bool(statuses):
         raise UsageError("specify either jobs or --status, e.g. --status dead_letter")
-    if statuses and with_answer:
-        raise UsageError("--with-answer cannot be combined with --status; name the jobs")
+    for option, used in (("--with-answer", with_answer), ("--alone", alone)):
+        if statuses and used:
+            raise UsageError(f"{option} cannot be combined with --status; name the jobs")
     async with app.runtime(read_only=dry_run) as rt:
         if jobs:
             options = {"fresh": fresh, "again": again, "with_answer": with_answer}
+            options["alone"] = alone
             await _retry_each(app, rt, jobs, options)
             return
         matching = await rt.bulk_retry.matching(statuses, since=since, **filters)
@@ -136,6 +141,9 @@ async def _retry(
         app.out.print(
             line(styled(retry.name, "bold"), f" {retry.outcome}: retry of {job_name(number)}")
         )
+        if waiting := (await rt.workflows.tree(retry.number, 1)).total - 1:
+            count = "1 job waits" if waiting == 1 else f"{waiting:,} jobs wait"
+            app.out.info(f"{count} for it: draftsman show {retry.name} --tree")
     return {"retry_of": number, **as_data(retry)}
 
 

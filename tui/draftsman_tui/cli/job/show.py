@@ -26,6 +26,7 @@ from draftsman_tui.common.question_text import (
     detail_lines,
     escalation_text,
 )
+from draftsman_tui.common.tree_text import parents_data, parents_text, tree_lines
 from draftsman_tui.common.value_format import fields, sum_usage, usage_lines
 
 if TYPE_CHECKING:
@@ -54,13 +55,25 @@ JOINED: Final = "request_joined"
 """Event kind of a request that joined a live job with the same subject."""
 
 
-@command("show", examples=("draftsman show D-142", "draftsman show D-142 --json | jq .result"))
+@command(
+    "show",
+    examples=(
+        "draftsman show D-142",
+        "draftsman show D-142 --json | jq .result",
+        "draftsman show D-142 --tree",
+    ),
+)
 @click.argument("job", type=params.JOB)
-async def show(app: App, job: JobRef) -> None:
+@click.option("--tree", is_flag=True, help="Show the jobs that wait for it, directly or not.")
+async def show(app: App, job: JobRef, tree: bool) -> None:
     """Show the details of a job.
 
-    Includes its request, status, runs, questions, answers, deliveries, artifacts and result.
+    Includes its request, status, runs, questions, answers, deliveries, artifacts and result. With
+    --tree, lists the jobs that wait for it, each under its newest parent.
     """
+    if tree:
+        await _show_tree(app, job)
+        return
     async with app.runtime(read_only=True) as rt:
         number = await number_of(rt, job)
         details = await rt.read_model.job(number)
@@ -73,6 +86,7 @@ async def show(app: App, job: JobRef) -> None:
         archived = await rt.archives.of_job(number)
         is_scheduled = details.source is Source.SCHEDULE
         occurrence = await rt.schedules.of_job(number) if is_scheduled else None
+        parents = await rt.workflows.parents(number)
         deliveries = await rt.outbox.all(number, limit=MAX_DELIVERIES)
         events = [
             *await rt.read_model.job_events(number),
@@ -89,6 +103,7 @@ async def show(app: App, job: JobRef) -> None:
             "joined_requests": [event.payload | {"at": event.created_at} for event in join_events]
         }
         parts |= {"archives": archived, "deliveries": deliveries, "retry_chain": chain}
+        parts |= {"parents": parents_data(parents)}
         parts |= {"sandbox": sandbox, "occurrence": occurrence, "unique_key": replacement.key}
         parts |= {"replaces": replacement.replaces, "replaced_by": replacement.replaced_by}
         parts |= {"wait_reason": None if details.status in TERMINAL else reason_data(why)}
@@ -96,6 +111,7 @@ async def show(app: App, job: JobRef) -> None:
         return
     app.out.print(
         *_head(details, why, chain),
+        *([_pair("after", parents_text(parents))] if parents else []),
         *_replacement(replacement),
         *(_pair("events", text) for text in missing_months(archived)),
         *([_pair("schedule", _occurrence(occurrence))] if occurrence else []),
@@ -111,6 +127,17 @@ async def show(app: App, job: JobRef) -> None:
         *_section("Artifacts", [file_text(artifact) for artifact in files]),
         *_section("Result", _result(details)),
     )
+
+
+async def _show_tree(app: App, job: JobRef) -> None:
+    async with app.runtime(read_only=True) as rt:
+        tree = await rt.workflows.tree(await number_of(rt, job))
+    if app.json:
+        app.out.document(as_data(tree) | {"parents": parents_data(tree.parents)})
+        return
+    if tree.parents:
+        app.out.print(styled(f"after {parents_text(tree.parents)}", "dim"))
+    app.out.print(*tree_lines(tree))
 
 
 def _occurrence(fire: Fire) -> str:

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
         """draftsman submit --type http_request --payload '{"url": "https://example.org/"}'""",
         "draftsman submit --type report:weekly --max-retries 0 --on-lost fail --run-timeout 10m",
         "draftsman submit --batch requests.jsonl",
+        "draftsman submit --after D-1,D-2 --repo . 'Release'",
+        "draftsman submit --after D-1 --on failure --type report:broken",
     ),
 )
 @submit_options
@@ -59,7 +61,8 @@ async def submit(
 
     TEXT is the instructions for the agent; - reads them from stdin. With --batch, each line of the
     file holds the fields of a request (type, key, agent, repo, title, text, payload, …); options
-    on the command line are the defaults of every line.
+    on the command line are the defaults of every line. A line with a "name" can be named by "after"
+    of other lines: that job starts when the named jobs have ended as "on" says.
 
     A batch is submitted a thousand lines at a time. An invalid line stops it before its thousand;
     the lines before are submitted. Run an interrupted or corrected batch again: a line with a key

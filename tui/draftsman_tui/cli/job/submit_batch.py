@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from draftsman.domain.invocation import Invocation
@@ -34,6 +34,7 @@ async def submit_batch(app: App, file: str, fields: dict[str, Any], *, unchecked
     name = "stdin" if file == "-" else file
     progress = Progress(app)
     types: set[str] = set()
+    names: dict[str, int] = {}
     with app.out.array() as output:
         async with app.runtime() as rt:
             actor = None
@@ -48,7 +49,11 @@ async def submit_batch(app: App, file: str, fields: dict[str, Any], *, unchecked
                     except UsageError as error:
                         raise UsageError(f"{error}{progress.submitted_text()}") from None
                     actor = actor or await rt.actor()
+                    requests = [_with_earlier(item, names) for item in requests]
                     jobs = await _submit(rt, requests, actor, name, numbers)
+                    for item, job in zip(requests, jobs, strict=True):
+                        if item.name is not None:
+                            names[item.name] = job.number
                     progress.add(jobs, numbers[-1])
                     if app.json:
                         output(jobs)
@@ -78,6 +83,14 @@ async def _request(
         raise UsageError(f"{origin}: {error}") from None
 
 
+def _with_earlier(item: Invocation, names: Mapping[str, int]) -> Invocation:
+    """Replace the names of requests of earlier batches by their jobs."""
+    after = tuple(
+        names.get(parent, parent) if isinstance(parent, str) else parent for parent in item.after
+    )
+    return item.model_copy(update={"after": after}) if after != item.after else item
+
+
 async def _submit(
     rt: Runtime, requests: Sequence[Invocation], actor: Actor, name: str, numbers: Sequence[int]
 ) -> list[SubmittedJob]:
@@ -86,6 +99,8 @@ async def _submit(
     except IdempotencyConflict as error:
         line = "" if error.place is None else f"{name}:{numbers[error.place]}: "
         raise IdempotencyConflict(f"{line}{error}", job=error.job) from None
+    except UsageError as error:
+        raise UsageError(f"{name}: lines {numbers[0]} to {numbers[-1]}: {error}") from None
 
 
 class Progress:

@@ -7,6 +7,7 @@ from typing import Any, Final, get_args
 
 import click
 
+from draftsman.domain.job import Condition
 from draftsman.domain.unique_work import UniqueBy, UniqueStates
 from draftsman.errors import UsageError
 from draftsman.services.jobs.request_checks import AGENT_TYPE
@@ -61,6 +62,17 @@ _OPTIONS: Final = (
         type=params.TEXT,
         help="Of the jobs with the same key, one runs at a time, in queue order.",
     ),
+    click.option(
+        "--after",
+        type=params.PARENTS,
+        metavar="JOB,...",
+        help="Start when these jobs have ended; if one ends otherwise than --on, it is canceled.",
+    ),
+    click.option(
+        "--on",
+        type=click.Choice([str(condition) for condition in Condition]),
+        help="How the jobs of --after have to end. Default: success.",
+    ),
     click.option("--queue", type=params.TEXT, help="Default: default."),
     click.option("--priority", type=int, help="-1000 to 1000; higher runs first."),
     click.option("--at", type=params.INSTANT, help="Start time, e.g. 2030-12-31T18:00."),
@@ -101,6 +113,8 @@ def submitted_fields(text: tuple[str, ...], options: dict[str, Any]) -> dict[str
     """Return the fields of the request that were given; raises UsageError."""
     if options["at"] is not None and options["delay"] is not None:
         raise UsageError("--at and --in cannot be combined")
+    if options["on"] is not None and options["after"] is None:
+        raise UsageError("--on requires --after")
     instructions = params.read_stdin() if text == ("-",) else " ".join(text)
     overrides = dict(options.pop("override"))
     if (run_timeout := options.pop("run_timeout")) is not None:

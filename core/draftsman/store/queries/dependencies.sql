@@ -1,0 +1,84 @@
+-- Dependencies between jobs: parents, children and trees.
+
+-- Lets new jobs wait for their parents; returns those that were canceled at once.
+-- name: link
+SELECT draftsman.link_jobs(%(jobs)s::bigint[], %(parents)s::bigint[],
+                           %(conditions)s::draftsman.dependency_condition[])
+
+-- The first of these numbers that no job has.
+-- name: missing
+SELECT min(n)
+  FROM unnest(%(jobs)s::bigint[]) AS w (n)
+ WHERE (SELECT number FROM draftsman.job_requests WHERE number = n) IS NULL
+
+-- The parents of a job, in the order of its request.
+-- name: parents
+SELECT d.parent AS number, d.condition::text, d.met, s.status, s.type,
+       r.ticket_title AS title, s.result, s.last_error AS error
+  FROM draftsman.job_dependencies d
+ CROSS JOIN LATERAL (
+       SELECT status, type, result, last_error FROM draftsman.job_states
+        WHERE number = d.parent LIMIT 1) s
+ CROSS JOIN LATERAL (
+       SELECT ticket_title FROM draftsman.job_requests WHERE number = d.parent LIMIT 1) r
+ WHERE d.job = %(job)s
+ ORDER BY d.ordinal
+
+-- The jobs that the system canceled because of a job, directly or not, and the parents of each.
+-- name: skipped
+WITH RECURSIVE skipped (number) AS (
+    SELECT %(job)s::bigint
+     UNION
+    SELECT d.job
+      FROM skipped x
+     CROSS JOIN LATERAL (
+           SELECT job, met FROM draftsman.job_dependencies WHERE parent = x.number OFFSET 0) d
+     CROSS JOIN LATERAL (
+           SELECT status, cancel_requested_by FROM draftsman.job_states
+            WHERE number = d.job LIMIT 1) s
+     WHERE NOT d.met AND s.status = 'canceled' AND s.cancel_requested_by = 'system'
+)
+SELECT d.job, d.parent, d.condition::text
+  FROM skipped x
+ CROSS JOIN LATERAL (
+       SELECT job, parent, condition, ordinal FROM draftsman.job_dependencies
+        WHERE job = x.number OFFSET 0) d
+ WHERE x.number <> %(job)s
+ ORDER BY d.job, d.ordinal
+
+-- A job and all that wait for it, the oldest first, with their parents in the tree.
+-- name: tree
+WITH tree AS MATERIALIZED (
+    SELECT n AS number FROM draftsman.descendants(%(job)s::bigint) AS n
+)
+SELECT t.number, s.status, s.type, r.ticket_title AS title, r.invoker_id,
+       s.cancel_reason AS reason, ARRAY(
+           SELECT d.parent FROM draftsman.job_dependencies d
+            WHERE d.job = t.number AND d.parent IN (SELECT number FROM tree)
+            ORDER BY d.ordinal) AS parents
+  FROM (SELECT number FROM tree ORDER BY number LIMIT %(limit)s) t
+ CROSS JOIN LATERAL (
+       SELECT status, type, cancel_reason FROM draftsman.job_states
+        WHERE number = t.number LIMIT 1) s
+ CROSS JOIN LATERAL (
+       SELECT ticket_title, invoker_id FROM draftsman.job_requests
+        WHERE number = t.number LIMIT 1) r
+ ORDER BY t.number
+
+-- name: tree_size
+SELECT count(*) FROM draftsman.descendants(%(job)s::bigint)
+
+-- The people who submitted the unfinished jobs of a tree.
+-- name: tree_invokers
+SELECT DISTINCT ON (r.invoker_id) t.number, r.invoker_id
+  FROM draftsman.descendants(%(job)s::bigint) AS t (number)
+ CROSS JOIN LATERAL (
+       SELECT finished_at FROM draftsman.job_states WHERE number = t.number LIMIT 1) s
+ CROSS JOIN LATERAL (
+       SELECT invoker_id FROM draftsman.job_requests WHERE number = t.number LIMIT 1) r
+ WHERE s.finished_at IS NULL
+ ORDER BY r.invoker_id, t.number
+
+-- name: cancel_tree
+SELECT number, requested
+  FROM draftsman.cancel_tree(%(job)s::bigint, %(by)s::text, %(reason)s::text)

@@ -1,0 +1,72 @@
+"""Dependencies between jobs: parents, children and trees."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
+
+from draftsman.domain.job import Condition
+from draftsman.domain.workflows.dependencies import JobTree, Parent, TreeJob
+from draftsman.store.postgres.database import Connection, fetch_all, rows, scalar
+from draftsman.store.queries import load
+
+_Q = load("dependencies")
+
+
+class Link(NamedTuple):
+    """A new job, a parent that it waits for, and how that has to end."""
+
+    job: int
+    parent: int
+    condition: Condition
+
+
+async def link(conn: Connection, links: Sequence[Link]) -> set[int]:
+    """Let new jobs wait for their parents; return those that were canceled at once."""
+    jobs, parents, conditions = zip(*links, strict=True)
+    params = {"jobs": [*jobs], "parents": [*parents], "conditions": [*map(str, conditions)]}
+    return {number for (number,) in await rows(conn, _Q["link"], params)}
+
+
+async def missing(conn: Connection, jobs: Collection[int]) -> int | None:
+    """Return the first of these numbers that no job has."""
+    number: int | None = await scalar(conn, _Q["missing"], {"jobs": [*jobs]})
+    return number
+
+
+async def parents(conn: Connection, job: int) -> list[Parent]:
+    """Return the parents of a job, in the order of its request."""
+    return await fetch_all(conn, _Q["parents"], {"job": job}, Parent)
+
+
+async def skipped(conn: Connection, job: int) -> Sequence[tuple[int, int, Condition]]:
+    """Return the jobs that were skipped because of a job, with each parent, the oldest first."""
+    return [
+        (number, parent, Condition(condition))
+        for number, parent, condition in await rows(conn, _Q["skipped"], {"job": job})
+    ]
+
+
+async def tree(conn: Connection, job: int, limit: int) -> JobTree:
+    """Return the first jobs of a tree; none if the job does not exist."""
+    jobs = await fetch_all(conn, _Q["tree"], {"job": job, "limit": limit}, TreeJob)
+    total = await tree_size(conn, job) if len(jobs) == limit else len(jobs)
+    return JobTree(await parents(conn, job), jobs, total)
+
+
+async def tree_size(conn: Connection, job: int) -> int:
+    """Return the number of jobs in a tree."""
+    return int(await scalar(conn, _Q["tree_size"], {"job": job}))
+
+
+async def tree_invokers(conn: Connection, job: int) -> Sequence[tuple[int, str]]:
+    """Return each person with an unfinished job in the tree, and the first such job."""
+    return [(n, invoker) for n, invoker in await rows(conn, _Q["tree_invokers"], {"job": job})]
+
+
+async def cancel_tree(
+    conn: Connection, job: int, by: str, reason: str | None
+) -> Sequence[tuple[int, bool]]:
+    """Cancel a tree; return each job, and whether its worker stops it first."""
+    params = {"job": job, "by": by, "reason": reason}
+    return [(n, requested) for n, requested in await rows(conn, _Q["cancel_tree"], params)]

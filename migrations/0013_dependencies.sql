@@ -1,0 +1,300 @@
+-- Dependencies: jobs that wait until other jobs have ended.
+
+SELECT EXISTS (SELECT FROM draftsman.schema_migrations WHERE name = '0013_dependencies') AS applied \gset
+\if :applied \echo '0013_dependencies is already applied' \quit \endif
+INSERT INTO draftsman.schema_migrations (name) VALUES ('0013_dependencies');
+
+-- How a parent has to end. Every end that is not `completed` is a failure.
+CREATE TYPE draftsman.dependency_condition AS ENUM ('success', 'failure', 'any');
+
+-- A job and a parent that it waits for. Parents are older than their children, so there are no
+-- cycles. Only functions write this table; they check that both jobs exist.
+CREATE TABLE draftsman.job_dependencies (
+    job        bigint NOT NULL,
+    parent     bigint NOT NULL,
+    ordinal    int NOT NULL CHECK (ordinal > 0),
+    condition  draftsman.dependency_condition NOT NULL,
+    met        boolean,
+    PRIMARY KEY (job, parent),
+    CONSTRAINT job_dependencies_older CHECK (parent < job)
+) WITH (fillfactor = 70);
+--   job_dependencies_pkey    the parents of a job
+--   job_dependencies_parent  the children of a job
+--   job_dependencies_unmet   the parents that a job waits for, and those that ended otherwise
+CREATE INDEX job_dependencies_parent ON draftsman.job_dependencies (parent, job);
+CREATE INDEX job_dependencies_unmet ON draftsman.job_dependencies (job, met) WHERE met IS NOT TRUE;
+CREATE TRIGGER job_dependencies_no_delete BEFORE DELETE ON draftsman.job_dependencies
+    FOR EACH ROW EXECUTE FUNCTION draftsman.refuse_change('jobs keep their parents');
+CREATE TRIGGER job_dependencies_no_truncate BEFORE TRUNCATE ON draftsman.job_dependencies
+    EXECUTE FUNCTION draftsman.refuse_change('jobs keep their parents');
+
+-- Whether a parent that ended with this status meets the condition.
+CREATE FUNCTION draftsman.is_met(
+    condition draftsman.dependency_condition, status draftsman.job_status
+) RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN
+    CASE condition WHEN 'success' THEN status = 'completed'
+                   WHEN 'failure' THEN status <> 'completed' ELSE true END;
+
+-- The statements below are planned once for a session, maybe while the tables are empty. A lateral
+-- subquery with OFFSET 0 is never joined in another way than by an index lookup for each row, and a
+-- subquery with LIMIT 1 is never a hashed table.
+
+-- Releases or cancels those of these locked jobs whose parents allow or exclude it. Canceled jobs
+-- get a skipped run; those that can then only be canceled too are canceled by the same statement.
+CREATE FUNCTION draftsman.resolve_jobs(locked bigint[]) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+    SET enable_seqscan = off SET jit = off AS $$
+DECLARE
+    detail   text := coalesce(current_setting('draftsman.detail', true), '');
+    excluded bigint[];
+    allowed  bigint[];
+    keys     text[];
+BEGIN
+    SELECT array_agg(l.job) FILTER (WHERE l.excluded),
+           array_agg(l.job) FILTER (WHERE l.excluded IS NULL AND l.waits IS NULL)
+      INTO excluded, allowed
+      FROM (SELECT job,
+                   (SELECT true FROM draftsman.job_dependencies d
+                     WHERE d.job = w.job AND d.met IS NOT TRUE AND NOT d.met LIMIT 1) AS excluded,
+                   (SELECT true FROM draftsman.job_dependencies d
+                     WHERE d.job = w.job AND d.met IS NOT TRUE AND d.met IS NULL LIMIT 1) AS waits
+              FROM unnest(locked) AS w (job)) l;
+    IF allowed IS NOT NULL THEN
+        WITH released AS (
+            UPDATE draftsman.job_states s
+               SET hold = CASE WHEN s.concurrency_key IS NOT NULL THEN 'key'
+                               WHEN s.limits <> '{}' AND s.status = 'queued' THEN 'limit'
+                          END::draftsman.job_hold,
+                   held_by = CASE WHEN s.concurrency_key IS NULL AND s.status = 'queued'
+                             THEN s.limits[1] END,
+                   queued_at = CASE WHEN s.status = 'queued' THEN draftsman.now()
+                               ELSE s.queued_at END,
+                   updated_at = draftsman.now()
+             WHERE s.number = ANY (allowed) AND s.hold = 'parents'
+            RETURNING s.queue, s.concurrency_key, s.status
+        ), notified AS (
+            SELECT pg_notify('draftsman_jobs', q.queue)::text
+              FROM (SELECT DISTINCT queue FROM released
+                     WHERE status = 'queued' AND concurrency_key IS NULL) q
+        )
+        SELECT array_agg(r.concurrency_key) FILTER (WHERE r.concurrency_key IS NOT NULL)
+          INTO keys
+          FROM (SELECT concurrency_key FROM released
+                 UNION ALL SELECT NULL FROM notified) r;
+    END IF;
+    IF excluded IS NOT NULL THEN
+        WITH RECURSIVE doomed (job) AS (
+            SELECT unnest(excluded)
+             UNION
+            SELECT d.job
+              FROM doomed x
+             CROSS JOIN LATERAL (
+                   SELECT job, condition, met FROM draftsman.job_dependencies
+                    WHERE parent = x.job OFFSET 0) d
+             WHERE d.met IS NULL AND d.condition = 'success'
+        )
+        SELECT array_agg(job) INTO excluded FROM doomed;
+        UPDATE draftsman.job_dependencies d SET met = false
+         WHERE d.parent = ANY (excluded) AND d.met IS NULL AND d.condition = 'success';
+        PERFORM set_config('draftsman.detail', '', true);
+        WITH canceled AS (
+            UPDATE draftsman.job_states s
+               SET status = 'canceled', hold = NULL, run_count = 1, version = s.version + 1,
+                   finished_at = draftsman.now(), updated_at = draftsman.now(),
+                   cancel_requested_at = draftsman.now(), cancel_requested_by = 'system',
+                   cancel_reason = (
+                       SELECT format('D-%s %s', d.parent, CASE p.status
+                                  WHEN 'completed' THEN 'completed' WHEN 'failed' THEN 'failed'
+                                  WHEN 'dead_letter' THEN 'is a dead letter'
+                                  WHEN 'expired' THEN 'expired' ELSE 'was canceled' END)
+                         FROM draftsman.job_dependencies d
+                        CROSS JOIN LATERAL (
+                              SELECT status FROM draftsman.job_states
+                               WHERE number = d.parent LIMIT 1) p
+                        WHERE d.job = s.number AND d.met IS NOT TRUE AND NOT d.met
+                        ORDER BY d.parent LIMIT 1)
+             WHERE s.number = ANY (excluded) AND s.hold = 'parents'
+            RETURNING s.number
+        )
+        SELECT array_agg(number) INTO excluded FROM canceled;
+        INSERT INTO draftsman.job_runs (job, ordinal, worker_id, lease_token, status, finished_at)
+        SELECT n, 1, '00000000-0000-0000-0000-000000000000',
+               nextval('draftsman.lease_tokens'), 'skipped', draftsman.now()
+          FROM unnest(excluded) AS c (n);
+        PERFORM set_config('draftsman.detail', detail, true);
+    END IF;
+    IF keys IS NOT NULL THEN
+        PERFORM draftsman.assign_keys(keys);
+    END IF;
+END $$;
+
+-- Resolves the children of jobs that have ended in this transaction.
+--
+-- Two parents of a job that end at once must not both see the other as unfinished: each locks the
+-- job, and only then reads in another statement whether parents are left. All locks are taken in
+-- the order of the numbers, also those of jobs that will be canceled with their parents, so that
+-- two ends cannot deadlock.
+CREATE FUNCTION draftsman.resolve_children(ended bigint[]) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+    SET enable_seqscan = off SET jit = off AS $$
+DECLARE
+    locked bigint[];
+BEGIN
+    locked := ARRAY(
+        WITH RECURSIVE affected (job, is_doomed) AS (
+            SELECT d.job, NOT draftsman.is_met(d.condition, p.status)
+              FROM unnest(ended) AS e (number)
+             CROSS JOIN LATERAL (
+                   SELECT status FROM draftsman.job_states WHERE number = e.number LIMIT 1) p
+             CROSS JOIN LATERAL (
+                   SELECT job, condition, met FROM draftsman.job_dependencies
+                    WHERE parent = e.number OFFSET 0) d
+             WHERE d.met IS NULL
+             UNION
+            SELECT d.job, d.condition = 'success'
+              FROM affected a
+             CROSS JOIN LATERAL (
+                   SELECT job, condition, met FROM draftsman.job_dependencies
+                    WHERE parent = a.job OFFSET 0) d
+             WHERE a.is_doomed AND d.met IS NULL
+        )
+        SELECT s.number
+          FROM draftsman.job_states s
+         WHERE s.number = ANY (ARRAY(SELECT job FROM affected)) AND s.hold = 'parents'
+         ORDER BY s.number
+           FOR NO KEY UPDATE OF s);
+    UPDATE draftsman.job_dependencies d
+       SET met = draftsman.is_met(d.condition, (
+               SELECT s.status FROM draftsman.job_states s WHERE s.number = d.parent))
+     WHERE d.parent = ANY (ended) AND d.met IS NULL;
+    IF locked <> '{}' THEN
+        PERFORM draftsman.resolve_jobs(locked);
+    END IF;
+END $$;
+
+-- Lets new jobs wait for their parents; returns those that no parent allows to start. The parents
+-- are locked: each ends before this transaction, and is then counted here, or it ends later and
+-- sees its child. A claim and the end of the holder of a concurrency key leave locked jobs out: they
+-- are repeated for the parents that wait.
+CREATE FUNCTION draftsman.link_jobs(
+    jobs bigint[], parents bigint[], conditions draftsman.dependency_condition[]
+) RETURNS SETOF bigint LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+    SET enable_seqscan = off SET jit = off AS $$
+#variable_conflict use_column
+DECLARE
+    new_jobs  bigint[] := ARRAY(SELECT DISTINCT n FROM unnest(jobs) n ORDER BY n);
+    elsewhere bigint[] := ARRAY(SELECT unnest(parents) EXCEPT SELECT unnest(jobs) ORDER BY 1);
+    waiting   record;
+    wrong     bigint;
+BEGIN
+    IF draftsman.session_kind() <> 'owner' THEN
+        PERFORM draftsman.require_control(n, draftsman.session_actor(), 'operator')
+           FROM unnest(new_jobs) n;
+    END IF;
+    SELECT n INTO wrong
+      FROM unnest(new_jobs) n
+     WHERE (SELECT s.number FROM draftsman.job_states s
+             WHERE s.number = n AND s.hold = 'parents' AND s.version = 1) IS NULL
+        OR (SELECT d.job FROM draftsman.job_dependencies d WHERE d.job = n LIMIT 1) IS NOT NULL
+     LIMIT 1;
+    IF FOUND THEN
+        RAISE EXCEPTION 'D-% is not a new job that waits for parents', wrong USING ERRCODE = 'DM001';
+    END IF;
+    SELECT array_agg(DISTINCT l.queue) FILTER (WHERE l.status IN ('queued', 'resumed')
+                                                 AND l.hold IS NULL) AS queues,
+           array_agg(l.concurrency_key) FILTER (WHERE l.hold = 'key') AS keys
+      INTO waiting  -- no condition outside of the subquery: it would be part of the locking query
+      FROM (SELECT s.queue, s.status, s.hold, s.concurrency_key
+              FROM draftsman.job_states s
+             WHERE s.number = ANY (elsewhere) AND s.finished_at IS NULL
+             ORDER BY s.number
+               FOR NO KEY UPDATE) l;
+    SELECT n INTO wrong
+      FROM unnest(elsewhere) n
+     WHERE (SELECT s.number FROM draftsman.job_states s WHERE s.number = n) IS NULL
+     LIMIT 1;
+    IF FOUND THEN
+        RAISE EXCEPTION 'there is no job D-% to wait for', wrong USING ERRCODE = 'DM001';
+    END IF;
+    INSERT INTO draftsman.job_dependencies (job, parent, ordinal, condition, met)
+    SELECT w.job, w.parent, row_number() OVER (PARTITION BY w.job ORDER BY w.place), w.condition,
+           CASE WHEN p.finished_at IS NOT NULL THEN draftsman.is_met(w.condition, p.status) END
+      FROM unnest(jobs, parents, conditions) WITH ORDINALITY AS w (job, parent, condition, place)
+     CROSS JOIN LATERAL (
+           SELECT status, finished_at FROM draftsman.job_states WHERE number = w.parent LIMIT 1) p;
+    UPDATE draftsman.job_states s SET has_children = true
+     WHERE s.number = ANY (parents) AND s.finished_at IS NULL AND NOT s.has_children;
+    PERFORM draftsman.resolve_jobs(new_jobs);
+    PERFORM pg_notify('draftsman_jobs', q) FROM unnest(waiting.queues) AS q;
+    IF waiting.keys IS NOT NULL THEN
+        PERFORM draftsman.assign_keys(waiting.keys);
+    END IF;
+    RETURN QUERY
+    SELECT s.number FROM draftsman.job_states s
+     WHERE s.number = ANY (new_jobs) AND s.status = 'canceled';
+END $$;
+
+-- The jobs that wait for this job, directly or not, and the job itself.
+CREATE FUNCTION draftsman.descendants(job bigint) RETURNS SETOF bigint
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+    SET enable_seqscan = off SET jit = off AS $$
+    WITH RECURSIVE tree (number) AS (
+        SELECT $1
+         UNION
+        SELECT d.job
+          FROM tree t
+         CROSS JOIN LATERAL (
+               SELECT job FROM draftsman.job_dependencies WHERE parent = t.number OFFSET 0) d
+    )
+    SELECT number FROM tree
+$$;
+
+-- Cancels a job and all that wait for it, directly or not; running jobs are requested to stop.
+-- Returns each unfinished job, and whether its worker stops it first. Jobs that were submitted
+-- meanwhile are locked in another round; with all locked, no further job can be added.
+CREATE FUNCTION draftsman.cancel_tree(job bigint, by text, reason text)
+RETURNS TABLE (number bigint, requested boolean) LANGUAGE plpgsql
+    SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+    SET enable_seqscan = off SET jit = off AS $$
+#variable_conflict use_column
+DECLARE
+    tree   bigint[] := '{}';
+    locked bigint[];
+    state  record;
+BEGIN
+    LOOP
+        locked := tree;
+        tree := ARRAY(SELECT n FROM draftsman.descendants($1) n ORDER BY n);
+        EXIT WHEN tree = locked;
+        PERFORM FROM draftsman.job_states s
+          WHERE s.number = ANY (tree) AND s.finished_at IS NULL
+          ORDER BY s.number
+            FOR NO KEY UPDATE;
+    END LOOP;
+    tree := ARRAY(SELECT s.number FROM draftsman.job_states s
+                   WHERE s.number = ANY (tree) AND s.finished_at IS NULL ORDER BY s.number);
+    IF draftsman.session_kind() <> 'owner' THEN
+        PERFORM draftsman.require_control(n, $2, 'operator') FROM unnest(tree) n;
+    END IF;
+    PERFORM set_config('draftsman.actor', $2, true), set_config('draftsman.detail', '', true);
+    UPDATE draftsman.job_states s
+       SET status = 'canceled', hold = NULL, version = s.version + 1,
+           finished_at = draftsman.now(), updated_at = draftsman.now(),
+           cancel_requested_at = draftsman.now(), cancel_requested_by = $2, cancel_reason = $3
+     WHERE s.number = ANY (tree) AND s.hold = 'parents';
+    FOR state IN
+        SELECT s.number, s.status FROM draftsman.job_states s
+         WHERE s.number = ANY (tree) AND s.finished_at IS NULL
+         ORDER BY s.number
+    LOOP
+        IF state.status = 'running' THEN
+            PERFORM draftsman.request_cancel(state.number, $2, $3,
+                                             jsonb_strip_nulls(jsonb_build_object('reason', $3)));
+        ELSE
+            PERFORM draftsman.cancel_job(state.number, $2, $3);
+        END IF;
+    END LOOP;
+    RETURN QUERY
+    SELECT s.number, s.finished_at IS NULL FROM draftsman.job_states s
+     WHERE s.number = ANY (tree) ORDER BY s.number;
+END $$;

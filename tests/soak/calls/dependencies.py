@@ -1,0 +1,63 @@
+"""Dependencies between jobs."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from draftsman.domain.job import Condition, Source
+from draftsman.domain.people.actor import Actor
+from draftsman.services.jobs.request_rows import row
+from draftsman.services.jobs.submissions import invocation
+from draftsman.store import job_control, submissions
+from draftsman.store.postgres.database import Connection
+from draftsman.store.scheduling import dependencies
+from draftsman.store.scheduling.dependencies import Link
+from tests.soak.calls.call import MIDDLE, MISSING, Call, last_of
+from tests.soak.calls.claim import NO_LIMITS
+
+ME: Final = Actor(Source.CLI, "soak", "soak")
+
+
+async def _linked(conn: Connection) -> tuple[int, int]:
+    """Submit a job that waits for a queued job and a finished job; return parent and job."""
+    parent = last_of("queued", 7)
+    columns = row(invocation(type="noop", after=(parent,)), ME, NO_LIMITS)
+    (job,) = await submissions.submit(conn, [columns], "soak")
+    links = [Link(job.number, number, Condition.ANY) for number in (parent, MIDDLE)]
+    assert await dependencies.link(conn, links) == set()
+    return parent, job.number
+
+
+async def _read(conn: Connection) -> None:
+    parent, job = await _linked(conn)
+    assert len(await dependencies.parents(conn, job)) == 2
+    assert len((await dependencies.tree(conn, parent, 1)).jobs) == 1
+    assert await dependencies.tree_size(conn, parent) == 2
+    assert await dependencies.skipped(conn, parent) == []
+    assert await dependencies.tree_invokers(conn, parent)
+
+
+async def _cancel_tree(conn: Connection) -> None:
+    parent, job = await _linked(conn)
+    canceled = await dependencies.cancel_tree(conn, parent, "soak", "no")
+    assert [number for number, _ in canceled] == [parent, job]
+
+
+async def _cancel_parent(conn: Connection) -> None:
+    parent, job = await _linked(conn)
+    await job_control.cancel_now(conn, parent, "soak", "no")
+    assert all(parent.met for parent in await dependencies.parents(conn, job))
+
+
+_READ: Final = Call(_read)
+CALLS: Final[dict[str, Call]] = {
+    "dependencies.link": Call(_linked),
+    "dependencies.skipped": _READ,
+    "dependencies.missing": Call(lambda conn: dependencies.missing(conn, [MIDDLE, MISSING])),
+    "dependencies.parents": _READ,
+    "dependencies.tree": _READ,
+    "dependencies.tree_size": _READ,
+    "dependencies.tree_invokers": _READ,
+    "dependencies.cancel_tree": Call(_cancel_tree),
+    "job_control.cancel_now: a parent": Call(_cancel_parent),
+}
