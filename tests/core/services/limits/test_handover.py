@@ -30,7 +30,9 @@ async def test_a_worker_claims_the_next_jobs_with_the_end_of_the_last(
     assert await _exchange(claim, done) == [numbers[0]]
     assert await _exchange(claim, done) == []  # its snapshot is older than the place
     assert await _exchange(claim, done) == [numbers[1]]
-    assert await _exchange(claim, done) == [numbers[2]]  # settled and claimed in the same transaction
+    assert await _exchange(claim, done) == [
+        numbers[2]
+    ]  # settled and claimed in the same transaction
     assert await _exchange(claim, done) == [numbers[3]]
     assert await _exchange(claim, done) == [numbers[4]]
     assert await _exchange(claim, done) == []
