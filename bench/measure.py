@@ -40,6 +40,8 @@ class Run:
     server: ServerCpu | None
     past: bool = False
     """Whether the database is used again, so that submitted jobs must be completed."""
+    limits: dict[str, Any] | None = None
+    """Limits of draftsman's jobs."""
 
     @property
     def url(self) -> str:
@@ -147,7 +149,7 @@ async def drain(run: Run) -> Figures:
         await fresh.conn.execute("VACUUM ANALYZE")
     await place.checkpoint()
     commits = await place.commits(run.database)
-    async with side.child("work", run.url, run.preset, jobs) as worker:
+    async with side.child("work", run.url, run.preset, jobs, limits=run.limits) as worker:
         await worker.hear("ready")
         counted = await ServerCosts.start(run)
         worker.say("go")

@@ -89,10 +89,16 @@ class Contestant:
 
     @asynccontextmanager
     async def child(
-        self, role: str, url: str = "", preset: str = "default", target: int = 0
+        self,
+        role: str,
+        url: str = "",
+        preset: str = "default",
+        target: int = 0,
+        limits: dict[str, Any] | None = None,
     ) -> AsyncIterator[Child]:
         """Start a process in a role, and stop it on exit; raises BenchError."""
-        settings = json.dumps(self.settings(preset)) if url else "{}"
+        chosen = self.settings(preset) | ({"limits": limits} if limits else {})
+        settings = json.dumps(chosen) if url else "{}"
         program = (*self.program, self.name, role, url, settings, str(target))
         async with start_process(program, self.environment) as child:
             yield child

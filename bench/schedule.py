@@ -11,7 +11,7 @@ from functools import partial
 
 import psycopg
 
-from bench import answer, checks, dashboard, floor, measure, pgbench, slack, vacuum
+from bench import answer, checks, dashboard, floor, limits, measure, pgbench, slack, vacuum
 from bench.history import Backlog, seed
 from bench.measure import Run
 from bench.queue_process import Contestant
@@ -62,6 +62,17 @@ def scenarios(jobs: int, minutes: float | None) -> list[Scenario]:
         Scenario("batch1000", measure.batches, "fast", jobs),
         Scenario("drain10", measure.drain, "default", jobs // 2, hosts=True),
         Scenario("drain100", measure.drain, "fast", jobs, hosts=True),
+        *(
+            Scenario(name, partial(limits.drain, name=limit), preset, count, same=True, alone=True)
+            for name, limit, preset, count in (
+                ("wide10", "wide", "default", jobs // 2),
+                ("wide100", "wide", "fast", jobs),
+                ("limited10", "of 10", "default", jobs // 2),
+                ("limited100", "of 100", "fast", jobs),
+                ("rate10", "rate", "default", jobs // 2),
+                ("rate100", "rate", "fast", jobs),
+            )
+        ),
         Scenario("idle", measure.idle, "fast", samples, same=True),
         Scenario("answer", answer.answer, "default", samples, same=True, alone=True),
         Scenario(

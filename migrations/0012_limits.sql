@@ -15,11 +15,13 @@ CREATE TABLE draftsman.limits (
     period                 float8 CHECK (period > 0),  -- seconds
     burst                  int CHECK (burst > 0),
     release_while_waiting  boolean NOT NULL DEFAULT false,
+    partition              text CHECK (partition IN ('repo', 'person', 'agent', 'type')),
     PRIMARY KEY (scope, value),
     CONSTRAINT limits_rate CHECK ((rate IS NULL) = (period IS NULL)
                                   AND (burst IS NULL OR rate IS NOT NULL)),
     CONSTRAINT limits_key CHECK (CASE WHEN scope = 'concurrency_key' THEN running IS NULL
-                                 ELSE NOT release_while_waiting END)
+                                 ELSE NOT release_while_waiting END),
+    CONSTRAINT limits_partition CHECK (partition IS NULL OR scope = 'queue')
 );
 
 -- The history of the configuration. `checked_to` is the last unfinished job that has the limits of
@@ -104,8 +106,8 @@ RETURNS SETOF draftsman.place_change LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
            OR (n.priority, n.position) <> (o.priority, o.position))
      UNION ALL
     SELECT NULL, 0, false, n.number
-     WHERE n.status IN ('queued', 'resumed') AND o.status <> n.status AND n.hold IS NULL
-       AND n.limits <> '{}' AND NOT draftsman.has_place(o)
+     WHERE n.status IN ('queued', 'resumed') AND n.hold IS NULL AND n.limits <> '{}'
+       AND (o.status <> n.status OR o.hold >= 'key') AND NOT draftsman.has_place(o)
 $$;
 
 -- Buckets -----------------------------------------------------------------------------------------
@@ -138,7 +140,7 @@ $$;
 
 -- The limit of a bucket.
 CREATE FUNCTION draftsman.limit_of(bucket text) RETURNS SETOF draftsman.limits
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE sql STABLE AS $$
     SELECT l.* FROM draftsman.limits l
      WHERE l.scope = split_part($1, ':', 1) AND l.value IN (substr($1, strpos($1, ':') + 1), '*')
      ORDER BY l.value = '*'
@@ -149,20 +151,21 @@ $$;
 -- deadlock: a statement locks jobs, then all buckets that it needs, then only jobs that no other
 -- session has locked.
 CREATE FUNCTION draftsman.lock_buckets(names text[]) RETURNS SETOF draftsman.limit_buckets
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-    SET enable_seqscan = off SET jit = off AS $$
+LANGUAGE plpgsql AS $$
 DECLARE
     locked int;
 BEGIN
     names := ARRAY(SELECT DISTINCT n FROM unnest(names) n WHERE n IS NOT NULL ORDER BY n);
     LOOP
-        INSERT INTO draftsman.limit_buckets (name, running, rate, period, burst)
-        SELECT w.name, l.running, l.rate, l.period, l.burst
-          FROM unnest(names) AS w (name)
-          LEFT JOIN LATERAL draftsman.limit_of(w.name) l ON true
-         WHERE NOT EXISTS (SELECT FROM draftsman.limit_buckets b WHERE b.name = w.name)
-         ORDER BY w.name
-            ON CONFLICT DO NOTHING;
+        IF (SELECT count(*) FROM draftsman.limit_buckets b WHERE b.name = ANY (names))
+           < cardinality(names) THEN
+            INSERT INTO draftsman.limit_buckets (name, running, rate, period, burst)
+            SELECT w.name, l.running, l.rate, l.period, l.burst
+              FROM unnest(names) AS w (name)
+              LEFT JOIN LATERAL draftsman.limit_of(w.name) l ON true
+             ORDER BY w.name
+                ON CONFLICT DO NOTHING;
+        END IF;
         RETURN QUERY SELECT * FROM draftsman.limit_buckets b
                       WHERE b.name = ANY (names) ORDER BY b.name FOR NO KEY UPDATE;
         GET DIAGNOSTICS locked = ROW_COUNT;
@@ -177,11 +180,12 @@ END $$;
 -- of its buckets has; else it waits for a full bucket. A job of a paused queue or type waits for the
 -- end of the pause, so that it does not keep others from the places.
 CREATE FUNCTION draftsman.admit(tried text[], locked draftsman.limit_buckets[]) RETURNS int
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-    SET enable_seqscan = off SET jit = off AS $$
+LANGUAGE plpgsql AS $$
 DECLARE
     names    text[] := ARRAY(SELECT b.name FROM unnest(locked) b);
-    free     int[] := ARRAY(SELECT draftsman.free_places(b) FROM unnest(locked) b);
+    free     int[] := ARRAY(SELECT CASE WHEN b.rate IS NULL
+                                   THEN coalesce(b.running - b.taken, 2147483647)
+                                   ELSE draftsman.free_places(b) END FROM unnest(locked) b);
     started  int[] := array_fill(0, ARRAY[cardinality(locked)]);
     rated    boolean := (SELECT bool_or(b.rate IS NOT NULL OR b.next_at IS NOT NULL)
                            FROM unnest(locked) b);
@@ -190,7 +194,11 @@ DECLARE
     places   text[] := '{}';  -- the buckets that the moved jobs wait for
     skipped  bigint[] := '{}';
     later    text[] := '{}';  -- buckets that the leader tries again
+    queues   text[] := '{}';
+    pauses   boolean := EXISTS (SELECT FROM draftsman.queue_pauses);
     place    text;
+    bucket   text;
+    at       int;
     other    draftsman.limit_buckets;
     job      record;
     passed   int := 0;
@@ -231,21 +239,29 @@ BEGIN
                     CONTINUE;
                 END IF;
             END IF;
-            PERFORM FROM draftsman.queue_pauses p
-              WHERE p.queue = job.queue AND (p.type IS NULL OR p.type = job.type)
-                FOR KEY SHARE;  -- a resume waits, and sees the job
-            IF FOUND THEN
-                place := 'pause';
-            ELSE
-                SELECT b INTO place FROM unnest(job.limits) b
-                 WHERE free[array_position(names, b)] <= 0
-                 ORDER BY b <> job.held_by LIMIT 1;
+            place := CASE WHEN free[array_position(names, job.held_by)] <= 0 THEN job.held_by END;
+            IF pauses THEN
+                PERFORM FROM draftsman.queue_pauses p
+                  WHERE p.queue = job.queue AND (p.type IS NULL OR p.type = job.type)
+                    FOR KEY SHARE;  -- a resume waits, and sees the job
+                place := CASE WHEN FOUND THEN 'pause' ELSE place END;
+            END IF;
+            IF place IS NULL THEN
+                FOREACH bucket IN ARRAY job.limits LOOP
+                    place := CASE WHEN free[array_position(names, bucket)] <= 0 THEN bucket END;
+                    EXIT WHEN place IS NOT NULL;
+                END LOOP;
             END IF;
             IF place IS NULL THEN
                 admitted := admitted || job.number;
-                FOREACH place IN ARRAY job.limits LOOP
-                    free[array_position(names, place)] := free[array_position(names, place)] - 1;
-                    started[array_position(names, place)] := started[array_position(names, place)] + 1;
+                IF job.queue <> ALL (queues) THEN
+                    queues := queues || job.queue;
+                    PERFORM pg_notify('draftsman_jobs', job.queue);
+                END IF;
+                FOREACH bucket IN ARRAY job.limits LOOP
+                    at := array_position(names, bucket);
+                    free[at] := free[at] - 1;
+                    started[at] := started[at] + 1;
                 END LOOP;
             ELSIF place <> job.held_by THEN
                 moved := moved || job.number;
@@ -263,9 +279,6 @@ BEGIN
           FROM unnest(moved, places) AS w (number, place) WHERE s.number = w.number;
     END IF;
     IF admitted <> '{}' THEN
-        PERFORM count(pg_notify('draftsman_jobs', q.queue))
-           FROM (SELECT DISTINCT s.queue FROM draftsman.job_states s
-                  WHERE s.number = ANY (admitted)) q;
         UPDATE draftsman.job_states s SET hold = NULL, held_by = NULL
          WHERE s.number = ANY (admitted);
     END IF;
@@ -282,8 +295,7 @@ END $$;
 -- timer while jobs wait for the rate. A window of more than 100 starts is counted in hundredths of
 -- its period, rounded up, so that it never has more starts than the limit.
 CREATE FUNCTION draftsman.count_starts(names text[], counts int[]) RETURNS void
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-    SET enable_seqscan = off SET jit = off AS $$
+LANGUAGE plpgsql AS $$
 DECLARE
     now timestamptz := draftsman.now();
 BEGIN
@@ -320,11 +332,16 @@ END $$;
 CREATE FUNCTION draftsman.try_places(
     tried text[], buckets text[] DEFAULT NULL, changes int[] DEFAULT NULL,
     arrived bigint[] DEFAULT NULL
-) RETURNS int LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-    SET enable_seqscan = off SET jit = off AS $$
+) RETURNS int LANGUAGE plpgsql AS $$
 DECLARE
     names text[] := buckets || tried;
 BEGIN
+    IF tried IS NULL AND arrived IS NULL AND cardinality(buckets) = 1 THEN
+        UPDATE draftsman.limit_buckets b SET taken = b.taken + changes[1] WHERE b.name = buckets[1];
+        IF FOUND THEN
+            RETURN 0;
+        END IF;
+    END IF;
     IF tried IS NOT NULL THEN
         names := names || ARRAY(
             SELECT unnest(w.limits) FROM unnest(tried) AS t (name)
@@ -343,16 +360,19 @@ BEGIN
         UPDATE draftsman.job_states s SET hold = 'limit', held_by = s.limits[1]
          WHERE s.number = ANY (arrived);
     END IF;
-    IF tried IS NULL THEN
-        RETURN 0;
+    -- read again after the locks, which a job that began to wait meanwhile has held
+    IF EXISTS (SELECT FROM draftsman.job_states s WHERE s.held_by = ANY (tried)) THEN
+        RETURN (SELECT draftsman.admit(tried, array_agg(b)) FROM draftsman.limit_buckets b
+                 WHERE b.name = ANY (names));
     END IF;
-    RETURN (SELECT draftsman.admit(tried, array_agg(b)) FROM draftsman.limit_buckets b
-             WHERE b.name = ANY (names));
+    UPDATE draftsman.limit_buckets b SET next_at = NULL
+     WHERE b.name = ANY (tried) AND b.next_at IS NOT NULL;
+    RETURN 0;
 END $$;
 
 -- Counts the places that a statement took and freed, and gives free places to jobs that wait.
 CREATE FUNCTION draftsman.change_places(changes draftsman.place_change[]) RETURNS void
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $$
 BEGIN
     IF changes IS NOT NULL THEN
         PERFORM draftsman.try_places(

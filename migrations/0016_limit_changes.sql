@@ -9,8 +9,7 @@ INSERT INTO draftsman.schema_migrations (name) VALUES ('0016_limit_changes');
 -- Sets the limits of new jobs. Those that are queued take their places at once where all of them
 -- have places and no other job waits; else they wait, and the trigger admits the first of them.
 CREATE FUNCTION draftsman.limit_jobs(jobs bigint[]) RETURNS void
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-    SET enable_seqscan = off SET jit = off AS $$
+LANGUAGE plpgsql AS $$
 DECLARE
     numbers  bigint[];
     literals text[];
@@ -18,6 +17,9 @@ DECLARE
     counts   int[];
     fits     boolean;
 BEGIN
+    IF EXISTS (SELECT FROM draftsman.limits WHERE partition IS NOT NULL) THEN
+        PERFORM draftsman.set_positions(jobs);
+    END IF;
     SELECT array_agg(w.number), array_agg(w.limits::text) INTO numbers, literals
       FROM (SELECT j AS number, draftsman.limits_of(j) AS limits FROM unnest(jobs) j) w
      WHERE w.limits IS NOT NULL;
@@ -49,10 +51,71 @@ BEGIN
     END IF;
 END $$;
 
+-- The last position of each partition of a queue: the jobs of a repository, for example.
+CREATE TABLE draftsman.partition_positions (
+    queue     text NOT NULL,
+    priority  int NOT NULL,
+    value     text NOT NULL,
+    position  bigint NOT NULL,
+    PRIMARY KEY (queue, priority, value)
+) WITH (fillfactor = 50);
+
+-- Gives new jobs of queues with partitions the positions of start-time fair queueing (Goyal, Vin and
+-- Cheng, 1996): a job is 100 behind the last job of its partition, but not ahead of the job that is
+-- first now. Jobs of equal priority are then taken in turn across the partitions, and a partition that
+-- was served before is not behind those that were not. A claim does not know of it.
+CREATE FUNCTION draftsman.set_positions(jobs bigint[]) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    part    record;
+    earlier bigint;
+    start   bigint;
+BEGIN
+    FOR part IN
+        SELECT w.queue, w.priority, w.value, min(w.first) AS first,
+               array_agg(w.number ORDER BY w.position, w.number) AS numbers
+          FROM (SELECT s.number, s.queue, s.priority, s.position,
+                       min(s.position) OVER (PARTITION BY s.queue, s.priority) AS first,
+                       coalesce(CASE l.partition WHEN 'person' THEN r.invoker_id
+                                WHEN 'agent' THEN r.agent WHEN 'type' THEN r.type
+                                ELSE concat(r.repo_owner || '/', r.repo_name) END, '') AS value
+                  FROM draftsman.job_states s
+                  JOIN draftsman.job_requests r ON r.number = s.number
+                 CROSS JOIN LATERAL (
+                       SELECT l.partition FROM draftsman.limits l
+                        WHERE l.scope = 'queue' AND l.value IN (s.queue, '*')
+                        ORDER BY l.value = '*' LIMIT 1) l
+                 WHERE s.number = ANY (jobs) AND l.partition IS NOT NULL) w
+         GROUP BY w.queue, w.priority, w.value
+         ORDER BY w.queue, w.priority, w.value
+    LOOP
+        SELECT p.position INTO earlier FROM draftsman.partition_positions p
+         WHERE (p.queue, p.priority, p.value) = (part.queue, part.priority, part.value)
+           FOR NO KEY UPDATE;
+        -- the first job that may be claimed, else the last that a worker has, else the newest position
+        start := greatest(earlier + 100, coalesce(
+            (SELECT s.position FROM draftsman.job_states s
+              WHERE s.queue = part.queue AND s.priority = part.priority AND s.hold IS NULL
+                AND s.status IN ('queued', 'resumed')
+                AND s.number < (SELECT min(j) FROM unnest(jobs) j)
+              ORDER BY s.priority DESC, s.position, s.number LIMIT 1),
+            (SELECT max(s.position) FROM draftsman.job_states s
+              WHERE s.status IN ('claimed', 'running') AND s.queue = part.queue
+                AND s.priority = part.priority),
+            part.first));
+        UPDATE draftsman.job_states s SET position = start + 100 * (w.place - 1)
+          FROM unnest(part.numbers) WITH ORDINALITY AS w (number, place)
+         WHERE s.number = w.number;
+        INSERT INTO draftsman.partition_positions AS p (queue, priority, value, position)
+        VALUES (part.queue, part.priority, part.value,
+                start + 100 * (cardinality(part.numbers) - 1))
+            ON CONFLICT ON CONSTRAINT partition_positions_pkey
+            DO UPDATE SET position = greatest(p.position, excluded.position);
+    END LOOP;
+END $$;
+
 -- Whether so many jobs have places in each bucket, no other job waits there, and nothing is paused.
 CREATE FUNCTION draftsman.fits(names text[], counts int[]) RETURNS boolean
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-    SET enable_seqscan = off SET jit = off AS $$
+LANGUAGE sql STABLE AS $$
     SELECT NOT EXISTS (SELECT FROM draftsman.queue_pauses) AND coalesce(bool_and(
                c.count <= CASE WHEN b.name IS NOT NULL THEN draftsman.free_places(b)
                           ELSE (SELECT least(coalesce(l.running, 2147483647),
@@ -81,8 +144,8 @@ BEGIN
     END IF;
     DELETE FROM draftsman.limits;
     INSERT INTO draftsman.limits
-           (scope, value, running, rate, period, burst, release_while_waiting)
-    SELECT l.scope, l.value, l.running, l.rate, l.period, l.burst,
+           (scope, value, running, rate, period, burst, partition, release_while_waiting)
+    SELECT l.scope, l.value, l.running, l.rate, l.period, l.burst, l.partition,
            coalesce(l.release_while_waiting, false)
       FROM jsonb_populate_recordset(NULL::draftsman.limits, $1) l;
     INSERT INTO draftsman.limit_changes (limits, actor) VALUES ($1, $2);
@@ -92,7 +155,7 @@ END $$;
 
 -- Copies changed limits to their buckets, and lets the leader's timer give their places.
 CREATE FUNCTION draftsman.update_buckets() RETURNS void
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM FROM draftsman.limit_buckets ORDER BY name FOR NO KEY UPDATE;
     UPDATE draftsman.limit_buckets b
@@ -147,10 +210,10 @@ BEGIN
         UPDATE draftsman.job_states s
            SET limits = w.limits,
                hold = CASE WHEN w.limits = '{}' THEN nullif(s.hold, 'limit')
-                      WHEN s.status IN ('queued', 'resumed') AND s.hold IS DISTINCT FROM 'key'
+                      WHEN s.status IN ('queued', 'resumed') AND (s.hold >= 'key') IS NOT TRUE
                       THEN 'limit' ELSE s.hold END,
                held_by = CASE WHEN w.limits <> '{}' AND s.status IN ('queued', 'resumed')
-                              AND s.hold IS DISTINCT FROM 'key' THEN w.limits[1] END
+                              AND (s.hold >= 'key') IS NOT TRUE THEN w.limits[1] END
           FROM (SELECT c AS number, coalesce(draftsman.limits_of(c), '{}') AS limits
                   FROM unnest(checked) c) w
          WHERE s.number = w.number AND s.finished_at IS NULL
@@ -208,8 +271,7 @@ END $$;
 -- Gives the concurrency keys of jobs that have begun to wait for a person to others, where the limit
 -- of the key says so; they wait for the key again when they are resumed.
 CREATE FUNCTION draftsman.release_keys(jobs bigint[]) RETURNS void
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-    SET enable_seqscan = off SET jit = off AS $$
+LANGUAGE plpgsql AS $$
 BEGIN
     UPDATE draftsman.job_states s SET hold = 'key'
      WHERE s.number = ANY (jobs) AND (

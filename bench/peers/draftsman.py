@@ -32,7 +32,8 @@ class Queue:
 
     def __init__(self, url: str, settings: dict[str, Any]) -> None:
         self.url, self.settings = url, settings
-        self.opening = open_runtime(Settings.model_validate({"database_url": url}))
+        values = {"database_url": url, "limits": settings.get("limits", {})}
+        self.opening = open_runtime(Settings.model_validate(values))
 
     async def prepare(self) -> None:
         await migrate.migrate(self.url)

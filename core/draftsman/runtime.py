@@ -256,7 +256,7 @@ class Runtime:
         """Return the claim service of a worker."""
         from draftsman.services.runs.claim import Claim
 
-        return Claim(self.db, worker, queues)
+        return Claim(self.db, worker, queues, limited=bool(self.settings.limits.rules()))
 
     def worker_process(
         self,

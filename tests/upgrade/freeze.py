@@ -91,7 +91,9 @@ async def fill(rt: Runtime, make: Factory) -> None:
     await rt.checkpoints.log(work.lease, 0, "a line\n")
     await rt.checkpoints.spend(work.lease, Quota.EVENTS, 20, QuotaLimit(1000))
     term = LeaderTerm(dead, await rt.sweeps.acquire(dead, 30))
-    rules = UsageSettings.model_validate({"queue": {"limited": {"running": 1}}}).rules()
+    rules = UsageSettings.model_validate(
+        {"queue": {"limited": {"running": 1, "partition": "repo"}}}
+    ).rules()
     await LimitSweep(rt.db, rules).sweep(term)
     await make.queued(queue="limited")
     await make.queued(queue="limited")

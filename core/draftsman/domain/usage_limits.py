@@ -123,6 +123,7 @@ def _rule_text(rule: dict[str, Any]) -> str:
     )  # fmt: skip
     parts = [f"running {rule['running']}"] if "running" in rule else []
     parts += [f"rate {use.rate_text}"] if use.rate_text else []
+    parts += [f"in turn by {rule['partition']}"] if rule.get("partition") else []
     parts += ["release_while_waiting"] if rule.get("release_while_waiting") else []
     return f"{use.title}: {', '.join(parts)}"
 

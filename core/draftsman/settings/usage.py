@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Final, Self
+from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -65,6 +65,21 @@ class UsageLimitSettings(RateSettings):
         return self
 
 
+class QueueLimitSettings(RateSettings):
+    """A limit of the jobs of a queue, and the order of its jobs."""
+
+    running: _Count | None = None
+    """Jobs that are claimed or run at a time; None: unlimited."""
+    partition: Literal["repo", "person", "agent", "type"] | None = None
+    """Jobs of equal priority are taken in turn across these; None: in the order of submission."""
+
+    @model_validator(mode="after")
+    def _check_limit(self) -> Self:
+        if self.running is None and self.rate is None and self.partition is None:
+            raise ValueError("a limit of a queue needs running, rate or partition")
+        return self
+
+
 class KeyLimitSettings(RateSettings):
     """A limit of the jobs of a concurrency key, of which a single job runs at a time."""
 
@@ -83,7 +98,7 @@ class UsageSettings(Section):
 
     all: UsageLimitSettings | None = None
     """All jobs together."""
-    queue: dict[str, UsageLimitSettings] = Field(default_factory=dict)
+    queue: dict[str, QueueLimitSettings] = Field(default_factory=dict)
     type: dict[str, UsageLimitSettings] = Field(default_factory=dict)
     agent: dict[str, UsageLimitSettings] = Field(default_factory=dict)
     repo: dict[str, UsageLimitSettings] = Field(default_factory=dict)

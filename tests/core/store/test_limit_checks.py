@@ -24,6 +24,8 @@ WRONG: Final = [
     ("limits", LIMIT | {"burst": "1"}, "limits_rate"),
     ("limits", LIMIT | {"release_while_waiting": "true"}, "limits_key"),
     ("limits", LIMIT | {"scope": "'concurrency_key'"}, "limits_key"),
+    ("limits", LIMIT | {"partition": "'repo'"}, "limits_partition"),
+    ("limits", LIMIT | {"scope": "'queue'", "partition": "'host'"}, "limits_partition_check"),
     ("limit_changes", CHANGE | {"limits": "'{}'"}, "limit_changes_limits_check"),
     ("limit_changes", CHANGE | {"actor": "''"}, "limit_changes_actor_check"),
     ("limit_buckets", BUCKET | {"taken": "-1"}, "limit_buckets_taken_check"),

@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from typing import Any, Final
 from uuid import UUID
 
+from draftsman.domain.job import Status
 from draftsman.domain.run import ClaimedJob, Lease, LeaseState
 from draftsman.store import claim as store
 from draftsman.store import run_state
-from draftsman.store.postgres.database import Database, retry_conflicts
+from draftsman.store.postgres.database import Connection, Database, retry_conflicts
 
+CLAIMED: Final = (Status.CLAIMED, Status.RUNNING)
 CONNECT_TIMEOUT: Final = 2.0
 """Seconds that the worker's loops wait for a connection before it counts as an outage."""
 
@@ -19,8 +21,13 @@ CONNECT_TIMEOUT: Final = 2.0
 class Claim:
     """Claims for a worker, and heartbeats for its leases."""
 
-    def __init__(self, db: Database, worker: UUID, queues: Sequence[str]) -> None:
+    def __init__(
+        self, db: Database, worker: UUID, queues: Sequence[str], *, limited: bool = False
+    ) -> None:
+        """`limited` says whether jobs may have limits."""
         self._db = db
+        self._limited = limited
+        self._in_two_steps = False
         self._worker = worker
         self._queues = queues
         self._session = db.dedicated_session()
@@ -29,7 +36,7 @@ class Claim:
 
     def with_own_session(self) -> Claim:
         """Return claims of the same worker with a separate session."""
-        return Claim(self._db, self._worker, self._queues)
+        return Claim(self._db, self._worker, self._queues, limited=self._limited)
 
     async def exchange(
         self,
@@ -44,22 +51,37 @@ class Claim:
 
         Settled jobs are returned as completed or canceled. A job that is not returned is lost, or
         locked by another transaction and to be settled again.
+
+        A statement does not see the jobs that get the places of the runs it settles. Where limits
+        leave slots free, a second statement of the same transaction claims these jobs.
         """
+
+        async def step(
+            conn: Connection, done: Sequence[tuple[Lease, dict[str, Any]]], free: int, ahead: int
+        ) -> list[ClaimedJob]:
+            return await store.exchange(
+                conn,
+                done,
+                worker=self._worker,
+                queues=self._queues,
+                types=types,
+                skip=skip,
+                free=free,
+                ahead=ahead,
+            )
 
         async def work() -> list[ClaimedJob]:
             async with self._session.connection(CONNECT_TIMEOUT) as conn:
-                return await store.exchange(
-                    conn,
-                    done,
-                    worker=self._worker,
-                    queues=self._queues,
-                    types=types,
-                    skip=skip,
-                    free=free,
-                    ahead=ahead,
-                )
+                if not (self._in_two_steps and done and free):
+                    return await step(conn, done, free, ahead)
+                async with conn.transaction():
+                    return [*await step(conn, done, 0, 0), *await step(conn, [], free, ahead)]
 
-        return await retry_conflicts(work)
+        jobs = await retry_conflicts(work)
+        if self._limited and done:
+            claimed = sum(job.status in CLAIMED for job in jobs)
+            self._in_two_steps = bool(claimed) if self._in_two_steps else claimed < free
+        return jobs
 
     async def start(self, leases: Sequence[Lease]) -> list[ClaimedJob]:
         """Start jobs that were claimed ahead; jobs canceled meanwhile are left out."""

@@ -299,3 +299,15 @@ async def test_a_bucket_never_counts_less_than_nothing(
     assert await value(conn, "SELECT taken FROM draftsman.limit_buckets") == 1
     async with refused(CHECK, "limit_buckets_taken_check"):
         await run(conn, "UPDATE draftsman.limit_buckets SET taken = -1")
+
+
+async def test_changed_limits_release_no_job_that_waits_for_its_parents(
+    rt: Runtime, make: Factory, conn: Connection
+) -> None:
+    parent = await make.running(queue="other")
+    child = await make.queued(queue="q", after=(parent.number,))
+    await set_limits(rt, conn, queue={"q": {"running": 1}})
+    assert await claim(conn, make) == []
+    assert await waiting(conn) == {}
+    await rt.settlement.outcome(parent, Done())
+    assert await placed(conn) == [child]

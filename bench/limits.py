@@ -1,0 +1,29 @@
+"""Drains of a queue with limits, as ratios to the plain drain in the same run."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any, Final
+
+from bench import measure
+from bench.measure import Run
+from bench.report import Figures
+from bench.server import session
+from draftsman.settings.usage import UsageSettings
+
+LIMITS: Final[dict[str, dict[str, Any]]] = {
+    "wide": {"all": {"running": 1_000_000}},
+    "of 10": {"all": {"running": 10}},
+    "of 100": {"all": {"running": 100}},
+    "rate": {"person": {"*": {"rate": "1000000/1h"}}},
+}
+"""Limits that never bind, that bind at the number of slots, and a rate of each person."""
+
+
+async def drain(run: Run, name: str) -> Figures:
+    """Drain a full queue whose jobs have a limit, which the leader finds unchanged."""
+    rules = json.dumps(UsageSettings.model_validate(LIMITS[name]).rules())
+    async with session(run.url) as fresh:
+        await fresh.conn.execute("SELECT draftsman.set_limits(%s::jsonb, 'system')", (rules,))
+    return await measure.drain(replace(run, limits=LIMITS[name]))
