@@ -133,7 +133,7 @@ class Runtime:
         """Jobs that wait for other jobs."""
         from draftsman.services.jobs.workflows import Workflows
 
-        return Workflows(self.db)
+        return Workflows(self.db, lambda: self.limits)
 
     @cached_property
     def checkpoints(self) -> Checkpoints:
