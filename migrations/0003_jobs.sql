@@ -14,7 +14,8 @@ CREATE TYPE draftsman.run_status AS ENUM (
 CREATE TYPE draftsman.on_lost AS ENUM ('retry', 'resume', 'fail', 'new_job');
 CREATE TYPE draftsman.error_class AS ENUM (
     'TRANSIENT_INFRA', 'TRANSIENT_APP', 'PERMANENT', 'INVALID_OUTPUT', 'DENIED');
-CREATE TYPE draftsman.job_hold AS ENUM ('paused', 'key', 'parents');
+-- In the reverse order in which a job passes them; from `key` on, it does not hold its concurrency key.
+CREATE TYPE draftsman.job_hold AS ENUM ('paused', 'limit', 'key', 'parents');
 CREATE TYPE draftsman.step_status AS ENUM ('pending', 'done');
 
 -- Gaps of 100 leave room to move a job between two others with a single write.
@@ -80,6 +81,8 @@ CREATE TABLE draftsman.job_states (
     subject_key           text,
     concurrency_key       text,
     hold                  draftsman.job_hold,
+    limits                text[],
+    held_by               text,
     last_error            text,
     error_class           draftsman.error_class,
     cancel_requested_by   text,
@@ -118,10 +121,15 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN CASE
     WHEN NOT ((s.finished_at IS NOT NULL)
               = (s.status IN ('completed', 'failed', 'dead_letter', 'canceled', 'expired')))
         THEN 'job_states_finished'
+    WHEN s.held_by IS NOT NULL AND s.hold IS DISTINCT FROM 'limit' THEN 'job_states_held_by'
     WHEN s.hold IS NOT NULL AND CASE s.hold
-         WHEN 'paused' THEN s.concurrency_key IS NOT NULL OR s.status NOT IN ('queued', 'resumed')
-         WHEN 'key' THEN s.concurrency_key IS NULL OR s.status NOT IN ('queued', 'scheduled')
-         ELSE s.run_count > 0 OR s.status NOT IN ('queued', 'scheduled') END
+         WHEN 'parents' THEN s.run_count > 0 OR s.status NOT IN ('queued', 'scheduled')
+         WHEN 'key' THEN s.concurrency_key IS NULL OR s.status NOT IN (
+              'scheduled', 'queued', 'resumed', 'waiting_for_input', 'waiting_for_approval')
+         WHEN 'limit' THEN s.held_by IS NULL OR s.limits IS NULL OR s.limits = '{}'
+              OR s.status NOT IN ('queued', 'resumed')
+         ELSE s.concurrency_key IS NOT NULL OR s.limits <> '{}'
+              OR s.status NOT IN ('queued', 'resumed') END
         THEN 'job_states_hold'
     WHEN NOT ((s.lease_token IS NOT NULL) = (s.status IN ('claimed', 'running')))
         THEN 'job_states_lease'
@@ -143,6 +151,12 @@ BEGIN
     RAISE EXCEPTION 'new row for relation "job_states" violates check constraint "%"', rule
         USING ERRCODE = 'check_violation', SCHEMA = 'draftsman', TABLE = 'job_states',
             CONSTRAINT = rule, DETAIL = format('The row is the state of D-%s.', job);
+END $$;
+
+CREATE FUNCTION draftsman.refuse_inconsistency(job bigint, rule text) RETURNS boolean
+LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION 'D-%: %', job, rule USING ERRCODE = 'DM003';
 END $$;
 
 -- The name of the rule that a request violates; see violated_rule().
@@ -199,6 +213,7 @@ END $$;
 --   job_states_pkey     the state of a job
 --   job_states_claim    the claim, in queue order
 --   job_states_held     jobs that are left out of the claim: by reason and concurrency key, in queue order
+--   job_states_limited  jobs that wait for a place in a bucket of a limit, in queue order
 --   job_states_key      a single job that holds a concurrency key, from its claim or before to its end
 --   job_states_status   lists and counts by status
 --   job_states_due      jobs that are due; the earliest due time for the leader's timer
@@ -209,9 +224,11 @@ CREATE UNIQUE INDEX job_requests_key ON draftsman.job_requests (type, idempotenc
 CREATE INDEX job_states_claim ON draftsman.job_states (queue, priority DESC, position, number)
     WHERE status IN ('queued', 'resumed') AND hold IS NULL;
 CREATE INDEX job_states_held ON draftsman.job_states (hold, concurrency_key, priority DESC, position, number)
-    WHERE hold IS NOT NULL;
+    WHERE hold IS NOT NULL AND held_by IS NULL;
+CREATE INDEX job_states_limited ON draftsman.job_states (held_by, priority DESC, position, number)
+    WHERE held_by IS NOT NULL;
 CREATE UNIQUE INDEX job_states_key ON draftsman.job_states (concurrency_key)
-    WHERE concurrency_key IS NOT NULL AND hold IS NULL AND finished_at IS NULL;
+    WHERE concurrency_key IS NOT NULL AND finished_at IS NULL AND (hold >= 'key') IS NOT TRUE;
 CREATE INDEX job_states_status ON draftsman.job_states (status, number);
 CREATE INDEX job_states_due ON draftsman.job_states (coalesce(next_retry_at, run_at))
     WHERE status IN ('scheduled', 'retrying');
@@ -222,7 +239,8 @@ CREATE UNIQUE INDEX job_states_subject ON draftsman.job_states (subject_key)
 -- The jobs as they are read: the request of each with its state.
 CREATE VIEW draftsman.jobs AS
     SELECT number, r.id, r.type, r.idempotency_key, r.request_digest, s.queue, s.priority,
-           s.position, s.subject_key, s.concurrency_key, s.hold, s.status, s.claimed_from, r.mode, r.source, r.source_type,
+           s.position, s.subject_key, s.concurrency_key, s.hold, s.limits,
+           s.held_by, s.status, s.claimed_from, r.mode, r.source, r.source_type,
            r.external_event_id, r.invoker_id, r.invoker_display_name, r.repo_owner, r.repo_name,
            r.ticket_url, r.ticket_title, r.ticket_text, r.payload, r.overrides, r.requested_skills,
            r.tags, r.agent, r.retry_of, r.chain_length, r.template, r.template_version, s.run_at, s.run_count, s.attempts,

@@ -63,15 +63,9 @@ BEGIN
         USING ERRCODE = 'DM002';
 END $$;
 
-CREATE FUNCTION draftsman.refuse_inconsistency(job bigint, rule text) RETURNS boolean
-LANGUAGE plpgsql AS $$
-BEGIN
-    RAISE EXCEPTION 'D-%: %', job, rule USING ERRCODE = 'DM003';
-END $$;
-
--- Permission to submit a job: a person submits own requests, a bot requests of people in its
--- channels, a worker retries of lost jobs and the jobs of schedules. A retry repeats the earlier request under the key of its
--- chain, on behalf of the person who made that request or of an operator.
+-- Permission to submit a job: a person submits own requests, a bot requests of people in its channels,
+-- a worker retries of lost jobs and the jobs of schedules. A retry repeats the earlier request under
+-- the key of its chain, on behalf of the person who made that request or of an operator.
 CREATE FUNCTION draftsman.may_submit(job draftsman.jobs, kind text, actor text) RETURNS boolean
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -200,8 +194,7 @@ CREATE FUNCTION draftsman.check_request() RETURNS trigger LANGUAGE plpgsql
     SECURITY DEFINER SET search_path = pg_catalog, pg_temp
     SET jit = off SET enable_seqscan = off AS $$
 DECLARE
-    wrong bigint;
-    keyed boolean;
+    wrong bigint; keyed boolean;
 BEGIN
     SELECT min(n.number) FILTER (WHERE
                draftsman.refuse_state(n.number, draftsman.violated_rule(n::draftsman.job_states))
@@ -210,6 +203,9 @@ BEGIN
       INTO wrong, keyed FROM new_states n;
     IF wrong IS NOT NULL THEN
         RAISE EXCEPTION 'D-%: the state has no request', wrong USING ERRCODE = 'DM001';
+    END IF;
+    IF EXISTS (SELECT FROM draftsman.limits) THEN
+        PERFORM draftsman.limit_jobs(array_agg(number)) FROM new_states;
     END IF;
     IF keyed THEN
         PERFORM draftsman.assign_keys(array_agg(n.concurrency_key)) FROM new_states n
@@ -240,6 +236,8 @@ DECLARE
     detail   jsonb := coalesce(nullif(current_setting('draftsman.detail', true), ''), '{}');
     notified boolean;
     keyed    boolean;
+    limited  boolean;
+    reserved boolean;
     parents  boolean;
 BEGIN
     -- a worker sets no actor, and PL/pgSQL prepares an expression again for each transaction
@@ -313,20 +311,34 @@ BEGIN
            END;
 
     SELECT bool_or(has_targets OR status IN ('resumed', 'dead_letter')),
-           bool_or(concurrency_key IS NOT NULL), bool_or(has_children AND finished_at IS NOT NULL)
-      INTO notified, keyed, parents FROM new_states;
+           bool_or(concurrency_key IS NOT NULL), bool_or(limits IS NOT NULL),
+           bool_or(has_children AND finished_at IS NOT NULL),
+           (SELECT true FROM draftsman.queue_reservations LIMIT 1)
+      INTO notified, keyed, limited, parents, reserved FROM new_states;
+    IF reserved THEN
+        PERFORM draftsman.follow_reservations(array_agg(number)) FROM new_states;
+    END IF;
     IF parents THEN  -- before keys are locked, which waits for rows could deadlock with
         PERFORM draftsman.resolve_children(array_agg(number))
            FROM new_states WHERE has_children AND finished_at IS NOT NULL;
     END IF;
     IF keyed THEN
+        PERFORM draftsman.release_keys(array_agg(n.number)) FROM new_states n
+          WHERE n.status IN ('waiting_for_input', 'waiting_for_approval') AND n.hold IS NULL;
         PERFORM draftsman.assign_keys(array_agg(n.concurrency_key))
            FROM new_states n
            FULL JOIN old_states o ON o.number = n.number
           WHERE CASE WHEN n.finished_at IS NOT NULL
                 THEN o.finished_at IS NULL AND o.hold IS DISTINCT FROM 'parents'
-                ELSE n.status = 'queued' AND (n.status, n.priority, n.position)
-                     <> (o.status, o.priority, o.position) END;
+                WHEN n.status IN ('queued', 'resumed') THEN (n.status, n.priority, n.position)
+                     <> (o.status, o.priority, o.position)
+                ELSE n.status <> 'scheduled' AND n.hold = 'key' AND o.hold IS NULL END;
+    END IF;
+    IF limited THEN
+        PERFORM draftsman.change_places(array_agg(p))
+           FROM new_states n FULL JOIN old_states o ON o.number = n.number
+          CROSS JOIN LATERAL draftsman.place_changes(
+                o::draftsman.job_states, n::draftsman.job_states) p;
     END IF;
     IF notified THEN
         PERFORM draftsman.enqueue_deliveries(o::draftsman.job_states, n::draftsman.job_states)

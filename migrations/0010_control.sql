@@ -71,6 +71,7 @@ BEGIN
                          WHEN asked.resolution ->> 'outcome' = 'denied' THEN 'DENIED'
                          ELSE 'PERMANENT' END::draftsman.error_class,
            queued_at = CASE WHEN $5 = 'resumed' THEN draftsman.now() ELSE j.queued_at END,
+           hold = CASE WHEN $5 = 'resumed' THEN j.hold END,
            finished_at = CASE WHEN $5 <> 'resumed' THEN draftsman.now() END
      WHERE j.number = $1 AND j.status IN ('waiting_for_input', 'waiting_for_approval')
     RETURNING j.status,
@@ -178,7 +179,7 @@ BEGIN
      WHERE r.job = $1 AND r.status = 'running';
     UPDATE draftsman.job_states j
        SET status = 'canceled', claimed_from = NULL, worker_id = NULL, lease_token = NULL,
-           hold = NULL, next_retry_at = NULL, finished_at = draftsman.now(), updated_at = draftsman.now(),
+           hold = NULL, held_by = NULL, next_retry_at = NULL, finished_at = draftsman.now(), updated_at = draftsman.now(),
            cancel_requested_at = coalesce(j.cancel_requested_at, draftsman.now()),
            cancel_requested_by = coalesce(j.cancel_requested_by, $2),
            cancel_reason = coalesce(j.cancel_reason, $3), version = j.version + 1
@@ -284,11 +285,13 @@ CREATE TYPE draftsman.request AS (
 );
 
 -- The key that a request has in common with those that repeat its job, and the job that it replaced.
--- Only requests that are to be unique have a row.
+-- Only requests that are to be unique have a row. A debounced job starts by `debounce_until`, which
+-- the jobs that replace it inherit, so that a stream of requests cannot postpone it for ever.
 CREATE TABLE draftsman.unique_keys (
-    job       bigint PRIMARY KEY REFERENCES draftsman.job_requests,
-    key       text NOT NULL CHECK (key <> ''),
-    replaces  bigint UNIQUE CHECK (replaces < job)
+    job             bigint PRIMARY KEY REFERENCES draftsman.job_requests,
+    key             text NOT NULL CHECK (key <> ''),
+    replaces        bigint UNIQUE CHECK (replaces < job),
+    debounce_until  timestamptz
 );
 --   unique_keys_key  the jobs with a key, newest first
 CREATE INDEX unique_keys_key ON draftsman.unique_keys (key, job);
@@ -301,6 +304,14 @@ BEGIN
       WHERE s.number = NEW.job AND s.version = 1 AND s.status IN ('scheduled', 'queued');
     IF NOT FOUND THEN
         RAISE EXCEPTION 'the unique key of D-% must be stored with its request', NEW.job
+            USING ERRCODE = 'DM001';
+    END IF;
+    IF NEW.debounce_until IS NOT NULL AND (
+           (SELECT s.run_at FROM draftsman.job_states s WHERE s.number = NEW.job)
+               > NEW.debounce_until
+        OR (SELECT k.debounce_until < NEW.debounce_until OR k.debounce_until <= draftsman.now()
+              FROM draftsman.unique_keys k WHERE k.job = NEW.replaces)) THEN
+        RAISE EXCEPTION 'D-% postpones its work past the limit of its debounce', NEW.job
             USING ERRCODE = 'DM001';
     END IF;
     RETURN NEW;

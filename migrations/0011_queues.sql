@@ -16,12 +16,12 @@ CREATE TABLE draftsman.queue_pauses (
     CONSTRAINT queue_pauses_unique UNIQUE NULLS NOT DISTINCT (queue, type)
 );
 
--- The history of pauses.
+-- The history of pauses and reservations.
 CREATE TABLE draftsman.queue_changes (
     id          bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     queue       text NOT NULL,
     type        text,
-    action      text NOT NULL CHECK (action IN ('pause', 'resume')),
+    action      text NOT NULL CHECK (action IN ('pause', 'resume', 'reserve', 'release')),
     actor       text NOT NULL,
     reason      text,
     created_at  timestamptz NOT NULL DEFAULT draftsman.now()
@@ -107,17 +107,18 @@ BEGIN
         UPDATE draftsman.job_states s SET hold = 'paused'
          WHERE s.hold IS NULL AND s.status IN ('queued', 'resumed') AND s.ctid = ANY (ARRAY(
                SELECT f.location
-                 FROM (SELECT ctid AS location, type, concurrency_key
+                 FROM (SELECT ctid AS location, type, concurrency_key, limits
                          FROM draftsman.job_states
                         WHERE queue = pause.queue AND status IN ('queued', 'resumed')
                           AND hold IS NULL
                         ORDER BY priority DESC, position, number
                         LIMIT most) f
-                WHERE f.type = pause.type AND f.concurrency_key IS NULL));
+                WHERE f.type = pause.type AND f.concurrency_key IS NULL
+                  AND coalesce(f.limits, '{}') = '{}'));
         GET DIAGNOSTICS changed = ROW_COUNT;
         held := held + changed;
     END LOOP;
-    RETURN held;
+    RETURN held + draftsman.free_paused_places(most);
 END $$;
 
 -- Returns held jobs of types that are no longer paused to the claim, in queue order; returns their
@@ -132,7 +133,7 @@ BEGIN
         UPDATE draftsman.job_states s SET hold = NULL
          WHERE s.ctid = ANY (ARRAY(
                SELECT h.ctid FROM draftsman.job_states h
-                WHERE h.hold = 'paused' AND NOT EXISTS (
+                WHERE h.hold = 'paused' AND h.held_by IS NULL AND NOT EXISTS (
                       SELECT FROM draftsman.queue_pauses p
                        WHERE p.queue = h.queue AND p.type = h.type)
                 ORDER BY h.priority DESC, h.position, h.number
@@ -143,14 +144,15 @@ BEGIN
     SELECT sum(q.count) INTO released
       FROM (SELECT count(*) AS count, pg_notify('draftsman_jobs', queue)::text
               FROM freed GROUP BY queue) q;
-    RETURN coalesce(released, 0);
+    RETURN coalesce(released, 0) + draftsman.request_places(most);
 END $$;
 
 -- Concurrency keys ----------------------------------------------------------------------------
 
 -- Gives each of these keys that no job holds to the first queued job that waits for it. A job holds
--- its key from then until it ends, also while it waits for a person; it gives it up only to a job
--- that is ahead of it in the queue, and only before its first claim.
+-- its key from then until it ends, also while it waits for a person unless a limit of the key says
+-- otherwise; it gives it up only to a job that is ahead of it in the queue, and only before its first
+-- claim and while no queue is reserved for it. A job with limits then waits for places.
 --
 -- The triggers of job_states call it for new jobs, for jobs that end or are queued, and for moved
 -- jobs, in their transaction. A lock on each key lets a concurrent call wait and see the rows of the
@@ -172,25 +174,32 @@ BEGIN
     FOREACH key IN ARRAY keys LOOP
         SELECT number, priority, position, queue INTO first
           FROM draftsman.job_states
-         WHERE concurrency_key = key AND hold = 'key' AND status = 'queued'
+         WHERE concurrency_key = key AND hold = 'key' AND held_by IS NULL
+           AND status IN ('queued', 'resumed')
          ORDER BY priority DESC, position, number LIMIT 1;
         CONTINUE WHEN NOT FOUND;
         SELECT number, status, run_count, priority, position INTO holder
           FROM draftsman.job_states
-         WHERE concurrency_key = key AND hold IS NULL AND finished_at IS NULL;
+         WHERE concurrency_key = key AND (hold >= 'key') IS NOT TRUE AND finished_at IS NULL;
         IF FOUND THEN
             CONTINUE WHEN holder.status <> 'queued' OR holder.run_count > 0
                 OR (-holder.priority, holder.position, holder.number)
-                   < (-first.priority, first.position, first.number);
+                   < (-first.priority, first.position, first.number)
+                OR EXISTS (SELECT FROM draftsman.active_reservations r
+                            WHERE r.job = holder.number);
             PERFORM FROM draftsman.job_states
               WHERE number = holder.number AND status = 'queued' AND run_count = 0
                 FOR NO KEY UPDATE SKIP LOCKED;
             CONTINUE WHEN NOT FOUND;
-            UPDATE draftsman.job_states SET hold = 'key' WHERE number = holder.number;
+            UPDATE draftsman.job_states SET hold = 'key', held_by = NULL
+             WHERE number = holder.number;
         END IF;
-        UPDATE draftsman.job_states s SET hold = NULL
+        UPDATE draftsman.job_states s
+           SET hold = CASE WHEN s.limits <> '{}' THEN 'limit' END::draftsman.job_hold,
+               held_by = s.limits[1]
          WHERE s.ctid = (SELECT ctid FROM draftsman.job_states
-                          WHERE concurrency_key = key AND hold = 'key' AND status = 'queued'
+                          WHERE concurrency_key = key AND hold = 'key' AND held_by IS NULL
+                            AND status IN ('queued', 'resumed')
                           ORDER BY priority DESC, position, number LIMIT 1
                             FOR NO KEY UPDATE SKIP LOCKED)
         RETURNING s.queue INTO first.queue;
@@ -209,11 +218,11 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
     SET enable_seqscan = off SET jit = off AS $$
     WITH RECURSIVE waiting AS (
         (SELECT concurrency_key FROM draftsman.job_states
-          WHERE hold = 'key' AND status = 'queued'
+          WHERE hold = 'key' AND held_by IS NULL AND status IN ('queued', 'resumed')
           ORDER BY concurrency_key LIMIT 1)
          UNION ALL
         SELECT (SELECT s.concurrency_key FROM draftsman.job_states s
-                 WHERE s.hold = 'key' AND s.status = 'queued'
+                 WHERE s.hold = 'key' AND s.held_by IS NULL AND s.status IN ('queued', 'resumed')
                    AND s.concurrency_key > w.concurrency_key
                  ORDER BY s.concurrency_key LIMIT 1)
           FROM waiting w
@@ -223,7 +232,7 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
         SELECT w.concurrency_key FROM waiting w
          WHERE w.concurrency_key IS NOT NULL AND NOT EXISTS (
                SELECT FROM draftsman.job_states s
-                WHERE s.concurrency_key = w.concurrency_key AND s.hold IS NULL
+                WHERE s.concurrency_key = w.concurrency_key AND (s.hold >= 'key') IS NOT TRUE
                   AND s.finished_at IS NULL)
          LIMIT most)
 $$;

@@ -66,7 +66,10 @@ BEGIN
         WITH released AS (
             UPDATE draftsman.job_states s
                SET hold = CASE WHEN s.concurrency_key IS NOT NULL THEN 'key'
+                               WHEN s.limits <> '{}' AND s.status = 'queued' THEN 'limit'
                           END::draftsman.job_hold,
+                   held_by = CASE WHEN s.concurrency_key IS NULL AND s.status = 'queued'
+                             THEN s.limits[1] END,
                    queued_at = CASE WHEN s.status = 'queued' THEN draftsman.now()
                                ELSE s.queued_at END,
                    updated_at = draftsman.now()

@@ -102,8 +102,27 @@ CREATE TRIGGER schedule_fires_immutable BEFORE UPDATE ON draftsman.schedule_fire
     WHEN (OLD.status <> 'waiting' OR (OLD.schedule, OLD.due_at) <> (NEW.schedule, NEW.due_at))
     EXECUTE FUNCTION draftsman.refuse_change('an occurrence has a single outcome');
 
+-- Whether a person has a role, and an account in a chat, for which the bots act.
+CREATE FUNCTION draftsman.acts_in_chat(person text, role text) RETURNS boolean
+LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    SELECT draftsman.has_role($1, $2) AND EXISTS (
+           SELECT FROM draftsman.person_identities i
+            WHERE i.person = $1 AND i.channel IN ('slack', 'trello')
+            UNION ALL
+           SELECT FROM draftsman.identity_links l
+            WHERE l.person = $1 AND l.channel IN ('slack', 'trello'))
+$$;
+
+-- Whether a bot may change a schedule: for its author, or for an operator.
+CREATE FUNCTION draftsman.is_controlled_in_chat(author text) RETURNS boolean
+LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    SELECT draftsman.acts_in_chat($1, 'invoker') OR EXISTS (
+           SELECT FROM draftsman.people p WHERE draftsman.acts_in_chat(p.name, 'operator'))
+$$;
+
 -- A person changes own schedules, and an operator those of others. The jobs of a schedule are
--- submitted in the name of the person who decided what it submits.
+-- submitted in the name of the person who decided what it submits. A bot acts for people with an
+-- account in a chat; its privileges exclude the definition of a stored schedule.
 CREATE FUNCTION draftsman.check_schedule() RETURNS trigger LANGUAGE plpgsql
     SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -125,6 +144,19 @@ BEGIN
                 PERFORM draftsman.deny_access(format('%s cannot schedule jobs of %s',
                                                      session_user, NEW.created_by));
             END IF;
+        END IF;
+    ELSIF draftsman.session_kind() = 'bot' THEN
+        IF TG_OP = 'INSERT' AND NOT draftsman.acts_in_chat(NEW.created_by, 'invoker') THEN
+            PERFORM draftsman.deny_access(format('%s cannot schedule jobs of %s',
+                                                 session_user, NEW.created_by));
+        ELSIF TG_OP <> 'INSERT' AND NOT draftsman.is_controlled_in_chat(OLD.created_by)
+           OR TG_OP = 'UPDATE' AND NEW.paused_by IS DISTINCT FROM OLD.paused_by
+              AND NEW.paused_by IS NOT NULL
+              AND NOT draftsman.acts_in_chat(NEW.paused_by, 'operator')
+              AND NOT (NEW.paused_by = OLD.created_by
+                       AND draftsman.acts_in_chat(NEW.paused_by, 'invoker')) THEN
+            PERFORM draftsman.deny_access(
+                format('%s may not change schedule %s', session_user, OLD.name));
         END IF;
     END IF;
     RETURN CASE WHEN TG_OP = 'DELETE' THEN OLD ELSE NEW END;

@@ -21,6 +21,7 @@ SETTING = re.compile(r'^#(?=[a-z_"][^ ]* = |\[)', re.MULTILINE)
 EXAMPLES = {
     *("handlers", "types", "profiles", "people", "groups", "tools", "llm", "webhooks"),
     *("credentials", "agents", "keys"),
+    *("all", "queue", "type", "agent", "repo", "person", "concurrency_key"),
 }
 """Tables that are empty by default or have unset limits: their values in the file are examples."""
 

@@ -15,7 +15,10 @@ import psutil
 import pytest
 from execnet.gateway_io import popen_bootstrapline
 
+from draftsman.schemas import checker_process
+from draftsman.schemas.checker import SchemaChecker
 from draftsman.shutdown import blocked
+from tests.core.test_schemas import bomb
 from tests.support.fork_server import NEW_INTERPRETER
 from tests.support.process_report import MODULE
 
@@ -51,6 +54,19 @@ def test_a_fork_is_as_a_new_interpreter(options: dict[str, Any]) -> None:
         options = {**options, "env": os.environ | options["env"]}
     forked, interpreted = (report(new, "one", "two", **options) for new in (False, True))
     assert forked == interpreted
+
+
+@pytest.mark.parametrize("new", [False, True])
+async def test_schemas_are_checked_with_the_same_limits(
+    monkeypatch: pytest.MonkeyPatch, new: bool
+) -> None:
+    if new:
+        monkeypatch.setenv(NEW_INTERPRETER, "1")
+    async with SchemaChecker(cpu=0.2) as checker:
+        assert await checker.problem({"type": "string"}, 1) == "1 is not of type 'string'"
+        command = psutil.Process(checker._idle[0].pid).cmdline()
+        assert (checker_process.__name__ in " ".join(command)) is new
+        assert "more than 0.2 s of CPU" in str(await checker.schema_problem(bomb()))
 
 
 def test_blocked_and_ignored_signals_are_inherited() -> None:

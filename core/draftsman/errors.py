@@ -145,6 +145,10 @@ class RejectedField(FieldError):
         )  # fmt: skip
 
 
+class InvalidParameters(UsageError):
+    """The parameters do not match the schema of their template."""
+
+
 class ConfigError(UsageError):
     """The configuration has a wrong key or value."""
 

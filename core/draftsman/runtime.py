@@ -15,16 +15,8 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
-from draftsman import migrate, version
+from draftsman import configured, migrate, version
 from draftsman.basic_settings import BasicSettings
-from draftsman.configured import (
-    configured_limits,
-    configured_targets,
-    database_url,
-    directory,
-    policy,
-    server,
-)
 from draftsman.domain.ids import new_id
 from draftsman.domain.job import Source
 from draftsman.domain.people import quiet_hours
@@ -59,6 +51,7 @@ if TYPE_CHECKING:
     from draftsman.services.questions import Questions
     from draftsman.services.queues import Queues
     from draftsman.services.repos import Repos
+    from draftsman.services.reservations import Reservations
     from draftsman.services.runs.checkpoints import Checkpoints
     from draftsman.services.runs.claim import Claim
     from draftsman.services.runs.settlement import Settlement
@@ -85,12 +78,12 @@ class Runtime:
     @cached_property
     def limits(self) -> JobLimits:
         """Limits of each job type, agent and tool."""
-        return configured_limits(self.settings)
+        return configured.configured_limits(self.settings)
 
     @cached_property
     def targets(self) -> tuple[Targets, Target | None]:
         """Configured targets, and the fallback; raises ConfigError."""
-        return configured_targets(self.settings)
+        return configured.configured_targets(self.settings)
 
     @cached_property
     def submissions(self) -> Submissions:
@@ -171,7 +164,7 @@ class Runtime:
         lease, fallback = self.settings.worker.lease, self.targets[1]
         services = self.templates, self.request_checks, self.submissions
         firing = Firing(self.db, self.policy, self.settings, *services)
-        parts = self.archives, reminders, firing, fallback
+        parts = self.archives, reminders, firing, fallback, self.settings.limits.rules()
         return Sweeps(self.db, self.policy, sweeps, lease, *parts)
 
     @cached_property
@@ -180,6 +173,13 @@ class Runtime:
         from draftsman.services.queues import Queues
 
         return Queues(self.db, self.policy, self.settings.worker.lease)
+
+    @cached_property
+    def reservations(self) -> Reservations:
+        """Jobs that reserve their queue."""
+        from draftsman.services.reservations import Reservations
+
+        return Reservations(self.db, self.policy, self.submissions)
 
     @cached_property
     def bulk_retry(self) -> BulkRetry:
@@ -294,10 +294,9 @@ class Runtime:
         from draftsman.channels.log_channel import LogChannel
         from draftsman.channels.webhook_channel import WebhookChannel
 
-        notifications = self.settings.notifications
-        log_file = notifications.log_file or self.settings.data_dir / "notifications.jsonl"
-        webhooks, http = self.settings.webhooks, self.settings.http
-        return [LogChannel(log_file), WebhookChannel(webhooks, http, notifications.timeout)]
+        settings, sent = self.settings, self.settings.notifications
+        log = LogChannel(sent.log_file or settings.data_dir / "notifications.jsonl")
+        return [log, WebhookChannel(settings.webhooks, settings.http, sent.timeout)]
 
     def dispatcher(
         self, channels: Sequence[Channel], sender: Callable[[], int | None] | None = None
@@ -328,7 +327,7 @@ class Runtime:
 
     async def revive(self) -> None:
         """Restart the embedded server if it was killed; raises EmbeddedServerError."""
-        await asyncio.to_thread(server(self.settings).revive)
+        await asyncio.to_thread(configured.server(self.settings).revive)
 
     async def actor(self, channel: Source = Source.CLI) -> Actor:
         """Return the user of this process, with person and roles.
@@ -347,12 +346,13 @@ async def open_runtime(
     settings: Settings, *, read_only: bool = False, pooled: bool = True
 ) -> AsyncIterator[Runtime]:
     """Connect and build the services; raises DatabaseUnreachable, SchemaOutdated."""
-    url, embedded = await database_url(settings, migrations=False)
+    url, embedded = await configured.database_url(settings, migrations=False)
     db = Database(url, settings.database, read_only=read_only, pooled=pooled)
     try:
         await db.open(partial(migrate.migrate_pending, url) if embedded else None)
         rt = wire(settings, db, embedded)
-        rt.policy.update_from(policy(settings, await _directory(rt, import_people=not read_only)))
+        people = await _directory(rt, import_people=not read_only)
+        rt.policy.update_from(configured.policy(settings, people))
         refresh = asyncio.create_task(_refresh_people(rt))
         try:
             yield rt
@@ -369,10 +369,10 @@ async def _directory(rt: Runtime, *, import_people: bool) -> Directory | None:
     """
     try:
         stored = await rt.people.directory()
-        configured = directory(rt.settings)
-        if rt.embedded and configured and import_people and stored.changes(configured):
-            await rt.people.save(configured)
-            stored = configured
+        defined = configured.directory(rt.settings)
+        if rt.embedded and defined and import_people and stored.changes(defined):
+            await rt.people.save(defined)
+            stored = defined
     except SchemaOutdated:  # commands that need the new schema report it themselves
         return None
     return stored or None
@@ -383,14 +383,14 @@ async def _refresh_people(rt: Runtime) -> None:
     while True:
         await asyncio.sleep(PEOPLE_REFRESH)
         with contextlib.suppress(DraftsmanError):
-            current = policy(rt.settings, await _directory(rt, import_people=False))
+            current = configured.policy(rt.settings, await _directory(rt, import_people=False))
             if current != rt.policy:
                 rt.policy.update_from(current)
 
 
 def wire(settings: Settings, db: Database, embedded: bool) -> Runtime:
     """Build the services over an open database; raises ConfigError for an invalid target."""
-    people = policy(settings)
+    people = configured.policy(settings)
     people.login = login() if embedded else None
     rt = Runtime(settings, db, embedded, people)
     if isinstance(settings, BasicSettings):

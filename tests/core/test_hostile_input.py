@@ -20,7 +20,7 @@ from draftsman.errors import ConfigError, DraftsmanError, UsageError
 from draftsman.handlers.run_agent.commands import SUMMARY_LINE
 from draftsman.log import redact
 from draftsman.settings import Settings, load
-from draftsman_bots.slack.parsers import payloads
+from draftsman_bots.slack.parsers import incoming_text
 from draftsman_bots.trello.parsers import comment_parser
 
 
@@ -39,7 +39,7 @@ READERS: dict[str, Callable[[str], object]] = {
     "redact": redact,
     "a tally": SUMMARY_LINE.search,
     "a picture": lambda text: comment_parser._PICTURE.sub("", text),
-    "a link": lambda text: payloads._URL.sub("", text),
+    "a link": lambda text: incoming_text._URL.sub("", text),
 }
 PIECES = ("a", "x@", " ", "![", "[](", "1 ", "1", "://", "a:", "<http:", "password=", "D-1/", "%")
 

@@ -13,6 +13,7 @@ import pytest
 
 from draftsman.schemas import checker_process
 from draftsman.schemas.checker import SchemaChecker
+from tests.support.fork_server import NEW_INTERPRETER
 from tests.support.waits import until
 
 
@@ -35,6 +36,12 @@ def _is_checker(process: psutil.Process) -> bool:
         return checker_process.__name__ in " ".join(process.cmdline())
     except (psutil.NoSuchProcess, psutil.ZombieProcess):  # of another test
         return False
+
+
+@pytest.fixture(autouse=True)
+def _real_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Start the processes as the product does, not by forks."""
+    monkeypatch.setenv(NEW_INTERPRETER, "1")
 
 
 @pytest.fixture

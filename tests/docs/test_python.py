@@ -13,9 +13,11 @@ import pytest
 
 from draftsman import BlockingClient, Client, Draftsman, Request
 from draftsman.domain.outcome import Done
+from draftsman.domain.schedules.schedule import ScheduleSpec
 from draftsman.host import login
 from tests.docs.pages import DOCS
 from tests.factories import Factory
+from tests.support.waits import background, until
 
 PAGE = (DOCS / "python.md").read_text()
 BLOCKS = dict(re.findall(r"^## ([^\n]+)\n(?:(?!^## ).)*?^```python\n(.*?)^```", PAGE, re.M | re.S))
@@ -27,7 +29,7 @@ def configured(tmp_path: Path, database_url: str, monkeypatch: pytest.MonkeyPatc
     """Configure `Draftsman()` with the database of the test, and a role for its user."""
     config = tmp_path / "draftsman.toml"
     config.write_text(
-        f'[people.me]\nlogin = "{login()}"\nroles = ["invoker"]\n'
+        f'[people.me]\nlogin = "{login()}"\nroles = ["invoker", "operator"]\n'
         '[types]\n"report:weekly" = {}\n"ship:order" = {}\n"mail:customer" = {}\n'
     )
     monkeypatch.setenv("DRAFTSMAN_CONFIG", str(config))
@@ -40,7 +42,7 @@ def run(code: str, **names: Any) -> dict[str, Any]:
 
 
 def test_every_example_is_python() -> None:
-    assert len(BLOCKS) == 8
+    assert len(BLOCKS) == 9
     for code in (*BLOCKS.values(), WAIT):
         compile(code, "docs/python.md", "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
 
@@ -53,6 +55,26 @@ async def test_the_scripts(make: Factory, capsys: pytest.CaptureFixture[str]) ->
     await make.rt.settlement.outcome(await make.running(1), Done({"pages": 3}))
     await asyncio.to_thread(run, WAIT)
     assert capsys.readouterr().out == "completed {'pages': 3}\n"
+
+
+@pytest.mark.usefixtures("configured")
+async def test_a_maintenance_script(make: Factory, capsys: pytest.CaptureFixture[str]) -> None:
+    request = {"type": "http_request", "payload": {"url": "https://example.org/"}}
+    spec = ScheduleSpec("nightly", "@daily", request=request)
+    await make.rt.schedules.add(spec, make.owner)
+    async with background(asyncio.to_thread(run, BLOCKS["Queues and schedules"])) as script:
+
+        async def reserved() -> bool:
+            return bool(await make.rt.reservations.all())
+
+        await until(reserved, "the reserving job")
+        (reservation,) = await make.rt.reservations.all()
+        work = await make.running(reservation.job)
+        await make.rt.settlement.outcome(work, Done({}))
+        await script
+    assert capsys.readouterr().out == "completed\n"
+    fires = await make.rt.schedules.history("nightly")
+    assert [(fire.status, fire.job) for fire in fires] == [("fired", reservation.job - 1)]
 
 
 @pytest.mark.usefixtures("configured")

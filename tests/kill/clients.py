@@ -71,6 +71,7 @@ async def people(settings: Settings, jobs: dict[str, int]) -> None:
         await _reply_in_threads(rt, jobs["answered"])
         await _look_at_cards(rt)
         await _pause_queue(rt)
+        await _reserve_queue(rt)
         await _order_jobs(rt, number)
         await _control_jobs(rt, jobs)
         await _change_repos(rt)
@@ -161,10 +162,20 @@ async def _pause_queue(rt: Runtime) -> None:
         await rt.queues.resume("paused", OWNER)
 
 
+async def _reserve_queue(rt: Runtime) -> None:
+    """Reserve a queue and release it; a killed process may have done either."""
+    request = invocation(type="noop", key="reserving", queue="nobody")
+    await rt.reservations.submit(request, OWNER)
+    with suppress(Refused):
+        await rt.queues.release_reservation("nobody", OWNER)
+
+
 async def _order_jobs(rt: Runtime, queued: int) -> None:
     await rt.queues.prioritize(queued, 5, OWNER)
     await rt.queues.move(queued, "bottom", OWNER)
     await rt.queues.order()
+    assert await rt.queues.limits() == []
+    assert await rt.queues.limit_changes() == []
 
 
 async def _control_jobs(rt: Runtime, jobs: dict[str, int]) -> None:

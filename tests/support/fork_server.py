@@ -6,7 +6,8 @@
 A new interpreter needs 0.5 s of CPU for imports, a fork 10 ms. The command is a child of the test
 process, as after `exec`: a sibling of the server. Popen starts an interpreter where a fork would
 differ: for the installed script, for a shell, for options other than those of SUPPORTED, for
-another encoding; and where the environment has NEW_INTERPRETER.
+another encoding; and where the environment has NEW_INTERPRETER. The child processes that check
+JSON Schemas are forked too, with the limits that they set themselves.
 
 A command that starts other commands (STARTERS) has a fork server too: a fork of itself, made before
 it ran anything.
@@ -44,6 +45,8 @@ from typing import Any, Final
 import psutil
 from execnet.gateway_io import popen_bootstrapline
 
+from draftsman.resources import module_command
+from draftsman.schemas import checker_process
 from tests.support.sibling_fork import fork_sibling, use_huge_pages
 from tests.support.worker_process import forget_tests, leave_pytest
 
@@ -51,8 +54,11 @@ ROOT: Final = Path(__file__).parents[2]
 PACKAGES: Final = ("draftsman", "draftsman_bots", "draftsman_soak", "draftsman_tui")
 SUPPORTED: Final = (("-m",), ("-P", "-m"))
 """Options of the interpreter for which a fork does the same as a new interpreter."""
+CHECKER: Final = checker_process.__name__
+SCHEMA_CHECKER: Final = [*module_command(CHECKER)]
+"""Command that checks JSON Schemas, whose imports take 0.1 s of CPU."""
 NEW_INTERPRETER: Final = "TESTS_NEW_INTERPRETER"
-"""Variable of commands whose imports are tested."""
+"""Variable of commands whose imports are tested, or of the process that starts them."""
 CONTROLLING_TERMINAL: Final = """import fcntl, os, sys, termios
 fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 os.execv(sys.argv[1], sys.argv[1:])"""
@@ -139,7 +145,7 @@ def install(connection: socket.socket | None = None) -> None:
         given = signature.bind(popen, *positional).arguments
         command = _arguments(given["args"])
         env = os.environ if given["env"] is None else given["env"]
-        if command is None or _differs(given, env):
+        if command is None or _differs(command, given, env):
             _execute_child(popen, *positional)
             return
         sys.audit("subprocess.Popen", sys.executable, given["args"], given["cwd"], given["env"])
@@ -173,6 +179,9 @@ def _arguments(args: Any) -> dict[str, Any] | None:
     args = [os.fsdecode(part) for part in args]
     if args == [sys.executable, "-u", "-c", popen_bootstrapline]:
         return {"module": WORKER, "args": [], "safe_path": False, "controlling": False}
+    if args[: len(SCHEMA_CHECKER)] == SCHEMA_CHECKER:
+        rest = args[len(SCHEMA_CHECKER) :]
+        return {"module": CHECKER, "args": rest, "safe_path": True, "controlling": False}
     controlling = args[1:3] == ["-c", CONTROLLING_TERMINAL]
     command = args[3:] if controlling else args
     for options in SUPPORTED:
@@ -188,12 +197,14 @@ def _arguments(args: Any) -> dict[str, Any] | None:
     return None
 
 
-def _differs(given: dict[str, Any], env: Mapping[Any, Any]) -> bool:
+def _differs(command: dict[str, Any], given: dict[str, Any], env: Mapping[Any, Any]) -> bool:
     """Return whether a fork cannot meet the options of the caller of Popen."""
+    isolated = command["module"] == CHECKER  # no variable is read
     return (
         any(given[name] != value for name, value in DEFAULTS.items())
         or NEW_INTERPRETER in env
-        or _interpreter_variables(env) != _interpreter_variables(os.environ)
+        or NEW_INTERPRETER in os.environ
+        or (not isolated and _interpreter_variables(env) != _interpreter_variables(os.environ))
     )
 
 
@@ -221,7 +232,8 @@ def main() -> None:
 
 
 def import_product() -> None:
-    """Import every module of the product."""
+    """Import every module of the product, and what a check of a schema imports."""
+    import_module("jsonschema")
     for package in PACKAGES:
         for module in pkgutil.walk_packages(import_module(package).__path__, f"{package}."):
             if not module.name.endswith("__main__"):
@@ -275,8 +287,11 @@ def _run(order: dict[str, Any], files: list[int]) -> None:
         connection = _fork_server(files, of_worker=worker) if starts else None
         _prepare(order, files, connection)
         try:
-            runpy.run_module(order["module"], run_name="__main__", alter_sys=True)
-            code = 0
+            if order["module"] == CHECKER:
+                code = checker_process.main(order["args"])
+            else:
+                runpy.run_module(order["module"], run_name="__main__", alter_sys=True)
+                code = 0
         except SystemExit as end:
             code = _exit_code(end.code)
         except KeyboardInterrupt:

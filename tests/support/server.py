@@ -39,6 +39,8 @@ LEFT = 3
 """Number of unused databases that are kept before they are dropped."""
 UNSAFE: tuple[LiteralString, ...] = ("fsync", "full_page_writes", "autovacuum")
 """Settings without durability, which tests do not need."""
+IN_MEMORY: tuple[LiteralString, ...] = ("io_method = sync", "shared_buffers = '32MB'")
+"""Settings for little data in memory: no I/O processes, and fewer pages to unmap at an exit."""
 PLAN_ONCE: LiteralString = "ALTER SYSTEM SET plan_cache_mode = force_generic_plan"
 """Plan a statement once instead of six times; the servers of `make servers` have the default."""
 
@@ -202,6 +204,8 @@ class Server:
         with psycopg.connect(self._admin_url(), autocommit=True) as conn:
             for name in UNSAFE:
                 conn.execute(sql.SQL("ALTER SYSTEM SET {} = off").format(sql.Identifier(name)))
+            for setting in IN_MEMORY:
+                conn.execute(sql.SQL("ALTER SYSTEM SET ") + sql.SQL(setting))
             conn.execute(PLAN_ONCE)
             conn.execute("SELECT pg_reload_conf()")
             self._hash_password_once(conn)

@@ -30,13 +30,17 @@ from draftsman.domain.people.actor import Actor
 from draftsman.domain.quota import Quota, QuotaLimit
 from draftsman.domain.repos.repo_catalog import Repo, RepoLocation
 from draftsman.domain.repos.repo_profile import RepoProfile
+from draftsman.domain.run import LeaderTerm
 from draftsman.domain.schedules.schedule import ScheduleSpec
 from draftsman.domain.schedules.template import define
 from draftsman.domain.trello.board import BoardConfig, LabelSighting
 from draftsman.errors import Failure
 from draftsman.runtime import Runtime, wire
+from draftsman.services.jobs.submissions import invocation
+from draftsman.services.maintenance.limits import LimitSweep
 from draftsman.services.questions import MAX_REFUSALS_PER_VOTER
 from draftsman.settings import Settings
+from draftsman.settings.usage import UsageSettings
 from draftsman.store.postgres.database import Connection, Database
 from tests.factories import GATE, QUESTION, Factory
 from tests.support.people import GROUPS, PEOPLE, People
@@ -86,7 +90,11 @@ async def fill(rt: Runtime, make: Factory) -> None:
     await rt.checkpoints.event(work.lease, "note", {"text": "ä\n\t\\"})
     await rt.checkpoints.log(work.lease, 0, "a line\n")
     await rt.checkpoints.spend(work.lease, Quota.EVENTS, 20, QuotaLimit(1000))
-    await rt.sweeps.acquire(dead, 30)
+    term = LeaderTerm(dead, await rt.sweeps.acquire(dead, 30))
+    rules = UsageSettings.model_validate({"queue": {"limited": {"running": 1}}}).rules()
+    await LimitSweep(rt.db, rules).sweep(term)
+    await make.queued(queue="limited")
+    await make.queued(queue="limited")
     report = await rt.templates.add(
         "report", define({"type": "noop", "text": "Report"}), make.owner
     )
@@ -111,7 +119,7 @@ async def fill_outbox(rt: Runtime, make: Factory) -> None:
 
 
 async def fill_chat(rt: Runtime, make: Factory) -> None:
-    """Create a repository with its label, a board, a link code and a pause."""
+    """Create a repository with its label, a board, a link code, a pause and a reservation."""
     repo = Repo(None, "example.org", "acme", "shop", "https://example.org/acme/shop.git")
     repo = await rt.repos.add(repo, RepoProfile(), make.owner)
     await rt.repos.map(RepoLocation(repo, ""), make.owner, label="shop")
@@ -122,6 +130,7 @@ async def fill_chat(rt: Runtime, make: Factory) -> None:
     await rt.boards.baseline(board, [LabelSighting("c" * 24, label)], now, now)
     await rt.people.create_link_code(Actor(Source.SLACK, "U-NEW", "New"))
     await rt.queues.pause("later", make.owner, "until the release")
+    await rt.reservations.submit(invocation(type="noop", queue="reserved"), make.owner)
 
 
 async def tables(conn: Connection) -> dict[str, bytes]:

@@ -1,7 +1,8 @@
 """Idempotency keys of Slack payloads, and the values of buttons and blocks. Pure.
 
-A button carries only numbers, which are looked up when it is pressed: an old or a forged button
-cannot refer to anything else.
+A button carries only numbers, or the name of a template, which are looked up when it is pressed:
+an old or a forged button cannot refer to anything else. The button that adds a schedule carries its
+definition, which is checked like a typed command.
 """
 
 from __future__ import annotations
@@ -30,10 +31,24 @@ FROM_MESSAGE: Final = "draftsman_from_message"
 """Callback id of the message shortcut."""
 FREE_VIEW: Final = "draftsman_free_view"
 DENY_VIEW: Final = "draftsman_deny_view"
+TEMPLATE: Final = "draftsman_template"
+"""Opens the modal of a template, or runs a template without parameters."""
+TEMPLATE_VIEW: Final = "draftsman_template_view"
+ADD_SCHEDULE: Final = "draftsman_add_schedule"
+PAUSE_SCHEDULE: Final = "draftsman_pause_schedule"
+RESUME_SCHEDULE: Final = "draftsman_resume_schedule"
+REMOVE_SCHEDULE: Final = "draftsman_remove_schedule"
+PARAMETER: Final = "parameter"
+"""Prefix of the block ids of a template's parameters."""
 
 LONGEST: Final = 200
 """Characters of a key; a longer key is replaced by its SHA-256."""
 _QUESTION: Final = re.compile(r"q:([1-9][0-9]{0,17}):([1-9][0-9]{0,8})(?::([1-9][0-9]{0,3}))?")
+_TEMPLATE: Final = re.compile(r"t:([A-Za-z0-9][A-Za-z0-9_.:-]{0,62}(?:@[1-9][0-9]{0,9})?)")
+_FORM: Final = re.compile(
+    _TEMPLATE.pattern + r" (slack:[A-Z0-9]{2,40}(?:/[0-9]{1,12}\.[0-9]{1,8})?)"
+)
+_SCHEDULE: Final = re.compile(r"s:([1-9][0-9]{0,17})")
 _JOB: Final = re.compile(r"j:([1-9][0-9]{0,17})")
 
 
@@ -100,6 +115,21 @@ def job_value(job: int) -> str:
     return f"j:{job}"
 
 
+def schedule_value(schedule: int) -> str:
+    """Return the value of a schedule's button: `s:12`."""
+    return f"s:{schedule}"
+
+
+def template_value(name: str) -> str:
+    """Return the value of a template's button: `t:bump`."""
+    return f"t:{name}"
+
+
+def form_metadata(name: str, target: str) -> str:
+    """Return the metadata of a template's form: `t:bump@3 slack:C012`."""
+    return f"{template_value(name)} {target}"
+
+
 def parse_answer(value: object) -> AnswerValue | None:
     """Parse a value of `answer_value`; None if it is invalid."""
     match = _QUESTION.fullmatch(value) if isinstance(value, str) else None
@@ -112,6 +142,24 @@ def parse_job(value: object) -> int | None:
     """Parse a value of `job_value`; None if it is invalid."""
     match = _JOB.fullmatch(value) if isinstance(value, str) else None
     return int(match[1]) if match else None
+
+
+def parse_schedule(value: object) -> int | None:
+    """Parse a value of `schedule_value`; None if it is invalid."""
+    match = _SCHEDULE.fullmatch(value) if isinstance(value, str) else None
+    return int(match[1]) if match else None
+
+
+def parse_template(value: object) -> str | None:
+    """Parse a value of `template_value`; None if it is invalid."""
+    match = _TEMPLATE.fullmatch(value) if isinstance(value, str) else None
+    return match[1] if match else None
+
+
+def parse_form(metadata: str) -> tuple[str, str] | None:
+    """Parse metadata of `form_metadata`: template and target; None if it is invalid."""
+    match = _FORM.fullmatch(metadata)
+    return (match[1], match[2]) if match else None
 
 
 def account_user_id(account: str) -> str:

@@ -91,6 +91,8 @@ _HINTS: Final = {
     "questions": "see: list",
     "approve|deny": "approve or deny it",
     "answer": "reply with an answer",
+    "templates list": "see: templates",
+    "schedules list": "see: schedules",
 }
 """Wording of hints in chat, by the command that they name."""
 _TYPED: Final = frozenset(

@@ -14,6 +14,7 @@ MINIMAL: Final = (
     "im:write",
     "channels:read",
     "groups:read",
+    "users:read",
 )
 """Commands, buttons, modals, mentions and direct messages, but no channel history."""
 FULL: Final = (*MINIMAL, "channels:history", "groups:history", "mpim:history", "mpim:read")
@@ -35,6 +36,7 @@ METHODS: Final[Mapping[str, str | None]] = {
     "conversations.replies": "channels:history",
     "files.completeUploadExternal": "files:write",
     "files.getUploadURLExternal": "files:write",
+    "users.info": "users:read",
     "views.open": None,
     "views.publish": None,
     "views.update": None,

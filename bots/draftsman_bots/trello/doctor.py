@@ -99,6 +99,7 @@ async def check_board(context: BotContext, board: BoardConfig) -> list[Check]:
     results = [
         *await _rights(context, board),
         *_mappings(context, board, layout),
+        *[check async for check in _templates(context, board)],
         *await _webhook(context, board),
         *await _polled(context, board),
     ]
@@ -180,6 +181,18 @@ def _mappings(context: BotContext, board: BoardConfig, layout: BoardLayout) -> I
     for id, purpose in lists.items():
         if id not in layout.lists:
             yield Check("warn", f"{name}: {purpose} ({id}) is archived or deleted", then)
+
+
+async def _templates(context: BotContext, board: BoardConfig) -> AsyncIterator[Check]:
+    """Yield labels whose template was removed."""
+    for rule in board.labels.values():
+        if rule.template is None:
+            continue
+        try:
+            await context.rt.templates.get(rule.template)
+        except NotFound as error:
+            text = f"board {board.name}: label {rule.name!r}: {error.reason}"
+            yield Check("fail", text, f"draftsman boards unbind {board.board_id} {rule.name!r}")
 
 
 async def _webhook(context: BotContext, board: BoardConfig) -> list[Check]:

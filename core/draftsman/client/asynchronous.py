@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import aclosing, contextmanager
 from datetime import datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, TypedDict, Unpack, cast
@@ -13,15 +13,20 @@ from uuid import UUID, uuid4
 from draftsman.domain.answer import Verdict
 from draftsman.domain.event import Event
 from draftsman.domain.ids import job_name, parse_job, parse_question
+from draftsman.domain.invocation import Invocation
 from draftsman.domain.job import Job, Source
 from draftsman.domain.question import Question
+from draftsman.domain.read_models import QueueSummary
 from draftsman.domain.response import Response
+from draftsman.domain.schedules.schedule import Schedule
+from draftsman.domain.schedules.template import Template
 from draftsman.domain.workflows.dependencies import JobTree
 from draftsman.errors import QuestionClosed, Refused, UsageError
 from draftsman.runtime import Runtime
 from draftsman.services.jobs.job_control import CancelResult
 from draftsman.services.jobs.request_checks import build_request, require_instructions
 from draftsman.services.jobs.submissions import SubmittedJob
+from draftsman.services.queues import Place
 
 if TYPE_CHECKING:
     from draftsman.store.postgres.caller_connection import CallersConnection
@@ -89,16 +94,25 @@ class Client:
         *,
         connection: CallersConnection | None = None,
         unchecked: bool = False,
+        reserve: float | None = None,
         **fields: Unpack[Fields],
     ) -> SubmittedJob:
         """Create a job, or return the job that was created with the same `key`.
 
-        With `connection`, a psycopg connection of the caller, the job is created in the caller's
-        transaction: it exists if and only if that commits. Raises IdempotencyConflict, and
-        UsageError, with `field` for a field that no worker can run; `unchecked` skips the checks
-        of the type, chat or model against the configuration and live workers.
+        With `reserve`, in seconds, a new job reserves its queue as `draftsman run --now` does; this
+        raises Refused where the queue is reserved or paused. With `connection`, a psycopg
+        connection of the caller, the job is created in the caller's transaction: it exists if and
+        only if that commits. Raises IdempotencyConflict, and UsageError, with `field` for a field
+        that no worker can run; `unchecked` skips the checks of the type, chat or model against the
+        configuration and live workers.
         """
         request = cast(Request, fields if text is None else {**fields, "text": text})
+        if reserve is not None:
+            if connection is not None:
+                raise UsageError("reserve cannot be combined with connection")
+            (resolved,) = await self._resolve([request], unchecked)
+            actor = await self._rt.actor(Source.API)
+            return (await self._rt.reservations.submit(resolved, actor, reserve))[0]
         jobs = await self.submit_many([request], connection=connection, unchecked=unchecked)
         return jobs[0]
 
@@ -115,16 +129,7 @@ class Client:
         created. After an IdempotencyConflict, whose `place` is the index of the request, the other
         jobs exist unless `connection` is rolled back; submitting the same requests again is safe.
         """
-        checks, types = self._rt.request_checks, set[str]()
-        invocations = []
-        for position, fields in enumerate(requests, 1):
-            try:
-                require_instructions(fields)
-                request = build_request(await self._with_parents(fields), self._rt.settings)
-                invocations.append(await checks.resolve(request, unchecked=unchecked, types=types))
-            except UsageError as error:
-                error.add_note(f"request {position}")
-                raise
+        invocations = await self._resolve(requests, unchecked)
         if not invocations:
             return []
         actor = await self._rt.actor(Source.API)
@@ -225,6 +230,78 @@ class Client:
         number, actor = await self._number(job), await self._rt.actor(Source.API)
         return await self._rt.job_control.retry(number, actor, fresh=fresh, again=again)
 
+    async def queues(self) -> list[QueueSummary]:
+        """Return the queues that have jobs, a pause, a reservation or a live worker."""
+        return await self._rt.queues.all()
+
+    async def pause_queue(self, queue: str, reason: str, *, type: str | None = None) -> None:
+        """Pause a queue, or a type in it; raises Refused if it is paused."""
+        await self._rt.queues.pause(queue, await self._rt.actor(Source.API), reason, type)
+
+    async def resume_queue(self, queue: str, *, type: str | None = None) -> None:
+        """End a pause; raises Refused if the queue or type is not paused."""
+        await self._rt.queues.resume(queue, await self._rt.actor(Source.API), type)
+
+    async def drain_queue(
+        self,
+        queue: str,
+        reason: str = "draining",
+        *,
+        type: str | None = None,
+        timeout: float | None = None,
+    ) -> None:
+        """Pause a queue, or a type in it, and return once none of its jobs runs.
+
+        Raises TimeoutError after `timeout` seconds; the queue stays paused.
+        """
+        actor = await self._rt.actor(Source.API)
+        async with (
+            asyncio.timeout(timeout),
+            aclosing(self._rt.queues.drain(queue, actor, reason, type)) as progress,
+        ):
+            async for _ in progress:
+                pass
+
+    async def release_queue(self, queue: str) -> None:
+        """End the reservation of a queue; raises Refused if it is not reserved."""
+        await self._rt.queues.release_reservation(queue, await self._rt.actor(Source.API))
+
+    async def move(self, job: JobName, place: Place, anchor: JobName | None = None) -> None:
+        """Move a queued job to the `top` or `bottom`, or `before` or `after` another job.
+
+        Raises NotFound, and Refused for a job that is not queued or in another queue.
+        """
+        number = await self._number(job)
+        other = None if anchor is None else await self._number(anchor)
+        if (other is None) != (place in ("top", "bottom")):
+            raise UsageError("before and after require an anchor; top and bottom have none")
+        await self._rt.queues.move(number, place, await self._rt.actor(Source.API), other)
+
+    async def prioritize(self, job: JobName, priority: int) -> None:
+        """Change the priority of a waiting job; raises NotFound, UsageError, Refused."""
+        number, actor = await self._number(job), await self._rt.actor(Source.API)
+        await self._rt.queues.prioritize(number, priority, actor)
+
+    async def templates(self) -> list[Template]:
+        """Return the newest version of each template, by name."""
+        return await self._rt.templates.all()
+
+    async def schedules(self) -> list[Schedule]:
+        """Return all schedules, by name."""
+        return await self._rt.schedules.all()
+
+    async def run_schedule(self, name: str) -> SubmittedJob:
+        """Submit the job of a schedule now, beside its occurrences; raises NotFound."""
+        return await self._rt.schedules.run(name, await self._rt.actor(Source.API))
+
+    async def pause_schedule(self, name: str, reason: str | None = None) -> Schedule:
+        """Pause a schedule; raises NotFound, and Refused if it is paused."""
+        return await self._rt.schedules.pause(name, await self._rt.actor(Source.API), reason)
+
+    async def resume_schedule(self, name: str) -> Schedule:
+        """Resume a schedule from its next occurrence on; raises NotFound, Refused."""
+        return await self._rt.schedules.resume(name, await self._rt.actor(Source.API))
+
     async def events(
         self, job: JobName | None = None, *, after: Event | Cursor | None = None, new: bool = False
     ) -> AsyncIterator[Event]:
@@ -256,6 +333,20 @@ class Client:
             return verdict
         refusal = verdict.reason or f"{verdict.name} does not accept this answer"
         raise QuestionClosed(refusal) if verdict.resolved else Refused(refusal)
+
+    async def _resolve(self, requests: Iterable[Request], unchecked: bool) -> list[Invocation]:
+        """Return the checked requests; a UsageError has a note with the position."""
+        checks, types = self._rt.request_checks, set[str]()
+        invocations = []
+        for position, fields in enumerate(requests, 1):
+            try:
+                require_instructions(fields)
+                request = build_request(await self._with_parents(fields), self._rt.settings)
+                invocations.append(await checks.resolve(request, unchecked=unchecked, types=types))
+            except UsageError as error:
+                error.add_note(f"request {position}")
+                raise
+        return invocations
 
     async def _with_parents(self, fields: Request) -> Request:
         """Replace the jobs and ids of `after` by numbers; other texts are names in the batch."""

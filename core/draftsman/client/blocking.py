@@ -22,10 +22,14 @@ from draftsman.domain.answer import Verdict
 from draftsman.domain.event import Event
 from draftsman.domain.job import Job
 from draftsman.domain.question import Question
+from draftsman.domain.read_models import QueueSummary
+from draftsman.domain.schedules.schedule import Schedule
+from draftsman.domain.schedules.template import Template
 from draftsman.domain.workflows.dependencies import JobTree
 from draftsman.errors import DraftsmanError
 from draftsman.services.jobs.job_control import CancelResult
 from draftsman.services.jobs.submissions import SubmittedJob
+from draftsman.services.queues import Place
 
 if TYPE_CHECKING:
     from draftsman.store.postgres.caller_connection import CallersConnection
@@ -77,11 +81,14 @@ class BlockingClient:
         *,
         connection: CallersConnection | None = None,
         unchecked: bool = False,
+        reserve: float | None = None,
         **fields: Unpack[Fields],
     ) -> SubmittedJob:
         """Create a job, or return the job that was created with the same `key`."""
         return self._run(
-            self._client.submit(text, connection=connection, unchecked=unchecked, **fields)
+            self._client.submit(
+                text, connection=connection, unchecked=unchecked, reserve=reserve, **fields
+            )
         )
 
     def submit_many(
@@ -159,6 +166,61 @@ class BlockingClient:
     def retry(self, job: JobName, *, fresh: bool = False, again: bool = False) -> SubmittedJob:
         """Create a new job from a finished job."""
         return self._run(self._client.retry(job, fresh=fresh, again=again))
+
+    def queues(self) -> list[QueueSummary]:
+        """Return the queues that have jobs, a pause, a reservation or a live worker."""
+        return self._run(self._client.queues())
+
+    def pause_queue(self, queue: str, reason: str, *, type: str | None = None) -> None:
+        """Pause a queue, or a type in it."""
+        self._run(self._client.pause_queue(queue, reason, type=type))
+
+    def resume_queue(self, queue: str, *, type: str | None = None) -> None:
+        """End a pause."""
+        self._run(self._client.resume_queue(queue, type=type))
+
+    def drain_queue(
+        self,
+        queue: str,
+        reason: str = "draining",
+        *,
+        type: str | None = None,
+        timeout: float | None = None,
+    ) -> None:
+        """Pause a queue, or a type in it, and return once none of its jobs runs."""
+        self._run(self._client.drain_queue(queue, reason, type=type, timeout=timeout))
+
+    def release_queue(self, queue: str) -> None:
+        """End the reservation of a queue."""
+        self._run(self._client.release_queue(queue))
+
+    def move(self, job: JobName, place: Place, anchor: JobName | None = None) -> None:
+        """Move a queued job to the `top` or `bottom`, or `before` or `after` another job."""
+        self._run(self._client.move(job, place, anchor))
+
+    def prioritize(self, job: JobName, priority: int) -> None:
+        """Change the priority of a waiting job."""
+        self._run(self._client.prioritize(job, priority))
+
+    def templates(self) -> list[Template]:
+        """Return the newest version of each template, by name."""
+        return self._run(self._client.templates())
+
+    def schedules(self) -> list[Schedule]:
+        """Return all schedules, by name."""
+        return self._run(self._client.schedules())
+
+    def run_schedule(self, name: str) -> SubmittedJob:
+        """Submit the job of a schedule now, beside its occurrences."""
+        return self._run(self._client.run_schedule(name))
+
+    def pause_schedule(self, name: str, reason: str | None = None) -> Schedule:
+        """Pause a schedule."""
+        return self._run(self._client.pause_schedule(name, reason))
+
+    def resume_schedule(self, name: str) -> Schedule:
+        """Resume a schedule from its next occurrence on."""
+        return self._run(self._client.resume_schedule(name))
 
     def events(
         self, job: JobName | None = None, *, after: Event | Cursor | None = None, new: bool = False

@@ -139,7 +139,9 @@ class Job:
     subject_key: str | None
     concurrency_key: str | None
     hold: str | None
-    """Why the claim leaves the job out: `paused` or `key`."""
+    """Why the claim leaves the job out: `paused`, `key` or `limit`."""
+    held_by: str | None
+    """The limit in which it waits for a place."""
     status: Status
     claimed_from: Status | None
     mode: Mode

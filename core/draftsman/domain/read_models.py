@@ -15,6 +15,7 @@ from draftsman.domain.reserved_names import Owner
 
 if TYPE_CHECKING:
     from draftsman.domain.repos.repo_profile import RepoProfile
+    from draftsman.domain.schedules.reservation import QueueReservation
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,9 @@ class JobSummary:
     """Seconds until its scheduled time, by the database's clock; None: not scheduled."""
     pr_url: str | None = None
     hold: str | None = None
-    """Why a queued job cannot be claimed: `paused` or `key` (its concurrency key is in use)."""
+    """Why a queued job cannot be claimed: `paused`, `key` (in use) or `limit` (no free place)."""
+    held_by: str | None = None
+    """The limit in which it waits for a place, such as `repo:shop`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -370,7 +373,8 @@ class QueuedJob:
 class QueueSummary:
     """A queue in a list.
 
-    `queued` jobs can be claimed, `held` jobs are paused. `oldest_wait` is in seconds.
+    `queued` jobs can be claimed, `held` jobs cannot; `limited` of them wait for places of limits.
+    `oldest_wait` is in seconds.
     """
 
     name: str
@@ -381,6 +385,8 @@ class QueueSummary:
     capped: bool
     """Whether more jobs are waiting than were counted."""
     pauses: tuple[QueuePause, ...] = ()
+    limited: int = 0
+    reservation: QueueReservation | None = None
 
     @property
     def pause(self) -> QueuePause | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from draftsman.domain.ids import actor_name, job_name, worker_name
@@ -15,6 +16,9 @@ from draftsman.domain.retries.error_classes import ErrorClass
 from draftsman.domain.retries.retry_policy import layer
 from draftsman.domain.text import first_line, humanize
 from draftsman.errors import CommandHint
+
+if TYPE_CHECKING:
+    from draftsman.domain.usage_limits import LimitUse
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +46,13 @@ class JobFacts:
     cancel_requested_by: str | None
     cancel_reason: str | None
     claimable: bool
+    reserved_for: int | None
+    """The job that the queue is reserved for, possibly the job itself."""
+    reserved_by: str | None
+    reserved_until: datetime | None
     hold: str | None
     concurrency_key: str | None
+    held_by: str | None
     key_holder: int | None
     """The job that holds the concurrency key, possibly the job itself."""
     parents: Sequence[tuple[int, str]]
@@ -63,6 +72,8 @@ class JobFacts:
     """Host of the worker, while it is registered."""
     heartbeat_age: float | None
     due_in: float | None
+    limit: LimitUse | None = None
+    """The limit in which the job waits for a place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +179,10 @@ def _waiting_for_answer(question: Question) -> tuple[str, str, NextStep]:
 def _held(facts: JobFacts) -> tuple[str, str, NextStep]:
     if facts.pause_reason is None and facts.hold == "key":
         return _waiting_for_key(facts)
+    if facts.pause_reason is None and facts.limit is not None:
+        return _waiting_for_place(facts.limit)
+    if facts.pause_reason is None and facts.reserved_for is not None:
+        return _reserved(facts, facts.reserved_for)
     if facts.pause_reason is None:
         return "released", "its type was paused", "the leader will queue it within a minute"
     name = pause_name(facts.queue, facts.type if facts.type_paused else None)
@@ -196,6 +211,26 @@ def _waiting_for_key(facts: JobFacts) -> tuple[str, str, NextStep]:
         return "key", f"{key} is free", "the leader will queue it within a minute"
     holder = job_name(facts.key_holder)
     return "key", f"{holder} holds {key}", ("for its state: ", _command("why", holder))
+
+
+def _waiting_for_place(limit: LimitUse) -> tuple[str, str, NextStep]:
+    full = limit.full()
+    if not full:
+        return "limit", "its limit has a free place", "the leader will queue it within a minute"
+    return "limit", full, ("for all limits: ", _command("limits"))
+
+
+def reservation_text(queue: str, job: int, actor: str, expires_at: datetime | None) -> str:
+    """Return who reserved a queue, for which job, until when."""
+    until = f" until {expires_at:%Y-%m-%d %H:%M %Z}" if expires_at else ""
+    return f"the queue {queue!r} is reserved by {actor_name(actor)} for {job_name(job)}{until}"
+
+
+def _reserved(facts: JobFacts, job: int) -> tuple[str, str, NextStep]:
+    text = reservation_text(facts.queue, job, facts.reserved_by or "", facts.reserved_until)
+    release = _command("queues release", facts.queue)
+    holder = _command("why", job_name(job))
+    return "reserved", text, ("for its state: ", holder, "; to end the reservation: ", release)
 
 
 def _pause(facts: JobFacts) -> str:
@@ -230,6 +265,9 @@ def _queued(facts: JobFacts) -> tuple[str, str, NextStep]:
             f"{more}{facts.ahead} jobs are ahead of it in the queue {facts.queue!r}",
             f"{facts.slots} slots serve the queue",
         )
+    if facts.reserved_until is not None:
+        until = f"reserved for it until {facts.reserved_until:%Y-%m-%d %H:%M %Z}"
+        return "next", f"the queue {facts.queue!r} is {until}", "the next free slot claims it"
     return "next", f"first in the queue {facts.queue!r}", "the next free slot claims it"
 
 

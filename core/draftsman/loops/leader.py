@@ -116,10 +116,12 @@ class Leader:
                 due = await self._sweeps.next_due()
                 if due is not None and due <= 0:
                     await self._sweep("promote", term)
+                    await self._sweep("limits", term)
                     await self._sweep("schedules", term)
                     await self._sweep("expire", term)
                     await self._sweep("remind", term)
                     await self._sweep("notify", term)
+                    await self._sweep("holds", term)
             except DraftsmanError as error:
                 _log.debug("the sweep timer is waiting for the database: %s", error)
             await asyncio.sleep(TICK if due is None else min(TICK, max(0.1, due)))

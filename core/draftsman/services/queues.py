@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass, replace
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from draftsman.domain.ids import actor_name, job_name, unknown_job
 from draftsman.domain.job import Status
@@ -24,6 +24,10 @@ from draftsman.errors import CommandHint, Refused, UsageError
 from draftsman.store import read_model
 from draftsman.store.postgres.database import Connection, Database
 from draftsman.store.scheduling import queues as store
+from draftsman.store.scheduling import reservations
+
+if TYPE_CHECKING:
+    from draftsman.domain.usage_limits import LimitChange, LimitUse
 
 COUNT_LIMIT: Final = 10_000
 """Waiting jobs of a queue that are counted."""
@@ -71,9 +75,14 @@ class Queues:
         """Return the queues that have jobs, a pause or a live worker."""
         async with self._db.connection() as conn, conn.transaction():
             pauses = await store.pauses(conn)
+            reserved = {item.queue: item for item in await reservations.active(conn)}
             summaries = await store.queues(conn, self._lease, COUNT_LIMIT)
         return [
-            replace(summary, pauses=tuple(p for p in pauses if p.queue == summary.name))
+            replace(
+                summary,
+                pauses=tuple(p for p in pauses if p.queue == summary.name),
+                reservation=reserved.get(summary.name),
+            )
             for summary in summaries
         ]
 
@@ -101,7 +110,7 @@ class Queues:
             lambda conn: store.pause(conn, queue, type, reason, actor.name)
         ):
             raise _already_paused(await self.pauses(queue), queue, type)
-        return 0 if type is None else await self.hold()
+        return await self.hold()
 
     async def resume(self, queue: str, actor: Actor, type: str | None = None) -> int:
         """End a pause; return the number of jobs that were released.
@@ -113,7 +122,34 @@ class Queues:
             lambda conn: store.resume(conn, queue, type, actor.name)
         ):
             raise _not_paused(await self.pauses(queue), queue, type)
-        return 0 if type is None else await self.release()
+        return await self.release()
+
+    async def limits(self) -> list[LimitUse]:
+        """Return each limit with its use."""
+        from draftsman.store.scheduling import limits
+
+        async with self._db.connection() as conn:
+            return await limits.uses(conn)
+
+    async def limit_changes(self, limit: int = 50) -> list[LimitChange]:
+        """Return the changes of the limits, newest first."""
+        from draftsman.store.scheduling import limits
+
+        async with self._db.connection() as conn:
+            return await limits.changes(conn, limit)
+
+    async def release_reservation(self, queue: str, actor: Actor) -> int:
+        """End the reservation of a queue; return its job, which keeps its place in the queue.
+
+        Raises NotPermitted, and Refused where the queue is not reserved.
+        """
+        actor = self._check(actor, Verb.RESERVE)
+        job = await self._db.run_transaction(
+            lambda conn: reservations.release(conn, queue, actor.name)
+        )
+        if job is None:
+            raise Refused(f"the queue {queue!r} is not reserved", hint=CommandHint("queues list"))
+        return job
 
     async def order(self, limit: int = 50) -> list[QueuedJob]:
         """Return the jobs that can be claimed, by queue, in the order of the claim."""
@@ -192,8 +228,12 @@ class Queues:
         return await self._in_batches(store.release, term or LeaderTerm())
 
     async def sweep(self, term: LeaderTerm) -> int:
-        """Hold jobs of paused types; release jobs of an interrupted resume and of free keys."""
+        """Hold jobs of paused types; release jobs of an interrupted resume and of free keys.
+
+        Reservations that have expired are deleted, which wakes the workers.
+        """
         freed = await self._db.run_transaction(lambda conn: store.assign(conn, term, BATCH))
+        freed += await self._db.run_transaction(lambda conn: reservations.expire(conn, term, BATCH))
         return freed + await self.release(term) + await self.hold(term)
 
     async def _in_batches(self, change: _Change, term: LeaderTerm) -> int:

@@ -76,6 +76,7 @@ from draftsman.settings.tables import (
     UserPath,
     WorkerSettings,
 )
+from draftsman.settings.usage import UsageSettings
 
 __all__ = [
     "AgentSettings",
@@ -107,6 +108,7 @@ __all__ = [
     "ToolSettings",
     "TrelloSettings",
     "TypeSettings",
+    "UsageSettings",
     "WebhookSettings",
     "WorkerSettings",
     "config_path",
@@ -146,6 +148,7 @@ class Settings(BaseSettings):
     embedded: EmbeddedSettings = Field(default_factory=EmbeddedSettings.model_construct)
     worker: WorkerSettings = Field(default_factory=WorkerSettings.model_construct)
     sweeps: SweepSettings = Field(default_factory=SweepSettings.model_construct)
+    limits: UsageSettings = Field(default_factory=UsageSettings.model_construct)
     retention: RetentionSettings = Field(default_factory=RetentionSettings.model_construct)
     questions: QuestionSettings = Field(default_factory=QuestionSettings.model_construct)
     quotas: QuotaSettings = Field(default_factory=QuotaSettings.model_construct)

@@ -247,19 +247,30 @@ class RepeatedJob(NamedTuple):
     id: UUID
     status: Status
     request_digest: str
+    debounce_left: float | None
+    """Seconds until a debounced job starts in any case."""
 
 
 async def repeated(conn: Connection, key: str, unique: Unique) -> RepeatedJob | None:
     """Return the newest job that a request with this key repeats."""
     params = {"key": key, "seconds": unique.seconds, "states": unique.considered}
-    for number, id, status, request_digest in await database.rows(conn, _Q["repeated"], params):
-        return RepeatedJob(number, id, Status(status), request_digest)
+    for number, id, status, digest, left in await database.rows(conn, _Q["repeated"], params):
+        return RepeatedJob(number, id, Status(status), digest, left)
     return None
 
 
-async def keep_unique_key(conn: Connection, job: int, key: str, replaces: int | None) -> None:
-    """Store the unique key of a new job, and the job that it replaces."""
-    params = {"job": job, "key": key, "replaces": replaces}
+async def keep_unique_key(
+    conn: Connection,
+    job: int,
+    key: str,
+    replaces: int | None,
+    debounce_limit: float | None = None,
+) -> None:
+    """Store the unique key of a new job, and the job that it replaces.
+
+    `debounce_limit`, in seconds, is that of a debounced job; a replaced job passes its own on.
+    """
+    params = {"job": job, "key": key, "replaces": replaces, "debounce_limit": debounce_limit}
     await database.execute(conn, _Q["keep_unique_key"], params)
 
 

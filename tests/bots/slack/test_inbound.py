@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from draftsman_bots.slack import ids
 from draftsman_bots.slack.parsers import payloads
+from draftsman_bots.slack.parsers.incoming_text import readable_text
 from draftsman_bots.slack.parsers.payloads import MessageChange
 
 TS = "1700000000.000100"
@@ -122,7 +123,7 @@ def test_change_without_a_human_edit_is_ignored(new: dict[str, Any], old: dict[s
     ],
 )
 def test_incoming_text_is_unescaped_once(raw: str, read: str) -> None:
-    assert payloads.readable_text(raw) == read
+    assert readable_text(raw) == read
 
 
 def test_organization_replaces_a_missing_workspace() -> None:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
 import pytest
 
 from draftsman.domain.job import Source
+from draftsman.domain.people.actor import Actor
+from draftsman.domain.people.directory import Directory, DirectoryEntry
 from draftsman.domain.run import LeaderTerm
 from draftsman.domain.schedules.schedule import ScheduleSpec
 from draftsman.domain.schedules.template import define
-from draftsman.errors import UsageError
+from draftsman.errors import DraftsmanError, NotPermitted, UsageError
 from draftsman.runtime import Runtime
 from draftsman.services.jobs.request_rows import row
 from draftsman.services.jobs.submissions import invocation
@@ -98,6 +101,61 @@ async def test_each_role_does_its_part_of_a_schedule(as_role: As, clock: Clock) 
     assert (job.source, job.invoker_id) == (Source.SCHEDULE, "anna")
     assert (await olga.read_model.job_events(job.number))[0].actor == "schedule:anna"
     await olga.schedules.remove("hourly", await olga.actor())
+
+
+async def test_a_bot_acts_for_people_with_a_chat_account(as_role: As, people: People) -> None:
+    bot, olga = await as_role("bot"), await as_role("olga")
+    anna, ben, root = (Actor(Source.SLACK, id, id) for id in ("U-ANNA", "U-BEN", "U-ROOT"))
+    anna = await bot.people.actor(anna)
+    schedule = await bot.schedules.add(SPEC, anna)
+    assert (schedule.created_by, schedule.due_at is not None) == ("anna", True)
+    await bot.schedules.pause("hourly", anna)
+    await bot.schedules.resume("hourly", anna)
+    for actor in (ben, root):
+        with pytest.raises(NotPermitted):
+            await bot.schedules.remove("hourly", await bot.people.actor(actor))
+    with pytest.raises(DraftsmanError, match="permission"):
+        await bot.schedules.change(replace(SPEC, rule="@daily"), anna)
+    await bot.schedules.remove("hourly", anna)
+    assert await olga.schedules.all() == []
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE draftsman.schedules SET paused_at = now(), paused_by = 'ben'",
+        "UPDATE draftsman.schedules SET paused_at = now(), paused_by = 'olga'",
+        "UPDATE draftsman.schedules SET rule = '@daily'",
+        FORGED["schedule"].replace("'olga'", "'ben'"),
+        FORGED["schedule"].replace("'olga'", "'slack:U-MALLORY'"),
+    ],
+)
+async def test_a_bot_acts_for_nobody_else(
+    known: Runtime, people: People, session: Session, statement: str
+) -> None:
+    await known.schedules.add(SPEC, people.anna)
+    conn = await session("bot")
+    async with refused(FORBIDDEN):
+        await conn.execute(statement.encode())
+
+
+async def test_a_bot_changes_no_schedule_without_a_person_in_chat(
+    known: Runtime, session: Session
+) -> None:
+    alone = {
+        "erin": DirectoryEntry(frozenset({"invoker", "operator"}), {"cli": "erin"}),
+        "anna": DirectoryEntry(frozenset({"responder"}), {"slack": "U-ANNA"}),
+    }
+    await known.people.save(Directory(alone, {}))
+    erin = await known.people.actor(Actor(Source.CLI, "erin", "erin"))
+    await known.schedules.add(SPEC, erin)
+    conn = await session("bot")
+    for statement in (
+        "DELETE FROM draftsman.schedules",
+        "UPDATE draftsman.schedules SET due_at = NULL, fire_at = NULL",
+    ):
+        async with refused(FORBIDDEN):
+            await conn.execute(statement.encode())
 
 
 @pytest.mark.parametrize("statement", FORGED)

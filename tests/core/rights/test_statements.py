@@ -37,6 +37,8 @@ REPOS: Final = {
     )
 } | {"templates.add"}  # fmt: skip
 QUEUES: Final = {
+    "limits.check",
+    "limits.give",
     "queues.assign",
     "queues.hold",
     "queues.move",
@@ -44,6 +46,9 @@ QUEUES: Final = {
     "queues.pause",
     "queues.release",
     "queues.resume",
+    "reservations.expire",
+    "reservations.release",
+    "reservations.reserve",
 }
 SCHEDULES: Final = {f"schedules.{name}" for name in ("add", "change", "pause", "resume", "remove")}
 PLANNED: Final = {
@@ -57,6 +62,7 @@ WORK: Final = {
     "archives.forget",
     "archives.prune_logs",
     "claim.exchange",
+    "limits.configure",
     "claim.start",
     "claim.release_claims",
     "claim.release_lost_claims",
@@ -134,7 +140,8 @@ TALKING: Final = {
 TABLES: Final = REPOS | SCHEDULES
 REFUSED: Final = {
     "worker": SCHEMA | PEOPLE | BOARDS | TABLES | {"archives.forget", "approval_tokens.mint"},
-    "bot": SCHEMA | WORK | TABLES | PLANNED | FIRING
+    "bot": SCHEMA | WORK | REPOS | FIRING
+    | {"schedules.change", "schedules.advance", "schedules.record"}
     | {"people.link", "people.unlink", "approval_tokens.mint"},
     "anna": SCHEMA | WORK | FIRING | LEASES | SENDING | {"people.create_link_code"},
     "reader": SCHEMA | PEOPLE | BOARDS | TABLES | PLANNED | FIRING | WORK | LEASES | SENDING

@@ -55,7 +55,7 @@ async def test_a_worker_spawns_only_for_a_job_that_runs(as_role: As) -> None:
         async with worker.db.transaction() as conn:
             await dependencies.record_spawn(conn, work.lease, other.number)
     await worker.settlement.outcome(work, Done())
-    actor = Actor(Source.INTERNAL, work.invoker_id, None)
+    actor = Actor(Source.INTERNAL, work.invoker_id, "")
     values = row(request, actor, worker.limits) | {"invoker_id": work.invoker_id}
     values |= {"idempotency_key": f"spawn:{work.number}:late"}
     with pytest.raises(Refused, match="may not submit a job"):

@@ -1,4 +1,4 @@
-"""Order, pauses, keys and crashes of two workers: the plain model and the database agree."""
+"""Order, pauses, keys, reservations and crashes of two workers: model and database agree."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ OWNER: Final = next(who for who in EVERYBODY if who.owner).actor
 STATES: Final = "SELECT number, status::text FROM draftsman.job_states ORDER BY number"
 HOLDERS: Final = """
 SELECT concurrency_key, number FROM draftsman.job_states
- WHERE concurrency_key IS NOT NULL AND hold IS NULL AND finished_at IS NULL"""
+ WHERE concurrency_key IS NOT NULL AND (hold >= 'key') IS NOT TRUE AND finished_at IS NULL"""
+RESERVATIONS: Final = "SELECT queue, job FROM draftsman.active_reservations"
 queues = st.sampled_from(QUEUES)
 types = st.sampled_from(TYPES)
 pick = st.integers(0, 30)
@@ -110,12 +111,37 @@ class QueueMachine(RuleBasedStateMachine):
             session,
         )
 
+    @rule(request=requests, session=sessions)
+    def reserve(self, request: tuple[str, str, int, str | None, str], session: int) -> None:
+        queue, type, priority, key, lost = request
+        key = key and f"{queue}:{key}"
+        job = invocation(
+            type=type, queue=queue, priority=priority, concurrency_key=key, on_lost=OnLost(lost)
+        )
+        if self.cut in ("before", "uncommitted"):
+            self.cut = None
+        self.both(
+            lambda: self.model.reserve((queue, type, priority, key, lost)),
+            lambda rt: rt.reservations.submit(job, OWNER),
+            session,
+        )
+
+    @rule(queue=queues, session=sessions)
+    def release(self, queue: str, session: int) -> None:
+        self.both(
+            lambda: self.model.release(queue),
+            lambda rt: rt.queues.release_reservation(queue, OWNER),
+            session,
+        )
+
     @rule(queue=queues, type=st.one_of(st.none(), types), session=sessions)
     def pause(self, queue: str, type: str | None, session: int) -> None:
         def model() -> str | None:
             if (queue, type) in self.model.pauses:
                 return "Refused"
             self.model.pauses.add((queue, type))
+            if type is not None:
+                self.model.hold_paused()
             return None
 
         self.both(model, lambda rt: rt.queues.pause(queue, OWNER, "r", type), session)
@@ -133,7 +159,9 @@ class QueueMachine(RuleBasedStateMachine):
     @rule(session=sessions)
     def sweep(self, session: int) -> None:
         self.cut = None
-        self.both(lambda: None, lambda rt: rt.sweeps.names["holds"](LeaderTerm()), session)
+        self.both(
+            self.model.hold_paused, lambda rt: rt.sweeps.names["holds"](LeaderTerm()), session
+        )
 
     @rule(worker=sessions, free=st.integers(1, 3), first=sessions)
     def claim(self, worker: int, free: int, first: int) -> None:
@@ -238,10 +266,12 @@ class QueueMachine(RuleBasedStateMachine):
         with psycopg.connect(self.world.dbs[0].url) as conn:
             states: dict[int, str] = dict(conn.execute(STATES).fetchall())
             holders: dict[str, int] = dict(conn.execute(HOLDERS).fetchall())
+            reservations: dict[str, int] = dict(conn.execute(RESERVATIONS).fetchall())
         assert states == {job.number: job.status for job in self.model.jobs}
         assert holders == self.model.holders
+        assert reservations == self.model.reservations
         for queue in QUEUES:
-            assert self.world.order(queue) == self.model.claimable(queue)
+            assert self.world.order(queue) == self.model.next(queue)
 
 
 async def _attempt(work: Awaitable[Any]) -> tuple[Any, DraftsmanError | None]:

@@ -40,6 +40,9 @@ BREAK = {
         "UPDATE draftsman.job_states SET concurrency_key = 'k', hold = 'key', status = 'queued',"
         " finished_at = NULL"
     ),
+    "bucket_counts_its_jobs": (
+        "UPDATE draftsman.job_states SET limits = '{repo:shop}' WHERE number = %(run)s"
+    ),
     "waiting_jobs_have_a_parent": (
         "UPDATE draftsman.job_states SET hold = 'parents' WHERE number = %(run)s"
     ),
@@ -109,6 +112,10 @@ BREAK = {
         " VALUES ('s', '@daily', 'UTC', 't', 'a') RETURNING id)"
         " INSERT INTO draftsman.schedule_fires (schedule, due_at, status, job)"
         " SELECT id, now(), 'fired', %(run)s FROM s"
+    ),
+    "reservations_have_their_job": (
+        "INSERT INTO draftsman.queue_reservations (queue, job, actor, seconds, expires_at)"
+        " VALUES ('another', %(ask)s, 'cli:root', 600, now() + interval '1 h')"
     ),
     "sent_has_a_reference": "UPDATE draftsman.deliveries SET status = 'sent'",
 }

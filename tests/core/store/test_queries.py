@@ -44,6 +44,7 @@ INDEXES = {
         "job_states_pkey",
         "job_states_claim",
         "job_states_held",
+        "job_states_limited",
         "job_states_key",
         "job_states_status",
         "job_states_due",

@@ -7,6 +7,7 @@ from typing import Final
 import pytest
 
 from draftsman.store.postgres.database import Connection
+from tests.factories import Factory
 from tests.support.statements import CHANGE as IMMUTABLE
 from tests.support.statements import CHECK, UNIQUE, refused, run
 
@@ -18,7 +19,21 @@ PAUSES: Final = [
     ({"reason": "''"}, "queue_pauses_reason_check"),
 ]
 CHANGES: Final = [({"action": "'stop'"}, "queue_changes_action_check")]
-TABLES: Final = (PAUSES, CHANGES)
+RESERVATION: Final = {
+    "queue": "'q'",
+    "job": "%(job)s",
+    "actor": "'anna'",
+    "seconds": "600",
+    "expires_at": "now() + interval '1 h'",
+}
+RESERVATIONS: Final = [
+    ({"queue": "''"}, "queue_reservations_queue_check"),
+    ({"actor": "''"}, "queue_reservations_actor_check"),
+    ({"seconds": "59"}, "queue_reservations_seconds_check"),
+    ({"seconds": "86401"}, "queue_reservations_seconds_check"),
+    ({"expires_at": "now() - interval '1 h'"}, "queue_reservations_check"),
+]
+TABLES: Final = (PAUSES, CHANGES, RESERVATIONS)
 
 
 @pytest.mark.parametrize(("wrong", "constraint"), PAUSES)
@@ -42,6 +57,21 @@ async def test_a_change_has_valid_columns(
 ) -> None:
     async with refused(CHECK, f'"{constraint}"'):
         await run(conn, _insert("queue_changes", CHANGE | wrong))
+
+
+@pytest.mark.parametrize(("wrong", "constraint"), RESERVATIONS)
+async def test_a_reservation_has_valid_columns(
+    conn: Connection, make: Factory, wrong: dict[str, str], constraint: str
+) -> None:
+    job = {"job": await make.queued()}
+    async with refused(CHECK, f'"{constraint}"'):
+        await conn.execute(_insert("queue_reservations", RESERVATION | wrong), job)
+
+
+async def test_a_queue_is_reserved_once(conn: Connection, make: Factory) -> None:
+    await conn.execute(_insert("queue_reservations", RESERVATION), {"job": await make.queued()})
+    async with refused(UNIQUE, "queue_reservations_pkey"):
+        await conn.execute(_insert("queue_reservations", RESERVATION), {"job": await make.queued()})
 
 
 @pytest.mark.parametrize(

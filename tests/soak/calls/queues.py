@@ -6,7 +6,7 @@ from typing import Final
 
 from draftsman.domain.run import LeaderTerm
 from draftsman.store.postgres.database import Connection
-from draftsman.store.scheduling import queues
+from draftsman.store.scheduling import queues, reservations
 from tests.soak.calls.call import Call, last_of
 from tests.soak.history import ALL, FINISHED
 
@@ -27,6 +27,15 @@ async def _reorder(conn: Connection) -> None:
     assert (await queues.move(conn, first, "top", None, "soak"))[0] == "moved"
 
 
+async def _reserve(conn: Connection) -> None:
+    job = last_of("queued")
+    await reservations.reserve(conn, job, 600, "soak")
+    await reservations.active(conn)
+    await reservations.release(conn, "default", "soak")
+    await reservations.expire(conn, LeaderTerm(), 100)
+
+
+_RESERVATION: Final = Call(_reserve)
 _TYPE: Final = Call(_paused_type)
 CALLS: Final[dict[str, Call]] = {
     "queues.pause": _TYPE,
@@ -36,6 +45,10 @@ CALLS: Final[dict[str, Call]] = {
     "queues.release": _TYPE,
     "queues.changes": _TYPE,
     "queues.assign": _TYPE,
+    "reservations.reserve": _RESERVATION,
+    "reservations.release": _RESERVATION,
+    "reservations.active": _RESERVATION,
+    "reservations.expire": _RESERVATION,
     "queues.move": Call(_reorder, 2 * (ALL - FINISHED), "the unfinished jobs of a queue"),
     "queues.prioritize": Call(_reorder, 2 * (ALL - FINISHED), "the unfinished jobs of a queue"),
     "queues.in_order": Call(lambda conn: queues.in_order(conn, 100), 3000, "a page of each queue"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -128,6 +129,33 @@ def _shape(value: dict[str, Any], shape: Shape, path: str) -> Problems:
     if shape.one_of and sum(value.get(name) is not None for name in shape.one_of) != 1:
         yield _at("must define exactly one of " + _either(shape.one_of), path)
     yield from _initial(value, path)
+    if value.get("type") == "number_input":
+        yield from _number_limits(value, path)
+    if value.get("type") == "plain_text_input":
+        yield from _text_limits(value, path)
+
+
+def _number_limits(value: dict[str, Any], path: str) -> Problems:
+    numbers = {}
+    for name in ("min_value", "initial_value", "max_value"):
+        text = value.get(name)
+        if text is None:
+            continue
+        decimals = r"(\.[0-9]+)?" if value.get("is_decimal_allowed") else ""
+        if not re.fullmatch(rf"-?[0-9]+{decimals}", str(text)):
+            yield _at("must be a valid number", f"{path}/{name}")
+        else:
+            numbers[name] = float(text)
+    if list(numbers.values()) != sorted(numbers.values()):
+        yield _at("must be within min_value and max_value", path)
+
+
+def _text_limits(value: dict[str, Any], path: str) -> Problems:
+    least, most = value.get("min_length") or 0, value.get("max_length") or 3000
+    if least > most:
+        yield _at("must be less than max_length", f"{path}/min_length")
+    if len(str(value.get("initial_value") or "")) > most:
+        yield _at(f"must be less than {most + 1} characters", f"{path}/initial_value")
 
 
 def _either(names: tuple[str, ...]) -> str:

@@ -17,7 +17,10 @@ def bolt_app(slack: FakeSlack) -> AsyncApp:
     """Return an app that acknowledges after its listener has ended."""
     client = AsyncWebClient(slack.bot_token, base_url=slack.api_url, retry_handlers=[])
     return AsyncApp(
-        client=client, signing_secret=slack.signing_secret, process_before_response=True
+        name="test",
+        client=client,
+        signing_secret=slack.signing_secret,
+        process_before_response=True,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
@@ -10,6 +11,8 @@ from typing import Any
 import pytest
 
 from draftsman.domain.people.actor import Actor
+from draftsman.handlers.sandbox import mode_detection
+from draftsman.handlers.subprocesses import command_check
 from draftsman.runtime import Runtime
 from tests.bots.trello.webhook_receiver import WebhookReceiver, receive_webhooks
 from tests.support.people import GROUPS, PEOPLE
@@ -18,8 +21,26 @@ from tests.tui.cli.cli_runner import Cli, Terminal
 from tests.tui.cli.terminal_screen import TerminalScreen
 from tests.tui.cli.trello_board import CliBoard
 
+choose_mode_once = functools.cache(mode_detection.choose_mode)
+find_problem = command_check._find_problem_inside
+PROBLEMS: dict[str, tuple[str, str] | None] = {}
+"""Result of the check of a command, by its arguments and the current folder."""
 EVERY_ROLE = ["invoker", "responder", "approver", "operator"]
 As = Callable[[str | None], Cli]
+
+
+@pytest.fixture(autouse=True)
+def _probe_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Probe each mode of the sandbox, and each command, for the first test that needs it."""
+
+    def find_once(*args: Any) -> tuple[str, str] | None:
+        key = repr((Path.cwd(), args))
+        if key not in PROBLEMS:
+            PROBLEMS[key] = find_problem(*args)
+        return PROBLEMS[key]
+
+    monkeypatch.setattr(mode_detection, "choose_mode", choose_mode_once)
+    monkeypatch.setattr(command_check, "_find_problem_inside", find_once)
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ import pytest
 
 from tests.factories import GATE, QUESTION, Factory
 
-MODULES: Final = 528
+MODULES: Final = 534
 """Most modules that a command on jobs or questions may load, the standard library included."""
 MODULES_OF_READERS: Final = 429
 """Most modules of a command that only reads."""

@@ -33,6 +33,7 @@ SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {
     "Jobs": {
         "dashboard": ("process.dashboard", "Open the live dashboard."),
         "submit": ("job.submit", "Submit a job."),
+        "run": ("job.run", "Submit a job and follow it to its end."),
         "jobs": ("job.jobs", "List jobs, newest first."),
         "show": ("job.show", "Show the details of a job."),
         "events": ("job.events", "Show the event history, oldest first."),
@@ -69,7 +70,8 @@ SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "bots": ("process.serve", "Run the Slack and Trello bots."),
         "workers": ("process.workers", "List workers and their health."),
         "sweep": ("process.workers", "Run a maintenance sweep now."),
-        "queues": ("process.queues", "List, pause, resume and drain queues."),
+        "queues": ("process.queues", "List, pause, resume, drain and release queues."),
+        "limits": ("process.limits", "Show limits of concurrency and rates, and their use."),
         "stats": ("process.workers", "Show counts of jobs, questions, deliveries and workers."),
         "soak": (
             "process.soak",

@@ -1,10 +1,10 @@
-"""Text rendering of queues."""
+"""Text rendering of queues: pauses and reservations."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from draftsman.domain.ids import actor_name
+from draftsman.domain.ids import actor_name, job_name
 from draftsman_tui.common import times
 from draftsman_tui.common.output import one_line
 
@@ -14,11 +14,28 @@ if TYPE_CHECKING:
     from draftsman.domain.read_models import QueueSummary
 
 
-def pauses_text(summary: QueueSummary, now: datetime | None = None) -> str:
-    """Return since when, by whom and why a queue and its types are paused."""
-    return "; ".join(
+def blocks_text(summary: QueueSummary, now: datetime | None = None) -> str:
+    """Return who reserved a queue until when; and since when, by whom and why it is paused."""
+    blocks = []
+    if reserved := summary.reservation:
+        by, until = actor_name(reserved.actor), times.clock(reserved.expires_at, now)
+        blocks.append(f"reserved by {by} for {job_name(reserved.job)} until {until}")
+    blocks += [
         (f"{pause.type}: " if pause.type else "")
         + f"{times.ago(pause.paused_at, now)} by {actor_name(pause.paused_by)}:"
         + f" {one_line(pause.reason)}"
         for pause in summary.pauses
-    )
+    ]
+    if summary.limited:
+        blocks.append(f"{summary.limited:,} wait for limits")
+    return "; ".join(blocks)
+
+
+def hold_text(hold: str, held_by: str | None) -> str:
+    """Return the condition that a held job waits for."""
+    if hold == "limit" and held_by is not None and ":" in held_by:
+        from draftsman.domain.usage_limits import bucket_title
+
+        return f"a place: {bucket_title(held_by)}"
+    names = {"key": "its concurrency key", "reserved": "its reserved queue"}
+    return names.get(hold, "its paused queue")

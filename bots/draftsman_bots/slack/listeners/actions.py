@@ -15,7 +15,7 @@ from draftsman_bots.slack.listeners import home
 from draftsman_bots.slack.outbound import modal_views, question_blocks
 from draftsman_bots.slack.outbound.blocks import MAX_OPTIONS
 from draftsman_bots.slack.parsers import payloads
-from draftsman_bots.slack.usecases import answers, job_commands
+from draftsman_bots.slack.usecases import answers, job_commands, schedules, templates
 from draftsman_bots.slack.usecases.access import (
     actor_of,
     authorize,
@@ -29,6 +29,7 @@ from draftsman_bots.slack.usecases.ephemeral import (
     is_retryable,
     send_ephemeral,
 )
+from draftsman_bots.slack.usecases.job_requests import RequestOrigin, job_target
 from draftsman_bots.slack.usecases.modals import open_modal
 from draftsman_bots.slack.usecases.organization import recognize
 
@@ -105,6 +106,12 @@ async def _route(ctx: BotContext, action: BlockAction, reply_target: ReplyTarget
         _open_question_modal(ctx, action, reply_target, kind)
     elif kind in (ids.CANCEL, ids.RETRY):
         return await _control_job(ctx, action, kind)
+    elif kind == ids.TEMPLATE:
+        return await _run_template(ctx, action, reply_target)
+    elif kind == ids.ADD_SCHEDULE:
+        return await schedules.add(ctx, action)
+    elif kind in (ids.PAUSE_SCHEDULE, ids.RESUME_SCHEDULE, ids.REMOVE_SCHEDULE):
+        return await schedules.change(ctx, action, kind)
     elif kind == ids.NEW_JOB:
         check_modal_access(ctx, action.user)
         target = f"slack:{action.user.id}"
@@ -173,6 +180,21 @@ async def _control_job(ctx: BotContext, action: BlockAction, kind: str) -> Reply
     if not action.channel:
         home.publish(ctx, action.user)
     return reply
+
+
+async def _run_template(
+    ctx: BotContext, action: BlockAction, reply_target: ReplyTarget
+) -> Reply | None:
+    name = ids.parse_template(action.value)
+    if name is None:
+        raise NotFound("template not found")
+    actor = await authorize_person(ctx, action.user, action.channel)
+    target = job_target(action.channel, action.thread, action.user.id)
+    origin = RequestOrigin(action.key, target, action.trigger_id)
+    result = await templates.run_template(ctx, actor, origin, reply_target, name)
+    if result is None or isinstance(result, Reply):
+        return result
+    return Reply(f"{result.name} is {result.status}. Updates follow.")
 
 
 def _question_ref(action: BlockAction) -> AnswerValue:

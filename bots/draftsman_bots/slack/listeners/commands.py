@@ -9,7 +9,8 @@ from slack_sdk.errors import SlackApiError
 from draftsman.errors import DraftsmanError
 from draftsman_bots.slack.identity import NETWORK, error_code
 from draftsman_bots.slack.parsers import command_parser, payloads
-from draftsman_bots.slack.parsers.command_parser import JobRequest
+from draftsman_bots.slack.parsers.command_parser import JobRequest, Parsed, TextCommand
+from draftsman_bots.slack.parsers.incoming_text import readable_text
 from draftsman_bots.slack.usecases.ephemeral import (
     Reply,
     ReplyTarget,
@@ -50,17 +51,25 @@ async def on_command(ctx: BotContext, body: dict[str, Any]) -> Reply | None:
     command = payloads.parse_slash_command(body)
     if command is None:
         return None
-    origin = RequestOrigin(command.key, job_target(command.channel, "", command.user.id))
-    text = payloads.readable_text(command.text)
+    target = job_target(command.channel, "", command.user.id)
+    origin = RequestOrigin(command.key, target, command.trigger_id)
+    text = readable_text(command.text)
     try:
         reply = await dispatch_text(ctx, command.user, command.channel, origin, text)
-        if reply is not None and isinstance(command_parser.parse(text), JobRequest):
+        if _submits_job(command_parser.parse(text), reply):
             ctx.background.spawn(_notify_if_absent(ctx, command))
         return reply
     except DraftsmanError as error:
         if is_retryable(error):
             raise
         return error_reply(error)
+
+
+def _submits_job(parsed: Parsed, reply: Reply | None) -> bool:
+    """Return whether updates on a job follow: a form, which has no reply, submits it later."""
+    if isinstance(parsed, TextCommand):
+        return parsed.verb in ("template", "run") and (reply is None or not reply.blocks)
+    return isinstance(parsed, JobRequest) and reply is not None
 
 
 async def _notify_if_absent(ctx: BotContext, command: payloads.SlashCommand) -> None:

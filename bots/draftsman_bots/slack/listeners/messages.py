@@ -14,7 +14,7 @@ from draftsman.errors import DraftsmanError
 from draftsman_bots.slack.mrkdwn import escape_truncated
 from draftsman_bots.slack.outbound.blocks import section
 from draftsman_bots.slack.parsers import command_parser, payloads
-from draftsman_bots.slack.parsers.command_parser import InvalidText, JobRequest, TextCommand
+from draftsman_bots.slack.parsers.command_parser import InvalidText, JobRequest, Parsed, TextCommand
 from draftsman_bots.slack.parsers.payloads import MessageChange, MessageEvent
 from draftsman_bots.slack.usecases import job_requests, thread_replies
 from draftsman_bots.slack.usecases.access import authorize_person
@@ -133,9 +133,7 @@ async def _route(ctx: BotContext, message: MessageEvent) -> Reply | None:
     return None
 
 
-async def _in_thread(
-    ctx: BotContext, message: MessageEvent, parsed: JobRequest | TextCommand | InvalidText
-) -> Reply | None:
+async def _in_thread(ctx: BotContext, message: MessageEvent, parsed: Parsed) -> Reply | None:
     """Handle a message in a thread; return NOT_AN_ANSWER if it answers nothing."""
     if not _is_command(message, parsed):
         return await thread_replies.handle_reply(ctx, message)
@@ -169,7 +167,7 @@ def _with_command(
     return Reply(f"{reply.text}\n{note}", blocks)
 
 
-def _is_command(message: MessageEvent, parsed: JobRequest | TextCommand | InvalidText) -> bool:
+def _is_command(message: MessageEvent, parsed: Parsed) -> bool:
     """Return whether a message in a thread is a command: a mention followed by a verb.
 
     `approve` and `deny` without a reference decide the thread's question.

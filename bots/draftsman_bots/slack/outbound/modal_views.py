@@ -57,7 +57,7 @@ def new_job(agents: Sequence[str], target: str = "", text: str = "") -> View:
     if len(agents) > 1:
         blocks.append(_select(AGENT, "Agent", agents[:MAX_AGENTS]))
     blocks.append(_input(REPO, "Repository (name or URL)", optional=True))
-    return _modal(ids.NEW_JOB, "New job", "Start", target, blocks)
+    return modal(ids.NEW_JOB, "New job", "Start", target, blocks)
 
 
 def free_text(job: int, question: int, text: str = "") -> View:
@@ -65,7 +65,7 @@ def free_text(job: int, question: int, text: str = "") -> View:
     name = f"D-{job}/{question}"
     blocks = [_input(TEXT, f"Your answer to {name}", truncate(text, MAX_INPUT), multiline=True)]
     value = ids.answer_value(job, question)
-    return _modal(ids.FREE_VIEW, truncate(f"Answer {name}", 24), "Answer", value, blocks)
+    return modal(ids.FREE_VIEW, truncate(f"Answer {name}", 24), "Answer", value, blocks)
 
 
 def deny_reason(job: int, question: int) -> View:
@@ -73,7 +73,7 @@ def deny_reason(job: int, question: int) -> View:
     name = f"D-{job}/{question}"
     blocks = [_input(REASON, f"Reason for denying {name}", optional=True, multiline=True)]
     value = ids.answer_value(job, question)
-    return _modal(ids.DENY_VIEW, truncate(f"Deny {name}", 24), "Deny", value, blocks)
+    return modal(ids.DENY_VIEW, truncate(f"Deny {name}", 24), "Deny", value, blocks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +142,8 @@ def _job(job: JobSummary, allowed: frozenset[Verb]) -> Block:
     return block
 
 
-def _modal(callback: str, title: str, submit: str, metadata: str, blocks: list[Block]) -> View:
+def modal(callback: str, title: str, submit: str, metadata: str, blocks: list[Block]) -> View:
+    """Return a modal with these blocks."""
     return {
         "type": "modal",
         "callback_id": callback,

@@ -4,6 +4,8 @@
     investigate [options] TEXT    look, and change nothing
     status [JOB] · list · show JOB · cancel JOB [REASON] · retry JOB [--again]
     answer QUESTION TEXT · approve QUESTION [REASON] · deny QUESTION [REASON] · link · help
+    every weekday at 9 TEXT       a schedule: see draftsman.domain.schedules.phrases
+    schedules [TEXT] · templates [TEXT] · template NAME [PARAMETER=VALUE …], also as run NAME …
 
 Options precede or follow the text, as `--repo=NAME`, `--agent=NAME`, `--ref=BRANCH` or
 `--mode=fix|investigate`; before it also with a space for the `=`. Quoted text is never an option,
@@ -15,6 +17,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from typing import Final
+
+from draftsman.domain.schedules.phrases import FIRST_WORDS, Phrase, read_phrase
+from draftsman.errors import UsageError
 
 REQUESTS: Final = ("fix", "investigate")
 MODES: Final = REQUESTS
@@ -28,6 +33,10 @@ VERBS: Final = (
     "answer",
     "approve",
     "deny",
+    "schedules",
+    "templates",
+    "template",
+    "run",
     "link",
     "help",
 )
@@ -38,6 +47,7 @@ _TAKES_REFERENCE: Final = frozenset(
 _REFERENCE: Final = re.compile(
     r"(?:[dD]-[0-9]+|[0-9]+|[0-9a-fA-F]{8}[0-9a-fA-F-]{0,28})(?:/[0-9]+)?"
 )
+_ASSIGNMENT: Final = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=")
 _PAIRS: Final = {'"': '"', "'": "'", "“": "”", "‘": "’"}  # noqa: RUF001
 _OPTION: Final = re.compile(r"(?:--|—|–)([A-Za-z]+)(?:=|(?=\s)|$)")  # noqa: RUF001
 _TRAILING_OPTION: Final = re.compile(
@@ -65,6 +75,14 @@ class TextCommand:
 
 
 @dataclass(frozen=True, slots=True)
+class ScheduleRequest:
+    """A request for a schedule: its rule, and the text of the request that it submits."""
+
+    phrase: Phrase
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class InvalidText:
     """Text without a verb, with `reason` "", or with an invalid option, which `reason` explains."""
 
@@ -72,7 +90,10 @@ class InvalidText:
     reason: str = ""
 
 
-def parse(text: str) -> JobRequest | TextCommand | InvalidText:
+Parsed = JobRequest | ScheduleRequest | TextCommand | InvalidText
+
+
+def parse(text: str) -> Parsed:
     """Parse the text; empty text is `help`."""
     text = text.strip()
     word, rest = _word(text)
@@ -81,6 +102,11 @@ def parse(text: str) -> JobRequest | TextCommand | InvalidText:
         return TextCommand("help")
     if verb in REQUESTS:
         return _request(verb, rest)
+    if verb in FIRST_WORDS:
+        try:
+            return ScheduleRequest(*read_phrase(text))
+        except UsageError as error:
+            return InvalidText(text, str(error))
     if verb not in VERBS:
         return InvalidText(text)
     if verb not in _TAKES_REFERENCE:
@@ -89,6 +115,35 @@ def parse(text: str) -> JobRequest | TextCommand | InvalidText:
     if _REFERENCE.fullmatch(ref):
         return TextCommand(verb, ref, remainder)
     return TextCommand(verb, "", rest)
+
+
+def parse_request(text: str) -> JobRequest | InvalidText:
+    """Parse the request of a schedule, whose mode is `fix` unless the text begins with it."""
+    word, rest = _word(text.strip())
+    if word.lower() in REQUESTS:
+        return _request(word.lower(), rest)
+    parsed = parse(text)
+    is_command = isinstance(parsed, TextCommand) and (parsed.ref or not parsed.rest)
+    if text.strip() and (is_command or isinstance(parsed, ScheduleRequest)):
+        return InvalidText(text, f"a schedule submits jobs; it cannot run the command {word[:40]}")
+    return _request(REQUESTS[0], text.strip())
+
+
+def assignments(text: str) -> tuple[str, dict[str, str]]:
+    """Parse `NAME a=1 b="two words"`: the name, and the values; raises UsageError."""
+    name, rest = _word(text)
+    values: dict[str, str] = {}
+    while rest:
+        match = _ASSIGNMENT.match(rest)
+        if match is None:
+            shown = _word(rest)[0][:40]
+            raise UsageError(f"{shown!r} is not a parameter: write NAME=VALUE, or NAME='A VALUE'")
+        if match[1] in values:
+            raise UsageError(f"{match[1][:40]} is set twice; set it once")
+        rest = rest[match.end() :]
+        is_empty = not rest[:1].strip()
+        values[match[1]], rest = ("", rest.lstrip()) if is_empty else _value(rest)
+    return name, values
 
 
 def _request(mode: str, text: str) -> JobRequest | InvalidText:

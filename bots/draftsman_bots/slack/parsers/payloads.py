@@ -13,11 +13,9 @@ from typing import Any, Final
 
 from draftsman_bots.json_fields import mapping, nested, string
 from draftsman_bots.slack import ids
-from draftsman_bots.slack.mrkdwn import unescape
+from draftsman_bots.slack.parsers.incoming_text import readable_text
 from draftsman_bots.slack.parsers.users import SlackUser as SlackUser
 
-_URL: Final = re.compile(r"<((?:https?|ssh|git|mailto):[^<>|\s]*)(?:\|([^<>]*))?>")
-_MENTION: Final = re.compile(r"<([@#])[A-Z0-9]+\|([^<>|]+)>")
 HUMAN: Final = frozenset({"", "file_share", "thread_broadcast", "me_message"})
 """Subtypes of messages that people write."""
 
@@ -88,7 +86,10 @@ class BlockAction:
 
 @dataclass(frozen=True, slots=True)
 class ViewSubmission:
-    """A submitted modal; `values` are the texts and choices of its inputs, by block."""
+    """A submitted modal; `values` are the texts and choices of its inputs, by block.
+
+    Several choices are separated by commas.
+    """
 
     user: SlackUser
     workspace: str
@@ -255,12 +256,6 @@ def parse_home_opened(body: object) -> SlackUser | None:
     return _slack_user(data, string(event, "user"), team=string(nested(event, "view"), "team_id"))
 
 
-def readable_text(incoming: str) -> str:
-    """Return incoming text as its author sees it: links expanded, unescaped once."""
-    expanded = _MENTION.sub(r"\1\2", _URL.sub(_link, incoming))
-    return unescape(expanded)
-
-
 def _message(
     data: dict[str, Any],
     event: dict[str, Any],
@@ -388,12 +383,7 @@ def _entered(inputs: dict[str, Any]) -> str:
     """Return the value of a block's only input."""
     for element in inputs.values():
         value = mapping(element)
+        if isinstance(options := value.get("selected_options"), list):
+            return ",".join(string(mapping(option), "value") for option in options)
         return string(value, "value") or string(nested(value, "selected_option"), "value")
     return ""
-
-
-def _link(match: re.Match[str]) -> str:
-    address, label = match[1].removeprefix("mailto:"), match[2]
-    if not label or label in address:
-        return address
-    return f"{label} ({address})"

@@ -22,7 +22,7 @@ from draftsman.errors import (
 )
 from draftsman.services.jobs.request_checks import check_agent, default_agent
 from draftsman.services.jobs.submissions import SubmittedJob, invocation
-from draftsman_bots.slack.parsers.command_parser import JobRequest
+from draftsman_bots.slack.parsers.command_parser import JobRequest, Parsed
 from draftsman_bots.slack.usecases.access import authorize_person
 from draftsman_bots.slack.usecases.ephemeral import Reply
 from draftsman_bots.text import truncate
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from draftsman.domain.job import Job
     from draftsman.domain.people.actor import Actor
     from draftsman_bots.slack.context import BotContext
-    from draftsman_bots.slack.parsers.command_parser import InvalidText, TextCommand
     from draftsman_bots.slack.parsers.payloads import MessageEvent
 
 MAX_TITLE: Final = 120
@@ -49,6 +48,8 @@ class RequestOrigin:
 
     key: str
     target: str
+    trigger_id: str = ""
+    """Opens a modal, within three seconds; "" for a message."""
 
 
 def job_target(channel: str, thread: str, user: str) -> str:
@@ -68,27 +69,31 @@ async def submit(
 
     A message that was edited or delivered twice is one request. Raises UsageError, NotPermitted.
     """
+    fields = await request_fields(ctx, request, origin.target)
+    submission = invocation(key=origin.key, external_event_id=origin.key, **fields)
+    await ctx.rt.request_checks.check(submission, origin=ChannelName.SLACK)
+    try:
+        return await ctx.submissions.submit((submission, actor))
+    except IdempotencyConflict:
+        return None
+
+
+async def request_fields(ctx: BotContext, request: JobRequest, target: str) -> dict[str, Any]:
+    """Return the fields of a request, with its repository and agent; raises UsageError."""
     fields: dict[str, Any] = dict(request.options)
     location = None
     if "repo" in fields:
         location = await _repository(ctx, fields["repo"])
         if not is_repo_url(fields["repo"]) and location is not None:
             fields |= {"repo": location.repo.remote_url, "resolution": {"path": location.path}}
-    submission = invocation(
-        key=origin.key,
-        external_event_id=origin.key,
-        mode=request.mode,
-        agent=_agent(ctx, fields.pop("agent", None) or await _default_agent(ctx, location)),
-        title=job_title(request.text),
-        text=request.text,
-        notify=_targets(ctx, origin.target),
-        **fields,
-    )
-    await ctx.rt.request_checks.check(submission, origin=ChannelName.SLACK)
-    try:
-        return await ctx.submissions.submit((submission, actor))
-    except IdempotencyConflict:
-        return None
+    agent = _agent(ctx, fields.pop("agent", None) or await _default_agent(ctx, location))
+    return fields | {
+        "mode": request.mode,
+        "agent": agent,
+        "title": job_title(request.text),
+        "text": request.text,
+        "notify": all_targets(ctx, target),
+    }
 
 
 async def find_job(ctx: BotContext, message: MessageEvent) -> Job | None:
@@ -101,7 +106,7 @@ async def find_job(ctx: BotContext, message: MessageEvent) -> Job | None:
 
 
 async def edit_notice(
-    ctx: BotContext, message: MessageEvent, parsed: JobRequest | TextCommand | InvalidText, job: Job
+    ctx: BotContext, message: MessageEvent, parsed: Parsed, job: Job
 ) -> Reply | None:
     """Return the reply to the author of an edited request: the edit has no effect."""
     if isinstance(parsed, JobRequest) and (parsed.text, parsed.mode) == (
@@ -187,7 +192,7 @@ async def _repository(ctx: BotContext, repo: str) -> RepoLocation | None:
     return RepoLocation(known) if known is not None else None
 
 
-def _targets(ctx: BotContext, target: str) -> tuple[str, ...]:
+def all_targets(ctx: BotContext, target: str) -> tuple[str, ...]:
     """Return the request's target, and the configured targets in other channels."""
     channel = parse(target).target
     always = ctx.rt.settings.notifications.targets

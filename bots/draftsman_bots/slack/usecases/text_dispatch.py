@@ -7,10 +7,15 @@ from typing import TYPE_CHECKING, Final, assert_never
 from draftsman_bots.slack.mrkdwn import escape, escape_truncated
 from draftsman_bots.slack.outbound.question_blocks import BOT_NAME
 from draftsman_bots.slack.parsers import command_parser
-from draftsman_bots.slack.parsers.command_parser import InvalidText, JobRequest, TextCommand
-from draftsman_bots.slack.usecases import job_commands, job_requests
+from draftsman_bots.slack.parsers.command_parser import (
+    InvalidText,
+    JobRequest,
+    ScheduleRequest,
+    TextCommand,
+)
+from draftsman_bots.slack.usecases import job_commands, job_requests, schedules, templates
 from draftsman_bots.slack.usecases.access import authorize, authorize_person
-from draftsman_bots.slack.usecases.ephemeral import Reply
+from draftsman_bots.slack.usecases.ephemeral import Reply, ReplyTarget
 
 if TYPE_CHECKING:
     from draftsman.domain.read_models import RecentDuplicate
@@ -26,6 +31,10 @@ Quoted text is never an option: `{0} fix "--repo is read twice"`; `--` ends the 
 `{0} status [D-142]`, `{0} list`, `{0} show D-142`
 `{0} cancel D-142 [REASON]`, `{0} retry D-142 [--again]`
 `{0} answer D-142/1 TEXT`, `{0} approve D-142/1 [REASON]`, `{0} deny D-142/1 [REASON]`
+`{0} templates [TEXT]` lists templates; `{0} template NAME` opens its form, or
+`{0} template NAME PARAMETER=VALUE …` submits its job at once
+`{0} every weekday at 9 TEXT`, `{0} every 90m TEXT`, `{0} tomorrow at 14:00 TEXT` add a schedule;
+instead of TEXT also `template NAME PARAMETER=VALUE …`; `{0} schedules [TEXT]` lists schedules
 `{0} link` links your account to a person in the configuration; `{0} help` shows this help
 In the thread of a job {1}: `{2}ANSWER`, or for an approval `{2}approve` or `{2}deny REASON`
 While a question there accepts text, a mention is its answer: use `{0}` for commands\
@@ -52,6 +61,22 @@ async def dispatch_text(
             return usage(ctx)
         case TextCommand("link"):
             return await _link_reply(ctx, user)
+        case ScheduleRequest() as request:
+            actor = await authorize_person(ctx, user, channel)
+            return await schedules.propose(ctx, actor, channel, user.id, request)
+        case TextCommand("schedules", rest=rest):
+            actor = await authorize_person(ctx, user, channel)
+            return await schedules.list_schedules(ctx, actor, rest)
+        case TextCommand("templates", rest=rest):
+            await authorize_person(ctx, user, channel)
+            return await templates.list_templates(ctx, rest)
+        case TextCommand("template" | "run", rest=rest):
+            actor = await authorize_person(ctx, user, channel)
+            reply_target = ReplyTarget(user.id, channel)
+            result = await templates.run_template(ctx, actor, origin, reply_target, rest)
+            if isinstance(result, Reply):
+                return result
+            return await _submission_reply(ctx, result, origin)
         case TextCommand() as command:
             actor = await authorize_person(ctx, user, channel)
             return await job_commands.execute(ctx, actor, command, origin.key)

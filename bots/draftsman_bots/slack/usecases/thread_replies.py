@@ -23,7 +23,7 @@ from draftsman_bots.slack.ids import FREE, answer_value
 from draftsman_bots.slack.mrkdwn import escape_truncated
 from draftsman_bots.slack.outbound.blocks import actions, button, section
 from draftsman_bots.slack.outbound.question_blocks import BOT_NAME
-from draftsman_bots.slack.parsers.command_parser import TextCommand
+from draftsman_bots.slack.parsers.command_parser import Parsed, TextCommand
 from draftsman_bots.slack.parsers.payloads import MessageChange
 from draftsman_bots.slack.usecases import answers
 from draftsman_bots.slack.usecases.access import authorize, may_answer
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from draftsman.domain.answer import Verdict
     from draftsman.domain.people.actor import Actor
     from draftsman_bots.slack.context import BotContext
-    from draftsman_bots.slack.parsers.command_parser import InvalidText, JobRequest
     from draftsman_bots.slack.parsers.payloads import MessageEvent
 
 NOT_AN_ANSWER: Final = Reply("")
@@ -74,9 +73,7 @@ async def handle_reply(ctx: BotContext, message: MessageEvent) -> Reply | None:
     return None if is_shown_by_question(verdict) else answers.verdict_reply(verdict)
 
 
-async def questions_for(
-    ctx: BotContext, message: MessageEvent, parsed: JobRequest | TextCommand | InvalidText
-) -> list[str]:
+async def questions_for(ctx: BotContext, message: MessageEvent, parsed: Parsed) -> list[str]:
     """Return the names of the questions that a mention in a thread answers.
 
     Those are the thread's open questions that accept the text, or the question that this message

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 NONE: Final = "none"
 """Option value that clears a setting."""
+TEMPLATE: Final = "template"
 RULE_HELP: Final = "use STATUS=LIST or 'STATUS=LIST from LIST, LIST'"
 _SHORT: Final = re.compile(r"[A-Za-z0-9]{8}")
 _SHOWN: Final = 30
@@ -135,7 +136,7 @@ def has_label(board: BoardLayout, label: str) -> bool:
 def _rules(board: BoardLayout, texts: Sequence[str], warnings: list[str]) -> dict[str, LabelRule]:
     rules: dict[str, LabelRule] = {}
     for text in texts:
-        name, mode, agent = _label(board, text)
+        name, rule = _label(board, text)
         ids = _matching(board.labels, name)
         if not ids:
             raise UsageError(_unknown("label", name, "--label", board.labels))
@@ -145,22 +146,56 @@ def _rules(board: BoardLayout, texts: Sequence[str], warnings: list[str]) -> dic
             if id in rules:
                 raise UsageError(f"--label {text!r}: {name!r} is given twice; give it once")
             try:
-                rules[id] = LabelRule(name=board.labels[id][:200], mode=mode, agent=agent)
+                rules[id] = LabelRule(name=board.labels[id][:200], **rule)
             except ValidationError as error:
                 raise UsageError(f"--label {text[:60]!r}: {_first(error)}") from None
     return rules
 
 
-def _label(board: BoardLayout, text: str) -> tuple[str, Mode, str | None]:
-    """Parse `NAME[=MODE[/AGENT]]`; a name may contain these signs itself."""
+def _label(board: BoardLayout, text: str) -> tuple[str, dict[str, Any]]:
+    """Parse `NAME[=MODE[/AGENT]]` or `NAME=template/TEMPLATE` to a name and fields of its rule.
+
+    A name may contain these signs itself.
+    """
     name, equals, rest = text.rpartition("=")
     if not equals or _matching(board.labels, text):
-        return text, Mode.FIX, None
-    mode, _, agent = rest.partition("/")
+        return text, {}
+    mode, _, detail = rest.partition("/")
+    if mode == TEMPLATE and detail:
+        return name, {"template": detail}
     if mode not in list(Mode):
         modes = " or ".join(Mode)
-        raise UsageError(f"--label {text!r}: use NAME, NAME=MODE or NAME=MODE/AGENT; MODE: {modes}")
-    return name, Mode(mode), agent or None
+        raise UsageError(
+            f"--label {text!r}: use NAME, NAME=MODE, NAME=MODE/AGENT or NAME=template/TEMPLATE;"
+            f" MODE: {modes}"
+        )
+    return name, {"mode": Mode(mode), "agent": detail or None}
+
+
+def bind_template(
+    board: BoardLayout, old: BoardConfig, label: str, template: str
+) -> tuple[BoardConfig, list[str]]:
+    """Return the configuration with a label that creates jobs of a template, and warnings."""
+    warnings: list[str] = []
+    rules = _rules(board, [f"{label}={TEMPLATE}/{template}"], warnings)
+    return _with_labels(old, {**old.labels, **rules}), warnings
+
+
+def unbind_template(old: BoardConfig, label: str) -> BoardConfig:
+    """Return the configuration without the template of a label; raises NotFound."""
+    bound = {id: rule.name for id, rule in old.labels.items() if rule.template is not None}
+    ids = _matching(bound, label)
+    if not ids:
+        names = ", ".join(repr(name or id) for id, name in bound.items()) or "none"
+        raise NotFound(f"no label {label[:80]!r} of {old.name} has a template; labels: {names}")
+    return _with_labels(old, {id: rule for id, rule in old.labels.items() if id not in ids})
+
+
+def _with_labels(old: BoardConfig, labels: dict[str, LabelRule]) -> BoardConfig:
+    try:
+        return BoardConfig(**dict(old) | {"labels": labels})
+    except ValidationError as error:
+        raise UsageError(_first(error)) from None
 
 
 def _queued(board: BoardLayout, name: str, warnings: list[str]) -> str | None:

@@ -7,6 +7,7 @@ unfinished episode.
 from __future__ import annotations
 
 import logging
+from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any, Final
 
 from draftsman.domain.job import TERMINAL, Source
@@ -18,18 +19,20 @@ from draftsman.domain.trello.board import (
     BoardConfig,
     Episode,
     EpisodeStage,
+    LabelRule,
     LabelSighting,
     card_subject_key,
 )
-from draftsman.errors import Failure, IdempotencyConflict, Refused, UsageError
+from draftsman.errors import Failure, IdempotencyConflict, NotFound, Refused, UsageError
 from draftsman.services.jobs.submissions import SubmittedJob, invocation
 from draftsman_bots.trello.ids import card_target
 from draftsman_bots.trello.transport.cards import parse_card, read_card
-from draftsman_bots.trello.usecases import card_ticket
+from draftsman_bots.trello.usecases import card_ticket, template_jobs
 
 if TYPE_CHECKING:
     from trello import Card
 
+    from draftsman.domain.invocation import Invocation
     from draftsman_bots.trello.context import BotContext
 
 GONE_STATUSES: Final = (404, 410)
@@ -103,19 +106,29 @@ async def _continue(
 ) -> None:
     if episode.stage is EpisodeStage.PENDING and not await _submit_job(context, board, episode, by):
         return
+    taken_off = await _change_labels(context, board, episode, _swap(context, board, episode))
+    if taken_off is None:
+        return
+    if taken_off and episode.stage is EpisodeStage.SUBMITTED:
+        await _notify_label_removed(context, board, episode)
+    await check_card(context, board, episode.card)  # the label may have been added again meanwhile
+
+
+async def _change_labels(
+    context: BotContext, board: BoardConfig, episode: Episode, change: Awaitable[bool]
+) -> bool | None:
+    """Return whether a label was removed, None if the bot may not; then the episode is done."""
     try:
-        taken_off = await _swap(context, board, episode)
+        removed = await change
     except Failure as error:
         if error.http_status not in (401, 403) or error.retry_after is not None:
             raise
         text = f"board {board.name}: cannot swap labels: {error}"
         context.health.problem(f"swap:{board.board_id}", text)
         await context.rt.boards.settle(episode, EpisodeStage.DONE)
-        return
+        return None
     context.health.clear(f"swap:{board.board_id}")
-    if taken_off and episode.stage is EpisodeStage.SUBMITTED:
-        await _notify_label_removed(context, board, episode)
-    await check_card(context, board, episode.card)  # the label may have been added again meanwhile
+    return removed
 
 
 async def cancel_removed_card(
@@ -154,7 +167,11 @@ async def _submit_job(
         return False
     try:
         submitted = await _submit(context, board, episode, card, by)
-    except UsageError as error:
+    except template_jobs.MissingParameters as error:
+        await template_jobs.ask_once(context, episode, card, error.comment)
+        await _change_labels(context, board, episode, _remove_label(context, episode))
+        return False
+    except (UsageError, NotFound) as error:
         text = f"label {board.labels[episode.label].name!r} of board {board.name}: {error}"
         context.health.problem(f"label:{episode.label}", text)
         await context.rt.boards.settle(episode, EpisodeStage.DONE)
@@ -182,6 +199,23 @@ async def _submit(
     """Submit the job; return None if it exists already with an earlier version of the card."""
     rule = board.labels[episode.label]
     ticket = await card_ticket.ticket(context.trello, board.board_id, card)
+    if rule.template is not None:
+        request = await template_jobs.template_request(context, episode, rule.template, ticket)
+    else:
+        request = await _card_request(context, episode, rule, ticket)
+    known = by is not None and by.person is not None and (by.owner or "invoker" in by.roles)
+    try:
+        return await context.rt.submissions.submit(
+            request, by if by and known else board_actor(board)
+        )
+    except IdempotencyConflict:
+        return None
+
+
+async def _card_request(
+    context: BotContext, episode: Episode, rule: LabelRule, ticket: Json
+) -> Invocation:
+    """Return the request to do what a card says."""
     request = invocation(
         key=episode.key,
         subject_key=card_subject_key(episode.card),
@@ -197,13 +231,7 @@ async def _submit(
         notify=(card_target(episode.card),),
     )
     await context.rt.request_checks.check(request, origin=ChannelName.TRELLO)
-    known = by is not None and by.person is not None and (by.owner or "invoker" in by.roles)
-    try:
-        return await context.rt.submissions.submit(
-            request, by if by and known else board_actor(board)
-        )
-    except IdempotencyConflict:
-        return None
+    return request
 
 
 async def _notify_joined(
@@ -243,8 +271,8 @@ async def _notify_label_removed(context: BotContext, board: BoardConfig, episode
 async def _swap(context: BotContext, board: BoardConfig, episode: Episode) -> bool:
     """Replace the label with the queued label; return whether the label was on the card."""
     trello = context.trello
-    card = trello.card(episode.card)
     if board.queued_label_id is not None:
+        card = trello.card(episode.card)
         try:
             await trello.write(card.add_label, trello.label(board.queued_label_id))
         except Failure as error:
@@ -253,9 +281,14 @@ async def _swap(context: BotContext, board: BoardConfig, episode: Episode) -> bo
                 *GONE_STATUSES,
             ):  # already on the card, or the label was deleted
                 raise
-    removed = True
+    return await _remove_label(context, episode)
+
+
+async def _remove_label(context: BotContext, episode: Episode) -> bool:
+    """Remove a label, which ends its episode; return whether it was on the card."""
+    trello, removed = context.trello, True
     try:
-        await trello.write(card.remove_label, trello.label(episode.label))
+        await trello.write(trello.card(episode.card).remove_label, trello.label(episode.label))
     except Failure as error:
         if error.http_status not in (400, *GONE_STATUSES):  # already removed
             raise

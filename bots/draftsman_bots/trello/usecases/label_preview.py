@@ -23,6 +23,7 @@ class LabelPreview:
     name: str
     mode: str
     agent: str | None
+    template: str | None
     jobs: int
     known: int
     ignored: int
@@ -41,6 +42,6 @@ async def preview_labels(context: BotContext, board: BoardConfig) -> list[LabelP
         if not was_polled and not board.include_existing:
             old = counted
         jobs, ignored = len(counted) - len(old), len(labeled) - len(counted)
-        fields = (label, rule.name, str(rule.mode), rule.agent)
+        fields = (label, rule.name, str(rule.mode), rule.agent, rule.template)
         previews.append(LabelPreview(*fields, jobs=jobs, known=len(old), ignored=ignored))
     return previews

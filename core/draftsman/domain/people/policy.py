@@ -31,6 +31,7 @@ class Verb(StrEnum):
     BOARDS = "change boards"
     REPOS = "change repositories"
     QUEUES = "pause or resume queues"
+    RESERVE = "reserve or release queues"
     ORDER = "change the order of jobs"
     TEMPLATES = "change templates"
     SCHEDULES = "change schedules"
@@ -50,6 +51,7 @@ _ROLE = {
     Verb.BOARDS: "operator",
     Verb.REPOS: "operator",
     Verb.QUEUES: "operator",
+    Verb.RESERVE: "operator",
     Verb.ORDER: "operator",
     Verb.TEMPLATES: "operator",
     Verb.SCHEDULES: "operator",

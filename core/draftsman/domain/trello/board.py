@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -10,11 +11,14 @@ from typing import Annotated, Any, Final, Self
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from draftsman.domain.job import Mode, Status
+from draftsman.domain.schedules.template import NAME, NAMES
 from draftsman.domain.text import clean_fields
 from draftsman.domain.trello.card_moves import CardMove, moves
 from draftsman.domain.trello.comment_template import check
 from draftsman.field_errors import matching
 
+TEMPLATE_REF: Final = re.compile(rf"{NAME.pattern}(?:@[1-9][0-9]{{0,8}})?")
+"""A template, optionally in a version."""
 OBJECT: Final = r"[0-9a-f]{24}"
 """Pattern of Trello's ids."""
 ObjectId = Annotated[str, matching(OBJECT, "must be a Trello id: 24 hexadecimal digits")]
@@ -29,11 +33,33 @@ class LabelRule(BaseModel):
     """Name of the label when it was added; a label is identified by its id."""
     mode: Mode = Mode.FIX
     agent: str | None = Field(None, min_length=1, max_length=100)
+    template: str | None = None
+    """Template of the job, `NAME` or `NAME@VERSION`, instead of mode and agent."""
 
     @model_validator(mode="before")
     @classmethod
     def _cleaned(cls, data: Any) -> Any:
         return clean_fields(data)
+
+    @field_validator("template")
+    @classmethod
+    def _check_template(cls, value: str | None) -> str | None:
+        if value is not None and TEMPLATE_REF.fullmatch(value) is None:
+            raise ValueError(f"template: {NAMES}; NAME@3 for a version")
+        return value
+
+    @model_validator(mode="after")
+    def _check_combination(self) -> Self:
+        if self.template is not None and self.agent is not None:
+            raise ValueError("a template sets the agent itself")
+        return self
+
+    @property
+    def text(self) -> str:
+        """The jobs that the label creates: `fix by tidy`, `template bump`."""
+        if self.template is not None:
+            return f"template {self.template}"
+        return f"{self.mode} by {self.agent}" if self.agent else str(self.mode)
 
 
 class BoardConfig(BaseModel):

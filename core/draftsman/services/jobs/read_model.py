@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final, Unpack
 
@@ -279,6 +279,11 @@ class ReadModel:
         """Return the reason why a job waits, from the view that claims use; raises NotFound."""
         async with self._db.connection() as conn, conn.transaction():
             facts = await store.why(conn, number, self._lease)
+            if facts is not None and facts.held_by is not None:
+                from draftsman.store.scheduling import limits
+
+                uses = await limits.uses(conn, facts.held_by)
+                facts = replace(facts, limit=next(iter(uses), None))
             if facts is not None and facts.status is Status.EXPIRED:
                 question = expiring_question(await questions.of_job(conn, number))
             else:

@@ -143,15 +143,21 @@ class RequestChecks:
         self._embedded = embedded
 
     async def resolve(
-        self, request: Invocation, *, unchecked: bool = False, types: set[str] | None = None
+        self,
+        request: Invocation,
+        *,
+        unchecked: bool = False,
+        types: set[str] | None = None,
+        chats: bool = True,
     ) -> Invocation:
         """Resolve the repository and agent of a request, and check that a worker can run it.
 
         Raises UsageError. `unchecked` skips the checks of types, chats and models; `types` caches
-        known types across the requests of a batch.
+        known types across the requests of a batch; without `chats`, its targets may be in chats
+        that only other processes configure.
         """
         request = await self._resolve_repo(request)
-        await self.check(request, unchecked=unchecked, types=types)
+        await self.check(request, unchecked=unchecked, types=types, chats=chats)
         if not (request.repo or request.type != AGENT_TYPE or self._is_replaced(request)):
             await self._require_repos()
         return request
@@ -163,6 +169,7 @@ class RequestChecks:
         origin: ChannelName | None = None,
         unchecked: bool = False,
         types: set[str] | None = None,
+        chats: bool = True,
     ) -> None:
         """Check a request whose repository and agent are resolved; raises UsageError.
 
@@ -177,7 +184,8 @@ class RequestChecks:
         if request.type not in types:
             await self._check_type(request.type)
             types.add(request.type)
-        check_channels(request, self._settings, origin)
+        if chats:
+            check_channels(request, self._settings, origin)
         check_llm(request, self._settings)
 
     def _is_replaced(self, request: Invocation) -> bool:

@@ -56,7 +56,8 @@ async def submit(
 ) -> list[SubmitResult]:
     """Insert a request whose key and subject are locked, or return the job that it joins.
 
-    A job that the actor may not cancel is joined instead of replaced.
+    A job that the actor may not cancel is joined instead of replaced, and so is a debounced job
+    that was postponed up to its limit.
     """
     unique = request.unique
     same = await store.existing(conn, [row], [0])
@@ -67,7 +68,11 @@ async def submit(
         job, locked = old
         pending = locked.status in NOT_STARTED and not locked.run_count
         if pending:
+            left = job.debounce_left if unique.debounce is not None else None
             joins = not (unique.newest_wins and request.may_cancel(locked.invoker_id))
+            joins = joins or (left is not None and left <= 0)
+            if left is not None and unique.debounce is not None:
+                row = row | {"delay": min(unique.debounce, left)}
         else:
             joins = unique.debounce is None
         if joins or (same and same[0].number != job.number):
@@ -80,7 +85,8 @@ async def submit(
     results = await store.submit(conn, [row], actor, [targets])
     for result in results:
         if result.outcome == "created":
-            await store.keep_unique_key(conn, result.number, request.key, replaces)
+            limit = unique.longest_debounce
+            await store.keep_unique_key(conn, result.number, request.key, replaces, limit)
     return results
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
 from draftsman.domain.ids import job_name
@@ -17,6 +17,7 @@ from draftsman.errors import Refused, UsageError
 from draftsman.host import is_dead, is_this_host
 from draftsman.services.jobs.job_control import insert_retry
 from draftsman.services.maintenance.archives import Archives
+from draftsman.services.maintenance.limits import LimitSweep
 from draftsman.services.maintenance.reminders import Reminders
 from draftsman.services.queues import Queues
 from draftsman.services.schedules.firing import Firing
@@ -49,8 +50,12 @@ class Sweeps:
         reminders: Reminders,
         firing: Firing,
         fallback: Target | None = None,
+        limits: Sequence[dict[str, Any]] = (),
     ) -> None:
-        """`fallback` receives dead letters that no other target receives."""
+        """`fallback` receives dead letters that no other target receives.
+
+        `limits` are those of this configuration, as `UsageSettings.rules` returns them.
+        """
         self._db = db
         self._policy = policy
         self._settings = settings
@@ -63,6 +68,7 @@ class Sweeps:
             "remind": reminders.remind,
             "promote": self.promote,
             "schedules": firing.fire,
+            "limits": LimitSweep(db, limits).sweep,
             "rescue": self.rescue,
             "deregister": self.deregister,
             "notify": self.notify,

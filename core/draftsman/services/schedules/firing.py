@@ -117,7 +117,7 @@ class _Requests:
                 fields: Mapping[str, Any] = schedule.request or {}
                 require_instructions(fields)
                 request = build_request(fields, self._settings)
-            request = await self._checks.resolve(request, types=self._types)
+            request = await self._checks.resolve(request, types=self._types, chats=False)
             if request.agent and request.type == AGENT_TYPE:
                 check_agent(request.agent, self._settings)
         except DatabaseUnreachable:

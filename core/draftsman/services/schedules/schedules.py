@@ -102,22 +102,29 @@ class Schedules:
         async with self._db.connection() as conn:
             return await checkpoints.now(conn)
 
-    async def request(self, spec: ScheduleSpec) -> Invocation:
-        """Return the request that a schedule submits now; raises UsageError, NotFound."""
+    async def request(self, spec: ScheduleSpec, *, chats: bool = True) -> Invocation:
+        """Return the request that a schedule submits now; raises UsageError, NotFound.
+
+        `chats`: whether the chats of its targets must be configured here.
+        """
         if spec.template is not None:
-            return await self._templates.request(spec.template, spec.params or {})
+            return await self._templates.request(spec.template, spec.params or {}, chats=chats)
         fields = spec.request or {}
         require_instructions(fields)
-        return await self._checks.resolve(build_request(fields, self._settings))
+        return await self._checks.resolve(build_request(fields, self._settings), chats=chats)
 
-    async def add(self, spec: ScheduleSpec, actor: Actor, *, origin: str | None = None) -> Schedule:
+    async def add(
+        self, spec: ScheduleSpec, actor: Actor, *, origin: str | None = None, chats: bool = True
+    ) -> Schedule:
         """Store a schedule, which submits jobs in the name of the actor.
+
+        `chats`: whether the chats of its targets must be configured here.
 
         Raises NotPermitted, UsageError, NotFound, and Conflict where the name exists.
         """
         actor = self._policy.resolve(actor)
         self._policy.check(actor, Verb.SUBMIT)
-        spec = await self.checked(spec)
+        spec = await self.checked(spec, chats=chats)
 
         async def work(conn: Connection) -> Schedule:
             if await store.add(conn, spec, actor.voter, origin) is None:
@@ -195,7 +202,7 @@ class Schedules:
         Raises NotFound, NotPermitted, UsageError.
         """
         actor = self._policy.resolve(actor)
-        request = await self.request((await self.get(name)).spec())
+        request = await self.request((await self.get(name)).spec(), chats=False)
 
         async def work(conn: Connection) -> SubmittedJob:
             schedule = await self._known(conn, name, store.lock)
@@ -209,10 +216,10 @@ class Schedules:
 
         return await self._db.run_transaction(work)
 
-    async def checked(self, spec: ScheduleSpec) -> ScheduleSpec:
+    async def checked(self, spec: ScheduleSpec, *, chats: bool = True) -> ScheduleSpec:
         """Return a definition in its normal form, whose request passes all checks."""
         checked = _located(check_spec(spec, await self.now()))
-        await self.request(checked)
+        await self.request(checked, chats=chats)
         return checked
 
     async def plan(self, specs: Sequence[ScheduleSpec], origin: str) -> list[ScheduleChange]:

@@ -14,7 +14,7 @@ from draftsman.domain.schedules.template import (
     TemplateDefinition,
     check_name,
 )
-from draftsman.errors import CommandHint, Conflict, NotFound, UsageError
+from draftsman.errors import CommandHint, Conflict, InvalidParameters, NotFound, UsageError
 from draftsman.schemas.checker import SchemaChecker
 from draftsman.services.jobs.request_checks import (
     RequestChecks,
@@ -95,16 +95,18 @@ class Templates:
         fields: Mapping[str, Any] | None = None,
         typed: bool = False,
         unchecked: bool = False,
+        chats: bool = True,
     ) -> Invocation:
         """Return the checked request that a template makes with these parameters.
 
         `fields` replace those of the template. With `typed`, parameters are texts that a person
-        typed. Raises NotFound, UsageError.
+        typed. `chats`: whether the chats of its targets must be configured here. Raises NotFound,
+        UsageError.
         """
         template = await self.get(name)
         async with SchemaChecker() as checker:
             request = await self.build(template, params, checker, fields=fields, typed=typed)
-        return await self._checks.resolve(request, unchecked=unchecked)
+        return await self._checks.resolve(request, unchecked=unchecked, chats=chats)
 
     async def build(
         self,
@@ -115,18 +117,38 @@ class Templates:
         fields: Mapping[str, Any] | None = None,
         typed: bool = False,
     ) -> Invocation:
-        """Return the request of a template, whose repository and agent are not checked yet."""
+        """Return the request of a template, whose repository and agent are not checked yet.
+
+        Raises InvalidParameters, and UsageError for a name that is no parameter.
+        """
         definition = template.definition
         if definition is None:
             raise _removed(template.name)
         values = definition.values(definition.parsed(params) if typed else params)
         schema = {"type": "object", **definition.parameters}
         if (problem := await checker.problem(schema, values)) is not None:
-            raise UsageError(f"parameters of template {template.name}: {problem}")
+            raise InvalidParameters(f"parameters of template {template.name}: {problem}")
         rendered = definition.render(values) | dict(fields or {})
         require_instructions(rendered)
         request = build_request(rendered, self._settings)
         return request.model_copy(update={"template": template.ref})
+
+    async def problems(self, template: Template, params: Mapping[str, Any]) -> dict[str, str]:
+        """Return the problem of each parameter whose value its own schema refuses."""
+        if template.definition is None:
+            return {}
+        definition = template.definition
+        shared = {
+            name: value
+            for name, value in definition.parameters.items()
+            if name in ("$defs", "definitions")
+        }
+        async with SchemaChecker() as checker:
+            problems = {
+                name: await checker.problem(shared | definition.properties[name], value)
+                for name, value in definition.values(params).items()
+            }
+        return {name: problem for name, problem in problems.items() if problem is not None}
 
     async def _store(
         self,

@@ -1,8 +1,8 @@
 -- Claims of jobs by workers, and their release.
 
 -- The worker's loop in a single statement: settle finished runs and claim jobs for the free slots.
--- Queues are served in the order given, except for paused queues; jobs of unknown types are only claimed, not
--- started. A finished job that another transaction has locked is left for the next call. A session
+-- Queues are served in the order given, except for paused queues; of a reserved queue, only the
+-- reserving job is claimed, before all others. Jobs of unknown types are only claimed, not started. A finished job that another transaction has locked is left for the next call. A session
 -- plans this once, maybe while the tables are empty, and a join could then read a whole table for
 -- each call: locked states are updated where they are (ctid), runs are found by an array of jobs,
 -- and requests are looked up by key (LIMIT 1).
@@ -36,9 +36,24 @@ WITH clock AS MATERIALIZED (
                     THEN (%(results)s::jsonb[])[array_position(%(jobs)s::bigint[], r.job)] END,
            finished_at = (SELECT now FROM clock)
      WHERE r.job = ANY (ARRAY(SELECT number FROM settled)) AND r.status = 'running'
+), reserved AS MATERIALIZED (
+    SELECT queue, job FROM draftsman.active_reservations ORDER BY queue
 ), candidates AS MATERIALIZED (
     SELECT c.location, c.type, row_number() OVER () AS place
       FROM (SELECT q.location, q.type
+              FROM reserved r
+             CROSS JOIN LATERAL (
+                   SELECT location, type
+                     FROM draftsman.claimable
+                    WHERE number = r.job AND queue = r.queue
+                      AND type <> ALL (%(skip)s::text[])
+                    LIMIT 1
+                      FOR NO KEY UPDATE SKIP LOCKED) q
+             WHERE r.queue = ANY (%(queues)s::text[])
+               AND NOT EXISTS (SELECT FROM draftsman.queue_pauses
+                                WHERE queue = r.queue AND type IS NULL)
+             UNION ALL
+            SELECT q.location, q.type
               FROM unnest(%(queues)s::text[]) WITH ORDINALITY AS w (queue, rank)
              CROSS JOIN LATERAL (
                    SELECT location, type
@@ -49,6 +64,7 @@ WITH clock AS MATERIALIZED (
                       FOR NO KEY UPDATE SKIP LOCKED) q
              WHERE w.queue <> ALL (ARRAY(SELECT queue FROM draftsman.queue_pauses
                                           WHERE type IS NULL))
+               AND w.queue <> ALL (ARRAY(SELECT queue FROM reserved))
              LIMIT %(free)s + %(ahead)s) c
 ), claimed_jobs AS (
     UPDATE draftsman.job_states j

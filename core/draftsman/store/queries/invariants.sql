@@ -72,14 +72,30 @@ SELECT a.job, 'an accepted answer to question ' || a.question || ' had no effect
 -- A job that runs, waits or ran before holds its concurrency key, and a free key has no queued job.
 -- name: concurrency_key_is_held_once
 SELECT min(number), 'concurrency key ' || concurrency_key || ' is held by '
-                    || count(*) FILTER (WHERE hold IS NULL) || ' jobs, and '
-                    || count(*) FILTER (WHERE hold = 'key' AND status = 'queued') || ' wait for it'
+                    || count(*) FILTER (WHERE (hold >= 'key') IS NOT TRUE) || ' jobs, and '
+                    || count(*) FILTER (WHERE hold = 'key' AND status IN ('queued', 'resumed')) || ' wait for it'
   FROM draftsman.job_states
  WHERE concurrency_key IS NOT NULL AND finished_at IS NULL
  GROUP BY concurrency_key
-HAVING count(*) FILTER (WHERE hold IS NULL) > 1
-    OR (count(*) FILTER (WHERE hold IS NULL) = 0
-        AND count(*) FILTER (WHERE hold = 'key' AND status = 'queued') > 0)
+HAVING count(*) FILTER (WHERE (hold >= 'key') IS NOT TRUE) > 1
+    OR (count(*) FILTER (WHERE (hold >= 'key') IS NOT TRUE) = 0
+        AND count(*) FILTER (WHERE hold = 'key' AND status IN ('queued', 'resumed')) > 0)
+ LIMIT 100
+
+-- A bucket counts exactly the jobs that may be claimed, are claimed or run.
+-- name: bucket_counts_its_jobs
+SELECT w.job, 'bucket ' || w.name || ' counts ' || coalesce(b.taken, 0) || ' places, taken: '
+                        || w.taken
+  FROM (SELECT n.name, min(s.number) AS job, count(s.number) AS taken
+          FROM (SELECT name FROM draftsman.limit_buckets
+                 UNION
+                SELECT unnest(limits) FROM draftsman.job_states WHERE finished_at IS NULL) n
+          LEFT JOIN draftsman.job_states s ON n.name = ANY (s.limits)
+           AND (s.status IN ('claimed', 'running')
+                OR (s.status IN ('queued', 'resumed') AND s.hold IS NULL))
+         GROUP BY n.name) w
+  LEFT JOIN draftsman.limit_buckets b ON b.name = w.name
+ WHERE coalesce(b.taken, 0) <> w.taken
  LIMIT 100
 
 -- A job waits for a parent that has not ended, and for none that ended against its condition.
@@ -344,6 +360,16 @@ SELECT f.job, 'is not the job of the occurrence ' || f.schedule || ' at ' || f.d
  WHERE CASE r.source WHEN 'schedule'
        THEN starts_with(r.idempotency_key, 'schedule:' || f.schedule || ':')
        ELSE f.reason IS NOT NULL END IS NOT TRUE
+ LIMIT 100
+
+-- A reservation ends with its job, and while the job waits for a person.
+-- name: reservations_have_their_job
+SELECT r.job, 'has the reservation of the queue ' || r.queue || ', but is ' || s.status
+              || CASE WHEN s.hold IS NULL THEN '' ELSE ' and held' END || ' in the queue ' || s.queue
+  FROM draftsman.queue_reservations r
+  JOIN draftsman.job_states s ON s.number = r.job
+ WHERE s.queue <> r.queue OR s.hold IS NOT NULL
+    OR s.status NOT IN ('queued', 'claimed', 'running', 'resumed', 'retrying')
  LIMIT 100
 
 -- Older versions let an agent send events of these kinds: a worker decides nothing, so its events

@@ -27,7 +27,8 @@ SELECT outcome, status
 SELECT outcome, status
   FROM draftsman.prioritize_job(%(job)s::bigint, %(priority)s::int, %(actor)s::text)
 
--- The jobs that can be claimed, by queue, in the order of the claim: it reads the same view.
+-- The jobs that can be claimed, by queue, in the order of the claim: it reads the same view. A
+-- reserved queue has no other than the reserving job.
 -- name: in_order
 WITH RECURSIVE next_queue AS (
     (SELECT queue FROM draftsman.job_states
@@ -41,12 +42,18 @@ WITH RECURSIVE next_queue AS (
 )
 SELECT c.queue, c.number, c.priority, c.type, c.status, r.ticket_title, r.repo_name, r.created_at
   FROM next_queue w
+  LEFT JOIN draftsman.active_reservations v ON v.queue = w.queue
  CROSS JOIN LATERAL (
-       SELECT queue, number, priority, position, type, status
-         FROM draftsman.claimable
-        WHERE queue = w.queue
-        ORDER BY priority DESC, position, number
-        LIMIT %(limit)s) c
+       (SELECT queue, number, priority, position, type, status
+          FROM draftsman.claimable
+         WHERE queue = w.queue AND v.queue IS NULL
+         ORDER BY priority DESC, position, number
+         LIMIT %(limit)s)
+        UNION ALL
+       (SELECT queue, number, priority, position, type, status
+          FROM draftsman.claimable
+         WHERE number = v.job AND queue = v.queue
+         LIMIT 1)) c
  CROSS JOIN LATERAL (
        SELECT ticket_title, repo_name, created_at FROM draftsman.job_requests
         WHERE number = c.number LIMIT 1) r
@@ -92,16 +99,23 @@ WITH RECURSIVE next_queue AS (
      WHERE status IN ('claimed', 'running')
      GROUP BY queue
 ), held AS MATERIALIZED (
-    SELECT queue, count(*) AS count, min(queued_at) AS since
-      FROM (SELECT queue, queued_at FROM draftsman.job_states
-             WHERE hold IS NOT NULL AND status <> 'scheduled'
-             ORDER BY hold, concurrency_key, priority DESC, position, number
-             LIMIT 10 * %(most)s) h
+    SELECT queue, count(*) AS count, count(held_by) AS limited, min(queued_at) AS since
+      FROM ((SELECT queue, queued_at, NULL AS held_by FROM draftsman.job_states
+              WHERE hold IS NOT NULL AND held_by IS NULL AND status IN ('queued', 'resumed')
+              ORDER BY hold, concurrency_key, priority DESC, position, number
+              LIMIT 10 * %(most)s)
+             UNION ALL
+            (SELECT queue, queued_at, nullif(held_by, 'pause') FROM draftsman.job_states
+              WHERE held_by IS NOT NULL
+              ORDER BY held_by, priority DESC, position, number
+              LIMIT 10 * %(most)s)) h
      GROUP BY queue
 ), names AS (
     SELECT queue FROM next_queue WHERE queue IS NOT NULL
      UNION
     SELECT queue FROM draftsman.queue_pauses
+     UNION
+    SELECT queue FROM draftsman.active_reservations
      UNION
     SELECT queue FROM running
      UNION
@@ -111,9 +125,8 @@ WITH RECURSIVE next_queue AS (
      WHERE NOT draining AND heartbeat_at > draftsman.now() - make_interval(secs => %(lease)s)
 )
 SELECT n.queue AS name,
-       CASE WHEN p.queue IS NULL THEN q.free ELSE 0 END AS queued,
-       coalesce(h.count, 0) + q.paused + CASE WHEN p.queue IS NULL THEN 0 ELSE q.free END AS held,
-       coalesce(r.count, 0) AS running,
+       q.free - w.waiting AS queued, coalesce(h.count, 0) + q.paused + w.waiting AS held,
+       coalesce(h.limited, 0) AS limited, coalesce(r.count, 0) AS running,
        extract(epoch FROM draftsman.now() - least(q.since, h.since))::float8 AS oldest_wait,
        q.free + q.paused >= %(most)s
            OR coalesce(h.count, 0) > 0 AND (SELECT sum(count) FROM held) >= 10 * %(most)s AS capped
@@ -131,6 +144,13 @@ SELECT n.queue AS name,
   LEFT JOIN held h ON h.queue = n.queue
   LEFT JOIN running r ON r.queue = n.queue
   LEFT JOIN draftsman.queue_pauses p ON p.queue = n.queue AND p.type IS NULL
+  LEFT JOIN draftsman.active_reservations v ON v.queue = n.queue
+ CROSS JOIN LATERAL (
+       SELECT CASE WHEN p.queue IS NOT NULL THEN q.free
+              WHEN v.queue IS NULL THEN 0
+              ELSE greatest(0, q.free - (
+                   SELECT count(*) FROM draftsman.claimable c WHERE c.number = v.job)) END
+              AS waiting) w
  ORDER BY n.queue
 
 -- Transactions that may have claimed before a pause was committed: they have locked the tables that

@@ -2,7 +2,7 @@
 
 -- name: get
 SELECT number, id, type, idempotency_key, request_digest, queue, priority, position, subject_key,
-       concurrency_key, hold::text, status, claimed_from, mode, source, source_type::text, external_event_id, invoker_id,
+       concurrency_key, hold::text, held_by, status, claimed_from, mode, source, source_type::text, external_event_id, invoker_id,
        invoker_display_name, repo_owner, repo_name, ticket_url, ticket_title, ticket_text, payload,
        overrides, requested_skills, tags, agent, retry_of, chain_length, template,
        template_version, run_at, run_count, attempts, max_attempts, retry_count, max_retries, next_retry_at, last_error,
@@ -35,7 +35,11 @@ SELECT p.*
               CASE WHEN s.status IN ('queued', 'resumed') AND EXISTS (
                   SELECT FROM draftsman.queue_pauses p
                    WHERE p.queue = s.queue AND (p.type IS NULL OR p.type = s.type))
-                   THEN 'paused' WHEN s.status = 'queued' THEN s.hold::text END AS hold,
+                   THEN 'paused'
+                   WHEN s.status IN ('queued', 'resumed') AND s.hold IS NOT NULL THEN s.hold::text
+                   WHEN s.status IN ('queued', 'resumed') AND EXISTS (
+                  SELECT FROM draftsman.active_reservations v
+                   WHERE v.queue = s.queue AND v.job <> s.number) THEN 'reserved' END AS hold, s.held_by,
               CASE WHEN s.status IN ('scheduled', 'retrying')
                    THEN extract(epoch FROM coalesce(s.next_retry_at, s.run_at)
                                            - draftsman.now())::float8 END AS due_in
@@ -287,11 +291,13 @@ SELECT number, status, retry_of, chain_length, last_error, error_class::text FRO
 SELECT j.number, j.status, j.queue, j.type, j.run_at, j.next_retry_at, j.last_error,
        j.error_class::text, j.run_count, j.attempts, j.max_attempts, j.retry_count, j.max_retries,
        j.worker_id, j.cancel_requested_at, j.cancel_requested_by, j.cancel_reason,
-       p.queue IS NULL AND EXISTS (
+       p.queue IS NULL AND coalesce(v.job = j.number, true) AND EXISTS (
            SELECT FROM draftsman.claimable c WHERE c.number = j.number) AS claimable,
-       j.hold::text, j.concurrency_key,
+       v.job AS reserved_for, v.actor AS reserved_by, v.expires_at AS reserved_until,
+       j.hold::text, j.held_by, j.concurrency_key,
        (SELECT k.number FROM draftsman.job_states k
-         WHERE k.concurrency_key = j.concurrency_key AND k.hold IS NULL AND k.finished_at IS NULL)
+         WHERE k.concurrency_key = j.concurrency_key AND (k.hold >= 'key') IS NOT TRUE
+           AND k.finished_at IS NULL)
            AS key_holder,
        (SELECT coalesce(jsonb_agg(jsonb_build_array(d.parent, k.status)), '[]')
           FROM (SELECT parent FROM draftsman.job_dependencies
@@ -306,6 +312,7 @@ SELECT j.number, j.status, j.queue, j.type, j.run_at, j.next_retry_at, j.last_er
        (SELECT count(*) FROM (
            SELECT c.priority, c.position, c.number FROM draftsman.claimable c
             WHERE c.queue = j.queue AND j.status IN ('queued', 'resumed')
+              AND v.queue IS NULL
             ORDER BY c.priority DESC, c.position, c.number
             LIMIT 1000) b
          WHERE b.priority > j.priority OR (b.priority = j.priority
@@ -332,6 +339,7 @@ SELECT j.number, j.status, j.queue, j.type, j.run_at, j.next_retry_at, j.last_er
         WHERE queue = j.queue AND (type IS NULL OR type = j.type)
         ORDER BY type NULLS FIRST
         LIMIT 1) p ON true
+  LEFT JOIN draftsman.active_reservations v ON v.queue = j.queue
  WHERE j.number = %(job)s
 
 -- Exact counts of active jobs; of each final status, jobs are counted up to a limit.

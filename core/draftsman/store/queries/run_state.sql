@@ -58,6 +58,7 @@ SELECT e.status, e.next_retry_at,
 
 -- The heartbeat of the worker and its runs, which returns the runs it still owns and those with a
 -- cancel request. A run that another transaction has locked is owned and gets the next heartbeat.
+-- It renews the reservations of its jobs.
 -- name: heartbeat
 WITH alive AS (
     UPDATE draftsman.workers SET heartbeat_at = draftsman.now(), draining = %(draining)s
@@ -77,6 +78,14 @@ WITH alive AS (
     UPDATE draftsman.job_runs r SET heartbeat_at = draftsman.now()
       FROM beat b
      WHERE r.job = b.job AND r.ordinal = b.ordinal AND r.status = 'running'
+), reserving AS MATERIALIZED (
+    SELECT queue FROM draftsman.queue_reservations
+     WHERE job = ANY (ARRAY(SELECT job FROM beat)) AND expires_at > draftsman.now()
+       FOR NO KEY UPDATE SKIP LOCKED
+), renewed AS (
+    UPDATE draftsman.queue_reservations r
+       SET expires_at = draftsman.now() + make_interval(secs => r.seconds)
+     WHERE r.queue IN (SELECT queue FROM reserving) AND r.expires_at > draftsman.now()
 )
 SELECT h.token, coalesce(j.lease_token = h.token, false) AS owned,
        j.cancel_requested_at IS NOT NULL AS canceled,

@@ -267,10 +267,12 @@ SELECT DISTINCT ON (w.job) w.job, o.number, s.status,
                 WHERE t.job = o.number AND t.channel = w.channel AND t.target = w.target)
  ORDER BY w.job, o.number DESC
 
--- The newest job with a unique key that a request repeats, of the last hundred with this key.
+-- The newest job with a unique key that a request repeats, of the last hundred with this key; and
+-- the seconds until a debounced job starts in any case.
 -- name: repeated
-SELECT j.number, j.id, j.status, j.request_digest
-  FROM (SELECT job FROM draftsman.unique_keys WHERE key = %(key)s ORDER BY job DESC LIMIT 100) u
+SELECT j.number, j.id, j.status, j.request_digest,
+       extract(epoch FROM u.debounce_until - draftsman.now())::float8 AS debounce_left
+  FROM (SELECT job, debounce_until FROM draftsman.unique_keys WHERE key = %(key)s ORDER BY job DESC LIMIT 100) u
  CROSS JOIN LATERAL (
        SELECT number, id, status, request_digest
          FROM draftsman.jobs
@@ -285,8 +287,11 @@ SELECT j.number, j.id, j.status, j.request_digest
  LIMIT 1
 
 -- name: keep_unique_key
-INSERT INTO draftsman.unique_keys (job, key, replaces)
-VALUES (%(job)s, %(key)s, %(replaces)s)
+INSERT INTO draftsman.unique_keys (job, key, replaces, debounce_until)
+SELECT %(job)s::bigint, %(key)s::text, %(replaces)s::bigint,
+       CASE WHEN %(debounce_limit)s::float8 IS NOT NULL THEN coalesce(
+            (SELECT debounce_until FROM draftsman.unique_keys WHERE job = %(replaces)s::bigint),
+            draftsman.now() + make_interval(secs => %(debounce_limit)s::float8)) END
 
 -- Jobs with an idempotency key, of each type that has keys, by the index of keys. A loose scan reads
 -- an entry of each type.

@@ -104,6 +104,7 @@ WITH candidates AS (
        SET status = CASE WHEN c.on_expire IN ('expire', 'escalate') THEN 'expired' ELSE 'resumed'
                     END::draftsman.job_status,
            finished_at = CASE WHEN c.on_expire IN ('expire', 'escalate') THEN draftsman.now() END,
+           hold = CASE WHEN c.on_expire NOT IN ('expire', 'escalate') THEN j.hold END,
            queued_at = CASE WHEN c.on_expire IN ('expire', 'escalate') THEN j.queued_at
                        ELSE draftsman.now() END,
            version = j.version + 1, updated_at = draftsman.now()
@@ -140,8 +141,8 @@ WITH due AS MATERIALIZED (
 )
 SELECT number, pg_notify('draftsman_jobs', queue)::text FROM updated
 
--- Seconds until the earliest due job, schedule, expiring question or reminder; NULL when there is
--- none. A waiting occurrence is due when the previous job of its schedule has finished.
+-- Seconds until the earliest due job, schedule, expiring question, reminder or place of a limit; NULL
+-- when there is none. A waiting occurrence is due when the previous job of its schedule has finished.
 -- name: next_due
 SELECT extract(epoch FROM least(
            (SELECT min(coalesce(next_retry_at, run_at)) FROM draftsman.job_states
@@ -156,8 +157,10 @@ SELECT extract(epoch FROM least(
                     OR j.status IN ('completed', 'failed', 'dead_letter', 'canceled', 'expired'))
              LIMIT 1),
            (SELECT min(expires_at) FROM draftsman.job_questions WHERE status = 'open'),
+           (SELECT min(expires_at) FROM draftsman.queue_reservations),
            (SELECT min(remind_at) FROM draftsman.question_times WHERE remind_at IS NOT NULL),
-           (SELECT since FROM draftsman.unnotified_jobs ORDER BY job LIMIT 1))
+           (SELECT since FROM draftsman.unnotified_jobs ORDER BY job LIMIT 1),
+           (SELECT min(next_at) FROM draftsman.limit_buckets WHERE next_at IS NOT NULL))
        - draftsman.now())::float8
 
 -- Dead letters without a target are sent to the fallback, once; without a fallback they are only

@@ -252,7 +252,7 @@ async def test_long_choice_values_travel_as_numbers(bench: SlackBotHarness) -> N
 
 async def test_expired_trigger_asks_to_press_again(bench: SlackBotHarness) -> None:
     question, _, ts = await bench.shown(QuestionSpec(key="w", text="Why?", freeform=True))
-    for code in ("expired_trigger_id", "exchanged_trigger_id"):
+    for code in ("expired_trigger_id", "exchanged_trigger_id", "invalid_trigger_id"):
         bench.slack.faults.next("views.open", error(code))
         await bench.slack.press(BEN, bench.general, ts, ids.FREE)
     bench.slack.faults.next("views.open", Fault.DROP_BEFORE)

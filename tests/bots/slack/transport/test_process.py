@@ -76,6 +76,33 @@ async def test_command_through_a_socket_creates_a_job(
     assert "error" not in bots.output_text, "a start like any other is no trouble"
 
 
+async def test_form_survives_a_killed_bot(
+    place: Installation, slack: FakeSlack, jobs: JobTexts
+) -> None:
+    general = slack.channel("general", [ANNA])
+    env = configured(place, slack)
+    template = ("--type", "http_request", "--payload", '{"url": "https://example.org/"}')
+    added = await place.run("templates", "add", "bump", "--parameter", "x", *template, "Do {x}")
+    assert added.returncode == 0, added.stderr
+    bots = place.start("bots", env=env)
+    await slack.sockets.wait(2)
+    assert (await slack.command(ANNA, general, "template bump", retries=3)).acked
+
+    async def opened() -> bool:
+        return bool(slack.views(ANNA))
+
+    await until(opened, "the form")
+    (view,) = slack.views(ANNA)
+    bots.signal(signal.SIGKILL)
+    await bots.end()
+    await slack.sockets.wait(0)
+    bots = place.start("bots", env=env)
+    await slack.sockets.wait(2)
+    await slack.submit(ANNA, view["id"], {"parameter:0": "it"}, copies=3)
+    assert await jobs.texts() == ["Do it"]
+    assert slack.views(ANNA) == []
+
+
 async def test_up_supervises_the_bots_and_the_worker(
     place: Installation, slack: FakeSlack, jobs: JobTexts
 ) -> None:

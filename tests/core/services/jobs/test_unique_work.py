@@ -119,6 +119,64 @@ async def test_debounce_runs_the_newest_request_after_a_pause(
     assert await rt.sweeps.run_now("promote", owner) == 1
 
 
+async def test_a_stream_of_requests_postpones_a_debounced_job_up_to_its_limit(
+    rt: Runtime, owner: Actor, make: Factory, clock: Clock
+) -> None:
+    unique = {"debounce": 30, "debounce_limit": 70}
+    fields: dict[str, Any] = {"subject_key": "pr-7", "unique": unique}
+    await _submit(rt, owner, text="first", **fields)
+    await clock.forward(25)
+    await _submit(rt, owner, text="second", **fields)
+    await clock.forward(25)
+    third = await _submit(rt, owner, text="third", **fields)
+    await clock.forward(19)
+    assert await rt.sweeps.run_now("promote", owner) == 0
+    await clock.forward(2)
+    late = await _submit(rt, owner, text="late", **fields)
+    assert (late.outcome, late.number) == ("joined", third.number)
+    assert await rt.sweeps.run_now("promote", owner) == 1
+    queued = await _submit(rt, owner, text="later", **fields)
+    assert (queued.outcome, queued.number) == ("joined", third.number)
+
+
+async def test_the_limit_of_a_debounce_is_ten_periods(
+    rt: Runtime, owner: Actor, clock: Clock, conn: Connection
+) -> None:
+    fields: dict[str, Any] = {"subject_key": "pr-7", "unique": {"debounce": 30}}
+    first = await _submit(rt, owner, **fields)
+    for _ in range(12):
+        await clock.forward(29)
+        last = await _submit(rt, owner, **fields)
+    assert last.outcome == "joined"
+    cursor = await conn.execute(
+        "SELECT count(*), count(DISTINCT debounce_until),"
+        " extract(epoch FROM min(debounce_until) - min(r.created_at))::int"
+        " FROM draftsman.unique_keys u JOIN draftsman.job_requests r ON r.number = u.job"
+    )
+    assert await cursor.fetchall() == [(11, 1, 300)]
+    assert last.number == first.number + 10
+
+
+@pytest.mark.parametrize(
+    ("job", "until", "replaces"),
+    [
+        ("late", "now() + interval '1 min'", "NULL"),
+        ("queued", "now() + interval '2 h'", "%(pending)s"),
+        ("queued", "now() + interval '1 min'", "%(over)s"),
+    ],
+)
+async def test_the_database_refuses_to_postpone_past_the_limit(
+    rt: Runtime, make: Factory, conn: Connection, job: str, until: str, replaces: str
+) -> None:
+    jobs = {"pending": await make.queued(), "over": await make.queued()}
+    insert = "INSERT INTO draftsman.unique_keys (job, key, debounce_until, replaces) VALUES"
+    await conn.execute(f"{insert} (%(pending)s, 'k', now() + interval '1 h', NULL)", jobs)
+    await conn.execute(f"{insert} (%(over)s, 'k', now() + interval '1 us', NULL)", jobs)
+    jobs |= {"late": await make.scheduled(), "queued": await make.queued()}
+    with pytest.raises(Exception, match="past the limit of its debounce"):
+        await conn.execute(f"{insert} (%({job})s, 'k', {until}, {replaces})", jobs)
+
+
 async def test_debounce_of_work_that_has_started_is_a_job_of_its_own(
     rt: Runtime, owner: Actor, make: Factory, clock: Clock
 ) -> None:
@@ -169,6 +227,8 @@ async def test_the_idempotency_key_decides_before_the_replacement(
         ({"unique": {"debounce": 30, "seconds": 60}}, "use debounce alone"),
         ({"unique": {"debounce": 30, "states": "any"}}, "omit the states"),
         ({"unique": {"debounce": 30}, "delay": 5}, "use debounce, or run_at or delay"),
+        ({"unique": {"debounce": 30, "debounce_limit": 29}}, "at least as long"),
+        ({"unique": {"seconds": 30, "debounce_limit": 29}}, "is for a debounce"),
         ({"unique": {"seconds": 0}}, "must be more than 0"),
     ],
 )

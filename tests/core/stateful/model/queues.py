@@ -1,4 +1,4 @@
-"""The queues in plain Python: order, pauses, held jobs and concurrency keys."""
+"""The queues in plain Python: order, pauses, held jobs, concurrency keys and reservations."""
 
 from __future__ import annotations
 
@@ -31,6 +31,8 @@ class QueueModel:
     pauses: set[tuple[str, str | None]] = field(default_factory=set)
     holders: dict[str, int] = field(default_factory=dict)
     """The job that holds a concurrency key."""
+    reservations: dict[str, int] = field(default_factory=dict)
+    """The job that a queue is reserved for."""
     submitted: int = 0
 
     def job(self, number: int) -> QueuedJob:
@@ -47,7 +49,7 @@ class QueueModel:
         return sorted(queued, key=lambda job: -job.priority)  # stable: then by position
 
     def claimable(self, queue: str) -> list[int]:
-        """Return the jobs that a claim of the queue takes, in order."""
+        """Return the jobs of the queue that neither a pause nor a key holds, in order."""
         if (queue, None) in self.pauses:
             return []
         return [
@@ -57,6 +59,11 @@ class QueueModel:
             and (job.key is None or self.holders.get(job.key) == job.number)
         ]
 
+    def next(self, queue: str) -> list[int]:
+        """Return the jobs that a claim of the queue takes, in order."""
+        claimable, reserving = self.claimable(queue), self.reservations.get(queue)
+        return claimable if reserving is None else [n for n in claimable if n == reserving]
+
     def submit(self, requests: list[tuple[str, str, int, str | None, str]]) -> None:
         """Add jobs behind all others."""
         for request in requests:
@@ -65,9 +72,46 @@ class QueueModel:
         for request in requests:
             self._assign(request[3])
 
+    def reserve(self, request: tuple[str, str, int, str | None, str]) -> str | None:
+        """Add a job and reserve its queue; return why it is refused."""
+        queue, type, _, key, _ = request
+        self.submitted += 1
+        if queue in self.reservations or self.pauses & {(queue, None), (queue, type)}:
+            return "Refused"
+        job = QueuedJob(self.submitted, *request)
+        self.jobs.append(job)
+        self._assign(key)
+        if key is not None and self.holders[key] != job.number:
+            self.jobs.remove(job)
+            return "Refused"
+        self.reservations[queue] = job.number
+        return None
+
+    def release(self, queue: str) -> str | None:
+        """End a reservation; return why it is refused."""
+        return None if self.reservations.pop(queue, None) else "Refused"
+
+    def hold_paused(self) -> None:
+        """End the reservations for jobs that are held with their type; a key is not given up."""
+        for number in list(self.reservations.values()):
+            job = self.job(number)
+            if job.status in WAITING and job.key is None and (job.queue, job.type) in self.pauses:
+                self._end_reservations(number)
+
     def claim(self, worker: int, queues: list[str], free: int) -> list[int]:
-        """Start the first jobs of the queues."""
-        started = [number for queue in queues for number in self.claimable(queue)][:free]
+        """Start the first jobs of the queues, and before them those that reserve a queue."""
+        reserved = [
+            number
+            for queue, number in sorted(self.reservations.items())
+            if queue in queues and number in self.claimable(queue)
+        ]
+        others = [
+            number
+            for queue in queues
+            if queue not in self.reservations
+            for number in self.claimable(queue)
+        ]
+        started = (reserved + others)[:free]
         for number in started:
             job = self.job(number)
             job.status, job.ran, job.worker = "running", True, worker
@@ -81,6 +125,7 @@ class QueueModel:
             if job.key is not None and self.holders.get(job.key) == number:
                 del self.holders[job.key]
             self._assign(job.key)
+            self._end_reservations(number)
 
     def crash(self, worker: int) -> None:
         """Rescue the runs of a worker."""
@@ -120,9 +165,19 @@ class QueueModel:
         if key is None:
             return
         holder = self.holders.get(key)
-        if holder is not None and (self.job(holder).status != "queued" or self.job(holder).ran):
+        if holder is not None and (
+            self.job(holder).status != "queued"
+            or self.job(holder).ran
+            or holder in self.reservations.values()
+        ):
             return
         queued = [job for job in self.jobs if job.key == key and job.status == "queued"]
         if queued:
             first = min(queued, key=lambda job: (-job.priority, self.jobs.index(job)))
             self.holders[key] = first.number
+
+    def _end_reservations(self, number: int | None) -> None:
+        """End the reservation for a job that ended or is held."""
+        self.reservations = {
+            queue: job for queue, job in self.reservations.items() if job != number
+        }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import tempfile
 from collections.abc import Iterator
@@ -11,8 +10,6 @@ from typing import Any
 
 import pytest
 
-from draftsman.handlers.sandbox import mode_detection
-from draftsman.handlers.subprocesses import command_check
 from draftsman.runtime import Runtime
 from draftsman.store.postgres.database import Connection
 from draftsman_bots.trello import doctor
@@ -22,25 +19,6 @@ from tests.support.trello import FakeTrello, Fault
 from tests.tui.cli.cli_runner import Cli
 from tests.tui.cli.conftest import As
 from tests.tui.cli.trello_board import CliBoard
-
-choose_mode_once = functools.cache(mode_detection.choose_mode)
-find_problem = command_check._find_problem_inside
-PROBLEMS: dict[str, tuple[str, str] | None] = {}
-"""Result of the check of a command, by its arguments and the current folder."""
-
-
-@pytest.fixture(autouse=True)
-def _probe_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Probe each mode of the sandbox, and each command, for the first test that needs it."""
-
-    def find_once(*args: Any) -> tuple[str, str] | None:
-        key = repr((Path.cwd(), args))
-        if key not in PROBLEMS:
-            PROBLEMS[key] = find_problem(*args)
-        return PROBLEMS[key]
-
-    monkeypatch.setattr(mode_detection, "choose_mode", choose_mode_once)
-    monkeypatch.setattr(command_check, "_find_problem_inside", find_once)
 
 
 async def _checks(cli: Cli) -> dict[str, dict[str, Any]]:

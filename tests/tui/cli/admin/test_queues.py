@@ -21,7 +21,8 @@ async def test_queues_are_paused_listed_and_resumed(cli: Cli, make: Factory) -> 
     assert done.out == "paused the queue 'pay'\n"
     assert "to resume it: draftsman queues resume pay" in done.err
     lines = (await cli("queues")).out.splitlines()
-    assert lines[0].split() == ["QUEUE", "QUEUED", "HELD", "RUNNING", "OLDEST", "PAUSED"]
+    heads = ["QUEUE", "QUEUED", "HELD", "RUNNING", "OLDEST", "PAUSED", "OR", "RESERVED"]
+    assert lines[0].split() == heads
     assert lines[1].split()[:4] == ["pay", "0", "1", "0"]
     assert lines[1].endswith("disk is full")
     (row,) = (await cli("queues", "list", "--json")).json

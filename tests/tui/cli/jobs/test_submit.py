@@ -387,3 +387,14 @@ def test_an_unknown_tool_model_webhook_or_credential_is_refused() -> None:
         with pytest.raises(UsageError, match=message):
             check_configured(invocation(type=type, payload=payload), settings)
     check_configured(invocation(type="execute_tool", payload={"tool": "count"}), settings)
+
+
+async def test_the_limit_of_a_debounce_is_an_option(cli: Cli, rt: Runtime) -> None:
+    request = ("submit", "--type", "noop", "--subject", "pr-7", "--debounce", "30s")
+    (await cli(*request, "--debounce-limit", "20s")).refused(2, "at least as long")
+    assert (await cli(*request, "--debounce-limit", "40s")).out == "D-1 created\n"
+    async with rt.db.connection() as conn:
+        cursor = await conn.execute(
+            "SELECT debounce_until - now() BETWEEN '30 s' AND '40 s' FROM draftsman.unique_keys"
+        )
+        assert await cursor.fetchall() == [(True,)]

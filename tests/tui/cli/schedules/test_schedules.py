@@ -49,6 +49,30 @@ async def test_a_schedule_is_added_shown_paused_run_and_removed(cli: Cli) -> Non
     (await cli("schedules", "show", "nightly")).refused(3, "unknown schedule 'nightly'")
 
 
+async def test_without_repositories_the_command_that_adds_them_is_named(cli: Cli) -> None:
+    add = ("schedules", "add", "tidy", "--every", "1d", "Tidy up")
+    (await cli(*add)).refused(2, "no repositories yet", "draftsman repos add")
+
+
+async def test_a_rule_in_english(cli: Cli) -> None:
+    add = ("schedules", "add", "tidy", *PING, "--when")
+    assert (await cli(*add, "every weekday at 9 in Asia/Tokyo")).out.startswith(
+        "tidy 0 9 * * mon-fri, next "
+    )
+    shown = json.loads((await cli("schedules", "show", "tidy", "--json")).out)
+    assert (shown["rule"], shown["timezone"]) == ("0 9 * * mon-fri", "Asia/Tokyo")
+    added = await cli(*add, "tomorrow at 14:00", "--zone", "Europe/Berlin", "--replace")
+    assert " 14:00 +0" in added.out
+    for text, problem in (
+        ("every weekend at 9", "not 'weekend'; examples: every weekday at 9, every 90m"),
+        ("every day at 9 Look", "not understood: 'Look'"),
+    ):
+        (await cli(*add, text)).refused(2, problem)
+    both = await cli(*add, "every day at 9 UTC", "--zone", "Asia/Tokyo")
+    both.refused(2, "--when names the zone UTC, and --zone Asia/Tokyo; use one")
+    (await cli(*add, "every 2h", "--every", "2h")).refused(2, "one of --cron, --every, --at and")
+
+
 async def test_a_job_names_its_occurrence(cli: Cli, rt: Runtime, clock: Clock) -> None:
     await cli("schedules", "add", "hourly", "--every", "1h", *PING)
     await clock.forward(3601)
@@ -63,8 +87,8 @@ async def test_a_job_names_its_occurrence(cli: Cli, rt: Runtime, clock: Clock) -
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        (("--every", "1h", "--cron", "@daily", *PING), "one of --cron, --every and --at"),
-        (PING, "one of --cron, --every and --at"),
+        (("--every", "1h", "--cron", "@daily", *PING), "one of --cron, --every, --at and --when"),
+        (PING, "one of --cron, --every, --at and --when"),
         (("--every", "x", *PING), "invalid interval"),
         (("--cron", "* * *", *PING), "has 3 fields, not 5"),
         (("--at", "soon", *PING), "invalid time 'soon'"),

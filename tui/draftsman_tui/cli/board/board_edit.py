@@ -27,7 +27,7 @@ _OPTIONS = (
         metavar="NAME[=MODE[/AGENT]]",
         type=params.TEXT,
         multiple=True,
-        help="Label that creates jobs, with their mode and agent; repeatable.",
+        help="Label that creates jobs, with mode and agent, or =template/TEMPLATE; repeatable.",
     ),
     click.option(
         "--queued-label",
@@ -122,7 +122,7 @@ async def add(app: App, url: str, **options: Any) -> None:
                 )
             board_options = board_setup.BoardOptions(template=template, **_given_options(options))
             config, warnings = board_setup.build_config(layout, board_options)
-        _check_agents(rt, config)
+        await check_rules(rt, config)
         await rt.boards.save(config, await rt.actor())
         repos = await rt.repos.catalog()
     if app.json:
@@ -166,7 +166,7 @@ async def change(app: App, board: str, **options: Any) -> None:
             layout = await board_setup.fetch_layout(context.trello, old.board_id)
             board_options = board_setup.BoardOptions(template=template, **_given_options(options))
             config, warnings = board_setup.build_config(layout, board_options, old)
-        _check_agents(rt, config)
+        await check_rules(rt, config)
         await rt.boards.save(config, await rt.actor())
     if app.json:
         app.out.document(document(config))
@@ -202,8 +202,11 @@ def _given_options(options: dict[str, Any]) -> dict[str, Any]:
     return {name: None if value == () else value for name, value in options.items()}
 
 
-def _check_agents(rt: Runtime, config: BoardConfig) -> None:
+async def check_rules(rt: Runtime, config: BoardConfig) -> None:
+    """Raise UsageError for an unknown agent of a label, NotFound for an unknown template."""
     for rule in config.labels.values():
+        if rule.template is not None:
+            await rt.templates.get(rule.template)
         if rule.agent is not None and rule.agent not in rt.settings.agents:
             known = ", ".join(sorted(rt.settings.agents))
             raise UsageError(

@@ -13,7 +13,7 @@ from draftsman.domain.messages.delivery import DeliveryKind, Message, Subject
 from draftsman.errors import Refused, UsageError
 from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.cli.board.board_edit import NONE, read_template
-from draftsman_tui.cli.board.board_text import check_line
+from draftsman_tui.cli.board.board_text import check_line, rule_text
 from draftsman_tui.common import params
 from draftsman_tui.common.extras import require
 from draftsman_tui.common.trello_access import find_board, trello
@@ -119,7 +119,7 @@ def _print(
     app: App, config: BoardConfig, names: dict[str, str], previews: list[LabelPreview]
 ) -> None:
     for preview in previews:
-        kind = preview.mode + (f" by {preview.agent}" if preview.agent else "")
+        kind = rule_text(config.labels[preview.label])
         queued = config.queued_label_id
         action = f"replaced by {names.get(queued, queued)!r}" if queued else "removed"
         app.out.print(f"label {preview.name!r} creates a job ({kind}) and is {action}")

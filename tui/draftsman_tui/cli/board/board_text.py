@@ -21,7 +21,7 @@ def document(config: BoardConfig, **more: Any) -> dict[str, Any]:
 
 def rule_text(rule: LabelRule) -> str:
     """Describe the jobs that a label creates."""
-    return str(rule.mode) + (f" by {rule.agent}" if rule.agent else "")
+    return rule.text
 
 
 def print_board(app: App, config: BoardConfig, names: Mapping[str, str] | None = None) -> None:

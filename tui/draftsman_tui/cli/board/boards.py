@@ -11,6 +11,7 @@ from draftsman_tui.cli import prompts
 from draftsman_tui.cli.app import App, Group, command, example_lines
 from draftsman_tui.cli.board.board_edit import add, change
 from draftsman_tui.cli.board.board_preview import preview, test
+from draftsman_tui.cli.board.board_templates import bind, unbind
 from draftsman_tui.cli.board.board_text import document, print_board
 from draftsman_tui.cli.board.board_webhooks import webhook
 from draftsman_tui.common import params, times
@@ -27,7 +28,7 @@ from draftsman_tui.common.trello_access import (
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from draftsman.domain.trello.board import BoardConfig
+    from draftsman.domain.trello.board import BoardConfig, LabelRule
     from draftsman.runtime import Runtime
     from draftsman_bots.checks import Check
 
@@ -74,7 +75,7 @@ async def list_boards(app: App) -> None:
         return
     rows = []
     for config in configs:
-        labels = ", ".join(rule.name or id for id, rule in config.labels.items())
+        labels = ", ".join(_label(id, rule) for id, rule in config.labels.items())
         cursor = cursors[config.board_id]
         polled = "never" if cursor is None else times.ago(cursor.polled_at)
         state = _state(health.get(config.board_id))
@@ -123,6 +124,10 @@ async def remove(app: App, board: str, yes: bool) -> None:
         app.out.info(warning)
 
 
+def _label(id: str, rule: LabelRule) -> str:
+    return (rule.name or id) + (f" ({rule.text})" if rule.template else "")
+
+
 def _state(checks: list[Check] | None) -> Text:
     """Summarize the checks of a board."""
     if checks is None:
@@ -156,5 +161,5 @@ def _at(cursor: Any) -> Any:
     return None if cursor is None else cursor.polled_at.isoformat()
 
 
-for _each in (list_boards, add, show, change, test, preview, webhook, remove):
+for _each in (list_boards, add, show, change, bind, unbind, test, preview, webhook, remove):
     boards.add_command(_each)

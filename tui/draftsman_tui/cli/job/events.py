@@ -131,7 +131,7 @@ async def logs(app: App, job: JobRef, follow: bool) -> None:
     async with app.runtime(read_only=True) as rt:
         number = await number_of(rt, job)
         run = 0
-        async for chunk in _log_chunks(rt, number, follow):
+        async for chunk in log_chunks(rt, number, follow=follow):
             if app.json:
                 app.out.item(chunk)
                 continue
@@ -181,7 +181,8 @@ async def _all_events(
             await asyncio.sleep(POLL_INTERVAL)
 
 
-async def _log_chunks(rt: Runtime, number: int, follow: bool) -> AsyncIterator[Any]:
+async def log_chunks(rt: Runtime, number: int, *, follow: bool) -> AsyncIterator[Any]:
+    """Yield the chunks of the log of a job in order; `follow`: until the job ends."""
     after = (0, 0)
     while True:
         ended = not follow or (await rt.read_model.job(number)).status in TERMINAL

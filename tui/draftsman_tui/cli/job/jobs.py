@@ -19,6 +19,7 @@ from draftsman_tui.cli.job.order import print_queued
 from draftsman_tui.common import params, times
 from draftsman_tui.common.job_text import reason_data, status_text
 from draftsman_tui.common.output import line, one_line, styled
+from draftsman_tui.common.queue_text import hold_text
 from draftsman_tui.common.worker_health import health_of
 
 if TYPE_CHECKING:
@@ -236,7 +237,7 @@ def _next(job: Any, question: Question | None, served: set[str]) -> str:
             return f"its start time {times.due(job.due_in)}"
         case Status.QUEUED | Status.RESUMED:
             if job.hold:
-                return "its paused queue" if job.hold == "paused" else "its concurrency key"
+                return hold_text(job.hold, job.held_by)
             return "a free slot" if job.queue in served else f"a worker for queue {job.queue}"
         case Status.CLAIMED:
             return "a worker to start it"

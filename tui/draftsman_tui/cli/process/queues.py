@@ -1,4 +1,4 @@
-"""The `queues` command group: list, pause, resume and drain queues."""
+"""The `queues` command group: list, pause, resume, drain and release queues."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ import click
 
 from draftsman.domain.ids import actor_name, job_name
 from draftsman.domain.read_models import pause_name
-from draftsman.errors import DraftsmanError
+from draftsman.errors import DraftsmanError, Refused
 from draftsman_tui.cli.app import App, Group, command, example_lines
+from draftsman_tui.cli.prompts import confirm
 from draftsman_tui.common import params, times
 from draftsman_tui.common.output import one_line, styled
-from draftsman_tui.common.queue_text import pauses_text
+from draftsman_tui.common.queue_text import blocks_text
 
 if TYPE_CHECKING:
     from draftsman.domain.read_models import QueueSummary
@@ -45,14 +46,16 @@ class QueueGroup(Group):
             "draftsman queues pause default --type run_agent --reason 'model is down'",
             "draftsman queues resume default",
             "draftsman queues drain default",
+            "draftsman queues release default",
         )
     ),
 )
 def queues() -> None:
-    """List, pause, resume and drain queues.
+    """List, pause, resume, drain and release queues.
 
     A worker claims no job of a paused queue or type. Jobs that already run continue, and new
-    requests are accepted and wait.
+    requests are accepted and wait. Of a queue that is reserved (draftsman run --now), only the
+    reserving job is claimed until the queue is released.
     """
 
 
@@ -60,7 +63,8 @@ def queues() -> None:
 async def list_queues(app: App) -> None:
     """List the queues in use.
 
-    QUEUED jobs can be claimed; HELD jobs wait until their queue or type is resumed.
+    QUEUED jobs can be claimed; HELD jobs wait until their queue or type is resumed, or until the
+    reservation of their queue ends.
     """
     async with app.runtime(read_only=True) as rt:
         summaries = await rt.queues.all()
@@ -70,7 +74,7 @@ async def list_queues(app: App) -> None:
         app.out.info("no queue has jobs or a worker; to start a worker: draftsman up")
     else:
         rows = [_row(summary) for summary in summaries]
-        heads = ("QUEUE", "QUEUED", "HELD", "RUNNING", "OLDEST", "PAUSED")
+        heads = ("QUEUE", "QUEUED", "HELD", "RUNNING", "OLDEST", "PAUSED OR RESERVED")
         app.out.table(heads, rows, flexible=5, right=(1, 2, 3, 4))
 
 
@@ -159,16 +163,42 @@ async def drain(app: App, name: str, type: str | None, reason: str, timeout: flo
         )
 
 
+@command(
+    "release",
+    examples=("draftsman queues release default", "draftsman queues release default --yes"),
+)
+@click.argument("name", type=params.TEXT)
+@click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
+async def release(app: App, name: str, yes: bool) -> None:
+    """End the reservation of a queue.
+
+    The reserving job continues: if it has not started, it takes its place in the queue.
+    """
+    async with app.runtime() as rt:
+        actor, reservations = await rt.actor(), await rt.reservations.all()
+        reserved = next((item for item in reservations if item.queue == name), None)
+        if reserved is not None and not yes:
+            by = f"by {actor_name(reserved.actor)} for {job_name(reserved.job)}"
+            if not app.out.interactive:
+                raise Refused(f"this would end the reservation {by}; to confirm, use --yes")
+            confirm(f"End the reservation of the queue {name!r} {by}?")
+        job = await rt.queues.release_reservation(name, actor)
+    if app.json:
+        app.out.document({"queue": name, "released": True, "job": job})
+        return
+    app.out.print(f"released the queue {name!r}, which was reserved for {job_name(job)}")
+
+
 @command("history", examples=("draftsman queues history", "draftsman queues history default"))
 @click.argument("name", type=params.TEXT, required=False)
 async def history(app: App, name: str | None) -> None:
-    """List who paused and resumed queues, newest first."""
+    """List who paused, resumed, reserved and released queues, newest first."""
     async with app.runtime(read_only=True) as rt:
         changes = await rt.queues.changes(name)
     if app.json:
         app.out.document(changes)
     elif not changes:
-        app.out.info("no queue was paused yet")
+        app.out.info("no queue was paused or reserved yet")
     else:
         rows = [
             (
@@ -184,7 +214,7 @@ async def history(app: App, name: str | None) -> None:
         app.out.table(("WHEN", "QUEUE", "TYPE", "ACTION", "BY", "REASON"), rows, flexible=5)
 
 
-for _each in (list_queues, pause, resume, drain, history):
+for _each in (list_queues, pause, resume, drain, release, history):
     queues.add_command(_each)
 
 
@@ -196,7 +226,7 @@ def _row(summary: QueueSummary) -> list[Any]:
         f"{summary.held:,}{more if summary.held else ''}",
         f"{summary.running:,}",
         times.span(summary.oldest_wait) if summary.oldest_wait is not None else "",
-        styled(pauses_text(summary), "yellow"),
+        styled(blocks_text(summary), "yellow"),
     ]
 
 

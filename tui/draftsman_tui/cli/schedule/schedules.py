@@ -15,6 +15,7 @@ from draftsman_tui.cli.job.submit import print_submitted
 from draftsman_tui.cli.schedule.request_options import request_fields, request_options
 from draftsman_tui.cli.schedule.schedule_apply import apply
 from draftsman_tui.common import params, times
+from draftsman_tui.common.job_request import options_named
 from draftsman_tui.common.output import as_data, line, styled
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ def schedules() -> None:
     "add",
     examples=(
         "draftsman schedules add nightly --cron '0 2 * * *' --zone Europe/Berlin --template tidy",
+        "draftsman schedules add tidy --when 'every weekday at 9' --agent coder --repo . 'Tidy up'",
         "draftsman schedules add poll --every 90m --type http_request --payload @poll.json",
         "draftsman schedules add launch --at 2030-12-31T18:00 --agent coder --repo . 'Release'",
     ),
@@ -56,6 +58,7 @@ def schedules() -> None:
 @click.option("--cron", type=params.TEXT, help="Five fields, or @daily, @weekly, …")
 @click.option("--every", type=params.TEXT, help="Interval, e.g. 90m or 1h30m.")
 @click.option("--at", type=params.TEXT, help="A single time, e.g. 2030-12-31T18:00.")
+@click.option("--when", type=params.TEXT, help="In English, e.g. 'every weekday at 9'.")
 @click.option("--zone", type=params.TEXT, help="IANA time zone; default: UTC.")
 @click.option("--template", type=params.TEXT, help="Template, or TEMPLATE@VERSION.")
 @click.option("--param", type=params.TEXT_PAIR, multiple=True, help="Parameter of the template.")
@@ -82,7 +85,7 @@ async def add(app: App, name: str, text: tuple[str, ...], replace: bool, **optio
 
     It submits a template, or the request that TEXT and the options describe, in your name.
     """
-    rule = _rule(options)
+    rule, phrase = _rule(options), options.pop("when")
     template, given = options.pop("template"), dict(options.pop("param"))
     parts = {key: options.pop(key) for key in ("zone", "misfire", "misfire_limit", "overlap")}
     jitter = round(options.pop("jitter"))
@@ -94,6 +97,8 @@ async def add(app: App, name: str, text: tuple[str, ...], replace: bool, **optio
     from draftsman.domain.schedules.schedule import Misfire, Overlap, ScheduleSpec
 
     async with app.runtime() as rt:
+        if phrase is not None:
+            rule, parts["zone"] = _phrase_rule(phrase, parts["zone"], await rt.schedules.now())
         if template:
             definition = (await rt.templates.get(template)).definition
             given = definition.parsed(given) if definition else given
@@ -112,7 +117,8 @@ async def add(app: App, name: str, text: tuple[str, ...], replace: bool, **optio
         actor = await rt.actor()
         known = {schedule.name for schedule in await rt.schedules.all()} if replace else set()
         store = rt.schedules.change if name in known else rt.schedules.add
-        schedule = await store(spec, actor)
+        with options_named():
+            schedule = await store(spec, actor)
         first = await rt.schedules.upcoming(name, 1)
     if app.json:
         app.out.document(schedule)
@@ -242,7 +248,8 @@ async def resume(app: App, name: str) -> None:
 async def run(app: App, name: str) -> None:
     """Submit the job of a schedule now, in your name."""
     async with app.runtime() as rt:
-        job = await rt.schedules.run(name, await rt.actor())
+        with options_named():
+            job = await rt.schedules.run(name, await rt.actor())
         await print_submitted(app, rt, job)
 
 
@@ -268,13 +275,26 @@ for _each in _COMMANDS:
 
 
 def _rule(options: dict[str, Any]) -> str:
-    """Return the rule of --cron, --every or --at; raises UsageError."""
+    """Return the rule of --cron, --every or --at, "" for --when; raises UsageError."""
     cron, every, at = (options.pop(name) for name in ("cron", "every", "at"))
-    if sum(value is not None for value in (cron, every, at)) != 1:
-        raise UsageError("a schedule needs one of --cron, --every and --at")
+    if sum(value is not None for value in (cron, every, at, options["when"])) != 1:
+        raise UsageError("a schedule needs one of --cron, --every, --at and --when")
+    if options["when"] is not None:
+        return ""
     if at is not None:
         return f"@at {_instant(at, options['zone']).isoformat()}"
     return cron if every is None else f"@every {every}"
+
+
+def _phrase_rule(text: str, zone: str | None, now: datetime) -> tuple[str, str | None]:
+    """Return the rule of --when, and its zone; raises UsageError."""
+    from draftsman.domain.schedules.phrases import whole_phrase
+
+    phrase = whole_phrase(text)
+    if phrase.zone is not None and zone not in (None, phrase.zone):
+        raise UsageError(f"--when names the zone {phrase.zone}, and --zone {zone}; use one")
+    zone = phrase.zone or zone
+    return phrase.rule(zone or "UTC", now), zone
 
 
 def _instant(text: str, zone: str | None) -> datetime:

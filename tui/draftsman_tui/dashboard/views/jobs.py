@@ -12,6 +12,7 @@ from draftsman.domain.read_models import JobSummary
 from draftsman.domain.retries.error_classes import ErrorClass
 from draftsman.domain.text import first_line
 from draftsman_tui.common import times
+from draftsman_tui.common.queue_text import hold_text
 from draftsman_tui.dashboard import cells
 from draftsman_tui.dashboard.filter import Filter, FilterFields
 from draftsman_tui.dashboard.resource import Cell, Column, Query, Resource, Rows
@@ -121,7 +122,10 @@ def _next(row: JobSummary) -> Cell:
         case Status.WAITING_FOR_APPROVAL:
             return Cell("approve or deny", "asks")
         case Status.QUEUED | Status.RESUMED if row.hold:
-            return Cell("paused" if row.hold == "paused" else "its concurrency key", "warns")
+            return cells.text(
+                "paused" if row.hold == "paused" else hold_text(row.hold or "", row.held_by),
+                "warns",
+            )
         case Status.RETRYING | Status.SCHEDULED:
             return cells.text(f"{times.due(row.due_in)} {first_line(row.last_error or '', 60)}")
         case Status.FAILED | Status.DEAD_LETTER:

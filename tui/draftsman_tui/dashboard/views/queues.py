@@ -1,4 +1,4 @@
-"""Queues, their jobs and their pauses."""
+"""Queues, their jobs, pauses and reservations."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from draftsman.domain.read_models import QueueSummary
 from draftsman_tui.common import times
-from draftsman_tui.common.queue_text import pauses_text
+from draftsman_tui.common.queue_text import blocks_text
 from draftsman_tui.dashboard import cells
 from draftsman_tui.dashboard.filter import FilterFields
 from draftsman_tui.dashboard.resource import Cell, Column, Query, Resource, Rows
@@ -21,21 +21,21 @@ class QueuesResource(Resource[QueueSummary]):
     """Queues in use."""
 
     name = "queues"
-    help = "Queues, what waits in them, and which are paused."
-    statuses = ("open", "paused")
+    help = "Queues, what waits in them, and which are paused or reserved."
+    statuses = ("open", "paused", "reserved")
     fields = ("status",)
     empty = "No queue has jobs or a worker. To start a worker: draftsman up"
     poll_interval = 2.0
     columns = (
         Column[QueueSummary]("QUEUE", 16, most=30, order=lambda queue: queue.name),
-        Column[QueueSummary]("STATUS", 7, order=lambda queue: not queue.pauses),
+        Column[QueueSummary]("STATUS", 8, order=lambda queue: _status(queue) == "open"),
         Column[QueueSummary]("QUEUED", 9, right=True, order=lambda queue: queue.queued),
         Column[QueueSummary]("HELD", 9, right=True, order=lambda queue: queue.held),
         Column[QueueSummary]("RUNNING", 7, right=True, order=lambda queue: queue.running),
         Column[QueueSummary](
             "OLDEST", 7, right=True, order=lambda queue: -(queue.oldest_wait or 0)
         ),
-        Column[QueueSummary]("PAUSED", 0),
+        Column[QueueSummary]("PAUSED OR RESERVED", 0),
     )
 
     async def read(self, rt: Runtime, query: Query) -> Rows[QueueSummary]:
@@ -46,17 +46,21 @@ class QueuesResource(Resource[QueueSummary]):
 
     def cells(self, row: QueueSummary, now: datetime) -> Sequence[Cell]:
         more = "+" if row.capped else ""
-        wait = row.oldest_wait
+        wait, status = row.oldest_wait, _status(row)
         return (
             cells.text(row.name, "key"),
-            Cell("paused", "warns") if row.pauses else Cell("open", "calm"),
+            Cell(status, "calm" if status == "open" else "warns"),
             Cell(f"{row.queued:,}{'' if row.pause else more}"),
             Cell(f"{row.held:,}{more if row.held else ''}", "warns" if row.held else ""),
             Cell(f"{row.running:,}"),
             Cell("" if wait is None else times.span(wait), "dim"),
-            cells.text(pauses_text(row, now)),
+            cells.text(blocks_text(row, now)),
         )
 
     def filter_fields(self, row: QueueSummary) -> FilterFields:
         text = " ".join((row.name, *(f"{pause.type or ''} {pause.reason}" for pause in row.pauses)))
-        return FilterFields(text, "paused" if row.pauses else "open")
+        return FilterFields(text, _status(row))
+
+
+def _status(queue: QueueSummary) -> str:
+    return "paused" if queue.pauses else "reserved" if queue.reservation else "open"

@@ -1,9 +1,9 @@
 -- Privileges of the group roles of workers, bots, people and readers; the owner of the schema has
 -- all privileges.
 
-SELECT EXISTS (SELECT FROM draftsman.schema_migrations WHERE name = '0016_grants') AS applied \gset
-\if :applied \echo '0016_grants is already applied' \quit \endif
-INSERT INTO draftsman.schema_migrations (name) VALUES ('0016_grants');
+SELECT EXISTS (SELECT FROM draftsman.schema_migrations WHERE name = '0017_grants') AS applied \gset
+\if :applied \echo '0017_grants is already applied' \quit \endif
+INSERT INTO draftsman.schema_migrations (name) VALUES ('0017_grants');
 
 -- Events that sessions insert directly, beside those of triggers and functions.
 CREATE FUNCTION draftsman.may_insert_event(
@@ -110,8 +110,11 @@ BEGIN
             draftsman.next_reminder(timestamptz, timestamptz), draftsman.current_epoch(),
             draftsman.violated_rule(draftsman.job_states),
             draftsman.violated_request_rule(draftsman.job_requests), draftsman.deny_access(text),
-            draftsman.is_template(text, int), draftsman.descendants(bigint),
+            draftsman.is_template(text, int), draftsman.has_place(draftsman.job_states),
+            draftsman.free_places(draftsman.limit_buckets),
+            draftsman.next_start(draftsman.limit_buckets), draftsman.descendants(bigint),
             draftsman.is_met(draftsman.dependency_condition, draftsman.job_status),
+            draftsman.acts_in_chat(text, text), draftsman.is_controlled_in_chat(text),
             draftsman.events_of_row(bigint, int, text, draftsman.job_status, draftsman.job_status)
             TO %I', role);
         CONTINUE WHEN role = 'draftsman_reader';
@@ -137,8 +140,11 @@ BEGIN
                 draftsman.pause_queue(text, text, text, text),
                 draftsman.resume_queue(text, text, text), draftsman.hold_paused_types(int),
                 draftsman.release_resumed_types(int), draftsman.free_keys(int),
-                draftsman.assign_keys(text[]), draftsman.move_job(bigint, text, bigint, text),
+                draftsman.assign_keys(text[]), draftsman.check_limits(int),
+                draftsman.give_places(int), draftsman.move_job(bigint, text, bigint, text),
                 draftsman.prioritize_job(bigint, int, text),
+                draftsman.reserve_queue(bigint, float8, text), draftsman.release_queue(text, text),
+                draftsman.delete_expired_reservations(),
                 draftsman.inherit_checkpoint(bigint, bigint), draftsman.is_resolution_valid(
                 draftsman.job_questions, draftsman.question_status, jsonb) TO %I']
         LOOP
@@ -158,6 +164,7 @@ BEGIN
         GRANT INSERT, UPDATE, DELETE ON draftsman.workers TO draftsman_worker;
         GRANT DELETE ON draftsman.unnotified_jobs TO draftsman_worker;
         GRANT UPDATE (due_at, fire_at, last_job) ON draftsman.schedules TO draftsman_worker;
+        GRANT UPDATE (expires_at) ON draftsman.queue_reservations TO draftsman_worker;
         GRANT INSERT, UPDATE, DELETE ON draftsman.schedule_fires TO draftsman_worker;
         GRANT INSERT, UPDATE (status, resolution, answered_at, expires_at, approvers)
             ON draftsman.job_questions TO draftsman_worker;
@@ -166,7 +173,8 @@ BEGIN
             ON draftsman.question_times TO draftsman_worker;
         GRANT EXECUTE ON FUNCTION draftsman.make_event_partitions(int),
             draftsman.make_event_partition(date), draftsman.lock_event_month(date),
-            draftsman.drop_event_month(date, text, text, text) TO draftsman_worker;
+            draftsman.drop_event_month(date, text, text, text),
+            draftsman.set_limits(jsonb, text) TO draftsman_worker;
     END IF;
 
     IF to_regrole('draftsman_bot') IS NOT NULL THEN
@@ -177,6 +185,8 @@ BEGIN
             TO draftsman_bot;
         GRANT INSERT, UPDATE, DELETE ON draftsman.trello_board_configs, draftsman.trello_labels,
             draftsman.poll_cursors TO draftsman_bot;
+        GRANT INSERT, DELETE, UPDATE (due_at, fire_at, paused_at, paused_by, pause_reason)
+            ON draftsman.schedules TO draftsman_bot;
         GRANT EXECUTE ON FUNCTION draftsman.issue_link_code(
             draftsman.channel, text, text, text, float8) TO draftsman_bot;
     END IF;

@@ -1,0 +1,44 @@
+"""The leader's part in limits: their configuration, and places that no transition gives."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import Any, Final
+
+from draftsman.domain.run import LeaderTerm
+from draftsman.store.postgres.database import Database
+from draftsman.store.scheduling import limits as store
+
+JOBS: Final = 1000
+"""Jobs that a transaction checks after a change of the limits."""
+BUCKETS: Final = 100
+"""Buckets whose places a transaction gives."""
+_log = logging.getLogger(__name__)
+
+
+class LimitSweep:
+    """Writes the limits of this configuration to the database, and gives due places.
+
+    The leader writes them once in its term: all workers obey the table, whatever their own
+    configuration.
+    """
+
+    def __init__(self, db: Database, rules: Sequence[dict[str, Any]]) -> None:
+        self._db = db
+        self._rules = rules
+        self._written: LeaderTerm | None = None
+
+    async def sweep(self, term: LeaderTerm) -> int:
+        """Apply changed limits, and give places that are due; return the number of jobs."""
+        if term.term is not None and self._written != term:
+            await self._configure(term)
+        while await self._db.run_transaction(lambda conn: store.check(conn, term, JOBS)):
+            pass
+        return await self._db.run_transaction(lambda conn: store.give(conn, term, BUCKETS))
+
+    async def _configure(self, term: LeaderTerm) -> None:
+        rules = self._rules
+        if await self._db.run_transaction(lambda conn: store.configure(conn, term, rules)):
+            _log.info("the limits have changed; now: %s", len(rules))
+        self._written = term

@@ -1,0 +1,366 @@
+-- Limits of concurrency and rates: the places that jobs take while they are claimed and run.
+
+SELECT EXISTS (SELECT FROM draftsman.schema_migrations WHERE name = '0012_limits') AS applied \gset
+\if :applied \echo '0012_limits is already applied' \quit \endif
+INSERT INTO draftsman.schema_migrations (name) VALUES ('0012_limits');
+
+-- The configured limits, as the leader wrote them. The value `*` is each value without a limit of
+-- its own.
+CREATE TABLE draftsman.limits (
+    scope                  text NOT NULL CHECK (scope IN (
+                               'all', 'queue', 'type', 'agent', 'repo', 'person', 'concurrency_key')),
+    value                  text NOT NULL CHECK (value <> ''),
+    running                int CHECK (running > 0),
+    rate                   int CHECK (rate > 0),
+    period                 float8 CHECK (period > 0),  -- seconds
+    burst                  int CHECK (burst > 0),
+    release_while_waiting  boolean NOT NULL DEFAULT false,
+    PRIMARY KEY (scope, value),
+    CONSTRAINT limits_rate CHECK ((rate IS NULL) = (period IS NULL)
+                                  AND (burst IS NULL OR rate IS NOT NULL)),
+    CONSTRAINT limits_key CHECK (CASE WHEN scope = 'concurrency_key' THEN running IS NULL
+                                 ELSE NOT release_while_waiting END)
+);
+
+-- The history of the configuration. `checked_to` is the last unfinished job that has the limits of
+-- the newest change; -1 before a pass, NULL when all have them. The last pass, `final`, begins when
+-- each transaction has ended that may have inserted a job with the limits of before.
+CREATE TABLE draftsman.limit_changes (
+    id          bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    limits      jsonb NOT NULL CHECK (jsonb_typeof(limits) = 'array'),
+    actor       text NOT NULL CHECK (actor <> ''),
+    created_at  timestamptz NOT NULL DEFAULT draftsman.now(),
+    txid        xid8 NOT NULL DEFAULT pg_current_xact_id(),
+    checked_to  bigint DEFAULT -1,
+    final       boolean NOT NULL DEFAULT false
+);
+
+-- A bucket is a limit of a value that jobs have, such as `repo:shop`. `taken` counts the jobs that
+-- may be claimed, are claimed or run; `starts` are the recent starts of a sliding window, and
+-- `tokens` those that a token bucket had at `tokens_at`. `next_at` is the next start while jobs wait
+-- for the rate.
+CREATE TABLE draftsman.limit_buckets (
+    name          text PRIMARY KEY,
+    running       int,
+    rate          int,
+    period        float8,
+    burst         int,
+    taken         int NOT NULL DEFAULT 0 CHECK (taken >= 0),
+    starts        timestamptz[] NOT NULL DEFAULT '{}',
+    start_counts  int[] NOT NULL DEFAULT '{}',
+    tokens        float8,
+    tokens_at     timestamptz,
+    next_at       timestamptz,
+    CONSTRAINT limit_buckets_starts CHECK (cardinality(starts) = cardinality(start_counts)),
+    CONSTRAINT limit_buckets_tokens CHECK ((tokens IS NULL) = (tokens_at IS NULL))
+) WITH (fillfactor = 50);
+CREATE INDEX limit_buckets_next ON draftsman.limit_buckets (next_at) WHERE next_at IS NOT NULL;
+
+-- Buckets of a job --------------------------------------------------------------------------------
+
+-- The buckets of a job in sorted order; NULL without any. A limit of a value replaces that of `*`.
+CREATE FUNCTION draftsman.limits_of(job bigint) RETURNS text[]
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+    SET enable_seqscan = off SET jit = off AS $$
+    SELECT array_agg(DISTINCT v.scope || ':' || CASE l.value WHEN '*' THEN v.value ELSE l.value END)
+      FROM draftsman.job_states s
+      JOIN draftsman.job_requests r ON r.number = s.number
+     CROSS JOIN LATERAL (VALUES
+               ('all', '*', NULL), ('queue', s.queue, NULL), ('type', s.type, NULL),
+               ('agent', r.agent, NULL), ('person', r.invoker_id, NULL),
+               ('repo', concat(r.repo_owner || '/', r.repo_name), r.repo_name),
+               ('concurrency_key', s.concurrency_key, NULL)) AS v (scope, value, short)
+     CROSS JOIN LATERAL (
+           SELECT * FROM draftsman.limits l
+            WHERE l.scope = v.scope AND l.value IN (v.value, v.short, '*')
+            ORDER BY l.value = '*', l.value <> v.value
+            LIMIT 1) l
+     WHERE s.number = $1 AND v.value <> '' AND num_nonnulls(l.running, l.rate) > 0
+$$;
+
+-- Whether a job has a place in each of its buckets.
+CREATE FUNCTION draftsman.has_place(s draftsman.job_states) RETURNS boolean
+LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN
+    s.limits IS NOT NULL AND (s.status IN ('claimed', 'running')
+                              OR (s.status IN ('queued', 'resumed') AND s.hold IS NULL));
+
+-- What a change of a state means for buckets: a place taken or freed, a job that begins to wait for a
+-- place, or a job that was queued without asking for places.
+CREATE TYPE draftsman.place_change AS (bucket text, change int, waiting boolean, arrived bigint);
+CREATE FUNCTION draftsman.place_changes(o draftsman.job_states, n draftsman.job_states)
+RETURNS SETOF draftsman.place_change LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT b, 1, false, NULL::bigint
+      FROM unnest(n.limits) b
+     WHERE draftsman.has_place(n)
+       AND NOT (draftsman.has_place(o) AND o.limits IS NOT DISTINCT FROM n.limits)
+     UNION ALL
+    SELECT b, -1, false, NULL
+      FROM unnest(o.limits) b
+     WHERE draftsman.has_place(o)
+       AND NOT (draftsman.has_place(n) AND o.limits IS NOT DISTINCT FROM n.limits)
+     UNION ALL
+    SELECT n.held_by, 0, true, NULL
+     WHERE n.held_by <> 'pause' AND (coalesce(o.held_by, 'pause') = 'pause'
+           OR (n.priority, n.position) <> (o.priority, o.position))
+     UNION ALL
+    SELECT NULL, 0, false, n.number
+     WHERE n.status IN ('queued', 'resumed') AND o.status <> n.status AND n.hold IS NULL
+       AND n.limits <> '{}' AND NOT draftsman.has_place(o)
+$$;
+
+-- Buckets -----------------------------------------------------------------------------------------
+
+-- The places that a bucket has now.
+CREATE FUNCTION draftsman.free_places(b draftsman.limit_buckets) RETURNS int
+LANGUAGE sql STABLE PARALLEL SAFE AS $$
+    SELECT greatest(0, least(
+        coalesce(b.running - b.taken, 2147483647),
+        CASE WHEN b.rate IS NULL THEN 2147483647
+             WHEN b.burst IS NULL THEN b.rate - coalesce((
+                  SELECT sum(s.count) FROM unnest(b.starts, b.start_counts) AS s (at, count)
+                   WHERE s.at > draftsman.now() - make_interval(secs => b.period)), 0)
+             ELSE floor(least(b.burst, coalesce(b.tokens + b.rate / b.period
+                  * extract(epoch FROM draftsman.now() - b.tokens_at), b.burst) + 1e-6)) END))::int
+$$;
+
+-- The time of the next start that the rate of a bucket allows; now, if it allows one.
+CREATE FUNCTION draftsman.next_start(b draftsman.limit_buckets) RETURNS timestamptz
+LANGUAGE sql STABLE PARALLEL SAFE AS $$
+    SELECT greatest(draftsman.now(), CASE
+        WHEN b.burst IS NOT NULL
+        THEN b.tokens_at + make_interval(secs => (1 - b.tokens) * b.period / b.rate)
+        WHEN b.rate IS NOT NULL THEN (
+             SELECT max(w.at) + make_interval(secs => b.period)
+               FROM (SELECT s.at, sum(s.count) OVER (ORDER BY s.at DESC) AS later
+                       FROM unnest(b.starts, b.start_counts) AS s (at, count)) w
+              WHERE w.later >= b.rate) END)
+$$;
+
+-- The limit of a bucket.
+CREATE FUNCTION draftsman.limit_of(bucket text) RETURNS SETOF draftsman.limits
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    SELECT l.* FROM draftsman.limits l
+     WHERE l.scope = split_part($1, ':', 1) AND l.value IN (substr($1, strpos($1, ':') + 1), '*')
+     ORDER BY l.value = '*'
+     LIMIT 1
+$$;
+
+-- Creates the missing buckets, and locks them all in sorted order, so that two sessions cannot
+-- deadlock: a statement locks jobs, then all buckets that it needs, then only jobs that no other
+-- session has locked.
+CREATE FUNCTION draftsman.lock_buckets(names text[]) RETURNS SETOF draftsman.limit_buckets
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+    SET enable_seqscan = off SET jit = off AS $$
+DECLARE
+    locked int;
+BEGIN
+    names := ARRAY(SELECT DISTINCT n FROM unnest(names) n WHERE n IS NOT NULL ORDER BY n);
+    LOOP
+        INSERT INTO draftsman.limit_buckets (name, running, rate, period, burst)
+        SELECT w.name, l.running, l.rate, l.period, l.burst
+          FROM unnest(names) AS w (name)
+          LEFT JOIN LATERAL draftsman.limit_of(w.name) l ON true
+         WHERE NOT EXISTS (SELECT FROM draftsman.limit_buckets b WHERE b.name = w.name)
+         ORDER BY w.name
+            ON CONFLICT DO NOTHING;
+        RETURN QUERY SELECT * FROM draftsman.limit_buckets b
+                      WHERE b.name = ANY (names) ORDER BY b.name FOR NO KEY UPDATE;
+        GET DIAGNOSTICS locked = ROW_COUNT;
+        EXIT WHEN locked = cardinality(names);  -- else a bucket was removed meanwhile
+    END LOOP;
+END $$;
+
+-- Places ------------------------------------------------------------------------------------------
+
+-- Gives free places of these buckets, whose rows the caller has locked together with others, to the
+-- jobs that wait for them: the first in queue order, at most 1,000. A job has its places when each
+-- of its buckets has; else it waits for a full bucket. A job of a paused queue or type waits for the
+-- end of the pause, so that it does not keep others from the places.
+CREATE FUNCTION draftsman.admit(tried text[], locked draftsman.limit_buckets[]) RETURNS int
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+    SET enable_seqscan = off SET jit = off AS $$
+DECLARE
+    names    text[] := ARRAY(SELECT b.name FROM unnest(locked) b);
+    free     int[] := ARRAY(SELECT draftsman.free_places(b) FROM unnest(locked) b);
+    started  int[] := array_fill(0, ARRAY[cardinality(locked)]);
+    rated    boolean := (SELECT bool_or(b.rate IS NOT NULL OR b.next_at IS NOT NULL)
+                           FROM unnest(locked) b);
+    admitted bigint[] := '{}';
+    moved    bigint[] := '{}';
+    places   text[] := '{}';  -- the buckets that the moved jobs wait for
+    skipped  bigint[] := '{}';
+    later    text[] := '{}';  -- buckets that the leader tries again
+    place    text;
+    other    draftsman.limit_buckets;
+    job      record;
+    passed   int := 0;
+    before   int;
+BEGIN
+    LOOP
+        before := passed;
+        FOR job IN
+            SELECT c.*
+              FROM unnest(tried) AS t (name)
+             CROSS JOIN LATERAL (
+                   SELECT s.number, s.limits, s.queue, s.type, s.priority, s.position, s.held_by
+                     FROM draftsman.job_states s
+                    WHERE s.held_by = t.name AND s.status IN ('queued', 'resumed')
+                      AND s.number <> ALL (admitted || moved || skipped)
+                    ORDER BY s.priority DESC, s.position, s.number
+                    LIMIT least(greatest(free[array_position(names, t.name)], 0), 1000 - passed)
+                      FOR NO KEY UPDATE SKIP LOCKED) c
+             ORDER BY c.priority DESC, c.position, c.number
+             LIMIT 1000 - passed
+        LOOP
+            passed := passed + 1;
+            IF NOT job.limits <@ names THEN
+                -- it came after the buckets were locked; waiting for more of them could deadlock
+                FOR other IN
+                    SELECT b.* FROM draftsman.limit_buckets b
+                     WHERE b.name = ANY (job.limits) AND b.name <> ALL (names)
+                     ORDER BY b.name FOR NO KEY UPDATE SKIP LOCKED
+                LOOP
+                    names := names || other.name;
+                    free := free || draftsman.free_places(other);
+                    started := started || 0;
+                    rated := rated OR other.rate IS NOT NULL;
+                END LOOP;
+                IF NOT job.limits <@ names THEN
+                    skipped := skipped || job.number;
+                    later := later || job.held_by;
+                    CONTINUE;
+                END IF;
+            END IF;
+            PERFORM FROM draftsman.queue_pauses p
+              WHERE p.queue = job.queue AND (p.type IS NULL OR p.type = job.type)
+                FOR KEY SHARE;  -- a resume waits, and sees the job
+            IF FOUND THEN
+                place := 'pause';
+            ELSE
+                SELECT b INTO place FROM unnest(job.limits) b
+                 WHERE free[array_position(names, b)] <= 0
+                 ORDER BY b <> job.held_by LIMIT 1;
+            END IF;
+            IF place IS NULL THEN
+                admitted := admitted || job.number;
+                FOREACH place IN ARRAY job.limits LOOP
+                    free[array_position(names, place)] := free[array_position(names, place)] - 1;
+                    started[array_position(names, place)] := started[array_position(names, place)] + 1;
+                END LOOP;
+            ELSIF place <> job.held_by THEN
+                moved := moved || job.number;
+                places := places || place;
+            END IF;
+        END LOOP;
+        EXIT WHEN passed = before;
+        IF passed >= 1000 THEN
+            later := later || tried;
+            EXIT;
+        END IF;
+    END LOOP;
+    IF moved <> '{}' THEN
+        UPDATE draftsman.job_states s SET held_by = w.place
+          FROM unnest(moved, places) AS w (number, place) WHERE s.number = w.number;
+    END IF;
+    IF admitted <> '{}' THEN
+        PERFORM count(pg_notify('draftsman_jobs', q.queue))
+           FROM (SELECT DISTINCT s.queue FROM draftsman.job_states s
+                  WHERE s.number = ANY (admitted)) q;
+        UPDATE draftsman.job_states s SET hold = NULL, held_by = NULL
+         WHERE s.number = ANY (admitted);
+    END IF;
+    IF rated THEN
+        PERFORM draftsman.count_starts(names, started);
+    END IF;
+    IF later <> '{}' THEN
+        UPDATE draftsman.limit_buckets SET next_at = draftsman.now() WHERE name = ANY (later);
+    END IF;
+    RETURN cardinality(admitted);
+END $$;
+
+-- Counts starts against the rates of locked buckets, and sets the time of the next for the leader's
+-- timer while jobs wait for the rate. A window of more than 100 starts is counted in hundredths of
+-- its period, rounded up, so that it never has more starts than the limit.
+CREATE FUNCTION draftsman.count_starts(names text[], counts int[]) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+    SET enable_seqscan = off SET jit = off AS $$
+DECLARE
+    now timestamptz := draftsman.now();
+BEGIN
+    UPDATE draftsman.limit_buckets b
+       SET starts = w.starts, start_counts = w.counts,
+           tokens = CASE WHEN b.burst IS NOT NULL THEN least(b.burst, coalesce(b.tokens
+                    + b.rate / b.period * extract(epoch FROM now - b.tokens_at), b.burst))
+                    - c.count END,
+           tokens_at = CASE WHEN b.burst IS NOT NULL THEN now END
+      FROM unnest(names, counts) AS c (name, count)
+     CROSS JOIN LATERAL (
+           SELECT coalesce(array_agg(g.at ORDER BY g.at), '{}') AS starts,
+                  coalesce(array_agg(g.count ORDER BY g.at), '{}') AS counts
+             FROM (SELECT s.at, sum(s.count)::int AS count
+                     FROM (SELECT * FROM draftsman.limit_buckets o WHERE o.name = c.name) o
+                    CROSS JOIN LATERAL (
+                          SELECT * FROM unnest(o.starts, o.start_counts)
+                           UNION ALL
+                          SELECT CASE WHEN o.rate <= 100 THEN now
+                                 ELSE to_timestamp(ceil(extract(epoch FROM now) * 100 / o.period)
+                                                   * o.period / 100) END, c.count) s (at, count)
+                    WHERE s.at > now - make_interval(secs => o.period) AND o.burst IS NULL
+                    GROUP BY s.at) g) w
+     WHERE b.name = c.name AND b.rate IS NOT NULL AND c.count > 0;
+    UPDATE draftsman.limit_buckets b SET next_at = w.next_at
+      FROM (SELECT o.name, CASE WHEN o.rate IS NOT NULL AND (o.taken < o.running) IS NOT FALSE
+                           AND EXISTS (SELECT FROM draftsman.job_states s WHERE s.held_by = o.name)
+                           THEN draftsman.next_start(o) END AS next_at
+              FROM draftsman.limit_buckets o WHERE o.name = ANY (names)) w
+     WHERE b.name = w.name AND b.next_at IS DISTINCT FROM w.next_at;
+END $$;
+
+-- Tries to give places of these buckets to the jobs that wait for them, in one order of locks.
+CREATE FUNCTION draftsman.try_places(
+    tried text[], buckets text[] DEFAULT NULL, changes int[] DEFAULT NULL,
+    arrived bigint[] DEFAULT NULL
+) RETURNS int LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+    SET enable_seqscan = off SET jit = off AS $$
+DECLARE
+    names text[] := buckets || tried;
+BEGIN
+    IF tried IS NOT NULL THEN
+        names := names || ARRAY(
+            SELECT unnest(w.limits) FROM unnest(tried) AS t (name)
+             CROSS JOIN LATERAL (
+                   SELECT s.limits FROM draftsman.job_states s
+                    WHERE s.held_by = t.name
+                    ORDER BY s.priority DESC, s.position, s.number
+                    LIMIT 100) w);
+    END IF;
+    PERFORM FROM draftsman.lock_buckets(names);
+    IF buckets IS NOT NULL THEN
+        UPDATE draftsman.limit_buckets b SET taken = b.taken + c.change
+          FROM unnest(buckets, changes) AS c (name, change) WHERE b.name = c.name;
+    END IF;
+    IF arrived IS NOT NULL THEN
+        UPDATE draftsman.job_states s SET hold = 'limit', held_by = s.limits[1]
+         WHERE s.number = ANY (arrived);
+    END IF;
+    IF tried IS NULL THEN
+        RETURN 0;
+    END IF;
+    RETURN (SELECT draftsman.admit(tried, array_agg(b)) FROM draftsman.limit_buckets b
+             WHERE b.name = ANY (names));
+END $$;
+
+-- Counts the places that a statement took and freed, and gives free places to jobs that wait.
+CREATE FUNCTION draftsman.change_places(changes draftsman.place_change[]) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+BEGIN
+    IF changes IS NOT NULL THEN
+        PERFORM draftsman.try_places(
+                    array_agg(c.bucket) FILTER (WHERE c.waiting OR c.change < 0),
+                    array_agg(c.bucket) FILTER (WHERE c.change <> 0),
+                    array_agg(c.change) FILTER (WHERE c.change <> 0),
+                    (SELECT array_agg(arrived) FROM unnest(changes) WHERE arrived IS NOT NULL))
+           FROM (SELECT bucket, sum(change)::int AS change, bool_or(waiting) AS waiting
+                   FROM unnest(changes) WHERE bucket IS NOT NULL GROUP BY bucket) c;
+    END IF;
+END $$;

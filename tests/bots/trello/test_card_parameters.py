@@ -1,0 +1,90 @@
+"""Parameters of a template in the description of a card."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from draftsman_bots.trello.parsers.card_parameters import read_parameters
+
+NAMES = ("package", "level", "max_days", "note")
+
+
+def read(description: str, *names: str, **more: Any) -> dict[str, str]:
+    result = read_parameters(names or NAMES, {"description": description, **more})
+    assert result.problems == {}
+    return result.values
+
+
+@pytest.mark.parametrize(
+    ("line", "value"),
+    [
+        ("package: httpx", "httpx"),
+        ("  package :  httpx  ", "httpx"),
+        ("Package: httpx", "httpx"),
+        ("- package: httpx", "httpx"),
+        ("* package: httpx", "httpx"),
+        ("**package**: httpx", "httpx"),
+        ("**package:** httpx", "httpx"),
+        ("`package`: `httpx`", "httpx"),
+        ("package: a: b", "a: b"),
+        ("package: foo\\_bar\\-baz", "foo_bar-baz"),
+        ("package: `foo\\_bar`", "foo\\_bar"),
+        ('package: [https://x.org/a](https://x.org/a "smartCard-inline")', "https://x.org/a"),
+        ("package: <https://x.org/a>", "https://x.org/a"),
+        ('package: ["a", "b"]', '["a", "b"]'),
+        ("package: [a](b) c", "[a](b) c"),
+    ],
+)
+def test_a_line_sets_a_parameter(line: str, value: str) -> None:
+    assert read(f"Please update.\n{line}\r\nThanks") == {"package": value}
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["package:httpx", "package httpx", "size: 7", "the package: httpx", "package:", "> package: a"],
+)
+def test_other_lines_are_text(line: str) -> None:
+    assert read(line) == {}
+
+
+def test_names_with_escaped_signs() -> None:
+    assert read("max\\_days: 7") == {"max_days": "7"}
+    assert read("A: 1\na: 2", "A", "a") == {"A": "1", "a": "2"}
+
+
+def test_a_parameter_on_two_lines_is_a_problem() -> None:
+    result = read_parameters(NAMES, {"description": "level: a\nLevel: b"})
+    assert result.problems == {"level": "is on two lines; write a single line"}
+
+
+def test_title_description_and_url_are_those_of_the_card() -> None:
+    card = {"title": "Fix it", "url": "https://trello.com/c/1"}
+    names = ("title", "description", "url", "level")
+    text = "It fails.\nlevel: major\nOften."
+    assert read(text, *names, **card) == {
+        "title": "Fix it",
+        "description": "It fails.\nOften.",
+        "url": "https://trello.com/c/1",
+        "level": "major",
+    }
+    assert read("title: Other", *names, **card)["title"] == "Other"
+    assert read("", "title", "description", title=" ") == {}
+
+
+@given(st.text())
+def test_any_description_is_read(text: str) -> None:
+    values = read_parameters(NAMES, {"description": text}).values
+    assert values.keys() <= set(NAMES)
+    assert all(value.strip() == value and value for value in values.values())
+
+
+@pytest.mark.parametrize("piece", ["a", "_", "*", " ", "`", "[", "](", "\\_", "package: [", ":"])
+def test_time_grows_with_the_length_and_not_with_its_square(piece: str) -> None:
+    began = time.monotonic()
+    read_parameters(NAMES, {"description": piece * (200_000 // len(piece))})
+    assert time.monotonic() - began < 2

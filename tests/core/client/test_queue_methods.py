@@ -1,0 +1,157 @@
+"""Methods of the client on queues, the order of jobs, templates and schedules."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from draftsman import BlockingClient, Client, Draftsman
+from draftsman.domain.schedules.schedule import Schedule, ScheduleSpec
+from draftsman.domain.schedules.template import define
+from draftsman.errors import NotFound, NotPermitted, Refused, UsageError
+from draftsman.host import login
+from draftsman.runtime import Runtime
+from draftsman.services.queues import Place
+from tests.factories import Factory
+
+
+@pytest.fixture
+def operator(tmp_path: Path, database_url: str) -> Draftsman:
+    return _draftsman(tmp_path, database_url, '"invoker", "operator"')
+
+
+@pytest.fixture
+async def client(operator: Draftsman) -> AsyncIterator[Client]:
+    async with operator as client:
+        yield client
+
+
+@pytest.fixture
+def blocking(operator: Draftsman) -> Iterator[BlockingClient]:
+    with operator as client:
+        yield client
+
+
+def _draftsman(folder: Path, url: str, roles: str) -> Draftsman:
+    config = folder / "draftsman.toml"
+    config.write_text(f'[people.me]\nlogin = "{login()}"\nroles = [{roles}]\n[types.noop]\n')
+    return Draftsman(url, config=config)
+
+
+async def test_a_queue_is_paused_and_resumed(client: Client, make: Factory) -> None:
+    await make.queued(queue="q")
+    await client.pause_queue("q", "disk is full")
+    await client.pause_queue("q", "model is down", type="noop")
+    (summary,) = await client.queues()
+    assert [pause.reason for pause in summary.pauses] == ["disk is full", "model is down"]
+    with pytest.raises(Refused, match="already paused"):
+        await client.pause_queue("q", "again")
+    await client.resume_queue("q", type="noop")
+    await client.resume_queue("q")
+    (summary,) = await client.queues()
+    assert (summary.queued, summary.pauses) == (1, ())
+
+
+async def test_a_drain_waits_for_running_jobs(client: Client, make: Factory) -> None:
+    await make.running(queue="q")
+    with pytest.raises(TimeoutError):
+        await client.drain_queue("q", timeout=0.2)
+    await client.drain_queue("other", "maintenance", timeout=20)
+    pauses = {queue.name: queue.pause for queue in await client.queues()}
+    assert {name: pause and pause.reason for name, pause in pauses.items()} == {
+        "q": "draining",
+        "other": "maintenance",
+    }
+
+
+async def test_jobs_are_moved_and_prioritized(client: Client, rt: Runtime) -> None:
+    first, second, third = [await client.submit(type="noop", queue="q") for _ in range(3)]
+    await client.move(third, "top")
+    await client.move(first, "after", second)
+    assert [job.number for job in await rt.queues.order()] == [3, 2, 1]
+    await client.prioritize("D-1", 5)
+    assert [job.number for job in await rt.queues.order()] == [1, 3, 2]
+    with pytest.raises(NotFound):
+        await client.move(99, "top")
+
+
+@pytest.mark.parametrize(("place", "anchor"), [("top", 1), ("before", None)])
+async def test_a_place_has_its_anchor(client: Client, place: Place, anchor: int | None) -> None:
+    job = await client.submit(type="noop")
+    with pytest.raises(UsageError, match="anchor"):
+        await client.move(job, place, anchor)
+
+
+async def test_a_job_reserves_its_queue(client: Client, rt: Runtime) -> None:
+    job = await client.submit(type="noop", queue="q", reserve=900)
+    (reservation,) = await rt.reservations.all()
+    assert (reservation.job, reservation.seconds) == (job.number, 900)
+    with pytest.raises(Refused, match=job.name):
+        await client.submit(type="noop", queue="q", reserve=900)
+    await client.release_queue("q")
+    assert await rt.reservations.all() == []
+
+
+async def test_a_reservation_is_not_made_in_the_transaction_of_the_caller(
+    client: Client, rt: Runtime
+) -> None:
+    async with rt.db.transaction() as connection:
+        with pytest.raises(UsageError, match="reserve cannot be combined"):
+            await client.submit(type="noop", reserve=900, connection=connection)
+
+
+async def test_the_queues_need_an_operator(tmp_path: Path, database_url: str, rt: Runtime) -> None:
+    async with _draftsman(tmp_path, database_url, '"invoker"') as client:
+        for call in (
+            client.pause_queue("q", "r"),
+            client.resume_queue("q"),
+            client.drain_queue("q"),
+            client.release_queue("q"),
+            client.submit(type="noop", reserve=600),
+        ):
+            with pytest.raises(NotPermitted):
+                await call
+    assert await rt.read_model.jobs() == []
+
+
+def test_the_blocking_client_has_the_same_methods(blocking: BlockingClient) -> None:
+    first, second = [blocking.submit(type="noop", queue="q") for _ in range(2)]
+    blocking.move(second, "before", first)
+    blocking.prioritize(first, -1)
+    blocking.drain_queue("q", timeout=20)
+    blocking.resume_queue("q")
+    blocking.pause_queue("q", "r", type="noop")
+    blocking.resume_queue("q", type="noop")
+    blocking.submit(type="noop", queue="q", reserve=600)
+    (summary,) = blocking.queues()
+    assert summary.reservation is not None
+    blocking.release_queue("q")
+    assert (blocking.templates(), blocking.schedules()) == ([], [])
+
+
+async def test_templates_and_schedules_are_listed_run_and_paused(
+    client: Client, make: Factory, rt: Runtime
+) -> None:
+    await rt.templates.add("report", define({"type": "noop", "text": "Report"}), make.owner)
+    spec = ScheduleSpec("nightly", "@daily", template="report")
+    await rt.schedules.add(spec, make.owner)
+    assert [template.name for template in await client.templates()] == ["report"]
+    assert [schedule.name for schedule in await client.schedules()] == ["nightly"]
+    job = await client.run_schedule("nightly")
+    assert (await client.get(job)).template == "report"
+    paused: Schedule = await client.pause_schedule("nightly", "freeze")
+    assert paused.pause_reason == "freeze"
+    assert (await client.resume_schedule("nightly")).paused_at is None
+    with pytest.raises(NotFound):
+        await client.run_schedule("weekly")
+
+
+def test_the_blocking_client_runs_and_pauses_schedules(blocking: BlockingClient) -> None:
+    with pytest.raises(NotFound):
+        blocking.run_schedule("weekly")
+    with pytest.raises(NotFound):
+        blocking.pause_schedule("weekly")
+    with pytest.raises(NotFound):
+        blocking.resume_schedule("weekly")

@@ -1,0 +1,124 @@
+"""Places of limits in two sessions: submissions, ends, cancels, moves and pauses."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from draftsman.domain.outcome import Done
+from draftsman.domain.people.actor import Actor
+from draftsman.domain.run import LeaderTerm
+from draftsman.runtime import Runtime
+from draftsman.services.jobs.submissions import invocation
+from draftsman.store.postgres.database import Connection
+from draftsman.store.scheduling import limits
+from tests.factories import Factory
+from tests.support.limits import placed, set_limits, waiting
+from tests.support.races import FirstSession
+
+REQUEST = invocation(type="noop", queue="q")
+
+
+@pytest.fixture(autouse=True)
+async def _one_place(rt: Runtime, conn: Connection) -> None:
+    await set_limits(rt, conn, queue={"q": {"running": 1}})
+
+
+async def test_the_second_of_two_submissions_waits_and_has_no_place(
+    rt: Runtime, first: FirstSession, owner: Actor, conn: Connection
+) -> None:
+    async with first.doing(first.rt.submissions.submit(REQUEST, owner)) as one:
+        two = await first.then(rt.submissions.submit(REQUEST, owner), conn)
+    assert await placed(conn) == [one.result().number]
+    assert (await rt.read_model.why(two.number)).reason == "limit"
+
+
+async def test_a_submission_waits_for_the_end_of_a_run_and_gets_its_place(
+    rt: Runtime, first: FirstSession, make: Factory, owner: Actor, conn: Connection
+) -> None:
+    work = await make.running(queue="q")
+    async with first.doing(first.rt.settlement.outcome(work, Done())):
+        new = await first.then(rt.submissions.submit(REQUEST, owner), conn)
+    assert await placed(conn) == [new.number]
+
+
+async def test_the_end_of_a_run_waits_for_a_submission_and_gives_it_its_place(
+    rt: Runtime, first: FirstSession, make: Factory, owner: Actor, conn: Connection
+) -> None:
+    work = await make.running(queue="q")
+    async with first.doing(first.rt.submissions.submit(REQUEST, owner)) as submitted:
+        await first.then(rt.settlement.outcome(work, Done()), conn)
+    assert await placed(conn) == [submitted.result().number]
+
+
+async def test_a_job_that_is_being_canceled_does_not_get_the_place(
+    rt: Runtime, first: FirstSession, make: Factory, owner: Actor, conn: Connection
+) -> None:
+    work = await make.running(queue="q")
+    canceled, later = [await make.queued(queue="q") for _ in range(2)]
+    async with first.doing(first.rt.job_control.cancel(canceled, owner)):
+        async with asyncio.timeout(5):
+            await rt.settlement.outcome(work, Done())
+    assert await placed(conn) == [later]
+
+
+async def test_a_job_that_is_being_moved_gets_a_place_by_its_move(
+    rt: Runtime, first: FirstSession, make: Factory, owner: Actor, conn: Connection
+) -> None:
+    work = await make.running(queue="q")
+    moved = await make.queued(queue="q")
+    async with first.doing(first.rt.settlement.outcome(work, Done())):
+        assert await waiting(conn) == {moved: "queue:q"}
+    await rt.job_control.cancel(moved, owner)
+    work = await make.running(queue="q")
+    moved = await make.queued(queue="q")
+    async with first.doing(first.rt.queues.prioritize(moved, 5, owner)):
+        await first.then(rt.settlement.outcome(work, Done()), conn)
+    assert await placed(conn) == [moved]
+
+
+async def test_ends_of_runs_with_common_buckets_do_not_deadlock(
+    rt: Runtime, first: FirstSession, make: Factory, conn: Connection
+) -> None:
+    each = {"*": {"running": 1}}
+    await set_limits(rt, conn, queue=each, repo=each, type={"*": {"running": 2}})
+    repo = "https://git.example.org/x/"
+    works = [await make.running(queue=f"q{name}", repo=repo + name) for name in "ab"]
+    # each waits for a bucket of the other run, too
+    crossed = [
+        await make.queued(queue=f"q{queue}", repo=repo + name) for queue, name in ("ab", "ba")
+    ]
+    async with first.doing(first.rt.settlement.outcome(works[1], Done())):
+        await first.then(rt.settlement.outcome(works[0], Done()), conn)
+    assert await placed(conn) == crossed
+
+
+async def test_a_resume_waits_for_an_end_that_saw_the_pause(
+    rt: Runtime, first: FirstSession, make: Factory, owner: Actor, conn: Connection
+) -> None:
+    await set_limits(rt, conn, repo={"*": {"running": 1}})
+    shop = "https://git.example.org/x/shop"
+    work = await make.running(queue="other", repo=shop)
+    held = await make.queued(queue="q", repo=shop)
+    await rt.queues.pause("q", owner, "r")
+    async with first.doing(first.rt.settlement.outcome(work, Done())):
+        await first.then(rt.queues.resume("q", owner), conn)
+    assert await placed(conn) == [held]
+
+
+async def test_two_leaders_give_a_place_once(
+    rt: Runtime, first: FirstSession, make: Factory, owner: Actor, conn: Connection
+) -> None:
+    await set_limits(rt, conn, queue={"q": {"rate": "1/1s"}})
+    numbers = [await make.queued(queue="q") for _ in range(3)]
+    await conn.execute(
+        "UPDATE draftsman.limit_buckets SET next_at = now(), starts = '{}', start_counts = '{}'"
+    )
+
+    async def give(conn: Connection) -> int:
+        return await limits.give(conn, LeaderTerm(), 100)
+
+    async with first.doing(first.rt.db.run_transaction(give)):
+        await first.then(rt.db.run_transaction(give), conn)
+    assert await placed(conn) == numbers[:2]

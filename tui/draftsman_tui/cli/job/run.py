@@ -1,0 +1,136 @@
+"""The `run` command: submit a job and follow it to its end."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from draftsman.domain.ids import job_name
+from draftsman.domain.job import TERMINAL
+from draftsman.domain.schedules.reservation import DEFAULT_SECONDS
+from draftsman.errors import UsageError
+from draftsman.services.jobs.request_checks import build_request, require_instructions
+from draftsman_tui.cli.app import App, command
+from draftsman_tui.cli.job import job_wait
+from draftsman_tui.cli.job.events import log_chunks
+from draftsman_tui.cli.job.submit import finished_key_text
+from draftsman_tui.cli.job.submit_options import submit_options, submitted_fields
+from draftsman_tui.common import params, times
+from draftsman_tui.common.job_request import options_named
+from draftsman_tui.common.output import plain
+
+if TYPE_CHECKING:
+    from draftsman.domain.schedules.reservation import QueueReservation
+    from draftsman.runtime import Runtime
+    from draftsman.services.jobs.submissions import SubmittedJob
+
+
+@command(
+    "run",
+    examples=(
+        "draftsman run --agent tidy --repo . 'Tidy up the tests'",
+        "draftsman run --now --agent tidy --repo . 'Fix the build'",
+        "draftsman run --now --reserve-for 30m --type report:weekly --payload @week.json",
+    ),
+)
+@submit_options
+@click.option(
+    "--unchecked",
+    is_flag=True,
+    help="Skip checks of the type, chat or model against the configuration and live workers.",
+)
+@click.option("--now", is_flag=True, help="Reserve the queue: it is the next job of its queue.")
+@click.option(
+    "--reserve-for",
+    type=params.DURATION,
+    metavar="TIME",
+    help="With --now: the time to the start, and between heartbeats. Default: 10m.",
+)
+@click.option("--timeout", type=params.DURATION, help="Stop following after this time.")
+async def run(
+    app: App,
+    text: tuple[str, ...],
+    unchecked: bool,
+    now: bool,
+    reserve_for: float | None,
+    timeout: float | None,
+    **options: Any,
+) -> None:
+    """Submit a job and follow it to its end.
+
+    TEXT is the instructions for the agent; - reads them from stdin. The log of the job goes to
+    stdout; its events and questions go to stderr, with the command that answers. Ctrl-C stops
+    following, and the job continues.
+
+    With --now, the job reserves its queue: workers claim no other job of the queue, and running
+    jobs continue. The reservation ends with the job, when the job waits for a person, or after
+    --reserve-for without a start or a heartbeat. It needs the role operator, and is refused while
+    the queue is reserved or paused.
+
+    Exits with 0 if the job completed, 1 if it ended in any other status or is still active after
+    --timeout, and 5 if a question was not answered in time.
+    """
+    if reserve_for is not None and not now:
+        raise UsageError("--reserve-for requires --now")
+    fields = submitted_fields(text, options)
+    with options_named():
+        require_instructions(fields)
+        request = build_request(fields, app.settings)
+    async with app.runtime() as rt:
+        with options_named():
+            request = await rt.request_checks.resolve(request, unchecked=unchecked)
+        actor, reservation = await rt.actor(), None
+        if now:
+            seconds = DEFAULT_SECONDS if reserve_for is None else reserve_for
+            job, reservation = await rt.reservations.submit(request, actor, seconds)
+        else:
+            job = await rt.submissions.submit(request, actor)
+        _print_start(app, job, reservation, now=now)
+        await _follow(app, rt, job.number, timeout)
+        more = {"reservation": reservation} if now else {}
+        await job_wait.conclude(app, rt, job.number, timeout, outcome=job.outcome, **more)
+
+
+def _print_start(
+    app: App, job: SubmittedJob, reservation: QueueReservation | None, *, now: bool
+) -> None:
+    """Print the job and its reservation on stderr."""
+    if job.outcome == "deduplicated" and job.status in TERMINAL:
+        app.out.info(finished_key_text(job))
+    reserved = ""
+    if reservation is not None:
+        until = times.clock(reservation.expires_at)
+        reserved = f"; the queue {reservation.queue!r} is reserved for it until {until}"
+    elif now:
+        reserved = "; its queue is not reserved, because the job existed before"
+    app.out.info(f"{job.name} {job.outcome}{reserved}")
+
+
+async def _follow(app: App, rt: Runtime, number: int, timeout: float | None) -> None:
+    """Print events, questions and the log until the job ends or the timeout expires."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(job_wait.narrate(app, rt, number, timeout))
+            group.create_task(_print_log(app, rt, number, timeout))
+    except asyncio.CancelledError:
+        name = job_name(number)
+        app.out.info(
+            f"{name} continues; to follow it: draftsman logs -f {name};"
+            f" to cancel it: draftsman cancel {name}"
+        )
+        raise
+
+
+async def _print_log(app: App, rt: Runtime, number: int, timeout: float | None) -> None:
+    """Print the log of the job on stdout, or with --json on stderr."""
+    try:
+        async with asyncio.timeout(timeout):
+            async for chunk in log_chunks(rt, number, follow=True):
+                if app.json:
+                    app.out.print_stderr(chunk.text.removesuffix("\n"))
+                else:
+                    app.out.write(plain(chunk.text) if app.out.on_screen else chunk.text)
+    except TimeoutError:
+        return

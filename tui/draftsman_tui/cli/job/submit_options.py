@@ -1,0 +1,143 @@
+"""Options for the fields of a request, of `submit` and `run`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, get_args
+
+import click
+
+from draftsman.domain.job import Condition
+from draftsman.domain.unique_work import UniqueBy, UniqueStates
+from draftsman.errors import UsageError
+from draftsman.services.jobs.request_checks import AGENT_TYPE
+from draftsman_tui.common import params
+
+Function = Callable[..., Any]
+_OPTIONS: Final = (
+    click.argument("text", nargs=-1, type=params.TEXT),
+    click.option("--type", default=AGENT_TYPE, show_default=True, help="Job type."),
+    click.option("--agent", help="Name of a configured agent."),
+    click.option("--repo", type=params.TEXT, help="Repository: path, URL or name."),
+    click.option("--ref", type=params.TEXT, help="Branch, tag or commit to start from."),
+    click.option("--mode", help="fix, or investigate (changes nothing)."),
+    click.option("--title", type=params.TEXT, help="Default: the first line of the text."),
+    click.option(
+        "--key", type=params.TEXT, help="Idempotency key; the same key creates no new job."
+    ),
+    click.option(
+        "--subject", type=params.TEXT, help="Subject; joins a live job with the same subject."
+    ),
+    click.option(
+        "--unique-for",
+        type=params.DURATION,
+        metavar="TIME",
+        help="Join an equal job that is younger, unfinished or completed.",
+    ),
+    click.option(
+        "--unique-by",
+        type=click.Choice(get_args(UniqueBy)),
+        help="What equal jobs have in common. Default: the first that the request has.",
+    ),
+    click.option(
+        "--unique-states",
+        type=click.Choice([*UniqueStates]),
+        help="Equal jobs that count. Default: unfinished, with --unique-for successful.",
+    ),
+    click.option("--replace", is_flag=True, help="Replace an equal job that has not started."),
+    click.option(
+        "--debounce",
+        type=params.DURATION,
+        metavar="TIME",
+        help="Start after this time without an equal request; the newest request wins.",
+    ),
+    click.option(
+        "--debounce-limit",
+        type=params.DURATION,
+        metavar="TIME",
+        help="Start after this time in any case. Default: 10 times --debounce.",
+    ),
+    click.option(
+        "--concurrency-key",
+        type=params.TEXT,
+        help="Of the jobs with the same key, one runs at a time, in queue order.",
+    ),
+    click.option(
+        "--after",
+        type=params.PARENTS,
+        metavar="JOB,...",
+        help="Start when these jobs have ended; if one ends otherwise than --on, it is canceled.",
+    ),
+    click.option(
+        "--on",
+        type=click.Choice([str(condition) for condition in Condition]),
+        help="How the jobs of --after have to end. Default: success.",
+    ),
+    click.option("--queue", type=params.TEXT, help="Default: default."),
+    click.option("--priority", type=int, help="-1000 to 1000; higher runs first."),
+    click.option("--at", type=params.INSTANT, help="Start time, e.g. 2030-12-31T18:00."),
+    click.option("--in", "delay", type=params.DURATION, help="Delay before the start, e.g. 10m."),
+    click.option("--payload", type=params.JSON, help="JSON object, @FILE, or @- for stdin."),
+    click.option(
+        "--override", type=params.PAIR, multiple=True, help="Job setting as key=value; repeatable."
+    ),
+    click.option(
+        "--skill", type=params.TEXT, multiple=True, help="Skill for the agent; repeatable."
+    ),
+    click.option("--tag", type=params.TEXT, multiple=True, help="Tag; repeatable."),
+    click.option(
+        "--notify",
+        type=params.TEXT,
+        multiple=True,
+        metavar="TARGET",
+        help="Target of updates: log, webhook:NAME, slack:CHANNEL, trello:CARD or none; "
+        "repeatable.",
+    ),
+    click.option(
+        "--max-attempts", type=int, help="Maximum attempts after infrastructure failures."
+    ),
+    click.option("--max-retries", type=int, help="Maximum retries after the job's own errors."),
+    click.option("--run-timeout", type=params.DURATION, help="Total run time limit, e.g. 10m."),
+    click.option("--on-lost", help="If the worker dies: retry, resume, fail or new_job."),
+)
+
+
+def submit_options(function: Function) -> Function:
+    """Add the options of a request to a command."""
+    for option in reversed(_OPTIONS):
+        function = option(function)
+    return function
+
+
+def submitted_fields(text: tuple[str, ...], options: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields of the request that were given; raises UsageError."""
+    if options["at"] is not None and options["delay"] is not None:
+        raise UsageError("--at and --in cannot be combined")
+    if options["on"] is not None and options["after"] is None:
+        raise UsageError("--on requires --after")
+    instructions = params.read_stdin() if text == ("-",) else " ".join(text)
+    overrides = dict(options.pop("override"))
+    if (run_timeout := options.pop("run_timeout")) is not None:
+        overrides["timeout"] = run_timeout
+    unique = {
+        "seconds": options.pop("unique_for"),
+        "by": options.pop("unique_by"),
+        "states": options.pop("unique_states"),
+        "replace": options.pop("replace") or None,
+        "debounce": options.pop("debounce"),
+        "debounce_limit": options.pop("debounce_limit"),
+    }
+    renamed = {
+        "unique": {name: value for name, value in unique.items() if value is not None},
+        "text": instructions,
+        "subject_key": options.pop("subject"),
+        "run_at": options.pop("at"),
+        "skills": options.pop("skill"),
+        "tags": options.pop("tag"),
+        "overrides": overrides,
+    }
+    return {
+        name: value
+        for name, value in (options | renamed).items()
+        if value not in (None, "", (), {})
+    }
