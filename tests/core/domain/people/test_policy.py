@@ -29,6 +29,7 @@ ROLE_OF = {
     Verb.BOARDS: "operator",
     Verb.REPOS: "operator",
     Verb.QUEUES: "operator",
+    Verb.RESERVE: "operator",
     Verb.ORDER: "operator",
     Verb.TEMPLATES: "operator",
     Verb.SCHEDULES: "operator",
