@@ -272,6 +272,8 @@ BEGIN
     END IF;
     IF kind = 'worker' THEN
         RETURN CASE WHEN job.retry_of IS NOT NULL THEN job.source = 'internal'
+               WHEN job.source = 'internal'
+               THEN draftsman.is_spawned(job.idempotency_key, job.invoker_id)
                ELSE job.source = 'schedule'
                 AND draftsman.is_scheduled(job.idempotency_key, job.invoker_id) END;
     END IF;
@@ -279,7 +281,7 @@ BEGIN
                substr(actor, strpos(actor, ':') + 1))
        AND job.invoker_id = person
        AND (job.retry_of IS NOT NULL OR (draftsman.has_role(person, 'invoker')
-            AND job.idempotency_key !~ '^(retry|schedule):'));
+            AND job.idempotency_key !~ '^(retry|schedule|spawn):'));
 END $$;
 
 -- The fields of a request as clients send them: those that all requests of a batch share.

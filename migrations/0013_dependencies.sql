@@ -8,15 +8,17 @@ INSERT INTO draftsman.schema_migrations (name) VALUES ('0013_dependencies');
 CREATE TYPE draftsman.dependency_condition AS ENUM ('success', 'failure', 'any');
 
 -- A job and a parent that it waits for. Parents are older than their children, so there are no
--- cycles. Only functions write this table; they check that both jobs exist.
+-- cycles. A job that was spawned by a run is younger than the job that gathers it: `met` is NULL
+-- only while that waits. Only functions write this table; they check that both jobs exist.
 CREATE TABLE draftsman.job_dependencies (
     job        bigint NOT NULL,
     parent     bigint NOT NULL,
     ordinal    int NOT NULL CHECK (ordinal > 0),
     condition  draftsman.dependency_condition NOT NULL,
     met        boolean,
+    spawned    boolean NOT NULL DEFAULT false,
     PRIMARY KEY (job, parent),
-    CONSTRAINT job_dependencies_older CHECK (parent < job)
+    CONSTRAINT job_dependencies_older CHECK (CASE WHEN spawned THEN parent > job ELSE parent < job END)
 ) WITH (fillfactor = 70);
 --   job_dependencies_pkey    the parents of a job
 --   job_dependencies_parent  the children of a job
@@ -59,6 +61,7 @@ BEGIN
                    (SELECT true FROM draftsman.job_dependencies d
                      WHERE d.job = w.job AND d.met IS NOT TRUE AND d.met IS NULL LIMIT 1) AS waits
               FROM unnest(locked) AS w (job)) l;
+    PERFORM set_config('draftsman.detail', '', true);
     IF allowed IS NOT NULL THEN
         WITH released AS (
             UPDATE draftsman.job_states s
@@ -72,10 +75,18 @@ BEGIN
                    updated_at = draftsman.now()
              WHERE s.number = ANY (allowed) AND s.hold = 'parents'
             RETURNING s.queue, s.concurrency_key, s.status
+        ), woken AS (
+            UPDATE draftsman.job_states s
+               SET status = 'resumed', queued_at = draftsman.now(), updated_at = draftsman.now(),
+                   version = s.version + 1
+             WHERE s.number = ANY (allowed) AND s.hold IS NULL AND s.status = 'scheduled'
+               AND s.run_count > 0
+            RETURNING s.queue
         ), notified AS (
             SELECT pg_notify('draftsman_jobs', q.queue)::text
               FROM (SELECT DISTINCT queue FROM released
-                     WHERE status = 'queued' AND concurrency_key IS NULL) q
+                     WHERE status = 'queued' AND concurrency_key IS NULL
+                     UNION SELECT queue FROM woken) q
         )
         SELECT array_agg(r.concurrency_key) FILTER (WHERE r.concurrency_key IS NOT NULL)
           INTO keys
@@ -96,7 +107,6 @@ BEGIN
         SELECT array_agg(job) INTO excluded FROM doomed;
         UPDATE draftsman.job_dependencies d SET met = false
          WHERE d.parent = ANY (excluded) AND d.met IS NULL AND d.condition = 'success';
-        PERFORM set_config('draftsman.detail', '', true);
         WITH canceled AS (
             UPDATE draftsman.job_states s
                SET status = 'canceled', hold = NULL, run_count = 1, version = s.version + 1,
@@ -121,8 +131,8 @@ BEGIN
         SELECT n, 1, '00000000-0000-0000-0000-000000000000',
                nextval('draftsman.lease_tokens'), 'skipped', draftsman.now()
           FROM unnest(excluded) AS c (n);
-        PERFORM set_config('draftsman.detail', detail, true);
     END IF;
+    PERFORM set_config('draftsman.detail', detail, true);
     IF keys IS NOT NULL THEN
         PERFORM draftsman.assign_keys(keys);
     END IF;
@@ -160,7 +170,8 @@ BEGIN
         )
         SELECT s.number
           FROM draftsman.job_states s
-         WHERE s.number = ANY (ARRAY(SELECT job FROM affected)) AND s.hold = 'parents'
+         WHERE s.number = ANY (ARRAY(SELECT job FROM affected))
+           AND (s.hold = 'parents' OR s.status = 'scheduled')
          ORDER BY s.number
            FOR NO KEY UPDATE OF s);
     UPDATE draftsman.job_dependencies d
@@ -234,7 +245,64 @@ BEGIN
      WHERE s.number = ANY (new_jobs) AND s.status = 'canceled';
 END $$;
 
--- The jobs that wait for this job, directly or not, and the job itself.
+-- Records a job that a run spawned, in the transaction of its submission.
+CREATE FUNCTION draftsman.record_spawn(job bigint, token bigint, spawned bigint) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF draftsman.session_kind() NOT IN ('owner', 'worker') OR NOT EXISTS (
+       SELECT FROM draftsman.job_states s
+         JOIN draftsman.job_requests r ON r.number = $3
+        WHERE s.number = $1 AND s.lease_token = $2 AND s.status = 'running'
+          AND starts_with(r.idempotency_key, 'spawn:' || $1 || ':')) THEN
+        PERFORM draftsman.deny_access(format('D-%s is not running, or did not spawn D-%s', $1, $3));
+    END IF;
+    INSERT INTO draftsman.job_dependencies (job, parent, ordinal, condition, met, spawned)
+    SELECT $1, $3, count(*) + 1, 'any', true, true
+      FROM draftsman.job_dependencies d WHERE d.job = $1
+        ON CONFLICT DO NOTHING;
+END $$;
+
+-- Whether a running job of this person spawns a request with this key.
+CREATE FUNCTION draftsman.is_spawned(key text, invoker text) RETURNS boolean
+LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    SELECT EXISTS (
+        SELECT FROM draftsman.job_requests r
+          JOIN draftsman.job_states s ON s.number = r.number AND s.status = 'running'
+         WHERE $1 ~ '^spawn:[1-9][0-9]{0,17}:' AND r.invoker_id = $2
+           AND r.number = CASE WHEN $1 ~ '^spawn:[1-9][0-9]{0,17}:'
+                          THEN split_part($1, ':', 2)::bigint END)
+$$;
+
+-- Lets a running job wait for jobs that it spawned; returns how many have not ended, NULL if the run
+-- has lost its lease. The lock of each lets its end wait, so that it sees the waiting job; without
+-- any, the job need not park.
+CREATE FUNCTION draftsman.await_jobs(job bigint, token bigint, spawned bigint[]) RETURNS int
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+    SET enable_seqscan = off SET jit = off AS $$
+#variable_conflict use_column
+DECLARE
+    unfinished int;
+BEGIN
+    PERFORM FROM draftsman.job_states s
+      WHERE s.number = $1 AND s.lease_token = $2 AND s.status = 'running'
+        FOR NO KEY UPDATE;
+    IF NOT FOUND OR draftsman.session_kind() NOT IN ('owner', 'worker') THEN
+        RETURN NULL;
+    END IF;
+    PERFORM FROM draftsman.job_states s
+      WHERE s.number = ANY ($3) AND s.finished_at IS NULL
+      ORDER BY s.number
+        FOR NO KEY UPDATE;
+    UPDATE draftsman.job_dependencies d SET met = NULL
+     WHERE d.job = $1 AND d.parent = ANY ($3) AND d.spawned AND (
+           SELECT s.finished_at FROM draftsman.job_states s WHERE s.number = d.parent) IS NULL;
+    GET DIAGNOSTICS unfinished = ROW_COUNT;
+    UPDATE draftsman.job_states s SET has_children = true
+     WHERE s.number = ANY ($3) AND s.finished_at IS NULL AND NOT s.has_children;
+    RETURN unfinished;
+END $$;
+
+-- The jobs that wait for this job or that it spawned, directly or not, and the job itself.
 CREATE FUNCTION draftsman.descendants(job bigint) RETURNS SETOF bigint
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
     SET enable_seqscan = off SET jit = off AS $$
@@ -244,12 +312,16 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
         SELECT d.job
           FROM tree t
          CROSS JOIN LATERAL (
-               SELECT job FROM draftsman.job_dependencies WHERE parent = t.number OFFSET 0) d
+               SELECT job FROM draftsman.job_dependencies
+                WHERE parent = t.number AND NOT spawned
+                UNION ALL
+               SELECT parent FROM draftsman.job_dependencies
+                WHERE job = t.number AND spawned OFFSET 0) d
     )
     SELECT number FROM tree
 $$;
 
--- Cancels a job and all that wait for it, directly or not; running jobs are requested to stop.
+-- Cancels a job and all in its tree; running jobs are requested to stop.
 -- Returns each unfinished job, and whether its worker stops it first. Jobs that were submitted
 -- meanwhile are locked in another round; with all locked, no further job can be added.
 CREATE FUNCTION draftsman.cancel_tree(job bigint, by text, reason text)

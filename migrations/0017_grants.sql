@@ -152,6 +152,8 @@ BEGIN
         END LOOP;
     END LOOP;
     IF to_regrole('draftsman_worker') IS NOT NULL THEN
+        GRANT EXECUTE ON FUNCTION draftsman.record_spawn(bigint, bigint, bigint),
+            draftsman.await_jobs(bigint, bigint, bigint[]) TO draftsman_worker;
         GRANT UPDATE ON draftsman.job_states, draftsman.claimable TO draftsman_worker;
         GRANT UPDATE (repo_owner, repo_name) ON draftsman.job_requests TO draftsman_worker;
         GRANT INSERT, UPDATE ON draftsman.job_runs, draftsman.job_steps, draftsman.job_quotas,

@@ -125,7 +125,7 @@ class Runtime:
         """Jobs that wait for other jobs."""
         from draftsman.services.jobs.workflows import Workflows
 
-        return Workflows(self.db)
+        return Workflows(self.db, lambda: self.limits)
 
     @cached_property
     def checkpoints(self) -> Checkpoints:
@@ -293,10 +293,9 @@ class Runtime:
         from draftsman.channels.log_channel import LogChannel
         from draftsman.channels.webhook_channel import WebhookChannel
 
-        notifications = self.settings.notifications
-        log_file = notifications.log_file or self.settings.data_dir / "notifications.jsonl"
-        webhooks, http = self.settings.webhooks, self.settings.http
-        return [LogChannel(log_file), WebhookChannel(webhooks, http, notifications.timeout)]
+        settings, sent = self.settings, self.settings.notifications
+        log = LogChannel(sent.log_file or settings.data_dir / "notifications.jsonl")
+        return [log, WebhookChannel(settings.webhooks, settings.http, sent.timeout)]
 
     def dispatcher(
         self, channels: Sequence[Channel], sender: Callable[[], int | None] | None = None

@@ -27,6 +27,7 @@ LAST_YEAR = 2200
 TYPES = "allowed: letters, digits and _ . : - without spaces, a letter first, at most 100"
 PLAIN = frozenset({"type", "key", "payload"})
 """The fields of a plain request; all others have their defaults."""
+RESERVED_KEYS = ("retry:", "auto:", "schedule:", "spawn:")
 QUEUES = "allowed: letters, digits and _ . : - without spaces, at most 63"
 _NAME = r"[A-Za-z][A-Za-z0-9_.-]{0,62}"
 NAMES = "allowed: letters, digits and _ . - without spaces, a letter first, at most 63"
@@ -137,8 +138,9 @@ class Invocation(BaseModel):
 
     @model_validator(mode="after")
     def _check_combination(self) -> Self:
-        if self.key is not None and self.key.startswith(("retry:", "auto:", "schedule:")):
-            raise ValueError("the prefixes 'retry:', 'auto:' and 'schedule:' of a key are reserved")
+        if self.key is not None and self.key.startswith(RESERVED_KEYS):
+            names = ", ".join(map(repr, RESERVED_KEYS))
+            raise ValueError(f"the prefixes {names} of a key are reserved")
         if self.run_at is not None and self.run_at.year > LAST_YEAR:
             raise ValueError(f"a job cannot be scheduled after the year {LAST_YEAR}")
         if self.run_at is not None and self.delay is not None:

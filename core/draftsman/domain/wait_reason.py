@@ -131,7 +131,7 @@ def _reason(facts: JobFacts, question: Question | None) -> tuple[str, str, NextS
         return "ended", facts.last_error or "finished", retry
     if question is not None:
         return _waiting_for_answer(question)
-    if facts.hold == "parents":
+    if facts.hold == "parents" or (facts.parents and facts.status is Status.SCHEDULED):
         return _waiting_for_parents(facts)
     if facts.status in (Status.QUEUED, Status.RESUMED):
         return _queued(facts) if facts.claimable else _held(facts)
@@ -200,7 +200,7 @@ def _waiting_for_parents(facts: JobFacts) -> tuple[str, str, NextStep]:
         names.append(f"{more:,} more")
     first = job_name(facts.parents[0][0]) if facts.parents else job_name(facts.number)
     seconds = facts.due_in or 0.0
-    due = f"; due in {_span(seconds)}" if seconds > 0 else ""
+    due = f"; due in {_span(seconds)}" if seconds > 0 and facts.hold else ""
     text = f"waits for {', '.join(names)}{due}"
     return "parents", text, ("for its state: ", _command("why", first))
 

@@ -7,10 +7,11 @@ import math
 import warnings
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Final, Literal, ParamSpec, TypeVar, overload
 
 from draftsman.domain import reserved_names
 from draftsman.domain.ids import new_id
+from draftsman.domain.job import Status
 from draftsman.domain.outcome import Parked, Snooze
 from draftsman.domain.question import Answered, NoAnswer, OnDeny, OnExpire, QuestionKind
 from draftsman.domain.question_spec import Choice
@@ -18,7 +19,7 @@ from draftsman.domain.reserved_names import Owner
 from draftsman.domain.retries.retry_policy import RetryPolicy
 from draftsman.domain.run import ClaimedJob
 from draftsman.domain.workflows.dependencies import Parent
-from draftsman.errors import UsageError
+from draftsman.errors import Failure, UsageError
 from draftsman.handlers.print_capture import PrintCapture
 from draftsman.handlers.question_mapping import build_ask
 from draftsman.handlers.worker_run import RunServices, WorkerRun
@@ -215,6 +216,39 @@ class RunContext:
         A retry has the newest retries of those that were retried with it.
         """
         return list(await self._run.wait(self._services.workflows.parents, self.job.number))
+
+    async def spawn(self, key: str, type: str, **fields: Any) -> int:
+        """Submit a job, once for this key in all runs of this job; return its number.
+
+        `fields` are those of a request, such as `payload`, `text` or `queue`. Raises UsageError.
+        """
+        return await self._run.wait(self._services.workflows.spawn, self.job, key, type, fields)
+
+    async def gather(
+        self, jobs: Sequence[int], *, on_failure: Literal["raise", "return"] = "raise"
+    ) -> list[Parent]:
+        """Return the jobs that this job spawned with their results; park the run until all ended.
+
+        Raises Failure (`child_failed`, permanent) if one did not complete, unless `on_failure`
+        is `return`.
+        """
+        workflows, numbers = self._services.workflows, list(jobs)
+        ended = await self._run.wait(workflows.ended, self.job, numbers)
+        if ended is None:
+            await self._run.wait(self._run.close)
+            ended = await self._run.wait(workflows.gather, self.job, numbers)
+        if ended is None:
+            self._run.parked = True
+            raise Parked
+        failed = [job for job in ended if job.status is not Status.COMPLETED]
+        if failed and on_failure == "raise":
+            error = f": {failed[0].error}" if failed[0].error else ""
+            raise Failure(
+                f"{failed[0].name} is {failed[0].status}{error}",
+                code="child_failed",
+                declared="PERMANENT",
+            )
+        return ended
 
     async def notify(
         self, text: str, targets: Sequence[str] = (), *, key: str | None = None

@@ -12,7 +12,7 @@ from draftsman.store import job_control, submissions
 from draftsman.store.postgres.database import Connection
 from draftsman.store.scheduling import dependencies
 from draftsman.store.scheduling.dependencies import Link
-from tests.soak.calls.call import MIDDLE, MISSING, Call, last_of
+from tests.soak.calls.call import MIDDLE, MISSING, RUNNING, Call, last_of
 from tests.soak.calls.claim import NO_LIMITS
 
 ME: Final = Actor(Source.CLI, "soak", "soak")
@@ -49,9 +49,25 @@ async def _cancel_parent(conn: Connection) -> None:
     assert all(parent.met for parent in await dependencies.parents(conn, job))
 
 
+async def _spawn(conn: Connection) -> None:
+    run = RUNNING[0]
+    assert await dependencies.lock_run(conn, run) == (True, None)
+    columns = row(invocation(type="noop"), ME, NO_LIMITS)
+    columns |= {"idempotency_key": f"spawn:{run.job}:a"}
+    (job,) = await submissions.submit(conn, [columns], "soak")
+    await dependencies.record_spawn(conn, run, job.number)
+    assert len(await dependencies.spawned(conn, run.job, [job.number])) == 1
+    assert await dependencies.await_jobs(conn, run, [job.number]) == 1
+
+
+_SPAWN: Final = Call(_spawn)
 _READ: Final = Call(_read)
 CALLS: Final[dict[str, Call]] = {
     "dependencies.link": Call(_linked),
+    "dependencies.lock_run": _SPAWN,
+    "dependencies.record_spawn": _SPAWN,
+    "dependencies.spawned": _SPAWN,
+    "dependencies.await_jobs": _SPAWN,
     "dependencies.skipped": _READ,
     "dependencies.missing": Call(lambda conn: dependencies.missing(conn, [MIDDLE, MISSING])),
     "dependencies.parents": _READ,

@@ -1,23 +1,39 @@
-"""Queries of jobs that wait for other jobs."""
+"""Jobs that wait for other jobs: trees, parents, and jobs that runs spawn and gather."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
-from draftsman.domain.ids import unknown_job
+from draftsman.domain.ids import job_name, unknown_job
+from draftsman.domain.job import TERMINAL, Source, Status
+from draftsman.domain.run import ClaimedJob, RunStatus, lease_lost
 from draftsman.domain.workflows.dependencies import JobTree, Parent
-from draftsman.store.postgres.database import Database
+from draftsman.errors import UsageError
+from draftsman.store.postgres.database import Connection, Database
 from draftsman.store.scheduling import dependencies as store
+
+if TYPE_CHECKING:
+    from draftsman.domain.retries.job_limits import JobLimits
 
 TREE_LIMIT = 1000
 """Default number of jobs of a tree."""
+LONGEST_WAIT: Final = 86_400.0 * 366
+"""Seconds after which a job that gathers others looks again."""
+SPAWN_FIELDS: Final = (
+    *("payload", "title", "text", "url", "agent", "repo", "ref", "mode", "overrides", "tags"),
+    *("skills", "queue", "priority", "concurrency_key", "delay", "run_at", "max_attempts"),
+    *("max_retries", "on_lost"),
+)
+"""Fields of a request that `spawn` takes."""
 
 
 class Workflows:
-    """Trees of jobs, and parents with their results."""
+    """Trees of jobs, parents with their results, and spawned jobs."""
 
-    def __init__(self, db: Database) -> None:
+    def __init__(self, db: Database, limits: Callable[[], JobLimits]) -> None:
         self._db = db
+        self._limits = limits
 
     async def tree(self, job: int, limit: int = TREE_LIMIT) -> JobTree:
         """Return a job and all that wait for it, directly or not; raises NotFound."""
@@ -31,3 +47,80 @@ class Workflows:
         """Return the parents of a job with their results, in the order of its request."""
         async with self._db.connection() as conn:
             return await store.parents(conn, job)
+
+    async def spawn(self, work: ClaimedJob, key: str, type: str, fields: dict[str, Any]) -> int:
+        """Submit a job of a run, once for a key; return its number.
+
+        Raises LeaseLost, and UsageError for an invalid field or a key of another request.
+        """
+        from draftsman.domain.people.actor import Actor
+        from draftsman.services.jobs.request_rows import row
+        from draftsman.services.jobs.submissions import invocation
+        from draftsman.store import submissions
+
+        if unknown := sorted(fields.keys() - set(SPAWN_FIELDS)):
+            allowed = ", ".join(SPAWN_FIELDS)
+            raise UsageError(f"spawn() does not take {unknown[0]!r}; allowed: {allowed}")
+        if not key or len(key) > 400:
+            raise UsageError("the key of spawn() must have 1 to 400 characters")
+        request = invocation(type=type, **fields)
+        actor = Actor(Source.INTERNAL, work.invoker_id, work.invoker_id)
+        values = row(request, actor, self._limits()) | {
+            "invoker_id": work.invoker_id,
+            "idempotency_key": f"spawn:{work.number}:{key}",
+        }
+
+        async def insert(conn: Connection) -> int:
+            owned, own_key = await store.lock_run(conn, work.lease)
+            if not owned:
+                raise lease_lost(work.lease)
+            if own_key is not None and own_key == request.concurrency_key:
+                raise UsageError(
+                    f"spawn({key!r}): the job would wait for its own job, which holds the"
+                    f" concurrency key {own_key!r}; use another key"
+                )
+            (job,) = await submissions.submit(conn, [values], f"internal:{work.name}")
+            if job.request_digest != request.digest:
+                raise UsageError(
+                    f"spawn({key!r}) made {job_name(job.number)} of another request; use a new key"
+                )
+            await store.record_spawn(conn, work.lease, job.number)
+            return job.number
+
+        return await self._db.run_transaction(insert)
+
+    async def ended(self, work: ClaimedJob, jobs: Sequence[int]) -> list[Parent] | None:
+        """Return the jobs that a run spawned, in this order; None if one has not ended.
+
+        Raises UsageError for another job.
+        """
+        async with self._db.connection() as conn:
+            return await _ended(conn, work, jobs)
+
+    async def gather(self, work: ClaimedJob, jobs: Sequence[int]) -> list[Parent] | None:
+        """Return the jobs that a run spawned, in this order; None if the run was parked for them.
+
+        Raises LeaseLost, and UsageError for another job.
+        """
+        from draftsman.store import run_state
+
+        async def wait(conn: Connection) -> list[Parent] | None:
+            unfinished = await store.await_jobs(conn, work.lease, jobs)
+            if unfinished is None:
+                raise lease_lost(work.lease)
+            if not unfinished:
+                return await _ended(conn, work, jobs)
+            ending = run_state.RunEnd(Status.SCHEDULED, RunStatus.PAUSED, delay=LONGEST_WAIT)
+            if await run_state.settle(conn, work.lease, ending) is None:
+                raise lease_lost(work.lease)
+            return None
+
+        return await self._db.run_transaction(wait)
+
+
+async def _ended(conn: Connection, work: ClaimedJob, jobs: Sequence[int]) -> list[Parent] | None:
+    spawned = {item.number: item for item in await store.spawned(conn, work.number, jobs)}
+    if other := [number for number in jobs if number not in spawned]:
+        raise UsageError(f"{job_name(other[0])} was not spawned by this job")
+    ended = all(item.status in TERMINAL for item in spawned.values())
+    return [spawned[number] for number in jobs] if ended else None

@@ -21,8 +21,32 @@ SELECT d.parent AS number, d.condition::text, d.met, s.status, s.type,
         WHERE number = d.parent LIMIT 1) s
  CROSS JOIN LATERAL (
        SELECT ticket_title FROM draftsman.job_requests WHERE number = d.parent LIMIT 1) r
- WHERE d.job = %(job)s
+ WHERE d.job = %(job)s AND NOT d.spawned
  ORDER BY d.ordinal
+
+-- The jobs that a job spawned, of these.
+-- name: spawned
+SELECT d.parent AS number, d.condition::text, d.met, s.status, s.type,
+       r.ticket_title AS title, s.result, s.last_error AS error
+  FROM draftsman.job_dependencies d
+ CROSS JOIN LATERAL (
+       SELECT status, type, result, last_error FROM draftsman.job_states
+        WHERE number = d.parent LIMIT 1) s
+ CROSS JOIN LATERAL (
+       SELECT ticket_title FROM draftsman.job_requests WHERE number = d.parent LIMIT 1) r
+ WHERE d.job = %(job)s AND d.spawned AND d.parent = ANY (%(jobs)s::bigint[])
+
+-- name: record_spawn
+SELECT draftsman.record_spawn(%(job)s::bigint, %(token)s::bigint, %(spawned)s::bigint)
+
+-- name: await_jobs
+SELECT draftsman.await_jobs(%(job)s::bigint, %(token)s::bigint, %(spawned)s::bigint[])
+
+-- Locks the job of a run, so that the transaction has its lease; returns its concurrency key.
+-- name: lock_run
+SELECT concurrency_key FROM draftsman.job_states
+ WHERE number = %(job)s AND lease_token = %(token)s AND status = 'running'
+   FOR NO KEY UPDATE
 
 -- The jobs that the system canceled because of a job, directly or not, and the parents of each.
 -- name: skipped
@@ -42,7 +66,7 @@ SELECT d.job, d.parent, d.condition::text
   FROM skipped x
  CROSS JOIN LATERAL (
        SELECT job, parent, condition, ordinal FROM draftsman.job_dependencies
-        WHERE job = x.number OFFSET 0) d
+        WHERE job = x.number AND NOT spawned OFFSET 0) d
  WHERE x.number <> %(job)s
  ORDER BY d.job, d.ordinal
 
@@ -53,9 +77,14 @@ WITH tree AS MATERIALIZED (
 )
 SELECT t.number, s.status, s.type, r.ticket_title AS title, r.invoker_id,
        s.cancel_reason AS reason, ARRAY(
-           SELECT d.parent FROM draftsman.job_dependencies d
-            WHERE d.job = t.number AND d.parent IN (SELECT number FROM tree)
-            ORDER BY d.ordinal) AS parents
+           SELECT p.number
+             FROM (SELECT parent AS number, ordinal FROM draftsman.job_dependencies
+                    WHERE job = t.number AND NOT spawned
+                    UNION ALL
+                   SELECT job, 0 FROM draftsman.job_dependencies
+                    WHERE parent = t.number AND spawned) p
+            WHERE p.number IN (SELECT number FROM tree)
+            ORDER BY p.ordinal, p.number) AS parents
   FROM (SELECT number FROM tree ORDER BY number LIMIT %(limit)s) t
  CROSS JOIN LATERAL (
        SELECT status, type, cancel_reason FROM draftsman.job_states

@@ -117,7 +117,8 @@ SELECT s.number, s.status || ', but D-' || d.parent || ' is ' || p.status
   JOIN draftsman.job_states s ON s.number = d.job
   JOIN draftsman.job_states p ON p.number = d.parent
  WHERE s.hold IS DISTINCT FROM 'parents' AND s.status <> 'canceled' AND d.met IS NOT TRUE
-    OR s.started_at < p.finished_at
+   AND NOT d.spawned
+    OR s.started_at < p.finished_at AND NOT d.spawned
  LIMIT 100
 
 -- name: dependencies_agree_with_their_parents
@@ -126,8 +127,8 @@ SELECT d.job, 'the dependency on D-' || d.parent || ' is ' || coalesce(d.met::te
   FROM draftsman.job_dependencies d
   JOIN draftsman.job_states p ON p.number = d.parent
  WHERE d.met IS DISTINCT FROM CASE WHEN p.finished_at IS NOT NULL
-                              THEN draftsman.is_met(d.condition, p.status) END
-    OR p.finished_at IS NULL AND NOT p.has_children
+                              THEN draftsman.is_met(d.condition, p.status) END AND NOT d.spawned
+    OR d.met IS NULL AND (p.finished_at IS NOT NULL OR NOT p.has_children)
  LIMIT 100
 
 -- name: run_count_is_the_newest_run

@@ -6,8 +6,9 @@ from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from draftsman.domain.job import Condition
+from draftsman.domain.run import Lease
 from draftsman.domain.workflows.dependencies import JobTree, Parent, TreeJob
-from draftsman.store.postgres.database import Connection, fetch_all, rows, scalar
+from draftsman.store.postgres.database import Connection, execute, fetch_all, rows, scalar
 from draftsman.store.queries import load
 
 _Q = load("dependencies")
@@ -37,6 +38,34 @@ async def missing(conn: Connection, jobs: Collection[int]) -> int | None:
 async def parents(conn: Connection, job: int) -> list[Parent]:
     """Return the parents of a job, in the order of its request."""
     return await fetch_all(conn, _Q["parents"], {"job": job}, Parent)
+
+
+async def spawned(conn: Connection, job: int, jobs: Sequence[int]) -> list[Parent]:
+    """Return those of the jobs that a job spawned."""
+    return await fetch_all(conn, _Q["spawned"], {"job": job, "jobs": [*jobs]}, Parent)
+
+
+async def lock_run(conn: Connection, lease: Lease) -> tuple[bool, str | None]:
+    """Lock the job of a run; return whether it has the lease, and its concurrency key."""
+    params = {"job": lease.job, "token": lease.token}
+    records = await rows(conn, _Q["lock_run"], params)
+    return (True, records[0][0]) if records else (False, None)
+
+
+async def record_spawn(conn: Connection, lease: Lease, job: int) -> None:
+    """Record a job that a run spawned."""
+    params = {"job": lease.job, "token": lease.token, "spawned": job}
+    await execute(conn, _Q["record_spawn"], params)
+
+
+async def await_jobs(conn: Connection, lease: Lease, jobs: Sequence[int]) -> int | None:
+    """Let a job wait for jobs that it spawned; return how many have not ended.
+
+    Return None after a lost lease.
+    """
+    params = {"job": lease.job, "token": lease.token, "spawned": [*jobs]}
+    unfinished: int | None = await scalar(conn, _Q["await_jobs"], params)
+    return unfinished
 
 
 async def skipped(conn: Connection, job: int) -> Sequence[tuple[int, int, Condition]]:

@@ -1,4 +1,4 @@
-"""Jobs that wait for other jobs: conditions, chains, and what is canceled with a parent."""
+"""Jobs that wait for other jobs: conditions, chains, and cancels with a parent."""
 
 from __future__ import annotations
 
