@@ -394,8 +394,3 @@ async def test_every_check_of_the_schema_is_tested(conn: Connection) -> None:
     tried |= {"job_questions_approval", "workers_slots_check", "leases_term_check"}
     tried |= {"event_epoch_single_check", "channel_limits_bucket_check"}
     assert {name for (name,) in known} == tried
-
-
-async def test_the_event_feed_has_one_epoch(conn: Connection) -> None:
-    async with refused(CHECK, '"event_epoch_single_check"'):
-        await conn.execute("INSERT INTO draftsman.event_epoch (single, epoch) VALUES (false, 2)")

@@ -15,7 +15,7 @@ from draftsman.runtime import Runtime
 from draftsman.store.postgres.database import Connection, Database
 from draftsman.store.queries import load
 from tests.factories import Factory
-from tests.support.statements import rows, value
+from tests.support.statements import CHECK, refused, rows, value
 from tests.support.waits import background, until
 
 NOTE = "INSERT INTO draftsman.job_events (job, kind, actor) VALUES (%s, 'note', 'a')"
@@ -214,3 +214,8 @@ async def test_the_kinds_that_are_not_indexed_are_those_of_the_search(conn: Conn
     assert set(re.findall(r"'(\w+)'::text", await value(conn, text))) == COMMON_KINDS
     query = load("read_model")["events_of_kinds"]
     assert set(re.findall(r"'(job_\w+)'", query)) == COMMON_KINDS
+
+
+async def test_the_event_feed_has_one_epoch(conn: Connection) -> None:
+    async with refused(CHECK, '"event_epoch_single_check"'):
+        await conn.execute("INSERT INTO draftsman.event_epoch (single, epoch) VALUES (false, 2)")

@@ -16,6 +16,7 @@ from draftsman.domain.repos.repo_profile import RepoProfile
 from draftsman.domain.repos.repo_url import parse
 from draftsman.domain.trello.board import BoardConfig
 from draftsman.runtime import Runtime
+from draftsman.services.jobs.submissions import invocation
 from draftsman_tui.dashboard.actions.browser_actions import message_pages
 from tests.factories import Factory
 from tests.support.people import People
@@ -100,6 +101,19 @@ async def test_queue_is_paused_and_resumed(rt: Runtime, make: Factory, people: P
     assert len(await rt.queues.changes("pay")) == 4
 
 
+async def test_the_reservation_of_a_queue_is_ended(rt: Runtime, owner: Actor) -> None:
+    await rt.reservations.submit(invocation(type="noop", queue="pay"), owner)
+    async with open_dashboard(rt, owner, view="queues") as seen:
+        await seen.see("pay")
+        await seen.command("unreserve")
+        await seen.see("End the reservation of the queue pay?")
+        await seen.press("y")
+        await seen.wait_for_toast("The queue pay is no longer reserved")
+        assert await rt.reservations.all() == []
+        await seen.command("unreserve")
+        await seen.wait_for_toast("is not reserved")
+
+
 async def test_people_are_listed_linked_and_unlinked(rt: Runtime, people: People) -> None:
     code = await rt.people.create_link_code(Actor(Source.SLACK, "U-NEW", "New"))
     async with open_dashboard(rt, people.on(Source.TUI, "olga")) as seen:
@@ -132,7 +146,7 @@ async def test_sweep_and_restore_report_results_and_errors(
         await seen.command("sweep floors")
         await seen.wait_for_toast("unknown sweep 'floors'; choose: expire, remind")
         await seen.command("sweep")
-        await seen.see("1  expire", "10  prune")
+        await seen.see("1  expire", "11  prune")
         await seen.press("1")
         await seen.wait_for_toast("expire: changed 0 rows")
         await seen.command("restore")

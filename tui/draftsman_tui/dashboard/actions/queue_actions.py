@@ -1,12 +1,14 @@
-"""Commands of queues: pause and resume."""
+"""Commands of queues: pause, resume, and the end of a reservation."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, cast
 
+from draftsman.domain.ids import job_name
 from draftsman.domain.read_models import pause_name
 from draftsman.errors import Refused
 from draftsman_tui.dashboard.dialogs.choice_dialog import ChoiceDialog
+from draftsman_tui.dashboard.dialogs.confirm_dialog import ConfirmDialog
 from draftsman_tui.dashboard.dialogs.prompt_dialog import PromptDialog
 
 if TYPE_CHECKING:
@@ -43,6 +45,18 @@ async def resume(screen: MainScreen, text: str) -> None:
             type = pauses[0].type
     await screen.rt.queues.resume(queue.name, screen.actor, type)
     screen.show_message(f"Resumed the {pause_name(queue.name, type)}")
+
+
+async def release(screen: MainScreen, text: str) -> None:
+    """End the reservation of the queue, after a confirmation."""
+    queue = _queue(screen)
+    if (reservation := queue.reservation) is None:
+        raise Refused(f"the queue {queue.name!r} is not reserved")
+    note = f"It is reserved for {job_name(reservation.job)}, which keeps its place."
+    title = f"End the reservation of the queue {queue.name}?"
+    if await screen.ask(ConfirmDialog(title, note)):
+        await screen.rt.queues.release_reservation(queue.name, screen.actor)
+        screen.show_message(f"The queue {queue.name} is no longer reserved")
 
 
 def _queue(screen: MainScreen) -> QueueSummary:

@@ -79,6 +79,15 @@ ADMIN_COMMANDS: Final = (
         footer=True,
     ),
     DashboardCommand(
+        "unreserve",
+        "End the reservation of the queue.",
+        queue_actions.release,
+        "",
+        "Administration",
+        QUEUES,
+        Verb.RESERVE,
+    ),
+    DashboardCommand(
         "people",
         "List people, roles and linked chat accounts.",
         admin_actions.people,
