@@ -59,6 +59,11 @@ def configured_limits(settings: Settings) -> JobLimits:
         {name: agent.limits() for name, agent in settings.agents.items()},
         {name: tool.limits() for name, tool in settings.tools.items()},
         settings.handlers.keys() & job_payloads.MODELS.keys(),
+        {
+            name: section.concurrency_key
+            for name, section in settings.types.items()
+            if section.concurrency_key is not None
+        },
     )
 
 

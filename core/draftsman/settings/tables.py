@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
+from string import Formatter
 from typing import Annotated, Any, Literal, Self
 from zoneinfo import ZoneInfo
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    field_validator,
+    model_validator,
+)
 
 from draftsman.basic_settings import expand_user
 from draftsman.field_errors import matching
@@ -21,6 +30,8 @@ def _expanded(value: object) -> object:
 UserPath = Annotated[Path, BeforeValidator(_expanded)]
 """A path in which `~` is the user's home."""
 _WEEK = 86_400.0 * 7
+KEY_PLACEHOLDERS = ("repo", "type", "queue", "agent")
+"""Values of a job that a concurrency key of its type may contain."""
 _Count = Annotated[int, Field(ge=1, le=1200)]
 Months = Annotated[_Count | None, BeforeValidator(lambda v: None if v == "never" else v)]
 
@@ -186,6 +197,18 @@ class LimitSettings(Section):
 
 class TypeSettings(LimitSettings):
     """Limits of a job type; unset limits are the built-in limits."""
+
+    concurrency_key: str | None = Field(None, min_length=1, max_length=200)
+    """Concurrency key of jobs whose request has none; `{repo}` is the repository of the job."""
+
+    @field_validator("concurrency_key")
+    @classmethod
+    def _check_placeholders(cls, value: str | None) -> str | None:
+        for _, name, spec, conversion in Formatter().parse(value or ""):
+            if name is not None and (name not in KEY_PLACEHOLDERS or spec or conversion):
+                allowed = ", ".join(f"{{{item}}}" for item in KEY_PLACEHOLDERS)
+                raise ValueError(f"unknown placeholder {{{name}}}; allowed: {allowed}")
+        return value
 
 
 class AgentSettings(LimitSettings):

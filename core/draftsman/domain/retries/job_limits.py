@@ -64,6 +64,8 @@ class JobLimits:
     tools: Mapping[str, LimitChanges] = field(default_factory=dict)
     replaced: Set[str] = frozenset()
     """Built-in types with a configured handler, which validates the payload itself."""
+    concurrency_keys: Mapping[str, str] = field(default_factory=dict)
+    """Default concurrency keys of types, with placeholders."""
     _nested: dict[str, RetryPolicy] = field(init=False)
     """Cached limits of jobs without overrides."""
 

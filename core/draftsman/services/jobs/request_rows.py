@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from string import Formatter
 from typing import Any
 
 from draftsman.domain import job_payloads
@@ -89,6 +90,22 @@ def row(item: Invocation, actor: Actor, configured: JobLimits) -> dict[str, Any]
         "has_targets": False,
         "hold": "parents" if item.after else None,
     }
+
+
+def set_default_keys(values: Sequence[dict[str, Any]], configured: JobLimits) -> None:
+    """Set the concurrency key of a type where a request has none.
+
+    A job without a value for a placeholder, such as a repository, gets no key.
+    """
+    for columns in values:
+        key = configured.concurrency_keys.get(columns["type"])
+        if key is None or columns["concurrency_key"] is not None:
+            continue
+        owner, name = columns["repo_owner"], columns["repo_name"]
+        repo = f"{owner}/{name}" if owner else name
+        known = {"repo": repo, **{item: columns[item] for item in ("type", "queue", "agent")}}
+        if all(known[item] for _, item, _, _ in Formatter().parse(key) if item is not None):
+            columns["concurrency_key"] = key.format_map(known)
 
 
 def _first(value: int | None, default: int) -> int:

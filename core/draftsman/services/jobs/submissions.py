@@ -37,7 +37,7 @@ from draftsman.errors import (
 from draftsman.schemas.checker import SchemaChecker
 from draftsman.services.jobs import unique_work
 from draftsman.services.jobs.insertion import NewRequest, insert
-from draftsman.services.jobs.request_rows import rows
+from draftsman.services.jobs.request_rows import rows, set_default_keys
 from draftsman.store import repos
 from draftsman.store import submissions as store
 from draftsman.store.postgres.caller_connection import CallersConnection, adapt
@@ -132,6 +132,7 @@ class Submissions:
         resolved, names = self._authorize(requests)
         values = rows(resolved, self._limits)
         await self._set_repo_names(resolved, values, connection)
+        set_default_keys(values, self._limits)
         await self._check_schemas(resolved)
         await self._refuse_folders(resolved, connection)
         batch = []

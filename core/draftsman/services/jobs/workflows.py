@@ -54,7 +54,7 @@ class Workflows:
         Raises LeaseLost, and UsageError for an invalid field or a key of another request.
         """
         from draftsman.domain.people.actor import Actor
-        from draftsman.services.jobs.request_rows import row
+        from draftsman.services.jobs.request_rows import row, set_default_keys
         from draftsman.services.jobs.submissions import invocation
         from draftsman.store import submissions
 
@@ -69,12 +69,13 @@ class Workflows:
             "invoker_id": work.invoker_id,
             "idempotency_key": f"spawn:{work.number}:{key}",
         }
+        set_default_keys([values], self._limits())
 
         async def insert(conn: Connection) -> int:
             owned, own_key = await store.lock_run(conn, work.lease)
             if not owned:
                 raise lease_lost(work.lease)
-            if own_key is not None and own_key == request.concurrency_key:
+            if own_key is not None and own_key == values["concurrency_key"]:
                 raise UsageError(
                     f"spawn({key!r}): the job would wait for its own job, which holds the"
                     f" concurrency key {own_key!r}; use another key"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -98,3 +99,29 @@ async def test_a_retry_by_a_person_has_the_budgets_of_the_request(
         0,
         9,
     )
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({"repo": "https://git.example/acme/shop"}, "deploy:acme/shop"),
+        ({"repo": "https://git.example/acme/shop", "concurrency_key": "own"}, "own"),
+        ({}, None),
+        ({"type": "other", "repo": "https://git.example/acme/shop"}, None),
+    ],
+    ids=["default", "given", "no repository", "other type"],
+)
+async def test_a_type_has_a_default_concurrency_key(
+    rt: Runtime, owner: Actor, fields: dict[str, Any], expected: str | None
+) -> None:
+    keyed = _with_limits(rt, types={"noop": {"concurrency_key": "deploy:{repo}"}})
+    request = invocation(**{"type": "noop", **fields})
+    jobs = await keyed.submissions.submit_many([request, request], owner)
+    keys = [(await rt.read_model.job(job.number)).concurrency_key for job in jobs]
+    assert keys == [expected, expected]
+
+
+@pytest.mark.parametrize("key", ["deploy:{branch}", "{repo!r}", "{}"])
+def test_a_default_concurrency_key_has_known_placeholders(key: str) -> None:
+    with pytest.raises(ValueError, match=re.escape("allowed: {repo}, {type}, {queue}, {agent}")):
+        Settings.model_validate({"types": {"noop": {"concurrency_key": key}}})

@@ -51,7 +51,7 @@ WRITES: Final[dict[Verb, Try]] = {
     Verb.REPOS: lambda rt, who: rt.repos.add(REPO, RepoProfile(), who),
     Verb.ORDER: lambda rt, who: rt.queues.move(3, "top", who),
     Verb.QUEUES: lambda rt, who: rt.queues.pause("q", who, "r"),
-    Verb.RESERVE: lambda rt, who: rt.reservations.submit(invocation(type="noop", queue="r"), who),
+    Verb.RESERVE: lambda rt, who: rt.queues.release_reservation("r", who),
     Verb.SCHEDULES: lambda rt, who: rt.schedules.pause("hourly", who),
     Verb.TEMPLATES: lambda rt, who: rt.templates.add("x", define({"type": "noop"}), who),
 }
