@@ -22,7 +22,7 @@ from tests.kill.campaign import Campaign, all_ended, jobs_of, people_answer
 from tests.kill.clients import SUBJECT, SUBMITTED
 from tests.kill.faults import AGENT, kill
 from tests.kill.notifications import OWNER, SAYS, TOLD
-from tests.kill.work import HALFWAY
+from tests.kill.work import HALFWAY, MEMBERS
 from tests.support.clock import Clock
 from tests.support.event_history import event_bytes, over_a_year
 from tests.support.statements import value
@@ -89,6 +89,8 @@ class LifecycleScenario:
         )
         self.lost = await self._submit("kill:lost", on_lost="new_job", notify=("log",))
         self.unknown = await self._submit("kill:nobody-knows-it", on_lost="resume")
+        self.family = await self._submit("kill:family", on_lost="resume")
+        self.after = await self._submit("kill:member", on_lost="resume", after=[self.family])
 
     async def _submit(self, type: str, **fields: Any) -> int:
         payload = {"folder": str(self.folder)}
@@ -108,6 +110,16 @@ class LifecycleScenario:
         unknown = await self._job(self.unknown)
         assert unknown.status is S.FAILED
         assert "no worker handles type" in str(unknown.last_error)
+        await self._check_family()
+
+    async def _check_family(self) -> None:
+        """Fail for a job that was spawned twice, and for a child without its parent's end."""
+        family, after = await self._job(self.family), await self._job(self.after)
+        assert (family.status, after.status) == (S.COMPLETED, S.COMPLETED), family.last_error
+        assert family.result == {"names": list(MEMBERS)}
+        assert after.result == {"name": None, "parents": [self.family]}
+        later = [job for job in await jobs_of(self.rt) if job.number > self.family]
+        assert [job.type for job in later].count("kill:member") == len(MEMBERS) + 1
 
     async def _check_life(self) -> None:
         job, number = await self._job(self.life), self.life

@@ -17,6 +17,8 @@ from draftsman.handlers.context import worker_run
 from draftsman.handlers.run_agent.repository import assign
 
 BUNDLE: Final = b"work in progress"
+MEMBERS: Final = ("first", "second")
+"""Keys of the jobs that a job spawns."""
 HALFWAY: Final = "It is half done"
 """The notice in the middle of a job, sent once."""
 
@@ -69,6 +71,19 @@ async def lost(ctx: RunContext) -> Outcome:
     return Done({})
 
 
+async def family(ctx: RunContext) -> Outcome:
+    """Spawn two jobs and gather their results."""
+    jobs = [await ctx.spawn(name, "kill:member", payload={"name": name}) for name in MEMBERS]
+    children = await ctx.gather(jobs)
+    return Done({"names": [(child.result or {})["name"] for child in children]})
+
+
+async def member(ctx: RunContext) -> Outcome:
+    """Return the name in the payload, and the jobs that this job waited for."""
+    parents = [parent.number for parent in await ctx.parents()]
+    return Done({"name": ctx.job.payload.get("name"), "parents": parents})
+
+
 class Effects:
     """Effects of a job outside of the database: a line each, with the invocation's id."""
 
@@ -109,5 +124,5 @@ def append(path: Path, line: str) -> None:
 
 HANDLERS: Final = {
     f"kill:{handler.__name__}": f"tests.kill.work:{handler.__name__}"
-    for handler in (life, given, lost)
+    for handler in (life, given, lost, family, member)
 }
