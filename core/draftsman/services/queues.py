@@ -27,7 +27,7 @@ from draftsman.store.scheduling import queues as store
 from draftsman.store.scheduling import reservations
 
 if TYPE_CHECKING:
-    from draftsman.domain.usage_limits import LimitChange, LimitUse
+    from draftsman.domain.schedules.usage_limits import LimitChange, LimitUse
 
 COUNT_LIMIT: Final = 10_000
 """Waiting jobs of a queue that are counted."""

@@ -12,7 +12,7 @@ from draftsman.domain.schedules.reservation import (
     MIN_SECONDS,
     QueueReservation,
 )
-from draftsman.domain.usage_limits import bucket_title
+from draftsman.domain.schedules.usage_limits import bucket_title
 from draftsman.domain.wait_reason import reservation_text
 from draftsman.errors import CommandHint, Refused, UsageError
 from draftsman.services.jobs.submissions import Submissions, SubmittedJob

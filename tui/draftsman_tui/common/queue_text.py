@@ -34,7 +34,7 @@ def blocks_text(summary: QueueSummary, now: datetime | None = None) -> str:
 def hold_text(hold: str, held_by: str | None) -> str:
     """Return the condition that a held job waits for."""
     if hold == "limit" and held_by is not None and ":" in held_by:
-        from draftsman.domain.usage_limits import bucket_title
+        from draftsman.domain.schedules.usage_limits import bucket_title
 
         return f"a place: {bucket_title(held_by)}"
     names = {"key": "its concurrency key", "reserved": "its reserved queue"}

@@ -1,1 +1,1 @@
-"""Templates and schedules."""
+"""What decides when a job runs: templates, schedules, reservations and limits."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from draftsman.domain.run import LeaderTerm
-from draftsman.domain.usage_limits import LimitChange, LimitUse
+from draftsman.domain.schedules.usage_limits import LimitChange, LimitUse
 from draftsman.store.postgres.database import Connection, fetch_all, scalar
 from draftsman.store.queries import load
 
