@@ -92,6 +92,20 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Deselect slow tests, unless a mark or the name of a test selects."""
+    if config.option.markexpr or any("::" in arg for arg in config.args):
+        return
+    slow = [
+        item
+        for item in items
+        if item.get_closest_marker("slow") and not item.path.name.startswith("soak_")
+    ]
+    if slow:
+        config.hook.pytest_deselected(items=slow)
+        items[:] = [item for item in items if item not in {*slow}]
+
+
 def pytest_collection_finish() -> None:
     """Exclude permanent objects from garbage collection, which saves a tenth of the time."""
     gc.freeze()

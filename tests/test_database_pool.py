@@ -12,7 +12,8 @@ from draftsman.runtime import Runtime, wire
 from draftsman.settings import Settings
 from draftsman.store.postgres.database import Connection, Database
 from tests.factories import Factory
-from tests.support.database_pool import MAX_IDLE, MAX_REUSES, Databases
+from tests.support import database_pool
+from tests.support.database_pool import MAX_IDLE, Databases
 from tests.support.server import Server
 from tests.support.statements import rows, run, value
 
@@ -101,10 +102,13 @@ async def test_database_in_use_is_not_lent(server: Server, databases: Databases)
     await left.close()
 
 
-async def test_database_is_dropped_after_its_last_use(server: Server, databases: Databases) -> None:
+async def test_database_is_dropped_after_its_last_use(
+    server: Server, databases: Databases, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(database_pool, "MAX_REUSES", reuses := 10)
     names = []
-    for _ in range((MAX_IDLE + 1) * MAX_REUSES + 1):
+    for _ in range((MAX_IDLE + 1) * reuses + 1):
         names.append(databases.acquire())
         databases.release(names[-1])
     assert names[0] == names[MAX_IDLE + 1]
-    assert max(names.count(name) for name in names) == MAX_REUSES
+    assert max(names.count(name) for name in names) == reuses

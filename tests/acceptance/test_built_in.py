@@ -73,6 +73,7 @@ def jobs(tmp_path: Any) -> dict[str, dict[str, Any]]:
     }
 
 
+@pytest.mark.slow(fast="test_sigterm_releases_a_notification_and_it_is_sent_once")
 async def test_sigterm_releases_each_call_and_another_worker_makes_it_once(
     rt: Runtime,
     make: Factory,

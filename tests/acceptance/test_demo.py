@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
 from draftsman.domain.job import Status
 from draftsman.handlers.clone.sample_repo import make_sample_repo
 from draftsman.runtime import Runtime
@@ -55,6 +57,9 @@ async def test_next_steps_name_no_branch_if_there_is_none(make: Factory, rt: Run
     ]
 
 
+@pytest.mark.slow(
+    fast="tests/core/handlers/clone/test_publish.py::test_publishing_adds_objects_and_the_branch_and_nothing_else"
+)
 async def test_the_users_own_repository_gets_the_branch_and_nothing_else(
     installation: Installation, rt: Runtime, tmp_path: Path
 ) -> None:

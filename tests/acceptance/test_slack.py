@@ -10,6 +10,8 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from draftsman.handlers.clone.sample_repo import make_sample_repo
 from draftsman.runtime import Runtime
 from draftsman.store.postgres.database import Connection
@@ -77,6 +79,7 @@ class Story:
         assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow(fast="test_events_of_a_committed_batch_are_found_and_acknowledged_after_sigkill")
 async def test_every_message_is_posted_once_although_each_process_is_killed(
     installation: Installation, every: int, rt: Runtime, tmp_path: Path
 ) -> None:

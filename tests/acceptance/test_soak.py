@@ -19,6 +19,7 @@ def _more_patience(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(waits, "DEADLINE", PATIENCE)
 
 
+@pytest.mark.slow(fast="tests/acceptance/test_stop_while_starting.py::test_a_soak_is_interrupted")
 async def test_signal_ends_all_processes_of_a_soak(
     installation: Installation, folder: Path
 ) -> None:

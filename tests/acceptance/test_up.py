@@ -130,6 +130,9 @@ async def submitted(home: Installation, folder: Path) -> int:
     return number
 
 
+@pytest.mark.slow(
+    fast="tests/acceptance/test_worker.py::test_agent_of_a_killed_worker_ends_and_another_host_resumes"
+)
 async def test_run_resumes_whichever_process_is_killed(
     home: Installation, tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:

@@ -10,6 +10,8 @@ import signal
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from draftsman.domain.job import OnLost, Status
 from draftsman.runtime import Runtime
 from tests.acceptance.processes import COMMAND, Installation, lines
@@ -122,6 +124,9 @@ async def test_sigterm_lets_runs_finish_and_ends_with_0(
     assert "Traceback" not in worker.output_text
 
 
+@pytest.mark.slow(
+    fast="tests/core/handlers/run_agent/test_failed_runs.py::test_a_shutdown_lets_the_agent_save_and_releases_the_job"
+)
 async def test_sigterm_releases_an_agents_job_and_another_worker_resumes_it(
     rt: Runtime, make: Factory, installations: Callable[[str], Installation], tmp_path: Path
 ) -> None:
@@ -189,6 +194,9 @@ async def test_agent_of_a_killed_worker_ends_and_another_host_resumes(
     assert git("show", f"draftsman/{job.name}:whole.txt", cwd=tmp_path / "repo") == "whole"
 
 
+@pytest.mark.slow(
+    fast="tests/core/services/runs/test_rescue.py::test_a_lost_run_uses_an_attempt_and_follows_on_lost"
+)
 async def test_on_lost_of_each_job_applies_after_a_kill(
     rt: Runtime, installation: Installation
 ) -> None:
@@ -222,6 +230,9 @@ async def test_on_lost_of_each_job_applies_after_a_kill(
     assert new_job.result == {"run": 1, "seen": None}
 
 
+@pytest.mark.slow(
+    fast="tests/core/handlers/test_context.py::test_a_sleep_ends_at_the_time_of_its_first_run"
+)
 async def test_sleeping_job_loses_no_attempt_when_its_worker_is_killed(
     rt: Runtime, make: Factory, installation: Installation
 ) -> None:
@@ -241,6 +252,9 @@ async def test_sleeping_job_loses_no_attempt_when_its_worker_is_killed(
     assert [run.status for run in await rt.read_model.runs(number)] == ["paused", "completed"]
 
 
+@pytest.mark.slow(
+    fast="tests/core/handlers/test_context.py::test_an_unrecorded_effect_is_looked_up_and_not_repeated"
+)
 async def test_effect_is_made_once_although_its_worker_is_killed(
     rt: Runtime, make: Factory, installation: Installation
 ) -> None:
@@ -257,6 +271,9 @@ async def test_effect_is_made_once_although_its_worker_is_killed(
     assert (step.status, step.invocation_id) == ("done", paid.strip())
 
 
+@pytest.mark.slow(
+    fast="tests/core/handlers/subprocesses/test_guard.py::test_an_agent_and_its_daemon_die_when_their_worker_is_suspended"
+)
 async def test_suspended_worker_loses_its_jobs_and_writes_nothing_later(
     rt: Runtime, make: Factory, installations: Callable[[str], Installation], tmp_path: Path
 ) -> None:
@@ -299,6 +316,9 @@ async def trace(rt: Runtime, number: int) -> list[object]:
     ]
 
 
+@pytest.mark.slow(
+    fast="tests/tui/cli/processes/test_serve.py::test_a_closed_terminal_shuts_down_all_processes"
+)
 async def test_worker_shuts_down_when_its_terminal_closes(
     rt: Runtime, make: Factory, installation: Installation, tmp_path: Path
 ) -> None:

@@ -53,6 +53,9 @@ async def test_a_schema_bomb_is_refused_when_it_is_submitted(
     surface="input",
     with_sandbox="the check is killed after 2 s of CPU, the job fails, other jobs continue",
 )
+@pytest.mark.slow(
+    fast="tests/core/test_schemas.py::test_a_schema_bomb_ends_only_its_child_and_the_loop_continues"
+)
 async def test_a_schema_bomb_does_not_stop_other_runs(
     rt: Runtime, make: Factory, installation: Installation
 ) -> None:
@@ -76,6 +79,9 @@ async def test_a_schema_bomb_does_not_stop_other_runs(
     "A handler loops forever without awaiting, on each worker in turn",
     surface="input",
     with_sandbox="the worker logs the stack and ends after a lease; the job becomes a dead letter",
+)
+@pytest.mark.slow(
+    fast="tests/core/loops/test_watchdog.py::test_a_loop_blocked_for_a_lease_ends_the_process_with_its_stack"
 )
 async def test_a_handler_that_blocks_its_worker_ends_as_a_dead_letter(
     rt: Runtime, make: Factory, installation: Installation

@@ -21,6 +21,7 @@ from tests.core.loops.agent_jobs import (
 )
 from tests.core.loops.workers import wait_for_end, wait_for_question
 from tests.factories import Factory
+from tests.support.slow import slow_except
 from tests.support.statements import rows
 
 S = Status
@@ -67,7 +68,7 @@ def assert_quota_failure(job: Job, setting: str) -> None:
     surface="quota",
     with_sandbox="the run fails at the quota of the job; no more rows are stored",
 )
-@pytest.mark.parametrize("kind", FLOODS)
+@pytest.mark.parametrize("kind", slow_except(["events"], FLOODS))
 async def test_a_flood_of_messages_ends_at_its_quota(
     rt: Runtime, make: Factory, repo: Path, conn: Connection, kind: str
 ) -> None:

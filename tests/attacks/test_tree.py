@@ -17,6 +17,7 @@ from draftsman.handlers.subprocesses.process import AgentProcess
 from draftsman.settings import AgentSettings, SandboxSettings
 from tests.attacks.catalog import attack
 from tests.core.loops.agent_jobs import git, make_repository
+from tests.support.slow import slow_except
 
 DEADLINE = 60.0
 SNAPSHOTS = 5
@@ -141,7 +142,7 @@ async def test_a_swapped_folder_is_no_artifact(tmp_path: Path) -> None:
     surface="tree",
     with_sandbox="all its processes are stopped, or the checkpoint fails",
 )
-@pytest.mark.parametrize("mode", ["bwrap", "off"])
+@pytest.mark.parametrize("mode", slow_except(["bwrap"], ["bwrap", "off"]))
 async def test_a_tree_of_forks_is_stopped_or_not_read(mode: str, tmp_path: Path) -> None:
     workspace, _ = await prepared(tmp_path, mode)
     async with await hostile(workspace, FORKS) as process:

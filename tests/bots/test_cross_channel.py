@@ -26,6 +26,7 @@ from tests.bots.cross_channel import (
 )
 from tests.factories import Factory
 from tests.support.slack import FakeSlack
+from tests.support.slow import slow_except
 from tests.support.trello import FakeTrello
 from tests.tui.cli.cli_runner import Cli
 
@@ -133,7 +134,7 @@ def others(path: AnswerPath) -> tuple[AnswerPath, ...]:
     return tuple(item for item in AnswerPath if item is not path)
 
 
-@pytest.mark.parametrize("path", AnswerPath)
+@pytest.mark.parametrize("path", slow_except([AnswerPath.BUTTON, AnswerPath.THREAD], AnswerPath))
 async def test_answer_in_any_channel_closes_all_copies(
     world: CrossChannelJob, path: AnswerPath
 ) -> None:
@@ -149,7 +150,7 @@ async def test_answer_in_any_channel_closes_all_copies(
     assert len(values) == len(AnswerPath), "what came late is kept"
 
 
-@pytest.mark.parametrize(("path", "yes"), DECISIONS)
+@pytest.mark.parametrize(("path", "yes"), slow_except(DECISIONS[1::2], DECISIONS))
 async def test_decision_in_any_channel_closes_all_copies(
     world: CrossChannelJob, path: AnswerPath, yes: bool
 ) -> None:

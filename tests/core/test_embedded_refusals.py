@@ -63,6 +63,7 @@ def test_a_platform_without_binaries_is_refused_with_an_alternative(
 
 
 @pytest.mark.skipif(not AS_ROOT, reason="only root can be another user")
+@pytest.mark.slow(fast="test_root_opens_no_existing_directory")
 def test_an_ordinary_user_gets_a_separate_server(empty: Path) -> None:
     account = pwd.getpwnam("nobody")
     python, environment = copy_python(empty / "copy")

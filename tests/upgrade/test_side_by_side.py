@@ -57,6 +57,7 @@ async def more(upgrade: Upgrade, *, old: bool) -> None:
 
 
 @pytest.mark.timeout(LONG)
+@pytest.mark.slow(fast="test_worker_does_not_start_on_an_older_schema")
 async def test_no_job_is_lost_or_run_twice_while_processes_migrate(
     upgrade: Upgrade,
     release: Release,

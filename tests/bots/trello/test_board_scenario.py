@@ -22,6 +22,7 @@ from draftsman_bots.trello.listeners.http_app import application
 from draftsman_bots.trello.listeners.poller import Poller
 from draftsman_bots.trello.transport.client import connect
 from tests.bots.trello.board_scenario import BoardScenario, SyncMode
+from tests.support.slow import slow_except
 from tests.support.trello import FakeTrello, Limits
 
 PLENTY = Limits(key=100_000, token=100_000, members=100_000)
@@ -109,7 +110,13 @@ async def configure(rt: Runtime, day: BoardScenario, owner: Actor) -> None:
         await rt.boards.save(config, owner)
 
 
-@pytest.mark.parametrize("way", [SyncMode.WEBHOOK, SyncMode.POLLING, SyncMode.STORM])
+@pytest.mark.parametrize(
+    "way",
+    slow_except(
+        [SyncMode.WEBHOOK, SyncMode.POLLING],
+        [SyncMode.WEBHOOK, SyncMode.POLLING, SyncMode.STORM],
+    ),
+)
 async def test_bot_creates_the_same_jobs_in_every_sync_mode(
     way: SyncMode, rt: Runtime, conn: Connection, owner: Actor
 ) -> None:

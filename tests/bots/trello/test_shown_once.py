@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from draftsman.runtime import Runtime
 from draftsman.store.postgres.database import Connection
 from tests.bots.trello.chaos import TrelloBackend
@@ -9,6 +11,9 @@ from tests.core.outbox.chaos import ChaosRun
 from tests.factories import Factory
 
 
+@pytest.mark.slow(
+    fast="tests/bots/trello/test_outbox.py::test_comment_without_a_response_is_reconciled"
+)
 async def test_each_message_is_visible_once_and_in_order_despite_faults(
     make: Factory, rt: Runtime, conn: Connection
 ) -> None:

@@ -345,6 +345,7 @@ def test_agent_starts_without_heavy_imports() -> None:
     assert heavy.isdisjoint(result.stdout.split())
 
 
+@pytest.mark.slow(fast="test_agent_killed_during_a_fixer_restarts_that_stage")
 async def test_agent_killed_in_any_stage_has_the_same_result(repository: Path) -> None:
     """Each run stores the stage in which the run before it was killed, and dies in the next."""
     apply: dict[str, str | None] = {"apply": "all fixes"}

@@ -157,6 +157,7 @@ async def test_a_park_with_a_lost_reply_ends_the_run(
     assert await rt.read_model.job(number) == waits
 
 
+@pytest.mark.slow(fast="test_a_call_whose_reply_is_lost_is_retried_with_a_single_effect")
 async def test_agent_messages_are_stored_once_despite_lost_replies(
     rt: Runtime, make: Factory, database_url: str, tmp_path: Path
 ) -> None:

@@ -13,6 +13,7 @@ from typing import Final
 import pytest
 
 from tests.factories import GATE, QUESTION, Factory
+from tests.support.slow import slow_except
 
 MODULES: Final = 534
 """Most modules that a command on jobs or questions may load, the standard library included."""
@@ -58,7 +59,7 @@ async def test_a_writing_command_loads_only_required_modules(
     assert len(modules) <= MODULES
 
 
-@pytest.mark.parametrize("line", READERS)
+@pytest.mark.parametrize("line", slow_except(["jobs", "show {job}"], READERS))
 async def test_a_command_builds_no_models(database_url: str, job: str, line: str) -> None:
     modules = await loaded_modules(f"{line.format(job=job)} --json", database_url)
     assert packages(modules) & NOT_TO_READ == set()

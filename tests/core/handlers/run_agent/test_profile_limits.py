@@ -118,6 +118,7 @@ async def test_a_required_validator_that_is_not_installed_blocks_at_once(
     assert (await event_kinds(rt, job.number)).count("iteration_started") == 1
 
 
+@pytest.mark.slow(fast="test_work_returns_to_the_agent_until_its_required_validators_pass")
 async def test_the_iteration_continues_after_its_worker_was_replaced(
     rt: Runtime, make: Factory, data: Path
 ) -> None:

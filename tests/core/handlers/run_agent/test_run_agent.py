@@ -337,6 +337,9 @@ async def test_another_host_continues_with_the_tree_of_the_checkpoint(
 # --- concurrency --------------------------------------------------------------------------
 
 
+@pytest.mark.slow(
+    fast="tests/core/handlers/clone/test_workspace.py::test_runs_of_a_source_can_start_concurrently"
+)
 async def test_jobs_of_one_repository_run_concurrently(
     rt: Runtime, make: Factory, data: Path, repo: Path
 ) -> None:
@@ -362,7 +365,15 @@ say("result", summary="")
 
 @pytest.mark.parametrize(
     "command",
-    [["{python}", str(EXAMPLES / "agent.py")], ["sh", str(EXAMPLES / "agent.sh")]],
+    [
+        pytest.param(
+            ["{python}", str(EXAMPLES / "agent.py")],
+            marks=pytest.mark.slow(
+                fast="tests/docs/test_agent_protocol.py::test_example_asks_parks_and_applies_the_answer"
+            ),
+        ),
+        ["sh", str(EXAMPLES / "agent.sh")],
+    ],
     ids=["python", "shell"],
 )
 async def test_the_examples_of_the_documentation_work(

@@ -19,10 +19,12 @@ from draftsman.runtime import Runtime
 from draftsman.services.jobs.submissions import invocation
 from tests.core.services.test_queues import claim
 from tests.factories import Factory
+from tests.support.slow import slow_except
 
 MOST: Final = 14
 """Maximum number of jobs of a workflow."""
 SEEDS: Final = 40
+FAST: Final = range(12)
 IDLE: Final = 5
 """Claims without a job after which a worker ends."""
 
@@ -123,7 +125,7 @@ async def work(rt: Runtime, make: Factory, ends: dict[int, bool], seed: int) -> 
         await asyncio.sleep(0)
 
 
-@pytest.mark.parametrize("seed", range(SEEDS))
+@pytest.mark.parametrize("seed", slow_except(FAST, range(SEEDS)))
 async def test_a_workflow_ends_as_the_model_says(
     rt: Runtime, make: Factory, owner: Actor, seed: int
 ) -> None:

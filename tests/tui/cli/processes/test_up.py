@@ -13,6 +13,7 @@ import pytest
 from draftsman.runtime import Runtime
 from tests.factories import Factory
 from tests.support.fork_server import children
+from tests.support.slow import slow_except
 from tests.tui.cli.cli_runner import DEADLINE, Cli, Terminal, until
 from tests.tui.cli.dashboard_scenario import ASK_HANDLER, answer_and_resume, change_size
 from tests.tui.cli.terminal_screen import TerminalScreen, see, see_that
@@ -72,6 +73,7 @@ async def test_a_question_is_answered_and_ctrl_c_twice_stops_all_processes(
     assert "Traceback" not in up.screen
 
 
+@pytest.mark.slow(fast="tests/acceptance/test_up.py::test_up_restarts_a_dead_worker_and_stops_it")
 async def test_a_dead_worker_is_reported_and_detached_processes_can_be_stopped_later(
     up: TerminalScreen,
 ) -> None:
@@ -97,7 +99,7 @@ async def test_a_dead_worker_is_reported_and_detached_processes_can_be_stopped_l
     until(lambda: ended([worker]), "the end of the worker")
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+@pytest.mark.parametrize("number", slow_except([signal.SIGKILL], [signal.SIGKILL, signal.SIGTERM]))
 async def test_no_process_remains_after_a_quit(up: TerminalScreen, number: int) -> None:
     family = family_of(up)
     os.kill(up.pid, number)

@@ -56,6 +56,9 @@ async def test_a_key_in_a_tab_cancels_a_job_and_the_end_of_the_tab_ends_its_dash
         await asyncio.to_thread(process.wait, DEADLINE)
 
 
+@pytest.mark.slow(
+    fast="test_a_key_in_a_tab_cancels_a_job_and_the_end_of_the_tab_ends_its_dashboard"
+)
 async def test_a_killed_dashboard_closes_its_tab_and_a_hanging_dashboard_is_killed(
     cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -136,6 +139,7 @@ async def test_the_url_for_the_browser_works_once(monkeypatch: pytest.MonkeyPatc
             assert response.status == 404
 
 
+@pytest.mark.slow(fast="test_no_dashboard_outlives_a_server_that_is_killed")
 async def test_options_are_passed_to_the_dashboard_and_ctrl_c_ends_every_tab(cli: Cli) -> None:
     async with (
         started(cli, "--read-only", "--view", "workers") as (process, address),
