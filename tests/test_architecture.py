@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-import pytest
+from tests.support.cases import cases
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = ("core", "tui", "bots", "soak")
@@ -146,7 +146,7 @@ def test_sql_is_only_in_sql_files() -> None:
     assert statements == []
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "is_sql"),
     [
         ("SELECT 1", True),

@@ -15,6 +15,7 @@ from pydantic import BaseModel
 
 from draftsman.resources import config_example
 from draftsman.settings import LimitSettings, SecretSettings, Section, Settings, load
+from tests.support.cases import cases
 
 SETTING = re.compile(r'^#(?=[a-z_"][^ ]* = |\[)', re.MULTILINE)
 """Start of a commented setting or table; prose has a space after its `#`."""
@@ -128,7 +129,7 @@ def test_file_shows_the_default_agent(tmp_path: Path) -> None:
     assert default.limits() == {}
 
 
-@pytest.mark.parametrize("key", sorted(set(_unset(Settings))))
+@cases("key", sorted(set(_unset(Settings))))
 def test_comment_of_an_unset_key_says_unset(key: str) -> None:
     lines = config_example().splitlines()
     numbers = [number for number, line in enumerate(lines) if line.startswith(f"#{key} = ")]

@@ -19,6 +19,7 @@ from draftsman.schemas import checker_process
 from draftsman.schemas.checker import SchemaChecker
 from draftsman.shutdown import blocked
 from tests.core.test_schemas import bomb
+from tests.support.cases import cases
 from tests.support.fork_server import NEW_INTERPRETER
 from tests.support.process_report import MODULE
 
@@ -38,7 +39,7 @@ def report(new: bool, *args: str, **options: Any) -> dict[str, Any]:
     return written
 
 
-@pytest.mark.parametrize(
+@cases(
     "options",
     [
         {},
@@ -91,7 +92,7 @@ def test_a_signal_that_arrives_before_the_command_runs_is_not_lost(env: dict[str
     assert json.loads(out)["pending"] == [signal.SIGTERM]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("end", "code"),
     [("exit 3", 3), ("text", 1), ("error", 1), ("SIGINT", -signal.SIGINT), ("return", 0)],
 )

@@ -13,6 +13,7 @@ import pytest
 from tests.language.corpus import Text, is_message, read_python, read_texts
 from tests.language.phrases import MOST, find_hits
 from tests.language.report import Measure, is_within, limit_of, measure_rooms, read_limits
+from tests.support.cases import cases
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +34,7 @@ def test_every_room_is_within_its_limits(texts: list[Text]) -> None:
     assert not above, "\n".join([*above, "See: python -m tests.language --room ROOM"])
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "phrases"),
     [
         ("What is known of a job.", ["what/who"]),

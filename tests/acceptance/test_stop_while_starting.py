@@ -24,6 +24,7 @@ from draftsman.domain.job import Status
 from draftsman.runtime import Runtime
 from tests.acceptance.processes import Installation, Process
 from tests.acceptance.soak_runs import NOT_THERE, PATIENCE, left
+from tests.support.cases import cases
 from tests.support.fork_server import NEW_INTERPRETER
 
 STAGES = Path(__file__).with_name("stages")
@@ -114,7 +115,7 @@ def choose() -> Choice:
     return lambda stages, every=5: stages[::-1][::every]
 
 
-@pytest.mark.parametrize("stage", EVERY)
+@cases("stage", EVERY)
 def test_a_stage_exists(stage: str) -> None:
     module, _, function = stage.partition(":")
     owner = importlib.import_module(module)

@@ -8,6 +8,7 @@ import pytest
 
 from bench.screen import Screen, Terminal
 from bench.server import BenchError
+from tests.support.cases import cases
 
 
 def test_drawn_text_is_on_the_screen() -> None:
@@ -20,7 +21,7 @@ def test_drawn_text_is_on_the_screen() -> None:
     assert set(screen.lines) == {""}
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 7])
+@cases("size", [1, 2, 3, 7])
 def test_output_may_arrive_in_pieces(size: int) -> None:
     output, screen = "\x1b[1;1Hä▸\x1b]0;title\x07\x1b[2;1H\x1b[7mé\x1b[0m".encode(), Screen()
     for at in range(0, len(output), size):

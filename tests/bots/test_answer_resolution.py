@@ -7,6 +7,7 @@ import pytest
 from draftsman.domain.question import Question, QuestionKind, QuestionStatus
 from draftsman_bots.answer_resolution import AnswerOutcome, Decision, parse_decision, resolve_answer
 from tests.core.channels import contract
+from tests.support.cases import cases
 
 FREE = contract.question(ordinal=1, choices=[], freeform_allowed=True)
 CHOICE = contract.question(
@@ -48,7 +49,7 @@ def test_text_is_resolved_among_the_questions(
     assert result.decision == decision
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "questions", "prefer_text", "outcome", "ordinals", "decision"),
     [
         ("approve", [CHOICE], True, AnswerOutcome.SUBMIT, [2], None),
@@ -72,7 +73,7 @@ def test_preferred_text_comes_before_a_decision_without_an_approval(
     assert [question.ordinal for question in result.questions] == ordinals
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "decision"),
     [
         (" Approve\n", Decision(approved=True)),

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
-
 from draftsman_bots import json_fields
+from tests.support.cases import cases
 
 DEEP = "[" * 200_000
 
 
-@pytest.mark.parametrize("raw", ["", "[]", '"a"', "{", b"\xff", DEEP], ids=range(6))
+@cases("raw", ["", "[]", '"a"', "{", b"\xff", DEEP], ids=range(6))
 def test_text_without_an_object_parses_to_none(raw: str | bytes) -> None:
     assert json_fields.parse_object(raw) is None
 

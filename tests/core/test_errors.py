@@ -19,9 +19,10 @@ from draftsman.errors import (
 )
 from draftsman.services.jobs.submissions import invocation
 from draftsman_bots.slack.mrkdwn import error_spans
+from tests.support.cases import cases
 
 
-@pytest.mark.parametrize(
+@cases(
     ("error", "message", "chat"),
     [
         (

@@ -19,6 +19,7 @@ from draftsman.errors import UsageError
 from draftsman.field_errors import describe_error, error_line, field_error, first_error
 from draftsman_bots import answer_resolution
 from draftsman_tui.common import answer_submission
+from tests.support.cases import cases
 
 RAW = re.compile(
     r"\b(?:Input|String|Value|Tuple|List|Data) should|valid (?:string|integer|dictionary|boolean)"
@@ -45,7 +46,7 @@ class Order(BaseModel):
         return value
 
 
-@pytest.mark.parametrize(
+@cases(
     ("fields", "texts"),
     [
         ({"name": 1}, ("name", "must be text")),
@@ -72,7 +73,7 @@ def test_a_problem_is_described_in_words(fields: dict[str, Any], texts: tuple[st
     assert error_line(caught.value) == f"Order: {texts[0]}: {texts[1]}"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("options", "fields", "message", "field"),
     [
         ({}, {"count": 9}, "count: must be less than 9", "count"),
@@ -95,7 +96,7 @@ def test_an_error_names_its_field_in_the_text_and_as_data(
     assert message.endswith(error.problem)
 
 
-@pytest.mark.parametrize("kind", list_all_errors(), ids=lambda kind: str(kind["type"]))
+@cases("kind", list_all_errors(), ids=lambda kind: str(kind["type"]))
 def test_no_type_of_error_has_the_text_of_the_library(kind: dict[str, Any]) -> None:
     context = kind["example_context"] or {}
     message = re.sub(r"\{\w+\}", "7", kind["message_template_python"])

@@ -22,6 +22,7 @@ from draftsman.log import redact
 from draftsman.settings import Settings, load
 from draftsman_bots.slack.parsers import incoming_text
 from draftsman_bots.trello.parsers import comment_parser
+from tests.support.cases import cases
 
 
 def named(text: str) -> None:
@@ -77,13 +78,13 @@ SECRETS = [
 ]
 
 
-@pytest.mark.parametrize("url", SECRETS)
+@cases("url", SECRETS)
 def test_no_spelling_of_a_password_is_stored(url: str) -> None:
     with pytest.raises(UsageError, match="may not contain a password"):
         check_secret(url)
 
 
-@pytest.mark.parametrize(
+@cases(
     "url",
     [
         "https://h:8443/a@b/c",
@@ -121,7 +122,7 @@ def test_a_database_url_that_is_not_encoded_is_refused_without_the_password(
     assert "ret" not in str(refused.value).replace("secret", "")
 
 
-@pytest.mark.parametrize(
+@cases(
     "url",
     [
         "postgresql://u:s%2Fc@localhost/db",
@@ -139,7 +140,7 @@ def test_a_repository_url_is_parsed() -> None:
     assert parse("https://h:8443/acme/pay").host == "h:8443"
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
     [
         "cat: '/etc/passwd': Permission denied",
@@ -153,7 +154,7 @@ def test_text_that_only_mentions_a_secret_is_not_redacted(text: str) -> None:
     assert redact(text) == text
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
     [
         '{"db_password": "s3cret"}',
@@ -179,7 +180,7 @@ CREDENTIALS = """
 PLAIN = "Accept Content-Type X-Request-Id X-Routing-Key If-Match X-Author X-Keyboard"
 
 
-@pytest.mark.parametrize("name", CREDENTIALS.split())
+@cases("name", CREDENTIALS.split())
 def test_a_header_with_a_credential_is_refused(name: str) -> None:
     with pytest.raises(UsageError, match=r"is stored and may not contain .*; use a credential"):
         job_payloads.parse("http_request", {"url": "https://h/", "headers": {name: "s3cret"}})
@@ -192,6 +193,6 @@ def test_a_credential_in_another_header_is_refused(value: str) -> None:
     assert value not in str(refused.value)
 
 
-@pytest.mark.parametrize("name", PLAIN.split())
+@cases("name", PLAIN.split())
 def test_other_headers_are_accepted(name: str) -> None:
     job_payloads.parse("http_request", {"url": "https://h/", "headers": {name: "a"}})

@@ -19,6 +19,7 @@ import pytest
 
 from draftsman.log import HIDDEN, OWN, keys, redact, setup
 from draftsman.settings import LogSettings
+from tests.support.cases import cases
 
 LOG = logging.getLogger("draftsman.test")
 
@@ -83,7 +84,7 @@ def test_other_keys_come_last() -> None:
     assert stream.getvalue().endswith(" sent job=D-1 apple=2 zebra=1\n")
 
 
-@pytest.mark.parametrize("text", ["a\nb", "a\r\nb", "a\x1b[31mb", "a\u2028b", "a\u202eb", "a\x00b"])
+@cases("text", ["a\nb", "a\r\nb", "a\x1b[31mb", "a\u2028b", "a\u202eb", "a\x00b"])
 def test_no_text_breaks_the_line_or_controls_the_terminal(text: str) -> None:
     stream = _screen()
     LOG.info(text, extra=keys(actor=text))
@@ -175,7 +176,7 @@ SECRET = "s3cr3t" * 6
 """A placeholder for a secret, long enough for every format."""
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
     [
         f"postgresql://anna:{SECRET}@db.example.org/draftsman",
@@ -220,7 +221,7 @@ def test_no_secret_is_written(text: str) -> None:
     assert HIDDEN in stream.getvalue()
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
     [
         "claimed D-142 for worker w1 in 3 ms",

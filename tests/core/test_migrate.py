@@ -22,6 +22,7 @@ from draftsman.errors import (
 from draftsman.settings import DatabaseSettings
 from draftsman.store.postgres.database import Connection, Database
 from tests.support import unreleased
+from tests.support.cases import cases
 from tests.support.server import Server
 from tests.support.statements import rows, value
 from tests.support.waits import until
@@ -203,7 +204,7 @@ async def test_files_that_draftsman_applied_are_left_alone_by_psql(
     assert _psql(server, database_url, name, sql, tmp_path) == (0, f"{name} is already applied\n")
 
 
-@pytest.mark.parametrize(("name", "sql"), resources.migrations())
+@cases(("name", "sql"), resources.migrations())
 def test_statements_have_no_commands_of_psql(name: str, sql: str) -> None:
     migration = migrate.Migration(name, sql)
     assert f"\\if :applied \\echo '{name} is already applied' \\quit \\endif\nINSERT INTO" in sql

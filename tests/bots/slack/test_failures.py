@@ -24,6 +24,7 @@ from draftsman.log import redact
 from draftsman_bots.slack.outbound.channel import SlackChannel
 from draftsman_bots.slack.transport.api_errors import ACCOUNT, CONTENT, COPY, TARGET, UNCONFIRMED
 from tests.bots.slack.channel_fixtures import message, shown, slack_channel
+from tests.support.cases import cases
 from tests.support.slack import FakeSlack, Fault, error
 
 POST = "chat.postMessage"
@@ -252,8 +253,6 @@ async def test_failures_never_contain_the_token(
     assert slack.bot_token not in caplog.text
 
 
-@pytest.mark.parametrize(
-    "code", sorted({*ACCOUNT, *CONTENT, *COPY, *UNCONFIRMED, *TARGET, *UNLISTED})
-)
+@cases("code", sorted({*ACCOUNT, *CONTENT, *COPY, *UNCONFIRMED, *TARGET, *UNLISTED}))
 def test_error_codes_of_slack_are_not_redacted(code: str) -> None:
     assert redact(f"{code} ({POST})") == f"{code} ({POST})"

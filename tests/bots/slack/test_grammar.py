@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,9 +13,10 @@ from draftsman_bots.slack.parsers.command_parser import (
     TextCommand,
     parse,
 )
+from tests.support.cases import cases
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "expected"),
     [
         ("fix the parser", JobRequest("the parser", "fix")),
@@ -57,7 +57,7 @@ def test_text_is_parsed_to_a_command_or_request(
     assert parse(text) == expected
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "why"),
     [
         ("fix", "the text is missing"),

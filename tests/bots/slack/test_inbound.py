@@ -13,6 +13,7 @@ from draftsman_bots.slack import ids
 from draftsman_bots.slack.parsers import payloads
 from draftsman_bots.slack.parsers.incoming_text import readable_text
 from draftsman_bots.slack.parsers.payloads import MessageChange
+from tests.support.cases import cases
 
 TS = "1700000000.000100"
 MESSAGE: dict[str, Any] = {
@@ -110,7 +111,7 @@ def test_change_without_a_human_edit_is_ignored(new: dict[str, Any], old: dict[s
     assert payloads.parse_message(CHANGED | {"event": event}, "UBOT") is None
 
 
-@pytest.mark.parametrize(
+@cases(
     ("raw", "read"),
     [
         ("&lt;!everyone&gt;", "<!everyone>"),
@@ -139,7 +140,7 @@ def test_organization_replaces_a_missing_workspace() -> None:
     assert not event.user.is_stranger(None)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("team", "home", "stranger"),
     [
         ("T1", "T1", False),

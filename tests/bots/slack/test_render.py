@@ -19,6 +19,7 @@ from draftsman_bots.slack.outbound.render import STATUS_EMOJI, render
 from tests.bots.messages import messages, words
 from tests.bots.slack.channel_fixtures import Json, actionable, message, person, shown
 from tests.core.channels.contract import question
+from tests.support.cases import cases
 from tests.support.slack.block_validation import message_blocks
 
 NASTY = "<!everyone> <@U1> <http://evil|click> & ``` *b* :tada:"
@@ -42,7 +43,7 @@ def rendered(kind: DeliveryKind, **fields: Any) -> Json:
     return {"text": output.text, "blocks": output.blocks}
 
 
-@pytest.mark.parametrize("kind", DeliveryKind)
+@cases("kind", DeliveryKind)
 def test_markup_is_escaped_in_every_kind_of_message(kind: DeliveryKind) -> None:
     asked = question(
         text=NASTY,
@@ -184,9 +185,7 @@ def test_a_reminder_asks_again() -> None:
     assert actionable(output)
 
 
-@pytest.mark.parametrize(
-    "status", [questionstatu for questionstatu in QuestionStatus if questionstatu != "open"]
-)
+@cases("status", [questionstatu for questionstatu in QuestionStatus if questionstatu != "open"])
 def test_closed_question_shows_its_outcome_and_people_without_buttons(
     status: QuestionStatus,
 ) -> None:
@@ -340,7 +339,7 @@ def test_rendering_is_deterministic() -> None:
     assert render(notification) == render(replace(notification))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("payload", "read"),
     [
         ({"text": "D-7 is still queued", "names_job": True}, "D-7 is still queued"),

@@ -16,6 +16,7 @@ from draftsman_bots.slack import ids
 from draftsman_bots.slack.outbound.template_form import MAX_PARAMETERS, template_form
 from draftsman_bots.slack.parsers import payloads
 from draftsman_bots.slack.parsers.form_values import entered_values
+from tests.support.cases import cases
 from tests.support.slack.block_rules import VIEW_BYTES
 from tests.support.slack.block_validation import whole_view
 from tests.support.slack.payloads import state
@@ -63,7 +64,7 @@ def texts(built: Json) -> list[str]:
     return [option["text"]["text"] for option in built["options"]]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("schema", "expected"),
     [
         (
@@ -163,7 +164,7 @@ def test_local_references_are_followed() -> None:
         assert element({"$ref": reference})["type"] == "plain_text_input"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("schema", "filled", "value", "error"),
     [
         ({"type": "string"}, "  7 ", "  7 ", None),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,6 +17,7 @@ from draftsman_bots.slack.mrkdwn import (
     unescape,
 )
 from draftsman_bots.text import graphemes, replace_invisible, truncate, utf16_length
+from tests.support.cases import cases
 
 FAMILY = "👩‍👩‍👧‍👦"
 FLAG = "🇦🇹"
@@ -44,7 +44,7 @@ def test_graphemes_lose_only_excess_combining_marks(text: str) -> None:
     assert all(len(grapheme) <= 16 for grapheme in graphemes(text))
 
 
-@pytest.mark.parametrize("grapheme", [FAMILY, FLAG, "e\u0301", "👍🏽", "\r\n", "각", "❤️"])
+@cases("grapheme", [FAMILY, FLAG, "e\u0301", "👍🏽", "\r\n", "각", "❤️"])
 def test_grapheme_is_a_single_unit(grapheme: str) -> None:
     assert list(graphemes(grapheme * 3)) == [grapheme] * 3
 
@@ -83,7 +83,7 @@ def test_content_cannot_close_a_code_block(text: str, max_length: int) -> None:
     assert result.count("```") == 2
 
 
-@pytest.mark.parametrize(
+@cases(
     "url",
     [
         *("javascript:alert(1)", "http://evil|click", "https://", "not a url", ""),

@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from draftsman_bots.trello.parsers.card_parameters import read_parameters
+from tests.support.cases import cases
 
 NAMES = ("package", "level", "max_days", "note")
 
@@ -20,7 +20,7 @@ def read(description: str, *names: str, **more: Any) -> dict[str, str]:
     return result.values
 
 
-@pytest.mark.parametrize(
+@cases(
     ("line", "value"),
     [
         ("package: httpx", "httpx"),
@@ -44,7 +44,7 @@ def test_a_line_sets_a_parameter(line: str, value: str) -> None:
     assert read(f"Please update.\n{line}\r\nThanks") == {"package": value}
 
 
-@pytest.mark.parametrize(
+@cases(
     "line",
     ["package:httpx", "package httpx", "size: 7", "the package: httpx", "package:", "> package: a"],
 )
@@ -83,7 +83,7 @@ def test_any_description_is_read(text: str) -> None:
     assert all(value.strip() == value and value for value in values.values())
 
 
-@pytest.mark.parametrize("piece", ["a", "_", "*", " ", "`", "[", "](", "\\_", "package: [", ":"])
+@cases("piece", ["a", "_", "*", " ", "`", "[", "](", "\\_", "package: [", ":"])
 def test_time_grows_with_the_length_and_not_with_its_square(piece: str) -> None:
     began = time.monotonic()
     read_parameters(NAMES, {"description": piece * (200_000 // len(piece))})

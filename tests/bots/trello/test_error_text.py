@@ -10,9 +10,10 @@ from draftsman.domain.response import Response
 from draftsman.errors import CommandHint, Hint, OptionHint, Refused, UsageError
 from draftsman_bots.trello.error_text import error_text
 from tests.core.channels.contract import question
+from tests.support.cases import cases
 
 
-@pytest.mark.parametrize(
+@cases(
     ("hint", "end"),
     [
         (None, ""),

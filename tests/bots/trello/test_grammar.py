@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -10,6 +9,7 @@ from draftsman_bots.answer_resolution import Decision
 from draftsman_bots.trello.ids import created_at, format_time, just_after, parse_time
 from draftsman_bots.trello.markdown import blockquote
 from draftsman_bots.trello.parsers.comment_parser import ParsedComment, is_attachment_only, parse
+from tests.support.cases import cases
 
 ME = "draftsman"
 LINE = st.text(st.characters(blacklist_characters="\r\n", blacklist_categories=["Cs"]), max_size=40)
@@ -18,7 +18,7 @@ PLAIN = st.from_regex(r"[a-z0-9]{1,10}( [a-z0-9]{1,10}){0,3}", fullmatch=True).f
 )
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "comment"),
     [
         ("2", ParsedComment("2", "2")),

@@ -23,6 +23,7 @@ from tests.bots.messages import messages, words
 from tests.bots.trello.channel_fixtures import person
 from tests.core.channels import contract
 from tests.core.channels.contract import question
+from tests.support.cases import cases
 
 ANNA = "5f1e0c9a8b7d6e5f4a3b2c1d"
 NAMES = {ANNA: "anna"}
@@ -147,7 +148,7 @@ def test_notice_to_a_person_mentions_them() -> None:
     assert render(message) == "D-7: you may not"
 
 
-@pytest.mark.parametrize("status", Status)
+@cases("status", Status)
 def test_every_status_is_shown(status: Status) -> None:
     message = message_of(DeliveryKind.STATUS)
     text = render(replace(message, subject=replace(message.subject, status=status)))

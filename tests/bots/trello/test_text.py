@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,12 +17,13 @@ from draftsman_bots.trello.markdown import (
     marker_of,
     with_marker,
 )
+from tests.support.cases import cases
 
 MARKER = "1b428df0-afc7-4cfb-bd65-887332ad118a"
 DIRTY = st.text(st.sampled_from("@`*_[]<>#-+1.)\\ \n\t&|~aé🙂\u202e\x00"), max_size=200)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "shown"),
     [
         ("D-7 was answered by anna: red", "D-7 was answered by anna: red"),
@@ -41,7 +41,7 @@ def test_markdown_is_shown_literally(text: str, shown: str) -> None:
     assert escape(text) == shown
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "shown"),
     [
         (":smile: :+1: x:100:", ":\u200bsmile: :\u200b+1: x:\u200b100:"),
@@ -57,7 +57,7 @@ def test_text_creates_no_emoji_and_no_link(text: str, shown: str) -> None:
     assert text in code(text), "code is shown as it is"
 
 
-@pytest.mark.parametrize("text", ["@card", "hi @anna", "(@board)", "anna@example.org", "@@x"])
+@cases("text", ["@card", "hi @anna", "(@board)", "anna@example.org", "@@x"])
 def test_text_of_people_mentions_no_member(text: str) -> None:
     for escaped in (escape(text), code(text), bold(text)):
         assert all(after == "\u200b" for after in _behind_each_at(escaped))
@@ -82,7 +82,7 @@ def test_text_cannot_close_a_code_block() -> None:
     assert code("a\n````\nb").count("```") == 2
 
 
-@pytest.mark.parametrize(
+@cases(
     ("url", "shown"),
     [
         ("https://x.org/a_b?c=d", "<https://x.org/a_b?c=d>"),
@@ -97,7 +97,7 @@ def test_a_link_shows_where_it_leads(url: str, shown: str) -> None:
     assert link(url) == shown
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "marker"),
     [
         (with_marker("hello", MARKER), MARKER),

@@ -22,6 +22,7 @@ from draftsman.domain.question_spec import Choice
 from draftsman.domain.response import Response
 from draftsman.domain.text import clean
 from draftsman.errors import UsageError
+from tests.support.cases import cases
 
 VOTERS = st.lists(st.text(min_size=1, max_size=5), max_size=8, unique=True)
 VALUES = st.lists(
@@ -104,7 +105,7 @@ def test_a_refusal_mentions_free_text_only_if_it_is_allowed() -> None:
         parse_answer(_question([], freeform=True), _response(None))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("values", "response", "good"),
     [
         (["a"], _response("a"), True),
@@ -147,7 +148,7 @@ def test_a_denial_fails_the_job_unless_the_handler_continues(on_deny: OnDeny, ou
     assert fails_job(question, Resolution(outcome, "person")) is expected
 
 
-@pytest.mark.parametrize(
+@cases(
     "fields",
     [
         {},

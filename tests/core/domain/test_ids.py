@@ -19,6 +19,7 @@ from draftsman.domain.ids import (
     unknown_job,
 )
 from draftsman.errors import UsageError
+from tests.support.cases import cases
 
 NUMBERS = st.integers(1, 10**18 - 1)
 SPACES = st.text(" \t\n", max_size=3)
@@ -74,14 +75,14 @@ NO_JOBS = ["", " ", "D", "D-", "D-0", "0", "-1", "D-01", "abc", "1.5", "D-1-", "
 NO_JOBS += ["\uff12", "g1234567", "1" * 40, "--------", "\x00", "D-1\n2", "dead/beef/"]
 
 
-@pytest.mark.parametrize("text", NO_JOBS)
+@cases("text", NO_JOBS)
 def test_an_invalid_job_name_is_refused_in_one_line(text: str) -> None:
     with pytest.raises(UsageError, match="is not a job; use D-142") as caught:
         parse_job(text)
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("text", ["D-1/", "D-1/0", "D-1/01", "D-1/x", "D-1/2/3", "/1", "D-1/ 2"])
+@cases("text", ["D-1/", "D-1/0", "D-1/01", "D-1/x", "D-1/2/3", "/1", "D-1/ 2"])
 def test_an_invalid_question_name_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="is not a"):
         parse_question(text)

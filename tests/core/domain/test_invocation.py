@@ -16,6 +16,7 @@ from draftsman.domain.repos.repo_catalog import Repo, repo_names_by_source
 from draftsman.domain.repos.repo_url import parse
 from draftsman.errors import UsageError
 from draftsman.services.jobs.submissions import invocation
+from tests.support.cases import cases
 
 BASE: dict[str, Any] = {
     "type": "noop",
@@ -26,7 +27,7 @@ BASE: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize(
+@cases(
     "same",
     [
         {"title": "  Fix   the\tbuild "},
@@ -48,7 +49,7 @@ def test_digest_ignores_spaces_ids_and_times(same: dict[str, Any]) -> None:
     assert invocation(**BASE | same).digest == invocation(**BASE).digest
 
 
-@pytest.mark.parametrize(
+@cases(
     "other",
     [
         {"type": "other"},
@@ -72,7 +73,7 @@ def test_digest_depends_on_the_branch() -> None:
     assert first != two != invocation(repo="/srv/app").digest
 
 
-@pytest.mark.parametrize(
+@cases(
     ("fields", "complaint"),
     [
         ({"type": ""}, "type"),
@@ -116,7 +117,7 @@ def test_any_text_is_a_valid_request_or_is_refused(fields: dict[str, str]) -> No
         assert len(invocation(**fields).digest) == 64
 
 
-@pytest.mark.parametrize(
+@cases(
     ("source", "expected"),
     [
         ("https://host/acme/app.git", ("acme", "app")),

@@ -10,6 +10,7 @@ import pytest
 from draftsman.domain.job_payloads import MODELS, parse
 from draftsman.errors import UsageError
 from draftsman.log import redact
+from tests.support.cases import cases
 
 GOOD: dict[str, list[dict[str, Any]]] = {
     "http_request": [
@@ -29,13 +30,13 @@ GOOD: dict[str, list[dict[str, Any]]] = {
 URL = {"url": "http://a/"}
 
 
-@pytest.mark.parametrize("type", MODELS)
+@cases("type", MODELS)
 def test_valid_payloads_are_accepted(type: str) -> None:
     for payload in GOOD[type]:
         parse(type, payload)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("type", "payload", "expected"),
     [
         ("http_request", {}, "url: is required"),

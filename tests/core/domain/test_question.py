@@ -9,12 +9,13 @@ from pydantic import ValidationError
 
 from draftsman.domain.question import QuestionKind
 from draftsman.domain.question_spec import Choice, QuestionSpec
+from tests.support.cases import cases
 
 GATE = {"key": "k", "kind": "approval", "text": "?"}
 PLAIN = {"key": "k", "text": "?", "choices": ["a", "b"]}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("item", "complaint"),
     [
         ({"key": "k", "text": "?"}, "needs choices, or freeform=True, or both"),
@@ -52,7 +53,7 @@ def test_an_inconsistent_question_is_refused(item: dict[str, Any], complaint: st
         QuestionSpec.model_validate(item)
 
 
-@pytest.mark.parametrize(
+@cases(
     "item",
     [
         PLAIN,

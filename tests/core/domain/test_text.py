@@ -20,6 +20,7 @@ from draftsman.domain.text import (
     truncate_payload,
 )
 from draftsman.errors import UsageError
+from tests.support.cases import cases
 
 ANYTHING = st.text(st.characters(exclude_categories=[])) | st.text(
     "\x00\x01\ud800\udfffa\U0001f600"
@@ -101,7 +102,7 @@ def test_a_value_over_a_limit_is_refused_and_another_is_returned_clean(
         assert clean_within_limit(value, limit, "it") == clean(value)
 
 
-@pytest.mark.parametrize(
+@cases(
     "value",
     [float("nan"), float("inf"), -float("inf"), 1e300, object(), b"bytes", {1, 2}, 10**5000],
     ids=["nan", "inf", "-inf", "1e300", "object", "bytes", "set", "huge"],
@@ -140,7 +141,7 @@ def test_different_values_have_different_digests() -> None:
     assert len({digest(value) for value in values}) == len(values)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "line"),
     [("", ""), ("\n \n a \n b", "a"), ("x" * 121, "x" * 119 + "…"), ("x" * 120, "x" * 120)],
 )

@@ -12,6 +12,7 @@ from draftsman.handlers import registry
 from draftsman.runtime import Runtime
 from tests.core.loops.workers import running_worker, runtime_with, wait_for_end
 from tests.factories import Factory
+from tests.support.cases import cases
 
 MODULE = """
 from draftsman import Done, RunContext
@@ -39,7 +40,7 @@ def test_built_in_types_need_no_configuration() -> None:
     assert registry.load({}).keys() == BUILT_IN.keys()
 
 
-@pytest.mark.parametrize("name", BUILT_IN)
+@cases("name", BUILT_IN)
 async def test_a_built_in_handler_is_found_at_its_first_job(name: str) -> None:
     """Its module is imported then, and the handler gets the context, which is wrong here."""
     with pytest.raises(AttributeError, match="'NoneType' object has no attribute"):
@@ -59,7 +60,7 @@ def test_a_built_in_type_may_be_replaced() -> None:
     assert replaced is not registry.BUILT_IN["run_agent"]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("path", "expected"),
     [
         ("my_handlers", "'my_handlers' is not a handler path; use package.module:function"),

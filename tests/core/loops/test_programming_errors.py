@@ -27,6 +27,7 @@ from tests.core.loops.workers import (
     wait_for_status,
 )
 from tests.factories import Factory
+from tests.support.cases import cases
 
 S = Status
 HERE = Path(__file__).name
@@ -56,7 +57,7 @@ def raised(call: Callable[[], object]) -> Exception:
     raise AssertionError
 
 
-@pytest.mark.parametrize(
+@cases(
     "call",
     [
         lambda: CHOICE("a", "b"),
@@ -77,7 +78,7 @@ def test_an_error_of_the_handlers_own_code_is_a_programming_error(
     )
 
 
-@pytest.mark.parametrize(
+@cases(
     "call",
     [
         lambda: dict[str, int]()["items"],

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from draftsman.outbound.egress_policy import EgressPolicy, blocked_range, parse_ip
+from tests.support.cases import cases
 
 REFUSED = {
     "unspecified": "0.0.0.0 0.1.2.3 ::",
@@ -22,7 +21,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize(("word", "texts"), REFUSED.items())
+@cases(("word", "texts"), REFUSED.items())
 def test_private_addresses_are_recognized(word: str, texts: str) -> None:
     for text in texts.split():
         address = parse_ip(text)
@@ -31,14 +30,14 @@ def test_private_addresses_are_recognized(word: str, texts: str) -> None:
         assert not EgressPolicy(()).allows(text, address, 80)
 
 
-@pytest.mark.parametrize("text", ["1.1.1.1", "172.32.0.1", "100.128.0.1", "2606:4700::1111"])
+@cases("text", ["1.1.1.1", "172.32.0.1", "100.128.0.1", "2606:4700::1111"])
 def test_public_addresses_are_recognized(text: str) -> None:
     address = parse_ip(text)
     assert address is not None
     assert EgressPolicy(()).allows("any.test", address, 80)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("entry", "host", "address", "port", "fine"),
     [
         ("10.0.0.0/8", "a.test", "10.9.9.9", 1, True),

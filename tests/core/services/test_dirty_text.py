@@ -15,6 +15,7 @@ from draftsman.runtime import Runtime
 from draftsman.services.jobs.submissions import invocation
 from draftsman.services.runs.checkpoints import ARTIFACT_LIMIT
 from tests.factories import GATE, Factory
+from tests.support.cases import cases
 
 DIRTY = "caf\udce9 a\x00b \ud83d"
 CLEAN = "caf? a\ufffdb ?"
@@ -121,7 +122,7 @@ async def test_the_reason_of_a_released_job_is_stored_with_clean_text(
     assert (await rt.read_model.job_events(work.number))[-1].payload == {"reason": reason}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("field", "limit"),
     [("title", 500), ("text", 200_000), ("url", 2000), ("key", 500), ("subject_key", 500)],
 )

@@ -12,6 +12,7 @@ from draftsman.domain.repos.repo_url import parse
 from draftsman.errors import Conflict, DraftsmanError, NotFound, NotPermitted, UsageError
 from draftsman.runtime import Runtime
 from draftsman.store.postgres.database import Connection
+from tests.support.cases import cases
 from tests.support.people import People
 
 PAY = Repo.at(parse("https://github.com/acme/pay"))
@@ -128,7 +129,7 @@ async def test_the_database_stores_no_secret(
         await conn.execute(insert, (url,))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("fields", "message"),
     [
         ({"path": "../x"}, "a folder inside the repository"),

@@ -27,6 +27,7 @@ from draftsman.store.postgres.database import (
     translate_errors,
 )
 from tests.factories import Factory
+from tests.support.cases import cases
 from tests.support.statements import rows, run, value
 from tests.support.waits import DEADLINE, background, wait_blocked
 
@@ -318,7 +319,7 @@ async def test_a_waiting_session_is_detected(db: Database, conn: Connection) -> 
     assert await value(conn, "SELECT epoch FROM draftsman.event_epoch") == 3
 
 
-@pytest.mark.parametrize(
+@cases(
     ("error", "becomes"),
     [
         (errors.UndefinedTable("x"), SchemaOutdated),

@@ -17,6 +17,7 @@ from draftsman.domain.messages.delivery import ChannelName
 from draftsman.store import queries
 from draftsman.store.postgres.database import Connection
 from tests.soak.calls import CALLS, query_of
+from tests.support.cases import cases
 from tests.support.planner import planned
 from tests.support.queries import FAMILIES, QUERIES, explain, plan
 from tests.support.statements import rows
@@ -98,9 +99,7 @@ def _users(family: str) -> list[ModuleType]:
     ]
 
 
-@pytest.mark.parametrize(
-    ("family", "name"), [query for query in QUERIES if query[0] != "invariants"]
-)
+@cases(("family", "name"), [query for query in QUERIES if query[0] != "invariants"])
 def test_a_query_is_run_by_the_function_of_its_name(family: str, name: str) -> None:
     function = OTHER_NAMES.get(f"{family}.{name}", name)
     callers = [getattr(module, function, None) for module in _users(family)]
@@ -118,7 +117,7 @@ def test_only_invariants_and_archives_may_read_whole_tables() -> None:
     assert free == month | {f"invariants.{name}" for name in queries.load("invariants")}
 
 
-@pytest.mark.parametrize("family", sorted({*FAMILIES} - {"invariants"}))
+@cases("family", sorted({*FAMILIES} - {"invariants"}))
 def test_every_executed_query_is_in_its_file(family: str) -> None:
     used = {
         part.split('"')[0]

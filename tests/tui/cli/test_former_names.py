@@ -18,6 +18,7 @@ from draftsman.settings.former_names import (
 )
 from draftsman_tui.cli.main import cli as draftsman
 from tests.factories import Factory
+from tests.support.cases import cases
 from tests.tui.cli.cli_runner import Cli
 
 
@@ -71,7 +72,7 @@ async def test_a_former_value_is_replaced_with_a_warning(
     assert output.err == f"draftsman: {name} {former} is deprecated; use {VALUES[option][former]}\n"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("command", "former"),
     [(command, former) for command, keys in JSON_KEYS.items() for former in keys],
 )

@@ -17,6 +17,7 @@ import pytest
 from draftsman.store.postgres.database import Connection
 from draftsman_tui.cli import main
 from tests.factories import Factory
+from tests.support.cases import cases
 from tests.support.waits import until
 from tests.tui.cli.cli_runner import COMMAND, DEADLINE, Cli, Terminal, process
 
@@ -95,7 +96,7 @@ def test_the_version_is_printed() -> None:
     assert done.stdout.startswith("draftsman 0.")
 
 
-@pytest.mark.parametrize(
+@cases(
     ("arguments", "message"),
     [
         (["jbos"], "unknown command 'jbos'; did you mean jobs"),

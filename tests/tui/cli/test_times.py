@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 
 from draftsman.errors import UsageError
 from draftsman_tui.common import times
+from tests.support.cases import cases
 
 NOW = datetime(2030, 6, 1, 12, tzinfo=UTC)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "seconds"),
     [
         ("90s", 90),
@@ -34,9 +35,7 @@ def test_a_duration_is_parsed(text: str, seconds: float) -> None:
     assert times.parse_duration(text) == seconds
 
 
-@pytest.mark.parametrize(
-    "text", ["", "h", "5x", "-5m", "0s", "1h-2m", "367d", "1e9", "٣h", "5 m x"]
-)
+@cases("text", ["", "h", "5x", "-5m", "0s", "1h-2m", "367d", "1e9", "٣h", "5 m x"])
 def test_an_invalid_duration_is_refused_with_examples(text: str) -> None:
     with pytest.raises(UsageError, match=r"90s|1s to 366d"):
         times.parse_duration(text)
@@ -56,13 +55,13 @@ def test_a_time_without_an_offset_is_local() -> None:
     assert times.parse_instant(" 2030-12-31T18:00 ") == local
 
 
-@pytest.mark.parametrize("text", ["soon", "0001-01-01", "9999-12-31T23:59-12:00", "2030-13-01"])
+@cases("text", ["soon", "0001-01-01", "9999-12-31T23:59-12:00", "2030-13-01"])
 def test_an_invalid_time_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="2030-12-31T18:00"):
         times.parse_instant(text)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("seconds", "text"),
     [
         (0, "0 s"),

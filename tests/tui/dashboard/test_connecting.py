@@ -23,6 +23,7 @@ from draftsman_tui.cli.process.dashboard import connector, create_dashboard, ser
 from draftsman_tui.dashboard.app import Dashboard
 from tests.core.loops.cuttable_proxy import CuttableProxy
 from tests.factories import Factory
+from tests.support.cases import cases
 from tests.tui.dashboard.pilot import DashboardPilot
 
 SIZE: Final = (120, 30)
@@ -213,7 +214,7 @@ async def test_the_frame_is_shown_while_the_embedded_server_starts(
         await seen.rows("D-1")
 
 
-@pytest.mark.parametrize(
+@cases(
     ("url", "name"),
     [
         (None, "the embedded PostgreSQL"),

@@ -14,6 +14,7 @@ from draftsman.settings import former_names
 from draftsman_tui.dashboard import saved_views
 from draftsman_tui.dashboard.preferences import Preferences
 from draftsman_tui.dashboard.saved_views import BUILTIN_VIEWS, View
+from tests.support.cases import cases
 
 VIEW = View("jobs", "status:failed by:me", "TITLE", True, ("JOB", "TITLE"))
 WRITER = """
@@ -105,7 +106,7 @@ def test_a_former_column_of_a_saved_view_is_replaced(table: str) -> None:
         assert (view.sort, view.columns) == (current, ("JOB", current))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("data", "message"),
     [
         (3, "expected an object"),
@@ -122,13 +123,13 @@ def test_invalid_view_is_rejected(data: object, message: str) -> None:
         saved_views.read(data)
 
 
-@pytest.mark.parametrize("name", BUILTIN_VIEWS)
+@cases("name", BUILTIN_VIEWS)
 def test_builtin_views_are_valid(name: str) -> None:
     assert saved_views.read(saved_views.to_json(BUILTIN_VIEWS[name])) == BUILTIN_VIEWS[name]
     assert saved_views.validate_name(name, frozenset()) == name
 
 
-@pytest.mark.parametrize("name", ["", "-a", "a b", "x" * 41, "ü", "jobs"])
+@cases("name", ["", "-a", "a b", "x" * 41, "ü", "jobs"])
 def test_invalid_view_name_is_rejected(name: str) -> None:
     with pytest.raises(UsageError, match=r"invalid view name|command"):
         saved_views.validate_name(name, frozenset({"jobs"}))

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
-
 from draftsman_soak.final_state import JobRecord, RecordedEvent
 from draftsman_soak.ledger import Fault
 from draftsman_soak.recovery import percentile, recoveries
+from tests.support.cases import cases
 
 KILLED = JobRecord(
     1,
@@ -25,7 +24,7 @@ KILLED = JobRecord(
 )
 
 
-@pytest.mark.parametrize(
+@cases(
     ("fault", "seconds"),
     [
         (Fault("worker killed", 20, worker="a"), [3]),
@@ -52,7 +51,7 @@ def test_every_fault_counts() -> None:
     assert recoveries([KILLED], faults) == [("worker killed", 3), ("connections cut", 1)]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("values", "share", "expected"),
     [
         ([], 0.5, None),

@@ -8,6 +8,7 @@ import pytest
 from slack_sdk.models import blocks as sdk
 from slack_sdk.models.views import View
 
+from tests.support.cases import cases
 from tests.support.slack.api_errors import ApiError
 from tests.support.slack.block_rules import BLOCKS, ELEMENTS, PARTS, VIEWS
 from tests.support.slack.block_validation import message_blocks, options, surface, whole_view
@@ -102,7 +103,7 @@ LIMITS: dict[str, tuple[int, Any]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", LIMITS)
+@cases("name", LIMITS)
 def test_a_block_may_be_at_its_limit_and_not_over_it(name: str) -> None:
     limit, make = LIMITS[name]
     assert message_blocks([make(limit)])
@@ -161,7 +162,7 @@ BAD: dict[str, tuple[Any, str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", BAD)
+@cases("name", BAD)
 def test_invalid_block_is_refused_with_one_reason(name: str) -> None:
     block, reason = BAD[name]
     with pytest.raises(ApiError) as caught:
@@ -181,7 +182,7 @@ def test_blocks_have_a_total_limit() -> None:
     assert "less than 12001" in next(surface("message", long))
 
 
-@pytest.mark.parametrize("blocks", [None, "a", {}, [1], ["a"]])
+@cases("blocks", [None, "a", {}, [1], ["a"]])
 def test_blocks_that_are_not_a_list_have_their_own_error(blocks: object) -> None:
     with pytest.raises(ApiError) as caught:
         message_blocks(blocks)
@@ -192,7 +193,7 @@ def modal(**more: Any) -> Json:
     return {"type": "modal", "title": plain("a"), "blocks": [section()]} | more
 
 
-@pytest.mark.parametrize(
+@cases(
     ("limit", "make"),
     [
         (24, lambda n: modal(title=plain(A * n))),
@@ -212,7 +213,7 @@ def test_a_view_may_be_at_its_limit_and_not_over_it(limit: int, make: Any) -> No
     assert "[json-pointer:/view/" in caught.value.more["response_metadata"]["messages"][0]
 
 
-@pytest.mark.parametrize(
+@cases(
     "view",
     [
         None, {}, {"type": "modal"}, modal(type="home"), modal(title="a"), modal(blocks="a"),

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from draftsman.domain.messages.action_text import action_text
+from tests.support.cases import cases
 
 
-@pytest.mark.parametrize(
+@cases(
     ("action", "text"),
     [
         ({"to": "origin", "push": "draftsman/D-13"}, "push draftsman/D-13 to origin"),

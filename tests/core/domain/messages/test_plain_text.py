@@ -7,8 +7,6 @@ from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
-import pytest
-
 from draftsman.domain.job import Source, Status
 from draftsman.domain.messages.attachment import file_content, overflow_files
 from draftsman.domain.messages.delivery import DeliveryKind, Message, Subject
@@ -24,6 +22,7 @@ from draftsman.domain.messages.plain_text import (
 )
 from draftsman.domain.messages.spans import ActorRef, decode_spans, encode_spans, spans_text
 from tests.core.channels import contract
+from tests.support.cases import cases
 
 RESULT = {
     "summary": "Tidied.",
@@ -76,7 +75,7 @@ def test_a_result_without_data_has_no_file() -> None:
     assert overflow_files(_message({})) == []
 
 
-@pytest.mark.parametrize(
+@cases(
     ("result", "url"),
     [
         ({"pr_url": " https://x.org/1 "}, "https://x.org/1"),
@@ -91,7 +90,7 @@ def test_a_pull_request_is_a_page(result: dict[str, Any], url: str | None) -> No
     assert pr_url(result) == url
 
 
-@pytest.mark.parametrize(
+@cases(
     "result",
     [
         {"summary": {"a": "b"}},

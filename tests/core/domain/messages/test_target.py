@@ -6,9 +6,10 @@ import pytest
 
 from draftsman.domain.messages.target import parse
 from draftsman.errors import UsageError
+from tests.support.cases import cases
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
     [
         *("log", "webhook:ops", "slack:C012", "slack:C012/1700000000.000100", "slack:U012"),
@@ -19,19 +20,19 @@ def test_a_parsed_target_keeps_its_name(text: str) -> None:
     assert parse(text).name == text
 
 
-@pytest.mark.parametrize("text", ["slack:#ops", "slack:@anna", "slack:ops room", "slack:ö"])
+@cases("text", ["slack:#ops", "slack:@anna", "slack:ops room", "slack:ö"])
 def test_a_slack_channel_name_is_refused_with_the_expected_form(text: str) -> None:
     with pytest.raises(UsageError, match="use the channel's id, C0"):
         parse(text)
 
 
-@pytest.mark.parametrize("thread", ["1700000000", "a.b", "1/2", "1700000000.000100/x"])
+@cases("thread", ["1700000000", "a.b", "1/2", "1700000000.000100/x"])
 def test_a_thread_in_slack_is_a_ts(thread: str) -> None:
     with pytest.raises(UsageError, match="a thread is a message's ts"):
         parse(f"slack:C012/{thread}")
 
 
-@pytest.mark.parametrize("text", ["", "slack", "slack:", "log:x", "mail:a", "trello:c/1"])
+@cases("text", ["", "slack", "slack:", "log:x", "mail:a", "trello:c/1"])
 def test_an_invalid_target_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="use log, webhook:NAME, slack:CHANNEL or trello:CARD"):
         parse(text)

@@ -10,6 +10,7 @@ import pytest
 
 from draftsman.domain.messages.webhook_signature import keys, sign, verify
 from draftsman.errors import UsageError
+from tests.support.cases import cases
 
 # The example of the Standard Webhooks specification.
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
@@ -54,7 +55,7 @@ def test_two_secrets_sign_while_one_replaces_the_other() -> None:
     assert verify(keys(new), headers, BODY, AT)
 
 
-@pytest.mark.parametrize("secret", ["", "  \n", "short", "whsec_", "not base64 at all!", "YWJj"])
+@cases("secret", ["", "  \n", "short", "whsec_", "not base64 at all!", "YWJj"])
 def test_an_invalid_secret_is_refused_in_one_line(secret: str) -> None:
     with pytest.raises(UsageError, match=r"secret is .*openssl rand -base64 32") as raised:
         keys(secret)

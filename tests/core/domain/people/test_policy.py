@@ -13,6 +13,7 @@ from draftsman.domain.people.actor import SYSTEM, Actor
 from draftsman.domain.people.policy import ROLES, Person, Policy, Verb
 from draftsman.errors import NotPermitted
 from draftsman.settings import Settings
+from tests.support.cases import cases
 from tests.support.people import GROUPS, PEOPLE
 
 ROLE_OF = {
@@ -55,7 +56,7 @@ def test_a_role_has_exactly_its_permissions(verb: Verb, role: str) -> None:
             POLICY.check(_actor(role), verb)
 
 
-@pytest.mark.parametrize("verb", Verb)
+@cases("verb", Verb)
 def test_an_invoker_may_control_but_not_approve_an_own_job(verb: Verb) -> None:
     actor = _actor("invoker")
     if verb in OWN or verb is Verb.SUBMIT:
@@ -69,7 +70,7 @@ def test_an_invoker_may_control_but_not_approve_an_own_job(verb: Verb) -> None:
                 POLICY.check(actor, verb, invoker=other)
 
 
-@pytest.mark.parametrize("verb", Verb)
+@cases("verb", Verb)
 def test_without_people_only_the_owner_of_the_database_has_permissions(verb: Verb) -> None:
     empty = Policy()
     with pytest.raises(NotPermitted, match="no people are configured"):

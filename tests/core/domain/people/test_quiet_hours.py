@@ -5,11 +5,11 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from draftsman.domain.people.quiet_hours import QuietHours, next_allowed, parse
+from tests.support.cases import cases
 
 MINUTE = timedelta(minutes=1)
 minutes = st.integers(0, 1439).map(lambda at: f"{at // 60:02}:{at % 60:02}")
@@ -72,7 +72,7 @@ def test_no_time_within_quiet_hours_is_allowed(where: tuple[str, datetime], text
         assert quiet.over(now + (over - now) * part / 20) == over
 
 
-@pytest.mark.parametrize(
+@cases(
     ("hours", "now", "over"),
     [
         ("22:00-07:00", "2026-01-10T20:59Z", None),

@@ -22,6 +22,7 @@ from draftsman.domain.repos.repo_catalog import (
 )
 from draftsman.domain.repos.repo_url import parse
 from draftsman.errors import NotFound, UsageError
+from tests.support.cases import cases
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -94,7 +95,7 @@ def test_two_matches_of_a_method_are_ambiguous() -> None:
     assert resolved("pay") == ("ask", "acme/pay, zoe/pay")
 
 
-@pytest.mark.parametrize(
+@cases(
     ("name", "expected"),
     [
         ("acme/pay", "acme/pay"),
@@ -112,7 +113,7 @@ def test_an_explicit_name_or_address(name: str, expected: str) -> None:
     assert resolved(name) == ("explicit", expected)
 
 
-@pytest.mark.parametrize("name", ["nobody", "acme", "ay", "me/pay", "mono//services/web", "-x"])
+@cases("name", ["nobody", "acme", "ay", "me/pay", "mono//services/web", "-x"])
 def test_an_unknown_name_is_refused_with_the_known_names(name: str) -> None:
     with pytest.raises(NotFound, match="known: acme/pay, acme/shop, acme/sub/mono,"):
         resolved(name)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from draftsman.domain.repos.repo_url import PORTS, find_repo_urls, is_repo_url, parse
 from draftsman.errors import UsageError
+from tests.support.cases import cases
 
 NAME = st.text(string.ascii_letters + string.digits + "_-", min_size=1, max_size=20).filter(
     lambda name: not name.startswith("-")
@@ -80,7 +81,7 @@ def test_a_url_with_a_secret_is_refused_with_an_alternative(text: str) -> None:
         parse(text)
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
     [
         *("", " ", "-oProxyCommand=x", "ext::sh -c id", "fd::17", "https://", "https:///acme/pay"),
@@ -113,7 +114,7 @@ def test_no_text_breaks_the_parsers(text: str) -> None:
     assert parse(parsed.url) == parsed
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "expected"),
     [
         ("/home/anna/pay", ("", "pay", "/home/anna/pay")),
@@ -130,7 +131,7 @@ def test_less_common_urls_are_parsed(text: str, expected: tuple[str, str, str | 
     assert (parsed.owner, parsed.name, parsed.url) == (*expected[:2], expected[2] or text)
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
     [
         *(

@@ -5,17 +5,17 @@ from __future__ import annotations
 import errno
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from draftsman.domain.retries.error_classes import ErrorClass, as_failure, classify
 from draftsman.errors import Failure, UsageError
+from tests.support.cases import cases
 
 E = ErrorClass
 
 
-@pytest.mark.parametrize(
+@cases(
     ("given_as", "expected"),
     [
         ({}, E.TRANSIENT_INFRA),
@@ -74,7 +74,7 @@ def test_every_status_has_a_class(status: int) -> None:
     assert classify(Failure("x", http_status=status)) in E
 
 
-@pytest.mark.parametrize(
+@cases(
     ("error", "expected", "code"),
     [
         (TimeoutError(), E.TRANSIENT_APP, "call_timeout"),

@@ -14,13 +14,14 @@ from draftsman.domain.retries.error_classes import ErrorClass, as_failure, class
 from draftsman.domain.retries.retry_policy import RetryPolicy, after_failure
 from draftsman.errors import Failure
 from draftsman.outbound.http_failures import retry_after
+from tests.support.cases import cases
 
 E = ErrorClass
 APP = {408, 429, 503, 529}
 """Seed 002: these wait longer; of the others 4xx is final and 5xx is the machine's."""
 
 
-@pytest.mark.parametrize("status", range(400, 600))
+@cases("status", range(400, 600))
 def test_every_status(status: int) -> None:
     expected = E.TRANSIENT_APP if status in APP else E.PERMANENT
     if status >= 500 and status not in APP:
@@ -75,7 +76,7 @@ FLAT = [
 ]
 
 
-@pytest.mark.parametrize(("origin", "code", "expected"), FLAT)
+@cases(("origin", "code", "expected"), FLAT)
 def test_every_code_has_an_error_class(origin: str, code: str, expected: ErrorClass) -> None:
     assert classify(Failure("x", origin=origin, code=code)) is expected
 
@@ -105,7 +106,7 @@ def test_name_resolution_errors_have_their_code(
     assert as_failure(OSError(errno.EPIPE, "x")).code == "EPIPE"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("kind", "status"),
     [
         (E.INVALID_OUTPUT, Status.FAILED),
@@ -124,7 +125,7 @@ def test_an_error_class_determines_the_next_status(kind: ErrorClass, status: Sta
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("headers", "seconds"),
     [
         ({}, None),

@@ -16,6 +16,7 @@ from draftsman.domain.retries.retry_policy import BUILT_IN, RetryPolicy
 from draftsman.errors import UsageError
 from draftsman.services.jobs.submissions import invocation
 from draftsman.settings import AgentSettings, Settings
+from tests.support.cases import cases
 
 LIMITS = JobLimits(
     {**BUILT_IN, "short": RetryPolicy(timeout=50)},
@@ -89,7 +90,7 @@ def test_the_configuration_is_merged_over_the_built_in_limits() -> None:
     assert limits.of("run_agent", "tidy") == limits.of("run_agent")
 
 
-@pytest.mark.parametrize(
+@cases(
     ("name", "value"),
     [
         ("max_retries", "3"),

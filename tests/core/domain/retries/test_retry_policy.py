@@ -20,6 +20,7 @@ from draftsman.domain.retries.retry_policy import (
     app_delay,
     infra_delay,
 )
+from tests.support.cases import cases
 
 E = ErrorClass
 SECONDS = st.floats(1e-6, 1e9)
@@ -71,7 +72,7 @@ def _after(error: ErrorClass, **given_as: float) -> RetryDecision:
     return after_failure(error, policy, **(counts | given_as), jitter=lambda: 1.0)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("error", "counts", "expected"),
     [
         (E.TRANSIENT_APP, {}, RetryDecision(Status.RETRYING, 2.0, spend_retry=True)),

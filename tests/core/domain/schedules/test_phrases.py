@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from draftsman.domain.schedules.phrases import EXAMPLES, FIRST_WORDS, read_phrase, whole_phrase
 from draftsman.domain.schedules.timing import Timing, parse_rule
 from draftsman.errors import UsageError
+from tests.support.cases import cases
 
 NOW = datetime(2026, 11, 23, 18, 0, tzinfo=UTC)
 """A Monday, 19:00 in Berlin."""
@@ -21,7 +22,7 @@ BERLIN = "Europe/Berlin"
 NAMES = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "rule"),
     [
         ("every weekday at 9", "0 9 * * mon-fri"),
@@ -55,7 +56,7 @@ def test_understood(text: str, rule: str) -> None:
     assert whole_phrase(text).rule(BERLIN, NOW) == rule
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "zone", "rule"),
     [
         ("every day at 9 Asia/Tokyo", "Asia/Tokyo", "0 9 * * *"),
@@ -69,7 +70,7 @@ def test_named_zone_replaces_the_default(text: str, zone: str, rule: str) -> Non
     assert (phrase.zone, phrase.rule(BERLIN, NOW)) == (zone, rule)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "problem"),
     [
         ("", "a rule begins with every"),
@@ -129,7 +130,7 @@ def test_refused_with_examples(text: str, problem: str) -> None:
     assert str(refused.value).endswith(EXAMPLES)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "rest"),
     [
         ("every weekday at 9 Update the dependencies", "Update the dependencies"),

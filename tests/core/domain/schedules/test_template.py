@@ -8,6 +8,7 @@ import pytest
 
 from draftsman.domain.schedules.template import TemplateDefinition, check_name, define
 from draftsman.errors import UsageError
+from tests.support.cases import cases
 
 PARAMETERS = {
     "properties": {
@@ -90,7 +91,7 @@ def test_defaults_complete_the_given_values() -> None:
         definition.values({"pakage": "x"})
 
 
-@pytest.mark.parametrize(
+@cases(
     ("fields", "problem"),
     [
         ({"text": "{other}"}, r"text: unknown parameter \{other\}; parameters: package, days"),
@@ -111,7 +112,7 @@ def test_an_invalid_definition_is_refused_in_one_line(fields: dict[str, Any], pr
     assert "\n" not in str(refused.value)
 
 
-@pytest.mark.parametrize("name", ["", "a b", "-x", "a@1", "x" * 64, "a/b"])
+@cases("name", ["", "a b", "-x", "a@1", "x" * 64, "a/b"])
 def test_an_invalid_name_is_refused(name: str) -> None:
     with pytest.raises(UsageError, match="allowed: letters, digits"):
         check_name(name)

@@ -10,6 +10,7 @@ import pytest
 
 from draftsman.domain.schedules.timing import Timing, parse_rule
 from draftsman.errors import UsageError
+from tests.support.cases import cases
 from tests.support.cron_oracle import compare, transitions
 
 ANCHOR = datetime(2026, 1, 1, 12, 0, 30, tzinfo=UTC)
@@ -21,7 +22,7 @@ def _next(rule: str, zone: str, after: str, count: int = 1) -> list[str]:
     return [at.astimezone(ZoneInfo(zone)).strftime("%m-%d %H:%M%z") for at in times]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("rule", "after", "expected"),
     [
         ("30 2 * * *", "2026-03-29T00:00Z", ["03-29 03:00+0200", "03-30 02:30+0200"]),
@@ -56,7 +57,7 @@ def test_a_single_time_is_due_once() -> None:
     assert _next(rule, "UTC", "2026-05-01T18:00Z") == []
 
 
-@pytest.mark.parametrize(
+@cases(
     ("rule", "problem"),
     [
         ("0 9 * *", "has 4 fields, not 5"),
@@ -79,7 +80,7 @@ def test_an_invalid_rule_is_refused_in_one_line(rule: str, problem: str) -> None
     assert "\n" not in str(refused.value)
 
 
-@pytest.mark.parametrize("zone", ["Europa/Berlin", "", "../etc/passwd", "x" * 300, "\0"])
+@cases("zone", ["Europa/Berlin", "", "../etc/passwd", "x" * 300, "\0"])
 def test_an_unknown_zone_is_refused(zone: str) -> None:
     with pytest.raises(UsageError, match="unknown time zone"):
         parse_rule("0 9 * * *", zone)

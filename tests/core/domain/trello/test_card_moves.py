@@ -9,6 +9,7 @@ import pytest
 from draftsman.domain.job import Status
 from draftsman.domain.trello.board import BoardConfig
 from draftsman.domain.trello.card_moves import CardMove, moves
+from tests.support.cases import cases
 
 A, B, C = "a" * 24, "b" * 24, "c" * 24
 
@@ -30,7 +31,7 @@ def test_a_card_is_moved_once_and_only_from_the_source_lists() -> None:
     assert not CardMove(A, (B,)).moves(C)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("rules", "message"),
     [
         ({"done": A}, "'done': unknown status; use scheduled, queued"),

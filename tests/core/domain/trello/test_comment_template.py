@@ -6,6 +6,7 @@ import pytest
 
 from draftsman.domain.trello.board import BoardConfig
 from draftsman.domain.trello.comment_template import FIELDS, check, fill
+from tests.support.cases import cases
 
 A = "a" * 24
 
@@ -27,7 +28,7 @@ def test_every_field_can_be_used() -> None:
     assert check(" ".join(f"{{{name}}}" for name in FIELDS))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("template", "message"),
     [
         ("{job.__class__}", "unknown field {job.__class__}; fields: job, title"),

@@ -17,6 +17,7 @@ from draftsman.handlers.clone.workspace import Workspace
 from draftsman.outbound.egress_policy import IpAddress
 from draftsman.settings import HttpSettings
 from tests.core.loops.agent_jobs import git, make_repository
+from tests.support.cases import cases
 from tests.support.git_http import GitServer, git_server
 
 ADDRESSES = {
@@ -114,7 +115,7 @@ REFUSED = """
 """
 
 
-@pytest.mark.parametrize("url", [line.strip() for line in REFUSED.strip().splitlines()])
+@cases("url", [line.strip() for line in REFUSED.strip().splitlines()])
 async def test_no_form_of_a_url_reaches_a_private_address(url: str) -> None:
     with pytest.raises(Failure) as refused:
         await route(url, HttpSettings(), fake)

@@ -34,6 +34,7 @@ from draftsman.handlers.run_agent.protocol import (
 from draftsman.handlers.run_agent.protocol_codec import MAX_REASON, TYPES, encode, parse_line
 from draftsman.handlers.subprocesses.line_splitter import MAX_LINE, MalformedLine
 from draftsman.settings import ProfileSettings
+from tests.support.cases import cases
 
 JSON = some.recursive(
     some.none() | some.booleans() | some.floats() | some.integers() | some.text(),
@@ -86,7 +87,7 @@ def test_parsing_never_raises_and_parsed_messages_can_be_encoded(
         assert json.loads(encode(result), parse_constant=pytest.fail)["type"] == kind
 
 
-@pytest.mark.parametrize(
+@cases(
     ("data", "start"),
     [
         (b"", "invalid JSON: EOF while parsing"),
@@ -176,7 +177,7 @@ def test_expiry_is_seconds_never_or_as_configured(
         assert (item.expires_in, item.never_expires) == (seconds, never)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("fields", "start"),
     [
         ({"choices": ["a", "A"]}, "ask: two choices have the same value; make them differ"),

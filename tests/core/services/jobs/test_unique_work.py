@@ -14,6 +14,7 @@ from draftsman.runtime import Runtime
 from draftsman.services.jobs.submissions import SubmittedJob, invocation
 from draftsman.store.postgres.database import Connection
 from tests.factories import Factory
+from tests.support.cases import cases
 from tests.support.clock import Clock
 from tests.support.people import People
 
@@ -219,7 +220,7 @@ async def test_the_idempotency_key_decides_before_the_replacement(
     assert (await rt.read_model.job(first.number)).status is Status.QUEUED
 
 
-@pytest.mark.parametrize(
+@cases(
     ("fields", "problem"),
     [
         ({"unique": {"by": "key"}}, "unique by key needs a key"),

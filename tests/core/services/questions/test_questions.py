@@ -22,6 +22,7 @@ from draftsman.errors import (
 from draftsman.runtime import Runtime
 from draftsman.store.postgres.database import Connection
 from tests.factories import GATE, QUESTION, Factory
+from tests.support.cases import cases
 from tests.support.clock import Clock
 from tests.support.people import People
 from tests.support.statements import rows
@@ -152,7 +153,7 @@ async def test_a_canceled_job_asks_no_key_again_and_its_answer_stays(
     assert only.status is QuestionStatus.ANSWERED
 
 
-@pytest.mark.parametrize(
+@cases(
     "change",
     [
         {"text": "Other?"},
@@ -167,7 +168,7 @@ def test_an_answer_is_bound_to_its_question_text(change: dict[str, object]) -> N
     assert gate.model_copy(update=change).digest != gate.digest
 
 
-@pytest.mark.parametrize(
+@cases(
     "change", [{"context": "more"}, {"expires_in": 5.0}, {"approvers": ("carol",)}, {"quorum": 2}]
 )
 def test_display_and_expiry_do_not_make_it_another_question(

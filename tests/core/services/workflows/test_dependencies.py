@@ -16,6 +16,7 @@ from draftsman.services.jobs.submissions import SubmittedJob, invocation
 from draftsman.store.postgres.database import Connection
 from tests.core.services.test_queues import claim
 from tests.factories import Factory
+from tests.support.cases import cases
 from tests.support.statements import rows
 
 
@@ -199,7 +200,7 @@ def test_a_cycle_is_named_in_the_order_in_which_its_jobs_would_run() -> None:
         batch_order(items, parents_of(items))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("fields", "problem"),
     [
         ({"after": ["D-1", "1"]}, "after: the same job is named twice"),

@@ -10,13 +10,14 @@ from draftsman.runtime import Runtime
 from draftsman.settings import DashboardSettings
 from draftsman_tui.dashboard.command_table import COMMANDS
 from draftsman_tui.dashboard.launch_options import keymap, resolve_options
+from tests.support.cases import cases
 from tests.tui.dashboard.pilot import open_dashboard
 
 HIDES = {"redeliver"}
 """On the job screen, it replaces redeliver-job in the deliveries tab."""
 
 
-@pytest.mark.parametrize(
+@cases(
     ("name", "keys", "expected"),
     [
         ("inbox", "i", "i"),
@@ -33,7 +34,7 @@ def test_key_spellings(name: str, keys: str, expected: str) -> None:
     assert keymap(DashboardSettings(keys={name: keys, **others}))[name] == expected
 
 
-@pytest.mark.parametrize(
+@cases(
     ("keys", "message"),
     [
         ({"nonsense": "x"}, "nonsense: unknown command; choose from: job-timeline, "),

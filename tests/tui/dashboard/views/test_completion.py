@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from draftsman_tui.dashboard.completion import commands, filters, form_field
+from tests.support.cases import cases
 
 VALUES = {
     "status": ["waiting", "failed", "dead_letter"],
@@ -23,7 +22,7 @@ TAKES = {
 }
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "expected"),
     [
         ("", [*TAKES, "mine"]),
@@ -43,7 +42,7 @@ def test_command_line_completion(text: str, expected: list[str]) -> None:
     assert commands(text, [*TAKES, "mine"], TAKES, VALUES) == expected
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "expected"),
     [
         ("", ["status:", "repo:", "by:", "age<", "age>"]),
@@ -59,7 +58,7 @@ def test_filter_completion(text: str, expected: list[str]) -> None:
     assert filters(text, VALUES) == expected
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "multiple", "lines"),
     [
         ("", False, ["tidy", "coder", "code-review"]),

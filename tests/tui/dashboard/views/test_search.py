@@ -21,6 +21,7 @@ from draftsman_tui.dashboard.filter import Filter, FilterFields, parse
 from draftsman_tui.dashboard.resource import Query
 from draftsman_tui.dashboard.views import VIEWS
 from tests.factories import GATE, Factory
+from tests.support.cases import cases
 from tests.support.event_history import wait_for_feed
 from tests.tui.dashboard.pilot import open_dashboard
 
@@ -104,7 +105,7 @@ async def test_unknown_field_is_rejected_and_the_line_stays_open(
         assert "allowed fields: status:" in await seen.wait_for_toast("has no field 'tag'")
 
 
-@pytest.mark.parametrize(
+@cases(
     ("name", "table", "expected"),
     [
         ("dead", "jobs", "dead_letter"),
