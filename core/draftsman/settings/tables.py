@@ -216,6 +216,8 @@ class AgentSettings(LimitSettings):
 
     command: tuple[str, ...] = Field(min_length=1)
     """Program and arguments; `{python}` is this interpreter."""
+    kind: Literal["json"] = "json"
+    """Protocol of the program; `json` is the agent protocol."""
     version: str | None = Field(None, max_length=100)
     """Version of the agent, recorded with each run."""
     env: dict[str, str] = {}

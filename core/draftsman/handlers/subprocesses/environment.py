@@ -31,7 +31,7 @@ def agent_command(agent: AgentSettings) -> tuple[str, ...]:
     draftsman's own agents get Python's -P, so that they import nothing from the repository.
     """
     command = expand(agent.command)
-    if _is_own_agent(agent):
+    if is_own_agent(agent):
         return (command[0], "-P", *command[1:])
     return command
 
@@ -49,7 +49,7 @@ def agent_environment(
             raise _forbidden(name)
     allowed = {name: value for name, value in inherited.items() if ALLOWED.match(name)}
     python_path = (
-        {"PYTHONPATH": str(PACKAGE_ROOT)} if _is_own_agent(agent) and not _is_installed() else {}
+        {"PYTHONPATH": str(PACKAGE_ROOT)} if is_own_agent(agent) and not _is_installed() else {}
     )
     return allowed | {"HOME": str(home)} | python_path | passed | agent.env
 
@@ -66,7 +66,8 @@ def find_program(program: str, environment: Mapping[str, str]) -> str:
     return str(Path(path).absolute())
 
 
-def _is_own_agent(agent: AgentSettings) -> bool:
+def is_own_agent(agent: AgentSettings) -> bool:
+    """Return whether the agent is a module of draftsman."""
     command = agent.command
     return command[:2] == ("{python}", "-m") and "".join(command[2:3]).startswith("draftsman.")
 
