@@ -14,7 +14,6 @@ from draftsman.loops import leader
 from draftsman.runtime import Runtime
 from tests.core.loops.agent_jobs import (
     agent_worker,
-    git,
     make_repository,
     running_with,
     submit_agent_job,
@@ -230,37 +229,6 @@ say("result", summary="", data=start["steps"])
     assert steps["post"] == {"state": "pending", "invocation_id": "inv-2", "result": None}
     assert (steps["free"]["state"], steps["free"]["result"]) == ("done", "no pending before it")
     assert steps.keys() == {"pay", "post", "free"}
-
-
-async def test_a_later_run_starts_with_the_stored_files_of_the_home(
-    rt: Runtime, make: Factory, repo: Path
-) -> None:
-    code = """
-home = os.environ["HOME"]
-state = os.path.join(home, "state", "session.json")
-if start["run"] == 1:
-    os.makedirs(os.path.dirname(state)); open(state, "w").write("turn 1")
-    say("checkpoint", id="1", data=None, home=["../repo"]); refused = hear()
-    open("a.txt", "w").write("changed")
-    say("checkpoint", id="2", data=refused, home=["state"]); tree = hear()["tree"]
-    say("checkpoint", id="3", data=[refused, tree]); assert hear()["tree"] == tree
-parked(ask("go"))
-assert os.listdir(home) in (["state"], [".tmp", "state"], ["state", ".tmp"]), os.listdir(home)
-open(state, "a").write(", turn 2")
-say("result", summary=open(state).read(), data={"checkpoint": start["checkpoint"]})
-"""
-    number = await submit_agent_job(make, repo)
-    async with agent_worker(rt, repo.parent / "data", code):
-        await wait_for_question(rt, number)
-        await make.answer(number, "red")
-        job = await wait_for_end(rt, number)
-    assert job.result is not None, job.last_error
-    assert job.result["summary"] == "turn 1, turn 2"
-    refused, tree = job.result["data"]["checkpoint"]
-    assert (refused["type"], refused["class"]) == ("refused", "PERMANENT")
-    assert "'../repo' is not a path below $HOME" in refused["reason"]
-    branch = f"draftsman/D-{number}"
-    assert git("rev-parse", f"{branch}^{{tree}}", cwd=repo) == tree
 
 
 # --- questions -----------------------------------------------------------------------------------

@@ -67,3 +67,18 @@ async def test_a_relative_path_is_a_warning(cli: Cli, configured: Callable[[str]
     assert checked.code == 0
     assert "'agent.sh' is a relative path" in checked.out
     assert "use an absolute path" in checked.err
+
+
+async def test_the_version_of_a_program_and_keys_of_a_known_agent(
+    cli: Cli, configured: Callable[[str], str]
+) -> None:
+    option = configured(
+        '[agents.opencode]\n[agents.qwen]\ncommand = ["git", "acp"]\nkind = "acp"\n'
+    )
+    agents = {agent["name"]: agent for agent in (await cli("agents", "--json", option)).json}
+    assert agents["opencode"]["command"] == ["opencode", "acp"]
+    assert agents["opencode"]["kind"] == agents["qwen"]["kind"] == "acp"
+    assert agents["qwen"]["version"] is not None
+    config = (await cli("config", "--json", option)).json["agents"]
+    assert config["opencode"]["session_mode"] == "build"
+    assert config["qwen"]["session_mode"] is None
