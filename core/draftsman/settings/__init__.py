@@ -44,6 +44,7 @@ from draftsman.settings import env_variables, former_names
 from draftsman.settings.chat import SlackSettings, TrelloSettings
 from draftsman.settings.config_errors import explain, unparsable
 from draftsman.settings.dashboard import DashboardSettings
+from draftsman.settings.known_agents import with_known_agents
 from draftsman.settings.outbound import (
     CredentialSettings,
     HttpSettings,
@@ -200,6 +201,11 @@ class Settings(BaseSettings):
     def profile_of(self, repo: str) -> ProfileSettings:
         """Return the configured profile of the repository `owner/name`."""
         return self.profiles.get(repo, self.profile)
+
+    @field_validator("agents", mode="before")
+    @classmethod
+    def _complete_known_agents(cls, value: Any) -> Any:
+        return with_known_agents(value)
 
     @field_validator("database_url", "listen_url")
     @classmethod

@@ -80,6 +80,7 @@ SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {
     },
     "Setup": {
         "doctor": ("setup.doctor", "Check the installation and suggest fixes."),
+        "agents": ("setup.agents", "List the configured agents, and check them."),
         "people": ("setup.people", "Manage people, their roles and chat accounts."),
         "boards": ("board.boards", "Manage Trello boards and their label rules."),
         "repos": ("repo.repos", "Manage repositories and their profiles."),

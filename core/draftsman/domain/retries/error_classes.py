@@ -50,6 +50,7 @@ _CODES: Final = {
     ("agent", "no_such_agent"): E.TRANSIENT_APP,  # another worker, or this one after its restart
     ("agent", "protocol"): E.INVALID_OUTPUT,
     ("agent", "artifact"): E.PERMANENT,
+    ("agent", "home_files"): E.PERMANENT,
     ("git", "not_a_repository"): E.PERMANENT,
     ("git", "no_such_ref"): E.PERMANENT,
     ("git", "no_commits"): E.PERMANENT,

@@ -16,6 +16,7 @@ import contextlib
 import os
 import re
 import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,6 +24,7 @@ from typing import Any, Final, Self
 
 from draftsman.domain.ids import job_name, run_name
 from draftsman.errors import Failure
+from draftsman.handlers.clone import home_files
 from draftsman.handlers.clone.artifact import read_artifact
 from draftsman.handlers.clone.git import COMMITTER, git, git_failure
 from draftsman.handlers.clone.mirror import commit_time, fetch_base, open_mirror
@@ -87,9 +89,10 @@ class Workspace:
 
         `tag` distinguishes jobs with the same number in several databases. `base` is a ref or a
         full commit id (None: the source's HEAD). A `bundle` of an earlier run's work is applied,
-        uncommitted. The commits of all runs of the job have the date `created_at` (None: the date
-        of the base), so that the same work gets the same commit id. `http` is the egress policy
-        for a URL (None: public addresses). Raises Failure with origin `git`.
+        uncommitted, and its files of the home are written. The commits of all runs of the job
+        have the date `created_at` (None: the date of the base), so that the same work gets the
+        same commit id. `http` is the egress policy for a URL (None: public addresses). Raises
+        Failure with origin `git`.
         """
         repo_source = RepoSource.of(source, http)
         mirror = await open_mirror(data_dir, repo_source)
@@ -102,8 +105,9 @@ class Workspace:
         self = cls(folder, mirror, repo_source, job, run, tag, base_sha, date)
         try:
             await asyncio.to_thread(_create_folders, folder)
-            work = await self._unpack(bundle) if bundle else base_sha
+            work = (await self._unpack(bundle) if bundle else None) or base_sha
             await self._clone(work)
+            await self._restore_home()
         except BaseException:
             with contextlib.suppress(Failure, OSError):
                 await asyncio.shield(self.remove())
@@ -170,10 +174,23 @@ class Workspace:
         names = tuple(os.fsdecode(name) for name in skipped)
         return Snapshot(commit, tree, self.base_sha, *counts, skipped=names)
 
-    async def bundle(self, snapshot: Snapshot) -> bytes:
-        """Return the work as a git bundle on top of the base, for `prepare`."""
+    async def store_home(self, paths: Sequence[str]) -> None:
+        """Store files of the home, for the next `bundle`; raises Failure `home_files`."""
+        archive = await asyncio.to_thread(home_files.pack, self.home, paths)
+        blob = await git("hash-object", "-w", "--stdin", cwd=self.mirror, stdin=archive)
+        await git("update-ref", self._ref("home"), blob.decode().strip(), cwd=self.mirror)
+
+    async def bundle(self, snapshot: Snapshot) -> bytes | None:
+        """Return the work and the stored files of the home as a git bundle, for `prepare`.
+
+        The work is on top of the base. None without changes and files.
+        """
         await git("update-ref", self._ref("work"), snapshot.commit, cwd=self.mirror)
-        objects = (self._ref("work"), f"^{snapshot.base_sha}")
+        objects = [self._ref("work")] if snapshot.files_changed else []
+        objects += [self._ref("home")] if await self._resolve("home") else []
+        if not objects:
+            return None
+        objects += [f"^{snapshot.base_sha}"] if snapshot.files_changed else []
         return await git("bundle", "create", "--quiet", "-", *objects, cwd=self.mirror)
 
     async def diff(self, snapshot: Snapshot) -> bytes:
@@ -189,10 +206,9 @@ class Workspace:
         names = await self._diff(snapshot.commit, "--name-only", "-z", "--no-renames")
         return [os.fsdecode(name) for name in names.split(b"\0") if name]
 
-    async def bundle_commit(self) -> str:
-        """Return the commit of the bundle that was passed to `prepare`."""
-        ref = self._ref("work")
-        return (await git("rev-parse", "--verify", ref, cwd=self.mirror)).decode().strip()
+    async def bundle_commit(self) -> str | None:
+        """Return the commit of the bundle that was passed to `prepare`; None without changes."""
+        return await self._resolve("work")
 
     async def diffstat(self, snapshot: Snapshot) -> str:
         """Return the output of `git diff --stat` for the work."""
@@ -264,14 +280,27 @@ class Workspace:
         arguments = ("--no-ext-diff", "--no-textconv", "--no-color", *options)
         return await git("diff", *arguments, self.base_sha, commit, cwd=self.mirror)
 
-    async def _unpack(self, bundle: bytes) -> str:
+    async def _unpack(self, bundle: bytes) -> str | None:
+        """Store the objects of a bundle; return the commit of the work, if it has any."""
         file = self.folder / "bundle"
         await asyncio.to_thread(file.write_bytes, bundle)
-        heads = await git("bundle", "unbundle", str(file), cwd=self.mirror)
-        work = heads.decode().split()[0]
-        await git("update-ref", self._ref("work"), work, cwd=self.mirror)
+        heads = (await git("bundle", "unbundle", str(file), cwd=self.mirror)).decode().split()
         file.unlink()
-        return work
+        for sha, ref in zip(heads[::2], heads[1::2], strict=True):
+            name = "home" if ref.endswith("/home") else "work"
+            await git("update-ref", self._ref(name), sha, cwd=self.mirror)
+        return await self._resolve("work")
+
+    async def _restore_home(self) -> None:
+        """Write the files of the bundle, before the agent has access to its home."""
+        if (blob := await self._resolve("home")) is not None:
+            archive = await git("cat-file", "blob", blob, cwd=self.mirror)
+            await asyncio.to_thread(home_files.unpack, archive, self.home)
+
+    async def _resolve(self, name: str) -> str | None:
+        """Return the object of a ref of the run; None if it does not exist."""
+        refs = await git("for-each-ref", "--format=%(objectname)", self._ref(name), cwd=self.mirror)
+        return refs.decode().strip() or None
 
     async def _clone(self, work: str) -> None:
         """Create the clone, before the agent has access to it."""

@@ -153,7 +153,7 @@ class AgentSession:
             await self._answer_or_park(process, message)
             return
         try:
-            await self._store(process, message)
+            tree = await self._store(process, message)
         except (UsageError, Failure) as error:
             if isinstance(error, Failure) and is_quota(error):
                 raise
@@ -161,7 +161,7 @@ class AgentSession:
             await self._send(process, _refusal(message.id, error))
             return
         if message.id is not None:
-            await self._send(process, AckMessage(id=message.id))
+            await self._send(process, AckMessage(id=message.id, tree=tree))
         if isinstance(message, ResultMessage | ErrorMessage):
             self._schedule_termination(process)
 
@@ -199,10 +199,11 @@ class AgentSession:
             )
         await self._send(process, reply)
 
-    async def _store(self, process: AgentProcess, message: FromAgent) -> None:
+    async def _store(self, process: AgentProcess, message: FromAgent) -> str | None:
+        """Store a message; return the tree of a checkpoint."""
         match message:
             case CheckpointMessage():
-                await self._checkpoint(process, message)
+                return await self._checkpoint(process, message)
             case StepMessage():
                 await self._step(message)
             case EventMessage():
@@ -227,6 +228,7 @@ class AgentSession:
                 )
             case _:
                 raise UsageError(f"unexpected message type {message.type!r}")
+        return None
 
     async def _step(self, message: StepMessage) -> None:
         check_key(message.key, Owner.HANDLER, "step")
@@ -244,16 +246,22 @@ class AgentSession:
         await self._quotas.spend(Quota.ARTIFACTS, len(data))
         await self._run.artifact(name, data, kind)
 
-    async def _checkpoint(self, process: AgentProcess, message: CheckpointMessage) -> None:
-        """Store the agent's state and a bundle of the current tree, in one transaction."""
+    async def _checkpoint(self, process: AgentProcess, message: CheckpointMessage) -> str:
+        """Store the agent's state and a bundle of the current tree, in one transaction.
+
+        Return the id of the tree.
+        """
         async with process.frozen():
             snapshot = await self._workspace.snapshot(f"{self._run.job.name}: work in progress")
+            if message.home:
+                await self._workspace.store_home(message.home)
         await self.save_work(snapshot, message.data)
+        return snapshot.tree
 
     async def save_work(self, snapshot: Snapshot, data: Any = None) -> None:
         """Store a checkpoint of the tree; without `data`, with that of the latest checkpoint."""
         self._data = self._data if data is None else data
-        bundle = await self._workspace.bundle(snapshot) if snapshot.files_changed else None
+        bundle = await self._workspace.bundle(snapshot)
         saved = {"agent": self._data, "base_sha": self._workspace.base_sha}
         saved |= {"repo": self._repo} if self._repo else {}
         size = size_of(self._data) + len(bundle or b"")

@@ -44,6 +44,7 @@ Data = Annotated[JsonValue, AfterValidator(_finite)]
 Fields = Annotated[dict[str, JsonValue], AfterValidator(_finite)]
 Id = Annotated[str, Field(min_length=1, max_length=200)]
 Text = Annotated[str, Field(min_length=1, max_length=10_000)]
+HomePath = Annotated[str, Field(min_length=1, max_length=4096)]
 Count = Annotated[int, Field(ge=0, le=2**53)]
 Seconds = Annotated[float, Field(ge=0, le=86_400 * 366, allow_inf_nan=False)]
 
@@ -155,6 +156,7 @@ class AckMessage(Model):
 
     type: Literal["ack"] = "ack"
     id: str
+    tree: str | None = Field(None, description="of a checkpoint: the git id of the stored tree")
 
 
 class RefusedMessage(Model):
@@ -289,10 +291,13 @@ class OptionalReplyMessage(Model):
 
 
 class CheckpointMessage(OptionalReplyMessage):
-    """Save `data` and the current workspace; a later run starts from both."""
+    """Save `data`, the current workspace and files of `$HOME`; a later run starts from these."""
 
     type: Literal["checkpoint"] = "checkpoint"
     data: Data = Field(description="state of the agent, up to 1 MiB")
+    home: tuple[HomePath, ...] = Field(
+        (), description="files and folders below `$HOME` to store as well; empty: those stored last"
+    )
 
 
 class StepMessage(OptionalReplyMessage):

@@ -9,7 +9,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from pydantic_core import from_json
 
 from draftsman import field_errors
-from draftsman.handlers.run_agent.protocol import FromAgent, ToAgent
+from draftsman.handlers.run_agent.protocol import AckMessage, FromAgent, ToAgent
 from draftsman.handlers.subprocesses.line_splitter import MAX_LINE, MalformedLine
 
 MAX_REASON: Final = 300
@@ -32,7 +32,8 @@ def parse_line(line: bytes) -> FromAgent | MalformedLine:
 
 def encode(message: ToAgent | FromAgent) -> bytes:
     """Return the message as a compact line with a newline and `type` first."""
-    fields = message.model_dump(mode="json", by_alias=True)
+    short = isinstance(message, AckMessage)
+    fields = message.model_dump(mode="json", by_alias=True, exclude_none=short)
     return json.dumps({"type": message.type, **fields}, separators=(",", ":")).encode() + b"\n"
 
 

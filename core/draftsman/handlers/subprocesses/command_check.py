@@ -1,6 +1,6 @@
 """Check whether a run could start an agent's command inside the sandbox.
 
-The program itself is not started: it might run for hours, or cost money.
+The command itself is not started: it might run for hours, or cost money.
 """
 
 from __future__ import annotations
@@ -56,6 +56,7 @@ try: spec = importlib.util.find_spec(sys.argv[1])
 except (ImportError, ValueError): spec = None
 sys.exit(7 if spec is None else 0)
 """
+VERSION: Final = re.compile(r"\d+(\.\d+)+[-+.\w]{0,40}")
 MAKE_READABLE: Final = (
     "add its folder to [sandbox] read_only, or move it to a folder that every user can read"
 )
@@ -79,6 +80,23 @@ def find_command_problem(
     if sandbox is None:
         return None
     return _find_problem_inside(agent, sandbox, (program, *command[1:]), script, environment)
+
+
+def read_version(agent: AgentSettings, sandbox: SandboxMode) -> str | None:
+    """Return what the program prints for `--version`, without network; None if it fails."""
+    environment = agent_environment(agent, Path.home())
+    try:
+        program = _program(agent_command(agent)[0], environment)
+        with probe_folder() as folder:
+            run_sandbox = probe_sandbox(sandbox, home := folder / "home")
+            plan = run_sandbox.plan([program], home, network=False)
+            completed = run_probe(
+                plan, [program, "--version"], run_sandbox.environment(environment)
+            )
+    except (Failure, OSError, subprocess.TimeoutExpired):
+        return None
+    match = VERSION.search(completed.stdout)
+    return match[0] if completed.returncode == 0 and match else None
 
 
 def relative_arguments(agent: AgentSettings) -> str | None:

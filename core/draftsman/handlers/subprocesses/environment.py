@@ -20,6 +20,10 @@ FORBIDDEN: Final = re.compile(r"DRAFTSMAN_|PG[A-Z]|.*DATABASE_URL", re.IGNORECAS
 DATABASE_URL: Final = re.compile(r"postgres(ql)?://", re.IGNORECASE)
 
 
+ADAPTERS: Final = {"acp": "draftsman.agents.acp"}
+"""Module of the adapter of each kind of agent that does not speak the agent protocol."""
+
+
 def expand(command: Sequence[str]) -> tuple[str, ...]:
     """Return the command with `{python}` replaced by this interpreter."""
     return tuple(part.replace("{python}", sys.executable) for part in command)
@@ -28,10 +32,13 @@ def expand(command: Sequence[str]) -> tuple[str, ...]:
 def agent_command(agent: AgentSettings) -> tuple[str, ...]:
     """Return the command to start.
 
-    draftsman's own agents get Python's -P, so that they import nothing from the repository.
+    An adapter in front of the agent speaks the agent protocol for it. draftsman's own programs get
+    Python's -P, so that they import nothing from the repository.
     """
     command = expand(agent.command)
-    if _is_own_agent(agent):
+    if (adapter := ADAPTERS.get(agent.kind)) is not None:
+        return (sys.executable, "-P", "-m", adapter, *_options(agent), "--", *command)
+    if is_own_agent(agent):
         return (command[0], "-P", *command[1:])
     return command
 
@@ -49,9 +56,18 @@ def agent_environment(
             raise _forbidden(name)
     allowed = {name: value for name, value in inherited.items() if ALLOWED.match(name)}
     python_path = (
-        {"PYTHONPATH": str(PACKAGE_ROOT)} if _is_own_agent(agent) and not _is_installed() else {}
+        {"PYTHONPATH": str(PACKAGE_ROOT)}
+        if (is_own_agent(agent) or agent.kind in ADAPTERS) and not _is_installed()
+        else {}
     )
     return allowed | {"HOME": str(home)} | python_path | passed | agent.env
+
+
+def _options(agent: AgentSettings) -> list[str]:
+    """Return the options of the adapter."""
+    name = Path(expand(agent.command)[0]).name
+    mode = [] if agent.session_mode is None else [f"--mode={agent.session_mode}"]
+    return [f"--name={name}", *mode, *(f"--home={path}" for path in agent.session_files)]
 
 
 def find_program(program: str, environment: Mapping[str, str]) -> str:
@@ -66,7 +82,8 @@ def find_program(program: str, environment: Mapping[str, str]) -> str:
     return str(Path(path).absolute())
 
 
-def _is_own_agent(agent: AgentSettings) -> bool:
+def is_own_agent(agent: AgentSettings) -> bool:
+    """Return whether the agent is a module of draftsman."""
     command = agent.command
     return command[:2] == ("{python}", "-m") and "".join(command[2:3]).startswith("draftsman.")
 

@@ -77,14 +77,14 @@ def without_secrets(settings: Settings) -> dict[str, Any]:
             key: HIDDEN if _SECRET.search(key) else redact(value)
             for key, value in program["env"].items()
         }
-        program["command"] = _without_secrets(program["command"])
+        program["command"] = mask_command(program["command"])
     if data["questions"]["expires_in"] is None:
         data["questions"]["expires_in"] = 0
     return data
 
 
-def _without_secrets(command: list[str]) -> list[str]:
-    """Mask the values of options such as `--token` in a command."""
+def mask_command(command: list[str]) -> list[str]:
+    """Return a command with `***` for the values of options such as `--token`."""
     from draftsman.log import HIDDEN, redact
 
     masked = []

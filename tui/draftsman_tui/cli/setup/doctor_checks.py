@@ -93,7 +93,7 @@ def programs(settings: Settings) -> Iterator[Finding]:
     """Detect the sandbox mode and check each agent's command inside it."""
     from draftsman.errors import Failure
     from draftsman.handlers.sandbox import mode_detection
-    from draftsman.handlers.subprocesses import command_check
+    from draftsman.handlers.subprocesses.agent_check import check_agent
 
     mode = None
     try:
@@ -103,10 +103,11 @@ def programs(settings: Settings) -> Iterator[Finding]:
     else:
         yield _sandbox(settings, mode)
     for name, agent in sorted(settings.agents.items()):
-        if (problem := command_check.find_command_problem(agent, mode)) is not None:
-            yield Finding(f"agent {name}", "fail", *problem)
-        elif (risk := command_check.relative_arguments(agent)) is not None:
-            yield Finding(f"agent {name}", "warn", risk, "use an absolute path")
+        checked = check_agent(name, agent, mode)
+        if checked.problem is not None:
+            yield Finding(f"agent {name}", "fail", checked.problem, checked.hint)
+        elif checked.warning is not None:
+            yield Finding(f"agent {name}", "warn", checked.warning, checked.hint)
         else:
             yield Finding(f"agent {name}", "ok", " ".join(agent.command))
 

@@ -1,0 +1,232 @@
+"""Permission requests of agents as durable questions, each bound to its exact call.
+
+A decision has a slot, `permission:N`, which is the key of its question and of a step. The step is
+recorded before the agent gets the decision, so that a decision to allow is used once: a call that
+is made again is another slot. While a slot has no step, its question asks for the next call; if the
+agent comes with another call, the question with the same key supersedes the earlier question.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import json
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from draftsman.agents.agent_client import AgentClient
+
+PREFIX: Final = "permission:"
+ONCE: Final = "allow once"
+DENY: Final = "deny"
+JOB: Final = "allow for this job"
+CHOICES: Final = (
+    {"value": ONCE, "description": "this call, a single time"},
+    {"value": DENY, "description": "the agent continues without this call"},
+    {"value": JOB, "description": "the same tool with the same input, without further questions"},
+)
+SHOWN: Final = 2200
+"""Maximum characters of a call in its question; a longer call is an artifact as well."""
+ANY_ANSWER: Final = "An answer in your own words denies the call; the agent gets it as the reason."
+MAY_HAVE_RUN: Final = "An earlier run was interrupted during this call: it may have run already."
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call of a tool; `digest` is that of tool, input and working directory."""
+
+    verb: str
+    body: str
+    digest: str
+
+    @classmethod
+    def of(cls, tool: Mapping[str, Any], roots: Mapping[str, str]) -> Call:
+        """Return the call of an ACP request; `roots` are names of folders, which differ by run."""
+        content = tool.get("content")
+        diffs = [
+            item
+            for item in (content if isinstance(content, list) else [])
+            if isinstance(item, dict) and item.get("type") == "diff"
+        ]
+        exact = {
+            "tool": tool.get("kind") or "other",
+            "title": tool.get("title") or "",
+            "input": tool.get("rawInput"),
+            "diffs": diffs,
+            "locations": _paths(tool.get("locations")),
+            "cwd": ".",
+        }
+        exact = _with_names(exact, roots)
+        return cls(*_describe(exact), digest=canonical_digest(exact))
+
+
+def canonical_digest(value: Any) -> str:
+    """Return the SHA-256 of the canonical JSON of a value."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The answer to a permission request."""
+
+    allowed: bool
+    reason: str | None = None
+    by: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The decision for the agent."""
+        people = f" by {', '.join(self.by)}" if self.by else ""
+        if self.allowed:
+            return f"allowed{people}"
+        return f"denied{people}" + (f": {self.reason}" if self.reason else "")
+
+
+class Permissions:
+    """The decisions of a job, and the question for the next call."""
+
+    def __init__(self, client: AgentClient, name: str) -> None:
+        self._client, self._name = client, name
+        self._answers: dict[str, dict[str, Any]] = dict(client.start["answers"])
+        self._used: dict[str, str] = {}
+        self._interrupted: set[str] = set()
+        for key, step in client.start["steps"].items():
+            if key.startswith(PREFIX):
+                self._used[key] = step["invocation_id"] or ""
+                if step["state"] == "pending":
+                    self._interrupted.add(self._used[key])
+        self._running: dict[str, str] = {}
+
+    @property
+    def slot(self) -> str:
+        """The key of the next decision."""
+        return f"{PREFIX}{len(self._used) + 1}"
+
+    def answered(self) -> Decision | None:
+        """Return the decision of the next slot, which no run has used yet."""
+        answer = self._answers.get(self.slot)
+        return None if answer is None else _decision(answer)
+
+    def for_job(self, call: Call) -> Decision | None:
+        """Return the decision that allows this call for the whole job, whatever the tree is."""
+        for key, used in self._used.items():
+            answer = self._answers.get(key, {})
+            if answer.get("value") == JOB and used.startswith(f"{call.digest}:"):
+                return _decision(answer)
+        return None
+
+    def denied(self, call: Call, tree: str) -> Decision | None:
+        """Return the decision that denied this call on the same tree."""
+        for key, used in self._used.items():
+            answer = self._answers.get(key)
+            if answer is not None and used == f"{call.digest}:{tree}":
+                decision = _decision(answer)
+                if not decision.allowed:
+                    return decision
+        return None
+
+    def ask(self, call: Call, tree: str) -> Decision:
+        """Return the recorded answer; else ask people, which parks the run (RunParked)."""
+        key, bound = self.slot, f"{call.digest}:{tree}"
+        body = call.body
+        if len(body) > SHOWN:
+            body = f"{body[:SHOWN]}\n… the whole call is the artifact {self._attach(key, call)}"
+        digest = canonical_digest({"call": call.digest, "tree": tree})
+        text = f"Allow {self._name} {call.verb}?\n\n{body}\n\nTree {tree[:12]}, call {digest}"
+        context = f"{ANY_ANSWER} {MAY_HAVE_RUN}" if bound in self._interrupted else ANY_ANSWER
+        answer = self._client.call(
+            "ask", key=key, text=text, choices=CHOICES, freeform=True, context=context
+        )
+        self._answers[key] = answer
+        return _decision(answer)
+
+    def use(self, call_digest: str, tree: str, decision: Decision, tool_id: str = "") -> None:
+        """Record the next decision as used, before the agent gets it."""
+        key, bound = self.slot, f"{call_digest}:{tree}"
+        state = "pending" if decision.allowed else "done"
+        self._client.call("step", key=key, state=state, invocation_id=bound)
+        self._used[key] = bound
+        if decision.allowed:
+            self._running[tool_id] = key
+
+    def finished(self, tool_id: str) -> None:
+        """Record that an allowed call has ended."""
+        if (key := self._running.pop(tool_id, None)) is not None:
+            self._client.call("step", key=key, state="done")
+
+    def _attach(self, key: str, call: Call) -> str:
+        name = f"{key.replace(':', '-')}.txt"
+        path = Path.home() / name
+        path.write_text(call.body, encoding="utf-8")
+        self._client.call("artifact", path=str(path), name=name)
+        return name
+
+
+def _decision(answer: Mapping[str, Any]) -> Decision:
+    value, by = answer.get("value"), tuple(answer.get("by") or ())
+    if value in (ONCE, JOB):
+        return Decision(True, by=by)
+    return Decision(False, answer.get("text") or answer.get("reason"), by)
+
+
+def _with_names(value: Any, roots: Mapping[str, str]) -> Any:
+    """Return the JSON value with the folders of the run replaced by their names."""
+    if isinstance(value, str):
+        for folder, name in roots.items():
+            value = value.replace(folder, name)
+        return value
+    if isinstance(value, dict):
+        return {key: _with_names(item, roots) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_with_names(item, roots) for item in value]
+    return value
+
+
+def _paths(locations: Any) -> list[str]:
+    items = locations if isinstance(locations, list) else []
+    return sorted({str(item.get("path")) for item in items if isinstance(item, dict)})
+
+
+def _describe(call: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the action of the call, and its readable text."""
+    given = call["input"] if isinstance(call["input"], dict) else {}
+    command = given.get("command")
+    if call["tool"] == "execute" and isinstance(command, str | list):
+        line = command if isinstance(command, str) else json.dumps(command)
+        rest = {key: item for key, item in given.items() if key != "command"}
+        return "to run a command", _visible(f"$ {line}") + _fields(rest)
+    if call["diffs"]:
+        return "to edit files", "\n".join(_diff(item) for item in call["diffs"])
+    title = _visible(str(call["title"]))
+    return f"to use the tool {_visible(str(call['tool']))}", title + _fields(given)
+
+
+def _fields(fields: Mapping[str, Any]) -> str:
+    return "".join(
+        f"\n{_visible(str(key))}: "
+        + _visible(item if isinstance(item, str) else json.dumps(item, sort_keys=True))
+        for key, item in fields.items()
+    )
+
+
+def _diff(item: Mapping[str, Any]) -> str:
+    old, new = str(item.get("oldText") or ""), str(item.get("newText") or "")
+    path = _visible(str(item.get("path")))
+    lines = difflib.unified_diff(
+        old.splitlines(), new.splitlines(), f"a/{path}", f"b/{path}", lineterm=""
+    )
+    return "\n".join(map(_visible, lines))
+
+
+def _visible(text: str) -> str:
+    """Return the text with invisible characters escaped: a person decides on the visible text."""
+    return "".join(
+        char
+        if char in "\n\t" or unicodedata.category(char) not in ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")
+        else char.encode("unicode_escape", "surrogatepass").decode()
+        for char in text
+    )

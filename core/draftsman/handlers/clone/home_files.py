@@ -1,0 +1,108 @@
+"""Files of an agent's home that a checkpoint stores, as an archive.
+
+An agent keeps the state of its session in its home, which is removed after each run.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import stat
+import tarfile
+from collections.abc import Sequence
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+from draftsman.errors import Failure
+
+MAX_BYTES: Final = 25 * 1024 * 1024
+"""Maximum bytes of the files of a checkpoint."""
+MAX_FILES: Final = 2000
+"""Maximum number of files and folders of a checkpoint."""
+FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+def pack(home: Path, paths: Sequence[str]) -> bytes:
+    """Return the files and folders at these paths below `home`.
+
+    Paths that do not exist, links and special files are left out. The same files give the same
+    bytes. Raises Failure `home_files` for a path outside of `home`, too many files or too much
+    data.
+    """
+    archive = _Archive()
+    root = os.open(home, FLAGS | os.O_DIRECTORY)
+    try:
+        for path in sorted(set(paths)):
+            archive.add_path(root, path)
+    finally:
+        os.close(root)
+    return archive.close()
+
+
+def unpack(archive: bytes, home: Path) -> None:
+    """Write the files of an archive into an empty home."""
+    with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
+        tar.extractall(home, filter="data")
+
+
+class _Archive:
+    def __init__(self) -> None:
+        self._buffer = io.BytesIO()
+        self._tar = tarfile.open(fileobj=self._buffer, mode="w", format=tarfile.PAX_FORMAT)  # noqa: SIM115
+        self._bytes = self._files = 0
+
+    def add_path(self, root: int, path: str) -> None:
+        parts = PurePosixPath(path).parts
+        if not parts or ".." in parts or path.startswith("/"):
+            raise _failure(f"{path[:200]!r} is not a path below $HOME")
+        descriptor = os.dup(root)
+        try:
+            for part in parts:
+                child = os.open(part, FLAGS, dir_fd=descriptor)
+                os.close(descriptor)
+                descriptor = child
+            self._add(descriptor, "/".join(parts))
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        except OSError as error:  # a link among the parts
+            raise _failure(f"{path[:200]!r}: {error.strerror}") from None
+        finally:
+            os.close(descriptor)
+
+    def _add(self, descriptor: int, name: str) -> None:
+        """Add an open file, or an open folder with its files."""
+        status = os.fstat(descriptor)
+        entry = tarfile.TarInfo(name)
+        self._files += 1
+        if self._files > MAX_FILES:
+            raise _failure(f"a checkpoint has at most {MAX_FILES:,} files of $HOME")
+        if stat.S_ISDIR(status.st_mode):
+            entry.type, entry.mode = tarfile.DIRTYPE, 0o700
+            self._tar.addfile(entry)
+            for child_name in sorted(os.listdir(descriptor)):
+                self._add_child(descriptor, child_name, f"{name}/{child_name}")
+        elif stat.S_ISREG(status.st_mode):
+            self._bytes += status.st_size
+            if self._bytes > MAX_BYTES:
+                raise _failure(f"a checkpoint has at most {MAX_BYTES:,} bytes of $HOME")
+            entry.size, entry.mode = status.st_size, 0o700 if status.st_mode & 0o100 else 0o600
+            with open(descriptor, "rb", closefd=False) as file:
+                self._tar.addfile(entry, file)
+
+    def _add_child(self, folder: int, child_name: str, name: str) -> None:
+        try:
+            child = os.open(child_name, FLAGS, dir_fd=folder)
+        except OSError:  # a link, or a socket
+            return
+        try:
+            self._add(child, name)
+        finally:
+            os.close(child)
+
+    def close(self) -> bytes:
+        self._tar.close()
+        return self._buffer.getvalue()
+
+
+def _failure(problem: str) -> Failure:
+    return Failure(problem, origin="agent", code="home_files")

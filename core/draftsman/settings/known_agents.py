@@ -1,0 +1,49 @@
+"""Settings of well-known agents: an empty table `[agents.opencode]` is enough to use one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+KNOWN_AGENTS: Final[Mapping[str, Mapping[str, Any]]] = {
+    "opencode": {
+        "kind": "acp",
+        "command": ("opencode", "acp"),
+        "session_mode": "build",
+        "session_files": (
+            ".local/share/opencode/opencode.db",
+            ".local/share/opencode/opencode.db-wal",
+        ),
+        "env": {
+            "OPENCODE_PERMISSION": '{"*": "ask", "read": "allow", "list": "allow", "glob": "allow",'
+            ' "grep": "allow", "todoread": "allow", "todowrite": "allow"}',
+            "OPENCODE_DISABLE_AUTOUPDATE": "1",
+            "OPENCODE_DISABLE_DEFAULT_PLUGINS": "1",
+            "OPENCODE_DISABLE_LSP_DOWNLOAD": "1",
+            "OPENCODE_DISABLE_PROJECT_CONFIG": "1",
+        },
+    },
+    "qwen": {
+        "kind": "acp",
+        "command": ("qwen", "--acp"),
+        "session_mode": "default",
+    },
+    "gemini": {"kind": "acp", "command": ("gemini", "--acp"), "session_mode": "default"},
+    "goose": {"kind": "acp", "command": ("goose", "acp"), "session_mode": "approve"},
+}
+"""Keys of `[agents.NAME]` by name; keys of the configuration override them."""
+
+
+def with_known_agents(agents: Any) -> Any:
+    """Return the tables of `[agents]` with the keys of known agents that they do not set."""
+    if not isinstance(agents, Mapping):
+        return agents
+    return {name: _complete(name, table) for name, table in agents.items()}
+
+
+def _complete(name: str, table: Any) -> Any:
+    known = KNOWN_AGENTS.get(name)
+    if known is None or not isinstance(table, Mapping) or "command" in table:
+        return table
+    env = {**known.get("env", {}), **(table.get("env") or {})}
+    return {**known, **table, "env": env}

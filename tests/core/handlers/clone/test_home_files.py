@@ -1,0 +1,88 @@
+"""Files of an agent's home in the bundle of its work."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from draftsman.errors import Failure
+from draftsman.handlers.clone import home_files
+from draftsman.handlers.clone.workspace import Workspace
+from tests.core.loops.agent_jobs import make_repository
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    return make_repository(tmp_path / "source")
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    return tmp_path / "data"
+
+
+async def prepare(data: Path, source: Path, **fields: Any) -> Workspace:
+    return await Workspace.prepare(data, str(source), **({"job": 7, "run": 1} | fields))
+
+
+async def test_files_of_the_home_travel_in_the_bundle(
+    data: Path, source: Path, tmp_path: Path
+) -> None:
+    workspace = await prepare(data, source)
+    state = workspace.home / ".local" / "state"
+    (state / "empty").mkdir(parents=True)
+    (state / "session.db").write_bytes(bytes(range(256)))
+    (state / "run.sh").write_text("#!/bin/sh\n")
+    (state / "run.sh").chmod(0o755)
+    (state / "passwd").symlink_to("/etc/passwd")
+    os.mkfifo(state / "pipe")
+    (workspace.home / "cache").write_text("stays behind")
+    await workspace.store_home([".local/state", "missing", "cache/below-a-file"])
+    snapshot = await workspace.snapshot("no changes")
+    bundle = await workspace.bundle(snapshot)
+    assert bundle is not None
+    restored = await prepare(tmp_path / "elsewhere", source, run=2, bundle=bundle)
+    names = {str(path.relative_to(restored.home)) for path in restored.home.rglob("*")}
+    files = {f".local/state/{name}" for name in ("empty", "session.db", "run.sh")}
+    assert names == {".local", ".local/state", *files}
+    copy = restored.home / ".local" / "state"
+    assert (copy / "session.db").read_bytes() == bytes(range(256))
+    assert os.access(copy / "run.sh", os.X_OK)
+    assert await restored.bundle_commit() is None
+    (restored.path / "new.txt").write_text("work of the second run\n")
+    later = await restored.bundle(await restored.snapshot("changes"))
+    third = await prepare(data, source, run=3, bundle=later)  # files that no checkpoint replaced
+    assert (third.path / "new.txt").exists()
+    assert (third.home / ".local" / "state" / "session.db").exists()
+
+
+@pytest.mark.parametrize(
+    ("path", "reason"),
+    [
+        ("../repo", "is not a path below $HOME"),
+        ("/etc/passwd", "is not a path below $HOME"),
+        (".", "is not a path below $HOME"),
+        ("link/passwd", "Too many levels of symbolic links"),
+        ("link", "Too many levels of symbolic links"),
+        ("large", "a checkpoint has at most 4 bytes of $HOME"),
+        ("many", "a checkpoint has at most 3 files of $HOME"),
+    ],
+)
+async def test_other_files_are_not_stored_with_a_home(
+    data: Path, source: Path, path: str, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(home_files, "MAX_BYTES", 4)
+    monkeypatch.setattr(home_files, "MAX_FILES", 3)
+    workspace = await prepare(data, source)
+    (workspace.home / "link").symlink_to("/etc")
+    (workspace.home / "large").write_bytes(b"12345")
+    (workspace.home / "many").mkdir()
+    for name in "abc":
+        (workspace.home / "many" / name).touch()
+    with pytest.raises(Failure, match=re.escape(reason)) as caught:
+        await workspace.store_home([path])
+    assert caught.value.code == "home_files"

@@ -1,0 +1,276 @@
+"""Agents that speak ACP: permissions as questions, resumed sessions, modes and failures."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from draftsman.domain.job import Job, Status
+from draftsman.domain.question import Question
+from draftsman.handlers import registry
+from draftsman.handlers.clone.tree_removal import remove_tree
+from draftsman.loops.worker_process import WorkerProcess
+from draftsman.runtime import Runtime
+from tests.core.loops.agent_jobs import git, make_repository, submit_agent_job, wait_for_agent
+from tests.core.loops.workers import (
+    running_worker,
+    runtime_with,
+    wait_for_end,
+    wait_for_question,
+    wait_for_status,
+)
+from tests.factories import Factory
+
+FAKE: Final = Path(__file__).parents[3] / "support" / "acp_agent.py"
+RUN: Final = {"run": "echo approved >> ran.txt"}
+DONE: Final = {"say": "all done"}
+S = Status
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    return make_repository(tmp_path / "repo", a="one\n")
+
+
+@asynccontextmanager
+async def acp_worker(
+    rt: Runtime, data: Path, script: list[dict[str, Any]], *arguments: str, **agent: Any
+) -> AsyncIterator[WorkerProcess]:
+    """Run a worker with the fake agent."""
+    settings = {
+        "kind": "acp",
+        "command": ["{python}", "-I", "-S", str(FAKE), json.dumps(script), *arguments],
+        "session_mode": "build",
+        "session_files": [".fake/sessions"],
+    }
+    configured = runtime_with(rt, data_dir=data, agents={"test": settings | agent})
+    async with running_worker(configured, registry.load({}), leader=False, slots=1) as process:
+        yield process
+
+
+async def questions_of(rt: Runtime, number: int) -> list[Question]:
+    return (await rt.questions.of_job(number))[0]
+
+
+async def asked(rt: Runtime, number: int, ordinal: int = 1) -> Question:
+    await wait_for_question(rt, number, ordinal)
+    return await rt.questions.get(number, ordinal)
+
+
+async def ended(rt: Runtime, number: int) -> Job:
+    job = await wait_for_end(rt, number)
+    assert job.status is S.COMPLETED, job.last_error
+    return job
+
+
+def lines_of(repo: Path, number: int, name: str = "ran.txt") -> list[str]:
+    return git("show", f"draftsman/D-{number}:{name}", cwd=repo).splitlines()
+
+
+async def test_an_approved_call_runs_once_in_a_later_run_on_another_host(
+    rt: Runtime, make: Factory, repo: Path, tmp_path: Path
+) -> None:
+    number = await submit_agent_job(make, repo)
+    script = [RUN, {"say": "all done PROMPTS"}]
+    async with acp_worker(rt, tmp_path / "one", script):
+        question = await asked(rt, number)
+    remove_tree(tmp_path / "one")
+    assert question.text.startswith("Allow python")
+    assert "to run a command?\n\n$ echo approved >> ran.txt\n\nTree " in question.text
+    assert [choice["value"] for choice in question.choices] == [
+        "allow once",
+        "deny",
+        "allow for this job",
+    ]
+    async with acp_worker(rt, tmp_path / "two", script):
+        await make.answer(number, "allow once")
+        job = await ended(rt, number)
+    assert lines_of(repo, number) == ["approved"]
+    assert [item.status for item in await questions_of(rt, number)] == ["answered"]
+    first, second = json.loads((job.result or {})["summary"].removeprefix("all done "))
+    assert first == "Do it"
+    assert "Make exactly this call now, before any other." in second
+    assert "of the past" not in (job.result or {})["summary"]
+    [step] = [item for item in await rt.checkpoints.steps(number) if "permission" in item.key]
+    assert (step.key, step.status) == ("permission:1", "done")
+
+
+async def test_the_same_call_again_is_another_question(
+    rt: Runtime, make: Factory, repo: Path, tmp_path: Path
+) -> None:
+    number = await submit_agent_job(make, repo)
+    async with acp_worker(rt, tmp_path / "data", [RUN, RUN, DONE]):
+        await wait_for_question(rt, number, 1)
+        await make.answer(number, "allow once")
+        await wait_for_question(rt, number, 2)
+        await make.answer(number, "allow once", n=2)
+        await ended(rt, number)
+    assert lines_of(repo, number) == ["approved", "approved"]
+
+
+async def test_a_call_allowed_for_the_job_is_asked_once(
+    rt: Runtime, make: Factory, repo: Path, tmp_path: Path
+) -> None:
+    number = await submit_agent_job(make, repo)
+    other = {"run": "echo other >> ran.txt"}
+    async with acp_worker(rt, tmp_path / "data", [RUN, RUN, other, RUN, DONE]):
+        await wait_for_question(rt, number, 1)
+        await make.answer(number, "allow for this job")
+        second = await asked(rt, number, 2)
+        assert "$ echo other >> ran.txt" in second.text
+        await make.answer(number, "allow once", n=2)
+        await ended(rt, number)
+    assert lines_of(repo, number) == ["approved", "approved", "other", "approved"]
+
+
+async def test_a_changed_call_is_asked_anew_and_supersedes_the_question(
+    rt: Runtime, make: Factory, repo: Path, tmp_path: Path
+) -> None:
+    number = await submit_agent_job(make, repo)
+    async with acp_worker(rt, tmp_path / "data", [RUN, DONE]):
+        await wait_for_question(rt, number)
+    await make.answer(number, "allow once")
+    changed = {"run": "echo changed >> ran.txt"}
+    async with acp_worker(rt, tmp_path / "data", [changed, DONE]):
+        second = await asked(rt, number, 2)
+        assert "$ echo changed >> ran.txt" in second.text
+        statuses = [item.status for item in await questions_of(rt, number)]
+        assert statuses == ["superseded", "open"]
+        await make.answer(number, "allow once", n=2)
+        await ended(rt, number)
+    assert lines_of(repo, number) == ["changed"]
+
+
+async def test_a_denial_reaches_the_agent_with_its_reason(
+    rt: Runtime, make: Factory, repo: Path, tmp_path: Path
+) -> None:
+    number = await submit_agent_job(make, repo)
+    script = [RUN, {"say": "PROMPTS"}]
+    async with acp_worker(rt, tmp_path / "data", script):
+        await wait_for_question(rt, number)
+        await make.answer(number, "not on a Friday")
+        job = await ended(rt, number)
+    summary = (job.result or {})["summary"]
+    assert "It was denied by " in summary
+    assert "not on a Friday. Do not make it again" in summary
+    assert "This call was denied" in summary  # the script makes the denied call again
+    assert (job.result or {})["files_changed"] == 0
+    assert [item.status for item in await questions_of(rt, number)] == ["answered"]
+
+
+async def test_an_edit_is_shown_as_a_diff(
+    rt: Runtime, make: Factory, repo: Path, tmp_path: Path
+) -> None:
+    number = await submit_agent_job(make, repo)
+    script: list[dict[str, Any]] = [{"edit": ["a.txt", "one\ntwo\u202e\n"]}, DONE]
+    async with acp_worker(rt, tmp_path / "data", script):
+        question = await asked(rt, number)
+        assert "to edit files?\n\n--- a/./a.txt\n+++ b/./a.txt\n" in question.text
+        assert "+two\\u202e" in question.text
+        await make.answer(number, "allow once")
+        await ended(rt, number)
+    assert lines_of(repo, number, "a.txt") == ["one", "two\u202e"]
+
+
+async def test_a_long_call_is_an_artifact_too(
+    rt: Runtime, make: Factory, repo: Path, tmp_path: Path
+) -> None:
+    number = await submit_agent_job(make, repo)
+    command = f": {'x' * 4000}"
+    async with acp_worker(rt, tmp_path / "data", [{"run": command}, DONE]):
+        question = await asked(rt, number)
+        assert "the whole call is the artifact permission-1.txt" in question.text
+        _, data = await rt.checkpoints.read_artifact(number, "permission-1.txt")
+        assert data.decode() == f"$ {command}"
+        await make.answer(number, "allow once")
+        await ended(rt, number)
+
+
+async def test_an_allowed_call_that_was_interrupted_is_asked_again(
+    rt: Runtime, make: Factory, repo: Path, tmp_path: Path
+) -> None:
+    """The worker dies with the agent during the call, which may have had its effect."""
+    number = await submit_agent_job(make, repo)
+    mark = {"run": "echo mark > mark.txt; sleep 600"}
+    async with acp_worker(rt, tmp_path / "data", [mark, DONE]):
+        await wait_for_question(rt, number, 1)
+        await make.answer(number, "allow once")
+        pid = await wait_for_agent(tmp_path / "data", "mark.txt")
+        os.kill(pid, signal.SIGKILL)
+        await wait_for_status(rt, number, S.RETRYING)
+        await make.due(number)
+        await wait_for_question(rt, number, 2)
+    first, second = await questions_of(rt, number)
+    assert first.text == second.text
+    assert "may have run already" in (second.context_snippet or "")
+
+
+@pytest.mark.parametrize(
+    ("script", "arguments", "error_class", "error"),
+    [
+        ([{"exit": 0}], (), "TRANSIENT_APP", "exited with code 0 before the end of its turn"),
+        ([{"stop": "refusal"}], (), "PERMANENT", "ended its turn with refusal"),
+        ([{"mode": "yolo"}, DONE], (), "PERMANENT", "was changed by the agent to 'yolo'"),
+        ([DONE], ("stubborn",), "PERMANENT", "the mode 'build' of the agent is plan"),
+    ],
+)
+async def test_a_turn_that_does_not_end_by_itself_is_an_error(
+    rt: Runtime,
+    make: Factory,
+    repo: Path,
+    tmp_path: Path,
+    script: list[dict[str, Any]],
+    arguments: tuple[str, ...],
+    error_class: str,
+    error: str,
+) -> None:
+    number = await submit_agent_job(make, repo, overrides={"max_retries": 0})
+    async with acp_worker(rt, tmp_path / "data", script, *arguments):
+        job = await wait_for_end(rt, number)
+    assert job.status in (S.FAILED, S.DEAD_LETTER)
+    assert error in (job.last_error or "")
+    assert job.error_class == error_class
+
+
+async def test_an_unknown_mode_and_a_missing_program_are_named(
+    rt: Runtime, make: Factory, repo: Path, tmp_path: Path
+) -> None:
+    number = await submit_agent_job(make, repo)
+    async with acp_worker(rt, tmp_path / "data", [DONE], session_mode="ask"):
+        job = await wait_for_end(rt, number)
+    assert "'ask' of the agent is not among its modes: build, plan" in (job.last_error or "")
+    number = await submit_agent_job(make, repo)
+    async with acp_worker(rt, tmp_path / "data", [DONE], command=["no-such-agent", "acp"]):
+        job = await wait_for_end(rt, number)
+    assert "cannot start no-such-agent: No such file" in (job.last_error or "")
+
+
+async def test_requests_of_an_agent_that_are_unknown_are_refused(
+    rt: Runtime, make: Factory, repo: Path, tmp_path: Path
+) -> None:
+    number = await submit_agent_job(make, repo)
+    script = [{"ask": "fs/read_text_file"}, {"ask": "craft/drainMidTurnQueue"}, DONE]
+    async with acp_worker(rt, tmp_path / "data", script):
+        job = await ended(rt, number)
+    assert (job.result or {})["summary"] == "all done"
+
+
+async def test_an_agent_that_cannot_load_begins_a_session_with_the_decision(
+    rt: Runtime, make: Factory, repo: Path, tmp_path: Path
+) -> None:
+    number = await submit_agent_job(make, repo)
+    script: list[dict[str, Any]] = [{"edit": ["b.txt", "b\n"]}, {"say": "PROMPTS"}]
+    async with acp_worker(rt, tmp_path / "data", script, "no-load"):
+        await wait_for_question(rt, number)
+        await make.answer(number, "allow once")
+        job = await ended(rt, number)
+    [prompt] = json.loads((job.result or {})["summary"])
+    assert prompt.startswith("Do it\n\nAn earlier run began this work")
+    assert "Make exactly this call now" in prompt

@@ -1,0 +1,95 @@
+"""A model for real agents: Chat Completions with a script, on a port of 127.0.0.1.
+
+The turn is chosen by the results of tools in the conversation, so that a resumed session continues.
+A turn is `{"tool": NAME, "args": {…}}` or `{"text": …}`.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+Turn = dict[str, Any]
+
+
+class FakeModel:
+    """A running model: its URL, and the conversations that it was sent."""
+
+    def __init__(self, script: Sequence[Turn]) -> None:
+        self.script = list(script)
+        self.conversations: list[list[dict[str, Any]]] = []
+        self.url = ""
+
+    def reply(self, body: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        """Yield the chunks of the reply; raises ValueError for a request that is not streamed."""
+        if not body.get("stream"):
+            raise ValueError("the request is not streamed")
+        if not body.get("tools"):  # the title of the session
+            yield _chunk({"role": "assistant", "content": "a title"})
+            yield _chunk({}, "stop")
+            return
+        messages: list[dict[str, Any]] = body["messages"]
+        self.conversations.append(messages)
+        results = sum(message["role"] == "tool" for message in messages)
+        turn = self.script[min(results, len(self.script) - 1)]
+        if "tool" in turn:
+            names = {tool["function"]["name"] for tool in body["tools"]}
+            if turn["tool"] not in names:
+                raise ValueError(f"the agent has no tool {turn['tool']}: {sorted(names)}")
+            function = {"name": turn["tool"], "arguments": json.dumps(turn["args"])}
+            call = {"index": 0, "id": f"call_{results}", "type": "function", "function": function}
+            yield _chunk({"role": "assistant", "content": None, "tool_calls": [call]})
+            yield _chunk({}, "tool_calls")
+        else:
+            yield _chunk({"role": "assistant", "content": turn["text"]})
+            yield _chunk({}, "stop")
+        usage = {"prompt_tokens": 1000, "completion_tokens": 20, "total_tokens": 1020}
+        yield {**_chunk({}), "choices": [], "usage": usage}
+
+
+def _chunk(delta: dict[str, Any], reason: str | None = None) -> dict[str, Any]:
+    choice = {"index": 0, "delta": delta, "finish_reason": reason}
+    kind = "chat.completion.chunk"
+    return {"id": "1", "object": kind, "created": 1, "model": "fake-1", "choices": [choice]}
+
+
+@contextmanager
+def fake_model(script: Sequence[Turn]) -> Iterator[FakeModel]:
+    """Serve a model for the block."""
+    model = FakeModel(script)
+
+    class Handler(BaseHTTPRequestHandler):
+        def log_message(self, *_: Any) -> None:
+            """Log nothing."""
+
+        def do_POST(self) -> None:
+            """Answer a completion; anything else is refused."""
+            body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+            try:
+                if self.path != "/v1/chat/completions":
+                    raise ValueError(f"unknown path {self.path}")
+                chunks = list(model.reply(body))
+            except ValueError as error:
+                self.send_error(400, str(error))
+                return
+            self.send_response(200)
+            self.send_header("content-type", "text/event-stream")
+            self.end_headers()
+            for chunk in chunks:
+                self.wfile.write(b"data: " + json.dumps(chunk).encode() + b"\n\n")
+            self.wfile.write(b"data: [DONE]\n\n")
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    model.url = f"http://127.0.0.1:{server.server_port}/v1"
+    try:
+        yield model
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()

@@ -1,0 +1,84 @@
+"""`agents`: list and check of the configured agents."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.tui.cli.cli_runner import Cli
+
+
+@pytest.fixture
+def configured(tmp_path: Path) -> Callable[[str], str]:
+    """Return the option of a configuration file with these lines."""
+
+    def write(lines: str) -> str:
+        path = tmp_path / "agents.toml"
+        path.write_text(lines, encoding="utf-8")
+        return f"--config={path}"
+
+    return write
+
+
+async def test_agents_are_listed_with_their_kind_and_version(
+    cli: Cli, configured: Callable[[str], str]
+) -> None:
+    option = configured(
+        'default_agent = "tidy"\n'
+        '[agents.gone]\ncommand = ["no-such-agent", "--token", "s3cret"]\nversion = "1.4.0"\n'
+    )
+    listed = await cli("agents", option)
+    assert "s3cret" not in listed.out + listed.err
+    head, tidy, gone = [line.split() for line in listed.out.splitlines()]
+    assert head == ["AGENT", "KIND", "INSTALLED", "VERSION", "NETWORK", "COMMAND"]
+    assert (tidy[:3], tidy[4]) == (["tidy", "json", "yes"], "no")
+    assert gone == ["gone", "json", "no", "1.4.0", "no", "no-such-agent", "--token", "'***'"]
+    assert "default: tidy" in listed.err
+    assert "gone: program 'no-such-agent' not found" in listed.err
+    first, second = (await cli("agents", "list", "--json", option)).json
+    assert (first["name"], first["kind"], first["installed"]) == ("tidy", "json", True)
+    assert (second["installed"], second["version"]) == (False, "1.4.0")
+    assert (
+        second["problem"] == "program 'no-such-agent' not found; install it, or correct the command"
+    )
+
+
+async def test_the_check_of_an_agent_fails_if_a_run_could_not_start_it(
+    cli: Cli, configured: Callable[[str], str]
+) -> None:
+    assert (await cli("agents", "check", "tidy")).code == 0
+    option = configured('[agents.gone]\ncommand = ["no-such-agent"]\n')
+    failed = await cli("agents", "check", "gone", option)
+    assert failed.code == 1
+    assert "not found" in failed.out
+    document = json.loads((await cli("agents", "check", "gone", "--json", option)).out)
+    assert (document["installed"], document["kind"]) == (False, "json")
+    unknown = await cli("agents", "check", "codex", option)
+    assert unknown.code == 3
+    assert "no agent 'codex' in the configuration; configured agents: gone, tidy" in unknown.err
+
+
+async def test_a_relative_path_is_a_warning(cli: Cli, configured: Callable[[str], str]) -> None:
+    option = configured('[agents.near]\ncommand = ["sh", "agent.sh"]\n')
+    checked = await cli("agents", "check", "near", option)
+    assert checked.code == 0
+    assert "'agent.sh' is a relative path" in checked.out
+    assert "use an absolute path" in checked.err
+
+
+async def test_the_version_of_a_program_and_keys_of_a_known_agent(
+    cli: Cli, configured: Callable[[str], str]
+) -> None:
+    option = configured(
+        '[agents.opencode]\n[agents.qwen]\ncommand = ["git", "acp"]\nkind = "acp"\n'
+    )
+    agents = {agent["name"]: agent for agent in (await cli("agents", "--json", option)).json}
+    assert agents["opencode"]["command"] == ["opencode", "acp"]
+    assert agents["opencode"]["kind"] == agents["qwen"]["kind"] == "acp"
+    assert agents["qwen"]["version"] is not None
+    config = (await cli("config", "--json", option)).json["agents"]
+    assert config["opencode"]["session_mode"] == "build"
+    assert config["qwen"]["session_mode"] is None
