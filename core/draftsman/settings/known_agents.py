@@ -43,7 +43,7 @@ def with_known_agents(agents: Any) -> Any:
 
 def _complete(name: str, table: Any) -> Any:
     known = KNOWN_AGENTS.get(name)
-    if known is None or not isinstance(table, Mapping) or "command" in table:
+    if known is None or not isinstance(table, Mapping):
         return table
     env = {**known.get("env", {}), **(table.get("env") or {})}
     return {**known, **table, "env": env}

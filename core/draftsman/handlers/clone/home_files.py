@@ -40,9 +40,18 @@ def pack(home: Path, paths: Sequence[str]) -> bytes:
 
 
 def unpack(archive: bytes, home: Path) -> None:
-    """Write the files of an archive into an empty home."""
+    """Write the files and folders of an archive into an empty home, and nothing outside of it."""
     with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
-        tar.extractall(home, filter="data")
+        for entry in tar:
+            name = PurePosixPath(entry.name)
+            content = tar.extractfile(entry) if entry.isfile() else None
+            if name.is_absolute() or ".." in name.parts or not (content or entry.isdir()):
+                raise _failure(f"{entry.name[:200]!r} is not a file or folder below $HOME")
+            path = home / name
+            (path.parent if content else path).mkdir(0o700, parents=True, exist_ok=True)
+            if content is not None:
+                path.write_bytes(content.read())
+                path.chmod(entry.mode & 0o700)
 
 
 class _Archive:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
+import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -86,3 +88,22 @@ async def test_other_files_are_not_stored_with_a_home(
     with pytest.raises(Failure, match=re.escape(reason)) as caught:
         await workspace.store_home([path])
     assert caught.value.code == "home_files"
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [("../out", tarfile.REGTYPE), ("/tmp/out", tarfile.REGTYPE), ("link", tarfile.SYMTYPE)],
+)
+def test_an_archive_writes_nothing_outside_of_the_home(
+    tmp_path: Path, name: str, kind: bytes
+) -> None:
+    entry = tarfile.TarInfo(name)
+    entry.type, entry.linkname = kind, "/etc/passwd"
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as tar:
+        tar.addfile(entry)
+    home = tmp_path / "home"
+    home.mkdir()
+    with pytest.raises(Failure, match="is not a file or folder below"):
+        home_files.unpack(buffer.getvalue(), home)
+    assert list(tmp_path.rglob("*")) == [home]

@@ -72,13 +72,11 @@ async def test_a_relative_path_is_a_warning(cli: Cli, configured: Callable[[str]
 async def test_the_version_of_a_program_and_keys_of_a_known_agent(
     cli: Cli, configured: Callable[[str], str]
 ) -> None:
-    option = configured(
-        '[agents.opencode]\n[agents.qwen]\ncommand = ["git", "acp"]\nkind = "acp"\n'
-    )
+    option = configured('[agents.opencode]\n[agents.qwen]\ncommand = ["git", "acp"]\n')
     agents = {agent["name"]: agent for agent in (await cli("agents", "--json", option)).json}
     assert agents["opencode"]["command"] == ["opencode", "acp"]
     assert agents["opencode"]["kind"] == agents["qwen"]["kind"] == "acp"
     assert agents["qwen"]["version"] is not None
     config = (await cli("config", "--json", option)).json["agents"]
     assert config["opencode"]["session_mode"] == "build"
-    assert config["qwen"]["session_mode"] is None
+    assert config["qwen"]["session_mode"] == "default"
