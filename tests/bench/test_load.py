@@ -82,7 +82,6 @@ async def test_totals_of_a_load_are_checked(
         await checks.loaded(database_url, 0, 2)
 
 
-@pytest.mark.slow(fast="test_totals_of_a_load_are_checked")
 async def test_load_submits_and_completes_jobs(
     database: str, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -100,7 +99,6 @@ async def test_load_submits_and_completes_jobs(
     assert set(figures) <= set(VACUUM)
 
 
-@pytest.mark.slow(fast="test_totals_of_a_load_are_checked")
 async def test_swap_of_the_floor_claims_each_job_once(
     database: str, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -57,7 +57,9 @@ async def more(upgrade: Upgrade, *, old: bool) -> None:
 
 
 @pytest.mark.timeout(LONG)
-@pytest.mark.slow(fast="test_worker_does_not_start_on_an_older_schema")
+@pytest.mark.slow(
+    fast="tests/core/test_migrate_locks.py::test_a_version_works_on_a_newer_and_not_on_an_older_schema"
+)
 async def test_no_job_is_lost_or_run_twice_while_processes_migrate(
     upgrade: Upgrade,
     release: Release,
