@@ -334,11 +334,22 @@ CREATE FUNCTION draftsman.try_places(
     arrived bigint[] DEFAULT NULL
 ) RETURNS int LANGUAGE plpgsql AS $$
 DECLARE
-    names text[] := buckets || tried;
+    names  text[] := buckets || tried;
+    bucket draftsman.limit_buckets;
 BEGIN
-    IF tried IS NULL AND arrived IS NULL AND cardinality(buckets) = 1 THEN
-        UPDATE draftsman.limit_buckets b SET taken = b.taken + changes[1] WHERE b.name = buckets[1];
-        IF FOUND THEN
+    -- a single bucket for which no job waits: its lock keeps others from beginning to wait
+    IF arrived IS NULL AND cardinality(buckets) = 1 AND (tried IS NULL OR tried = buckets
+       AND NOT EXISTS (SELECT FROM draftsman.job_states s WHERE s.held_by = buckets[1])) THEN
+        UPDATE draftsman.limit_buckets b SET taken = b.taken + changes[1]
+         WHERE b.name = buckets[1] RETURNING b.* INTO bucket;
+        IF FOUND AND tried IS NULL THEN
+            RETURN 0;
+        ELSIF FOUND THEN
+            IF EXISTS (SELECT FROM draftsman.job_states s WHERE s.held_by = bucket.name) THEN
+                RETURN draftsman.admit(tried, ARRAY[bucket]);
+            ELSIF bucket.next_at IS NOT NULL THEN
+                UPDATE draftsman.limit_buckets b SET next_at = NULL WHERE b.name = bucket.name;
+            END IF;
             RETURN 0;
         END IF;
     END IF;
