@@ -139,14 +139,20 @@ def empty_url(server: Server) -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def databases(server: Server) -> Iterator[Databases]:
-    """Provide the databases that the tests of this process use in turn."""
+def sessions(server: Server) -> Iterator[Sessions]:
+    """Provide the backends that the tests of this process use again."""
     shared = server.given is not None
     sessions = Sessions(int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")) if shared else 1)
     sessions.install()
+    yield sessions
+    sessions.uninstall()
+
+
+@pytest.fixture(scope="session")
+def databases(server: Server, sessions: Sessions) -> Iterator[Databases]:
+    """Provide the databases that the tests of this process use in turn."""
     databases = Databases(server, sessions)
     yield databases
-    sessions.uninstall()
     databases.close()
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
 from draftsman.store.postgres.database import Database
 from tests.support.server import Server
-from tests.support.sessions import KEPT
+from tests.support.sessions import IDLE, KEPT, Sessions
 from tests.support.statements import rows, run, value
+from tests.support.waits import until
 
 CLOCK = "SELECT draftsman.now() > now() + interval '1 day'"
 STATE = """
@@ -14,6 +17,10 @@ SELECT pg_backend_pid(), current_setting('search_path'), current_setting('applic
        (SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid())
 """
 PID = "SELECT pg_backend_pid()"
+IDLE_HERE = f"""
+SELECT count(*) FROM pg_stat_activity
+ WHERE datname = current_database() AND application_name = '{IDLE}'
+"""
 PREPARED = "SELECT count(*) FROM pg_prepared_statements WHERE statement = 'SELECT 1'"
 LEFTOVERS = (
     "SET search_path = nowhere",
@@ -84,3 +91,19 @@ async def test_a_backend_that_began_under_a_setting_or_is_in_a_transaction_is_cl
     assert await value(last, PID) != left
     for conn in (plain[1], last, *idle):
         await conn.close()
+
+
+async def test_a_process_of_several_keeps_its_part_of_the_idle_backends(
+    db: Database, sessions: Sessions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sessions, "max_idle", 2)
+    conns = [await db.dedicated_connection() for _ in range(5)]
+    last = conns.pop()
+    for conn in conns:
+        await conn.close()
+
+    async def two_are_left() -> bool:
+        return bool(await value(last, IDLE_HERE) == 2)
+
+    await until(two_are_left, "the end of the other backends")
+    await last.close()

@@ -94,7 +94,7 @@ async def test_question_is_answered_and_its_job_resumes(
     assert len(family) == 3
     tmux.type("q")
     see(tmux, "Stop all processes, leave them running, or stay?")
-    tmux.type("\r")
+    tmux.type("s")
     see(tmux, "it ended with 0")
     assert ended(family)
     tmux.close()

@@ -55,8 +55,10 @@ class Story:
     async def watch(self, repo: Path, owner: Actor) -> None:
         """Map the label to a repository, and watch the board."""
         profile = detect_profile(repo)
-        linters = tuple(
-            command for command in profile.validation_commands if command.name != "tests"
+        linters = tuple(  # the repository has errors that the safe fixes leave
+            command.model_copy(update={"required": False})
+            for command in profile.validation_commands
+            if command.name != "tests"
         )
         profile = profile.model_copy(update={"validation_commands": linters})
         known = await self.rt.repos.add(Repo.at(parse(str(repo))), profile, owner)

@@ -91,7 +91,7 @@ class Sessions:
     """
 
     def __init__(self, processes: int = 1) -> None:
-        self._max_idle = KEPT_IN_ALL // processes
+        self.max_idle = KEPT_IN_ALL // processes
         self._idle: dict[str, dict[str, list[Backend]]] = {}
         self._hosts: dict[str, object] = {}
         self._origins: weakref.WeakKeyDictionary[object, Origin] = weakref.WeakKeyDictionary()
@@ -188,10 +188,13 @@ class Sessions:
         while pgconn.notifies():
             pass
         waiting.append(Backend(pgconn, statements, names))
-        lists = [kept for known in self._idle.values() for kept in known.values() if kept]
-        if sum(map(len, lists)) > self._max_idle:
-            next(kept for kept in lists if kept is not waiting).pop(0).pgconn.finish()
+        while sum(map(len, lists := self._idle_lists())) > self.max_idle:
+            others = (idle for idle in lists if idle is not waiting)
+            next(others, waiting).pop(0).pgconn.finish()
         return True
+
+    def _idle_lists(self) -> list[list[Backend]]:
+        return [idle for known in self._idle.values() for idle in known.values() if idle]
 
 
 @lru_cache
