@@ -19,11 +19,16 @@ LIMITS: Final[dict[str, dict[str, Any]]] = {
     "rate": {"person": {"*": {"rate": "1000000/1h"}}},
 }
 """Limits that never bind, that bind at the number of slots, and a rate of each person."""
+APPLIED: Final = """
+    SELECT draftsman.check_limits(1000) = 0
+       AND NOT EXISTS (SELECT FROM draftsman.limit_changes WHERE checked_to IS NOT NULL)"""
+"""Whether the passes after a change of the limits are over, which a worker would make meanwhile."""
 
 
 async def drain(run: Run, name: str) -> Figures:
-    """Drain a full queue whose jobs have a limit, which the leader finds unchanged."""
+    """Drain a full queue whose jobs have a limit, which the leader finds unchanged and applied."""
     rules = json.dumps(UsageSettings.model_validate(LIMITS[name]).rules())
     async with session(run.url) as fresh:
         await fresh.conn.execute("SELECT draftsman.set_limits(%s::jsonb, 'system')", (rules,))
+        await fresh.until(APPLIED, "the limits of all jobs")
     return await measure.drain(replace(run, limits=LIMITS[name]))

@@ -299,7 +299,10 @@ BEGIN
         PERFORM draftsman.change_places(array_agg(p))
            FROM new_states n FULL JOIN old_states o ON o.number = n.number
           CROSS JOIN LATERAL draftsman.place_changes(
-                o::draftsman.job_states, n::draftsman.job_states) p;
+                o::draftsman.job_states, n::draftsman.job_states) p
+          WHERE CASE WHEN o.status IN ('queued', 'resumed') AND o.hold IS NULL  -- a claim keeps its places
+                THEN n.status NOT IN ('claimed', 'running') OR n.limits IS DISTINCT FROM o.limits
+                ELSE true END;
     END IF;
     IF notified THEN
         PERFORM draftsman.enqueue_deliveries(o::draftsman.job_states, n::draftsman.job_states)

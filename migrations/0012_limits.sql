@@ -334,15 +334,28 @@ CREATE FUNCTION draftsman.try_places(
     arrived bigint[] DEFAULT NULL
 ) RETURNS int LANGUAGE plpgsql AS $$
 DECLARE
-    names text[] := buckets || tried;
+    names  text[] := buckets || tried;
+    bucket draftsman.limit_buckets;
 BEGIN
-    IF tried IS NULL AND arrived IS NULL AND cardinality(buckets) = 1 THEN
-        UPDATE draftsman.limit_buckets b SET taken = b.taken + changes[1] WHERE b.name = buckets[1];
+    -- a single bucket for which no job waits: its lock keeps others from beginning to wait
+    IF arrived IS NULL AND cardinality(buckets) = 1 AND (tried IS NULL OR tried = buckets
+       AND NOT EXISTS (SELECT FROM draftsman.job_states s WHERE s.held_by = buckets[1])) THEN
+        UPDATE draftsman.limit_buckets b
+           SET taken = b.taken + changes[1], next_at = CASE WHEN tried IS NULL THEN b.next_at END
+         WHERE b.name = buckets[1] RETURNING b.* INTO bucket;
         IF FOUND THEN
-            RETURN 0;
+            RETURN CASE WHEN tried IS NOT NULL AND EXISTS (
+                             SELECT FROM draftsman.job_states s WHERE s.held_by = bucket.name)
+                   THEN draftsman.admit(tried, ARRAY[bucket]) ELSE 0 END;
         END IF;
     END IF;
-    IF tried IS NOT NULL THEN
+    IF num_nonnulls(buckets, tried, arrived) = 0 THEN
+        RETURN 0;
+    END IF;
+    -- after hand_over(), waiting for the lock of another bucket could deadlock
+    IF tried IS NOT NULL AND NOT EXISTS (
+           SELECT FROM draftsman.limit_buckets b
+            WHERE b.name = ANY (buckets) AND b.xmax = pg_current_xact_id()::xid) THEN
         names := names || ARRAY(
             SELECT unnest(w.limits) FROM unnest(tried) AS t (name)
              CROSS JOIN LATERAL (

@@ -126,6 +126,44 @@ LANGUAGE sql STABLE AS $$
       LEFT JOIN draftsman.limit_buckets b ON b.name = c.name
 $$;
 
+-- The waiting jobs that get the places of settled runs, at most so many: the worker's statement starts
+-- them, so that they are written once instead of twice, and its trigger counts their places. They are
+-- the first in queue order, up to a job that this worker cannot start or that has another limit.
+-- All others are admitted by the trigger.
+CREATE FUNCTION draftsman.hand_over(buckets text[], queues text[], types text[], most bigint)
+RETURNS SETOF tid LANGUAGE plpgsql ROWS 10
+    SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+    SET enable_seqscan = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
+BEGIN
+    IF (most > 0) IS NOT TRUE OR NOT EXISTS (
+           SELECT FROM draftsman.job_states s WHERE s.held_by = ANY ($1))
+       OR EXISTS (SELECT FROM draftsman.queue_pauses)
+       OR EXISTS (SELECT FROM draftsman.queue_reservations) THEN
+        RETURN;
+    END IF;
+    PERFORM FROM draftsman.lock_buckets($1);
+    RETURN QUERY
+        SELECT f.location
+          FROM (SELECT w.*, bool_and(w.queue = ANY ($2) AND w.type = ANY ($3)
+                                     AND w.limits = ARRAY[b.name])
+                       OVER (PARTITION BY b.name ORDER BY w.priority DESC, w.position, w.number)
+                       AS first
+                  FROM draftsman.limit_buckets b
+                 CROSS JOIN LATERAL (
+                       SELECT s.ctid AS location, s.type, s.queue, s.limits, s.priority, s.position,
+                              s.number
+                         FROM draftsman.job_states s
+                        WHERE s.held_by = b.name AND s.status IN ('queued', 'resumed')
+                        ORDER BY s.priority DESC, s.position, s.number
+                        LIMIT least(most, greatest(0, b.running - b.taken
+                              + cardinality(array_positions($1, b.name))))
+                          FOR NO KEY UPDATE SKIP LOCKED) w
+                 WHERE b.name = ANY ($1) AND b.rate IS NULL) f
+         WHERE f.first
+         ORDER BY array_position($2, f.queue), f.priority DESC, f.position, f.number
+         LIMIT most;
+END $$;
+
 -- Configuration -----------------------------------------------------------------------------------
 
 -- Replaces the limits; false when they are the same. Buckets follow at once; the limits of unfinished

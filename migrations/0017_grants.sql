@@ -174,7 +174,8 @@ BEGIN
         GRANT EXECUTE ON FUNCTION draftsman.make_event_partitions(int),
             draftsman.make_event_partition(date), draftsman.lock_event_month(date),
             draftsman.drop_event_month(date, text, text, text),
-            draftsman.set_limits(jsonb, text) TO draftsman_worker;
+            draftsman.set_limits(jsonb, text),
+            draftsman.hand_over(text[], text[], text[], bigint) TO draftsman_worker;
     END IF;
 
     IF to_regrole('draftsman_bot') IS NOT NULL THEN

@@ -6,11 +6,13 @@ import asyncio
 
 import pytest
 
+from draftsman.domain.job import Status
 from draftsman.domain.outcome import Done
 from draftsman.domain.people.actor import Actor
-from draftsman.domain.run import LeaderTerm
+from draftsman.domain.run import ClaimedJob, LeaderTerm
 from draftsman.runtime import Runtime
 from draftsman.services.jobs.submissions import invocation
+from draftsman.store.claim import exchange
 from draftsman.store.postgres.database import Connection
 from draftsman.store.scheduling import limits
 from tests.factories import Factory
@@ -122,3 +124,50 @@ async def test_two_leaders_give_a_place_once(
     async with first.doing(first.rt.db.run_transaction(give)):
         await first.then(rt.db.run_transaction(give), conn)
     assert await placed(conn) == numbers[:2]
+
+
+async def test_two_workers_that_end_runs_start_no_more_jobs_than_places(
+    rt: Runtime, first: FirstSession, make: Factory, conn: Connection
+) -> None:
+    await set_limits(rt, conn, queue={"q": {"running": 2}})
+    works = [await make.running(queue="q") for _ in range(2)]
+    numbers = [await make.queued(queue="q") for _ in range(5)]
+
+    async def end(runtime: Runtime, work: ClaimedJob) -> list[int]:
+        async def step(conn: Connection) -> list[ClaimedJob]:
+            return await exchange(
+                conn,
+                [(work.lease, {})],
+                worker=make.worker,
+                queues=["q"],
+                types=["noop"],
+                skip=[],
+                free=5,
+                ahead=0,
+            )
+
+        jobs = await runtime.db.run_transaction(step)
+        return [job.number for job in jobs if job.status is Status.RUNNING]
+
+    async with first.doing(end(first.rt, works[0])) as one:
+        two = await first.then(end(rt, works[1]), conn)
+    assert (one.result(), two) == ([numbers[0]], [numbers[1]])
+    assert await placed(conn) == numbers[:2]
+    assert len(await waiting(conn)) == 3
+
+
+async def test_a_job_that_is_moved_ahead_meanwhile_is_not_handed_a_place_twice(
+    rt: Runtime, first: FirstSession, make: Factory, owner: Actor, conn: Connection
+) -> None:
+    work = await make.running(queue="q")
+    earlier, moved = [await make.queued(queue="q") for _ in range(2)]
+
+    async def end(conn: Connection) -> list[ClaimedJob]:
+        names = {"queues": ["q"], "types": ["noop"], "skip": []}
+        done = [(work.lease, dict[str, object]())]
+        return await exchange(conn, done, worker=make.worker, free=5, ahead=0, **names)
+
+    async with first.doing(first.rt.queues.prioritize(moved, 5, owner)):
+        await first.then(rt.db.run_transaction(end), conn)
+    assert await placed(conn) == [moved]
+    assert await waiting(conn) == {earlier: "queue:q"}

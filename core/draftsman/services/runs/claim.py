@@ -52,8 +52,9 @@ class Claim:
         Settled jobs are returned as completed or canceled. A job that is not returned is lost, or
         locked by another transaction and to be settled again.
 
-        A statement does not see the jobs that get the places of the runs it settles. Where limits
-        leave slots free, a second statement of the same transaction claims these jobs.
+        A statement starts jobs that waited for the places of the runs it settles, unless they have
+        several limits or a rate: it does not see that they get places. Where such limits leave
+        slots free, a second statement of the same transaction claims these jobs.
         """
 
         async def step(
@@ -80,7 +81,8 @@ class Claim:
         jobs = await retry_conflicts(work)
         if self._limited and done:
             claimed = sum(job.status in CLAIMED for job in jobs)
-            self._in_two_steps = bool(claimed) if self._in_two_steps else claimed < free
+            handed = min(free, len(done))
+            self._in_two_steps = bool(claimed) if self._in_two_steps else claimed < handed
         return jobs
 
     async def start(self, leases: Sequence[Lease]) -> list[ClaimedJob]:

@@ -2,10 +2,14 @@
 
 -- The worker's loop in a single statement: settle finished runs and claim jobs for the free slots.
 -- Queues are served in the order given, except for paused queues; of a reserved queue, only the
--- reserving job is claimed, before all others. Jobs of unknown types are only claimed, not started. A finished job that another transaction has locked is left for the next call. A session
--- plans this once, maybe while the tables are empty, and a join could then read a whole table for
--- each call: locked states are updated where they are (ctid), runs are found by an array of jobs,
--- and requests are looked up by key (LIMIT 1).
+-- reserving job is claimed, before all others. Jobs of unknown types are only claimed, not started.
+-- Free slots also take jobs that waited for the places of the settled runs (hand_over), which are not
+-- in the index of the claim. A finished job that another transaction has locked is left for the next
+-- call.
+--
+-- A session plans this once, maybe while the tables are empty, and a join could then read a whole
+-- table for each call: locked states are updated where they are (ctid), runs are found by an array of
+-- jobs, and requests are looked up by key (LIMIT 1).
 -- name: exchange
 WITH clock AS MATERIALIZED (
     SELECT draftsman.now() AS now
@@ -26,7 +30,8 @@ WITH clock AS MATERIALIZED (
            worker_id = NULL, lease_token = NULL, version = j.version + 1,
            finished_at = (SELECT now FROM clock), updated_at = (SELECT now FROM clock)
      WHERE j.ctid = ANY (ARRAY(SELECT location FROM owned))
-    RETURNING j.number, j.run_count, j.cancel_requested_at IS NOT NULL AS canceled,
+    RETURNING j.number, j.run_count, j.cancel_requested_at IS NOT NULL AS canceled, j.limits,
+              j.concurrency_key IS NOT NULL OR j.has_children AS followed,
               (%(tokens)s::bigint[])[array_position(%(jobs)s::bigint[], j.number)] AS lease_token
 ), closed AS (
     UPDATE draftsman.job_runs r
@@ -82,9 +87,29 @@ WITH clock AS MATERIALIZED (
      WHERE j.ctid = p.location
     RETURNING j.number, j.lease_token, j.run_count, j.status, j.type, j.queue, j.attempts,
               j.max_attempts, j.retry_count, j.max_retries, j.worker_id, j.claimed_at
+), handed AS MATERIALIZED (
+    SELECT h AS location
+      FROM (SELECT array_agg(b.name) AS buckets
+              FROM settled s CROSS JOIN LATERAL unnest(s.limits) AS b (name)
+             WHERE s.limits IS NOT NULL) l
+     CROSS JOIN LATERAL draftsman.hand_over(
+           l.buckets, %(queues)s::text[], %(types)s::text[],
+           CASE WHEN NOT EXISTS (SELECT FROM settled WHERE followed)
+           THEN %(free)s - (SELECT count(*) FROM candidates) END) h
+     WHERE l.buckets IS NOT NULL
+), handed_jobs AS (
+    UPDATE draftsman.job_states j
+       SET status = 'running', hold = NULL, held_by = NULL,
+           worker_id = %(worker)s, lease_token = nextval('draftsman.lease_tokens'),
+           version = j.version + 2, run_count = j.run_count + 1,
+           claimed_at = (SELECT now FROM clock), updated_at = (SELECT now FROM clock),
+           started_at = coalesce(j.started_at, (SELECT now FROM clock))
+     WHERE j.ctid = ANY (ARRAY(SELECT location FROM handed))
+    RETURNING j.number, j.lease_token, j.run_count, j.status, j.type, j.queue, j.attempts,
+              j.max_attempts, j.retry_count, j.max_retries, j.worker_id, j.claimed_at
 ), requested AS MATERIALIZED (
     SELECT c.*, r.*
-      FROM claimed_jobs c
+      FROM (SELECT * FROM claimed_jobs UNION ALL SELECT * FROM handed_jobs) c
      CROSS JOIN LATERAL (
            SELECT id, invoker_id, repo_owner, repo_name, ticket_title, ticket_text, agent, retry_of,
                   mode, source, payload, overrides, requested_skills, tags, created_at

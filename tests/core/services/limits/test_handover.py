@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from uuid import uuid4
+import pytest
 
 from draftsman.domain.job import Status
 from draftsman.domain.run import ClaimedJob
 from draftsman.runtime import Runtime
+from draftsman.services.jobs.submissions import invocation
 from draftsman.services.runs.claim import Claim
 from draftsman.store.postgres.database import Connection
 from tests.factories import Factory
-from tests.support.limits import check_places, set_limits
+from tests.support.limits import check_places, placed, set_limits, waiting
+from tests.support.statements import rows
 
 
 async def _exchange(claim: Claim, done: list[ClaimedJob]) -> list[int]:
@@ -21,32 +23,91 @@ async def _exchange(claim: Claim, done: list[ClaimedJob]) -> list[int]:
     return [job.number for job in done]
 
 
-async def test_a_worker_claims_the_next_jobs_with_the_end_of_the_last(
-    rt: Runtime, make: Factory, conn: Connection
+@pytest.mark.parametrize("limited", [False, True])
+async def test_a_worker_starts_the_next_job_with_the_end_of_the_last(
+    rt: Runtime, make: Factory, conn: Connection, limited: bool
 ) -> None:
     await set_limits(rt, conn, queue={"q": {"running": 1}})
+    numbers = [await make.queued(queue="q") for _ in range(3)]
+    claim, done = Claim(rt.db, make.worker, ("q",), limited=limited), list[ClaimedJob]()
+    for number in numbers:
+        assert await _exchange(claim, done) == [number]
+    assert await _exchange(claim, done) == []
+    assert (await rt.read_model.job(numbers[2])).status is Status.COMPLETED
+    events = await rows(
+        conn, "SELECT kind FROM draftsman.job_events WHERE job = %s ORDER BY id", (numbers[2],)
+    )
+    assert [kind for (kind,) in events] == ["job_created", "job_started", "job_completed"]
+    await check_places(rt)
+
+
+async def test_places_go_to_the_first_jobs_of_each_limit(
+    rt: Runtime, make: Factory, conn: Connection
+) -> None:
+    await set_limits(rt, conn, repo={"*": {"running": 1}})
+    shop, mail = [f"https://git.example.org/x/{name}" for name in ("shop", "mail")]
+    numbers = [await make.queued(queue="q", repo=repo) for repo in (shop, mail) * 2]
+    first = await make.queued(queue="q", repo=shop)
+    await rt.queues.prioritize(first, 5, make.owner)
+    claim, done = Claim(rt.db, make.worker, ("q",)), list[ClaimedJob]()
+    assert sorted(await _exchange(claim, done)) == sorted(await placed(conn))
+    while await _exchange(claim, done):
+        assert len(await placed(conn)) == len(done)
+    assert {(await rt.read_model.job(number)).status for number in [*numbers, first]} == {
+        Status.COMPLETED
+    }
+
+
+async def test_a_place_goes_to_the_first_job_also_if_another_worker_serves_its_queue(
+    rt: Runtime, make: Factory, conn: Connection
+) -> None:
+    await set_limits(rt, conn, all={"running": 1})
+    await make.queued(queue="q")
+    first, second = await make.queued(queue="other"), await make.queued(queue="q")
+    claim, done = Claim(rt.db, make.worker, ("q",)), list[ClaimedJob]()
+    assert len(await _exchange(claim, done)) == 1
+    assert await _exchange(claim, done) == []
+    assert await placed(conn) == [first]
+    assert list(await waiting(conn)) == [second]
+
+
+async def test_a_job_with_two_limits_is_claimed_in_a_second_step(
+    rt: Runtime, make: Factory, conn: Connection
+) -> None:
+    await set_limits(rt, conn, all={"running": 9}, queue={"q": {"running": 1}})
     numbers = [await make.queued(queue="q") for _ in range(5)]
     claim, done = Claim(rt.db, make.worker, ("q",), limited=True), list[ClaimedJob]()
     assert await _exchange(claim, done) == [numbers[0]]
     assert await _exchange(claim, done) == []  # its snapshot is older than the place
     assert await _exchange(claim, done) == [numbers[1]]
-    assert await _exchange(claim, done) == [
-        numbers[2]
-    ]  # settled and claimed in the same transaction
-    assert await _exchange(claim, done) == [numbers[3]]
-    assert await _exchange(claim, done) == [numbers[4]]
+    for number in numbers[2:]:  # settled and claimed in the same transaction
+        assert await _exchange(claim, done) == [number]
     assert await _exchange(claim, done) == []
-    assert (await rt.read_model.job(numbers[4])).status is Status.COMPLETED
     await check_places(rt)
 
 
-async def test_a_worker_without_limits_needs_a_single_statement(
+async def test_a_place_is_not_handed_to_a_job_of_a_paused_type(
     rt: Runtime, make: Factory, conn: Connection
 ) -> None:
-    await set_limits(rt, conn, queue={"q": {"running": 1}})
-    numbers = [await make.queued(queue="q") for _ in range(3)]
-    claim, done = Claim(rt.db, uuid4(), ("q",)), list[ClaimedJob]()
-    assert await _exchange(claim, done) == [numbers[0]]
+    await set_limits(rt, conn, all={"running": 1})
+    await make.queued(queue="q")
+    held = await make.queued(queue="q")
+    claim, done = Claim(rt.db, make.worker, ("q",)), list[ClaimedJob]()
+    assert len(await _exchange(claim, done)) == 1
+    await rt.queues.pause("q", make.owner, "r", type="noop")
     assert await _exchange(claim, done) == []
-    assert await _exchange(claim, done) == [numbers[1]]
-    assert await _exchange(claim, done) == []
+    assert await waiting(conn) == {held: "pause"}
+
+
+async def test_a_place_is_not_handed_to_a_job_of_a_reserved_queue(
+    rt: Runtime, make: Factory, conn: Connection
+) -> None:
+    await set_limits(rt, conn, repo={"*": {"running": 1}})
+    shop = "https://git.example.org/x/shop"
+    await make.queued(queue="q", repo=shop)
+    held = await make.queued(queue="q", repo=shop)
+    claim, done = Claim(rt.db, make.worker, ("q",)), list[ClaimedJob]()
+    assert len(await _exchange(claim, done)) == 1
+    job, _ = await rt.reservations.submit(invocation(type="noop", queue="q"), make.owner)
+    assert await _exchange(claim, done) == [job.number]
+    assert (await rt.read_model.job(held)).status is Status.QUEUED
