@@ -61,7 +61,7 @@ END $$;
 
 -- The jobs of a group that count: of each ordinal the newest.
 CREATE FUNCTION draftsman.current_members(group_id bigint)
-RETURNS TABLE (job bigint, ordinal int) LANGUAGE sql STABLE PARALLEL SAFE
+RETURNS TABLE (job bigint, ordinal int) LANGUAGE sql STABLE PARALLEL SAFE ROWS 10
     SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
     SELECT DISTINCT ON (m.ordinal) m.job, m.ordinal
       FROM draftsman.job_group_members m WHERE m.group_id = $1

@@ -113,6 +113,7 @@ BEGIN
             draftsman.is_template(text, int), draftsman.has_place(draftsman.job_states),
             draftsman.free_places(draftsman.limit_buckets),
             draftsman.next_start(draftsman.limit_buckets), draftsman.descendants(bigint),
+            draftsman.current_members(bigint),
             draftsman.is_met(draftsman.dependency_condition, draftsman.job_status),
             draftsman.acts_in_chat(text, text), draftsman.is_controlled_in_chat(text),
             draftsman.events_of_row(bigint, int, text, draftsman.job_status, draftsman.job_status)

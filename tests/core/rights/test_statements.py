@@ -115,7 +115,7 @@ TALKING: Final = {
     "groups.add",
     "groups.cancel",
     "groups.inherit",
-    "groups.open",
+    "groups.open_group",
     "submissions.join",
     "submissions.keep_unique_key",
     "submissions.submit_keyed",

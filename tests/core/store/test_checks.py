@@ -7,6 +7,7 @@ import pytest
 from draftsman.domain.job import Status
 from draftsman.store.postgres.database import Connection
 from tests.core.store import test_dependency_checks as dependencies
+from tests.core.store import test_group_checks as groups
 from tests.core.store import test_limit_checks as limits
 from tests.core.store import test_people_checks as people
 from tests.core.store import test_queue_checks as queues

@@ -52,7 +52,7 @@ async def _stop(conn: Connection) -> None:
 
 _READ: Final = Call(_read)
 CALLS: Final[dict[str, Call]] = {
-    "groups.open": Call(_grouped),
+    "groups.open_group": Call(_grouped),
     "groups.add": Call(_grouped),
     "groups.inherit": _READ,
     "groups.groups": _READ,

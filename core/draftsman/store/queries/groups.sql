@@ -1,7 +1,7 @@
 -- Job groups.
 
 -- Locks a group, and creates it if it has a kind.
--- name: open
+-- name: open_group
 SELECT id, kind, on_failure
   FROM draftsman.open_group(%(name)s::text, %(kind)s::text, %(on_failure)s::text, %(actor)s::text)
 

@@ -33,7 +33,7 @@ async def open_group(
 ) -> OpenGroup | None:
     """Lock a group, creating it with a kind; None: it does not exist."""
     params = {"name": name, "kind": kind, "on_failure": on_failure, "actor": actor}
-    for id, stored, on in await rows(conn, _Q["open"], params):
+    for id, stored, on in await rows(conn, _Q["open_group"], params):
         return OpenGroup(id, GroupKind(stored), OnFailure(on))
     return None
 
