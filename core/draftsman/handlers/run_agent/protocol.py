@@ -95,9 +95,7 @@ class ParentBody(Model):
     title: str | None = None
     result: Data = Field(None, description="its result, if it completed")
     error: str | None = Field(None, description="its last error")
-    truncated: bool = Field(
-        False, description="its result or error was left out: `parents` has at most 1 MiB"
-    )
+    truncated: bool = Field(False, description="left out: results and errors have at most 1 MiB")
 
 
 class Profile(Model):
@@ -147,9 +145,7 @@ class StartMessage(Model):
         "fix", description="`investigate`: report only, changes are not published"
     )
     request: RequestBody = RequestBody()
-    parents: tuple[ParentBody, ...] = Field(
-        (), description="the jobs that it waited for, in the order of `after`; at most 1,000"
-    )
+    parents: tuple[ParentBody, ...] = Field((), description="the jobs of `after`; at most 1,000")
     profile: Profile = Profile()
     iteration: int = Field(
         1, description="from 2: the work in the workspace is that of the previous iteration"
