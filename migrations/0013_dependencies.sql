@@ -37,6 +37,13 @@ CREATE FUNCTION draftsman.is_met(
     CASE condition WHEN 'success' THEN status = 'completed'
                    WHEN 'failure' THEN status <> 'completed' ELSE true END;
 
+-- How a job ended, as the reason of jobs that cannot start because of it.
+CREATE FUNCTION draftsman.end_text(job bigint, status draftsman.job_status) RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN
+    format('D-%s %s', job, CASE status WHEN 'completed' THEN 'completed' WHEN 'failed' THEN 'failed'
+        WHEN 'dead_letter' THEN 'is a dead letter' WHEN 'expired' THEN 'expired'
+        ELSE 'was canceled' END);
+
 -- The statements below are planned once for a session, maybe while the tables are empty. A lateral
 -- subquery with OFFSET 0 is never joined in another way than by an index lookup for each row, and a
 -- subquery with LIMIT 1 is never a hashed table.
@@ -113,10 +120,7 @@ BEGIN
                    finished_at = draftsman.now(), updated_at = draftsman.now(),
                    cancel_requested_at = draftsman.now(), cancel_requested_by = 'system',
                    cancel_reason = (
-                       SELECT format('D-%s %s', d.parent, CASE p.status
-                                  WHEN 'completed' THEN 'completed' WHEN 'failed' THEN 'failed'
-                                  WHEN 'dead_letter' THEN 'is a dead letter'
-                                  WHEN 'expired' THEN 'expired' ELSE 'was canceled' END)
+                       SELECT draftsman.end_text(d.parent, p.status)
                          FROM draftsman.job_dependencies d
                         CROSS JOIN LATERAL (
                               SELECT status FROM draftsman.job_states
@@ -181,6 +185,7 @@ BEGIN
     IF locked <> '{}' THEN
         PERFORM draftsman.resolve_jobs(locked);
     END IF;
+    PERFORM draftsman.stop_groups(ended);
 END $$;
 
 -- Lets new jobs wait for their parents; returns those that no parent allows to start. The parents
@@ -321,6 +326,33 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
     SELECT number FROM tree
 $$;
 
+-- Cancels these locked jobs; running jobs are requested to stop. Those that wait for parents are
+-- first, so that the person and not the end of a parent cancels them.
+CREATE FUNCTION draftsman.cancel_jobs(jobs bigint[], by text, reason text) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+DECLARE
+    state record;
+BEGIN
+    PERFORM set_config('draftsman.actor', $2, true), set_config('draftsman.detail', '', true);
+    UPDATE draftsman.job_states s
+       SET status = 'canceled', hold = NULL, version = s.version + 1,
+           finished_at = draftsman.now(), updated_at = draftsman.now(),
+           cancel_requested_at = draftsman.now(), cancel_requested_by = $2, cancel_reason = $3
+     WHERE s.number = ANY (jobs) AND s.hold = 'parents';
+    FOR state IN
+        SELECT s.number, s.status FROM draftsman.job_states s
+         WHERE s.number = ANY (jobs) AND s.finished_at IS NULL
+         ORDER BY s.number
+    LOOP
+        IF state.status = 'running' THEN
+            PERFORM draftsman.request_cancel(state.number, $2, $3,
+                                             jsonb_strip_nulls(jsonb_build_object('reason', $3)));
+        ELSE
+            PERFORM draftsman.cancel_job(state.number, $2, $3);
+        END IF;
+    END LOOP;
+END $$;
+
 -- Cancels a job and all in its tree; running jobs are requested to stop.
 -- Returns each unfinished job, and whether its worker stops it first. Jobs that were submitted
 -- meanwhile are locked in another round; with all locked, no further job can be added.
@@ -332,7 +364,6 @@ RETURNS TABLE (number bigint, requested boolean) LANGUAGE plpgsql
 DECLARE
     tree   bigint[] := '{}';
     locked bigint[];
-    state  record;
 BEGIN
     LOOP
         locked := tree;
@@ -348,24 +379,7 @@ BEGIN
     IF draftsman.session_kind() <> 'owner' THEN
         PERFORM draftsman.require_control(n, $2, 'operator') FROM unnest(tree) n;
     END IF;
-    PERFORM set_config('draftsman.actor', $2, true), set_config('draftsman.detail', '', true);
-    UPDATE draftsman.job_states s
-       SET status = 'canceled', hold = NULL, version = s.version + 1,
-           finished_at = draftsman.now(), updated_at = draftsman.now(),
-           cancel_requested_at = draftsman.now(), cancel_requested_by = $2, cancel_reason = $3
-     WHERE s.number = ANY (tree) AND s.hold = 'parents';
-    FOR state IN
-        SELECT s.number, s.status FROM draftsman.job_states s
-         WHERE s.number = ANY (tree) AND s.finished_at IS NULL
-         ORDER BY s.number
-    LOOP
-        IF state.status = 'running' THEN
-            PERFORM draftsman.request_cancel(state.number, $2, $3,
-                                             jsonb_strip_nulls(jsonb_build_object('reason', $3)));
-        ELSE
-            PERFORM draftsman.cancel_job(state.number, $2, $3);
-        END IF;
-    END LOOP;
+    PERFORM draftsman.cancel_jobs(tree, $2, $3);
     RETURN QUERY
     SELECT s.number, s.finished_at IS NULL FROM draftsman.job_states s
      WHERE s.number = ANY (tree) ORDER BY s.number;

@@ -203,6 +203,17 @@ async def _wait_for_jobs(rt: Runtime) -> None:
     assert (await rt.workflows.tree(parent.number, 1)).total == 3
     with suppress(Refused):
         await rt.job_control.cancel_tree(parent.number, OWNER)
+    group = {"name": "killed", "kind": "sequential", "on_failure": "continue"}
+    members = [
+        invocation(type="noop", key=f"member {place}", group=group, queue="nobody")
+        for place in range(2)
+    ]
+    jobs = [job.number for job in await rt.submissions.submit_many(members, OWNER)]
+    listed = await rt.workflows.groups.members("killed")
+    assert [(item.ordinal, item.number) for item in listed] == [*enumerate(jobs, 1)]
+    await rt.read_model.jobs(group="killed")
+    with suppress(Refused):
+        await rt.job_control.cancel_group("killed", OWNER)
 
 
 async def _schedule_jobs(rt: Runtime) -> None:

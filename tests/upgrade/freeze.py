@@ -74,6 +74,7 @@ async def fill(rt: Runtime, make: Factory) -> None:
     await make.queued(subject_key="unique", unique={"seconds": 3600})
     answered = await make.asked(QUESTION, type="asks")
     await make.queued(after=(answered.number,))
+    await make.queued(group={"name": "upgrade", "kind": "parallel"})
     await make.answer(answered.number, "red")
     for _ in range(MAX_REFUSALS_PER_VOTER + 1):  # rejected: it is already answered
         await make.answer(answered.number, "blue")

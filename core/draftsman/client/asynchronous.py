@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Mapping
-from contextlib import aclosing, contextmanager
-from itertools import islice
-from typing import TYPE_CHECKING, Any, Final, Unpack, cast
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Mapping
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Any, Unpack, cast
 from uuid import UUID, uuid4
 
+from draftsman.client.batches import batch_note, batches
 from draftsman.client.request_fields import Fields, JobName, Request
 from draftsman.domain.answer import Verdict
 from draftsman.domain.event import Event
@@ -21,6 +21,7 @@ from draftsman.domain.response import Response
 from draftsman.domain.schedules.schedule import Schedule
 from draftsman.domain.schedules.template import Template
 from draftsman.domain.workflows.dependencies import JobTree
+from draftsman.domain.workflows.groups import GroupMember, JobGroup
 from draftsman.errors import QuestionClosed, Refused, UsageError
 from draftsman.runtime import Runtime
 from draftsman.services.jobs.job_control import CancelResult
@@ -33,10 +34,6 @@ if TYPE_CHECKING:
 
 Cursor = tuple[int, int, int]
 """A position in the event feed of all jobs: `Event.cursor`."""
-
-
-BATCH: Final = 1000
-"""Requests that `submit_stream` submits in one statement."""
 
 
 class Client:
@@ -81,15 +78,20 @@ class Client:
         self,
         requests: Iterable[Request],
         *,
+        group: str | dict[str, str] | None = None,
         connection: CallersConnection | None = None,
         unchecked: bool = False,
     ) -> list[SubmittedJob]:
         """Create a job for each request in a single statement; return them in the same order.
 
+        `group` is the group of all requests that name none.
+
         Raises UsageError, with a note that has the position of the request, before any job is
         created. After an IdempotencyConflict, whose `place` is the index of the request, the other
         jobs exist unless `connection` is rolled back; submitting the same requests again is safe.
         """
+        if group is not None:
+            requests = [cast(Request, {"group": group, **fields}) for fields in requests]
         invocations = await self._resolve(requests, unchecked)
         if not invocations:
             return []
@@ -106,7 +108,7 @@ class Client:
         exist; submitting the same requests again creates no second job for those with a `key`.
         """
         position = 1
-        async for batch in _batches(requests):
+        async for batch in batches(requests):
             with batch_note(position):
                 jobs = await self.submit_many(batch, unchecked=unchecked)
             for job in jobs:
@@ -328,6 +330,24 @@ class Client:
         number, actor = await self._number(job), await self._rt.actor(Source.API)
         return await self._rt.job_control.cancel_tree(number, actor, reason)
 
+    async def groups(self) -> list[JobGroup]:
+        """Return the newest groups, with the numbers of their jobs."""
+        return await self._rt.workflows.groups.all()
+
+    async def group(self, name: str) -> JobGroup:
+        """Return a group with its state and progress; raises NotFound."""
+        return await self._rt.workflows.groups.get(name)
+
+    async def group_members(self, name: str) -> list[GroupMember]:
+        """Return the first 1,000 jobs of a group, in order; raises NotFound."""
+        return await self._rt.workflows.groups.members(name)
+
+    async def cancel_group(self, name: str, reason: str | None = None) -> list[CancelResult]:
+        """Cancel the unfinished jobs of a group; those that are added later are canceled too."""
+        return await self._rt.job_control.cancel_group(
+            name, await self._rt.actor(Source.API), reason
+        )
+
     async def tree(self, job: JobName) -> JobTree:
         """Return a job and all that wait for it, directly or not; raises NotFound."""
         return await self._rt.workflows.tree(await self._number(job))
@@ -345,37 +365,3 @@ class Client:
         if ordinal is None:
             raise UsageError(f"{question!r} is a job; specify a question, such as {question}/1")
         return number, ordinal
-
-
-@contextmanager
-def batch_note(position: int) -> Iterator[None]:
-    """Note on an error which request is the first of its batch."""
-    try:
-        yield
-    except Exception as error:
-        error.add_note(f"in the batch that starts with request {position}; earlier jobs exist")
-        raise
-
-
-def in_batches(requests: Iterable[Request]) -> Iterator[list[Request]]:
-    """Yield lists of BATCH requests."""
-    items = iter(requests)
-    while batch := list(islice(items, BATCH)):
-        yield batch
-
-
-async def _batches(
-    requests: Iterable[Request] | AsyncIterable[Request],
-) -> AsyncIterator[list[Request]]:
-    if isinstance(requests, Iterable):
-        for batch in in_batches(requests):
-            yield batch
-        return
-    batch = []
-    async for request in requests:
-        batch.append(request)
-        if len(batch) == BATCH:
-            yield batch
-            batch = []
-    if batch:
-        yield batch

@@ -9,7 +9,8 @@ from concurrent.futures import CancelledError, Future
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack
 
-from draftsman.client.asynchronous import Client, Cursor, batch_note, in_batches
+from draftsman.client.asynchronous import Client, Cursor
+from draftsman.client.batches import batch_note, in_batches
 from draftsman.client.request_fields import Fields, JobName, Request
 from draftsman.domain.answer import Verdict
 from draftsman.domain.event import Event
@@ -19,6 +20,7 @@ from draftsman.domain.read_models import QueueSummary
 from draftsman.domain.schedules.schedule import Schedule
 from draftsman.domain.schedules.template import Template
 from draftsman.domain.workflows.dependencies import JobTree
+from draftsman.domain.workflows.groups import GroupMember, JobGroup
 from draftsman.errors import DraftsmanError
 from draftsman.services.jobs.job_control import CancelResult
 from draftsman.services.jobs.submissions import SubmittedJob
@@ -88,12 +90,15 @@ class BlockingClient:
         self,
         requests: Iterable[Request],
         *,
+        group: str | dict[str, str] | None = None,
         connection: CallersConnection | None = None,
         unchecked: bool = False,
     ) -> list[SubmittedJob]:
         """Create a job for each request, in a single statement."""
         return self._run(
-            self._client.submit_many(list(requests), connection=connection, unchecked=unchecked)
+            self._client.submit_many(
+                list(requests), group=group, connection=connection, unchecked=unchecked
+            )
         )
 
     def submit_stream(
@@ -155,6 +160,22 @@ class BlockingClient:
     def tree(self, job: JobName) -> JobTree:
         """Return a job and all that wait for it, directly or not."""
         return self._run(self._client.tree(job))
+
+    def groups(self) -> list[JobGroup]:
+        """Return the newest groups, with the numbers of their jobs."""
+        return self._run(self._client.groups())
+
+    def group(self, name: str) -> JobGroup:
+        """Return a group with its state and progress; raises NotFound."""
+        return self._run(self._client.group(name))
+
+    def group_members(self, name: str) -> list[GroupMember]:
+        """Return the first 1,000 jobs of a group, in order; raises NotFound."""
+        return self._run(self._client.group_members(name))
+
+    def cancel_group(self, name: str, reason: str | None = None) -> list[CancelResult]:
+        """Cancel the unfinished jobs of a group; those that are added later are canceled too."""
+        return self._run(self._client.cancel_group(name, reason))
 
     def retry(self, job: JobName, *, fresh: bool = False, again: bool = False) -> SubmittedJob:
         """Create a new job from a finished job."""

@@ -42,6 +42,7 @@ class Fields(TypedDict, total=False):
     notify: Sequence[str]
     after: Sequence[JobName]
     on: str
+    group: str | dict[str, str]
 
 
 class Request(Fields, total=False):

@@ -21,6 +21,7 @@ from draftsman.domain.text import (
     text_digest,
 )
 from draftsman.domain.unique_work import Unique, UniqueBy
+from draftsman.domain.workflows.groups import GroupKind, OnFailure
 from draftsman.field_errors import matching
 
 LAST_YEAR = 2200
@@ -51,6 +52,23 @@ class TemplateRef(BaseModel):
 
     name: str = Field(min_length=1, max_length=63)
     version: int = Field(ge=1, le=2**31 - 1)
+
+
+class GroupRef(BaseModel):
+    """The group of a request; with a kind it is created if it does not exist."""
+
+    model_config = ConfigDict(defer_build=True, extra="forbid", frozen=True)
+
+    name: Annotated[str, matching(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,62}", QUEUES)]
+    kind: GroupKind | None = None
+    on_failure: OnFailure | None = None
+    """None: stop, or that of the existing group."""
+
+    @model_validator(mode="after")
+    def _check_combination(self) -> Self:
+        if self.on_failure is not None and self.kind is None:
+            raise ValueError("on_failure needs a kind: parallel or sequential")
+        return self
 
 
 class Invocation(BaseModel):
@@ -105,6 +123,8 @@ class Invocation(BaseModel):
     """Jobs, by number or by name in the batch, that have to end before this job starts."""
     on: Condition = Condition.SUCCESS
     """How the jobs of `after` have to end."""
+    group: GroupRef | None = None
+    """The group that the job is added to."""
 
     @model_validator(mode="before")
     @classmethod
@@ -124,6 +144,11 @@ class Invocation(BaseModel):
         if not isinstance(value, list | tuple):
             value = (value,)
         return tuple(_parse_parent(item) for item in value)
+
+    @field_validator("group", mode="before")
+    @classmethod
+    def _parse_group(cls, value: Any) -> Any:
+        return {"name": value} if isinstance(value, str) else value
 
     @field_validator("payload", "overrides")
     @classmethod
@@ -151,9 +176,9 @@ class Invocation(BaseModel):
             raise ValueError(f"name {self.name!r} is the name of a job; use another name")
         if not self.after and "on" in self.model_fields_set:
             raise ValueError("on needs after")
-        if self.after and self.unique is not None:
-            raise ValueError("use after or unique, not both")
         if self.unique is not None:
+            if self.after or self.group is not None:
+                raise ValueError(f"use {'after' if self.after else 'group'} or unique, not both")
             if self.unique.debounce is not None and (self.run_at or self.delay):
                 raise ValueError("use debounce, or run_at or delay, not both")
             if self.unique.by == "key" and self.key is None:

@@ -83,6 +83,7 @@ class JobFilters(TypedDict, total=False):
     """As `Actor.voter`."""
     key: str | None
     """The idempotency key, which jobs of several types may have."""
+    group: str | None
     since: datetime | None
     before: int | None
     limit: int

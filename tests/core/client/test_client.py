@@ -14,7 +14,7 @@ import pytest
 from psycopg.rows import dict_row
 
 from draftsman import BlockingClient, Client, Draftsman, Request
-from draftsman.client.asynchronous import BATCH
+from draftsman.client.batches import BATCH
 from draftsman.client.request_fields import JobName
 from draftsman.domain.job import Source, Status
 from draftsman.domain.outcome import Done

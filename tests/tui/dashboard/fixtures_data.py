@@ -22,6 +22,7 @@ from draftsman.domain.schedules.schedule import FireStatus, Misfire, Overlap, Sc
 from draftsman.domain.schedules.template import Template, TemplateDefinition
 from draftsman.domain.trello.board import BoardConfig, LabelRule
 from draftsman.domain.wait_reason import WaitReason
+from draftsman.domain.workflows.groups import GroupKind, JobGroup, OnFailure
 from draftsman.services.jobs.read_model import BUCKET_SECONDS, Activity
 from draftsman_tui.dashboard.job.log_buffer import LogLine, LogView
 from draftsman_tui.dashboard.job.snapshot import JobPatch, JobSnapshot
@@ -237,6 +238,25 @@ _ORDER: Final = [
     *(Status.QUEUED, Status.CLAIMED, Status.RESUMED, Status.SCHEDULED, Status.FAILED),
     *(Status.DEAD_LETTER, Status.COMPLETED, Status.CANCELED, Status.EXPIRED),
 ]
+
+
+def job_group(
+    id: int,
+    name: str,
+    kind: GroupKind,
+    succeeded: int,
+    *,
+    running: int = 0,
+    waiting: int = 0,
+    failed: int = 0,
+) -> JobGroup:
+    """Return a group with these numbers of jobs."""
+    total = succeeded + running + waiting + failed
+    made = ("cli:anna", ago(60), None, None, None)
+    counts = (total, succeeded, running, waiting, failed, 0)
+    return JobGroup(id, name, kind, OnFailure.STOP, *made, *counts)
+
+
 ROWS: Final[dict[str, list[Any]]] = {
     "jobs": [job(143 - nth, status) for nth, status in enumerate(_ORDER)],
     "inbox": [GATE, question()],
@@ -288,6 +308,10 @@ ROWS: Final[dict[str, list[Any]]] = {
     "templates": [
         Template("bump", 3, BUMP, "cli:anna", ago(90)),
         Template("nightly", 1, TemplateDefinition(agent="tidy", text="Tidy up"), "cli:ben", ago(9)),
+    ],
+    "groups": [
+        job_group(2, "release", GroupKind.SEQUENTIAL, succeeded=3, running=1, waiting=3),
+        job_group(1, "checks", GroupKind.PARALLEL, succeeded=9, failed=1),
     ],
 }
 """Rows of each table."""

@@ -46,6 +46,7 @@ SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "priority": ("job.order", "Change the priority of a waiting job."),
         "cancel": ("job.cancel", "Cancel jobs."),
         "retry": ("job.retry", "Retry finished jobs."),
+        "groups": ("job.groups", "List, show and cancel groups of jobs."),
         "deliveries": ("job.deliveries", "List deliveries, newest first."),
         "redeliver": ("job.deliveries", "Retry dead-letter deliveries."),
     },

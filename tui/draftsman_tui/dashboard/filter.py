@@ -21,9 +21,9 @@ from typing import Any, Final
 from draftsman.errors import UsageError
 from draftsman_tui.common import times
 
-FIELDS: Final = ("status", "repo", "by", "agent", "tag", "source", "for")
+FIELDS: Final = ("status", "repo", "by", "agent", "tag", "source", "group", "for")
 """`channel:` is an alias of `source:`; `me` in `by:me` and `for:me` is the current user."""
-_PLAIN: Final = ("repo", "by", "agent", "tag", "source")
+_PLAIN: Final = ("repo", "by", "agent", "tag", "source", "group")
 ANYBODY: Final = "anybody"
 """Responder of a question without designated responders."""
 MAX_LENGTH: Final = 500
@@ -69,6 +69,8 @@ class Filter:
     agent: str | None = None
     tag: str | None = None
     source: str | None = None
+    group: str | None = None
+    """Matched by the query of the table."""
     responders: tuple[str, ...] = ()
     """A row must have at least one."""
     older: float | None = None

@@ -124,6 +124,10 @@ class Resource(ABC, Generic[T]):
         """Return the job screen's tab and item that the row opens."""
         return "timeline", None
 
+    def table(self, row: T) -> tuple[str, Filter] | None:
+        """Return the table and filter that the row opens, if it has no job."""
+        return None
+
     def page_url(self, row: T) -> str | None:
         """Return the row's web page."""
         return None

@@ -87,6 +87,18 @@ class RequestBody(Model):
     text: str | None = None
 
 
+class ParentBody(Model):
+    """A job that this job waited for, as `after` says."""
+
+    job: str = Field(description="its name: `D-141`")
+    status: str = Field(description="`completed`, `failed`, `dead_letter`, `expired` or `canceled`")
+    type: str
+    title: str | None = None
+    result: Data = Field(None, description="its result, if it completed")
+    error: str | None = Field(None, description="its last error")
+    truncated: bool = Field(False, description="left out: results and errors have at most 1 MiB")
+
+
 class Profile(Model):
     """The commands that validate and fix the repository, to be run in the workspace."""
 
@@ -134,6 +146,7 @@ class StartMessage(Model):
         "fix", description="`investigate`: report only, changes are not published"
     )
     request: RequestBody = RequestBody()
+    parents: tuple[ParentBody, ...] = Field((), description="the jobs of `after`; at most 1,000")
     profile: Profile = Profile()
     iteration: int = Field(
         1, description="from 2: the work in the workspace is that of the previous iteration"

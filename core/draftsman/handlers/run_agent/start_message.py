@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
+from draftsman.domain.job import Status
 from draftsman.domain.repos.repo_profile import effective_profile
 from draftsman.domain.reserved_names import KEYS
+from draftsman.domain.workflows.dependencies import Parent
 from draftsman.handlers.clone.workspace import Workspace
 from draftsman.handlers.run_agent.iteration import Iteration
 from draftsman.handlers.run_agent.protocol import (
     AnswerBody,
     FailedValidator,
+    ParentBody,
     Profile,
     RequestBody,
     StartMessage,
@@ -21,6 +26,11 @@ from draftsman.handlers.run_agent.repository import JobRepository
 from draftsman.handlers.worker_run import WorkerRun
 from draftsman.log import redact
 from draftsman.settings import AgentSettings
+
+MAX_PARENTS: Final = 1000
+"""Maximum number of parents in the message."""
+PARENTS_LIMIT: Final = 1024 * 1024
+"""Maximum size of the results and errors of all parents, in characters of JSON."""
 
 
 async def build_start_message(
@@ -76,6 +86,7 @@ async def build_start_message(
         steps=steps,
         answers=answers,
         mode=run.job.mode.value,
+        parents=parent_bodies(await run.wait(run.services.workflows.parents, run.job.number)),
         request=RequestBody(title=run.job.ticket_title, text=run.job.ticket_text),
         profile=profile,
         deadline=deadline,
@@ -83,6 +94,28 @@ async def build_start_message(
         failed=tuple(FailedValidator.model_validate(item) for item in iteration.failed),
         limits=repo_profile.limits | {"network": network} if repo_profile else {},
     )
+
+
+def parent_bodies(parents: Sequence[Parent]) -> tuple[ParentBody, ...]:
+    """Return the parents with their results, as far as those are within the limit."""
+    left, bodies = PARENTS_LIMIT, []
+    for parent in parents[:MAX_PARENTS]:
+        result = parent.result if parent.status is Status.COMPLETED else None
+        size = len(json.dumps(result)) + len(parent.error or "")
+        fits = size <= left
+        left -= size if fits else 0
+        bodies.append(
+            ParentBody(
+                job=parent.name,
+                status=str(parent.status),
+                type=parent.type,
+                title=parent.title,
+                result=result if fits else None,
+                error=parent.error if fits else None,
+                truncated=not fits,
+            )
+        )
+    return tuple(bodies)
 
 
 def run_parameters(

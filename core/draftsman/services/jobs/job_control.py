@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,7 @@ from draftsman.domain.retries.retry_policy import CHAIN_LIMIT
 from draftsman.domain.submit_result import SubmitResult
 from draftsman.domain.text import clean
 from draftsman.errors import LostRace, OptionHint, Refused
+from draftsman.services.jobs import groups as job_groups
 from draftsman.services.jobs.retried_trees import link_retry
 from draftsman.services.jobs.submissions import SUBMIT_ATTEMPTS, SubmittedJob
 from draftsman.store import job_control as store
@@ -21,6 +22,7 @@ from draftsman.store import submissions as requests
 from draftsman.store.outbox import deliveries
 from draftsman.store.postgres.database import Connection, Database
 from draftsman.store.scheduling import dependencies
+from draftsman.store.scheduling import groups as groups_store
 
 AGAIN_OPTION = OptionHint("again", lead="to run it again use")
 """Hint at the option that retries a completed job."""
@@ -116,12 +118,29 @@ class JobControl:
             canceled = await dependencies.cancel_tree(conn, job, actor.name, reason)
             if not canceled:
                 raise Refused("and all that wait for it have ended", subject=job_name(job))
-            return [
-                CancelResult(
-                    number, Status.RUNNING if requested else Status.CANCELED, requested=requested
-                )
-                for number, requested in canceled
-            ]
+            return _results(canceled)
+
+        return await self._db.run_transaction(work)
+
+    async def cancel_group(
+        self, name: str, actor: Actor, reason: str | None = None
+    ) -> list[CancelResult]:
+        """End the unfinished jobs of a group in a transaction; jobs added later are canceled too.
+
+        Running jobs end through their workers. Raises NotFound, NotPermitted if the actor may not
+        cancel each of them, and Refused if all have ended.
+        """
+        actor = self._policy.resolve(actor)
+        reason = clean(reason)[:REASON_LIMIT] if reason else None
+
+        async def work(conn: Connection) -> list[CancelResult]:
+            group = await job_groups.get(conn, name)
+            for _, invoker in await groups_store.invokers(conn, group.id):
+                self._policy.check(actor, Verb.CANCEL, invoker=invoker)
+            canceled = await groups_store.cancel(conn, group.id, actor.name, reason)
+            if not canceled:
+                raise Refused(f"all jobs of the group {name!r} have ended; nothing to cancel")
+            return _results(canceled)
 
         return await self._db.run_transaction(work)
 
@@ -186,6 +205,13 @@ class JobControl:
         return {late[0]: late[1]}
 
 
+def _results(canceled: Sequence[tuple[int, bool]]) -> list[CancelResult]:
+    return [
+        CancelResult(number, Status.RUNNING if requested else Status.CANCELED, requested=requested)
+        for number, requested in canceled
+    ]
+
+
 async def insert_retry(
     conn: Connection,
     job: int,
@@ -204,11 +230,11 @@ async def insert_retry(
     parents = await dependencies.parents(conn, job)
     new = await _insert_single_retry(conn, job, actor, answers, held=bool(parents))
 
-    async def insert(skipped: int) -> int | None:
+    async def insert(skipped: int, held: bool) -> int | None:
         locked = await store.lock(conn, skipped)
         if locked is not None and policy is not None:
             policy.check(actor, Verb.RETRY, invoker=locked.invoker_id)
-        retried = await _insert_single_retry(conn, skipped, actor, None, held=True)
+        retried = await _insert_single_retry(conn, skipped, actor, None, held=held)
         return retried.number if retried.outcome == "created" else None
 
     if new.outcome == "created":

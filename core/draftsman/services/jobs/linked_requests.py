@@ -6,14 +6,15 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from draftsman.domain.ids import unknown_job
-from draftsman.domain.invocation import Invocation
-from draftsman.domain.job import Status
+from draftsman.domain.invocation import GroupRef, Invocation
+from draftsman.domain.job import Condition, Status
 from draftsman.domain.submit_result import SubmitResult
 from draftsman.domain.workflows.batch_order import Parents, batch_order, parents_of
-from draftsman.errors import LostRace
+from draftsman.domain.workflows.groups import OnFailure
+from draftsman.errors import LostRace, NotFound, UsageError
 from draftsman.services.jobs.insertion import NewRequest, insert
 from draftsman.store.postgres.database import Connection
-from draftsman.store.scheduling import dependencies
+from draftsman.store.scheduling import dependencies, groups
 from draftsman.store.scheduling.dependencies import Link
 
 
@@ -52,15 +53,76 @@ async def insert_linked(
     complete = [result for result in results if result is not None]
     if len(complete) < len(batch):
         raise LostRace("another request with the same key or subject is being committed; try again")
-    links = []
-    for index in order:
-        if complete[index].outcome == "created":
-            links += _links(complete, index, plan)
-    skipped = await dependencies.link(conn, links) if links else set()
+    links = {
+        complete[index].number: _links(complete, index, plan)
+        for index in order
+        if complete[index].outcome == "created"
+    }
+    skipped = set()
+    if any(request.group for request in plan.requests):
+        skipped = await _add_to_groups(conn, plan, batch, order, complete, links)
+    if linked := [link for job, found in links.items() if job not in skipped for link in found]:
+        skipped |= await dependencies.link(conn, linked)
     return [
         result._replace(status=Status.CANCELED) if result.number in skipped else result
         for result in complete
     ]
+
+
+async def _add_to_groups(
+    conn: Connection,
+    plan: Plan,
+    batch: Sequence[NewRequest],
+    order: Sequence[int],
+    results: Sequence[SubmitResult],
+    links: dict[int, list[Link]],
+) -> set[int]:
+    """Add the new jobs to their groups; return those that were canceled at once.
+
+    Adds to `links` the job before each job of a sequential group, unless the request names it.
+    """
+    members: dict[str, list[int]] = {}
+    for index in order:
+        if (group := plan.requests[index].group) is not None:
+            members.setdefault(group.name, []).append(index)
+    skipped = set()
+    for name, indexes in sorted(members.items()):
+        requested = [plan.requests[index].group for index in indexes]
+        opened = await _open(conn, name, requested, batch[indexes[0]])
+        jobs = sorted({results[index].number for index in indexes} & links.keys())
+        if not jobs:
+            continue
+        condition = Condition.SUCCESS if opened.on_failure is OnFailure.STOP else Condition.ANY
+        with_parents = [job for job in jobs if links[job]]
+        for member in await groups.add(conn, opened.id, jobs, with_parents):
+            if member.skipped:
+                skipped.add(member.job)
+            elif member.parent is not None and all(
+                member.parent != link.parent for link in links[member.job]
+            ):
+                links[member.job].append(Link(member.job, member.parent, condition))
+    return skipped
+
+
+async def _open(
+    conn: Connection, name: str, requested: Sequence[GroupRef | None], request: NewRequest
+) -> groups.OpenGroup:
+    """Lock or create the group of these requests; raises NotFound and UsageError."""
+    refs = [ref for ref in requested if ref is not None]
+    kind = next((ref.kind for ref in refs if ref.kind), None)
+    on_failure = next((ref.on_failure for ref in refs if ref.on_failure), None)
+    opened = await groups.open_group(conn, name, kind, on_failure, request.actor)
+    if opened is None:
+        raise NotFound(
+            f"there is no group {name!r}; to create it, say whether it is parallel or sequential"
+        )
+    for ref in refs:
+        if ref.kind not in (None, opened.kind):
+            raise UsageError(f"the group {name!r} is {opened.kind}, not {ref.kind}")
+        if ref.on_failure not in (None, opened.on_failure):
+            policies = f"{opened.on_failure}, not {ref.on_failure}"
+            raise UsageError(f"on_failure of the group {name!r} is {policies}")
+    return opened
 
 
 def _links(results: Sequence[SubmitResult], index: int, plan: Plan) -> list[Link]:

@@ -26,6 +26,7 @@ from draftsman.domain.reserved_names import COMMON_KINDS
 from draftsman.domain.run import Run
 from draftsman.domain.wait_reason import WaitReason, expiring_question, explain
 from draftsman.errors import CommandHint, NotFound, UsageError
+from draftsman.services.jobs import selected_page
 from draftsman.store import job_control, questions, workers
 from draftsman.store import read_model as store
 from draftsman.store.postgres.database import Database, translate_errors
@@ -145,15 +146,8 @@ class ReadModel:
         params: dict[str, Any] = {**scanned, "since": since, "limit": limit}
         params["statuses"] = [str(item) for item in (Status if statuses is None else statuses)]
         async with self._db.connection() as conn:
-            if (key := filters.get("key")) is not None:
-                from draftsman.store.submissions import of_idempotency_key
-
-                jobs: list[JobSummary] = []
-                for number in await of_idempotency_key(conn, key, limit):
-                    if before is None or number < before:
-                        bounds = {"lowest": number, "before": number + 1}
-                        jobs += await store.page(conn, params | bounds)
-                return JobPage(jobs)
+            if filters.get("key") is not None or filters.get("group") is not None:
+                return JobPage(await selected_page.page(conn, filters, params))
             end = await store.newest(conn) + 1 if before is None else before
             first = 0 if since is None else await store.first_since(conn, since)
             lowest = max(first, end - SCAN_LIMIT) if any(scanned.values()) else first

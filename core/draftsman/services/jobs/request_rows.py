@@ -88,7 +88,7 @@ def row(item: Invocation, actor: Actor, configured: JobLimits) -> dict[str, Any]
         "max_retries": _first(item.max_retries, limits.max_retries),
         "on_lost": item.on_lost or limits.on_lost,
         "has_targets": False,
-        "hold": "parents" if item.after else None,
+        "hold": "parents" if item.after or item.group else None,
     }
 
 

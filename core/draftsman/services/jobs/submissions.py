@@ -125,7 +125,7 @@ class Submissions:
         Raises NotPermitted and UsageError for any of them, before a job is created.
         """
         linked = None
-        if any(item.after or item.name for item, _ in requests):
+        if any(item.after or item.name or item.group for item, _ in requests):
             from draftsman.services.jobs.linked_requests import plan
 
             linked = plan([item for item, _ in requests])

@@ -10,6 +10,7 @@ from draftsman.domain.job import TERMINAL, Source, Status
 from draftsman.domain.run import ClaimedJob, RunStatus, lease_lost
 from draftsman.domain.workflows.dependencies import JobTree, Parent
 from draftsman.errors import UsageError
+from draftsman.services.jobs.groups import Groups
 from draftsman.store.postgres.database import Connection, Database
 from draftsman.store.scheduling import dependencies as store
 
@@ -29,11 +30,12 @@ SPAWN_FIELDS: Final = (
 
 
 class Workflows:
-    """Trees of jobs, parents with their results, and spawned jobs."""
+    """Trees of jobs, parents with their results, spawned jobs, and `groups`."""
 
     def __init__(self, db: Database, limits: Callable[[], JobLimits]) -> None:
         self._db = db
         self._limits = limits
+        self.groups = Groups(db)
 
     async def tree(self, job: int, limit: int = TREE_LIMIT) -> JobTree:
         """Return a job and all that wait for it, directly or not; raises NotFound."""

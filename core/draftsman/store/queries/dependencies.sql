@@ -48,7 +48,8 @@ SELECT concurrency_key FROM draftsman.job_states
  WHERE number = %(job)s AND lease_token = %(token)s AND status = 'running'
    FOR NO KEY UPDATE
 
--- The jobs that the system canceled because of a job, directly or not, and the parents of each.
+-- The jobs that the system canceled because of a job, directly or not, and the parents of each; a
+-- job of a parallel group may have none.
 -- name: skipped
 WITH RECURSIVE skipped (number) AS (
     SELECT %(job)s::bigint
@@ -56,19 +57,22 @@ WITH RECURSIVE skipped (number) AS (
     SELECT d.job
       FROM skipped x
      CROSS JOIN LATERAL (
-           SELECT job, met FROM draftsman.job_dependencies WHERE parent = x.number OFFSET 0) d
+           SELECT job, met FROM draftsman.job_dependencies WHERE parent = x.number
+            UNION ALL
+           SELECT job, false FROM draftsman.job_group_members
+            WHERE skipped_by = x.number OFFSET 0) d
      CROSS JOIN LATERAL (
            SELECT status, cancel_requested_by FROM draftsman.job_states
             WHERE number = d.job LIMIT 1) s
      WHERE NOT d.met AND s.status = 'canceled' AND s.cancel_requested_by = 'system'
 )
-SELECT d.job, d.parent, d.condition::text
+SELECT x.number, d.parent, coalesce(d.condition::text, 'any')
   FROM skipped x
- CROSS JOIN LATERAL (
-       SELECT job, parent, condition, ordinal FROM draftsman.job_dependencies
-        WHERE job = x.number AND NOT spawned OFFSET 0) d
+  LEFT JOIN LATERAL (
+       SELECT parent, condition, ordinal FROM draftsman.job_dependencies
+        WHERE job = x.number AND NOT spawned OFFSET 0) d ON true
  WHERE x.number <> %(job)s
- ORDER BY d.job, d.ordinal
+ ORDER BY x.number, d.ordinal
 
 -- A job and all that wait for it, the oldest first, with their parents in the tree.
 -- name: tree

@@ -68,8 +68,11 @@ async def await_jobs(conn: Connection, lease: Lease, jobs: Sequence[int]) -> int
     return unfinished
 
 
-async def skipped(conn: Connection, job: int) -> Sequence[tuple[int, int, Condition]]:
-    """Return the jobs that were skipped because of a job, with each parent, the oldest first."""
+async def skipped(conn: Connection, job: int) -> Sequence[tuple[int, int | None, Condition]]:
+    """Return the jobs that were skipped because of a job, with each parent, the oldest first.
+
+    A job of a group may have no parent.
+    """
     return [
         (number, parent, Condition(condition))
         for number, parent, condition in await rows(conn, _Q["skipped"], {"job": job})

@@ -95,7 +95,7 @@ def test_row_without_a_time_matches_no_age() -> None:
         ("'open", "missing closing quote"),
         (
             "bogus:x",
-            "unknown field 'bogus'; fields: status: repo: by: agent: tag: source: for:",
+            "unknown field 'bogus'; fields: status: repo: by: agent: tag: source: group: for:",
         ),
         ("stats:failed", "did you mean status:?"),
         ("ValueError:", "to search for this text, quote it: 'ValueError:'"),

@@ -38,6 +38,7 @@ async def test_every_table_shows_its_rows_or_an_empty_message(
     request = {"type": "http_request", "payload": {"url": "https://example.org/"}}
     await rt.schedules.add(ScheduleSpec("hourly", "@hourly", request=request), owner)
     await rt.templates.add("tidy", define({"type": "noop", "title": "Tidy up"}), owner)
+    await make.queued(group={"name": "nightly", "kind": "parallel"})
     shown = {
         "jobs": (f"D-{dead}", "dead", f"D-{gate.number}", "approve or deny"),
         "inbox": (f"D-{asked.number}/1", "Which one?", "red, blue", "approval"),
@@ -51,6 +52,7 @@ async def test_every_table_shows_its_rows_or_an_empty_message(
         "boards": ("Plans", "polling"),
         "schedules": ("hourly", "@hourly", "http_request", "in "),
         "templates": ("tidy", "1", "Tidy up"),
+        "groups": ("nightly", "running", "0 of 1 succeeded, 1 waiting"),
     }
     assert shown.keys() == VIEWS.keys()
     async with open_dashboard(rt, owner, view="boards", size=(140, 40)) as seen:
@@ -197,3 +199,14 @@ async def test_tables_fit_80_by_24(make: Factory, rt: Runtime, owner: Actor) -> 
     async with open_dashboard(rt, owner, size=(80, 24)) as seen:
         await seen.see("D-1", "failed", "…", "no worker", "q quit")
         assert max(map(len, seen.lines)) <= 80
+
+
+async def test_enter_on_a_group_lists_its_jobs(make: Factory, rt: Runtime, owner: Actor) -> None:
+    await make.queued()
+    first = await make.queued(group={"name": "release", "kind": "sequential"})
+    second = await make.queued(group="release")
+    async with open_dashboard(rt, owner, view="groups", size=(120, 30)) as seen:
+        await seen.see("release", "running", "0 of 2 succeeded, 2 waiting")
+        await seen.press("enter")
+        await seen.rows(f"D-{second}", f"D-{first}")
+        await seen.see("group:release")

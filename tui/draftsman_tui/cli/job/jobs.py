@@ -67,6 +67,7 @@ class SortParam(params.Param):
         "draftsman jobs --queued",
         "draftsman jobs --mine --tag team=pay --tag nightly --sort -finished",
         "draftsman jobs --type report:weekly --key week-31",
+        "draftsman jobs --group release --status failed",
         "draftsman jobs --json | jq '.[].number'",
     ),
 )
@@ -86,6 +87,7 @@ class SortParam(params.Param):
     metavar="NAME",
     help="Filter by source, e.g. slack.",
 )
+@click.option("--group", type=params.TEXT, help="Filter by group.")
 @click.option("--mine", is_flag=True, help="Only jobs that you submitted.")
 @click.option("--key", type=params.TEXT, help="Filter by idempotency key.")
 @click.option(

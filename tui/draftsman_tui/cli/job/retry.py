@@ -141,6 +141,12 @@ async def _retry(
         app.out.print(
             line(styled(retry.name, "bold"), f" {retry.outcome}: retry of {job_name(number)}")
         )
+        if failed := [item for item in await rt.workflows.parents(number) if item.met is False]:
+            names = " ".join(item.name for item in failed)
+            app.out.info(
+                f"{job_name(number)} was skipped because of {names}, which its retry does not wait"
+                f" for; to repeat both, use: draftsman retry {names}"
+            )
         if waiting := (await rt.workflows.tree(retry.number, 1)).total - 1:
             count = "1 job waits" if waiting == 1 else f"{waiting:,} jobs wait"
             app.out.info(f"{count} for it: draftsman show {retry.name} --tree")

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from draftsman.domain.job import TERMINAL
+from draftsman.domain.job import TERMINAL, Status
 from draftsman.domain.text import humanize
+from draftsman.domain.workflows.groups import OnFailure
 from draftsman.errors import UsageError
 from draftsman.services.jobs.request_checks import build_request, require_instructions
 from draftsman_tui.cli.app import App, command
@@ -37,10 +38,20 @@ if TYPE_CHECKING:
         "draftsman submit --batch requests.jsonl",
         "draftsman submit --after D-1,D-2 --repo . 'Release'",
         "draftsman submit --after D-1 --on failure --type report:broken",
+        "draftsman submit --batch steps.jsonl --group release --sequential",
+        "draftsman submit --group release --type notify",
     ),
 )
 @submit_options
 @click.option("--batch", metavar="FILE", help="File with one JSON object per line; - for stdin.")
+@click.option("--group", type=params.TEXT, help="Add the job to this group.")
+@click.option("--sequential", is_flag=True, help="Create the group: its jobs run one by one.")
+@click.option("--parallel", is_flag=True, help="Create the group: its jobs run independently.")
+@click.option(
+    "--on-failure",
+    type=click.Choice([str(policy) for policy in OnFailure]),
+    help="If a job of the group fails: stop cancels those that have not started. Default: stop.",
+)
 @click.option(
     "--unchecked",
     is_flag=True,
@@ -55,6 +66,10 @@ async def submit(
     wait: bool,
     timeout: float | None,
     unchecked: bool,
+    group: str | None,
+    sequential: bool,
+    parallel: bool,
+    on_failure: str | None,
     **options: Any,
 ) -> None:
     """Submit a job.
@@ -68,12 +83,17 @@ async def submit(
     the lines before are submitted. Run an interrupted or corrected batch again: a line with a key
     creates no second job.
 
+    A group is created with --sequential or --parallel, and stays open for more jobs: --group alone
+    adds the job to an existing group, of a sequential group behind the last job.
+
     With --wait, exits with 0 if the job completed, 1 if it ended in any other status, and 5 if a
     question was not answered within --timeout.
     """
     if timeout is not None and not wait:
         raise UsageError("--timeout requires --wait")
     fields = submitted_fields(text, options)
+    if (ref := _group_ref(group, sequential, parallel, on_failure)) is not None:
+        fields["group"] = ref
     if batch is not None:
         if text or wait or "key" in fields:
             raise UsageError("--batch cannot be combined with TEXT, --key or --wait")
@@ -96,6 +116,26 @@ async def submit(
         await job_wait.conclude(app, rt, job.number, timeout, outcome=job.outcome)
 
 
+def _group_ref(
+    group: str | None, sequential: bool, parallel: bool, on_failure: str | None
+) -> dict[str, str] | None:
+    """Return the group of the options; raises UsageError."""
+    if group is None:
+        if sequential or parallel or on_failure:
+            raise UsageError("--sequential, --parallel and --on-failure require --group")
+        return None
+    if sequential and parallel:
+        raise UsageError("--sequential and --parallel cannot be combined")
+    if on_failure and not (sequential or parallel):
+        raise UsageError("--on-failure requires --sequential or --parallel")
+    ref = {"name": group}
+    if sequential or parallel:
+        ref["kind"] = "sequential" if sequential else "parallel"
+    if on_failure:
+        ref["on_failure"] = on_failure
+    return ref
+
+
 def finished_key_text(job: SubmittedJob) -> str:
     """Return the message about a key whose job has finished."""
     status = humanize(job.status)
@@ -116,6 +156,8 @@ async def print_submitted(
     if job.outcome == "joined":
         equal = f"an equal job is {humanize(job.status)}"
         why = f": {equal if unique else 'a live job has the same subject'}; {OTHER_TEXT_IGNORED}"
+    if job.outcome == "created" and job.status is Status.CANCELED:
+        why = " and skipped: a job that it waits for did not complete, or its group was canceled"
     app.out.print(line(styled(job.name, "bold"), f" {job.outcome}{why}"))
     if app.out.on_screen:
         reason = await rt.read_model.why(job.number)

@@ -13,7 +13,7 @@ JOB_SCREEN_COMMANDS: Final = (
         "Open the job or item under the cursor, or the named job.",
         navigation.open_row,
         "enter",
-        on=JOBS,
+        on=JOBS | {"groups"},
         takes="D-142",
     ),
     DashboardCommand("job", "Open a job.", navigation.job, group="Jobs", takes="D-142"),

@@ -126,8 +126,11 @@ class MainScreen(BaseScreen):
         self.app.push_screen(JobScreen(self.session, self, number, tab, key))
 
     def open_row(self) -> None:
-        """Open the job of the row under the cursor."""
+        """Open the job, or the table, of the row under the cursor."""
         row = self.table.row
+        if row is not None and (table := self.resource.table(row)) is not None:
+            self.show_table(*table)
+            return
         number = None if row is None else self.resource.job(row)
         if number is None:
             raise Refused("select a row with a job first")

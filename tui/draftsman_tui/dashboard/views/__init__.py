@@ -9,6 +9,7 @@ from draftsman_tui.dashboard.views.boards import BoardsResource
 from draftsman_tui.dashboard.views.dead_letters import DeadLettersResource
 from draftsman_tui.dashboard.views.deliveries import DeliveriesResource
 from draftsman_tui.dashboard.views.events import EventsResource
+from draftsman_tui.dashboard.views.groups import GroupsResource
 from draftsman_tui.dashboard.views.inbox import InboxResource
 from draftsman_tui.dashboard.views.jobs import JobsResource
 from draftsman_tui.dashboard.views.queues import QueuesResource
@@ -33,5 +34,6 @@ VIEWS: Final[dict[str, Resource[Any]]] = {
         QueuesResource(),
         SchedulesResource(),
         TemplatesResource(),
+        GroupsResource(),
     )
 }

@@ -27,7 +27,7 @@ class JobsResource(Resource[JobSummary]):
     name = "jobs"
     help = "All jobs, newest first."
     statuses = tuple(map(str, Status))
-    fields = ("status", "repo", "by", "agent", "tag", "source", "age")
+    fields = ("status", "repo", "by", "agent", "tag", "source", "group", "age")
     empty = "No jobs yet. Press n to submit a job, or in a shell: draftsman demo, draftsman submit"
     columns = (
         Column[JobSummary]("JOB", 9, order=lambda job: job.number),
@@ -49,6 +49,7 @@ class JobsResource(Resource[JobSummary]):
             statuses=statuses(job_filter),
             agent=job_filter.agent,
             repo=job_filter.repo,
+            group=job_filter.group,
             tags=() if job_filter.tag is None else (job_filter.tag,),
             since=query.now - timedelta(seconds=job_filter.newer) if job_filter.newer else None,
             before=query.before,

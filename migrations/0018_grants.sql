@@ -1,9 +1,9 @@
 -- Privileges of the group roles of workers, bots, people and readers; the owner of the schema has
 -- all privileges.
 
-SELECT EXISTS (SELECT FROM draftsman.schema_migrations WHERE name = '0017_grants') AS applied \gset
-\if :applied \echo '0017_grants is already applied' \quit \endif
-INSERT INTO draftsman.schema_migrations (name) VALUES ('0017_grants');
+SELECT EXISTS (SELECT FROM draftsman.schema_migrations WHERE name = '0018_grants') AS applied \gset
+\if :applied \echo '0018_grants is already applied' \quit \endif
+INSERT INTO draftsman.schema_migrations (name) VALUES ('0018_grants');
 
 -- Events that sessions insert directly, beside those of triggers and functions.
 CREATE FUNCTION draftsman.may_insert_event(
@@ -113,6 +113,7 @@ BEGIN
             draftsman.is_template(text, int), draftsman.has_place(draftsman.job_states),
             draftsman.free_places(draftsman.limit_buckets),
             draftsman.next_start(draftsman.limit_buckets), draftsman.descendants(bigint),
+            draftsman.current_members(bigint),
             draftsman.is_met(draftsman.dependency_condition, draftsman.job_status),
             draftsman.acts_in_chat(text, text), draftsman.is_controlled_in_chat(text),
             draftsman.events_of_row(bigint, int, text, draftsman.job_status, draftsman.job_status)
@@ -136,6 +137,10 @@ BEGIN
                 draftsman.cancel_job(bigint, text, text),
                 draftsman.link_jobs(bigint[], bigint[], draftsman.dependency_condition[]),
                 draftsman.cancel_tree(bigint, text, text),
+                draftsman.open_group(text, text, text, text),
+                draftsman.add_to_group(bigint, bigint[], bigint[]),
+                draftsman.inherit_group(bigint, bigint),
+                draftsman.cancel_group(bigint, text, text),
                 draftsman.join_request(bigint, text, jsonb), draftsman.use_token(text),
                 draftsman.pause_queue(text, text, text, text),
                 draftsman.resume_queue(text, text, text), draftsman.hold_paused_types(int),

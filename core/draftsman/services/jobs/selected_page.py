@@ -1,0 +1,41 @@
+"""Pages of jobs that an index selects: those of an idempotency key or a group."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from draftsman.domain.read_models import JobFilters, JobSummary
+from draftsman.errors import CommandHint, NotFound
+from draftsman.store import read_model as store
+from draftsman.store.postgres.database import Connection
+from draftsman.store.scheduling import groups
+
+_PAGE = 1000
+
+
+async def page(conn: Connection, filters: JobFilters, params: dict[str, Any]) -> list[JobSummary]:
+    """Return the jobs that match all filters, newest first; raises NotFound for a group."""
+    limit: int = params["limit"]
+    before = filters.get("before") or 2**62
+    key, group = filters.get("key"), filters.get("group")
+    keyed: set[int] | None = None
+    if key is not None:
+        from draftsman.store.submissions import of_idempotency_key
+
+        keyed = {number for number in await of_idempotency_key(conn, key, limit) if number < before}
+    if group is not None and not await groups.groups(conn, 1, name=group):
+        raise NotFound(f"there is no group {group!r}", hint=CommandHint("groups"))
+    jobs: list[JobSummary] = []
+    while len(jobs) < limit:
+        if group is not None:
+            numbers = await groups.numbers(conn, group, before, _PAGE)
+        else:
+            numbers = sorted(keyed or (), reverse=True)
+        for number in numbers:
+            if (group is None or keyed is None or number in keyed) and len(jobs) < limit:
+                bounds = {"lowest": number, "before": number + 1}
+                jobs += await store.page(conn, params | bounds)
+        if group is None or len(numbers) < _PAGE:
+            break
+        before = numbers[-1]
+    return jobs

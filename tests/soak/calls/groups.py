@@ -1,0 +1,64 @@
+"""Job groups."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from draftsman.services.jobs.request_rows import row
+from draftsman.services.jobs.submissions import invocation
+from draftsman.store import job_control, submissions
+from draftsman.store.postgres.database import Connection
+from draftsman.store.scheduling import groups
+from tests.soak.calls.call import MISSING, Call
+from tests.soak.calls.claim import NO_LIMITS
+from tests.soak.calls.dependencies import ME
+
+
+async def _grouped(conn: Connection) -> tuple[int, list[int]]:
+    """Add two jobs to a parallel group; return group and jobs."""
+    opened = await groups.open_group(conn, "soak", "parallel", "stop", "soak")
+    assert opened is not None
+    request = invocation(type="noop", group="soak")
+    columns = [row(request, ME, NO_LIMITS) for _ in range(2)]
+    jobs = sorted(job.number for job in await submissions.submit(conn, columns, "soak"))
+    added = await groups.add(conn, opened.id, jobs, [])
+    assert [item.skipped for item in added] == [False, False]
+    return opened.id, jobs
+
+
+async def _read(conn: Connection) -> None:
+    group, jobs = await _grouped(conn)
+    (listed,) = await groups.groups(conn, 1, name="soak")
+    assert (listed.total, listed.waiting) == (2, 2)
+    assert len(await groups.groups(conn, 1)) == 1
+    assert len(await groups.groups(conn, 1, job=jobs[0])) == 1
+    assert len(await groups.members(conn, group, 0, 10)) == 2
+    assert await groups.numbers(conn, "soak", MISSING, 1) == jobs[1:]
+    assert len(await groups.invokers(conn, group)) == 1
+    await groups.inherit(conn, jobs[0], jobs[1])
+
+
+async def _cancel(conn: Connection) -> None:
+    group, jobs = await _grouped(conn)
+    assert await groups.cancel(conn, group, "soak", "no") == [(job, False) for job in jobs]
+
+
+async def _stop(conn: Connection) -> None:
+    group, jobs = await _grouped(conn)
+    await job_control.cancel_now(conn, jobs[0], "soak", "no")
+    second = (await groups.members(conn, group, 1, 10))[0]
+    assert second.skipped_by == jobs[0]
+
+
+_READ: Final = Call(_read)
+CALLS: Final[dict[str, Call]] = {
+    "groups.open_group": Call(_grouped),
+    "groups.add": Call(_grouped),
+    "groups.inherit": _READ,
+    "groups.groups": _READ,
+    "groups.members": _READ,
+    "groups.numbers": _READ,
+    "groups.invokers": _READ,
+    "groups.cancel": Call(_cancel),
+    "job_control.cancel_now: a member of a group": Call(_stop),
+}
