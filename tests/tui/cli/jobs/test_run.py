@@ -47,7 +47,7 @@ async def test_a_job_is_followed_to_its_end(cli: Cli, make: Factory, rt: Runtime
 async def test_a_queue_without_a_worker_is_named_at_once(cli: Cli, make: Factory) -> None:
     hint = "no live worker serves the queue 'q'; to start a worker: draftsman worker --queue q"
     assert hint in (await cli(*RUN, "--timeout", "1s")).err
-    await make.running(queue="q", type="other")
+    await make.worker_row(queues=["q"])
     assert "no live worker" not in (await cli(*RUN, "--timeout", "1s")).err
 
 
