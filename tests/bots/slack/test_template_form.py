@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from draftsman.domain.schedules.template import Template, TemplateDefinition
@@ -287,6 +287,8 @@ SCHEMAS = st.fixed_dictionaries(
 
 
 @given(st.dictionaries(st.from_regex(r"[A-Za-z_]{1,300}", fullmatch=True), SCHEMAS, max_size=5))
+@example({"above": {"type": "integer", "default": 0, "maximum": -1}})
+@example({"none": {"type": "number", "minimum": 2, "maximum": 1}})
 def test_any_schema_makes_a_form_that_slack_accepts(properties: dict[str, Json]) -> None:
     defined = TemplateDefinition.model_construct(
         description="", parameters={"properties": properties, "required": list(properties)[:1]}

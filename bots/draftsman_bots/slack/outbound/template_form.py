@@ -166,18 +166,23 @@ def _number(parameter: Parameter) -> Block:
     is_decimal = parameter.type != "integer"
     limits = {
         "min_value": _number_of(schema, "minimum"),
-        "max_value": _number_of(schema, "maximum"),
         "initial_value": _number_of(schema, "default"),
+        "max_value": _number_of(schema, "maximum"),
     }
     if not is_decimal:
         limits["min_value"] = _limit(schema, "minimum", "exclusiveMinimum", 1)
         limits["max_value"] = _limit(schema, "maximum", "exclusiveMaximum", -1)
+    numbers = {
+        name: value if is_decimal else int(value)
+        for name, value in limits.items()
+        if value is not None and (is_decimal or value == int(value))
+    }
+    for name in ("initial_value", "min_value"):
+        if list(numbers.values()) != sorted(numbers.values()):  # Slack would refuse the whole form
+            numbers.pop(name, None)
     element: Block = {"type": "number_input", "is_decimal_allowed": is_decimal}
-    for name, value in limits.items():
-        if value is not None and (is_decimal or value == int(value)):
-            number = value if is_decimal else int(value)
-            element[name] = format(Decimal(repr(number)), "f")
-    return element
+    texts = {name: format(Decimal(repr(number)), "f") for name, number in numbers.items()}
+    return element | texts
 
 
 def _limit(schema: Mapping[str, Any], name: str, exclusive: str, step: int) -> int | None:
