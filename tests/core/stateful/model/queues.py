@@ -15,7 +15,7 @@ RESERVATION = 600.0
 
 
 class Request(NamedTuple):
-    """What a job is submitted with."""
+    """The request of a job."""
 
     queue: str
     type: str
@@ -94,7 +94,7 @@ class QueueModel:
         """The job that each queue is reserved for now."""
         return {queue: job for queue, (job, until) in self.reserved.items() if until > self.now}
 
-    # what a job waits for
+    # waits
 
     def paused(self, job: QueuedJob) -> bool:
         """Return whether its queue or type is paused."""

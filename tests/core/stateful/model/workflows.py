@@ -1,4 +1,4 @@
-"""The lives of jobs in plain Python: runs, crashes, ends, and what waits for them."""
+"""The lives of jobs in plain Python: runs, crashes, ends, and their children."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LIVE = (*WAITING, "running", "scheduled", "waiting_for_input")
 
 @dataclass
 class WorkflowModel(QueueModel):
-    """The queues, and what happens to their jobs."""
+    """The queues, and the lives of their jobs."""
 
     def claim(self, worker: int, queues: list[str], free: int) -> list[int]:
         """Start the first jobs of the queues, and before them those that reserve a queue."""
@@ -106,7 +106,7 @@ class WorkflowModel(QueueModel):
     # dependencies
 
     def fate(self, job: QueuedJob) -> str:
-        """Return what the ends of the parents mean: ready, skipped or waiting."""
+        """Return the effect of the ends of the parents: ready, skipped or waiting."""
         ends = [(self.job(number).status, condition) for number, condition in job.parents]
         good = {"success": ("completed",), "failure": ("failed", "canceled"), "any": ENDED}
         if any(status in ENDED and status not in good[on] for status, on in ends):
