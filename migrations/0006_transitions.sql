@@ -166,6 +166,10 @@ BEGIN
         RAISE EXCEPTION 'D-%: the state has no request', wrong USING ERRCODE = 'DM001';
     END IF;
     IF EXISTS (SELECT FROM draftsman.limits) THEN
+        IF keyed THEN  -- before the buckets, as at the end of a job
+            PERFORM draftsman.lock_keys(array_agg(n.concurrency_key)) FROM new_states n
+              WHERE n.hold IS DISTINCT FROM 'parents';
+        END IF;
         PERFORM draftsman.limit_jobs(array_agg(number)) FROM new_states;
     END IF;
     IF keyed THEN

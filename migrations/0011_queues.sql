@@ -149,6 +149,16 @@ END $$;
 
 -- Concurrency keys ----------------------------------------------------------------------------
 
+-- Locks concurrency keys until the end of the transaction, in sorted order.
+CREATE FUNCTION draftsman.lock_keys(keys text[]) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    key text;
+BEGIN
+    FOR key IN SELECT DISTINCT k FROM unnest(keys) k WHERE k IS NOT NULL ORDER BY k LOOP
+        PERFORM pg_advisory_xact_lock(hashtextextended(key, 1146242645));
+    END LOOP;
+END $$;
+
 -- Gives each of these keys that no job holds to the first queued job that waits for it. A job holds
 -- its key from then until it ends, also while it waits for a person unless a limit of the key says
 -- otherwise; it gives it up only to a job that is ahead of it in the queue, and only before its first
@@ -168,9 +178,7 @@ DECLARE
     assigned int := 0;
 BEGIN
     keys := ARRAY(SELECT DISTINCT k FROM unnest(keys) k WHERE k IS NOT NULL ORDER BY k);
-    FOREACH key IN ARRAY keys LOOP
-        PERFORM pg_advisory_xact_lock(hashtextextended(key, 1146242645));
-    END LOOP;
+    PERFORM draftsman.lock_keys(keys);
     FOREACH key IN ARRAY keys LOOP
         SELECT number, priority, position, queue INTO first
           FROM draftsman.job_states

@@ -18,6 +18,8 @@ from draftsman.store.scheduling import limits
 from tests.factories import Factory
 from tests.support.limits import placed, set_limits, waiting
 from tests.support.races import FirstSession
+from tests.support.statements import rows
+from tests.support.waits import background, until, wait_blocked
 
 REQUEST = invocation(type="noop", queue="q")
 
@@ -94,6 +96,34 @@ async def test_ends_of_runs_with_common_buckets_do_not_deadlock(
     async with first.doing(first.rt.settlement.outcome(works[1], Done())):
         await first.then(rt.settlement.outcome(works[0], Done()), conn)
     assert await placed(conn) == crossed
+
+
+async def test_a_batch_with_a_key_and_the_end_of_its_holder_do_not_deadlock(
+    rt: Runtime, first: FirstSession, make: Factory, owner: Actor, conn: Connection
+) -> None:
+    await set_limits(rt, conn, queue={"q": {"running": 3}})
+    held, other = await make.running(queue="q", concurrency_key="k"), await make.running(queue="q")
+    batch = [REQUEST, invocation(type="noop", queue="q", concurrency_key="k")]
+
+    async def waits_for_the_key() -> bool:
+        waits = await rows(
+            conn,
+            "SELECT FROM pg_stat_activity WHERE datname = current_database()"
+            " AND wait_event = 'advisory'",
+        )
+        return len(waits) == 1
+
+    async with (
+        first.doing(first.rt.settlement.outcome(other, Done())),  # has locked the bucket
+        background(rt.submissions.submit_many(batch, owner)) as submitted,
+    ):
+        await wait_blocked(conn, by=first.pid)
+        async with background(rt.settlement.outcome(held, Done())) as ended:
+            await until(waits_for_the_key, "the end of the holder waits for the key")
+            first.commit()
+            plain, keyed = await submitted
+            await ended
+    assert await placed(conn) == [plain.number, keyed.number]
 
 
 async def test_a_resume_waits_for_an_end_that_saw_the_pause(

@@ -1,4 +1,4 @@
-"""Order, pauses and concurrency keys: a plain model and the database agree after each step."""
+"""Order, limits, workflows and crashes: a plain model and the database agree after each step."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.core.stateful.queue_machine import on
 from tests.support.server import Server
 
 QUICK = settings(
-    max_examples=6,
+    max_examples=5,
     stateful_step_count=25,
     derandomize=False,
     print_blob=True,

@@ -136,7 +136,9 @@ class Schedules:
         `chats`: whether the chats of its targets must be configured here.
         """
         if spec.template is not None:
-            return await self._templates.request(spec.template, spec.params or {}, chats=chats)
+            return await self._templates.request(
+                spec.template, spec.params or {}, chats=chats, removed=True
+            )
         fields = spec.request or {}
         require_instructions(fields)
         return await self._checks.resolve(build_request(fields, self._settings), chats=chats)

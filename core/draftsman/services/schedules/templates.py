@@ -96,14 +96,18 @@ class Templates:
         typed: bool = False,
         unchecked: bool = False,
         chats: bool = True,
+        removed: bool = False,
     ) -> Invocation:
         """Return the checked request that a template makes with these parameters.
 
         `fields` replace those of the template. With `typed`, parameters are texts that a person
-        typed. `chats`: whether the chats of its targets must be configured here. Raises NotFound,
+        typed. `chats`: whether the chats of its targets must be configured here. `removed`: whether
+        a named version of a removed template is allowed, as for a schedule. Raises NotFound,
         UsageError.
         """
         template = await self.get(name)
+        if not removed:
+            await self.get(template.name)
         async with SchemaChecker() as checker:
             request = await self.build(template, params, checker, fields=fields, typed=typed)
         return await self._checks.resolve(request, unchecked=unchecked, chats=chats)

@@ -21,6 +21,7 @@ from draftsman.domain.schedules.schedule import (
     jitter,
 )
 from draftsman.domain.schedules.template import define
+from draftsman.errors import NotFound
 from draftsman.runtime import Runtime, wire
 from tests.core.services.schedules.test_schedules import REQUEST, spec
 from tests.factories import Factory
@@ -216,6 +217,20 @@ async def test_a_removed_template_and_agent_are_refused_with_the_reason(
     assert reasons["b"].startswith("unknown agent 'tidy'")
     assert {item.last_status for item in await rt.schedules.all()} == {S.REFUSED}
     assert await rt.read_model.jobs() == []
+
+
+async def test_a_schedule_keeps_the_version_of_a_removed_template(
+    rt: Runtime, owner: Actor, clock: Clock
+) -> None:
+    await rt.templates.add("ping", define(REQUEST), owner)
+    await rt.schedules.add(spec("a", template="ping@1", request=None), owner)
+    await rt.templates.remove("ping", owner)
+    with pytest.raises(NotFound, match="template ping was removed"):
+        await rt.templates.request("ping@1", {})
+    await clock.forward(HOUR)
+    assert await _fire(rt) == 1
+    (schedule,) = await rt.schedules.all()
+    assert schedule.last_status is S.FIRED
 
 
 async def test_parameters_that_a_new_version_refuses_are_refused(

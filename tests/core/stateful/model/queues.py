@@ -1,11 +1,30 @@
-"""The queues in plain Python: order, pauses, held jobs, concurrency keys and reservations."""
+"""The queues in plain Python: order, pauses, keys, reservations, and the places of limits."""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from tests.core.stateful.model.limits import Limits
 
 WAITING = ("queued", "resumed")
 ENDED = ("completed", "failed", "canceled")
+RESERVATION = 600.0
+
+
+class Request(NamedTuple):
+    """The request of a job."""
+
+    queue: str
+    type: str
+    priority: int
+    key: str | None
+    on_lost: str
+    repo: str | None = None
+    after: tuple[int, ...] = ()
+    condition: str = "success"
 
 
 @dataclass
@@ -13,27 +32,54 @@ class QueuedJob:
     """A job as the order and the claim see it."""
 
     number: int
-    queue: str
-    type: str
+    request: Request
     priority: int
-    key: str | None
-    on_lost: str
+    parents: list[tuple[int, str]]
+    blocked: bool
+    """Whether it waits for its parents."""
     status: str = "queued"
     ran: bool = False
     worker: int | None = None
+    placed: bool = False
+    """Whether it has a place in each of its buckets."""
+    swept: bool = False
+    """Whether a sweep has held it with its type."""
+    wakes: float = 0.0
+    canceling: bool = False
+    skipped: bool = False
+    retry: int | None = None
+    retry_of: int | None = None
+
+    @property
+    def queue(self) -> str:
+        """The queue of the request."""
+        return self.request.queue
+
+    @property
+    def type(self) -> str:
+        """The type of the request."""
+        return self.request.type
+
+    @property
+    def key(self) -> str | None:
+        """The concurrency key."""
+        return self.request.key
 
 
 @dataclass
 class QueueModel:
-    """All jobs, in the order of their positions."""
+    """All jobs, in the order of their positions in each queue."""
 
+    limits: Limits = field(default_factory=Limits)
+    now: float = 0.0
     jobs: list[QueuedJob] = field(default_factory=list)
+    positions: dict[int, int] = field(default_factory=dict)
+    """Positions of the database, which order the jobs of different queues."""
     pauses: set[tuple[str, str | None]] = field(default_factory=set)
     holders: dict[str, int] = field(default_factory=dict)
     """The job that holds a concurrency key."""
-    reservations: dict[str, int] = field(default_factory=dict)
-    """The job that a queue is reserved for."""
-    submitted: int = 0
+    reserved: dict[str, tuple[int, float]] = field(default_factory=dict)
+    """The job that a queue is reserved for, and until when."""
 
     def job(self, number: int) -> QueuedJob:
         """Return a job."""
@@ -43,94 +89,91 @@ class QueueModel:
         """Return the jobs with one of these statuses, by number."""
         return sorted(job.number for job in self.jobs if job.status in statuses)
 
+    @property
+    def reservations(self) -> dict[str, int]:
+        """The job that each queue is reserved for now."""
+        return {queue: job for queue, (job, until) in self.reserved.items() if until > self.now}
+
+    # waits
+
+    def paused(self, job: QueuedJob) -> bool:
+        """Return whether its queue or type is paused."""
+        return bool(self.pauses & {(job.queue, None), (job.queue, job.type)})
+
+    def buckets(self, job: QueuedJob) -> list[str]:
+        """Return the buckets that a job needs a place in."""
+        asked = job.request
+        return self.limits.buckets(
+            queue=asked.queue, type=asked.type, repo=asked.repo, concurrency_key=asked.key
+        )
+
+    def taken(self) -> dict[str, int]:
+        """Return the places taken in each bucket."""
+        return dict(Counter(b for job in self.jobs if job.placed for b in self.buckets(job)))
+
+    def full(self, job: QueuedJob) -> list[str]:
+        """Return the buckets that keep a job from starting."""
+        taken = self.taken()
+        return [
+            bucket
+            for bucket in self.buckets(job)
+            if self.limits.is_full(bucket, taken.get(bucket, 0), self.now)
+        ]
+
+    def hold(self, job: QueuedJob) -> str | None:
+        """Return the hold of a job: the first thing that it waits for."""
+        if job.status == "waiting_for_input":
+            return "key" if job.key and self.holders.get(job.key) != job.number else None
+        if job.status not in WAITING:
+            return None
+        if job.blocked:
+            return "parents"
+        if job.key is not None and self.holders.get(job.key) != job.number:
+            return "key"
+        if self.buckets(job) and not job.placed:
+            return "limit"
+        return "paused" if job.swept else None
+
+    def reason(self, job: QueuedJob) -> str:
+        """Return the kind of explanation that `why` gives."""
+        if job.status in ENDED:
+            return "ended"
+        if job.status == "waiting_for_input":
+            return "question"
+        if job.status == "running":
+            return "canceling" if job.canceling else "running"
+        if job.blocked or job.status == "scheduled":
+            return "parents" if job.blocked else "scheduled"
+        if self.paused(job):
+            return "paused"
+        if hold := self.hold(job):
+            return hold
+        reserving = self.reservations.get(job.queue, job.number)
+        if reserving != job.number:
+            return "reserved"
+        others = self.claimable(job.queue)
+        first = others[0] == job.number or job.queue in self.reservations
+        return "next" if first else "behind"
+
+    # order
+
     def in_order(self, queue: str) -> list[QueuedJob]:
         """Return the queued jobs of a queue, held or not, in order."""
         queued = [job for job in self.jobs if job.queue == queue and job.status in WAITING]
         return sorted(queued, key=lambda job: -job.priority)  # stable: then by position
 
     def claimable(self, queue: str) -> list[int]:
-        """Return the jobs of the queue that neither a pause nor a key holds, in order."""
-        if (queue, None) in self.pauses:
-            return []
+        """Return the jobs of the queue that nothing holds, in order."""
         return [
             job.number
             for job in self.in_order(queue)
-            if (queue, job.type) not in self.pauses
-            and (job.key is None or self.holders.get(job.key) == job.number)
+            if not self.paused(job) and self.hold(job) is None
         ]
 
     def next(self, queue: str) -> list[int]:
         """Return the jobs that a claim of the queue takes, in order."""
         claimable, reserving = self.claimable(queue), self.reservations.get(queue)
         return claimable if reserving is None else [n for n in claimable if n == reserving]
-
-    def submit(self, requests: list[tuple[str, str, int, str | None, str]]) -> None:
-        """Add jobs behind all others."""
-        for request in requests:
-            self.submitted += 1
-            self.jobs.append(QueuedJob(self.submitted, *request))
-        for request in requests:
-            self._assign(request[3])
-
-    def reserve(self, request: tuple[str, str, int, str | None, str]) -> str | None:
-        """Add a job and reserve its queue; return why it is refused."""
-        queue, type, _, key, _ = request
-        self.submitted += 1
-        if queue in self.reservations or self.pauses & {(queue, None), (queue, type)}:
-            return "Refused"
-        job = QueuedJob(self.submitted, *request)
-        self.jobs.append(job)
-        self._assign(key)
-        if key is not None and self.holders[key] != job.number:
-            self.jobs.remove(job)
-            return "Refused"
-        self.reservations[queue] = job.number
-        return None
-
-    def release(self, queue: str) -> str | None:
-        """End a reservation; return why it is refused."""
-        return None if self.reservations.pop(queue, None) else "Refused"
-
-    def hold_paused(self) -> None:
-        """End the reservations for jobs that are held with their type; a key is not given up."""
-        for number in list(self.reservations.values()):
-            job = self.job(number)
-            if job.status in WAITING and job.key is None and (job.queue, job.type) in self.pauses:
-                self._end_reservations(number)
-
-    def claim(self, worker: int, queues: list[str], free: int) -> list[int]:
-        """Start the first jobs of the queues, and before them those that reserve a queue."""
-        reserved = [
-            number
-            for queue, number in sorted(self.reservations.items())
-            if queue in queues and number in self.claimable(queue)
-        ]
-        others = [
-            number
-            for queue in queues
-            if queue not in self.reservations
-            for number in self.claimable(queue)
-        ]
-        started = (reserved + others)[:free]
-        for number in started:
-            job = self.job(number)
-            job.status, job.ran, job.worker = "running", True, worker
-        return started
-
-    def become(self, number: int, status: str) -> None:
-        """Change a status; the end of a job frees its key."""
-        job = self.job(number)
-        job.status, job.worker = status, None
-        if status in ENDED:
-            if job.key is not None and self.holders.get(job.key) == number:
-                del self.holders[job.key]
-            self._assign(job.key)
-            self._end_reservations(number)
-
-    def crash(self, worker: int) -> None:
-        """Rescue the runs of a worker."""
-        for job in [job for job in self.jobs if job.worker == worker]:
-            self.become(job.number, {"resume": "resumed", "fail": "failed"}[job.on_lost])
 
     def move(self, number: int, place: str, anchor: int | None) -> str | None:
         """Move a job; return why it is refused."""
@@ -148,36 +191,135 @@ class QueueModel:
         self.jobs.remove(job)
         self.jobs.insert(self.jobs.index(other) + (place in ("after", "bottom")), job)
         job.priority = other.priority
-        self._assign(job.key)
+        self.assign(job.key)
+        self.seat()
         return None
 
     def prioritize(self, number: int, priority: int) -> str | None:
         """Change a priority; return why it is refused."""
         job = self.job(number)
-        if job.status not in WAITING:
+        if job.status not in (*WAITING, "scheduled"):
             return "Refused"
-        job.priority = priority
-        self._assign(job.key)
+        if job.priority != priority:
+            job.priority = priority
+            if job.status in WAITING:
+                self.assign(job.key)
+                self.seat()
         return None
 
-    def _assign(self, key: str | None) -> None:
-        """Give a key to the first queued job, unless a job holds it that was claimed before."""
-        if key is None:
-            return
-        holder = self.holders.get(key)
-        if holder is not None and (
-            self.job(holder).status != "queued"
-            or self.job(holder).ran
-            or holder in self.reservations.values()
-        ):
-            return
-        queued = [job for job in self.jobs if job.key == key and job.status == "queued"]
-        if queued:
-            first = min(queued, key=lambda job: (-job.priority, self.jobs.index(job)))
-            self.holders[key] = first.number
+    # submissions, reservations and pauses
 
-    def _end_reservations(self, number: int | None) -> None:
-        """End the reservation for a job that ended or is held."""
-        self.reservations = {
-            queue: job for queue, job in self.reservations.items() if job != number
-        }
+    def submit(self, requests: list[Request], numbers: list[int]) -> None:
+        """Add jobs behind all others; those with parents wait."""
+        new = [
+            QueuedJob(
+                number,
+                request,
+                request.priority,
+                [(parent, request.condition) for parent in request.after],
+                blocked=bool(request.after),
+            )
+            for number, request in zip(numbers, requests, strict=True)
+        ]
+        self.jobs += new
+        self.seat()
+        self.assign(*[job.key for job in new if not job.blocked])
+        self.link([job for job in new if job.blocked])
+
+    def link(self, children: list[QueuedJob]) -> None:
+        """Let new jobs wait for their parents; those that wait for a key are looked at again."""
+        parents = {self.job(number).number for job in children for number, _ in job.parents}
+        waiting = [
+            self.job(number).key for number in parents if self.hold(self.job(number)) == "key"
+        ]
+        self.resolve(children)
+        self.assign(*waiting)
+
+    def resolve(self, children: Iterable[QueuedJob]) -> None:
+        """Release or cancel jobs whose parents have ended."""
+        raise NotImplementedError
+
+    def reserve(self, request: Request, number: int) -> str | None:
+        """Add a job and reserve its queue; return why it is refused."""
+        self.submit([request], [number])
+        job = self.job(number)
+        if job.queue in self.reservations or self.paused(job) or self.hold(job) is not None:
+            return "Refused"
+        self.reserved[job.queue] = (number, self.now + RESERVATION)
+        return None
+
+    def renew(self, number: int) -> None:
+        """Renew the reservation of a running job."""
+        for queue, (job, until) in list(self.reserved.items()):
+            if job == number and until > self.now:
+                self.reserved[queue] = (job, max(until, self.now + RESERVATION))
+
+    def release(self, queue: str) -> str | None:
+        """End a reservation; return why it is refused."""
+        if queue not in self.reservations:
+            return "Refused"
+        del self.reserved[queue]
+        return None
+
+    def hold_paused(self) -> None:
+        """Take places and reservations from jobs of paused queues and types that do not run."""
+        for job in self.jobs:
+            if job.status not in WAITING or self.hold(job) is not None:
+                continue
+            if self.buckets(job) and self.paused(job):
+                job.placed = False
+            elif job.key is None and (job.queue, job.type) in self.pauses:
+                job.swept = True
+            else:
+                continue
+            self.end_reservation(job.number)
+        self.seat()
+
+    def resume(self, queue: str, type: str | None) -> None:
+        """End a pause."""
+        self.pauses.discard((queue, type))
+        self.release_resumed()
+
+    def release_resumed(self) -> None:
+        """Return held jobs whose type is not paused any more."""
+        for job in self.jobs:
+            job.swept = job.swept and (job.queue, job.type) in self.pauses
+        self.seat()
+
+    # keys and places
+
+    def assign(self, *keys: str | None) -> None:
+        """Give each key to its first job, unless a job holds it that was claimed before."""
+        for key in sorted({key for key in keys if key is not None}):
+            holder = self.holders.get(key)
+            waiting = [job for job in self.jobs if job.key == key and self.hold(job) == "key"]
+            waiting = [job for job in waiting if job.status in WAITING]
+            if not waiting:
+                continue
+            first = min(waiting, key=self._place)
+            if holder is not None:
+                job = self.job(holder)
+                if job.status != "queued" or job.ran or holder in self.reservations.values():
+                    continue
+                if self._place(job) < self._place(first):
+                    continue
+                del self.holders[key]
+                job.placed = job.swept = False
+                self.seat()
+            self.holders[key] = first.number
+            self.seat()
+
+    def seat(self) -> None:
+        """Give places to the jobs that wait for them, in order."""
+        for job in sorted(self.jobs, key=self._place):
+            if self.hold(job) == "limit" and not self.paused(job) and not self.full(job):
+                job.placed = True
+                for bucket in self.buckets(job):
+                    self.limits.starts[bucket].append(self.now)
+
+    def end_reservation(self, number: int) -> None:
+        """End the reservation for a job that ended, waits or is held."""
+        self.reserved = {q: item for q, item in self.reserved.items() if item[0] != number}
+
+    def _place(self, job: QueuedJob) -> tuple[int, int, int]:
+        return (-job.priority, self.positions[job.number], job.number)

@@ -39,9 +39,16 @@ async def test_a_job_is_followed_to_its_end(cli: Cli, make: Factory, rt: Runtime
         await rt.settlement.outcome(work, Done({"n": 1}))
         done = await asyncio.wait_for(running, DEADLINE)
     assert (done.code, done.out) == (0, "one\ntwo\nD-1 completed\n")
-    shown = [line.split("  ")[1].split(" ")[0] for line in done.err.splitlines()[1:]]
-    assert done.err.startswith("D-1 created\n")
+    shown = [line.split("  ")[1].split(" ")[0] for line in done.err.splitlines()[2:]]
+    assert done.err.startswith("D-1 created\nno live worker serves the queue 'q'; ")
     assert shown == ["job_created", "job_claimed", "job_started", "job_completed"]
+
+
+async def test_a_queue_without_a_worker_is_named_at_once(cli: Cli, make: Factory) -> None:
+    hint = "no live worker serves the queue 'q'; to start a worker: draftsman worker --queue q"
+    assert hint in (await cli(*RUN, "--timeout", "1s")).err
+    await make.worker_row(queues=["q"])
+    assert "no live worker" not in (await cli(*RUN, "--timeout", "1s")).err
 
 
 async def test_json_has_the_job_and_its_reservation(cli: Cli, make: Factory, rt: Runtime) -> None:

@@ -62,6 +62,31 @@ async def test_a_file_is_applied_once_and_changes_are_planned(cli: Cli, file: Pa
     }
 
 
+async def test_rules_in_english_are_those_of_add(cli: Cli, file: Path) -> None:
+    file.write_text(
+        FILE.replace('cron = "0 2 * * *"', 'when = "every weekday at 9"').replace(
+            'every = "90m"', 'when = "on 2030-12-31 at 18:00 UTC"'
+        )
+    )
+    await cli("schedules", "apply", file)
+    await cli(
+        *("schedules", "add", "same", "--when", "every weekday at 9", "--zone", "Europe/Berlin"),
+        *("--template", "ping", "--param", "days=1"),
+    )
+    rules = await _rules(cli)
+    assert rules["nightly"] == rules["same"] == "0 9 * * mon-fri"
+    assert rules["poll"] == "@at 2030-12-31T18:00:00Z"
+    assert (await cli("schedules", "apply", file)).err == "no changes\n"
+
+
+async def test_an_unknown_repository_is_refused_with_the_command_that_adds_it(
+    cli: Cli, file: Path
+) -> None:
+    request = 'request = { agent = "stub", repo = "shopp", text = "Tidy" }'
+    file.write_text(f'name = "x"\n[schedules.a]\nevery = "1h"\n{request}\n')
+    (await cli("schedules", "apply", file)).refused(2, "draftsman repos add")
+
+
 async def test_schedules_are_removed_only_with_consent(cli: Cli, file: Path) -> None:
     await cli(
         "schedules", "add", "mine", "--every", "1h", "--template", "ping", "--param", "days=1"
@@ -101,7 +126,10 @@ async def test_a_schedule_of_another_origin_is_left_alone(cli: Cli, file: Path) 
         ('name = "acme/pay"', "", "name is required"),
         ('name = "acme/pay"', 'name = "x"\ncolor = 1', "unknown key 'color'; allowed: name, sched"),
         ("cron =", "corn =", "schedule nightly: unknown key 'corn'; allowed: cron, every, at"),
-        ('cron = "0 2 * * *"', "", "needs one of cron, every and at"),
+        ('cron = "0 2 * * *"', "", "needs one of cron, every, at and when"),
+        ('cron = "0 2 * * *"', 'when = "every mday"', "schedule nightly: "),
+        ('cron = "0 2 * * *"', 'when = "tomorrow at 9"', "depends on the time of apply"),
+        ('cron = "0 2 * * *"', 'when = "every day at 9 UTC"', "names the zone UTC, and zone Eu"),
         ("0 2 * * *", "0 25 * * *", "invalid hour"),
         ("Europe/Berlin", "Europe/Berlyn", "unknown time zone"),
         ("days = 3", 'days = "x"', "'x' is not of type 'integer'"),

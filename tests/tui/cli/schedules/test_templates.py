@@ -38,7 +38,9 @@ async def test_a_template_is_added_run_edited_compared_and_removed(
     listed = json.loads((await cli("templates", "list", "--json")).out)
     assert [(row["name"], row["version"]) for row in listed] == [("report", 2)]
     assert "removed template report" in (await cli("templates", "remove", "report")).out
-    (await cli("templates", "run", "report")).refused(3, "template report was removed")
+    for name in ("report", "report@1"):
+        (await cli("templates", "run", name)).refused(3, "template report was removed")
+    assert (await cli("templates", "show", "report@1")).code == 0
 
 
 async def test_a_file_of_a_template(cli: Cli, tmp_path: Path) -> None:

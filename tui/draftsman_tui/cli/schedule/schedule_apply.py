@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Iterator
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,11 +20,13 @@ from draftsman_tui.common.output import as_data, styled
 if TYPE_CHECKING:
     from draftsman.domain.schedules.schedule import ScheduleChange, ScheduleSpec
 
-RULES: Final = ("cron", "every", "at")
+RULES: Final = ("cron", "every", "at", "when")
 KEYS: Final = (
     *RULES,
     *("zone", "template", "params", "request", "misfire", "misfire_limit", "jitter", "overlap"),
 )
+EARLIEST: Final = datetime(2000, 1, 1, tzinfo=UTC)
+"""The time from which a date of `when` is read: it may be past when a file is applied again."""
 SIGNS: Final = {"add": ("+", "green"), "change": ("~", "yellow"), "remove": ("-", "red")}
 
 
@@ -91,8 +94,8 @@ def _spec(name: str, table: dict[str, Any]) -> ScheduleSpec:
         raise UsageError(f"unknown key {unknown[0]!r}; allowed: {', '.join(KEYS)}")
     rules = [key for key in RULES if key in table]
     if len(rules) != 1:
-        raise UsageError("needs one of cron, every and at")
-    rule = str(table[rules[0]])
+        raise UsageError("needs one of cron, every, at and when")
+    rule, zone = _rule(rules[0], table)
     limit = table.get("misfire_limit", 10)
     if type(limit) is not int:
         raise UsageError("misfire_limit must be a whole number")
@@ -102,8 +105,8 @@ def _spec(name: str, table: dict[str, Any]) -> ScheduleSpec:
     jitter = table.get("jitter", 0)
     return ScheduleSpec(
         name,
-        rule if rules[0] == "cron" else f"@{rules[0]} {rule}",
-        str(table.get("zone", "UTC")),
+        rule,
+        zone,
         None if "template" not in table else str(table["template"]),
         table.get("params"),
         table.get("request"),
@@ -112,6 +115,25 @@ def _spec(name: str, table: dict[str, Any]) -> ScheduleSpec:
         round(times.parse_duration(str(jitter))) if jitter else 0,
         _choice(Overlap, table, "overlap", Overlap.SKIP),
     )
+
+
+def _rule(kind: str, table: dict[str, Any]) -> tuple[str, str]:
+    """Return the rule and the zone of a schedule."""
+    text, zone = str(table[kind]), str(table["zone"]) if "zone" in table else None
+    if kind == "when":
+        from draftsman.domain.schedules.phrases import whole_phrase
+
+        phrase = whole_phrase(text)
+        if phrase.repeats is None and not isinstance(phrase.day, date):
+            raise UsageError(
+                f"when {text[:60]!r} depends on the time of apply; use at, or a date such as"
+                " 'on 2030-12-31 at 18:00'"
+            )
+        if phrase.zone is not None and zone not in (None, phrase.zone):
+            raise UsageError(f"when names the zone {phrase.zone}, and zone {zone}; use one")
+        zone = phrase.zone or zone or "UTC"
+        return phrase.rule(zone, EARLIEST), zone
+    return text if kind == "cron" else f"@{kind} {text}", zone or "UTC"
 
 
 def _choice(kind: Any, table: dict[str, Any], key: str, default: Any) -> Any:

@@ -1,0 +1,86 @@
+"""Limits in plain Python: which starts each limit allows, from the times of all earlier starts."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+SECONDS = {"s": 1, "m": 60, "h": 3600}
+
+
+@dataclass
+class Limit:
+    """The limit of a value, or of each value (`*`)."""
+
+    running: int | None = None
+    rate: int | None = None
+    period: int = 1
+    burst: int | None = None
+
+
+@dataclass
+class Limits:
+    """The configured limits, and the times of the starts in each bucket."""
+
+    by_scope: dict[str, dict[str, Limit]] = field(default_factory=dict)
+    starts: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+    released_keys: bool = False
+    """Whether a job gives up its key while it waits for a person."""
+
+    @classmethod
+    def of(cls, settings: dict[str, Any]) -> Limits:
+        """Read settings as `[limits]` has them."""
+        limits = cls()
+        for scope, values in settings.items():
+            for value, items in ({"*": values} if scope == "all" else values).items():
+                limits.released_keys |= items.get("release_while_waiting", False)
+                count, _, period = items.get("rate", "").partition("/")
+                limit = Limit(items.get("running"), burst=items.get("burst"))
+                if count:
+                    limit.rate, limit.period = int(count), int(period[:-1]) * SECONDS[period[-1]]
+                if limit.running or limit.rate:
+                    limits.by_scope.setdefault(scope, {})[value] = limit
+        return limits
+
+    def buckets(self, **values: str | None) -> list[str]:
+        """Return the buckets of a job with these values; `repo` has an owner and a name."""
+        names = []
+        for scope, value in {**values, "all": "*"}.items():
+            limits = self.by_scope.get(scope, {})
+            if value is None:
+                continue
+            short = value.rpartition("/")[2]
+            own = value if value in limits else short if short in limits else None
+            if own is not None or "*" in limits:
+                names.append(f"{scope}:{own or value}")
+        return names
+
+    def limit(self, bucket: str) -> Limit:
+        """Return the limit of a bucket."""
+        scope, _, value = bucket.partition(":")
+        return self.by_scope[scope].get(value) or self.by_scope[scope]["*"]
+
+    def next_start(self, bucket: str, now: float) -> float:
+        """Return when the rate of a bucket allows the next start."""
+        limit, starts = self.limit(bucket), self.starts[bucket]
+        if limit.rate is None or not starts:
+            return now
+        if limit.burst is None:
+            in_window = [start for start in starts if start + limit.period > now]
+            if len(in_window) < limit.rate:
+                return now
+            return in_window[-limit.rate] + limit.period
+        seconds_each = Fraction(limit.period, limit.rate)
+        full = Fraction(limit.burst)
+        tokens, at = full, starts[0]
+        for start in starts:
+            tokens = min(full, tokens + Fraction(start - at) / seconds_each) - 1
+            at = start
+        return max(now, at + float((1 - tokens) * seconds_each))
+
+    def is_full(self, bucket: str, taken: int, now: float) -> bool:
+        """Return whether a bucket allows no other start."""
+        limit = self.limit(bucket)
+        return limit.running == taken or self.next_start(bucket, now) > now

@@ -1,0 +1,196 @@
+"""The lives of jobs in plain Python: runs, crashes, ends, and their children."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from tests.core.stateful.model.queues import ENDED, WAITING, QueuedJob, QueueModel
+
+LIVE = (*WAITING, "running", "scheduled", "waiting_for_input")
+
+
+@dataclass
+class WorkflowModel(QueueModel):
+    """The queues, and the lives of their jobs."""
+
+    def claim(self, worker: int, queues: list[str], free: int) -> list[int]:
+        """Start the first jobs of the queues, and before them those that reserve a queue."""
+        reserved = [
+            number
+            for queue, number in sorted(self.reservations.items())
+            if queue in queues and number in self.claimable(queue)
+        ]
+        others = [
+            number
+            for queue in queues
+            if queue not in self.reservations
+            for number in self.claimable(queue)
+        ]
+        started = (reserved + others)[:free]
+        for number in started:
+            job = self.job(number)
+            job.status, job.ran, job.worker = "running", True, worker
+            self.renew(number)
+        return started
+
+    def end(self, number: int, how: str, seconds: float = 0.0) -> str:
+        """End a run; return the status of the job."""
+        job = self.job(number)
+        job.worker = None
+        if job.canceling:
+            how = "canceled"
+        if how in ENDED:
+            self.finish([job], how)
+        elif how == "resumed":
+            job.status = how
+        else:
+            job.status, job.wakes = how, self.now + seconds
+            self.end_reservation(number)
+            if how == "waiting_for_input" and self.limits.released_keys and job.key is not None:
+                del self.holders[job.key]
+                self.assign(job.key)
+            job.placed = False
+            self.seat()
+        return job.status
+
+    def finish(self, jobs: list[QueuedJob], status: str | None) -> None:
+        """End jobs at once: their children, then their keys, then their places are free.
+
+        Without a status, each has its own already.
+        """
+        keys = [job.key for job in jobs if not job.blocked]
+        for job in jobs:
+            job.status = status or job.status
+            job.worker, job.blocked, job.swept = None, False, False
+            self.end_reservation(job.number)
+        self.holders = {
+            key: holder for key, holder in self.holders.items() if self.job(holder) not in jobs
+        }
+        ended = {job.number for job in jobs}
+        self.resolve(
+            [job for job in self.jobs if job.blocked and ended & {n for n, _ in job.parents}]
+        )
+        self.assign(*keys)
+        for job in jobs:
+            job.placed = False
+        self.seat()
+
+    def crash(self, worker: int) -> None:
+        """Rescue the runs of a worker."""
+        lost = [job for job in self.jobs if job.worker == worker]
+        for job in lost:
+            job.worker = None
+            if job.request.on_lost == "resume" and not job.canceling:
+                job.status = "resumed"
+        ended = [job for job in lost if job.status == "running"]
+        for job in ended:
+            job.status = "canceled" if job.canceling else "failed"
+        self.finish(ended, None)
+
+    def requeue(self, jobs: list[QueuedJob]) -> None:
+        """Queue jobs that waited for a time or for a person."""
+        for job in jobs:
+            job.status = "resumed"
+        self.assign(*[job.key for job in jobs])
+        self.seat()
+
+    def pass_time(self, seconds: float, beating: list[int]) -> None:
+        """Let time pass; these runs have a heartbeat, rates allow starts, and jobs wake up."""
+        self.now += seconds
+        for number in beating:
+            self.renew(number)
+        self.seat()
+        self.requeue([j for j in self.jobs if j.status == "scheduled" and j.wakes <= self.now])
+
+    # dependencies
+
+    def fate(self, job: QueuedJob) -> str:
+        """Return the effect of the ends of the parents: ready, skipped or waiting."""
+        ends = [(self.job(number).status, condition) for number, condition in job.parents]
+        good = {"success": ("completed",), "failure": ("failed", "canceled"), "any": ENDED}
+        if any(status in ENDED and status not in good[on] for status, on in ends):
+            return "skipped"
+        return "ready" if all(status in ENDED for status, _ in ends) else "waiting"
+
+    def resolve(self, children: Iterable[QueuedJob]) -> None:
+        """Release the children that may start, and cancel those that never can."""
+        fates = [(job, self.fate(job)) for job in children]
+        ready = [job for job, fate in fates if fate == "ready"]
+        skipped = [job for job, fate in fates if fate == "skipped"]
+        for job in ready:
+            job.blocked = False
+        self.seat()
+        for job in skipped:
+            job.skipped = True
+        if skipped:
+            self.finish(skipped, "canceled")
+        self.assign(*[job.key for job in ready])
+
+    def cancel_tree(self, number: int) -> str | None:
+        """Cancel a job and all that wait for it; return why it is refused."""
+        tree = {number}
+        while (
+            more := {job.number for job in self.jobs if tree & {n for n, _ in job.parents}} - tree
+        ):
+            tree |= more
+        jobs = [self.job(n) for n in sorted(tree) if self.job(n).status not in ENDED]
+        if not jobs:
+            return "Refused"
+        self.finish([job for job in jobs if job.blocked], "canceled")
+        for job in jobs:
+            if job.status == "running":
+                job.canceling = True
+            elif job.status not in ENDED:
+                self.finish([job], "canceled")
+        return None
+
+    def retried(self, number: int) -> list[int] | None:
+        """Return the jobs of which a retry makes new jobs; None if it is refused."""
+        job = self.job(number)
+        if job.status not in ENDED or job.status == "completed":
+            return None
+        if job.retry is not None:
+            return []
+        skipped = {number}
+        while (
+            more := {
+                other.number
+                for other in self.jobs
+                if other.skipped and self._skipped_by(other) & skipped
+            }
+            - skipped
+        ):
+            skipped |= more
+        return [number, *sorted(n for n in skipped - {number} if self.job(n).retry is None)]
+
+    def retry(self, number: int, new: list[int]) -> str | None:
+        """Retry a job and those skipped with it, under new numbers; return why it is refused."""
+        olds = self.retried(number)
+        if not olds:
+            return None if olds is not None else "Refused"
+        copies = dict(zip(olds, new, strict=True))
+        for old, copy in copies.items():
+            before = self.job(old)
+            request = before.request._replace(priority=before.priority)
+            parents = [
+                (parent, "any" if old == number and self.job(parent).status in ENDED else on)
+                for parent, on in before.parents
+            ]
+            job = QueuedJob(copy, request, request.priority, parents, blocked=bool(parents))
+            job.retry_of, before.retry = old, copy
+            self.jobs.append(job)
+            self.seat()
+            if not job.blocked:
+                self.assign(job.key)
+        for old, copy in copies.items():
+            if old != number:
+                job = self.job(copy)
+                job.parents = [(copies.get(parent, parent), on) for parent, on in job.parents]
+        self.link([self.job(copy) for copy in new if self.job(copy).blocked])
+        return None
+
+    def _skipped_by(self, job: QueuedJob) -> set[int]:
+        """Return the parents that did not end as a job required."""
+        good = {"success": ("completed",), "failure": ("failed", "canceled"), "any": ENDED}
+        return {n for n, on in job.parents if self.job(n).status not in good[on]}

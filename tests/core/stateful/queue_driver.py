@@ -1,0 +1,171 @@
+"""Drives the model of the queues and the database side by side, and compares them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable
+from copy import deepcopy
+from typing import Any, Final
+
+import psycopg
+from hypothesis.stateful import RuleBasedStateMachine, invariant
+
+from draftsman.domain.run import ClaimedJob, LeaderTerm
+from draftsman.errors import DatabaseUnreachable, DraftsmanError
+from draftsman.runtime import Runtime
+from draftsman.settings.usage import UsageSettings
+from draftsman.store.postgres.database import Connection
+from tests.core.stateful.model.limits import Limits
+from tests.core.stateful.model.people import EVERYBODY
+from tests.core.stateful.model.workflows import WorkflowModel
+from tests.core.stateful.world import QUEUES, World, at
+from tests.support.server import Server
+
+OWNER: Final = next(who for who in EVERYBODY if who.owner).actor
+LOOK: Final = """
+SELECT s.number, s.status::text, s.hold::text, s.held_by, s.position, s.concurrency_key,
+       (s.hold >= 'key') IS NOT TRUE AND s.finished_at IS NULL AS has_key, r.retry_of
+  FROM draftsman.job_states s JOIN draftsman.job_requests r USING (number) ORDER BY number"""
+RESERVATIONS: Final = "SELECT queue, job FROM draftsman.queue_reservations WHERE expires_at > %s"
+BUCKETS: Final = "SELECT name, taken, next_at FROM draftsman.limit_buckets"
+
+
+class QueueDriver(RuleBasedStateMachine):
+    """Shared parts of the rules of the queues."""
+
+    server: Server
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.world = World(self.server)
+        self.model = WorkflowModel()
+        self.works: dict[int, ClaimedJob] = {}
+        """The runs that their workers know of."""
+        self.asked = 0
+        self.cut: str | None = None
+        self._explained: dict[int, tuple[Any, ...]] = {}
+        self._reader = psycopg.connect(self.world.dbs[0].url, autocommit=True)
+        for worker in range(2):
+            self.world.run(self.world.register(worker, here=worker == 0))
+
+    def teardown(self) -> None:
+        """Check the invariants of the data, and drop the database."""
+        broken = self.world.run(self.world.rts[0].read_model.invariants())
+        self._reader.close()
+        self.world.close()
+        assert not {name: rows for name, rows in broken.items() if rows}
+
+    def set_limits(self, settings: dict[str, Any]) -> None:
+        """Set the limits of the example."""
+        rules = json.dumps(UsageSettings.model_validate(settings).rules())
+        self.model.limits = Limits.of(settings)
+
+        async def work(conn: Connection) -> None:
+            await conn.execute("SELECT draftsman.set_limits(%s::jsonb, 'system')", (rules,))
+
+        rt = self.world.rts[0]
+
+        async def real() -> None:
+            await rt.db.run_transaction(work)
+            await rt.sweeps.names["limits"](LeaderTerm())
+
+        self.world.run(real())
+
+    def both(
+        self,
+        model: Callable[[list[int]], Any],
+        real: Callable[[Runtime], Awaitable[Any]],
+        session: int,
+    ) -> Any:
+        """Run it in the product and then in the model; return the product's result.
+
+        The model gets the numbers of new jobs. A connection that breaks before the commit leaves no
+        effect, after it the full effect.
+        """
+        db = self.world.dbs[session]
+        db.cut, cut, self.cut = self.cut, self.cut, None
+        result, error = self.world.run(_attempt(real(self.world.rts[session])))
+        db.cut = None
+        lost = isinstance(error, DatabaseUnreachable) and cut is not None
+        if lost and cut != "committed":
+            return None
+        known = {job.number for job in self.model.jobs}
+        rows = self._reader.execute(LOOK).fetchall()
+        self.model.positions = {number: position for number, _, _, _, position, *_ in rows}
+        expected = model([number for number, *_ in rows if number not in known])
+        if lost:
+            return None
+        refused = type(error).__name__ if error else None
+        assert refused == (expected if isinstance(expected, str) else None), error
+        return result
+
+    def trial(self) -> WorkflowModel:
+        """Return a copy of the model in which the next job has the last position."""
+        copy = deepcopy(self.model)
+        copy.positions[1 << 40] = 1 << 60
+        return copy
+
+    def ended(self, status: str) -> None:
+        """Check the status of a job whose run has ended, by the comparison after the rule."""
+        assert status != "running"
+
+    @invariant()
+    def agrees(self) -> None:
+        """Compare jobs, keys, reservations, places, explanations, and the order of claims."""
+        now = at(self.model.now)
+        rows = self._reader.execute(LOOK).fetchall()
+        jobs = {job.number: job for job in self.model.jobs}
+        self.works = {n: work for n, work in self.works.items() if jobs[n].status == "running"}
+        assert [row[0] for row in rows] == sorted(jobs)
+        for number, status, hold, held_by, _, _, _, retry_of in rows:
+            job = jobs[number]
+            state = (job.status, self.model.hold(job), job.retry_of)
+            assert (status, hold, retry_of) == state, f"D-{number} {held_by}: {state}"
+            if hold == "limit":
+                full = ["pause"] if self.model.paused(job) else []
+                assert held_by in full + self.model.full(job), f"D-{number}: {held_by}"
+        holders = {key: n for n, _, _, _, _, key, has_key, _ in rows if key and has_key}
+        assert holders == self.model.holders
+        reservations: dict[str, int] = dict(self._reader.execute(RESERVATIONS, (now,)).fetchall())
+        assert reservations == self.model.reservations
+        self._places_agree({held_by for _, _, hold, held_by, *_ in rows if hold == "limit"})
+        for queue in QUEUES:
+            expected = self.model.next(queue)
+            assert self.world.order(queue) == expected
+            positions = [
+                (-job.priority, self.model.positions[job.number])
+                for job in self.model.in_order(queue)
+            ]
+            assert positions == sorted(positions)
+        for job in self.model.jobs:
+            self._explain(job.number)
+
+    def _places_agree(self, waited_for: set[str]) -> None:
+        """Compare the places of each bucket, and when the leader's timer fires for it."""
+        taken = self.model.taken()
+        rows = self._reader.execute(BUCKETS).fetchall()
+        assert {name: count for name, count, _ in rows if count} == taken
+        for name, count, next_at in rows:
+            limit = self.model.limits.limit(name)
+            if name in waited_for and limit.rate and count != limit.running:
+                due = self.model.limits.next_start(name, self.model.now)
+                assert next_at is not None, f"no timer for {name}"
+                assert abs((next_at - at(due)).total_seconds()) < 0.001, f"{name} is due {due}"
+
+    def _explain(self, number: int) -> None:
+        """Compare the reason that `why` gives, if the model's has changed."""
+        job = self.model.job(number)
+        reason = self.model.reason(job)
+        seen = (reason, job.status, len(self.model.reservations), tuple(self.model.pauses))
+        if self._explained.get(number) != seen:
+            self._explained[number] = seen
+            rt = self.world.rts[0]
+            why = self.world.run(rt.read_model.why(number))
+            assert why.reason == reason, f"D-{number}: {why}"
+
+
+async def _attempt(work: Awaitable[Any]) -> tuple[Any, DraftsmanError | None]:
+    try:
+        return await work, None
+    except DraftsmanError as error:
+        return None, error
