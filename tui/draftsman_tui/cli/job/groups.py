@@ -119,7 +119,7 @@ async def show(app: App, name: str, limit: int) -> None:
         app.out.document(_data(group) | {"jobs": [asdict(member) for member in members]})
         return
     app.out.print(line(styled(group.name, "bold"), "  ", state_text(group), f"  {group.progress}"))
-    by = f"created by {actor_name(group.created_by)} {times.ago(group.created_at)} ago"
+    by = f"created by {actor_name(group.created_by)} {times.ago(group.created_at)}"
     app.out.print(f"{group.kind}, on failure: {group.on_failure}; {by}")
     if group.canceled_by is not None:
         reason = f": {one_line(group.cancel_reason)}" if group.cancel_reason else ""
