@@ -44,11 +44,9 @@ Data = Annotated[JsonValue, AfterValidator(_finite)]
 Fields = Annotated[dict[str, JsonValue], AfterValidator(_finite)]
 Id = Annotated[str, Field(min_length=1, max_length=200)]
 Text = Annotated[str, Field(min_length=1, max_length=10_000)]
-HomePath = Annotated[str, Field(min_length=1, max_length=4096)]
+FilePath = Annotated[str, Field(min_length=1, max_length=4096)]
 Count = Annotated[int, Field(ge=0, le=2**53)]
 Seconds = Annotated[float, Field(ge=0, le=86_400 * 366, allow_inf_nan=False)]
-
-
 AgentErrorClass = Literal["TRANSIENT_INFRA", "TRANSIENT_APP", "PERMANENT", "INVALID_OUTPUT"]
 
 
@@ -308,7 +306,7 @@ class CheckpointMessage(OptionalReplyMessage):
 
     type: Literal["checkpoint"] = "checkpoint"
     data: Data = Field(description="state of the agent, up to 1 MiB")
-    home: tuple[HomePath, ...] = Field(
+    home: tuple[FilePath, ...] = Field(
         (), description="files and folders below `$HOME` to store as well; empty: those stored last"
     )
 
@@ -345,10 +343,8 @@ class ArtifactMessage(OptionalReplyMessage):
     """A file of at most 25 MB to store with the job, of kind `report` (`.md`) or `file`."""
 
     type: Literal["artifact"] = "artifact"
-    path: str = Field(
-        min_length=1,
-        max_length=4096,
-        description="path in the workspace, or below `$HOME` for files outside of the patch",
+    path: FilePath = Field(
+        description="path in the workspace, or below `$HOME` for files outside of the patch"
     )
     name: str | None = Field(
         None, pattern=r"^[^/\x00-\x1f]{1,200}$", description="default: the last part of the path"

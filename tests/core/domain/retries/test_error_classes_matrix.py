@@ -40,7 +40,7 @@ ROWS = {
         " string_above_max_length unsupported_parameter unsupported_value"
         " billing_hard_limit_reached account_deactivated",
         "handler": "timeout unknown_type programming_error",
-        "agent": "command_not_found artifact",
+        "agent": "command_not_found artifact home_files",
         "tool": "command_not_found",
         "git": "address_refused redirected url not_a_repository no_such_ref no_commits"
         " branch_checked_out branch_moved git_missing too_large permission authentication"

@@ -283,7 +283,8 @@ if start["run"] == 1:
     open("run.sh", "w").write("#!/bin/sh\\n")
     os.chmod("run.sh", 0o755)
     say("checkpoint", id="c", data={"at": 7})
-    assert hear() == {"type": "ack", "id": "c"}
+    reply = hear()
+    assert (reply["type"], reply["id"], len(reply["tree"])) == ("ack", "c", 40)
     open("after.txt", "w").write("after the checkpoint, so it is lost\\n")
 parked(ask("go"))
 found = {}
