@@ -98,7 +98,8 @@ class Factory:
         """Make a retrying job due now."""
         await self.set_due(number, 0)
         await self.rt.sweeps.promote(LeaderTerm())
-        assert (await self.rt.read_model.job(number)).status is Status.QUEUED
+        job = await self.rt.read_model.job(number)
+        assert job.status is not Status.RETRYING, "a running worker may have claimed it already"
 
     async def completed(self, result: dict[str, Any] | None = None, **fields: Any) -> int:
         """Run a job to completion."""

@@ -22,6 +22,7 @@ from tests.core.test_schemas import bomb
 from tests.support.cases import cases
 from tests.support.fork_server import NEW_INTERPRETER
 from tests.support.process_report import MODULE
+from tests.support.slow import slow_except
 
 COMMAND = (sys.executable, "-m", MODULE)
 ROOT = str(Path(__file__).parents[1])
@@ -57,7 +58,7 @@ def test_a_fork_is_as_a_new_interpreter(options: dict[str, Any]) -> None:
     assert forked == interpreted
 
 
-@pytest.mark.parametrize("new", [False, True])
+@pytest.mark.parametrize("new", slow_except([False], [False, True]))
 async def test_schemas_are_checked_with_the_same_limits(
     monkeypatch: pytest.MonkeyPatch, new: bool
 ) -> None:

@@ -56,6 +56,22 @@ async def run_flood(
         return await wait_for_end(rt, number)
 
 
+async def run_floods(
+    rt: Runtime,
+    make: Factory,
+    repo: Path,
+    codes: dict[str, str],
+    count: int,
+    quotas: dict[str, Any],
+) -> dict[str, Job]:
+    """Return the job of each code, which an agent of one worker repeats, after its end."""
+    code = f"code = compile({codes!r}[start['request']['text']], 'flood', 'exec')\n"
+    code += f"for n in range({count}):\n    exec(code){RESULT}"
+    numbers = {kind: await submit_agent_job(make, repo, text=kind) for kind in codes}
+    async with agent_worker(rt, repo.parent / "data", code, quotas=quotas):
+        return {kind: await wait_for_end(rt, number) for kind, number in numbers.items()}
+
+
 def assert_quota_failure(job: Job, setting: str) -> None:
     """Check that the job failed permanently because of this setting."""
     assert (job.status, job.error_class) == (S.FAILED, "PERMANENT"), job.last_error
@@ -84,26 +100,23 @@ async def test_a_flood_of_messages_ends_at_its_quota(
     surface="quota",
     with_sandbox="the run fails at the quota of bytes of steps, artifacts or checkpoints",
 )
-@pytest.mark.parametrize(
-    ("kind", "code"),
-    [
-        ("step", 'say("step", key=f"k{n}", state="done", result="x" * 3000)'),
-        ("artifact", 'say("artifact", path="a.txt", name=f"copy{n}")'),
-        ("checkpoint", 'say("checkpoint", data="x" * 3000)'),
-    ],
-)
 async def test_bytes_of_messages_are_limited(
-    rt: Runtime, make: Factory, repo: Path, conn: Connection, kind: str, code: str
+    rt: Runtime, make: Factory, repo: Path, conn: Connection
 ) -> None:
-    code = f"for n in range({MANY}):\n    {code}{RESULT}"
-    job = await run_flood(rt, make, repo, code, {f"{kind}_bytes": 10_000})
-    assert_quota_failure(job, f"{kind}s and {kind}_bytes")
-    [(used,)] = await rows(
-        conn,
-        "SELECT bytes FROM draftsman.job_quotas WHERE job = %s AND quota = %s",
-        (job.number, f"{kind}s"),
-    )
-    assert 5000 <= used <= 10_000
+    kinds = {
+        "step": 'say("step", key=f"k{n}", state="done", result="x" * 3000)',
+        "artifact": 'say("artifact", path="a.txt", name=f"copy{n}")',
+        "checkpoint": 'say("checkpoint", data="x" * 3000)',
+    }
+    quotas = {f"{kind}_bytes": 10_000 for kind in kinds}
+    for kind, job in (await run_floods(rt, make, repo, kinds, MANY, quotas)).items():
+        assert_quota_failure(job, f"{kind}s and {kind}_bytes")
+        [(used,)] = await rows(
+            conn,
+            "SELECT bytes FROM draftsman.job_quotas WHERE job = %s AND quota = %s",
+            (job.number, f"{kind}s"),
+        )
+        assert 5000 <= used <= 10_000, kind
 
 
 @attack(
@@ -111,17 +124,18 @@ async def test_bytes_of_messages_are_limited(
     surface="quota",
     with_sandbox="the run fails at the quota of messages; the usage has a limited number of models",
 )
-@pytest.mark.parametrize(
-    "code", ['say("usage", input_tokens=1, model=f"m{n}" * 40)', 'print("{", flush=True)']
-)
 async def test_messages_of_a_run_are_limited(
-    rt: Runtime, make: Factory, repo: Path, conn: Connection, code: str
+    rt: Runtime, make: Factory, repo: Path, conn: Connection
 ) -> None:
-    code = f"for n in range({MANY}):\n    {code}{RESULT}"
-    job = await run_flood(rt, make, repo, code, {"messages": 50})
-    assert_quota_failure(job, "messages")
-    [(usage,)] = await rows(conn, "SELECT usage FROM draftsman.job_runs WHERE job = %s", (1,))
-    assert len((usage or {}).get("models", ())) <= 20
+    codes = {
+        "usage": 'say("usage", input_tokens=1, model=f"m{n}" * 40)',
+        "invalid": 'print("{", flush=True)',
+    }
+    for job in (await run_floods(rt, make, repo, codes, MANY, {"messages": 50})).values():
+        assert_quota_failure(job, "messages")
+        query = "SELECT usage FROM draftsman.job_runs WHERE job = %s"
+        [(usage,)] = await rows(conn, query, (job.number,))
+        assert len((usage or {}).get("models", ())) <= 20
 
 
 @attack(
@@ -129,22 +143,19 @@ async def test_messages_of_a_run_are_limited(
     surface="quota",
     with_sandbox="the log is truncated at the quota, with a note at its end, and the run continues",
 )
-@pytest.mark.parametrize(
-    "code", ['say("log", text="x" * 1000)', 'sys.stderr.write("é" * 500 + "\\n")']
-)
-async def test_a_log_is_truncated_at_its_quota(
-    rt: Runtime, make: Factory, repo: Path, code: str
-) -> None:
-    job = await run_flood(
-        rt, make, repo, f"for n in range(3000):\n    {code}{RESULT}", {"log_bytes": 100_000}
-    )
-    assert job.status is S.COMPLETED, job.last_error
-    log = "".join(chunk.text for chunk in await rt.checkpoints.logs(job.number, limit=1000))
-    assert 99_000 <= len(log.encode()) <= 100_200
-    assert log.count("log truncated") == 1
-    assert log.endswith(
-        "log truncated: limit of 100,000 bytes per run reached ([quotas] log_bytes)]\n"
-    )
+async def test_a_log_is_truncated_at_its_quota(rt: Runtime, make: Factory, repo: Path) -> None:
+    codes = {
+        "message": 'say("log", text="x" * 1000)',
+        "standard error": 'sys.stderr.write("é" * 500 + "\\n")',
+    }
+    for job in (await run_floods(rt, make, repo, codes, 3000, {"log_bytes": 100_000})).values():
+        assert job.status is S.COMPLETED, job.last_error
+        log = "".join(chunk.text for chunk in await rt.checkpoints.logs(job.number, limit=1000))
+        assert 99_000 <= len(log.encode()) <= 100_200
+        assert log.count("log truncated") == 1
+        assert log.endswith(
+            "log truncated: limit of 100,000 bytes per run reached ([quotas] log_bytes)]\n"
+        )
 
 
 @attack(

@@ -163,7 +163,7 @@ async def test_decision_in_any_channel_closes_all_copies(
     assert await passed(world, Status.RESUMED) == 1
 
 
-@pytest.mark.parametrize("spec", [PICK, GATE], ids=lambda spec: spec.key)
+@pytest.mark.parametrize("spec", slow_except([GATE], [PICK, GATE]), ids=lambda spec: spec.key)
 async def test_answer_after_expiry_is_refused_in_every_channel(
     world: CrossChannelJob, spec: QuestionSpec, conn: Connection
 ) -> None:
@@ -176,7 +176,7 @@ async def test_answer_after_expiry_is_refused_in_every_channel(
     assert (await passed(world, Status.RESUMED), await passed(world, Status.EXPIRED)) == (0, 1)
 
 
-@pytest.mark.parametrize("spec", [PICK, GATE], ids=lambda spec: spec.key)
+@pytest.mark.parametrize("spec", slow_except([PICK], [PICK, GATE]), ids=lambda spec: spec.key)
 async def test_answer_after_cancellation_is_refused_in_every_channel(
     world: CrossChannelJob, spec: QuestionSpec
 ) -> None:

@@ -204,6 +204,7 @@ class TestARealServer:
         yield db
         await db.close()
 
+    @pytest.mark.slow(fast="test_a_call_waits_until_the_database_is_reachable")
     async def test_a_long_job_survives_more_database_restarts_than_its_attempts(
         self,
         rt: Runtime,

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from hypothesis import given
-from hypothesis import settings as effort
 from hypothesis import strategies as st
 
 from draftsman.domain.job import TERMINAL, Source, Status
@@ -161,7 +160,6 @@ def run(settings: Settings, database_url: str) -> Iterator[Callable[[list[Any]],
 
 
 def test_any_order_of_events_keeps_the_outbox_invariants(run: Callable[[list[Any]], None]) -> None:
-    @effort(max_examples=20)
     @given(STEPS)
     def play(steps: list[Any]) -> None:
         run(steps)

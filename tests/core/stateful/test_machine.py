@@ -13,7 +13,7 @@ from tests.core.stateful.machine import on
 from tests.support.server import Server
 
 QUICK = settings(
-    max_examples=4,
+    max_examples=2,
     stateful_step_count=30,
     derandomize=False,
     print_blob=True,

@@ -176,6 +176,7 @@ async def test_repository_is_required_without_a_catalog(rt: Runtime, owner: Acto
         await seen.wait_for_toast("D-1 created")
 
 
+@pytest.mark.slow(fast="test_submitted_job_is_under_the_cursor")
 async def test_tab_moves_between_fields(rt: Runtime, owner: Actor) -> None:
     await rt.repos.add(Repo.at(parse(PAY)), RepoProfile(), owner)
 

@@ -11,6 +11,7 @@ from draftsman_tui.dashboard.dialogs.new_job_dialog import NewJobDialog
 from draftsman_tui.dashboard.launch_options import LaunchOptions
 from draftsman_tui.dashboard.supervised import SupervisedProcesses
 from draftsman_tui.dashboard.widgets.multiline_input import MultilineInput
+from tests.support.slow import slow_except
 from tests.tui.dashboard.fixtures_data import ANNA
 from tests.tui.dashboard.pictures import RUNTIME, shown
 from tests.tui.dashboard.pilot import DashboardPilot, connection
@@ -18,7 +19,7 @@ from tests.tui.dashboard.pilot import DashboardPilot, connection
 pytestmark = pytest.mark.usefixtures("frozen")
 
 
-@pytest.mark.parametrize("tabs", [0, 1, 3], ids=["lines", "line", "choice"])
+@pytest.mark.parametrize("tabs", slow_except([0], [0, 1, 3]), ids=["lines", "line", "choice"])
 async def test_ctrl_c_in_a_form_asks_to_quit_and_keeps_the_input(tabs: int, tmp_path: Path) -> None:
     started = SupervisedProcesses(1, tmp_path / "log")
     app = Dashboard(connection(RUNTIME, ANNA), LaunchOptions(), started=started)

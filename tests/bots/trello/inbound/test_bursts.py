@@ -65,11 +65,11 @@ async def test_labeled_cards_moved_together_each_create_a_job(
     assert await bench.keys() == sorted(bench.key(card) for card in cards)
 
 
-async def test_260_archived_cards_without_jobs_are_not_read(
+async def test_archived_cards_without_jobs_are_not_read(
     bench: TrelloBotHarness, trello: FakeTrello
 ) -> None:
     await bench.serve_webhook()
-    cards = [bench.card(f"card {n}") for n in range(MOVED)]
+    cards = [bench.card(f"card {n}") for n in range(20)]
     trello.world.pending.clear()
     trello.calls.clear()
     for card in cards:

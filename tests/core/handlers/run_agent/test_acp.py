@@ -39,18 +39,23 @@ def repo(tmp_path: Path) -> Path:
     return make_repository(tmp_path / "repo", a="one\n")
 
 
-@asynccontextmanager
-async def acp_worker(
-    rt: Runtime, data: Path, script: list[dict[str, Any]], *arguments: str, **agent: Any
-) -> AsyncIterator[WorkerProcess]:
-    """Run a worker with the fake agent."""
-    settings = {
+def acp_agent(script: list[dict[str, Any]], *arguments: str, **settings: Any) -> dict[str, Any]:
+    """Return the settings of the fake agent."""
+    return {
         "kind": "acp",
         "command": ["{python}", "-I", "-S", str(FAKE), json.dumps(script), *arguments],
         "session_mode": "build",
         "session_files": [".fake/sessions"],
-    }
-    configured = runtime_with(rt, data_dir=data, agents={"test": settings | agent})
+    } | settings
+
+
+@asynccontextmanager
+async def acp_worker(
+    rt: Runtime, data: Path, script: list[dict[str, Any]], *arguments: str, **others: Any
+) -> AsyncIterator[WorkerProcess]:
+    """Run a worker with the fake agent and other agents."""
+    agents = {"test": acp_agent(script, *arguments), **others}
+    configured = runtime_with(rt, data_dir=data, agents=agents)
     async with running_worker(configured, registry.load({}), leader=False, slots=1) as process:
         yield process
 
@@ -102,30 +107,20 @@ async def test_an_approved_call_runs_once_in_a_later_run_on_another_host(
     assert (step.key, step.status) == ("permission:1", "done")
 
 
-async def test_the_same_call_again_is_another_question(
-    rt: Runtime, make: Factory, repo: Path, tmp_path: Path
-) -> None:
-    number = await submit_agent_job(make, repo)
-    async with acp_worker(rt, tmp_path / "data", [RUN, RUN, DONE]):
-        await wait_for_question(rt, number, 1)
-        await make.answer(number, "allow once")
-        await wait_for_question(rt, number, 2)
-        await make.answer(number, "allow once", n=2)
-        await ended(rt, number)
-    assert lines_of(repo, number) == ["approved", "approved"]
-
-
-async def test_a_call_allowed_for_the_job_is_asked_once(
+async def test_a_call_allowed_once_is_asked_again_and_a_call_allowed_for_the_job_is_not(
     rt: Runtime, make: Factory, repo: Path, tmp_path: Path
 ) -> None:
     number = await submit_agent_job(make, repo)
     other = {"run": "echo other >> ran.txt"}
     async with acp_worker(rt, tmp_path / "data", [RUN, RUN, other, RUN, DONE]):
         await wait_for_question(rt, number, 1)
-        await make.answer(number, "allow for this job")
-        second = await asked(rt, number, 2)
-        assert "$ echo other >> ran.txt" in second.text
-        await make.answer(number, "allow once", n=2)
+        await make.answer(number, "allow once")
+        again = await asked(rt, number, 2)
+        assert "$ echo approved >> ran.txt" in again.text
+        await make.answer(number, "allow for this job", n=2)
+        third = await asked(rt, number, 3)
+        assert "$ echo other >> ran.txt" in third.text
+        await make.answer(number, "allow once", n=3)
         await ended(rt, number)
     assert lines_of(repo, number) == ["approved", "approved", "other", "approved"]
 
@@ -165,32 +160,24 @@ async def test_a_denial_reaches_the_agent_with_its_reason(
     assert [item.status for item in await questions_of(rt, number)] == ["answered"]
 
 
-async def test_an_edit_is_shown_as_a_diff(
+async def test_an_edit_is_shown_as_a_diff_and_a_long_call_is_an_artifact_too(
     rt: Runtime, make: Factory, repo: Path, tmp_path: Path
 ) -> None:
     number = await submit_agent_job(make, repo)
-    script: list[dict[str, Any]] = [{"edit": ["a.txt", "one\ntwo\u202e\n"]}, DONE]
+    command = f": {'x' * 4000}"
+    script: list[dict[str, Any]] = [{"edit": ["a.txt", "one\ntwo\u202e\n"]}, {"run": command}, DONE]
     async with acp_worker(rt, tmp_path / "data", script):
         question = await asked(rt, number)
         assert "to edit files?\n\n--- a/./a.txt\n+++ b/./a.txt\n" in question.text
         assert "+two\\u202e" in question.text
         await make.answer(number, "allow once")
+        question = await asked(rt, number, 2)
+        assert "the whole call is the artifact permission-2.txt" in question.text
+        _, data = await rt.checkpoints.read_artifact(number, "permission-2.txt")
+        assert data.decode() == f"$ {command}"
+        await make.answer(number, "allow once", n=2)
         await ended(rt, number)
     assert lines_of(repo, number, "a.txt") == ["one", "two\u202e"]
-
-
-async def test_a_long_call_is_an_artifact_too(
-    rt: Runtime, make: Factory, repo: Path, tmp_path: Path
-) -> None:
-    number = await submit_agent_job(make, repo)
-    command = f": {'x' * 4000}"
-    async with acp_worker(rt, tmp_path / "data", [{"run": command}, DONE]):
-        question = await asked(rt, number)
-        assert "the whole call is the artifact permission-1.txt" in question.text
-        _, data = await rt.checkpoints.read_artifact(number, "permission-1.txt")
-        assert data.decode() == f"$ {command}"
-        await make.answer(number, "allow once")
-        await ended(rt, number)
 
 
 async def test_an_allowed_call_that_was_interrupted_is_asked_again(
@@ -212,54 +199,47 @@ async def test_an_allowed_call_that_was_interrupted_is_asked_again(
     assert "may have run already" in (second.context_snippet or "")
 
 
-@pytest.mark.parametrize(
-    ("script", "arguments", "error_class", "error"),
-    [
-        ([{"exit": 0}], (), "TRANSIENT_APP", "exited with code 0 before the end of its turn"),
-        ([{"stop": "refusal"}], (), "PERMANENT", "ended its turn with refusal"),
-        ([{"mode": "yolo"}, DONE], (), "PERMANENT", "was changed by the agent to 'yolo'"),
-        ([DONE], ("stubborn",), "PERMANENT", "the mode 'build' of the agent is plan"),
-    ],
+ERRORS: Final = (
+    (
+        acp_agent([{"exit": 0}]),
+        "TRANSIENT_APP",
+        "exited with code 0 before the end of its turn",
+    ),
+    (acp_agent([{"stop": "refusal"}]), "PERMANENT", "ended its turn with refusal"),
+    (acp_agent([{"mode": "yolo"}, DONE]), "PERMANENT", "was changed by the agent to 'yolo'"),
+    (acp_agent([DONE], "stubborn"), "PERMANENT", "the mode 'build' of the agent is plan"),
+    (
+        acp_agent([DONE], session_mode="ask"),
+        "PERMANENT",
+        "'ask' of the agent is not among its modes: build, plan",
+    ),
+    (
+        acp_agent([DONE], command=["no-such-agent", "acp"]),
+        "PERMANENT",
+        "cannot start no-such-agent: No such file",
+    ),
 )
-async def test_a_turn_that_does_not_end_by_itself_is_an_error(
-    rt: Runtime,
-    make: Factory,
-    repo: Path,
-    tmp_path: Path,
-    script: list[dict[str, Any]],
-    arguments: tuple[str, ...],
-    error_class: str,
-    error: str,
-) -> None:
-    number = await submit_agent_job(make, repo, overrides={"max_retries": 0})
-    async with acp_worker(rt, tmp_path / "data", script, *arguments):
-        job = await wait_for_end(rt, number)
-    assert job.status in (S.FAILED, S.DEAD_LETTER)
-    assert error in (job.last_error or "")
-    assert job.error_class == error_class
+"""Agents, and the error class and the error of their runs."""
 
 
-async def test_an_unknown_mode_and_a_missing_program_are_named(
+async def test_an_agent_that_cannot_work_or_ends_its_turn_early_is_an_error(
     rt: Runtime, make: Factory, repo: Path, tmp_path: Path
 ) -> None:
-    number = await submit_agent_job(make, repo)
-    async with acp_worker(rt, tmp_path / "data", [DONE], session_mode="ask"):
-        job = await wait_for_end(rt, number)
-    assert "'ask' of the agent is not among its modes: build, plan" in (job.last_error or "")
-    number = await submit_agent_job(make, repo)
-    async with acp_worker(rt, tmp_path / "data", [DONE], command=["no-such-agent", "acp"]):
-        job = await wait_for_end(rt, number)
-    assert "cannot start no-such-agent: No such file" in (job.last_error or "")
-
-
-async def test_requests_of_an_agent_that_are_unknown_are_refused(
-    rt: Runtime, make: Factory, repo: Path, tmp_path: Path
-) -> None:
-    number = await submit_agent_job(make, repo)
-    script = [{"ask": "fs/read_text_file"}, {"ask": "craft/drainMidTurnQueue"}, DONE]
-    async with acp_worker(rt, tmp_path / "data", script):
-        job = await ended(rt, number)
-    assert (job.result or {})["summary"] == "all done"
+    agents = {f"agent{n}": agent for n, (agent, _, _) in enumerate(ERRORS)}
+    unknown = [{"ask": "fs/read_text_file"}, {"ask": "craft/drainMidTurnQueue"}, DONE]
+    async with acp_worker(rt, tmp_path / "data", unknown, **agents):
+        numbers = [
+            await submit_agent_job(make, repo, agent=name, overrides={"max_retries": 0})
+            for name in agents
+        ]
+        last = await submit_agent_job(make, repo)
+        for number, (_, error_class, error) in zip(numbers, ERRORS, strict=True):
+            job = await wait_for_end(rt, number)
+            assert job.status in (S.FAILED, S.DEAD_LETTER), error
+            assert error in (job.last_error or "")
+            assert job.error_class == error_class, error
+        job = await ended(rt, last)
+    assert (job.result or {})["summary"] == "all done", "unknown requests are refused"
 
 
 async def test_an_agent_that_cannot_load_begins_a_session_with_the_decision(

@@ -196,7 +196,7 @@ async def test_standard_error_of_an_agent_is_logged_completely(
 ) -> None:
     """The agent has to wait when it writes faster than the log is stored."""
     code = """
-for n in range(80_000):
+for n in range(30_000):
     print(f"{n:049}", file=sys.stderr)
 print("\u20ac" * 50_000, file=sys.stderr)
 """
@@ -204,7 +204,7 @@ print("\u20ac" * 50_000, file=sys.stderr)
     lines = "".join(
         [chunk.text for chunk in await rt.checkpoints.logs(job.number, limit=1000)]
     ).splitlines()
-    assert lines[:-1] == [f"{n:049}" for n in range(80_000)]
+    assert lines[:-1] == [f"{n:049}" for n in range(30_000)]
     assert lines[-1] == "\u20ac" * 50_000
 
 

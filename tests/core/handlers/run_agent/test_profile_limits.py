@@ -163,44 +163,43 @@ async def test_investigation_is_not_limited(rt: Runtime, make: Factory, data: Pa
     assert (await job_of(rt, make, data, WRITES, job, **limits)).status is S.COMPLETED
 
 
-@pytest.mark.parametrize(
-    ("limits", "reason"),
-    [
+async def test_work_over_a_limit_is_published_after_an_approval_of_its_patch(
+    rt: Runtime, make: Factory, data: Path
+) -> None:
+    cases: tuple[tuple[dict[str, Any], str], ...] = (
         ({"max_files_changed": 1}, "It changes 2 files (max_files_changed: 1)."),
         ({"max_loc_delta": 1}, "It adds and deletes 2 lines (max_loc_delta: 1)."),
         ({"risky_paths": ["db/"]}, "It changes risky paths: db/1.sql."),
-    ],
-)
-async def test_work_over_a_limit_is_published_after_an_approval_of_its_patch(
-    rt: Runtime, make: Factory, data: Path, limits: dict[str, Any], reason: str
-) -> None:
-    repo = await repository(rt, make, data.parent / "repo", **limits)
-    number = await submit_agent_job(make, repo.remote_url, text="db/1.sql b.txt")
+    )
+    repos = [
+        await repository(rt, make, data.parent / f"repo{n}", **limits)
+        for n, (limits, _) in enumerate(cases)
+    ]
+    files = {"text": "db/1.sql b.txt"}
+    numbers = [await submit_agent_job(make, repo.remote_url, **files) for repo in repos]
+    denied = await submit_agent_job(make, repos[0].remote_url, **files)
     async with agent_worker(rt, data, WRITES):
-        await wait_for_question(rt, number)
-        question = await rt.questions.get(number, 1)
-        assert question.kind is QuestionKind.APPROVAL
-        assert question.text == f"Publish draftsman/D-{number}? {reason}"
-        assert question.patch_sha256 is not None
-        assert branches(data) == ""
-        response = Response(source_event_id="1", decision=True)
-        assert (await rt.questions.answer(number, 1, response, make.owner)).accepted
-        job = await wait_for_end(rt, number)
-    assert (job.status, job.run_count) == (S.COMPLETED, 2)
-    result = job.result or {}
-    assert result["summary"] == "run 1", "the agent did not run again"
-    assert git("show", f"{result['branch']}:db/1.sql", cwd=Path(repo.remote_url)) == "x"
-
-
-async def test_denied_work_is_not_published(rt: Runtime, make: Factory, data: Path) -> None:
-    repo = await repository(rt, make, data.parent / "repo", max_files_changed=1)
-    number = await submit_agent_job(make, repo.remote_url, text="a b")
-    async with agent_worker(rt, data, WRITES):
-        await wait_for_question(rt, number)
-        response = Response(source_event_id="1", decision=False, reason="too much")
-        assert (await rt.questions.answer(number, 1, response, make.owner)).accepted
-        job = await wait_for_end(rt, number)
-    assert (job.status, job.error_class, branches(data)) == (S.FAILED, "DENIED", "")
+        for number, repo, (_, reason) in zip(numbers, repos, cases, strict=True):
+            await wait_for_question(rt, number)
+            question = await rt.questions.get(number, 1)
+            assert question.kind is QuestionKind.APPROVAL
+            assert question.text == f"Publish draftsman/D-{number}? {reason}"
+            assert question.patch_sha256 is not None
+            assert git("branch", "--list", "draftsman/*", cwd=Path(repo.remote_url)) == ""
+            response = Response(source_event_id=str(number), decision=True)
+            assert (await rt.questions.answer(number, 1, response, make.owner)).accepted
+            job = await wait_for_end(rt, number)
+            assert (job.status, job.run_count) == (S.COMPLETED, 2), reason
+            result = job.result or {}
+            assert result["summary"] == "run 1", "the agent did not run again"
+            assert git("show", f"{result['branch']}:db/1.sql", cwd=Path(repo.remote_url)) == "x"
+        await wait_for_question(rt, denied)
+        response = Response(source_event_id="denied", decision=False, reason="too much")
+        assert (await rt.questions.answer(denied, 1, response, make.owner)).accepted
+        job = await wait_for_end(rt, denied)
+    assert (job.status, job.error_class) == (S.FAILED, "DENIED")
+    branch = f"draftsman/D-{denied}"
+    assert git("branch", "--list", branch, cwd=Path(repos[0].remote_url)) == ""
 
 
 async def test_work_that_nobody_can_approve_is_not_published(

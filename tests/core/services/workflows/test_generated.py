@@ -24,7 +24,7 @@ from tests.support.slow import slow_except
 MOST: Final = 14
 """Maximum number of jobs of a workflow."""
 SEEDS: Final = 40
-FAST: Final = range(12)
+FAST: Final = range(6)
 IDLE: Final = 5
 """Claims without a job after which a worker ends."""
 
