@@ -89,6 +89,7 @@ class LifecycleScenario:
         )
         self.lost = await self._submit("kill:lost", on_lost="new_job", notify=("log",))
         self.unknown = await self._submit("kill:nobody-knows-it", on_lost="resume")
+        self.groups = {kind: await self._group(kind) for kind in ("sequential", "parallel")}
         self.family = await self._submit("kill:family", on_lost="resume")
         self.after = await self._submit("kill:member", on_lost="resume", after=[self.family])
 
@@ -96,6 +97,16 @@ class LifecycleScenario:
         payload = {"folder": str(self.folder)}
         request = invocation(type=type, payload=payload, max_attempts=100, **fields)
         return (await self.rt.submissions.submit(request, OWNER)).number
+
+    async def _group(self, kind: str) -> list[int]:
+        """Submit a group in which a job fails before the last may start."""
+        fields: dict[str, Any] = {"on_lost": "resume"}
+        fields["group"] = {"name": f"{kind}-{self.folder.name}", "kind": kind}
+        if kind == "parallel":
+            fails = await self._submit("kill:fails", **fields)
+            return [fails, await self._submit("kill:member", **fields, delay=86_400)]
+        types = ("kill:member", "kill:fails", "kill:member")
+        return [await self._submit(type, **fields) for type in types]
 
     async def check(self) -> None:
         """Compare the jobs with their expected results."""
@@ -111,6 +122,19 @@ class LifecycleScenario:
         assert unknown.status is S.FAILED
         assert "no worker handles type" in str(unknown.last_error)
         await self._check_family()
+        await self._check_groups()
+
+    async def _check_groups(self) -> None:
+        """Fail for a job that started after the failure in its group, and for a late addition."""
+        for kind, jobs in self.groups.items():
+            name = f"{kind}-{self.folder.name}"
+            late = await self._submit("kill:member", on_lost="resume", group=name)
+            listed = await self.rt.workflows.groups.members(name)
+            assert [item.number for item in listed] == [*jobs, late]
+            ended = [S.FAILED, S.CANCELED, S.CANCELED]
+            assert [item.status for item in listed][-3:] == ended
+            for number in (jobs[-1], late):
+                assert [run.status for run in await self.rt.read_model.runs(number)] == ["skipped"]
 
     async def _check_family(self) -> None:
         """Fail for a job that was spawned twice, and for a child without its parent's end."""

@@ -84,6 +84,11 @@ async def member(ctx: RunContext) -> Outcome:
     return Done({"name": ctx.job.payload.get("name"), "parents": parents})
 
 
+async def fails(ctx: RunContext) -> Outcome:
+    """Fail for good."""
+    raise Failure("no such thing", declared="PERMANENT")
+
+
 class Effects:
     """Effects of a job outside of the database: a line each, with the invocation's id."""
 
@@ -124,5 +129,5 @@ def append(path: Path, line: str) -> None:
 
 HANDLERS: Final = {
     f"kill:{handler.__name__}": f"tests.kill.work:{handler.__name__}"
-    for handler in (life, given, lost, family, member)
+    for handler in (life, given, lost, family, member, fails)
 }

@@ -74,7 +74,7 @@ async def fill(rt: Runtime, make: Factory) -> None:
     await make.queued(subject_key="unique", unique={"seconds": 3600})
     answered = await make.asked(QUESTION, type="asks")
     await make.queued(after=(answered.number,))
-    await make.queued(group={"name": "upgrade", "kind": "parallel"})
+    await fill_groups(rt, make)
     await make.answer(answered.number, "red")
     for _ in range(MAX_REFUSALS_PER_VOTER + 1):  # rejected: it is already answered
         await make.answer(answered.number, "blue")
@@ -109,6 +109,17 @@ async def fill(rt: Runtime, make: Factory) -> None:
     await rt.schedules.pause("yearly", make.owner)
     await fill_outbox(rt, make)
     await fill_chat(rt, make)
+
+
+async def fill_groups(rt: Runtime, make: Factory) -> None:
+    """Create an open group, one that a failure has stopped, and a canceled one."""
+    await make.queued(group={"name": "upgrade", "kind": "sequential", "on_failure": "continue"})
+    await make.queued(group="upgrade")
+    work = await make.running(group={"name": "stopped", "kind": "parallel"})
+    await make.queued(group="stopped")
+    await rt.settlement.failure(work, Failure("no such thing", declared="PERMANENT"))
+    await make.queued(group={"name": "canceled", "kind": "parallel"})
+    await rt.job_control.cancel_group("canceled", make.owner, "wrong version")
 
 
 async def fill_outbox(rt: Runtime, make: Factory) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from draftsman.domain.job import Status
+from draftsman.errors import Failure
 from draftsman.runtime import Runtime
 from draftsman.store import queries
 from draftsman.store.postgres.database import Connection
@@ -53,6 +54,13 @@ BREAK = {
     "dependencies_agree_with_their_parents": (
         "INSERT INTO draftsman.job_dependencies (job, parent, ordinal, condition, met)"
         " VALUES (%(ask)s, %(run)s, 1, 'success', true)"
+    ),
+    "stopped_groups_start_no_job": (
+        "UPDATE draftsman.job_states SET status = 'queued', finished_at = NULL, run_count = 0"
+        " WHERE number = %(skipped)s"
+    ),
+    "sequential_groups_run_one_job": (
+        "UPDATE draftsman.job_states SET status = 'running', hold = NULL WHERE number = %(next)s"
     ),
     "run_count_is_the_newest_run": "UPDATE draftsman.job_states SET run_count = run_count + 1",
     "version_counts_the_events": "UPDATE draftsman.job_states SET version = version + 1",
@@ -143,7 +151,7 @@ async def test_every_violation_is_found_and_names_its_job(
     closed = await make.asked(notify=("log",))
     await make.answer(closed.number, "red")
     await make.asked(notify=("log",))
-    jobs = {"run": ran.number, "ask": asked.number}
+    jobs = {"run": ran.number, "ask": asked.number, **await _groups(make)}
     assert BREAK.keys() == INVARIANTS.keys()
     async with conn.transaction(force_rollback=True):
         await _without_guards(conn)
@@ -153,6 +161,43 @@ async def test_every_violation_is_found_and_names_its_job(
                 violations = await rows(conn, invariant)
             assert violations, name
             assert all(isinstance(job, int) and isinstance(how, str) for job, how in violations)
+
+
+async def _groups(make: Factory) -> dict[str, int]:
+    """Create a job that a failure in its group skipped, and one that waits in its group."""
+    failing = await make.running(group={"name": "checks", "kind": "parallel"})
+    skipped = await make.queued(group="checks")
+    await make.rt.settlement.failure(failing, Failure("no such thing", declared="PERMANENT"))
+    await make.running(group={"name": "release", "kind": "sequential"})
+    return {"skipped": skipped, "next": await make.queued(group="release")}
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("stopped_groups_start_no_job", "SET started_at = now() WHERE number = %(skipped)s"),
+        ("sequential_groups_run_one_job",
+         "SET started_at = now() - interval '1 s' WHERE number = %(next)s"),
+    ],
+)  # fmt: skip
+async def test_a_job_of_a_group_that_started_and_ended_is_found(
+    make: Factory, conn: Connection, name: str, change: str
+) -> None:
+    jobs = await _groups(make)
+    await make.rt.job_control.cancel(jobs["next"] - 1, make.owner, force=True)
+    async with conn.transaction(force_rollback=True):
+        assert await rows(conn, INVARIANTS[name]) == []
+        await _without_guards(conn)
+        await run(conn, f"UPDATE draftsman.job_states {change}", jobs)
+        assert len(await rows(conn, INVARIANTS[name])) == 1
+
+
+async def test_a_retry_in_a_group_satisfies_the_invariants(make: Factory) -> None:
+    jobs = await _groups(make)
+    await make.rt.job_control.retry(jobs["skipped"], make.owner)
+    await make.rt.job_control.cancel(jobs["next"] - 1, make.owner, force=True)
+    await make.rt.job_control.retry(jobs["next"] - 1, make.owner)
+    assert not any((await make.rt.read_model.invariants()).values())
 
 
 async def _without_guards(conn: Connection) -> None:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from draftsman.domain.workflows.dependencies import JobTree, Parent, TreeJob
+    from draftsman.domain.workflows.groups import JobGroup
 
 MAX_DEPTH: Final = 20
 """Maximum depth that is indented; deeper jobs are aligned with it."""
@@ -41,6 +42,12 @@ def parents_data(parents: Sequence[Parent]) -> list[dict[str, Any]]:
         }
         for parent in parents
     ]
+
+
+def group_data(group: JobGroup) -> dict[str, Any]:
+    """Return the JSON object of the group of a job."""
+    names = ("name", "kind", "on_failure", "state", "progress")
+    return {name: getattr(group, name) for name in names}
 
 
 def tree_lines(tree: JobTree, current: int | None = None) -> Iterator[Text]:

@@ -31,6 +31,7 @@ QUESTION_VIEWS: Final = frozenset({"jobs", "inbox"}) | JOB
 """Views whose selection may have an open question."""
 ORDERED: Final = frozenset({"jobs"}) | JOB
 """Views whose selection may have queued jobs."""
+GROUPS: Final = frozenset({"groups"})
 REPOS: Final = frozenset({"repos"})
 QUEUES: Final = frozenset({"queues"})
 TEMPLATES: Final = frozenset({"templates"})

@@ -72,7 +72,12 @@ class JobGroup:
             "canceled": self.canceled,
         }
         others = [f"{count:,} {name}" for name, count in counts.items() if count]
-        return ", ".join([f"{self.succeeded:,} of {self.total:,} succeeded", *others])
+        return ", ".join([self.succeeded_text, *others])
+
+    @property
+    def succeeded_text(self) -> str:
+        """The number of jobs that succeeded, such as `3 of 7 succeeded`."""
+        return f"{self.succeeded:,} of {self.total:,} succeeded"
 
 
 @dataclass(frozen=True, slots=True)

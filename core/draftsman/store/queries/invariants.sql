@@ -131,6 +131,28 @@ SELECT d.job, 'the dependency on D-' || d.parent || ' is ' || coalesce(d.met::te
     OR d.met IS NULL AND (p.finished_at IS NOT NULL OR NOT p.has_children)
  LIMIT 100
 
+-- After a failure in a parallel group that stops, no job starts that was not claimed, but retries.
+-- name: stopped_groups_start_no_job
+SELECT s.number, s.status || ', but its group ' || g.name || ' stopped at D-' || coalesce(m.skipped_by, f.job)
+  FROM draftsman.job_groups g CROSS JOIN LATERAL (
+       SELECT max(c.job) AS job FROM draftsman.current_members(g.id) c
+         JOIN draftsman.job_states e ON e.number = c.job AND e.finished_at IS NOT NULL AND e.status <> 'completed') f
+  JOIN draftsman.job_group_members m ON m.group_id = g.id JOIN draftsman.job_states s ON s.number = m.job
+ WHERE g.kind = 'parallel' AND g.on_failure = 'stop' AND (m.skipped_by IS NOT NULL AND s.started_at IS NOT NULL
+    OR f.job IS NOT NULL AND s.claimed_at IS NULL AND s.finished_at IS NULL AND s.run_count = 0
+       AND (SELECT r.retry_of FROM draftsman.job_requests r WHERE r.number = s.number) IS NULL)
+ LIMIT 100
+
+-- name: sequential_groups_run_one_job
+SELECT b.number, b.status || ', but D-' || a.number || ' before it in its group is ' || a.status
+  FROM draftsman.job_groups g JOIN draftsman.job_group_members n ON n.group_id = g.id
+  JOIN draftsman.job_group_members m ON m.group_id = g.id AND m.ordinal = n.ordinal - 1
+  JOIN draftsman.job_states a ON a.number = m.job JOIN draftsman.job_states b ON b.number = n.job
+ WHERE g.kind = 'sequential' AND (b.started_at < a.finished_at OR a.finished_at IS NULL
+                                  AND b.hold IS DISTINCT FROM 'parents' AND b.status <> 'canceled')
+   AND NOT EXISTS (SELECT FROM draftsman.job_requests r WHERE r.number IN (a.number, b.number) AND r.retry_of IS NOT NULL)
+ LIMIT 100
+
 -- name: run_count_is_the_newest_run
 SELECT j.number, 'run_count ' || j.run_count || ', newest run ' || coalesce(max(r.ordinal), 0)
   FROM draftsman.job_states j
@@ -189,16 +211,14 @@ SELECT p.job, to_char(p.month, 'YYYY-MM') || ' was archived, but has events of t
 
 -- name: retries_have_one_successor
 SELECT retry_of, count(*) || ' retries'
-  FROM draftsman.job_requests
- WHERE retry_of IS NOT NULL
+  FROM draftsman.job_requests WHERE retry_of IS NOT NULL
  GROUP BY retry_of
 HAVING count(*) > 1
  LIMIT 100
 
 -- name: has_targets_is_set
 SELECT t.job, 'target ' || t.ordinal || ' exists, but has_targets is false'
-  FROM draftsman.job_targets t
-  JOIN draftsman.job_states j ON j.number = t.job
+  FROM draftsman.job_targets t JOIN draftsman.job_states j ON j.number = t.job
  WHERE NOT j.has_targets AND j.finished_at IS NULL
  LIMIT 100
 
@@ -225,8 +245,7 @@ SELECT q.job, 'question ' || q.ordinal || ' was not sent to ' || t.thread_key
 
 -- name: closed_question_is_not_posted
 SELECT d.job, 'delivery ' || d.seq || ' is due for question ' || d.question || ', which is ' || q.status
-  FROM draftsman.deliveries d
-  JOIN draftsman.job_questions q ON q.job = d.job AND q.ordinal = d.question
+  FROM draftsman.deliveries d JOIN draftsman.job_questions q ON q.job = d.job AND q.ordinal = d.question
  WHERE d.status = 'pending' AND d.kind IN ('question', 'reminder') AND q.status <> 'open'
  LIMIT 100
 
@@ -250,8 +269,7 @@ SELECT d.job, 'delivery ' || d.seq || ' waits, but nothing of ' || d.thread_key 
 
 -- name: sent_has_a_reference
 SELECT job, 'delivery ' || seq || ' was sent without a reference'
-  FROM draftsman.deliveries
- WHERE status = 'sent' AND external_ref IS NULL
+  FROM draftsman.deliveries WHERE status = 'sent' AND external_ref IS NULL
  LIMIT 100
 
 -- Only the leader escalates. Older versions let an agent send an event of this kind: events of runs
@@ -276,8 +294,7 @@ SELECT q.job, 'question ' || q.ordinal || ' has no escalation target'
 
 -- name: reminders_are_limited
 SELECT job, 'question ' || question || ' has ' || reminders || ' reminders'
-  FROM draftsman.question_times
- WHERE reminders NOT BETWEEN 0 AND 3
+  FROM draftsman.question_times WHERE reminders NOT BETWEEN 0 AND 3
  LIMIT 100
 
 -- Except replacements of a dead letter.
@@ -293,8 +310,7 @@ HAVING count(*) > coalesce(max(t.reminders), 0)
 
 -- name: closed_question_has_no_reminder
 SELECT t.job, 'question ' || t.question || ' is ' || q.status || ', but a reminder is due'
-  FROM draftsman.question_times t
-  JOIN draftsman.job_questions q ON q.job = t.job AND q.ordinal = t.question
+  FROM draftsman.question_times t JOIN draftsman.job_questions q ON q.job = t.job AND q.ordinal = t.question
  WHERE t.remind_at IS NOT NULL AND q.status <> 'open'
  LIMIT 100
 

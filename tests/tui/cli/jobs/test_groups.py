@@ -31,6 +31,11 @@ async def test_a_batch_is_a_group_that_is_shown_and_extended(cli: Cli, tmp_path:
         r"^sequential, on failure: stop; created by \S+ (now|\S+ \S+ ago)$", shown, re.M
     )
     assert shown.index(jobs[0]) < shown.index(jobs[1]) < shown.index(last)
+    shown = (await cli("show", last)).out
+    assert "group" in shown
+    assert "release: 0 of 3 succeeded" in shown
+    group = (await cli("show", last, "--json")).json["group"]
+    assert (group["name"], group["progress"]) == ("release", "0 of 3 succeeded, 3 waiting")
     assert f"waits for {jobs[1]} (queued)" in (await cli("why", last)).out
     assert "release" in (await cli("groups")).out
     (data,) = (await cli("groups", "--json")).json

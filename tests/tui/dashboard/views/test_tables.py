@@ -210,3 +210,5 @@ async def test_enter_on_a_group_lists_its_jobs(make: Factory, rt: Runtime, owner
         await seen.press("enter")
         await seen.rows(f"D-{second}", f"D-{first}")
         await seen.see("group:release")
+        await seen.press("enter")
+        await seen.see("group release: 0 of 2 succeeded")

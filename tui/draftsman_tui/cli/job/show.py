@@ -26,7 +26,7 @@ from draftsman_tui.common.question_text import (
     detail_lines,
     escalation_text,
 )
-from draftsman_tui.common.tree_text import parents_data, parents_text, tree_lines
+from draftsman_tui.common.tree_text import group_data, parents_data, parents_text, tree_lines
 from draftsman_tui.common.value_format import fields, sum_usage, usage_lines
 
 if TYPE_CHECKING:
@@ -87,6 +87,7 @@ async def show(app: App, job: JobRef, tree: bool) -> None:
         is_scheduled = details.source is Source.SCHEDULE
         occurrence = await rt.schedules.of_job(number) if is_scheduled else None
         parents = await rt.workflows.parents(number)
+        group = await rt.workflows.groups.of_job(number)
         deliveries = await rt.outbox.all(number, limit=MAX_DELIVERIES)
         events = [
             *await rt.read_model.job_events(number),
@@ -103,7 +104,7 @@ async def show(app: App, job: JobRef, tree: bool) -> None:
             "joined_requests": [event.payload | {"at": event.created_at} for event in join_events]
         }
         parts |= {"archives": archived, "deliveries": deliveries, "retry_chain": chain}
-        parts |= {"parents": parents_data(parents)}
+        parts |= {"parents": parents_data(parents), "group": group and group_data(group)}
         parts |= {"sandbox": sandbox, "occurrence": occurrence, "unique_key": replacement.key}
         parts |= {"replaces": replacement.replaces, "replaced_by": replacement.replaced_by}
         parts |= {"wait_reason": None if details.status in TERMINAL else reason_data(why)}
@@ -112,6 +113,7 @@ async def show(app: App, job: JobRef, tree: bool) -> None:
     app.out.print(
         *_head(details, why, chain),
         *([_pair("after", parents_text(parents))] if parents else []),
+        *([_pair("group", f"{group.name}: {group.succeeded_text}")] if group else []),
         *_replacement(replacement),
         *(_pair("events", text) for text in missing_months(archived)),
         *([_pair("schedule", _occurrence(occurrence))] if occurrence else []),

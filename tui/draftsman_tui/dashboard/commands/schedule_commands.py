@@ -1,12 +1,12 @@
-"""Commands on schedules and templates."""
+"""Commands on schedules, templates and groups."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from draftsman.domain.people.policy import Verb
-from draftsman_tui.dashboard.actions import schedule_actions, template_actions
-from draftsman_tui.dashboard.command import SCHEDULES, TEMPLATES, DashboardCommand
+from draftsman_tui.dashboard.actions import group_actions, schedule_actions, template_actions
+from draftsman_tui.dashboard.command import GROUPS, SCHEDULES, TEMPLATES, DashboardCommand
 
 SCHEDULE_COMMANDS: Final = (
     DashboardCommand(
@@ -66,5 +66,16 @@ SCHEDULE_COMMANDS: Final = (
         "Templates",
         TEMPLATES,
         Verb.TEMPLATES,
+    ),
+    DashboardCommand(
+        "cancel-group",
+        "Cancel the unfinished jobs of the group.",
+        group_actions.cancel_group,
+        "c",
+        "Groups",
+        GROUPS,
+        Verb.CANCEL,
+        takes="REASON",
+        footer=GROUPS,
     ),
 )

@@ -57,6 +57,8 @@ def _progress(snapshot: JobSnapshot, now: datetime) -> Iterator[Cell]:
     ]
     yield from (Cell(f"retry of {name}", "calm") for name in predecessors)
     yield from (Cell(f"retried as {name}", "calm") for name in successors)
+    if snapshot.group is not None:
+        yield Cell(f"group {snapshot.group.name}: {snapshot.group.succeeded_text}", "key")
     yield Cell(f"runs {job.run_count}" if job.run_count else "no runs yet")
     if job.attempts:
         yield Cell(f"attempts {job.attempts} of {job.max_attempts}")

@@ -132,6 +132,7 @@ class JobLoader:
             targets=await rt.outbox.targets(self.number),
             files=await rt.checkpoints.artifacts(self.number),
             chain=await rt.read_model.chain(self.number),
+            group=await rt.workflows.groups.of_job(self.number),
         )
 
     async def _read_deliveries(self, rt: Runtime, snapshot: JobSnapshot) -> JobSnapshot:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from draftsman.domain.read_models import RetryLink
     from draftsman.domain.run import Run
     from draftsman.domain.wait_reason import WaitReason
+    from draftsman.domain.workflows.groups import JobGroup
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,7 @@ class JobSnapshot:
     targets: Sequence[Any] = ()
     files: Sequence[Any] = ()
     chain: Sequence[RetryLink] = ()
+    group: JobGroup | None = None
     log: LogView | None = None
     patch: JobPatch | None = None
     logs_kept: int | None = None

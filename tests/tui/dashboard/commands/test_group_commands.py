@@ -1,0 +1,51 @@
+"""Commands on groups of jobs."""
+
+from __future__ import annotations
+
+from draftsman.domain.job import Source, Status
+from draftsman.domain.people.actor import Actor
+from draftsman.runtime import Runtime
+from draftsman.services.jobs.submissions import invocation
+from tests.factories import Factory
+from tests.support.people import People
+from tests.tui.dashboard.pilot import open_dashboard
+
+
+async def test_a_group_is_canceled_after_confirmation(
+    make: Factory, rt: Runtime, owner: Actor
+) -> None:
+    jobs = [await make.queued(group={"name": "release", "kind": "sequential"}) for _ in range(2)]
+    async with open_dashboard(rt, owner, view="groups", size=(120, 30)) as seen:
+        await seen.see("release", "0 of 2 succeeded, 2 waiting")
+        await seen.command("cancel-group wrong version")
+        await seen.dialog("ConfirmDialog")
+        await seen.see("Cancel 2 unfinished jobs of release?")
+        await seen.press("n")
+        assert (await rt.workflows.groups.get("release")).canceled_at is None
+        await seen.command("cancel-group wrong version")
+        await seen.dialog("ConfirmDialog")
+        await seen.press("y")
+        await seen.wait_for_toast("Canceled 2 jobs of release")
+        await seen.see("0 of 2 succeeded, 2 canceled")
+        await seen.press("c")
+        await seen.wait_for_toast("all jobs of the group 'release' have ended")
+    assert [(await rt.read_model.job(job)).status for job in jobs] == [Status.CANCELED] * 2
+    assert (await rt.workflows.groups.get("release")).cancel_reason == "wrong version"
+
+
+async def test_a_group_with_a_job_of_another_person_is_canceled_only_by_an_operator(
+    make: Factory, rt: Runtime, people: People
+) -> None:
+    anna = people.on(Source.TUI, "anna")
+    group = {"name": "release", "kind": "parallel"}
+    await rt.submissions.submit(invocation(type="noop", group=group), anna)
+    await make.queued(group="release")
+    for name in ("ben", "anna"):
+        who = people.on(Source.TUI, name)
+        async with open_dashboard(rt, who, view="groups") as seen:
+            await seen.see("release")
+            await seen.press("c")
+            await seen.dialog("ConfirmDialog")
+            await seen.press("y")
+            await seen.wait_for_toast(f"{name.title()} may not cancel")
+    assert (await rt.workflows.groups.get("release")).waiting == 2
