@@ -15,11 +15,13 @@ from tests.factories import Factory
 from tests.kill import kill_points
 from tests.kill.campaign import Campaign, FaultAction, configuration
 from tests.kill.faults import FAULTS, KillAgent
+from tests.kill.probe import SETTLING
 from tests.kill.processes import zygote
 from tests.kill.scenarios import (
     ask_people,
     cancel_all,
     drain,
+    drain_limited,
     drive_agent,
     live,
     prune,
@@ -41,6 +43,13 @@ ELSEWHERE: Final = (
 (test_remote.py)."""
 UNRESPONSIVE: Final = {"agent process terminate before", "agent process terminate after"}
 """The fault for an agent that does not park: a killed agent has no time for it."""
+
+
+PLACES: Final = 2
+"""Jobs of the type with a limit that run at a time."""
+SETTLING_POINTS: Final = {f"{SETTLING} {moment}" for moment in ("before", "after", "committed")}
+REST: Final = ("read_model.", "migrations.", "schema.", "archives.", "people.")
+"""Points before the first claim of a worker, and of people's processes."""
 
 
 @dataclass(frozen=True)
@@ -101,6 +110,25 @@ async def _work(campaign: Campaign, folder: Path) -> None:
     folder.mkdir()
     await live(campaign, folder)
     await drain(campaign)
+
+
+async def at_limits(fault: str, environment: KillEnvironment) -> None:
+    """Inject a fault at every point that workers of jobs with a limit reach, in several rounds.
+
+    The places are counted again after each fault.
+    """
+    async with zygote(environment.folder) as forks:
+        limits = {"type": {"kill:limited": {"running": PLACES}}}
+        usual = configuration(environment.url, environment.folder, limits=limits)
+        at = {point for point in kill_points.sql_points() if not point.startswith(REST)}
+        at |= SETTLING_POINTS
+        campaign = Campaign(environment.rt, forks, usual, set(), environment.inject(fault))
+        for pending in (at, SETTLING_POINTS, SETTLING_POINTS):
+            campaign.pending = set(pending)
+            await drain_limited(campaign, limits)
+    assert {point: campaign.faulted.count(point) for point in SETTLING_POINTS} == dict.fromkeys(
+        SETTLING_POINTS, 3
+    )
 
 
 async def at_an_agents_work(

@@ -34,6 +34,10 @@ GO_ON: Final = b"g"
 LOSE_REPLY: Final = b"l"
 """Continue, and let the last request fail as if its reply had been lost."""
 _place: ContextVar[str] = ContextVar("place")
+EXCHANGE: Final = "claim.exchange"
+SETTLING: Final = "claim.exchange of runs"
+"""The exchange that settles runs; most of them only claim."""
+ENDS: Final = ("after", "committed")
 
 
 class Probe:
@@ -87,29 +91,34 @@ class Probe:
             if name is None:
                 return await execute(self, query, *args, **more)
             call = partial(execute, self, query, *args, **more)
-            return await probe._around_query(name, self.connection, call)
+            return await probe._around_query(name, self.connection, call, args[0] if args else None)
 
         AsyncCursor.execute = wrapped  # type: ignore[method-assign]
         fetch = PinnedConnection.fetch
 
         async def fetching(self: PinnedConnection, statement: Statement, values: Any) -> Any:
             call = partial(fetch, self, statement, values)
-            return await probe._around_query(names[statement.query], self, call)
+            return await probe._around_query(names[statement.query], self, call, values)
 
         PinnedConnection.fetch = fetching  # type: ignore[method-assign]
 
     async def _around_query(
-        self, name: str, conn: AsyncConnection[Any], call: Callable[[], Awaitable[Any]]
+        self,
+        name: str,
+        conn: AsyncConnection[Any],
+        call: Callable[[], Awaitable[Any]],
+        values: Any = None,
     ) -> Any:
         self._connections[conn.info.backend_pid] = conn
-        self.at(f"{name} before")
+        names = [name, SETTLING] if name == EXCHANGE and values["jobs"] != "{}" else [name]
+        self.at(*(f"{name} before" for name in names))
         result = await call()
         if kill_points.is_read(name):
             return result
         if conn.info.transaction_status is not TransactionStatus.IDLE:
-            self.at(f"{name} after")
-            self._uncommitted.setdefault(id(conn), []).append(name)
-        elif self.at(f"{name} after", f"{name} committed"):
+            self.at(*(f"{name} after" for name in names))
+            self._uncommitted.setdefault(id(conn), []).extend(names)
+        elif self.at(*(f"{name} {moment}" for name in names for moment in ENDS)):
             await AsyncCursor(conn).execute("SELECT 1")
         return result
 

@@ -25,6 +25,7 @@ from tests.kill.notifications import OWNER, SAYS, TOLD
 from tests.kill.work import HALFWAY, MEMBERS
 from tests.support.clock import Clock
 from tests.support.event_history import event_bytes, over_a_year
+from tests.support.limits import check_places, placed, set_limits
 from tests.support.statements import value
 
 S = Status
@@ -235,6 +236,26 @@ async def drain(campaign: Campaign) -> None:
     for number in jobs:
         assert (await rt.read_model.job(number)).status in (S.QUEUED, S.RESUMED)
         await rt.job_control.cancel(number, OWNER)
+
+
+async def drain_limited(campaign: Campaign, limits: dict[str, Any]) -> None:
+    """Run more jobs than a limit has places; each completes, and no place stays taken."""
+    rt = campaign.rt
+    async with rt.db.connection() as conn:
+        await set_limits(rt, conn, **limits)
+    [(type, limit)] = limits["type"].items()
+    request = [invocation(type=type, on_lost="resume", max_attempts=100) for _ in range(12)]
+    jobs = [item.number for item in await rt.submissions.submit_many(request, OWNER)]
+    async with rt.db.connection() as conn:
+        assert await placed(conn) == jobs[: limit["running"]]
+    await campaign.work(lambda: all_ended(rt))
+    for number in jobs:
+        job = await rt.read_model.job(number)
+        assert job.status is S.COMPLETED, job.last_error
+        assert (job.result or {})["together"] <= limit["running"]
+    await check_places(rt)
+    async with rt.db.connection() as conn:
+        assert await placed(conn) == []
 
 
 async def prune(campaign: Campaign, clock: Clock) -> None:

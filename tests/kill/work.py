@@ -19,6 +19,8 @@ from draftsman.handlers.run_agent.repository import assign
 BUNDLE: Final = b"work in progress"
 MEMBERS: Final = ("first", "second")
 """Keys of the jobs that a job spawns."""
+RUNNING: Final = set[int]()
+"""Jobs of the type with a limit that run in this process."""
 HALFWAY: Final = "It is half done"
 """The notice in the middle of a job, sent once."""
 
@@ -89,6 +91,17 @@ async def fails(ctx: RunContext) -> Outcome:
     raise Failure("no such thing", declared="PERMANENT")
 
 
+async def limited(ctx: RunContext) -> Outcome:
+    """Return how many jobs of this type ran in this process at a time, at most."""
+    RUNNING.add(ctx.job.number)
+    try:
+        together = len(RUNNING)
+        await ctx.checkpoint({}, BUNDLE)
+        return Done({"together": max(together, len(RUNNING))})
+    finally:
+        RUNNING.discard(ctx.job.number)
+
+
 class Effects:
     """Effects of a job outside of the database: a line each, with the invocation's id."""
 
@@ -129,5 +142,5 @@ def append(path: Path, line: str) -> None:
 
 HANDLERS: Final = {
     f"kill:{handler.__name__}": f"tests.kill.work:{handler.__name__}"
-    for handler in (life, given, lost, family, member, fails)
+    for handler in (life, given, lost, family, member, fails, limited)
 }

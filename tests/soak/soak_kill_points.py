@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.kill import kill_points
-from tests.kill.fault_points import KillEnvironment, at_agents, at_phases, at_queries
+from tests.kill.fault_points import KillEnvironment, at_agents, at_limits, at_phases, at_queries
 from tests.kill.faults import FAULTS
 from tests.support.server import Server, make_home
 
@@ -27,6 +27,12 @@ def server() -> Iterator[Server]:
 @pytest.mark.parametrize("fault", FAULTS)
 async def test_faults_at_every_query(fault: str, environment: KillEnvironment) -> None:
     await at_queries(fault, environment)
+
+
+@pytest.mark.timeout(LONG)
+@pytest.mark.parametrize("fault", FAULTS)
+async def test_faults_while_jobs_wait_for_a_limit(fault: str, environment: KillEnvironment) -> None:
+    await at_limits(fault, environment)
 
 
 @pytest.mark.timeout(LONG)

@@ -20,6 +20,7 @@ from draftsman.domain.read_models import QueueSummary
 from draftsman.domain.response import Response
 from draftsman.domain.schedules.schedule import Schedule
 from draftsman.domain.schedules.template import Template
+from draftsman.domain.schedules.usage_limits import LimitUse
 from draftsman.domain.workflows.dependencies import JobTree
 from draftsman.domain.workflows.groups import GroupMember, JobGroup
 from draftsman.errors import QuestionClosed, Refused, UsageError
@@ -196,6 +197,10 @@ class Client:
     async def queues(self) -> list[QueueSummary]:
         """Return the queues that have jobs, a pause, a reservation or a live worker."""
         return await self._rt.queues.all()
+
+    async def limits(self) -> list[LimitUse]:
+        """Return each configured limit, and each value that has a limit in use, by name."""
+        return await self._rt.queues.limits()
 
     async def pause_queue(self, queue: str, reason: str, *, type: str | None = None) -> None:
         """Pause a queue, or a type in it; raises Refused if it is paused."""

@@ -19,6 +19,7 @@ from draftsman.domain.question import Question
 from draftsman.domain.read_models import QueueSummary
 from draftsman.domain.schedules.schedule import Schedule
 from draftsman.domain.schedules.template import Template
+from draftsman.domain.schedules.usage_limits import LimitUse
 from draftsman.domain.workflows.dependencies import JobTree
 from draftsman.domain.workflows.groups import GroupMember, JobGroup
 from draftsman.errors import DraftsmanError
@@ -184,6 +185,10 @@ class BlockingClient:
     def queues(self) -> list[QueueSummary]:
         """Return the queues that have jobs, a pause, a reservation or a live worker."""
         return self._run(self._client.queues())
+
+    def limits(self) -> list[LimitUse]:
+        """Return each configured limit, and each value that has a limit in use, by name."""
+        return self._run(self._client.limits())
 
     def pause_queue(self, queue: str, reason: str, *, type: str | None = None) -> None:
         """Pause a queue, or a type in it."""

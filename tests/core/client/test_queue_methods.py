@@ -14,7 +14,9 @@ from draftsman.errors import NotFound, NotPermitted, Refused, UsageError
 from draftsman.host import login
 from draftsman.runtime import Runtime
 from draftsman.services.queues import Place
+from draftsman.store.postgres.database import Connection
 from tests.factories import Factory
+from tests.support.limits import set_limits
 
 
 @pytest.fixture
@@ -52,6 +54,18 @@ async def test_a_queue_is_paused_and_resumed(client: Client, make: Factory) -> N
     await client.resume_queue("q")
     (summary,) = await client.queues()
     assert (summary.queued, summary.pauses) == (1, ())
+
+
+async def test_limits_have_their_use(
+    client: Client, rt: Runtime, make: Factory, conn: Connection
+) -> None:
+    assert await client.limits() == []
+    await set_limits(rt, conn, queue={"q": {"running": 1}, "other": {"rate": "20/1h"}})
+    first, _ = [await make.queued(queue="q") for _ in range(2)]
+    other, used = await client.limits()
+    assert (other.name, other.rate, other.free, other.jobs) == ("queue:other", 20, 20, [])
+    assert (used.name, used.running, used.taken, used.free) == ("queue:q", 1, 1, 0)
+    assert (used.waiting, used.jobs) == (1, [first])
 
 
 async def test_a_drain_waits_for_running_jobs(client: Client, make: Factory) -> None:
@@ -128,7 +142,7 @@ def test_the_blocking_client_has_the_same_methods(blocking: BlockingClient) -> N
     (summary,) = blocking.queues()
     assert summary.reservation is not None
     blocking.release_queue("q")
-    assert (blocking.templates(), blocking.schedules()) == ([], [])
+    assert (blocking.templates(), blocking.schedules(), blocking.limits()) == ([], [], [])
 
 
 async def test_templates_and_schedules_are_listed_run_and_paused(

@@ -201,3 +201,25 @@ async def test_a_job_that_is_moved_ahead_meanwhile_is_not_handed_a_place_twice(
         await first.then(rt.db.run_transaction(end), conn)
     assert await placed(conn) == [moved]
     assert await waiting(conn) == {earlier: "queue:q"}
+
+
+async def test_after_a_place_is_handed_over_the_trigger_waits_for_no_further_limit(
+    rt: Runtime, first: FirstSession, make: Factory, conn: Connection
+) -> None:
+    shop = "https://git.example.org/x/shop"
+    await set_limits(rt, conn, queue={"q": {"running": 2}}, repo={"*": {"running": 5}})
+    locked = await make.running(queue="other", repo=shop)
+    works = [await make.running(queue="q") for _ in range(2)]
+    handed, both = await make.queued(queue="q"), await make.queued(queue="q", repo=shop)
+
+    async def end(conn: Connection) -> list[ClaimedJob]:
+        names = {"queues": ["q"], "types": ["noop"], "skip": []}
+        done = [(work.lease, dict[str, object]()) for work in works]
+        return await exchange(conn, done, worker=make.worker, free=5, ahead=0, **names)
+
+    async with first.doing(first.rt.settlement.outcome(locked, Done())), asyncio.timeout(5):
+        jobs = await rt.db.run_transaction(end)
+    assert [job.number for job in jobs if job.status is Status.RUNNING] == [handed]
+    assert await waiting(conn) == {both: "queue:q"}
+    assert await limits.give(conn, LeaderTerm(), 100) == 1  # the leader is to look at once
+    assert await placed(conn) == [handed, both]
