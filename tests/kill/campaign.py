@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
+from psycopg import OperationalError
+
 from draftsman.domain.job import Source
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.question import QuestionKind
@@ -223,8 +225,8 @@ async def people_answer(rt: Runtime) -> AsyncIterator[None]:
 
 async def _answer(rt: Runtime) -> None:
     while True:
-        with suppress(DraftsmanError):
-            for question in await rt.questions.open():
+        with suppress(DraftsmanError, OperationalError):  # a deadlock of HASTEN with a transition
+            for question in await rt.questions.open(limit=2000):
                 if question.key in ("colour", "silence"):
                     continue  # it is already answered, or cannot be
                 gate = question.kind is QuestionKind.APPROVAL
