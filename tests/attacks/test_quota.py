@@ -64,7 +64,7 @@ async def run_floods(
     count: int,
     quotas: dict[str, Any],
 ) -> dict[str, Job]:
-    """Return the job of each code, which an agent of one worker repeats, after its end."""
+    """Return the job of each code, which an agent of a single worker repeats, after its end."""
     code = f"code = compile({codes!r}[start['request']['text']], 'flood', 'exec')\n"
     code += f"for n in range({count}):\n    exec(code){RESULT}"
     numbers = {kind: await submit_agent_job(make, repo, text=kind) for kind in codes}

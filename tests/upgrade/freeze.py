@@ -112,7 +112,7 @@ async def fill(rt: Runtime, make: Factory) -> None:
 
 
 async def fill_groups(rt: Runtime, make: Factory) -> None:
-    """Create an open group, one that a failure has stopped, and a canceled one."""
+    """Create an open group, a group that a failure has stopped, and a canceled group."""
     await make.queued(group={"name": "upgrade", "kind": "sequential", "on_failure": "continue"})
     await make.queued(group="upgrade")
     work = await make.running(group={"name": "stopped", "kind": "parallel"})
