@@ -201,7 +201,10 @@ class Campaign:
 
 async def jobs_of(rt: Runtime) -> list[JobSummary]:
     """Return all jobs; each killed client has submitted those without keys again."""
-    return await rt.read_model.jobs(limit=1000)
+    jobs = list(await rt.read_model.jobs(limit=1000))
+    while older := await rt.read_model.jobs(limit=1000, before=jobs[-1].number):
+        jobs += older
+    return jobs
 
 
 async def all_ended(rt: Runtime) -> bool:
