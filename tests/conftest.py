@@ -27,21 +27,20 @@ from draftsman.runtime import Runtime, wire
 from draftsman.settings import Settings
 from draftsman.store.postgres.database import Connection, Database
 from tests.factories import Factory
-from tests.support import fork_server, worker_forks
+from tests.support import fork_server, repeated_costs, worker_forks
 from tests.support.clock import Clock
 from tests.support.database_pool import Databases
 from tests.support.people import GROUPS, PEOPLE, People
-from tests.support.repeated_costs import avoid_repeated_costs
 from tests.support.server import Server, make_home, open_folder
 from tests.support.sessions import Sessions
 
 GIVEN = "DRAFTSMAN_TEST_URL"
 SERVER = pytest.StashKey[Server]()
 QUICK = hypothesis.settings(database=None, deadline=None, derandomize=True, max_examples=15)
-hypothesis.settings.register_profile("draftsman", QUICK)
+hypothesis.settings.register_profile(repeated_costs.QUICK, QUICK)
 # more and other examples: tests/soak/soak_properties.py
 hypothesis.settings.register_profile("soak", QUICK, derandomize=False, max_examples=500)
-hypothesis.settings.load_profile("draftsman")
+hypothesis.settings.load_profile(repeated_costs.QUICK)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -66,13 +65,15 @@ def pytest_configure(config: pytest.Config) -> None:
     user = home / "user"
     user.mkdir(exist_ok=True)
     os.environ["HOME"] = str(user)
-    # constants of all modules, which take each process three seconds to collect
+    # constants of all modules, for other examples
     if config.pluginmanager.hasplugin("cacheprovider"):
         os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = str(config.cache.mkdir("hypothesis"))
     for kind in ("CACHE", "CONFIG", "DATA", "STATE"):
         os.environ[f"XDG_{kind}_HOME"] = str(user)
+    if url is None and config.args_source is pytest.Config.ArgsSource.TESTPATHS:
+        worker_forks.in_child(config, config.stash[SERVER].prepare)
     fork_server.install(worker_forks.start_importer(config))
-    avoid_repeated_costs()
+    repeated_costs.avoid_repeated_costs()
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -11,8 +11,10 @@ import sys
 from typing import Any, Final
 
 import httpx
+import hypothesis
 import psycopg
 from httpx._transports import default
+from hypothesis.internal.conjecture import providers
 from psycopg.adapt import AdaptersMap
 from psycopg.types.enum import EnumInfo
 
@@ -20,6 +22,8 @@ from draftsman.store.postgres import database
 
 TRUST: Final = ("SSL_CERT_FILE", "SSL_CERT_DIR")
 """Variables that name other certificates than those of certifi."""
+QUICK: Final = "draftsman"
+"""Name of the profile of Hypothesis for `make test`."""
 
 
 def avoid_repeated_costs() -> None:
@@ -28,6 +32,7 @@ def avoid_repeated_costs() -> None:
     _share_tls_contexts()
     _share_adapters()
     _keep_handlers_of_signals()
+    _read_no_constants()
     # httpcore imports it for each request; an import that fails searches each folder again
     sys.modules.setdefault("sniffio", None)  # type: ignore[arg-type]
 
@@ -80,3 +85,19 @@ def _keep_handlers_of_signals() -> None:
         return convert(value, klass) if isinstance(value, int) else value
 
     signal._int_to_enum = int_to_enum  # type: ignore[attr-defined]
+
+
+def _read_no_constants() -> None:
+    """Let Hypothesis make no examples of the constants of all modules, except in `make soak`.
+
+    It parses each module for them before the first test. With them, a change of any module also
+    changes the examples of all quick tests.
+    """
+    read = providers._get_local_constants
+
+    def constants() -> providers.Constants:
+        if hypothesis.settings.get_current_profile_name() == QUICK:
+            return providers._local_constants
+        return read()
+
+    providers._get_local_constants = constants

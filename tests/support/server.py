@@ -181,13 +181,23 @@ class Server:
             EmbeddedServer(cluster.parent, IDLE_STOP).stop("immediate")
         shutil.rmtree(self.home, ignore_errors=True)
 
-    def _start(self) -> str:
+    def prepare(self) -> None:
+        """Create the server that those of all processes are copies of."""
         original = self.home / "original"
         with self._locked():
-            if not original.exists():
+            if original.exists():
+                return
+            try:
                 server = Server(self.home, None, original.name)
                 server._fill()
                 server._embedded.stop()
+            except BaseException:
+                shutil.rmtree(original, ignore_errors=True)
+                raise
+
+    def _start(self) -> str:
+        self.prepare()
+        original = self.home / "original"
         if not self._folder.exists():
             self._folder.mkdir(mode=0o755)
             for programs in original.glob("pgsql-*"):

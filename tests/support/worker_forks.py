@@ -1,10 +1,11 @@
 """Processes of pytest-xdist, forked from a process that has imported the product and the tests.
 
-    pytest ── before its first thread ──▶ importer ── for each worker ──▶ worker ──▶ fork server
-                                                                                    (of commands)
+    pytest ── before its first thread ─┬▶ importer ── for each worker ──▶ worker ──▶ fork server
+                                       ├▶ compiler                                  (of commands)
+                                       └▶ a process that prepares the server
 
 Each worker would import it again, and so would the fork server of each worker. In a new checkout
-each would also compile it.
+each would also compile it. While the importer uses one core, the other two use another.
 """
 
 from __future__ import annotations
@@ -16,21 +17,23 @@ import sys
 import threading
 import traceback
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from _pytest.assertion import rewrite
+from _pytest.assertion.rewrite import assertstate_key
 from _pytest.pathlib import ImportMode, import_path
-from hypothesis.internal.conjecture import providers
 
 from tests.support import fork_server
 
 
 def start_importer(config: pytest.Config) -> socket.socket | None:
     """Fork the importer, if the session has workers; return the connection to it."""
-    if not config.getoption("tx", None) or config.getoption("dist", "no") == "no":
+    if not _has_workers(config):
         return None
     assert threading.active_count() == 1
+    in_child(config, functools.partial(_compile_tests, config))
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     if (importer := os.fork()) > 0:
         theirs.close()
@@ -48,9 +51,42 @@ def start_importer(config: pytest.Config) -> socket.socket | None:
         os._exit(0)
 
 
+def in_child(config: pytest.Config, work: Callable[[], None]) -> None:
+    """Do the work in a child process, if the session has workers; its result is in files."""
+    if not _has_workers(config):
+        return
+    assert threading.active_count() == 1
+    if (child := os.fork()) > 0:
+        config.add_cleanup(functools.partial(os.waitpid, child, 0))
+        return
+    try:
+        work()
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(0)
+
+
+def _has_workers(config: pytest.Config) -> bool:
+    return bool(config.getoption("tx", None)) and config.getoption("dist", "no") != "no"
+
+
 def _end(connection: socket.socket, importer: int) -> None:
     connection.close()
     os.waitpid(importer, 0)
+
+
+def _compile_tests(config: pytest.Config) -> None:
+    """Compile the tests of a new checkout, last first, until the importer has done the others."""
+    state = config.stash[assertstate_key]
+    for path in reversed([*_files(config.args)]):
+        folder = rewrite.get_cache_dir(path)
+        compiled = folder / (path.stem + rewrite.PYC_TAIL)
+        if compiled.exists():
+            return
+        source, code = rewrite._rewrite_test(path, config)
+        folder.mkdir(exist_ok=True)
+        rewrite._write_pyc(state, code, source, compiled)
 
 
 def _import_tests(config: pytest.Config) -> None:
@@ -68,9 +104,6 @@ def _import_tests(config: pytest.Config) -> None:
         except Exception:
             for name in set(sys.modules) - before:
                 del sys.modules[name]
-    # constants of all modules, from which Hypothesis also makes examples; it warns of the cost
-    warnings.simplefilter("ignore")
-    providers._get_local_constants()
 
 
 def _files(args: list[str]) -> Iterator[Path]:
