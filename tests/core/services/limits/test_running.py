@@ -276,6 +276,19 @@ async def test_a_key_is_released_while_its_job_waits_for_a_person(
     assert [job.number for job in await claim(conn, make)] == [asked.number]
 
 
+async def test_jobs_that_wait_already_keep_their_keys_when_the_limit_releases_them(
+    rt: Runtime, make: Factory, conn: Connection
+) -> None:
+    plain, holder = await make.asked(), await make.asked(concurrency_key="deploy")
+    later = await make.queued(queue="q", concurrency_key="deploy")
+    release = {"*": {"release_while_waiting": True, "rate": "5/1m"}}
+    await set_limits(rt, conn, concurrency_key=release, all={"running": 5})
+    assert (await rt.read_model.why(later)).text.startswith(f"D-{holder.number} holds")
+    await make.answer(plain.number, "red")
+    await make.answer(holder.number, "red")
+    assert await placed(conn) == [plain.number, holder.number]
+
+
 @pytest.mark.parametrize("end", ["expire", "cancel"])
 async def test_a_job_without_its_key_may_end_while_it_waits(
     rt: Runtime, make: Factory, owner: Actor, conn: Connection, end: str
