@@ -48,6 +48,8 @@ class QueuedJob:
     status: str = "queued"
     ran: bool = False
     worker: int | None = None
+    beat: float = 0.0
+    """The time of the last heartbeat of its run."""
     placed: bool = False
     """Whether it has a place in each of its buckets."""
     swept: bool = False

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import ceil, exp
 
 from tests.core.stateful.model.queues import ENDED, WAITING, QueuedJob, QueueModel
+from tests.core.stateful.model.sweeps import LEASE
 
 LIVE = (*WAITING, "running", "scheduled", "retrying", "waiting_for_input")
 MET = {"success": ("completed",), "failure": set(ENDED) - {"completed"}, "any": ENDED}
@@ -40,7 +41,7 @@ class WorkflowModel(QueueModel):
         """Start jobs on a worker."""
         for number in numbers:
             job = self.job(number)
-            job.status, job.ran, job.worker = "running", True, worker
+            job.status, job.ran, job.worker, job.beat = "running", True, worker, self.now
             self.renew(number)
 
     def exchange(
@@ -120,8 +121,9 @@ class WorkflowModel(QueueModel):
         raise NotImplementedError
 
     def crash(self, worker: int) -> None:
-        """Rescue the runs of a worker."""
-        lost = [job for job in self.jobs if job.worker == worker]
+        """Rescue the runs of a worker, and runs that no worker knows of for the time of a lease."""
+        running = [job for job in self.jobs if job.worker is not None]
+        lost = [job for job in running if job.worker == worker or job.beat < self.now - LEASE]
         for job in lost:
             ends = {"resume": "resumed", "retry": "retrying", "fail": "failed"}
             status = ends[job.request.on_lost]
@@ -144,6 +146,7 @@ class WorkflowModel(QueueModel):
         """Let time pass; these runs have a heartbeat, rates allow starts, and jobs wake up."""
         self.now += seconds
         for number in beating:
+            self.job(number).beat = self.now
             self.renew(number)
         self.seat()
         sleeping = [job for job in self.jobs if job.status in ("scheduled", "retrying")]
