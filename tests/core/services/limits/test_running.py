@@ -14,6 +14,7 @@ from draftsman.domain.run import ClaimedJob, LeaderTerm
 from draftsman.errors import Failure
 from draftsman.runtime import Runtime
 from draftsman.services.jobs.submissions import invocation
+from draftsman.store.claim import exchange
 from draftsman.store.postgres.database import Connection
 from tests.core.services.test_queues import claim
 from tests.factories import QUESTION, Factory
@@ -302,6 +303,36 @@ async def test_a_job_without_its_key_may_end_while_it_waits(
     else:
         await rt.job_control.cancel(asked.number, owner)
     assert [job.number for job in await claim(conn, make)] == [later]
+
+
+async def test_a_job_is_not_passed_when_places_of_two_limits_are_freed_at_once(
+    rt: Runtime, make: Factory, conn: Connection
+) -> None:
+    one = {"running": 1}
+    await set_limits(rt, conn, repo={"shop": one}, type={"build": one, "test": one})
+    shop = "https://git.example.org/x/shop"
+    works = [
+        await make.running(queue="q", repo=shop),
+        await make.running(queue="q", type="build"),
+        await make.running(queue="q", type="test"),
+    ]
+    first = await make.queued(queue="q", repo=shop, type="test")
+    second = await make.queued(queue="q", repo=shop, type="build")
+    third = await make.queued(queue="q", type="build")
+    waits = {first: "repo:shop", second: "repo:shop", third: "type:build"}
+    assert await waiting(conn) == waits
+    await exchange(
+        conn,
+        [(work.lease, {}) for work in works[:2]],
+        worker=await make.worker_row(),
+        queues=["q"],
+        types=["noop"],
+        skip=[],
+        free=0,
+        ahead=0,
+    )
+    assert await placed(conn) == [works[2].number, second]
+    assert await waiting(conn) == {first: "type:test", third: "type:build"}
 
 
 async def test_a_bucket_never_counts_less_than_nothing(
