@@ -36,7 +36,7 @@ ENDS: Final = (
     "scheduled",
     "waiting_for_input",
 )
-MOMENTS: Final = ("due", "due", "almost", "half", 1.0, 10.0, 30.0, 60.0, 300.0)
+MOMENTS: Final = ("due", "due", "almost", "almost", "half", "half", 1.0, 20.0, 60.0, 300.0)
 """Time that passes, in seconds: until the next start of a rate or the next wake-up, or less."""
 _MIXES: Final = {
     "queues": {
@@ -48,7 +48,7 @@ _MIXES: Final = {
         "time": 3,
         "control": 4,
     },
-    "keys": {"submit": 6, "work": 9, "move": 4, "time": 4, "reserve": 1, "control": 2},
+    "keys": {"submit": 6, "work": 9, "move": 5, "time": 5, "reserve": 1, "control": 1},
     "limits": {"submit": 7, "work": 7, "move": 1, "time": 7, "limits": 1, "pause": 1, "control": 1},
     "workflows": {"family": 8, "work": 9, "move": 1, "time": 2, "control": 4},
 }
@@ -56,7 +56,6 @@ _MIXES: Final = {
 _pick = st.integers(0, 30)
 _session = st.integers(0, 1)
 _queue = st.sampled_from(QUEUES)
-_end = st.sampled_from(ENDS)
 
 
 def _requests(mix: str) -> st.SearchStrategy[Request]:
@@ -80,6 +79,8 @@ def _call(name: str, **arguments: st.SearchStrategy[Any]) -> st.SearchStrategy[A
 
 
 def _calls(mix: str) -> dict[str, list[st.SearchStrategy[Any]]]:
+    # a job that waits for its retry keeps its key
+    end = st.sampled_from((*ENDS, *["retrying"] * 5) if mix == "keys" else ENDS)
     requests = _requests(mix)
     submit = _call(
         "submit",
@@ -104,12 +105,12 @@ def _calls(mix: str) -> dict[str, list[st.SearchStrategy[Any]]]:
         "submit": [submit],
         "family": [family],
         "work": [
-            _call("run", **claim, ends=st.lists(_end, min_size=1, max_size=3)),
-            _call("run", **claim, ends=st.lists(_end, min_size=1, max_size=3)),
+            _call("run", **claim, ends=st.lists(end, min_size=1, max_size=3)),
+            _call("run", **claim, ends=st.lists(end, min_size=1, max_size=3)),
             _call("claim", **claim),
             _call("claim", **claim),
-            _call("end", n=_pick, how=_end),
-            _call("end", n=_pick, how=_end),
+            _call("end", n=_pick, how=end),
+            _call("end", n=_pick, how=end),
             _call("exchange", **claim),
             _call("answer", n=_pick, session=_session),
             _call("crash", worker=_session),
@@ -163,3 +164,12 @@ def _same(call: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 
 CALLS: Final = {mix: _mixed(mix) for mix in _MIXES}
 """The calls of each mix: a name and arguments."""
+BEGINNINGS: Final = st.sampled_from(
+    [
+        *[("queues", limits) for limits in LIMITS],
+        *[("keys", limits) for limits in (LIMITS[0], LIMITS[0], LIMITS[0], *LIMITS[5:7])],
+        *[("limits", limits) for limits in (*LIMITS[1:], *LIMITS[3:7])],
+        *[("workflows", limits) for limits in (LIMITS[0], LIMITS[0], *LIMITS[:5])],
+    ]
+)
+"""The mix of an example, and its first limits: rates need many calls, keys few other limits."""

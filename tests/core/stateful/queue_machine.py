@@ -19,7 +19,7 @@ from draftsman.store.claim import exchange
 from tests.core.stateful.model.groups import GROUPS
 from tests.core.stateful.model.queues import ENDED, UNKNOWN, WAITING, Request
 from tests.core.stateful.model.workflows import ATTEMPTS, LIVE
-from tests.core.stateful.queue_calls import CALLS, LIMITS
+from tests.core.stateful.queue_calls import BEGINNINGS, CALLS
 from tests.core.stateful.queue_driver import OWNER, QueueDriver
 from tests.core.stateful.world import QUEUES, TYPES, worker_id
 from tests.support.server import Server
@@ -41,8 +41,9 @@ class QueueMachine(QueueDriver):
     A single rule makes all calls, because hypothesis leaves most of many rules out of an example.
     """
 
-    @initialize(settings=st.sampled_from(LIMITS), mix=st.sampled_from(sorted(CALLS)))
-    def configure(self, settings: dict[str, Any], mix: str) -> None:
+    @initialize(beginning=BEGINNINGS)
+    def configure(self, beginning: tuple[str, dict[str, Any]]) -> None:
+        mix, settings = beginning
         self.calls = CALLS[mix]
         self.change_limits(settings)
 
