@@ -97,7 +97,7 @@ def _calls(mix: str) -> dict[str, list[st.SearchStrategy[Any]]]:
         shape=st.sampled_from(["apart", "apart", "chain", "fan", "join"]),
         parents=st.lists(_pick, max_size=2),
         condition=st.sampled_from(CONDITIONS),
-        group=st.sampled_from([None, None, *GROUPS]),
+        group=st.sampled_from([None, None, "checks", "checks", *GROUPS]),
         session=_session,
     )
     claim = {"worker": _session, "free": st.integers(1, 3), "first": _session}
@@ -144,6 +144,8 @@ def _calls(mix: str) -> dict[str, list[st.SearchStrategy[Any]]]:
         ],
         "control": [
             _call("cancel", n=_pick, tree=st.booleans(), session=_session),
+            _call("cancel", n=_pick, tree=st.just(False), session=_session),
+            _call("retry", n=_pick, session=_session),
             _call("retry", n=_pick, session=_session),
             _call("cancel_group", n=_pick, session=_session),
             _call("break_next_connection", cut=st.sampled_from(CUTS)),
