@@ -50,6 +50,7 @@ _MIXES: Final = {
     },
     "keys": {"submit": 6, "work": 9, "move": 5, "time": 5, "reserve": 1, "control": 1},
     "limits": {"submit": 7, "work": 7, "move": 1, "time": 7, "limits": 1, "pause": 1, "control": 1},
+    "groups": {"members": 6, "work": 10, "time": 2, "control": 5},
     "workflows": {"family": 8, "work": 9, "move": 1, "time": 2, "control": 4},
 }
 """Weights of the calls; an example has one of these mixes."""
@@ -100,10 +101,20 @@ def _calls(mix: str) -> dict[str, list[st.SearchStrategy[Any]]]:
         group=st.sampled_from([None, None, "checks", "checks", *GROUPS]),
         session=_session,
     )
+    members = _call(
+        "submit",
+        batch=st.lists(requests, min_size=1, max_size=4),
+        shape=st.sampled_from(["apart", "apart", "apart", "chain"]),
+        parents=st.just([]),
+        condition=st.sampled_from(["success", "any"]),
+        group=st.sampled_from(["checks", "checks", *GROUPS]),
+        session=_session,
+    )
     claim = {"worker": _session, "free": st.integers(1, 3), "first": _session}
     return {
         "submit": [submit],
         "family": [family],
+        "members": [members],
         "work": [
             _call("run", **claim, ends=st.lists(end, min_size=1, max_size=3)),
             _call("run", **claim, ends=st.lists(end, min_size=1, max_size=3)),
@@ -171,6 +182,7 @@ BEGINNINGS: Final = st.sampled_from(
         *[("queues", limits) for limits in LIMITS],
         *[("keys", limits) for limits in (LIMITS[0], LIMITS[0], LIMITS[0], *LIMITS[5:7])],
         *[("limits", limits) for limits in (*LIMITS[1:], *LIMITS[3:7])],
+        *[("groups", limits) for limits in (LIMITS[0], LIMITS[0], *LIMITS[:5])],
         *[("workflows", limits) for limits in (LIMITS[0], LIMITS[0], *LIMITS[:5])],
     ]
 )
