@@ -18,7 +18,7 @@ from draftsman.store.scheduling import limits
 from tests.factories import Factory
 from tests.support.limits import placed, set_limits, waiting
 from tests.support.races import FirstSession
-from tests.support.statements import rows
+from tests.support.statements import rows, run
 from tests.support.waits import background, until, wait_blocked
 
 REQUEST = invocation(type="noop", queue="q")
@@ -124,6 +124,28 @@ async def test_a_batch_with_a_key_and_the_end_of_its_holder_do_not_deadlock(
             plain, keyed = await submitted
             await ended
     assert await placed(conn) == [plain.number, keyed.number]
+
+
+async def test_an_end_is_repeated_after_a_deadlock_about_the_keys_and_places_of_its_children(
+    rt: Runtime, make: Factory, owner: Actor, conn: Connection
+) -> None:
+    await set_limits(rt, conn, queue={"q": {"running": 3}})
+    parent = await make.running(queue="other")
+    plain = await make.queued(queue="q", after=(parent.number,))
+    keyed = await make.queued(queue="q", after=(parent.number,), concurrency_key="k")
+    request = invocation(type="noop", queue="q", concurrency_key="k")
+    async with rt.db.connection() as other:
+        await run(other, "BEGIN")
+        await run(other, "SET LOCAL deadlock_timeout = '1min'")  # the end is aborted
+        await run(other, "SELECT draftsman.lock_keys('{k}')")
+        async with background(rt.settlement.outcome(parent, Done())) as ended:
+            await wait_blocked(conn, by=other.info.backend_pid)  # it has locked the bucket
+            (new,) = await rt.submissions.submit_many([request], owner, connection=other)
+            assert not ended.done()
+            await run(other, "COMMIT")
+            assert await ended is Status.COMPLETED
+    assert await placed(conn) == [plain, keyed]  # ahead of the new job, which has not started
+    assert (await rt.read_model.why(new.number)).text.startswith(f"D-{keyed} holds")
 
 
 async def test_a_resume_waits_for_an_end_that_saw_the_pause(
