@@ -8,7 +8,7 @@ from draftsman.services.jobs.request_rows import row
 from draftsman.services.jobs.submissions import invocation
 from draftsman.store import job_control, submissions
 from draftsman.store.postgres.database import Connection
-from draftsman.store.scheduling import groups
+from draftsman.store.scheduling import dependencies, groups
 from tests.soak.calls.call import MISSING, Call
 from tests.soak.calls.claim import NO_LIMITS
 from tests.soak.calls.dependencies import ME
@@ -47,6 +47,7 @@ async def _stop(conn: Connection) -> None:
     await job_control.cancel_now(conn, jobs[0], "soak", "no")
     second = (await groups.members(conn, group, 1, 10))[0]
     assert second.skipped_by == jobs[0]
+    assert await dependencies.causes(conn, jobs[1]) == jobs[:1]
 
 
 _READ: Final = Call(_read)
@@ -58,5 +59,6 @@ CALLS: Final[dict[str, Call]] = {
     "groups.members": _READ,
     "groups.numbers": _READ,
     "groups.cancel": Call(_cancel),
+    "dependencies.causes": Call(_stop),
     "job_control.cancel_now: a member of a group": Call(_stop),
 }

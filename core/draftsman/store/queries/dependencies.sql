@@ -98,6 +98,15 @@ SELECT t.number, s.status, s.type, r.ticket_title AS title, r.invoker_id,
         WHERE number = t.number LIMIT 1) r
  ORDER BY t.number
 
+-- The jobs because of which a job was skipped: parents, or a job of its group.
+-- name: causes
+SELECT parent FROM draftsman.job_dependencies
+ WHERE job = %(job)s AND met IS NOT TRUE AND NOT met
+ UNION
+SELECT skipped_by FROM draftsman.job_group_members
+ WHERE job = %(job)s AND skipped_by IS NOT NULL
+ ORDER BY 1
+
 -- The job that spawned a job; it is older than that job.
 -- name: spawner
 SELECT job FROM draftsman.job_dependencies

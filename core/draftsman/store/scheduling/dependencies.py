@@ -86,6 +86,11 @@ async def tree(conn: Connection, job: int, limit: int) -> JobTree:
     return JobTree(await parents(conn, job), jobs, total, await spawner(conn, job))
 
 
+async def causes(conn: Connection, job: int) -> list[int]:
+    """Return the parents, or the job of its group, because of which a job was skipped."""
+    return [number for (number,) in await rows(conn, _Q["causes"], {"job": job})]
+
+
 async def spawner(conn: Connection, job: int) -> int | None:
     """Return the job that spawned a job."""
     number: int | None = await scalar(conn, _Q["spawner"], {"job": job})
