@@ -138,3 +138,15 @@ async def test_the_start_of_a_claimed_job_waits_for_a_member_that_fails_and_does
     async with first.doing(end(first.rt, running, failed=True)):
         assert await first.then(worker.start([claimed.lease]), conn) == []
     assert (await rt.read_model.job(later.number)).status is Status.CANCELED
+
+
+async def test_a_cancel_waits_for_a_retry_and_cancels_it(
+    rt: Runtime, first: FirstSession, make: Factory, owner: Actor, conn: Connection
+) -> None:
+    failed = await add(rt, owner, "parallel", "continue")
+    (work,) = await claim(conn, make)
+    await end(rt, work, failed=True)
+    later = await add(rt, owner, "parallel", "continue")
+    async with first.doing(first.rt.job_control.retry(failed.number, owner)) as retried:
+        results = await first.then(rt.job_control.cancel_group("g", owner), conn)
+    assert [item.number for item in results] == [later.number, retried.result().number]
