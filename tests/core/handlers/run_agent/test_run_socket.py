@@ -220,3 +220,38 @@ async def test_the_socket_ends_with_the_agent(rt: Runtime, make: Factory, repo: 
     _, [path] = await finished(rt, make, repo, code)
     assert path == "/run/draftsman/run.sock"
     assert not list(repo.parent.rglob("run.sock"))
+
+
+MCP = """
+server = subprocess.Popen(["draftsman", "mcp"], stdin=-1, stdout=-1, text=True)
+def request(method, **params):
+    params["_meta"] = {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+    }
+    message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+    server.stdin.write(j.dumps(message) + "\\n")
+    server.stdin.flush()
+    return j.loads(server.stdout.readline())["result"]
+def tool(name, **arguments):
+    return request("tools/call", name=name, arguments=arguments)["structuredContent"]
+"""
+
+
+async def test_the_mcp_server_asks_for_the_job_of_its_run(
+    rt: Runtime, make: Factory, repo: Path
+) -> None:
+    code = f"""{MCP}
+heard.append([tool["name"] for tool in request("tools/list")["tools"]])
+heard.append(tool("report_progress", done=12, total=40))
+heard.append(tool("ask_human", question="Deploy?", choices=["yes", "no"]))
+if heard[-1]["outcome"] == "open":
+    hear() and sys.exit(0)
+server.stdin.close()
+heard.append(server.wait())
+"""
+    job, heard = await finished(rt, make, repo, code, text("yes"))
+    names, stored, answer, exit_code = heard
+    assert names == ["ask_human", "request_approval", "report_progress"]
+    assert (stored, exit_code, job.run_count) == ({"stored": True}, 0, 2)
+    assert answer == {"outcome": "answered", "value": "yes", "by": ["root"]}

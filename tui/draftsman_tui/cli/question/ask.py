@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,6 +10,7 @@ import click
 from draftsman.errors import AnswerTimeout, DraftsmanError, UsageError
 from draftsman_tui.cli.app import App, command
 from draftsman_tui.common import params, run_socket
+from draftsman_tui.common.question_key import derived_key
 
 if TYPE_CHECKING:
     from draftsman.domain.ids import JobRef
@@ -161,12 +160,6 @@ async def _ask(
 
     payload = message | ({"kind": "approval"} if kind == "approve" else {})
     _print_answer(app, await ask_team(app, payload, wait=wait, key=key, notify=notify))
-
-
-def derived_key(kind: str, content: tuple[str, ...]) -> str:
-    """Return a key that is the same for the same question."""
-    digest = hashlib.sha256(json.dumps(content).encode()).hexdigest()
-    return f"{kind}-{digest[:16]}"
 
 
 def _print_answer(app: App, reply: dict[str, Any]) -> None:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from draftsman.domain.ids import JobRef
     from draftsman.domain.job import Job
     from draftsman.runtime import Runtime
+    from draftsman.services.jobs.submissions import SubmittedJob
 
 TYPE = "ask_people"
 
@@ -29,18 +30,24 @@ async def ask_team(
 
     Raises AnswerTimeout without an answer within `wait` seconds, or if the question expires.
     """
-    title = payload["text"].strip().split("\n")[0][:200]
-    fields = {"type": TYPE, "payload": payload, "title": title, "key": key, "notify": notify}
-    with options_named():
-        request = build_request({name: item for name, item in fields.items() if item}, app.settings)
     async with app.runtime() as rt:
-        with options_named():
-            request = await rt.request_checks.resolve(request, unchecked=True)
-        job = await rt.submissions.submit(request, await rt.actor())
+        job = await submit_question(app, rt, payload, key=key, notify=notify)
         why = await rt.read_model.why(job.number)
         if why.reason == "no_worker":
             app.out.info(f"{job.name}: {why.text}; {why.next_step}")
         return await _wait_for_answer(app, rt, job.number, wait)
+
+
+async def submit_question(
+    app: App, rt: Runtime, payload: dict[str, Any], *, notify: list[str], key: str | None = None
+) -> SubmittedJob:
+    """Submit a job that holds the question."""
+    title = payload["text"].strip().split("\n")[0][:200]
+    fields = {"type": TYPE, "payload": payload, "title": title, "key": key, "notify": notify}
+    with options_named():
+        request = build_request({name: item for name, item in fields.items() if item}, app.settings)
+        request = await rt.request_checks.resolve(request, unchecked=True)
+    return await rt.submissions.submit(request, await rt.actor())
 
 
 async def continue_asking(app: App, ref: JobRef, wait: float | None) -> dict[str, Any]:
@@ -64,11 +71,11 @@ async def _wait_for_answer(
     except asyncio.CancelledError:
         app.out.info(_stays_open(number))
         raise
-    return _answer(await rt.read_model.job(number))
+    return answer_of(await rt.read_model.job(number))
 
 
-def _answer(job: Job) -> dict[str, Any]:
-    """Return the answer of the finished job."""
+def answer_of(job: Job) -> dict[str, Any]:
+    """Return the answer of a finished job; raises AnswerTimeout if it expired, DraftsmanError."""
     if job.type != TYPE:
         raise Refused(f"{job.name} is a job of the type {job.type!r}, not a question of ask")
     if job.status is Status.EXPIRED:
