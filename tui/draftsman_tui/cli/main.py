@@ -66,6 +66,7 @@ SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "approve-action": ("question.ask", "Ask for the approval of an action."),
         "note": ("job.progress", "Add a note to the events of the run's job."),
         "progress": ("job.progress", "Report the progress of the run: 12/40 or 30%."),
+        "hook": ("mcp.hook", "Let the team decide the tool calls of coding agents."),
         "mcp": ("mcp.mcp", "Serve tools to a coding agent by the Model Context Protocol."),
     },
     "Processes": {
