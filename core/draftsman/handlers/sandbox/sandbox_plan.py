@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,10 @@ from draftsman.settings import SandboxSettings
 MEGABYTE: Final = 1 << 20
 TEMPORARY: Final = ".tmp"
 """Folder in the home for temporary files, in modes without a private /tmp."""
+SOCKET: Final = "run.sock"
+"""Name of the run's socket in its folder."""
+SOCKET_VARIABLE: Final = "DRAFTSMAN_SOCKET"
+"""Variable with the path of the run's socket."""
 DEVICES: Final = ("null", "zero", "full", "random", "urandom")
 SHARED_DEVICES: Final = ("tty", "ptmx", "pts", "shm")
 """Terminals and shared memory, allowed only for a user other than the worker's."""
@@ -46,11 +51,14 @@ class RunSandbox:
     uid: int | None = None
     """User id of the programs on the host; None: the worker's own."""
     lock: int | None = None
+    socket: Path | None = None
+    """Folder with the socket of the run; None for programs that may not ask people."""
 
     def sandbox_path(self, path: Path) -> str:
         """Return the path inside the sandbox."""
         if self.sandbox.mode == "bwrap":
-            for outer, inner in ((self.home, bwrap.HOME), (self.repo, bwrap.REPO)):
+            folders = (self.home, bwrap.HOME), (self.repo, bwrap.REPO), (self.socket, bwrap.SOCKETS)
+            for outer, inner in folders:
                 if outer is not None and path.is_relative_to(outer):
                     return str(Path(inner, path.relative_to(outer)))
         return str(path)
@@ -64,10 +72,13 @@ class RunSandbox:
         return path
 
     def environment(self, variables: Mapping[str, str]) -> dict[str, str]:
-        """Return the variables with HOME and TMPDIR of the sandbox."""
+        """Return the variables with HOME, TMPDIR and the socket of the sandbox."""
         private = self.sandbox.mode == "bwrap"
         temporary = "/tmp" if private else str(self.home / TEMPORARY)  # noqa: S108 - its own
         changed = {"HOME": self.sandbox_path(self.home), "TMPDIR": temporary}
+        if self.socket is not None:
+            changed[SOCKET_VARIABLE] = self.sandbox_path(self.socket / SOCKET)
+            changed["PATH"] = _with_own_commands(variables.get("PATH", os.defpath))
         return {**variables, **changed}
 
     def plan(self, command: Sequence[str], cwd: Path, network: bool) -> dict[str, Any]:
@@ -82,6 +93,7 @@ class RunSandbox:
             part for part in command if not any(Path(part).is_relative_to(folder) for folder in own)
         ]
         read = list(bwrap.readable(settings.read_only, command_paths, network))
+        sockets = [] if self.socket is None else [str(self.socket)]
         plan: dict[str, Any] = {
             "mode": mode,
             "uid": self.uid,
@@ -95,10 +107,11 @@ class RunSandbox:
         }
         if mode == "bwrap":
             mounts = bwrap.mounts(read, self.repo, self.home, own)
+            mounts += [("ro", folder, bwrap.SOCKETS) for folder in sockets]
             return plan | {"bwrap": self.sandbox.program, "mounts": mounts}
         devices = DEVICES if self.uid is None else DEVICES + SHARED_DEVICES
         write = [*(f"/dev/{name}" for name in devices), *(str(folder) for folder in own)]
-        return plan | {"read": [*read, *LANDLOCK_PATHS], "write": write}
+        return plan | {"read": [*read, *LANDLOCK_PATHS, *sockets], "write": write}
 
     def as_event(self, network: bool) -> dict[str, Any]:
         """Return the payload of the event `sandbox_applied`."""
@@ -110,3 +123,9 @@ class RunSandbox:
         if self.lock is not None:
             with contextlib.suppress(OSError):
                 os.close(self.lock)
+
+
+def _with_own_commands(path: str) -> str:
+    """Return the PATH with the folder of `draftsman` as its last, for programs that ask people."""
+    folder = Path(sys.executable).parent
+    return f"{path}{os.pathsep}{folder}" if (folder / "draftsman").is_file() else path
