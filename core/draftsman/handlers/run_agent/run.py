@@ -30,6 +30,7 @@ from draftsman.errors import Failure, UsageError
 from draftsman.handlers.clone.clone_cleanup import clone_tag
 from draftsman.handlers.clone.workspace import Snapshot, Workspace
 from draftsman.handlers.context import RunContext, worker_run
+from draftsman.handlers.run_agent.agent_gateway import open_gateway
 from draftsman.handlers.run_agent.agent_session import AgentSession
 from draftsman.handlers.run_agent.iteration import Iteration
 from draftsman.handlers.run_agent.profile_limits import (
@@ -115,6 +116,7 @@ async def _run_iteration(
             data=(checkpoint or {}).get("agent"),
             usage=usage,
             budget=await _budget(run, repository),
+            metered=agent.gateway is not None,
         )
         if iteration.result is not None:
             session.result = ResultMessage.model_validate(iteration.result)
@@ -152,14 +154,18 @@ async def _run_session(
         await run.log_stream(decoder.decode(chunk))
 
     lease = run.settings.worker.lease
-    async with await AgentProcess.start(
-        agent,
-        cwd=workspace.path,
-        home=workspace.home,
-        lease=lease,
-        on_stderr=on_stderr,
-        sandbox=workspace.sandbox,
-    ) as process:
+    async with (
+        open_gateway(run, agent, workspace.sandbox, session) as gateway,
+        await AgentProcess.start(
+            agent,
+            cwd=workspace.path,
+            home=workspace.home,
+            lease=lease,
+            on_stderr=on_stderr,
+            sandbox=workspace.sandbox,
+            gateway=gateway,
+        ) as process,
+    ):
         run.on_heartbeat(process.heartbeat)
         await process.send(encode(start))
         listener = asyncio.create_task(session.listen(process))

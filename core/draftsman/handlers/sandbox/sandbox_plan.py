@@ -9,7 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from draftsman.handlers.gateway import listener
+from draftsman.handlers.gateway.access import GatewayAccess
 from draftsman.handlers.sandbox import bwrap
+from draftsman.resources import module_command
 from draftsman.settings import SandboxSettings
 
 MEGABYTE: Final = 1 << 20
@@ -70,7 +73,13 @@ class RunSandbox:
         changed = {"HOME": self.sandbox_path(self.home), "TMPDIR": temporary}
         return {**variables, **changed}
 
-    def plan(self, command: Sequence[str], cwd: Path, network: bool) -> dict[str, Any]:
+    def plan(
+        self,
+        command: Sequence[str],
+        cwd: Path,
+        network: bool,
+        gateway: GatewayAccess | None = None,
+    ) -> dict[str, Any]:
         """Return the plan for `draftsman.handlers.sandbox.confinement`.
 
         Files that the command names by absolute path are readable, except below the run's own
@@ -91,14 +100,20 @@ class RunSandbox:
             "file_size": settings.file_size_mb * MEGABYTE,
             "processes": settings.processes,
             "tmp": settings.file_size_mb * MEGABYTE,
+            "gateway": None if gateway is None else gateway.port,
             "keep": [] if self.lock is None else [self.lock],
         }
         if mode == "bwrap":
             mounts = bwrap.mounts(read, self.repo, self.home, own)
-            return plan | {"bwrap": self.sandbox.program, "mounts": mounts}
+            bwrap_plan = {"bwrap": self.sandbox.program, "mounts": mounts}
+            return plan | bwrap_plan | _listener(plan, gateway)
         devices = DEVICES if self.uid is None else DEVICES + SHARED_DEVICES
         write = [*(f"/dev/{name}" for name in devices), *(str(folder) for folder in own)]
         return plan | {"read": [*read, *LANDLOCK_PATHS], "write": write}
+
+    def has_private_network(self, network: bool) -> bool:
+        """Return whether a program's loopback is not that of the host."""
+        return self.sandbox.mode == "bwrap" and not network
 
     def as_event(self, network: bool) -> dict[str, Any]:
         """Return the payload of the event `sandbox_applied`."""
@@ -110,3 +125,14 @@ class RunSandbox:
         if self.lock is not None:
             with contextlib.suppress(OSError):
                 os.close(self.lock)
+
+
+def _listener(plan: Mapping[str, Any], gateway: GatewayAccess | None) -> dict[str, Any]:
+    """Return the part of a plan that opens the gateway's port inside the sandbox."""
+    if gateway is None or gateway.descriptor is None:
+        return {"gateway_socket": None}
+    return {
+        "gateway_socket": gateway.descriptor,
+        "listener": module_command(listener.__name__),
+        "keep": [*plan["keep"], gateway.descriptor],
+    }
