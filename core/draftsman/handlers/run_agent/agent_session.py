@@ -59,6 +59,8 @@ MAX_MODELS: Final = 20
 class AgentSession:
     """A session with an agent; `checkpoint` is the commit of the checkpoint to start from.
 
+    With `metered`, the gateway counts the usage, and the agent's messages about it do not count.
+
     After `listen`, `result`, `error` or `question` has the agent's final message; all three are
     None if the agent exited without any.
     """
@@ -73,6 +75,7 @@ class AgentSession:
         data: Any = None,
         usage: dict[str, Any] | None = None,
         budget: Budget | None = None,
+        metered: bool = False,
     ) -> None:
         self.result: ResultMessage | None = None
         self.error: Failure | None = None
@@ -91,9 +94,12 @@ class AgentSession:
         """Held while a message of the agent or of another program is handled."""
         self._progress: EventMessage | None = None
         self._progress_at = -PROGRESS_INTERVAL
+        self._process: AgentProcess | None = None
+        self._metered = metered
 
     async def listen(self, process: AgentProcess) -> None:
         """Handle the agent's messages until it exits."""
+        self._process = process
         try:
             async for line in process.lines():
                 await self._receive(process, line)
@@ -101,6 +107,15 @@ class AgentSession:
         finally:
             if self._termination is not None:
                 self._termination.cancel()
+
+    async def record_call(self, call: UsageMessage) -> None:
+        """Add the usage of a call that the gateway metered."""
+        try:
+            await self._add_usage(call)
+        except Failure as error:
+            if self._process is None or not is_quota(error):
+                raise
+            self._fail(self._process, error)
 
     async def park(self, process: AgentProcess, id: str | None) -> None:
         """Ask the agent to save a checkpoint and exit; terminate it after a timeout."""
@@ -285,7 +300,8 @@ class AgentSession:
             case ArtifactMessage():
                 await self._artifact(process, message)
             case UsageMessage():
-                await self._add_usage(message)
+                if not self._metered:
+                    await self._add_usage(message)
             case ResultMessage():
                 self.result = message
             case ErrorMessage():

@@ -31,6 +31,7 @@ from draftsman.errors import Failure, UsageError
 from draftsman.handlers.clone.clone_cleanup import clone_tag
 from draftsman.handlers.clone.workspace import Snapshot, Workspace
 from draftsman.handlers.context import RunContext, worker_run
+from draftsman.handlers.run_agent.agent_gateway import open_gateway
 from draftsman.handlers.run_agent.agent_session import AgentSession
 from draftsman.handlers.run_agent.iteration import Iteration
 from draftsman.handlers.run_agent.profile_limits import (
@@ -117,6 +118,7 @@ async def _run_iteration(
             data=(checkpoint or {}).get("agent"),
             usage=usage,
             budget=await _budget(run, repository),
+            metered=agent.gateway is not None,
         )
         if iteration.result is not None:
             session.result = ResultMessage.model_validate(iteration.result)
@@ -163,6 +165,7 @@ async def _run_session(
     sandbox = replace(workspace.sandbox, socket=folder)
     async with (
         serve_run_socket(folder, sandbox.uid, respond),
+        open_gateway(run, agent, sandbox, session) as gateway,
         await AgentProcess.start(
             agent,
             cwd=workspace.path,
@@ -170,6 +173,7 @@ async def _run_session(
             lease=run.settings.worker.lease,
             on_stderr=on_stderr,
             sandbox=sandbox,
+            gateway=gateway,
         ) as process,
     ):
         started.set_result(process)

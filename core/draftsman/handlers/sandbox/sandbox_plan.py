@@ -10,7 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from draftsman.handlers.gateway import listener
+from draftsman.handlers.gateway.access import GatewayAccess
 from draftsman.handlers.sandbox import bwrap
+from draftsman.resources import module_command
 from draftsman.settings import SandboxSettings
 
 MEGABYTE: Final = 1 << 20
@@ -81,7 +84,13 @@ class RunSandbox:
             changed["PATH"] = _with_own_commands(variables.get("PATH", os.defpath))
         return {**variables, **changed}
 
-    def plan(self, command: Sequence[str], cwd: Path, network: bool) -> dict[str, Any]:
+    def plan(
+        self,
+        command: Sequence[str],
+        cwd: Path,
+        network: bool,
+        gateway: GatewayAccess | None = None,
+    ) -> dict[str, Any]:
         """Return the plan for `draftsman.handlers.sandbox.confinement`.
 
         Files that the command names by absolute path are readable, except below the run's own
@@ -103,15 +112,21 @@ class RunSandbox:
             "file_size": settings.file_size_mb * MEGABYTE,
             "processes": settings.processes,
             "tmp": settings.file_size_mb * MEGABYTE,
+            "gateway": None if gateway is None else gateway.port,
             "keep": [] if self.lock is None else [self.lock],
         }
         if mode == "bwrap":
             mounts = bwrap.mounts(read, self.repo, self.home, own)
             mounts += [("ro", folder, bwrap.SOCKETS) for folder in sockets]
-            return plan | {"bwrap": self.sandbox.program, "mounts": mounts}
+            bwrap_plan = {"bwrap": self.sandbox.program, "mounts": mounts}
+            return plan | bwrap_plan | _listener(plan, gateway)
         devices = DEVICES if self.uid is None else DEVICES + SHARED_DEVICES
         write = [*(f"/dev/{name}" for name in devices), *(str(folder) for folder in own)]
         return plan | {"read": [*read, *LANDLOCK_PATHS, *sockets], "write": write}
+
+    def has_private_network(self, network: bool) -> bool:
+        """Return whether a program's loopback is not that of the host."""
+        return self.sandbox.mode == "bwrap" and not network
 
     def as_event(self, network: bool) -> dict[str, Any]:
         """Return the payload of the event `sandbox_applied`."""
@@ -129,3 +144,14 @@ def _with_own_commands(path: str) -> str:
     """Return the PATH with the folder of `draftsman` as its last, for programs that ask people."""
     folder = Path(sys.executable).parent
     return f"{path}{os.pathsep}{folder}" if (folder / "draftsman").is_file() else path
+
+
+def _listener(plan: Mapping[str, Any], gateway: GatewayAccess | None) -> dict[str, Any]:
+    """Return the part of a plan that opens the gateway's port inside the sandbox."""
+    if gateway is None or gateway.descriptor is None:
+        return {"gateway_socket": None}
+    return {
+        "gateway_socket": gateway.descriptor,
+        "listener": module_command(listener.__name__),
+        "keep": [*plan["keep"], gateway.descriptor],
+    }
