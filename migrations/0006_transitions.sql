@@ -101,7 +101,7 @@ BEGIN
        AND CASE
            WHEN draftsman.is_new_job(n::draftsman.job_requests, s::draftsman.job_states)
             AND (n.retry_of IS NULL
-                 OR EXISTS (SELECT FROM draftsman.job_requests WHERE number = n.retry_of))
+                 OR (SELECT number FROM draftsman.job_requests WHERE number = n.retry_of) > 0)
             AND (n.template_version IS NULL
                  OR draftsman.is_template(n.template, n.template_version))
             THEN true
@@ -123,7 +123,7 @@ BEGIN
                        WHEN n.number IS NULL THEN false
                        WHEN draftsman.is_new_job(n::draftsman.job_requests, s::draftsman.job_states)
                         AND (n.retry_of IS NULL
-                             OR EXISTS (SELECT FROM draftsman.job_requests WHERE number = n.retry_of))
+                             OR (SELECT number FROM draftsman.job_requests WHERE number = n.retry_of) > 0)
                         AND (n.template_version IS NULL
                              OR draftsman.is_template(n.template, n.template_version))
                         THEN true
@@ -288,8 +288,11 @@ BEGIN
            FROM new_states WHERE has_children AND finished_at IS NOT NULL;
     END IF;
     IF keyed THEN
-        PERFORM draftsman.release_keys(array_agg(n.number)) FROM new_states n
-          WHERE n.status IN ('waiting_for_input', 'waiting_for_approval') AND n.hold IS NULL;
+        PERFORM draftsman.release_keys(array_agg(n.number))
+           FROM new_states n
+           FULL JOIN old_states o ON o.number = n.number
+          WHERE CASE WHEN n.concurrency_key IS NOT NULL AND n.status <> o.status
+                THEN n.status IN ('waiting_for_input', 'waiting_for_approval') END;
         PERFORM draftsman.assign_keys(array_agg(n.concurrency_key))
            FROM new_states n
            FULL JOIN old_states o ON o.number = n.number

@@ -189,8 +189,7 @@ DECLARE
     started  int[] := array_fill(0, ARRAY[cardinality(locked)]);
     rated    boolean := (SELECT bool_or(b.rate IS NOT NULL OR b.next_at IS NOT NULL)
                            FROM unnest(locked) b);
-    admitted bigint[] := '{}';
-    moved    bigint[] := '{}';
+    admitted bigint[] := '{}'; moved bigint[] := '{}';
     places   text[] := '{}';  -- the buckets that the moved jobs wait for
     skipped  bigint[] := '{}';
     later    text[] := '{}';  -- buckets that the leader tries again
@@ -201,13 +200,14 @@ DECLARE
     at       int;
     other    draftsman.limit_buckets;
     job      record;
-    passed   int := 0;
-    before   int;
+    passed   int := 0; before int;
 BEGIN
     LOOP
         before := passed;
         FOR job IN
-            SELECT c.*
+            SELECT c.*, row_number() OVER (
+                       PARTITION BY t.name ORDER BY c.priority DESC, c.position, c.number)
+                       >= free[array_position(names, t.name)] AS last
               FROM unnest(tried) AS t (name)
              CROSS JOIN LATERAL (
                    SELECT s.number, s.limits, s.queue, s.type, s.priority, s.position, s.held_by
@@ -266,7 +266,8 @@ BEGIN
             ELSIF place <> job.held_by THEN
                 moved := moved || job.number;
                 places := places || place;
-            END IF;
+            END IF;  -- more jobs of its bucket may be ahead of the others
+            EXIT WHEN job.last AND free[array_position(names, job.held_by)] > 0;
         END LOOP;
         EXIT WHEN passed = before;
         IF passed >= 1000 THEN
@@ -352,10 +353,7 @@ BEGIN
     IF num_nonnulls(buckets, tried, arrived) = 0 THEN
         RETURN 0;
     END IF;
-    -- after hand_over(), waiting for the lock of another bucket could deadlock
-    IF tried IS NOT NULL AND NOT EXISTS (
-           SELECT FROM draftsman.limit_buckets b
-            WHERE b.name = ANY (buckets) AND b.xmax = pg_current_xact_id()::xid) THEN
+    IF tried IS NOT NULL THEN
         names := names || ARRAY(
             SELECT unnest(w.limits) FROM unnest(tried) AS t (name)
              CROSS JOIN LATERAL (

@@ -13,7 +13,7 @@ from tests.core.stateful.queue_machine import on
 from tests.support.server import Server
 
 LONG = settings(
-    max_examples=250,
+    max_examples=200,
     stateful_step_count=50,
     derandomize=False,
     print_blob=True,

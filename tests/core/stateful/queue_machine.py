@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 from hypothesis import strategies as st
-from hypothesis.stateful import initialize, precondition, rule
+from hypothesis.stateful import initialize, rule
 
 from draftsman.domain.outcome import Done, Snooze
 from draftsman.domain.question_spec import QuestionSpec
@@ -15,70 +16,72 @@ from draftsman.errors import Failure
 from draftsman.runtime import Runtime
 from draftsman.services.jobs.submissions import invocation
 from draftsman.store.claim import exchange
-from tests.core.stateful.model.queues import WAITING, Request
-from tests.core.stateful.model.workflows import LIVE
+from tests.core.stateful.model.groups import GROUPS
+from tests.core.stateful.model.queues import ENDED, UNKNOWN, WAITING, Request
+from tests.core.stateful.model.workflows import ATTEMPTS, LIVE
+from tests.core.stateful.queue_calls import BEGINNINGS, CALLS
 from tests.core.stateful.queue_driver import OWNER, QueueDriver
-from tests.core.stateful.world import CUTS, QUEUES, TYPES, worker_id
+from tests.core.stateful.world import QUEUES, TYPES, worker_id
 from tests.support.server import Server
 
-CONFIGURATIONS: Final[tuple[dict[str, Any], ...]] = (
-    {},
-    {"type": {"noop": {"running": 2}}, "repo": {"*": {"running": 1}}},
-    {"all": {"running": 2}, "repo": {"shop": {"running": 1}}, "type": {"*": {"running": 2}}},
-    {"queue": {"one": {"rate": "2/1m"}}, "repo": {"*": {"running": 2}}},
-    {"type": {"noop": {"rate": "2/1m", "burst": 3}}, "queue": {"*": {"running": 2}}},
-    {
-        "concurrency_key": {"*": {"release_while_waiting": True}},
-        "repo": {"*": {"running": 1, "rate": "3/30s"}},
-    },
-    {"concurrency_key": {"*": {"rate": "1/20s", "burst": 2}}, "type": {"noop": {"running": 1}}},
-)
-"""Settings of `[limits]`; an example has one of them."""
-queues = st.sampled_from(QUEUES)
-types = st.sampled_from(TYPES)
-pick = st.integers(0, 30)
-sessions = st.integers(0, 1)
-requests = st.builds(
-    Request,
-    queues,
-    types,
-    st.sampled_from([0, 0, 0, 5, -5]),
-    st.sampled_from([None, None, "a", "a", "b"]),
-    st.sampled_from(["resume", "fail"]),
-    st.sampled_from([None, "x/shop", "x/shop", "x/web"]),
-    st.just(()),
-    st.just("success"),
-)
-conditions = st.sampled_from(["success", "success", "failure", "any"])
-ENDS = ("completed", "completed", "failed", "resumed", "scheduled", "waiting_for_input")
+SLEEP: Final = 25.0
+"""Seconds that a snoozed job waits."""
+_SHAPES: Final[dict[str, Callable[[int], list[tuple[int, ...]]]]] = {
+    "apart": lambda size: [()] * size,
+    "chain": lambda size: [(index - 1,) if index else () for index in range(size)],
+    "fan": lambda size: [(0,) if index else () for index in range(size)],
+    "join": lambda size: [*[()] * (size - 1), tuple(range(size - 1))],
+}
+"""The parents of each job of a batch."""
 
 
 class QueueMachine(QueueDriver):
-    """Any operation on the queues, from two processes whose connections may break."""
+    """Any call on the queues, from two processes whose connections may break.
 
-    @initialize(settings=st.sampled_from(CONFIGURATIONS))
-    def configure(self, settings: dict[str, Any]) -> None:
+    A single rule makes all calls, because hypothesis leaves most of many rules out of an example.
+    """
+
+    @initialize(beginning=BEGINNINGS)
+    def configure(self, beginning: tuple[str, dict[str, Any]]) -> None:
+        mix, settings = beginning
+        self.calls = CALLS[mix]
+        self.change_limits(settings)
+
+    @rule(call=st.runner().flatmap(lambda machine: machine.calls))
+    def make(self, call: tuple[str, dict[str, Any]]) -> None:
+        name, arguments = call
+        getattr(self, name)(**arguments)
+
+    def change_limits(self, settings: dict[str, Any]) -> None:
         self.set_limits(settings)
 
-    @rule(cut=st.sampled_from(CUTS))
     def break_next_connection(self, cut: str) -> None:
         self.cut = cut
 
-    @rule(
-        batch=st.lists(requests, min_size=1, max_size=3),
-        parents=st.lists(pick, max_size=2),
-        condition=conditions,
-        session=sessions,
-    )
     def submit(
-        self, batch: list[Request], parents: list[int], condition: str, session: int
+        self,
+        batch: list[Request],
+        shape: str,
+        parents: list[int],
+        condition: str,
+        group: str | None,
+        session: int,
     ) -> None:
-        """Submit jobs; the last of them waits for some jobs, if there are any."""
+        """Submit jobs, in a group, or that wait for each other; the first waits for some jobs."""
         numbers = self.model.numbers(*LIVE) or [job.number for job in self.model.jobs]
         after = tuple(sorted({numbers[n % len(numbers)] for n in parents if numbers}))
-        batch[-1] = batch[-1]._replace(after=after, condition=condition)
-        jobs = [_invocation(request) for request in batch]
-        if after or any(request.repo for request in batch):
+        behind = _SHAPES[shape](len(batch))
+        batch = [
+            request._replace(
+                after=() if index else after,
+                behind=behind[index],
+                condition=condition,
+                group=group,
+            )
+            for index, request in enumerate(batch)
+        ]
+        jobs = [_invocation(request, f"n{index}") for index, request in enumerate(batch)]
+        if any(r.after or r.behind or r.repo or r.group for r in batch):
             self.cut = None  # the first connection looks up repositories and parents
         self.both(
             lambda new: self.model.submit(batch, new),
@@ -86,11 +89,10 @@ class QueueMachine(QueueDriver):
             session,
         )
 
-    @rule(request=requests, session=sessions)
     def reserve(self, request: Request, session: int) -> None:
         def model(new: list[int]) -> str | None:
             if not new:  # the job of a refused reservation is not in the database
-                expected = self.trial().reserve(request, 1 << 40)
+                expected = self.trial().reserve(request, UNKNOWN)
                 assert expected == "Refused"
                 return expected
             return self.model.reserve(request, new[0])
@@ -99,7 +101,6 @@ class QueueMachine(QueueDriver):
             self.cut = None
         self.both(model, lambda rt: rt.reservations.submit(_invocation(request), OWNER), session)
 
-    @rule(queue=queues, session=sessions)
     def release(self, queue: str, session: int) -> None:
         self.both(
             lambda _: self.model.release(queue),
@@ -107,7 +108,6 @@ class QueueMachine(QueueDriver):
             session,
         )
 
-    @rule(queue=queues, type=st.one_of(st.none(), types), session=sessions)
     def pause(self, queue: str, type: str | None, session: int) -> None:
         lost = self.cut == "committed"
 
@@ -121,9 +121,9 @@ class QueueMachine(QueueDriver):
 
         self.both(model, lambda rt: rt.queues.pause(queue, OWNER, "r", type), session)
 
-    @precondition(lambda self: self.model.pauses)
-    @rule(n=pick, session=sessions)
     def resume(self, n: int, session: int) -> None:
+        if not self.model.pauses:
+            return
         queue, type = sorted(self.model.pauses, key=str)[n % len(self.model.pauses)]
         self.cut = None
         self.both(
@@ -132,7 +132,6 @@ class QueueMachine(QueueDriver):
             session,
         )
 
-    @rule(session=sessions)
     def sweep(self, session: int) -> None:
         self.cut = None
         self.both(
@@ -141,34 +140,52 @@ class QueueMachine(QueueDriver):
             session,
         )
 
-    @rule(worker=sessions, free=st.integers(1, 3), first=sessions)
     def claim(self, worker: int, free: int, first: int) -> None:
         served = [QUEUES[first], QUEUES[1 - first]]
-
-        async def real(rt: Runtime) -> list[ClaimedJob]:
-            async with rt.db.connection() as conn:
-                return await exchange(
-                    conn,
-                    [],
-                    worker=worker_id(worker),
-                    queues=served,
-                    types=list(TYPES),
-                    skip=[],
-                    free=free,
-                    ahead=0,
-                )
-
         expected: list[int] = []
         claimed = self.both(
-            lambda _: expected.extend(self.model.claim(worker, served, free)), real, worker
+            lambda _: expected.extend(self.model.claim(worker, served, free)),
+            lambda rt: _exchange(rt, worker, [], served, free),
+            worker,
         )
         if claimed is not None:
             assert [work.number for work in claimed] == expected
             self.works |= {work.number: work for work in claimed}
 
-    @precondition(lambda self: self.works)
-    @rule(n=pick, how=st.sampled_from(ENDS), seconds=st.sampled_from([5.0, 25.0]))
-    def end(self, n: int, how: str, seconds: float) -> None:
+    def exchange(self, worker: int, free: int, first: int) -> None:
+        """Complete the runs of a worker, and claim jobs in the same statement."""
+        served = [QUEUES[first], QUEUES[1 - first]]
+        numbers = [n for n in self.works if self.model.job(n).worker == worker]
+        done = [self.works.pop(number) for number in numbers]
+        started: list[ClaimedJob] = []
+        expected: list[int] = []
+
+        async def real(rt: Runtime) -> None:
+            answers = await _exchange(rt, worker, done, served, free)
+            started.extend(work for work in answers if work.status == "running")
+
+        def model(_: list[int]) -> None:
+            chosen = [work.number for work in started]
+            expected.extend(self.model.exchange(worker, numbers, served, free, chosen))
+
+        self.cut = None
+        self.both(model, real, worker)
+        assert [work.number for work in started] == expected
+        self.works |= {work.number: work for work in started}
+
+    def run(self, worker: int, free: int, first: int, ends: list[str]) -> None:
+        """Claim jobs and end runs."""
+        self.claim(worker, free, first)
+        for how in ends:
+            if self.works:
+                self.agrees()
+                self.end(30, how)
+
+    def end(self, n: int, how: str) -> None:
+        """End a run; without any, claim jobs."""
+        if not self.works:
+            self.claim(n % 2, 3, 0)
+            return
         number = sorted(self.works)[n % len(self.works)]
         work, canceling = self.works.pop(number), self.model.job(number).canceling
         self.asked += 1
@@ -185,20 +202,23 @@ class QueueMachine(QueueDriver):
                     await rt.settlement.outcome(work, Done())
                 case "failed":
                     await rt.settlement.failure(work, Failure("no", declared="PERMANENT"))
+                case "retrying":
+                    await rt.settlement.failure(work, Failure("no", declared="TRANSIENT_INFRA"))
                 case "scheduled":
-                    await rt.settlement.outcome(work, Snooze(seconds))
+                    await rt.settlement.outcome(work, Snooze(SLEEP))
                 case "waiting_for_input":
                     await rt.questions.ask(work.lease, question)
                 case _:
                     await rt.settlement.release_run(work, "shutdown")
 
         self.cut = None
-        self.both(lambda _: self.ended(self.model.end(number, how, seconds)), real, 0)
+        self.both(lambda _: self.ended(self.model.end(number, how, SLEEP)), real, 0)
 
-    @precondition(lambda self: self.model.numbers("waiting_for_input"))
-    @rule(n=pick, session=sessions)
     def answer(self, n: int, session: int) -> None:
         waiting = self.model.numbers("waiting_for_input")
+        if not waiting:
+            self.end(n, "waiting_for_input")
+            return
         number = waiting[n % len(waiting)]
         self.asked += 1
         response = Response(source_event_id=f"e{self.asked}", text="this")
@@ -210,9 +230,9 @@ class QueueMachine(QueueDriver):
         self.cut = None
         self.both(lambda _: self.model.requeue([self.model.job(number)]), real, session)
 
-    @rule(seconds=st.sampled_from([1.0, 10.0, 20.0, 30.0, 300.0]), session=sessions)
-    def pass_time(self, seconds: float, session: int) -> None:
-        """The workers live, and the leader's timer fires."""
+    def pass_time(self, moment: str | float, session: int) -> None:
+        """Let time pass; the workers live, and the leader's timer fires."""
+        seconds = moment if isinstance(moment, float) else self.model.until(moment)
         self.cut = None
         self.world.set_clock(self.model.now + seconds)
 
@@ -229,7 +249,6 @@ class QueueMachine(QueueDriver):
 
         self.both(lambda _: self.model.pass_time(seconds, sorted(self.works)), real, session)
 
-    @rule(worker=sessions)
     def crash(self, worker: int) -> None:
         self.both(
             lambda _: self.model.crash(worker),
@@ -239,10 +258,10 @@ class QueueMachine(QueueDriver):
             1 - worker,
         )
 
-    @precondition(lambda self: self.model.numbers(*LIVE))
-    @rule(n=pick, tree=st.booleans(), session=sessions)
     def cancel(self, n: int, tree: bool, session: int) -> None:
         live = self.model.numbers(*LIVE)
+        if not live:
+            return
         number = live[n % len(live)]
         if tree:
             self.both(
@@ -257,10 +276,11 @@ class QueueMachine(QueueDriver):
                 session,
             )
 
-    @precondition(lambda self: self.model.numbers("failed", "canceled", "completed"))
-    @rule(n=pick, session=sessions)
     def retry(self, n: int, session: int) -> None:
-        ended = self.model.numbers("failed", "canceled", "completed")
+        ended = self.model.numbers(*ENDED)
+        ended = [number for number in ended if self.model.job(number).retry is None] or ended
+        if not ended:
+            return
         number = ended[n % len(ended)]
         self.both(
             lambda new: self.model.retry(number, new),
@@ -268,15 +288,21 @@ class QueueMachine(QueueDriver):
             session,
         )
 
-    @precondition(lambda self: len(self.model.jobs) > 1)
-    @rule(
-        n=pick,
-        place=st.sampled_from(["top", "bottom", "before", "before", "after"]),
-        other=pick,
-        session=sessions,
-    )
+    def cancel_group(self, n: int, session: int) -> None:
+        names = sorted(self.model.groups)
+        if not names:
+            return
+        name = names[n % len(names)]
+        self.both(
+            lambda _: self.model.cancel_group(name),
+            lambda rt: rt.job_control.cancel_group(name, OWNER),
+            session,
+        )
+
     def move(self, n: int, place: Any, other: int, session: int) -> None:
         jobs = self.model.numbers(*WAITING) or [job.number for job in self.model.jobs]
+        if len(self.model.jobs) < 2:
+            return
         number, anchor = jobs[n % len(jobs)], None
         if place in ("before", "after"):
             everyone = [job.number for job in self.model.jobs if job.number != number]
@@ -287,9 +313,9 @@ class QueueMachine(QueueDriver):
             session,
         )
 
-    @precondition(lambda self: self.model.jobs)
-    @rule(n=pick, priority=st.sampled_from([0, 5, -5]), session=sessions)
     def prioritize(self, n: int, priority: int, session: int) -> None:
+        if not self.model.jobs:
+            return
         number = self.model.jobs[n % len(self.model.jobs)].number
         self.both(
             lambda _: self.model.prioritize(number, priority),
@@ -298,8 +324,28 @@ class QueueMachine(QueueDriver):
         )
 
 
-def _invocation(request: Request) -> Any:
-    fields: dict[str, Any] = {"after": request.after, "on": request.condition}
+async def _exchange(
+    rt: Runtime, worker: int, done: list[ClaimedJob], queues: list[str], free: int
+) -> list[ClaimedJob]:
+    async with rt.db.connection() as conn:
+        return await exchange(
+            conn,
+            [(work.lease, {}) for work in done],
+            worker=worker_id(worker),
+            queues=queues,
+            types=list(TYPES),
+            skip=[],
+            free=free,
+            ahead=0,
+        )
+
+
+def _invocation(request: Request, name: str | None = None) -> Any:
+    parents = (*request.after, *(f"n{index}" for index in request.behind))
+    kind, policy = GROUPS.get(request.group or "", (None, None))
+    fields: dict[str, Any] = {"after": parents, "on": request.condition} if parents else {}
+    if request.group:
+        fields["group"] = {"name": request.group, "kind": kind, "on_failure": policy}
     return invocation(
         type=request.type,
         queue=request.queue,
@@ -307,8 +353,9 @@ def _invocation(request: Request) -> Any:
         concurrency_key=request.key,
         on_lost=request.on_lost,
         repo=request.repo and f"https://git.example.org/{request.repo}",
-        max_attempts=100,
-        **(fields if request.after else {}),
+        max_attempts=ATTEMPTS,
+        name=name,
+        **fields,
     )
 
 

@@ -10,7 +10,7 @@ from tests.core.stateful.queue_machine import on
 from tests.support.server import Server
 
 QUICK = settings(
-    max_examples=3,
+    max_examples=4,
     stateful_step_count=25,
     derandomize=False,
     print_blob=True,

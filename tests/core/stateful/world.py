@@ -203,22 +203,18 @@ class World:
             )
 
     async def _order(self, queue: str) -> list[int]:
-        numbers: list[int] = []
         async with self.dbs[0].connection() as conn, conn.transaction(force_rollback=True):
-            while True:
-                claimed = await claim.exchange(
-                    conn,
-                    [],
-                    worker=worker_id(0),
-                    queues=[queue],
-                    types=TYPES,
-                    skip=[],
-                    free=1,
-                    ahead=0,
-                )
-                if not claimed:
-                    return numbers
-                numbers.append(claimed[0].number)
+            claimed = await claim.exchange(
+                conn,
+                [],
+                worker=worker_id(0),
+                queues=[queue],
+                types=TYPES,
+                skip=[],
+                free=1000,
+                ahead=0,
+            )
+        return [work.number for work in claimed]
 
 
 def worker_id(worker: int) -> UUID:

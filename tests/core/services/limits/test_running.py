@@ -14,6 +14,7 @@ from draftsman.domain.run import ClaimedJob, LeaderTerm
 from draftsman.errors import Failure
 from draftsman.runtime import Runtime
 from draftsman.services.jobs.submissions import invocation
+from draftsman.store.claim import exchange
 from draftsman.store.postgres.database import Connection
 from tests.core.services.test_queues import claim
 from tests.factories import QUESTION, Factory
@@ -276,6 +277,19 @@ async def test_a_key_is_released_while_its_job_waits_for_a_person(
     assert [job.number for job in await claim(conn, make)] == [asked.number]
 
 
+async def test_jobs_that_wait_already_keep_their_keys_when_the_limit_releases_them(
+    rt: Runtime, make: Factory, conn: Connection
+) -> None:
+    plain, holder = await make.asked(), await make.asked(concurrency_key="deploy")
+    later = await make.queued(queue="q", concurrency_key="deploy")
+    release = {"*": {"release_while_waiting": True, "rate": "5/1m"}}
+    await set_limits(rt, conn, concurrency_key=release, all={"running": 5})
+    assert (await rt.read_model.why(later)).text.startswith(f"D-{holder.number} holds")
+    await make.answer(plain.number, "red")
+    await make.answer(holder.number, "red")
+    assert await placed(conn) == [plain.number, holder.number]
+
+
 @pytest.mark.parametrize("end", ["expire", "cancel"])
 async def test_a_job_without_its_key_may_end_while_it_waits(
     rt: Runtime, make: Factory, owner: Actor, conn: Connection, end: str
@@ -289,6 +303,36 @@ async def test_a_job_without_its_key_may_end_while_it_waits(
     else:
         await rt.job_control.cancel(asked.number, owner)
     assert [job.number for job in await claim(conn, make)] == [later]
+
+
+async def test_a_job_is_not_passed_when_places_of_two_limits_are_freed_at_once(
+    rt: Runtime, make: Factory, conn: Connection
+) -> None:
+    one = {"running": 1}
+    await set_limits(rt, conn, repo={"shop": one}, type={"build": one, "test": one})
+    shop = "https://git.example.org/x/shop"
+    works = [
+        await make.running(queue="q", repo=shop),
+        await make.running(queue="q", type="build"),
+        await make.running(queue="q", type="test"),
+    ]
+    first = await make.queued(queue="q", repo=shop, type="test")
+    second = await make.queued(queue="q", repo=shop, type="build")
+    third = await make.queued(queue="q", type="build")
+    waits = {first: "repo:shop", second: "repo:shop", third: "type:build"}
+    assert await waiting(conn) == waits
+    await exchange(
+        conn,
+        [(work.lease, {}) for work in works[:2]],
+        worker=await make.worker_row(),
+        queues=["q"],
+        types=["noop"],
+        skip=[],
+        free=0,
+        ahead=0,
+    )
+    assert await placed(conn) == [works[2].number, second]
+    assert await waiting(conn) == {first: "type:test", third: "type:build"}
 
 
 async def test_a_bucket_never_counts_less_than_nothing(

@@ -26,6 +26,8 @@ class Limits:
 
     by_scope: dict[str, dict[str, Limit]] = field(default_factory=dict)
     starts: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+    partitions: dict[str, str] = field(default_factory=dict)
+    """What the jobs of a queue are partitioned by."""
     released_keys: bool = False
     """Whether a job gives up its key while it waits for a person."""
 
@@ -36,6 +38,8 @@ class Limits:
         for scope, values in settings.items():
             for value, items in ({"*": values} if scope == "all" else values).items():
                 limits.released_keys |= items.get("release_while_waiting", False)
+                if "partition" in items:
+                    limits.partitions[value] = items["partition"]
                 count, _, period = items.get("rate", "").partition("/")
                 limit = Limit(items.get("running"), burst=items.get("burst"))
                 if count:
@@ -43,6 +47,24 @@ class Limits:
                 if limit.running or limit.rate:
                     limits.by_scope.setdefault(scope, {})[value] = limit
         return limits
+
+    def replace(self, new: Limits) -> None:
+        """Take over other limits; a bucket keeps the starts of a sliding window."""
+        kept = {}
+        for bucket, starts in self.starts.items():
+            old, limit = self.find(bucket), new.find(bucket)
+            windows = bool(limit and old and limit.rate and old.rate)
+            windows = windows and not (limit and limit.burst) and not (old and old.burst)
+            if windows or (limit == old and limit is not None):
+                kept[bucket] = starts
+        self.by_scope, self.partitions = new.by_scope, new.partitions
+        self.released_keys = new.released_keys
+        self.starts.clear()
+        self.starts.update(kept)
+
+    def partition(self, queue: str) -> str | None:
+        """Return what the jobs of a queue are partitioned by."""
+        return self.partitions.get(queue, self.partitions.get("*"))
 
     def buckets(self, **values: str | None) -> list[str]:
         """Return the buckets of a job with these values; `repo` has an owner and a name."""
@@ -57,10 +79,15 @@ class Limits:
                 names.append(f"{scope}:{own or value}")
         return names
 
+    def find(self, bucket: str) -> Limit | None:
+        """Return the limit of a bucket, if it has one."""
+        scope, _, value = bucket.partition(":")
+        limits = self.by_scope.get(scope, {})
+        return limits.get(value) or limits.get("*")
+
     def limit(self, bucket: str) -> Limit:
         """Return the limit of a bucket."""
-        scope, _, value = bucket.partition(":")
-        return self.by_scope[scope].get(value) or self.by_scope[scope]["*"]
+        return self.find(bucket) or Limit()
 
     def next_start(self, bucket: str, now: float) -> float:
         """Return when the rate of a bucket allows the next start."""
@@ -83,4 +110,5 @@ class Limits:
     def is_full(self, bucket: str, taken: int, now: float) -> bool:
         """Return whether a bucket allows no other start."""
         limit = self.limit(bucket)
-        return limit.running == taken or self.next_start(bucket, now) > now
+        full = limit.running is not None and taken >= limit.running
+        return full or self.next_start(bucket, now) > now

@@ -10,8 +10,13 @@ from typing import NamedTuple
 from tests.core.stateful.model.limits import Limits
 
 WAITING = ("queued", "resumed")
-ENDED = ("completed", "failed", "canceled")
+ENDED = ("completed", "failed", "canceled", "dead_letter")
 RESERVATION = 600.0
+STEP = 100
+"""The difference of the positions of successive jobs."""
+UNKNOWN = 1 << 60
+"""The position of a job that is not in the database."""
+_LATER = {"scheduled": "scheduled", "retrying": "backoff"}
 
 
 class Request(NamedTuple):
@@ -25,6 +30,9 @@ class Request(NamedTuple):
     repo: str | None = None
     after: tuple[int, ...] = ()
     condition: str = "success"
+    behind: tuple[int, ...] = ()
+    """The parents in the same batch, by their indexes."""
+    group: str | None = None
 
 
 @dataclass
@@ -40,13 +48,19 @@ class QueuedJob:
     status: str = "queued"
     ran: bool = False
     worker: int | None = None
+    beat: float = 0.0
+    """The time of the last heartbeat of its run."""
     placed: bool = False
     """Whether it has a place in each of its buckets."""
     swept: bool = False
     """Whether a sweep has held it with its type."""
     wakes: float = 0.0
+    attempts: int = 0
     canceling: bool = False
     skipped: bool = False
+    """Whether the system has canceled it before its start."""
+    skipped_by: int | None = None
+    """The member of its group that it was skipped because of."""
     retry: int | None = None
     retry_of: int | None = None
 
@@ -80,6 +94,8 @@ class QueueModel:
     """The job that holds a concurrency key."""
     reserved: dict[str, tuple[int, float]] = field(default_factory=dict)
     """The job that a queue is reserved for, and until when."""
+    turns: dict[tuple[str, int, str], int] = field(default_factory=dict)
+    """The position of the last job of each partition of a queue, by priority."""
 
     def job(self, number: int) -> QueuedJob:
         """Return a job."""
@@ -142,8 +158,8 @@ class QueueModel:
             return "question"
         if job.status == "running":
             return "canceling" if job.canceling else "running"
-        if job.blocked or job.status == "scheduled":
-            return "parents" if job.blocked else "scheduled"
+        if job.blocked or job.status in ("scheduled", "retrying"):
+            return "parents" if job.blocked else _LATER[job.status]
         if self.paused(job):
             return "paused"
         if hold := self.hold(job):
@@ -156,6 +172,10 @@ class QueueModel:
         return "next" if first else "behind"
 
     # order
+
+    def in_queue(self, queue: str) -> list[QueuedJob]:
+        """Return the unfinished jobs of a queue, in the order of their positions."""
+        return [job for job in self.jobs if job.queue == queue and job.status not in ENDED]
 
     def in_order(self, queue: str) -> list[QueuedJob]:
         """Return the queued jobs of a queue, held or not, in order."""
@@ -198,7 +218,7 @@ class QueueModel:
     def prioritize(self, number: int, priority: int) -> str | None:
         """Change a priority; return why it is refused."""
         job = self.job(number)
-        if job.status not in (*WAITING, "scheduled"):
+        if job.status not in (*WAITING, "scheduled", "retrying"):
             return "Refused"
         if job.priority != priority:
             job.priority = priority
@@ -210,21 +230,53 @@ class QueueModel:
     # submissions, reservations and pauses
 
     def submit(self, requests: list[Request], numbers: list[int]) -> None:
-        """Add jobs behind all others; those with parents wait."""
-        new = [
-            QueuedJob(
-                number,
-                request,
-                request.priority,
-                [(parent, request.condition) for parent in request.after],
-                blocked=bool(request.after),
-            )
-            for number, request in zip(numbers, requests, strict=True)
-        ]
-        self.jobs += new
+        """Add jobs to the order and to their groups; those with parents wait."""
+        new = []
+        for number, request in zip(numbers, requests, strict=True):
+            parents = (*request.after, *(numbers[index] for index in request.behind))
+            links = [(parent, request.condition) for parent in parents]
+            job = QueuedJob(number, request, request.priority, links, blocked=bool(links))
+            job.blocked = job.blocked or request.group is not None
+            new.append(job)
+        self.arrange(new)
         self.seat()
         self.assign(*[job.key for job in new if not job.blocked])
-        self.link([job for job in new if job.blocked])
+        self.join_groups(new)
+        self.link([job for job in new if job.blocked and job.parents])
+
+    def arrange(self, new: list[QueuedJob]) -> None:
+        """Put new jobs behind all others, or in turn with the other partitions of their queue."""
+        starts = {(job.queue, job.priority): self._turn_now(job) for job in new}
+        for job in new:
+            kind = self.limits.partition(job.queue)
+            if kind is None:
+                self.positions.setdefault(job.number, UNKNOWN)
+                self.jobs.append(job)
+                continue
+            partition = job.type if kind == "type" else job.request.repo or ""
+            lane = (job.queue, job.priority, partition)
+            earlier, start = self.turns.get(lane), starts[job.queue, job.priority]
+            position = self.positions.get(job.number, UNKNOWN)
+            if start is None:
+                start = starts[job.queue, job.priority] = position
+                assert all(self.positions[o.number] < position for o in self.in_queue(job.queue))
+            turn = start if earlier is None else max(earlier + STEP, start)
+            assert position in (turn, UNKNOWN), f"D-{job.number}: {position}, not {turn}"
+            self.turns[lane] = self.positions[job.number] = turn
+            behind = [o for o in self.in_queue(job.queue) if self.positions[o.number] > turn]
+            self.jobs.insert(self.jobs.index(behind[0]) if behind else len(self.jobs), job)
+
+    def _turn_now(self, new: QueuedJob) -> int | None:
+        """Return the position of the job whose turn it is in the queue of a new job."""
+        others = [o for o in self.in_queue(new.queue) if o.priority == new.priority]
+        free = [o for o in others if o.status in WAITING and self.hold(o) is None]
+        turns = [self.positions[o.number] for o in free]
+        running = [self.positions[o.number] for o in others if o.status == "running"]
+        return min(turns) if turns else max(running) if running else None
+
+    def join_groups(self, new: list[QueuedJob]) -> None:
+        """Add new jobs to the groups of their requests."""
+        raise NotImplementedError
 
     def link(self, children: list[QueuedJob]) -> None:
         """Let new jobs wait for their parents; those that wait for a key are looked at again."""
@@ -284,6 +336,20 @@ class QueueModel:
         """Return held jobs whose type is not paused any more."""
         for job in self.jobs:
             job.swept = job.swept and (job.queue, job.type) in self.pauses
+        self.seat()
+
+    def change_limits(self, limits: Limits) -> None:
+        """Replace the limits; jobs whose buckets change ask for their places again."""
+        before = {job.number: self.buckets(job) for job in self.jobs}
+        self.limits.replace(limits)
+        for job in self.jobs:
+            buckets, held = self.buckets(job), self.hold(job) in ("key", "parents")
+            if buckets == before[job.number] or job.status in ENDED:
+                continue
+            job.placed = bool(buckets) and job.status == "running"
+            if buckets and job.status in WAITING and not held:
+                job.swept = False
+                self.end_reservation(job.number)
         self.seat()
 
     # keys and places

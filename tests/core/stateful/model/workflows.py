@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from math import ceil, exp
 
 from tests.core.stateful.model.queues import ENDED, WAITING, QueuedJob, QueueModel
+from tests.core.stateful.model.sweeps import LEASE
 
-LIVE = (*WAITING, "running", "scheduled", "waiting_for_input")
+LIVE = (*WAITING, "running", "scheduled", "retrying", "waiting_for_input")
+MET = {"success": ("completed",), "failure": set(ENDED) - {"completed"}, "any": ENDED}
+"""The ends of a parent that each condition allows."""
+ATTEMPTS = 3
+"""The failures of the infrastructure and lost runs that a job survives."""
 
 
 @dataclass
@@ -28,11 +34,33 @@ class WorkflowModel(QueueModel):
             for number in self.claimable(queue)
         ]
         started = (reserved + others)[:free]
-        for number in started:
-            job = self.job(number)
-            job.status, job.ran, job.worker = "running", True, worker
-            self.renew(number)
+        self.start(worker, started)
         return started
+
+    def start(self, worker: int, numbers: list[int]) -> None:
+        """Start jobs on a worker."""
+        for number in numbers:
+            job = self.job(number)
+            job.status, job.ran, job.worker, job.beat = "running", True, worker, self.now
+            self.renew(number)
+
+    def exchange(
+        self, worker: int, done: list[int], queues: list[str], free: int, started: list[int]
+    ) -> list[int]:
+        """Complete runs and start the jobs that were free before; return those started.
+
+        The worker may start more: `started` that got the places of these runs.
+        """
+        ended = [self.job(number) for number in done]
+        first = self.claim(worker, queues, free)
+        for job in ended:
+            job.status = "canceled" if job.canceling else "completed"
+        self.finish(ended, None)
+        handed = started[len(first) : free]
+        places = [n for queue in queues for n in self.next(queue) if self.buckets(self.job(n))]
+        assert set(handed) <= set(places), f"{handed} got no place"
+        self.start(worker, handed)
+        return first + handed
 
     def end(self, number: int, how: str, seconds: float = 0.0) -> str:
         """End a run; return the status of the job."""
@@ -40,19 +68,30 @@ class WorkflowModel(QueueModel):
         job.worker = None
         if job.canceling:
             how = "canceled"
+        if how == "retrying":
+            how = self.spend(job, how)
         if how in ENDED:
             self.finish([job], how)
         elif how == "resumed":
             job.status = how
         else:
-            job.status, job.wakes = how, self.now + seconds
-            self.end_reservation(number)
+            job.status, job.wakes = how, job.wakes if how == "retrying" else self.now + seconds
+            if how != "retrying":
+                self.end_reservation(number)
             if how == "waiting_for_input" and self.limits.released_keys and job.key is not None:
                 del self.holders[job.key]
                 self.assign(job.key)
             job.placed = False
             self.seat()
         return job.status
+
+    def spend(self, job: QueuedJob, status: str) -> str:
+        """Spend an attempt of a job; return its status, a dead letter without any left."""
+        if job.attempts >= ATTEMPTS:
+            return "dead_letter"
+        job.attempts += 1
+        job.wakes = self.now + exp(job.attempts)
+        return status
 
     def finish(self, jobs: list[QueuedJob], status: str | None) -> None:
         """End jobs at once: their children, then their keys, then their places are free.
@@ -71,45 +110,63 @@ class WorkflowModel(QueueModel):
         self.resolve(
             [job for job in self.jobs if job.blocked and ended & {n for n, _ in job.parents}]
         )
+        self.stop_groups(jobs)
         self.assign(*keys)
         for job in jobs:
             job.placed = False
         self.seat()
 
+    def stop_groups(self, ended: list[QueuedJob]) -> None:
+        """Skip the jobs of groups in which a job has failed."""
+        raise NotImplementedError
+
     def crash(self, worker: int) -> None:
-        """Rescue the runs of a worker."""
-        lost = [job for job in self.jobs if job.worker == worker]
+        """Rescue the runs of a worker, and runs that no worker knows of for the time of a lease."""
+        running = [job for job in self.jobs if job.worker is not None]
+        lost = [job for job in running if job.worker == worker or job.beat < self.now - LEASE]
         for job in lost:
+            ends = {"resume": "resumed", "retry": "retrying", "fail": "failed"}
+            status = ends[job.request.on_lost]
+            job.status = "canceled" if job.canceling else self.spend(job, status)
             job.worker = None
-            if job.request.on_lost == "resume" and not job.canceling:
-                job.status = "resumed"
-        ended = [job for job in lost if job.status == "running"]
-        for job in ended:
-            job.status = "canceled" if job.canceling else "failed"
-        self.finish(ended, None)
+            job.placed = job.placed and job.status != "retrying"
+        self.finish([job for job in lost if job.status in ENDED], None)
 
     def requeue(self, jobs: list[QueuedJob]) -> None:
-        """Queue jobs that waited for a time or for a person."""
+        """Queue jobs that waited for a time or for a person; they ask for places again."""
         for job in jobs:
-            job.status = "resumed"
+            job.status = "queued" if job.status == "retrying" else "resumed"
         self.assign(*[job.key for job in jobs])
+        for job in jobs:
+            if self.hold(job) == "limit":
+                self.end_reservation(job.number)
         self.seat()
 
     def pass_time(self, seconds: float, beating: list[int]) -> None:
         """Let time pass; these runs have a heartbeat, rates allow starts, and jobs wake up."""
         self.now += seconds
         for number in beating:
+            self.job(number).beat = self.now
             self.renew(number)
         self.seat()
-        self.requeue([j for j in self.jobs if j.status == "scheduled" and j.wakes <= self.now])
+        sleeping = [job for job in self.jobs if job.status in ("scheduled", "retrying")]
+        self.requeue([job for job in sleeping if job.wakes <= self.now])
+
+    def until(self, moment: str) -> float:
+        """Return the seconds until the next start of a rate or wake-up, almost or half of them."""
+        times = [job.wakes for job in self.jobs if job.status in ("scheduled", "retrying")]
+        waiting = [job for job in self.jobs if self.hold(job) == "limit"]
+        times += [self.limits.next_start(b, self.now) for job in waiting for b in self.full(job)]
+        due = min((time for time in times if time > self.now), default=self.now + 20.0)
+        exact = ceil((due - self.now) * 8) / 8  # eighths are exact
+        return {"due": exact, "almost": exact - 0.125, "half": ceil(exact * 4) / 8}[moment]
 
     # dependencies
 
     def fate(self, job: QueuedJob) -> str:
         """Return the effect of the ends of the parents: ready, skipped or waiting."""
         ends = [(self.job(number).status, condition) for number, condition in job.parents]
-        good = {"success": ("completed",), "failure": ("failed", "canceled"), "any": ENDED}
-        if any(status in ENDED and status not in good[on] for status, on in ends):
+        if any(status in ENDED and status not in MET[on] for status, on in ends):
             return "skipped"
         return "ready" if all(status in ENDED for status, _ in ends) else "waiting"
 
@@ -134,7 +191,11 @@ class WorkflowModel(QueueModel):
             more := {job.number for job in self.jobs if tree & {n for n, _ in job.parents}} - tree
         ):
             tree |= more
-        jobs = [self.job(n) for n in sorted(tree) if self.job(n).status not in ENDED]
+        return self.cancel_all([self.job(n) for n in sorted(tree)])
+
+    def cancel_all(self, jobs: list[QueuedJob]) -> str | None:
+        """Cancel the unfinished of these jobs; those that run are stopped by their workers."""
+        jobs = [job for job in jobs if job.status not in ENDED]
         if not jobs:
             return "Refused"
         self.finish([job for job in jobs if job.blocked], "canceled")
@@ -179,10 +240,11 @@ class WorkflowModel(QueueModel):
             ]
             job = QueuedJob(copy, request, request.priority, parents, blocked=bool(parents))
             job.retry_of, before.retry = old, copy
-            self.jobs.append(job)
+            self.arrange([job])
             self.seat()
             if not job.blocked:
                 self.assign(job.key)
+            self.replace_member(old, copy)
         for old, copy in copies.items():
             if old != number:
                 job = self.job(copy)
@@ -190,7 +252,11 @@ class WorkflowModel(QueueModel):
         self.link([self.job(copy) for copy in new if self.job(copy).blocked])
         return None
 
-    def _skipped_by(self, job: QueuedJob) -> set[int]:
-        """Return the parents that did not end as a job required."""
-        good = {"success": ("completed",), "failure": ("failed", "canceled"), "any": ENDED}
-        return {n for n, on in job.parents if self.job(n).status not in good[on]}
+    def replace_member(self, old: int, new: int) -> None:
+        """Put a retry in the group of its job."""
+        raise NotImplementedError
+
+    def _skipped_by(self, job: QueuedJob) -> set[int | None]:
+        """Return the jobs because of which a job was skipped."""
+        ends = {n for n, on in job.parents if self.job(n).status not in MET[on]}
+        return {*ends, job.skipped_by}
