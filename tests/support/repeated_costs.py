@@ -95,7 +95,7 @@ def _read_no_constants() -> None:
     """
     read = providers._get_local_constants
 
-    def constants() -> providers.Constants:
+    def constants() -> Any:
         if hypothesis.settings.get_current_profile_name() == QUICK:
             return providers._local_constants
         return read()

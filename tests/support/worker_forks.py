@@ -57,7 +57,7 @@ def in_child(config: pytest.Config, work: Callable[[], None]) -> None:
         return
     assert threading.active_count() == 1
     if (child := os.fork()) > 0:
-        config.add_cleanup(functools.partial(os.waitpid, child, 0))
+        config.add_cleanup(functools.partial(_wait, child))
         return
     try:
         work()
@@ -65,6 +65,10 @@ def in_child(config: pytest.Config, work: Callable[[], None]) -> None:
         traceback.print_exc()
     finally:
         os._exit(0)
+
+
+def _wait(child: int) -> None:
+    os.waitpid(child, 0)
 
 
 def _has_workers(config: pytest.Config) -> bool:
