@@ -177,7 +177,9 @@ async def _groups(make: Factory) -> dict[str, int]:
     [
         ("stopped_groups_start_no_job", "SET started_at = now() WHERE number = %(skipped)s"),
         ("sequential_groups_run_one_job",
-         "SET started_at = now() - interval '1 s' WHERE number = %(next)s"),
+         "SET started_at = now() - interval '1 min' WHERE number = %(next)s"),
+        ("jobs_start_after_their_parents",
+         "SET started_at = now() - interval '1 min' WHERE number = %(next)s"),
     ],
 )  # fmt: skip
 async def test_a_job_of_a_group_that_started_and_ended_is_found(

@@ -111,14 +111,14 @@ SELECT s.number, 'waits for parents, but ' || CASE WHEN d.excluded > 0 THEN 'one
  LIMIT 100
 
 -- A job is released only after all its parents have ended as their conditions say.
+-- Under load a claim sees an end that is later than its own time, which is that of its beginning.
 -- name: jobs_start_after_their_parents
 SELECT s.number, s.status || ', but D-' || d.parent || ' is ' || p.status
   FROM draftsman.job_dependencies d
   JOIN draftsman.job_states s ON s.number = d.job
   JOIN draftsman.job_states p ON p.number = d.parent
- WHERE s.hold IS DISTINCT FROM 'parents' AND s.status <> 'canceled' AND d.met IS NOT TRUE
-   AND NOT d.spawned
-    OR s.started_at < p.finished_at AND NOT d.spawned
+ WHERE NOT d.spawned AND (s.hold IS DISTINCT FROM 'parents' AND s.status <> 'canceled' AND d.met IS NOT TRUE
+                          OR s.started_at < p.finished_at - interval '1 s')
  LIMIT 100
 
 -- name: dependencies_agree_with_their_parents
@@ -148,7 +148,7 @@ SELECT b.number, b.status || ', but D-' || a.number || ' before it in its group 
   FROM draftsman.job_groups g JOIN draftsman.job_group_members n ON n.group_id = g.id
   JOIN draftsman.job_group_members m ON m.group_id = g.id AND m.ordinal = n.ordinal - 1
   JOIN draftsman.job_states a ON a.number = m.job JOIN draftsman.job_states b ON b.number = n.job
- WHERE g.kind = 'sequential' AND (b.started_at < a.finished_at OR a.finished_at IS NULL
+ WHERE g.kind = 'sequential' AND (b.started_at < a.finished_at - interval '1 s' OR a.finished_at IS NULL
                                   AND b.hold IS DISTINCT FROM 'parents' AND b.status <> 'canceled')
    AND NOT EXISTS (SELECT FROM draftsman.job_requests r WHERE r.number IN (a.number, b.number) AND r.retry_of IS NOT NULL)
  LIMIT 100
