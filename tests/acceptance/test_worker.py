@@ -372,7 +372,8 @@ say("result", summary="", data={"env": dict(os.environ), "fds": fds, "above": ab
     assert rt.settings.database_url is not None
     assert rt.settings.database_url.get_secret_value() not in text
     assert "hush-" not in text
-    assert not [name for name in secrets["env"] if name.startswith(("DRAFTSMAN", "PG"))]
+    own = [name for name in secrets["env"] if name.startswith(("DRAFTSMAN", "PG"))]
+    assert own == ["DRAFTSMAN_SOCKET"]
     assert {target.partition(":")[0] for target in secrets["fds"].values()} <= {"pipe", "/dev/null"}
 
 
