@@ -9,6 +9,12 @@ from bench.report import OURS, Key, Results, grid, number
 
 RATES = ("submit", "batch1000", "drain10", "drain100")
 DRAINS = ("drain10", "drain100")
+LIMITED = tuple(
+    (f"{limit}{slots}", f"drain{slots}")
+    for limit in ("wide", "limited", "rate")
+    for slots in (10, 100)
+)
+"""Drains with limits, and the plain drain."""
 FLOORS = {"drain10": "swap of 10", "drain100": "swap of 100"}
 """The smallest statement that does the work of a drain."""
 TIMES = ("idle", "answer")
@@ -33,6 +39,8 @@ class Goal:
     """Whether it is the figure with a history."""
     host: str = ""
     """Server whose figure is divided by that on the bench's own server."""
+    plain: str = ""
+    """Measure of draftsman that the figure is divided by."""
     floor: str = ""
     """Smallest statement whose ratio of the two servers this ratio is divided by."""
 
@@ -48,6 +56,8 @@ class Goal:
         if self.host:
             name = f"{what} {self.host} / on the bench's server"
             return f"{name}, / that of a {self.floor}" if self.floor else name
+        if self.plain:
+            return f"{what} / {self.plain}"
         return f"{what} / {self.against}" if self.against else what
 
     def measured(self, results: Results) -> float | None:
@@ -60,6 +70,8 @@ class Goal:
             return results.ratio(*pair, self.figure)
         if self.host:
             return self._on_host(results, ours)
+        if self.plain:
+            return results.ratio(ours, Key(self.plain, OURS), self.figure)
         if self.against == BEST:
             return self._to_best(results, ours)
         if self.against:
@@ -118,6 +130,9 @@ GOALS = (
     most("drain100", "wal_bytes", 2000),
     most("drain100", "commits", 0.03),
     most("drain100", "rss_mb", 45),
+    *(Goal(measure, "rate", 0.8, plain=drain) for measure, drain in LIMITED),
+    most("held", "ratio", 1.2),
+    most("schedules", "fired_s", 60),
     *(Goal(drain, "rate", 0.9, host=host) for drain in DRAINS for host in NAMES),
     *(
         Goal(drain, "server_us", 1.1, least=False, host=host, floor=floor)

@@ -113,7 +113,26 @@ VACUUM = {
     "vacuums": "runs of autovacuum",
 }
 """Figures of a load of some minutes."""
+HELD = {
+    "held": "held jobs",
+    "keys": "concurrency keys",
+    "p50_ms": "a claim of ten jobs beside them, ms",
+    "bare_ms": "the same in a queue without them, ms",
+    "ratio": "ratio",
+}
+"""Figures of claims beside held jobs."""
+SCHEDULES = {
+    "schedules": "schedules, each fired once",
+    "fired_s": "from due to the last occurrence, s",
+    "done_s": "from due to the end of the last job, s",
+    "cpu_us": "client CPU, us a job",
+    "server_us": "server CPU, us a job",
+    "wal_bytes": "WAL, B a job",
+}
+"""Figures of schedules that are due at the same minute."""
 LISTS = {
+    "held": (HELD, "new database", ""),
+    "schedules": (SCHEDULES, "new database", ""),
     "dashboard": (DASHBOARD, "1,000 jobs", "past / 1,000"),
     "vacuum": (VACUUM, "new database", "past / none"),
 }

@@ -11,7 +11,7 @@ from functools import partial
 
 import psycopg
 
-from bench import answer, checks, dashboard, floor, limits, measure, pgbench, slack, vacuum
+from bench import answer, checks, dashboard, floor, limits, measure, pgbench, slack, vacuum, volumes
 from bench.history import Backlog, seed
 from bench.measure import Run
 from bench.queue_process import Contestant
@@ -45,6 +45,8 @@ class Scenario:
     """Whether it is measured only by name."""
     hosts: bool = False
     """Whether it is also measured on the servers with default settings, peers excepted."""
+    fresh: bool = False
+    """Whether it is not measured over a history."""
 
 
 def scenarios(jobs: int, minutes: float | None) -> list[Scenario]:
@@ -72,6 +74,19 @@ def scenarios(jobs: int, minutes: float | None) -> list[Scenario]:
                 ("rate10", "rate", "default", jobs // 2),
                 ("rate100", "rate", "fast", jobs),
             )
+        ),
+        Scenario(
+            "held", volumes.held, "default", jobs, same=True, alone=True, once=True, fresh=True
+        ),
+        Scenario(
+            "schedules",
+            volumes.schedules,
+            "fast",
+            jobs,
+            same=True,
+            alone=True,
+            once=True,
+            fresh=True,
         ),
         Scenario("idle", measure.idle, "fast", samples, same=True),
         Scenario("answer", answer.answer, "default", samples, same=True, alone=True),
@@ -191,7 +206,7 @@ class BenchRun:
                 continue
             for host in hosts:
                 await self._once(label, scenario, side, host=host)
-            if side.name in self.seeded and (first or side.ours):
+            if side.name in self.seeded and not scenario.fresh and (first or side.ours):
                 await self._once(label, scenario, side, past=True)
 
     async def _once(

@@ -58,9 +58,11 @@ CREATE TABLE draftsman.approval_policy (
     self_approval  boolean NOT NULL DEFAULT false
 );
 
--- Replaces the whole directory. Only the owner of the schema may write these tables.
+-- Replaces the whole directory. Only the owner of the schema may write these tables. Processes that
+-- start at the same time save one after another: each would insert the same rows.
 CREATE FUNCTION draftsman.save_people(directory jsonb) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
+    LOCK TABLE draftsman.people IN SHARE ROW EXCLUSIVE MODE;
     DELETE FROM draftsman.people_groups;
     DELETE FROM draftsman.person_identities;
     DELETE FROM draftsman.people

@@ -101,7 +101,7 @@ BEGIN
        AND CASE
            WHEN draftsman.is_new_job(n::draftsman.job_requests, s::draftsman.job_states)
             AND (n.retry_of IS NULL
-                 OR EXISTS (SELECT FROM draftsman.job_requests WHERE number = n.retry_of))
+                 OR (SELECT number FROM draftsman.job_requests WHERE number = n.retry_of) > 0)
             AND (n.template_version IS NULL
                  OR draftsman.is_template(n.template, n.template_version))
             THEN true
@@ -123,7 +123,7 @@ BEGIN
                        WHEN n.number IS NULL THEN false
                        WHEN draftsman.is_new_job(n::draftsman.job_requests, s::draftsman.job_states)
                         AND (n.retry_of IS NULL
-                             OR EXISTS (SELECT FROM draftsman.job_requests WHERE number = n.retry_of))
+                             OR (SELECT number FROM draftsman.job_requests WHERE number = n.retry_of) > 0)
                         AND (n.template_version IS NULL
                              OR draftsman.is_template(n.template, n.template_version))
                         THEN true

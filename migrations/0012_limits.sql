@@ -353,10 +353,7 @@ BEGIN
     IF num_nonnulls(buckets, tried, arrived) = 0 THEN
         RETURN 0;
     END IF;
-    -- after hand_over(), waiting for the lock of another bucket could deadlock
-    IF tried IS NOT NULL AND NOT EXISTS (
-           SELECT FROM draftsman.limit_buckets b
-            WHERE b.name = ANY (buckets) AND b.xmax = pg_current_xact_id()::xid) THEN
+    IF tried IS NOT NULL THEN
         names := names || ARRAY(
             SELECT unnest(w.limits) FROM unnest(tried) AS t (name)
              CROSS JOIN LATERAL (

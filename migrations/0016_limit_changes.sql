@@ -127,9 +127,12 @@ LANGUAGE sql STABLE AS $$
 $$;
 
 -- The waiting jobs that get the places of settled runs, at most so many: the worker's statement starts
--- them, so that they are written once instead of twice, and its trigger counts their places. They are
--- the first in queue order, up to a job that this worker cannot start or that has another limit.
--- All others are admitted by the trigger.
+-- them, so that they are written once instead of twice. They are the first in queue order, up to a job
+-- that this worker cannot start or that has another limit. All others are admitted by the trigger.
+--
+-- A full bucket whose settled runs hand on all their places does not change, so it is not locked: two
+-- claim loops would otherwise take turns, each waiting for the commit of the other. A full bucket hands
+-- on no more places than its runs free, so that an outdated count cannot exceed the limit.
 CREATE FUNCTION draftsman.hand_over(buckets text[], queues text[], types text[], most bigint)
 RETURNS SETOF tid LANGUAGE plpgsql ROWS 10
     SECURITY DEFINER SET search_path = pg_catalog, pg_temp
@@ -141,24 +144,24 @@ BEGIN
        OR EXISTS (SELECT FROM draftsman.queue_reservations) THEN
         RETURN;
     END IF;
-    PERFORM FROM draftsman.lock_buckets($1);
     RETURN QUERY
         SELECT f.location
           FROM (SELECT w.*, bool_and(w.queue = ANY ($2) AND w.type = ANY ($3)
                                      AND w.limits = ARRAY[b.name])
                        OVER (PARTITION BY b.name ORDER BY w.priority DESC, w.position, w.number)
                        AS first
-                  FROM draftsman.limit_buckets b
+                  FROM (SELECT n.name, count(*) AS freed FROM unnest($1) AS n (name)
+                         GROUP BY n.name) p
+                  JOIN draftsman.limit_buckets b
+                    ON b.name = p.name AND b.taken >= b.running AND b.rate IS NULL
                  CROSS JOIN LATERAL (
                        SELECT s.ctid AS location, s.type, s.queue, s.limits, s.priority, s.position,
                               s.number
                          FROM draftsman.job_states s
                         WHERE s.held_by = b.name AND s.status IN ('queued', 'resumed')
                         ORDER BY s.priority DESC, s.position, s.number
-                        LIMIT least(most, greatest(0, b.running - b.taken
-                              + cardinality(array_positions($1, b.name))))
-                          FOR NO KEY UPDATE SKIP LOCKED) w
-                 WHERE b.name = ANY ($1) AND b.rate IS NULL) f
+                        LIMIT least(most, greatest(0, b.running - b.taken + p.freed))
+                          FOR NO KEY UPDATE SKIP LOCKED) w) f
          WHERE f.first
          ORDER BY array_position($2, f.queue), f.priority DESC, f.position, f.number
          LIMIT most;

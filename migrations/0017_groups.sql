@@ -68,7 +68,7 @@ RETURNS TABLE (job bigint, ordinal int) LANGUAGE sql STABLE PARALLEL SAFE ROWS 1
      ORDER BY m.ordinal, m.job DESC
 $$;
 
--- Cancels new or unstarted, locked members, in the name of the system and with a skipped run.
+-- Cancels locked members that have not started, in the name of the system and with a skipped run.
 CREATE FUNCTION draftsman.skip_members(jobs bigint[], reason text, because bigint) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
@@ -77,7 +77,8 @@ BEGIN
     PERFORM set_config('draftsman.detail', '', true);
     UPDATE draftsman.job_group_members m SET skipped_by = because WHERE m.job = ANY (jobs);
     UPDATE draftsman.job_states s
-       SET status = 'canceled', hold = NULL, held_by = NULL, run_count = 1, version = s.version + 1,
+       SET status = 'canceled', hold = NULL, held_by = NULL, claimed_from = NULL, worker_id = NULL,
+           lease_token = NULL, run_count = 1, version = s.version + 1,
            finished_at = draftsman.now(), updated_at = draftsman.now(),
            cancel_requested_at = draftsman.now(), cancel_requested_by = 'system',
            cancel_reason = reason
@@ -160,7 +161,8 @@ BEGIN
 END $$;
 
 -- Cancels the members that have not started when one of them ends otherwise than completed, in
--- parallel groups that stop. Claimed jobs have started. A canceled group cancels its own jobs.
+-- parallel groups that stop. A worker that has claimed some of them cannot start them then. A
+-- canceled group cancels its own jobs.
 CREATE FUNCTION draftsman.stop_groups(ended bigint[]) RETURNS void LANGUAGE plpgsql
     SECURITY DEFINER SET search_path = pg_catalog, pg_temp
     SET enable_seqscan = off SET jit = off AS $$
@@ -188,7 +190,7 @@ BEGIN
               FROM draftsman.job_states s
              WHERE s.number = ANY (ARRAY(SELECT m.job FROM draftsman.job_group_members m
                                           WHERE m.group_id = stopped.group_id))
-               AND s.status IN ('queued', 'scheduled') AND s.run_count = 0
+               AND s.status IN ('queued', 'scheduled', 'claimed') AND s.run_count = 0
              ORDER BY s.number
                FOR NO KEY UPDATE);
         IF waiting <> '{}' THEN

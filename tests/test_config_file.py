@@ -21,6 +21,7 @@ SETTING = re.compile(r'^#(?=[a-z_"][^ ]* = |\[)', re.MULTILINE)
 """Start of a commented setting or table; prose has a space after its `#`."""
 EXAMPLES = {
     *("handlers", "types", "profiles", "people", "groups", "tools", "llm", "webhooks"),
+    *("gateways", "prices"),
     *("credentials", "agents", "keys"),
     *("all", "queue", "type", "agent", "repo", "person", "concurrency_key"),
 }
@@ -124,7 +125,7 @@ def test_file_shows_the_default_agent(tmp_path: Path) -> None:
         settings.agents["tidy"]
         for settings in (_load(tmp_path, SETTING.sub("", config_example())), Settings())
     )
-    examples = {*LimitSettings.model_fields, "version", "session_mode"}
+    examples = {*LimitSettings.model_fields, "version", "session_mode", "gateway"}
     assert shown.model_dump(exclude=examples) == default.model_dump(exclude=examples)
     assert default.limits() == {}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Final, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self
 from urllib.parse import urlsplit
 
 from pydantic import (
@@ -19,9 +19,13 @@ from pydantic import (
 
 from draftsman import field_errors
 from draftsman.domain.messages import target
+from draftsman.domain.question import OnDeny, OnExpire, QuestionKind
 from draftsman.errors import UsageError
 from draftsman.field_errors import matching
 from draftsman.log import redact
+
+if TYPE_CHECKING:
+    from draftsman.domain.question_spec import QuestionSpec
 
 _EVENT: Final = "allowed: letters, digits and _ . - without spaces, such as invoice.paid"
 Name = Annotated[str, Field(min_length=1, max_length=100)]
@@ -169,12 +173,62 @@ class SendNotification(Payload):
         return value
 
 
+class AskPeople(Payload):
+    """`ask_people`: a question or an approval, whose answer is the result of the job."""
+
+    text: Annotated[str, Field(min_length=1, max_length=3000)]
+    kind: Literal["input", "approval"] = "input"
+    choices: list[str | dict[str, str]] = Field([], max_length=500)
+    freeform: bool | None = None
+    """Whether free text is allowed; default: only without choices."""
+    context: Annotated[str, Field(max_length=20_000)] | None = None
+    action: dict[str, Any] | None = None
+    """The exact action to approve."""
+    approvers: list[Name] | None = None
+    quorum: int = 1
+    default: str | None = None
+    expires_in: float | None = None
+    """Seconds; 0: never; default: as configured."""
+    on_expire: Literal["expire", "default", "continue", "escalate"] | None = None
+    escalate_to: Name | None = None
+
+    @model_validator(mode="after")
+    def _check_question(self) -> Self:
+        try:
+            self.question("question")
+        except ValidationError as error:
+            raise ValueError(field_errors.error_line(error)) from None
+        return self
+
+    def question(self, key: str) -> QuestionSpec:
+        """Return the question with this key; raises ValidationError."""
+        from draftsman.domain.question_spec import QuestionSpec
+
+        on_expire = OnExpire.EXPIRE if self.default is None else OnExpire.DEFAULT
+        is_input = self.kind == "input"
+        return QuestionSpec.model_validate(
+            self.model_dump()
+            | {
+                "key": key,
+                "kind": QuestionKind(self.kind),
+                "freeform": (is_input and not self.choices)
+                if self.freeform is None
+                else self.freeform,
+                "expires_in": self.expires_in or None,
+                "never_expires": self.expires_in == 0,
+                "on_expire": self.on_expire or on_expire,
+                "on_deny": OnDeny.CONTINUE,
+            }
+        )
+
+
 MODELS: Final[dict[str, type[Payload]]] = {
     "http_request": HttpRequest,
     "webhook_dispatch": WebhookDispatch,
     "llm_generate": LlmGenerate,
     "execute_tool": ExecuteTool,
     "send_notification": SendNotification,
+    "ask_people": AskPeople,
 }
 
 

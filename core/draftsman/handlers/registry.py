@@ -31,6 +31,7 @@ BUILT_IN: dict[str, Handler] = {
     "llm_generate": _lazy_handler("llm_generate"),
     "execute_tool": _lazy_handler("execute_tool"),
     "send_notification": _lazy_handler("send_notification"),
+    "ask_people": _lazy_handler("ask_people"),
 }
 
 

@@ -23,6 +23,8 @@ from draftsman.loops.lifecycle import OutageGuard, StopSignal
 
 SKIP_TIMEOUT: Final = 60.0
 """Seconds for which jobs of a type that only other workers handle are skipped."""
+LOCKED_PAUSE: Final = 0.1
+"""Seconds until a finished run is settled again whose job another transaction had locked."""
 CLEANUP_TIMEOUT: Final = 30.0
 """Seconds in which the processes of a killed run must end and its clone be removed."""
 _log = logging.getLogger(__name__)
@@ -214,7 +216,8 @@ class ClaimLoop:
 
     async def _pause(self) -> None:
         """Wait until this loop is woken, at most until the next poll."""
-        await self._wait_for_wake(self._settings.poll)
+        poll = self._settings.poll
+        await self._wait_for_wake(min(poll, LOCKED_PAUSE) if self._done else poll)
 
     async def _wait_for_wake(self, seconds: float) -> None:
         if not self._wake.is_set():  # the common case under load: no timer is needed

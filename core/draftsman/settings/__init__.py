@@ -47,8 +47,10 @@ from draftsman.settings.dashboard import DashboardSettings
 from draftsman.settings.known_agents import with_known_agents
 from draftsman.settings.outbound import (
     CredentialSettings,
+    GatewaySettings,
     HttpSettings,
     LlmSettings,
+    PriceSettings,
     SecretSettings,
     ToolSettings,
     WebhookSettings,
@@ -87,6 +89,7 @@ __all__ = [
     "DatabaseSettings",
     "EmbeddedSettings",
     "FixSettings",
+    "GatewaySettings",
     "HttpSettings",
     "LimitSettings",
     "LlmSettings",
@@ -94,6 +97,7 @@ __all__ = [
     "Months",
     "NotificationSettings",
     "PersonSettings",
+    "PriceSettings",
     "ProfileSettings",
     "QuestionSettings",
     "QuotaSettings",
@@ -168,6 +172,9 @@ class Settings(BaseSettings):
     """Default agent, if neither the request nor its repository's profile has an agent."""
     tools: dict[str, ToolSettings] = {}
     llm: dict[str, LlmSettings] = {}
+    gateways: dict[str, GatewaySettings] = {}
+    prices: dict[str, PriceSettings] = {}
+    """By model, or by a pattern such as `claude-opus-*`."""
     http: HttpSettings = Field(default_factory=HttpSettings.model_construct)
     sandbox: SandboxSettings = Field(default_factory=SandboxSettings.model_construct)
     profile: ProfileSettings = Field(default_factory=ProfileSettings.model_construct)
@@ -233,6 +240,12 @@ class Settings(BaseSettings):
                     )
         if "tidy" not in self.agents:
             object.__setattr__(self, "agents", {**_tidy(), **self.agents})
+        for name, agent in self.agents.items():
+            if agent.gateway is not None and agent.gateway not in self.gateways:
+                known = ", ".join(sorted(self.gateways)) or "none"
+                raise ValueError(
+                    f"agents.{name}.gateway: no gateway {agent.gateway!r}; gateways: {known}"
+                )
         if self.default_agent is not None and self.default_agent not in self.agents:
             known = ", ".join(sorted(self.agents))
             raise ValueError(f"unknown default_agent {self.default_agent!r}; agents: {known}")

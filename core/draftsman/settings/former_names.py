@@ -18,7 +18,7 @@ from pydantic_settings import PydanticBaseSettingsSource
 from draftsman.errors import ConfigError
 
 CONFIG_KEYS: Final[Mapping[str, str]] = {
-    "dashboard.keys.job-chain": "job-retries",
+    "dashboard.keys.job-chain": "job-related",
     "dashboard.keys.next-part": "next-tab",
     "dashboard.keys.previous-part": "previous-tab",
     "embedded.idle_stop": "idle_timeout",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import ipaddress
 import re
 from typing import Annotated, Any, Literal, Self
@@ -121,6 +122,37 @@ class LlmSettings(Section):
     """API key; default: no key is sent, as for a local server."""
 
     _base_url = field_validator("base_url")(_url)
+
+
+class GatewaySettings(Section):
+    """A model provider that agents call through the worker, which adds the key."""
+
+    provider: Literal["openai", "anthropic"]
+    """API of the server: Responses and Chat Completions, or Messages."""
+    base_url: str | None = None
+    """Default: the provider's URL. OpenAI's ends with `/v1`, Anthropic's does not."""
+    api_key: SecretSettings | None = None
+    """API key; default: no key is sent, as for a local server."""
+
+    _base_url = field_validator("base_url")(_url)
+
+
+_Price = Annotated[float, Field(ge=0, le=1_000_000)]
+
+
+class PriceSettings(Section):
+    """Price of a model, in US dollars per million tokens."""
+
+    input: _Price
+    output: _Price
+    cache_read: _Price | None = None
+    """Input that was read from a cache; default: as `input`."""
+    cache_write: _Price | None = None
+    """Input that was written to a cache; default: as `input`."""
+    date: datetime.date
+    """Day on which the price was looked up."""
+    source: str = Field(min_length=1, max_length=500)
+    """Where it was looked up, such as the URL of the provider's price list."""
 
 
 class WebhookSettings(Section):

@@ -233,6 +233,8 @@ class AgentSettings(LimitSettings):
     """Names of inherited variables, besides the allowlist."""
     network: bool = False
     """Whether it has network access, unless a profile has `network = false`."""
+    gateway: str | None = None
+    """Gateway for its model: a name in `[gateways]`; None: it has a key and a network itself."""
 
 
 class SandboxSettings(Section):

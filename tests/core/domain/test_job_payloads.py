@@ -25,6 +25,11 @@ GOOD: dict[str, list[dict[str, Any]]] = {
         {"messages": [{"role": "user", "content": "Hi"}], "temperature": 0.5, "stop": ["."]},
     ],
     "execute_tool": [{"tool": "count"}, {"tool": "count", "input": [1, 2]}],
+    "ask_people": [
+        {"text": "Which?"},
+        {"text": "Which?", "choices": ["a", {"value": "b", "label": "B"}], "default": "a"},
+        {"text": "Push?", "kind": "approval", "action": {"push": "x"}, "expires_in": 0},
+    ],
     "send_notification": [{"text": "done"}, {"text": "done", "targets": ["slack:C1/17.2", "log"]}],
 }
 URL = {"url": "http://a/"}
@@ -81,6 +86,18 @@ def test_valid_payloads_are_accepted(type: str) -> None:
             "max_tokens '9': must be a whole",
         ),
         ("execute_tool", {"input": 1}, "tool: is required"),
+        ("ask_people", {"text": "Which?", "freeform": False}, "a question needs choices"),
+        (
+            "ask_people",
+            {"text": "Which?", "kind": "approval", "choices": ["a"]},
+            "an approval takes",
+        ),
+        (
+            "ask_people",
+            {"text": "Which?", "default": "a", "choices": ["b"]},
+            "not among the choices",
+        ),
+        ("ask_people", {"text": "x" * 3001}, "text"),
         ("send_notification", {"text": ""}, "text '': must not be empty"),
         (
             "send_notification",

@@ -14,6 +14,7 @@ from draftsman.runtime import Runtime
 from draftsman.store.postgres.database import Connection
 from tests.core.loops.cuttable_proxy import open_proxied
 from tests.core.loops.workers import (
+    RARELY,
     BlockingHandler,
     CapturedLog,
     before_deadline,
@@ -139,7 +140,9 @@ async def test_a_finished_job_locked_by_another_session_is_settled_later(
 ) -> None:
     blocking = BlockingHandler()
     first = await make.queued(queue="default")
-    async with running_worker(runtime_with(rt), {"noop": blocking}, slots=1) as process:
+    async with running_worker(
+        runtime_with(rt, poll=RARELY), {"noop": blocking}, slots=1
+    ) as process:
         await blocking.next()
         async with conn.transaction():
             await conn.execute(

@@ -111,3 +111,42 @@ async def test_a_cancel_waits_for_an_addition_and_cancels_its_job(
         results = await first.then(rt.job_control.cancel_group("g", owner), conn)
     assert [item.number for item in results][1:] == [added.result().number]
     assert await claim(conn, make) == []
+
+
+async def test_a_member_that_fails_waits_for_the_start_of_a_claimed_job_which_continues(
+    rt: Runtime, first: FirstSession, make: Factory, owner: Actor, conn: Connection
+) -> None:
+    await add(rt, owner, "parallel")
+    later = await add(rt, owner, "parallel")
+    worker = first.rt.claim(make.worker, ("q",))
+    running, claimed = await rt.claim(make.worker, ("q",)).exchange(
+        [], types=["noop"], skip=[], free=1, ahead=1
+    )
+    async with first.doing(worker.start([claimed.lease])) as started:
+        await first.then(end(rt, running, failed=True), conn)
+    assert [work.number for work in started.result()] == [later.number]
+    assert (await rt.read_model.job(later.number)).status is Status.RUNNING
+
+
+async def test_the_start_of_a_claimed_job_waits_for_a_member_that_fails_and_does_not_happen(
+    rt: Runtime, first: FirstSession, make: Factory, owner: Actor, conn: Connection
+) -> None:
+    await add(rt, owner, "parallel")
+    later = await add(rt, owner, "parallel")
+    worker = rt.claim(make.worker, ("q",))
+    running, claimed = await worker.exchange([], types=["noop"], skip=[], free=1, ahead=1)
+    async with first.doing(end(first.rt, running, failed=True)):
+        assert await first.then(worker.start([claimed.lease]), conn) == []
+    assert (await rt.read_model.job(later.number)).status is Status.CANCELED
+
+
+async def test_a_cancel_waits_for_a_retry_and_cancels_it(
+    rt: Runtime, first: FirstSession, make: Factory, owner: Actor, conn: Connection
+) -> None:
+    failed = await add(rt, owner, "parallel", "continue")
+    (work,) = await claim(conn, make)
+    await end(rt, work, failed=True)
+    later = await add(rt, owner, "parallel", "continue")
+    async with first.doing(first.rt.job_control.retry(failed.number, owner)) as retried:
+        results = await first.then(rt.job_control.cancel_group("g", owner), conn)
+    assert [item.number for item in results] == [later.number, retried.result().number]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
+from collections.abc import Sequence
 
 import pytest
 
@@ -12,11 +14,12 @@ from draftsman.domain.people.actor import Actor
 from draftsman.domain.run import ClaimedJob, LeaderTerm
 from draftsman.runtime import Runtime
 from draftsman.services.jobs.submissions import invocation
+from draftsman.services.runs.claim import Claim
 from draftsman.store.claim import exchange
 from draftsman.store.postgres.database import Connection
 from draftsman.store.scheduling import limits
 from tests.factories import Factory
-from tests.support.limits import placed, set_limits, waiting
+from tests.support.limits import check_places, placed, set_limits, waiting
 from tests.support.races import FirstSession
 from tests.support.statements import rows, run
 from tests.support.waits import background, until, wait_blocked
@@ -178,54 +181,91 @@ async def test_two_leaders_give_a_place_once(
     assert await placed(conn) == numbers[:2]
 
 
-async def test_two_workers_that_end_runs_start_no_more_jobs_than_places(
+async def _end(
+    runtime: Runtime, make: Factory, *works: ClaimedJob, queues: Sequence[str] = ("q",)
+) -> list[int]:
+    """End runs as a worker does, and return the jobs that it starts instead."""
+
+    async def step(conn: Connection) -> list[ClaimedJob]:
+        return await exchange(
+            conn,
+            [(work.lease, {}) for work in works],
+            worker=make.worker,
+            queues=queues,
+            types=["noop"],
+            skip=[],
+            free=5,
+            ahead=0,
+        )
+
+    jobs = await runtime.db.run_transaction(step)
+    return [job.number for job in jobs if job.status is Status.RUNNING]
+
+
+async def test_two_workers_that_end_runs_do_not_wait_and_start_no_more_jobs_than_places(
     rt: Runtime, first: FirstSession, make: Factory, conn: Connection
 ) -> None:
     await set_limits(rt, conn, queue={"q": {"running": 2}})
     works = [await make.running(queue="q") for _ in range(2)]
     numbers = [await make.queued(queue="q") for _ in range(5)]
-
-    async def end(runtime: Runtime, work: ClaimedJob) -> list[int]:
-        async def step(conn: Connection) -> list[ClaimedJob]:
-            return await exchange(
-                conn,
-                [(work.lease, {})],
-                worker=make.worker,
-                queues=["q"],
-                types=["noop"],
-                skip=[],
-                free=5,
-                ahead=0,
-            )
-
-        jobs = await runtime.db.run_transaction(step)
-        return [job.number for job in jobs if job.status is Status.RUNNING]
-
-    async with first.doing(end(first.rt, works[0])) as one:
-        two = await first.then(end(rt, works[1]), conn)
+    async with first.doing(_end(first.rt, make, works[0])) as one, asyncio.timeout(5):
+        two = await _end(rt, make, works[1])
     assert (one.result(), two) == ([numbers[0]], [numbers[1]])
     assert await placed(conn) == numbers[:2]
     assert len(await waiting(conn)) == 3
+    await check_places(rt)
 
 
-async def test_a_job_that_is_moved_ahead_meanwhile_is_not_handed_a_place_twice(
+async def test_places_that_an_end_had_to_leave_are_given_once(
+    rt: Runtime, first: FirstSession, make: Factory, conn: Connection
+) -> None:
+    await set_limits(rt, conn, queue={"q": {"running": 3}})
+    works = [await make.running(queue="q") for _ in range(3)]
+    numbers = [await make.queued(queue="q") for _ in range(4)]
+    async with conn.transaction():
+        await rows(conn, "SELECT FROM draftsman.job_states WHERE held_by IS NOT NULL FOR UPDATE")
+        assert await _end(rt, make, works[0]) == []
+    assert len(await placed(conn)) == 2  # the jobs that waited were locked
+    async with first.doing(_end(first.rt, make, works[1])):
+        await first.then(_end(rt, make, works[2]), conn)
+    assert await placed(conn) == numbers[:3]
+    await check_places(rt)
+
+
+async def test_a_job_that_is_moved_ahead_meanwhile_waits_for_the_next_place(
     rt: Runtime, first: FirstSession, make: Factory, owner: Actor, conn: Connection
 ) -> None:
     work = await make.running(queue="q")
     earlier, moved = [await make.queued(queue="q") for _ in range(2)]
-
-    async def end(conn: Connection) -> list[ClaimedJob]:
-        names = {"queues": ["q"], "types": ["noop"], "skip": []}
-        done = [(work.lease, dict[str, object]())]
-        return await exchange(conn, done, worker=make.worker, free=5, ahead=0, **names)
-
-    async with first.doing(first.rt.queues.prioritize(moved, 5, owner)):
-        await first.then(rt.db.run_transaction(end), conn)
-    assert await placed(conn) == [moved]
-    assert await waiting(conn) == {earlier: "queue:q"}
+    async with first.doing(first.rt.queues.prioritize(moved, 5, owner)), asyncio.timeout(5):
+        assert await _end(rt, make, work) == [earlier]
+    assert await placed(conn) == [earlier]
+    assert await waiting(conn) == {moved: "queue:q"}
 
 
-async def test_after_a_place_is_handed_over_the_trigger_waits_for_no_further_limit(
+async def test_a_job_submitted_while_a_place_is_handed_over_waits_for_the_next_place(
+    rt: Runtime, first: FirstSession, make: Factory, owner: Actor, conn: Connection
+) -> None:
+    work, waiting_job = await make.running(queue="q"), await make.queued(queue="q")
+    async with first.doing(_end(first.rt, make, work)) as ended:
+        async with asyncio.timeout(5):
+            new = await rt.submissions.submit(REQUEST, owner)
+    assert ended.result() == [waiting_job]
+    assert await waiting(conn) == {new.number: "queue:q"}
+    await check_places(rt)
+
+
+async def test_the_end_in_a_worker_waits_for_a_submission_and_gives_it_its_place(
+    rt: Runtime, first: FirstSession, make: Factory, owner: Actor, conn: Connection
+) -> None:
+    work = await make.running(queue="q")
+    async with first.doing(first.rt.submissions.submit(REQUEST, owner)) as submitted:
+        assert await first.then(_end(rt, make, work), conn) == []
+    assert await placed(conn) == [submitted.result().number]
+    await check_places(rt)
+
+
+async def test_ends_in_workers_with_common_limits_lock_the_limits_in_order(
     rt: Runtime, first: FirstSession, make: Factory, conn: Connection
 ) -> None:
     shop = "https://git.example.org/x/shop"
@@ -233,15 +273,44 @@ async def test_after_a_place_is_handed_over_the_trigger_waits_for_no_further_lim
     locked = await make.running(queue="other", repo=shop)
     works = [await make.running(queue="q") for _ in range(2)]
     handed, both = await make.queued(queue="q"), await make.queued(queue="q", repo=shop)
-
-    async def end(conn: Connection) -> list[ClaimedJob]:
-        names = {"queues": ["q"], "types": ["noop"], "skip": []}
-        done = [(work.lease, dict[str, object]()) for work in works]
-        return await exchange(conn, done, worker=make.worker, free=5, ahead=0, **names)
-
-    async with first.doing(first.rt.settlement.outcome(locked, Done())), asyncio.timeout(5):
-        jobs = await rt.db.run_transaction(end)
-    assert [job.number for job in jobs if job.status is Status.RUNNING] == [handed]
-    assert await waiting(conn) == {both: "queue:q"}
-    assert await limits.give(conn, LeaderTerm(), 100) == 1  # the leader is to look at once
+    async with first.doing(first.rt.settlement.outcome(locked, Done())):
+        assert await first.then(_end(rt, make, *works), conn) == [handed]
     assert await placed(conn) == [handed, both]
+    await check_places(rt)
+
+
+async def test_many_workers_never_start_more_jobs_than_places(
+    rt: Runtime, make: Factory, owner: Actor, conn: Connection
+) -> None:
+    await set_limits(rt, conn, queue={"q": {"running": 5}, "p": {"running": 2}})
+    await rt.submissions.submit_many(
+        [invocation(type="noop", queue=queue) for queue in "qqp" * 40], owner
+    )
+    started, limits_kept = list[int](), True
+
+    async def work() -> None:
+        nonlocal limits_kept
+        claim, done = Claim(rt.db, make.worker, ("q", "p")), dict[int, ClaimedJob]()
+        for free in itertools.cycle((3, 1, 2)):
+            leases = [(job.lease, dict[str, object]()) for job in done.values()]
+            jobs = await claim.exchange(leases, types=["noop"], skip=[], free=free, ahead=0)
+            for job in jobs:  # a job that another worker has just locked is settled next time
+                if job.status is Status.RUNNING:
+                    done[job.number] = job
+                    started.append(job.number)
+                else:
+                    del done[job.number]
+            running = await rows(
+                conn,
+                "SELECT queue, count(*)::int FROM draftsman.job_states"
+                " WHERE status = 'running' GROUP BY queue",
+            )
+            limits_kept &= all(count <= {"q": 5, "p": 2}[queue] for queue, count in running)
+            if not jobs and len(started) == 120:
+                return
+
+    async with asyncio.timeout(60):
+        await asyncio.gather(*(work() for _ in range(4)))
+    assert len(set(started)) == 120
+    assert limits_kept
+    await check_places(rt)

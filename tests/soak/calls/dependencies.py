@@ -57,6 +57,7 @@ async def _spawn(conn: Connection) -> None:
     (job,) = await submissions.submit(conn, [columns], "soak")
     await dependencies.record_spawn(conn, run, job.number)
     assert len(await dependencies.spawned(conn, run.job, [job.number])) == 1
+    assert await dependencies.spawner(conn, job.number) == run.job
     assert await dependencies.await_jobs(conn, run, [job.number]) == 1
 
 
@@ -67,6 +68,7 @@ CALLS: Final[dict[str, Call]] = {
     "dependencies.lock_run": _SPAWN,
     "dependencies.record_spawn": _SPAWN,
     "dependencies.spawned": _SPAWN,
+    "dependencies.spawner": _SPAWN,
     "dependencies.await_jobs": _SPAWN,
     "dependencies.skipped": _READ,
     "dependencies.missing": Call(lambda conn: dependencies.missing(conn, [MIDDLE, MISSING])),

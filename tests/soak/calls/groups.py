@@ -8,7 +8,7 @@ from draftsman.services.jobs.request_rows import row
 from draftsman.services.jobs.submissions import invocation
 from draftsman.store import job_control, submissions
 from draftsman.store.postgres.database import Connection
-from draftsman.store.scheduling import groups
+from draftsman.store.scheduling import dependencies, groups
 from tests.soak.calls.call import MISSING, Call
 from tests.soak.calls.claim import NO_LIMITS
 from tests.soak.calls.dependencies import ME
@@ -29,12 +29,11 @@ async def _grouped(conn: Connection) -> tuple[int, list[int]]:
 async def _read(conn: Connection) -> None:
     group, jobs = await _grouped(conn)
     (listed,) = await groups.groups(conn, 1, name="soak")
-    assert (listed.total, listed.waiting) == (2, 2)
+    assert (listed.total, listed.waiting, len(listed.invokers)) == (2, 2, 1)
     assert len(await groups.groups(conn, 1)) == 1
     assert len(await groups.groups(conn, 1, job=jobs[0])) == 1
     assert len(await groups.members(conn, group, 0, 10)) == 2
     assert await groups.numbers(conn, "soak", MISSING, 1) == jobs[1:]
-    assert len(await groups.invokers(conn, group)) == 1
     await groups.inherit(conn, jobs[0], jobs[1])
 
 
@@ -48,6 +47,7 @@ async def _stop(conn: Connection) -> None:
     await job_control.cancel_now(conn, jobs[0], "soak", "no")
     second = (await groups.members(conn, group, 1, 10))[0]
     assert second.skipped_by == jobs[0]
+    assert await dependencies.causes(conn, jobs[1]) == jobs[:1]
 
 
 _READ: Final = Call(_read)
@@ -58,7 +58,7 @@ CALLS: Final[dict[str, Call]] = {
     "groups.groups": _READ,
     "groups.members": _READ,
     "groups.numbers": _READ,
-    "groups.invokers": _READ,
     "groups.cancel": Call(_cancel),
+    "dependencies.causes": Call(_stop),
     "job_control.cancel_now: a member of a group": Call(_stop),
 }

@@ -254,7 +254,7 @@ def job_group(
     total = succeeded + running + waiting + failed
     made = ("cli:anna", ago(60), None, None, None)
     counts = (total, succeeded, running, waiting, failed, 0)
-    return JobGroup(id, name, kind, OnFailure.STOP, *made, *counts)
+    return JobGroup(id, name, kind, OnFailure.STOP, *made, *counts, [])
 
 
 ROWS: Final[dict[str, list[Any]]] = {

@@ -113,6 +113,16 @@ class Group(click.Group):
         raise click.UsageError(f"unknown command {args[0]!r}; {hint}")
 
 
+class ListGroup(Group):
+    """A command with subcommands that runs `list` without a subcommand."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Insert `list` before options."""
+        if not args or (args[0].startswith("-") and args[0] not in ("-h", "--help")):
+            args = ["list", *args]
+        return super().parse_args(ctx, args)
+
+
 class _Command(click.Command):
     """A command that accepts former names of its options with a warning."""
 

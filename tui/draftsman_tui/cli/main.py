@@ -61,6 +61,14 @@ SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "deny": ("question.answers", "Deny a job's request."),
         "extend": ("question.questions", "Extend the deadline of a question."),
     },
+    "Programs": {
+        "ask": ("question.ask", "Ask a question, and print the answer."),
+        "approve-action": ("question.ask", "Ask for the approval of an action."),
+        "note": ("job.progress", "Add a note to the events of the run's job."),
+        "progress": ("job.progress", "Report the progress of the run: 12/40 or 30%."),
+        "hook": ("mcp.hook", "Let the team decide the tool calls of coding agents."),
+        "mcp": ("mcp.mcp", "Serve tools to a coding agent by the Model Context Protocol."),
+    },
     "Processes": {
         "demo": (
             "process.demo",
@@ -115,7 +123,7 @@ class Commands(Group):
         if cmd_name not in COMMANDS:
             return None
         module = import_module(f"draftsman_tui.cli.{COMMANDS[cmd_name][0]}")
-        command: click.Command = getattr(module, cmd_name)
+        command: click.Command = getattr(module, cmd_name.replace("-", "_"))
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -50,15 +50,15 @@ def group_data(group: JobGroup) -> dict[str, Any]:
     return {name: getattr(group, name) for name in names}
 
 
-def tree_lines(tree: JobTree, current: int | None = None) -> Iterator[Text]:
-    """Yield a line for each job, each under its newest parent; `current` is emphasized."""
+def tree_lines(tree: JobTree) -> Iterator[tuple[TreeJob | None, Text]]:
+    """Yield each job with its line, under its newest parent; the number of others is no job."""
     children: dict[int, list[TreeJob]] = {}
     for job in tree.jobs[1:]:
         children.setdefault(max(job.parents), []).append(job)
     stack = [(tree.jobs[0], "", "", 0)]
     while stack:
         job, branch, indent, depth = stack.pop()
-        yield _job_line(job, branch, current)
+        yield job, _job_line(job, branch)
         below = children.get(job.number, [])
         for place, child in reversed(list(enumerate(below))):
             last = place == len(below) - 1
@@ -74,16 +74,16 @@ def tree_lines(tree: JobTree, current: int | None = None) -> Iterator[Text]:
                 )
             )
     if tree.total > len(tree.jobs):
-        yield styled(f"and {tree.total - len(tree.jobs):,} more jobs", "dim")
+        yield None, styled(f"and {tree.total - len(tree.jobs):,} more jobs", "dim")
 
 
-def _job_line(job: TreeJob, branch: str, current: int | None) -> Text:
+def _job_line(job: TreeJob, branch: str) -> Text:
     others = [f"D-{number}" for number in sorted(job.parents)[:-1]]
     also = ", ".join(others[:MAX_PARENTS]) + (", …" if len(others) > MAX_PARENTS else "")
     reason = f": {one_line(job.reason)}" if job.reason else ""
     return line(
         styled(branch, "dim"),
-        styled(job.name, "bold reverse" if job.number == current else "bold"),
+        styled(job.name, "bold"),
         f"  {first_line(job.title or job.type, 60)}  ",
         status_text(job.status),
         styled(reason, "dim"),

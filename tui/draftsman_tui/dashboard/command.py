@@ -6,7 +6,7 @@ The commands themselves are in command_table. Everything below it gets them from
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -64,15 +64,19 @@ class DashboardCommand:
         return self.footer if isinstance(self.footer, bool) else view_name in self.footer
 
     def refusal(
-        self, policy: Policy, actor: Actor, invoker: str | None, *, read_only: bool
+        self, policy: Policy, actor: Actor, invokers: Collection[str], *, read_only: bool
     ) -> str | None:
-        """Return why the user may not run it, or None."""
+        """Return why the user may not run it on jobs of these invokers, or None.
+
+        Without invokers the jobs count as those of the user.
+        """
         if read_only and (self.needs or self.writes):
             return f"{self.name}: this dashboard is read-only"
         if self.needs is None:
             return None
         try:
-            policy.check(actor, self.needs, invoker=actor.voter if invoker is None else invoker)
+            for invoker in invokers or (actor.voter,):
+                policy.check(actor, self.needs, invoker=invoker)
         except NotPermitted as error:
             return str(error)
         return None

@@ -112,9 +112,9 @@ class Resource(ABC, Generic[T]):
         """Return the row's job number."""
         return None
 
-    def invoker(self, row: T) -> str | None:
-        """Return the invoker of the job."""
-        return None
+    def invokers(self, row: T) -> Sequence[str]:
+        """Return the invokers of the jobs that the row stands for, if they are known."""
+        return ()
 
     def question(self, row: T) -> tuple[int, int] | None:
         """Return the row's open question as job and ordinal."""

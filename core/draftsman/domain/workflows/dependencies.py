@@ -57,3 +57,5 @@ class JobTree:
     jobs: list[TreeJob]
     total: int
     """The number of jobs, of which `jobs` has the first."""
+    spawned_by: int | None
+    """The job that spawned the root."""

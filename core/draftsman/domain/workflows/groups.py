@@ -52,6 +52,8 @@ class JobGroup:
     waiting: int
     failed: int
     canceled: int
+    invokers: list[str]
+    """The people who submitted its unfinished jobs."""
 
     @property
     def state(self) -> GroupState:

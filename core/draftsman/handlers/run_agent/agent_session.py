@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
+import time
 from pathlib import PurePosixPath
 from typing import Any, Final, cast
 
@@ -13,7 +14,7 @@ from draftsman.domain.question_spec import QuestionSpec
 from draftsman.domain.quota import Quota, is_quota
 from draftsman.domain.reserved_names import AGENT_KIND, Owner, check_artifact, check_key
 from draftsman.domain.retries.error_classes import as_failure, classify
-from draftsman.errors import Failure, UsageError
+from draftsman.errors import DraftsmanError, Failure, UsageError
 from draftsman.handlers.clone.workspace import Snapshot, Workspace
 from draftsman.handlers.run_agent.profile_limits import Budget
 from draftsman.handlers.run_agent.protocol import (
@@ -45,12 +46,20 @@ PARK_TIMEOUT: Final = 10.0
 """Seconds that a parked agent has to save a checkpoint and exit."""
 TERMINATE_TIMEOUT: Final = 5.0
 """Seconds between SIGTERM and SIGKILL."""
+PROGRAM_MESSAGES: Final = (AskMessage, ApproveMessage, EventMessage)
+"""Messages that any program of the run may send on its socket."""
+PROGRESS: Final = "progress"
+"""Kind of events of which only the newest in an interval is stored."""
+PROGRESS_INTERVAL: Final = 5.0
+"""Minimum seconds between two stored events of progress."""
 MAX_MODELS: Final = 20
 """Maximum number of models in the usage of a run."""
 
 
 class AgentSession:
     """A session with an agent; `checkpoint` is the commit of the checkpoint to start from.
+
+    With `metered`, the gateway counts the usage, and the agent's messages about it do not count.
 
     After `listen`, `result`, `error` or `question` has the agent's final message; all three are
     None if the agent exited without any.
@@ -66,6 +75,7 @@ class AgentSession:
         data: Any = None,
         usage: dict[str, Any] | None = None,
         budget: Budget | None = None,
+        metered: bool = False,
     ) -> None:
         self.result: ResultMessage | None = None
         self.error: Failure | None = None
@@ -80,9 +90,16 @@ class AgentSession:
         self._usage = {} if usage is None else usage
         self._budget = budget
         self._termination: asyncio.Task[None] | None = None
+        self._turn = asyncio.Lock()
+        """Held while a message of the agent or of another program is handled."""
+        self._progress: EventMessage | None = None
+        self._progress_at = -PROGRESS_INTERVAL
+        self._process: AgentProcess | None = None
+        self._metered = metered
 
     async def listen(self, process: AgentProcess) -> None:
         """Handle the agent's messages until it exits."""
+        self._process = process
         try:
             async for line in process.lines():
                 await self._receive(process, line)
@@ -90,6 +107,15 @@ class AgentSession:
         finally:
             if self._termination is not None:
                 self._termination.cancel()
+
+    async def record_call(self, call: UsageMessage) -> None:
+        """Add the usage of a call that the gateway metered."""
+        try:
+            await self._add_usage(call)
+        except Failure as error:
+            if self._process is None or not is_quota(error):
+                raise
+            self._fail(self._process, error)
 
     async def park(self, process: AgentProcess, id: str | None) -> None:
         """Ask the agent to save a checkpoint and exit; terminate it after a timeout."""
@@ -136,12 +162,63 @@ class AgentSession:
         if is_quota(self.error):
             return
         try:
-            self._quotas.message()
-            await self._handle(process, line)
+            async with self._turn:
+                self._quotas.message()
+                await self._handle(process, line)
         except Failure as error:
             if not is_quota(error):
                 raise
             self._fail(process, error)
+
+    # Other programs of the run
+
+    async def answer_program(self, process: AgentProcess, line: bytes) -> bytes:
+        """Handle a message of a program on the socket of the run; return the reply."""
+        message = parse_line(line)
+        if isinstance(message, MalformedLine):
+            return encode(RefusedMessage(id=message.id, reason=message.reason))
+        if not isinstance(message, PROGRAM_MESSAGES) or message.id is None:
+            text = f"a program sends ask, approve or event, with an id, not {message.type}"
+            return encode(RefusedMessage(id=message.id, reason=text))
+        async with self._turn:
+            if self.result is not None or self.error is not None:
+                return encode(RefusedMessage(id=message.id, reason="the run is ending"))
+            try:
+                self._quotas.message()
+                return encode(await self._reply_to_program(process, message, message.id))
+            except Failure as error:
+                if is_quota(error):
+                    self._fail(process, error)
+                return encode(_refusal(message.id, error))
+            except DraftsmanError as error:
+                return encode(_refusal(message.id, Failure(str(error))))
+
+    async def _reply_to_program(
+        self, process: AgentProcess, message: AskMessage | ApproveMessage | EventMessage, id: str
+    ) -> ToAgent:
+        if isinstance(message, EventMessage):
+            if message.kind == PROGRESS:
+                self._progress = message
+                if time.monotonic() - self._progress_at < PROGRESS_INTERVAL:
+                    return AckMessage(id=id)
+                await self.store_progress()
+            else:
+                await self._event(message)
+            return AckMessage(id=id)
+        reply = await self._find_reply(message)
+        if isinstance(reply, QuestionSpec):
+            await self._pose(reply)
+            await self.park(process, None)
+            return ParkMessage(id=id)
+        return reply
+
+    async def store_progress(self) -> None:
+        """Store the newest progress that is not stored yet."""
+        if (progress := self._progress) is not None:
+            self._progress, self._progress_at = None, time.monotonic()
+            await self._event(progress)
+
+    # Messages of the agent
 
     async def _handle(self, process: AgentProcess, line: bytes | MalformedLine) -> None:
         message = line if isinstance(line, MalformedLine) else parse_line(line)
@@ -169,35 +246,45 @@ class AgentSession:
         self, process: AgentProcess, message: AskMessage | ApproveMessage
     ) -> None:
         """Reply with a recorded answer; else park the agent, to ask people after it has exited."""
+        reply = await self._find_reply(message)
+        if isinstance(reply, QuestionSpec):
+            await self._pose(reply)
+            await self.park(process, message.id)
+        else:
+            await self._send(process, reply)
+
+    async def _pose(self, item: QuestionSpec) -> None:
+        """Ask this question at the end of the run, unless it asks another."""
+        if self.question is None:
+            await self._quotas.spend(Quota.QUESTIONS)
+            self.question = item
+
+    async def _find_reply(
+        self, message: AskMessage | ApproveMessage
+    ) -> RefusedMessage | AnswerMessage | QuestionSpec:
+        """Return the refusal of a question, its recorded answer, or else the question."""
         item = message.question()
         try:
             check_key(item.key, Owner.HANDLER, "question")
             self._run.check_question(item)
         except UsageError as error:
             self._run.log.write(f"[refused] {message.type}: {error}")
-            await self._send(process, RefusedMessage(id=message.id, reason=str(error)))
-            return
+            return RefusedMessage(id=message.id, reason=str(error))
         answer = await self._run.find_answer(item, self.patch_sha256)
         if answer is None:
-            if self.question is None:
-                await self._quotas.spend(Quota.QUESTIONS)
-                self.question = item
-            await self.park(process, message.id)
-            return
+            return item
         if isinstance(answer, NoAnswer):
-            reply = AnswerMessage(id=message.id, key=message.key, outcome=answer.outcome)
-        else:
-            reply = AnswerMessage(
-                id=message.id,
-                key=message.key,
-                outcome=answer.outcome,
-                value=answer.value,
-                text=answer.text,
-                by=answer.by,
-                at=answer.at,
-                reason=answer.reason,
-            )
-        await self._send(process, reply)
+            return AnswerMessage(id=message.id, key=message.key, outcome=answer.outcome)
+        return AnswerMessage(
+            id=message.id,
+            key=message.key,
+            outcome=answer.outcome,
+            value=answer.value,
+            text=answer.text,
+            by=answer.by,
+            at=answer.at,
+            reason=answer.reason,
+        )
 
     async def _store(self, process: AgentProcess, message: FromAgent) -> str | None:
         """Store a message; return the tree of a checkpoint."""
@@ -207,15 +294,14 @@ class AgentSession:
             case StepMessage():
                 await self._step(message)
             case EventMessage():
-                await self._quotas.spend(Quota.EVENTS)
-                kind = f"{AGENT_KIND}{message.kind}"
-                await self._run.event(kind, message.payload, Owner.WORKER)
+                await self._event(message)
             case LogMessage():
                 await self._run.log_stream(f"{message.text}\n")
             case ArtifactMessage():
                 await self._artifact(process, message)
             case UsageMessage():
-                await self._add_usage(message)
+                if not self._metered:
+                    await self._add_usage(message)
             case ResultMessage():
                 self.result = message
             case ErrorMessage():
@@ -229,6 +315,10 @@ class AgentSession:
             case _:
                 raise UsageError(f"unexpected message type {message.type!r}")
         return None
+
+    async def _event(self, message: EventMessage) -> None:
+        await self._quotas.spend(Quota.EVENTS)
+        await self._run.event(f"{AGENT_KIND}{message.kind}", message.payload, Owner.WORKER)
 
     async def _step(self, message: StepMessage) -> None:
         check_key(message.key, Owner.HANDLER, "step")

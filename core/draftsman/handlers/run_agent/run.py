@@ -15,6 +15,7 @@ import codecs
 import contextlib
 import hashlib
 import re
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
@@ -30,6 +31,7 @@ from draftsman.errors import Failure, UsageError
 from draftsman.handlers.clone.clone_cleanup import clone_tag
 from draftsman.handlers.clone.workspace import Snapshot, Workspace
 from draftsman.handlers.context import RunContext, worker_run
+from draftsman.handlers.run_agent.agent_gateway import open_gateway
 from draftsman.handlers.run_agent.agent_session import AgentSession
 from draftsman.handlers.run_agent.iteration import Iteration
 from draftsman.handlers.run_agent.profile_limits import (
@@ -44,6 +46,7 @@ from draftsman.handlers.run_agent.protocol import (
 )
 from draftsman.handlers.run_agent.protocol_codec import encode
 from draftsman.handlers.run_agent.repository import JobRepository, resolve_repository
+from draftsman.handlers.run_agent.run_socket import serve_run_socket, socket_folder
 from draftsman.handlers.run_agent.start_message import build_start_message, run_parameters
 from draftsman.handlers.run_agent.validation import (
     add_validation,
@@ -115,6 +118,7 @@ async def _run_iteration(
             data=(checkpoint or {}).get("agent"),
             usage=usage,
             budget=await _budget(run, repository),
+            metered=agent.gateway is not None,
         )
         if iteration.result is not None:
             session.result = ResultMessage.model_validate(iteration.result)
@@ -128,6 +132,7 @@ async def _run_iteration(
             begun |= {name: params[name] for name in ("agent", "version") if name in params}
             await run.event("iteration_started", begun, Owner.WORKER)
             await _run_session(run, agent, workspace, session, start)
+            await session.store_progress()
             await run.exited(session.exit_code)
         run.ending = False
         if session.question is not None:
@@ -151,15 +156,27 @@ async def _run_session(
     async def on_stderr(chunk: bytes) -> None:
         await run.log_stream(decoder.decode(chunk))
 
-    lease = run.settings.worker.lease
-    async with await AgentProcess.start(
-        agent,
-        cwd=workspace.path,
-        home=workspace.home,
-        lease=lease,
-        on_stderr=on_stderr,
-        sandbox=workspace.sandbox,
-    ) as process:
+    async def respond(line: bytes) -> bytes:
+        return await session.answer_program(await started, line)
+
+    assert workspace.sandbox is not None  # noqa: S101 - a run has its sandbox
+    started = asyncio.get_running_loop().create_future()
+    folder = socket_folder(workspace.folder)
+    sandbox = replace(workspace.sandbox, socket=folder)
+    async with (
+        serve_run_socket(folder, sandbox.uid, respond),
+        open_gateway(run, agent, sandbox, session) as gateway,
+        await AgentProcess.start(
+            agent,
+            cwd=workspace.path,
+            home=workspace.home,
+            lease=run.settings.worker.lease,
+            on_stderr=on_stderr,
+            sandbox=sandbox,
+            gateway=gateway,
+        ) as process,
+    ):
+        started.set_result(process)
         run.on_heartbeat(process.heartbeat)
         await process.send(encode(start))
         listener = asyncio.create_task(session.listen(process))

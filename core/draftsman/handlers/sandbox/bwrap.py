@@ -24,6 +24,8 @@ ETC_OF_NETWORK: Final = ("hosts", "nsswitch.conf", "protocols", "resolv.conf", "
 OWN_ETC: Final = Path(__file__).with_name("etc")
 REPO: Final = "/workspace/repo"
 HOME: Final = "/home/agent"
+SOCKETS: Final = "/run/draftsman"
+"""Folder with the socket of the run."""
 
 Mount = tuple[str, str, str]
 
@@ -40,8 +42,11 @@ def programs() -> list[str]:
 
 
 def interpreter() -> list[str]:
-    """Return the folders of this Python, its packages and draftsman."""
+    """Return the folders of this Python, its packages, draftsman and its commands."""
     folders = {sys.prefix, sys.base_prefix, sys.exec_prefix, str(PACKAGE_ROOT)}
+    commands = find_spec("draftsman_tui")
+    if commands is not None and commands.origin is not None:
+        folders.add(str(Path(commands.origin).parents[1]))
     folders |= {folder for folder in site.getsitepackages() if Path(folder).is_dir()}
     return _outermost(folders)
 

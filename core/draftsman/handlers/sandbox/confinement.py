@@ -8,6 +8,8 @@ The plan is a JSON object from `draftsman.handlers.sandbox.run_sandbox`:
     network  whether TCP and the host's network are open
     mounts   [kind, source, destination] of bwrap: ro, rw or link
     chdir    folder to start in, as seen inside
+    gateway  port of the gateway, or null
+    gateway_socket, listener   of bwrap: descriptor and command that open the port inside, or null
     read, write   paths of Landlock
     memory, file_size, processes, tmp   limits: bytes, bytes, count, bytes
 
@@ -42,6 +44,8 @@ USERNS = 9
 """Descriptor of the user namespace, which bwrap leaves open."""
 ENVIRONMENT = "DRAFTSMAN_PROGRAM_ENVIRONMENT"
 """Variable with the program's environment, as a JSON object."""
+GATEWAY = 10
+"""Descriptor through which the sandbox sends the listening socket of the gateway."""
 LIMITED = 'exec 9<&-; ulimit -u "$0" 2>/dev/null || ulimit -p "$0"; exec "$@"'
 """Sets the process limit inside the namespace; outside, all processes of the user would count."""
 
@@ -61,12 +65,16 @@ def enter(plan: dict[str, Any], command: list[str]) -> NoReturn:
         _make_reachable([*plan["read"], *plan["write"]])
     _change_user(plan["uid"])
     if plan["mode"] == "landlock":
-        landlock.restrict(plan["read"], plan["write"], plan["network"])
+        landlock.restrict(plan["read"], plan["write"], plan["network"], plan["gateway"])
     os.execve(command[0], command, environment)  # noqa: S606
 
 
 def _enter_bwrap(plan: dict[str, Any], command: list[str], environment: dict[str, str]) -> NoReturn:
     mounts = [tuple(mount) for mount in plan["mounts"]]
+    if plan["gateway_socket"] is not None:
+        os.dup2(plan["gateway_socket"], GATEWAY)
+        os.set_inheritable(GATEWAY, True)  # dup2 does nothing if it has this number already
+        command = [*plan["listener"], str(GATEWAY), str(plan["gateway"]), *command]
     arguments = [plan["bwrap"], "--unshare-ipc", "--unshare-pid", "--unshare-uts"]
     arguments += ["--unshare-cgroup-try", "--die-with-parent", "--new-session"]
     arguments += ["--uid", str(SANDBOX_UID), "--gid", str(SANDBOX_UID), "--hostname", "draftsman"]

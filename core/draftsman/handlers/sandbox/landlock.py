@@ -14,7 +14,8 @@ from collections.abc import Iterable
 CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446
 """Numbers of the system calls; the same on every architecture since Linux 5.13."""
 VERSION_FLAG = 1
-PATH_BENEATH = 1
+PATH_BENEATH, NET_PORT = 1, 2
+"""Types of rules."""
 PR_SET_NO_NEW_PRIVS = 38
 EXECUTE, WRITE_FILE, READ_FILE, READ_DIR = (1 << bit for bit in range(4))
 MAKE_CHAR, MAKE_BLOCK = 1 << 6, 1 << 11
@@ -25,7 +26,7 @@ FILE_RIGHTS = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV
 """The rights that a rule on a plain file or a device may have."""
 READ = EXECUTE | READ_FILE | READ_DIR
 WRITE = ALL_FILES & ~(MAKE_CHAR | MAKE_BLOCK)
-BIND_AND_CONNECT_TCP = 0b11
+BIND_AND_CONNECT_TCP, CONNECT_TCP = 0b11, 0b10
 ABSTRACT_SOCKETS_AND_SIGNALS = 0b11
 OLDEST_ABI = 6
 
@@ -38,16 +39,22 @@ def abi() -> int:
     return max(version, 0)
 
 
-def restrict(read: Iterable[str], write: Iterable[str], network: bool) -> None:
+def restrict(
+    read: Iterable[str], write: Iterable[str], network: bool, port: int | None = None
+) -> None:
     """Confine this process and its future children permanently.
 
     They may read and execute below `read`, do everything except create devices below `write`, and
-    use TCP if `network`; signals and abstract sockets reach only each other. Raises OSError.
+    use TCP if `network`, else connect to `port` only; signals and abstract sockets reach only each
+    other. Raises OSError.
     """
     ruleset = _ruleset(ALL_FILES, 0 if network else BIND_AND_CONNECT_TCP)
     for paths, access in ((read, READ), (write, WRITE)):
         for path in paths:
             _allow(ruleset, path, access)
+    if port is not None and not network:
+        rule = struct.pack("=QQ", CONNECT_TCP, port)
+        _check_call(_libc.syscall(ADD_RULE, ruleset, NET_PORT, rule, 0))
     _restrict_self(ruleset)
 
 

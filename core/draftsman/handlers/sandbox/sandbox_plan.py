@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from draftsman.handlers.gateway import listener
+from draftsman.handlers.gateway.access import GatewayAccess
 from draftsman.handlers.sandbox import bwrap
+from draftsman.resources import module_command
 from draftsman.settings import SandboxSettings
 
 MEGABYTE: Final = 1 << 20
 TEMPORARY: Final = ".tmp"
 """Folder in the home for temporary files, in modes without a private /tmp."""
+SOCKET: Final = "run.sock"
+"""Name of the run's socket in its folder."""
+SOCKET_VARIABLE: Final = "DRAFTSMAN_SOCKET"
+"""Variable with the path of the run's socket."""
 DEVICES: Final = ("null", "zero", "full", "random", "urandom")
 SHARED_DEVICES: Final = ("tty", "ptmx", "pts", "shm")
 """Terminals and shared memory, allowed only for a user other than the worker's."""
@@ -46,11 +54,14 @@ class RunSandbox:
     uid: int | None = None
     """User id of the programs on the host; None: the worker's own."""
     lock: int | None = None
+    socket: Path | None = None
+    """Folder with the socket of the run; None for programs that may not ask people."""
 
     def sandbox_path(self, path: Path) -> str:
         """Return the path inside the sandbox."""
         if self.sandbox.mode == "bwrap":
-            for outer, inner in ((self.home, bwrap.HOME), (self.repo, bwrap.REPO)):
+            folders = (self.home, bwrap.HOME), (self.repo, bwrap.REPO), (self.socket, bwrap.SOCKETS)
+            for outer, inner in folders:
                 if outer is not None and path.is_relative_to(outer):
                     return str(Path(inner, path.relative_to(outer)))
         return str(path)
@@ -64,13 +75,22 @@ class RunSandbox:
         return path
 
     def environment(self, variables: Mapping[str, str]) -> dict[str, str]:
-        """Return the variables with HOME and TMPDIR of the sandbox."""
+        """Return the variables with HOME, TMPDIR and the socket of the sandbox."""
         private = self.sandbox.mode == "bwrap"
         temporary = "/tmp" if private else str(self.home / TEMPORARY)  # noqa: S108 - its own
         changed = {"HOME": self.sandbox_path(self.home), "TMPDIR": temporary}
+        if self.socket is not None:
+            changed[SOCKET_VARIABLE] = self.sandbox_path(self.socket / SOCKET)
+            changed["PATH"] = _with_own_commands(variables.get("PATH", os.defpath))
         return {**variables, **changed}
 
-    def plan(self, command: Sequence[str], cwd: Path, network: bool) -> dict[str, Any]:
+    def plan(
+        self,
+        command: Sequence[str],
+        cwd: Path,
+        network: bool,
+        gateway: GatewayAccess | None = None,
+    ) -> dict[str, Any]:
         """Return the plan for `draftsman.handlers.sandbox.confinement`.
 
         Files that the command names by absolute path are readable, except below the run's own
@@ -82,6 +102,7 @@ class RunSandbox:
             part for part in command if not any(Path(part).is_relative_to(folder) for folder in own)
         ]
         read = list(bwrap.readable(settings.read_only, command_paths, network))
+        sockets = [] if self.socket is None else [str(self.socket)]
         plan: dict[str, Any] = {
             "mode": mode,
             "uid": self.uid,
@@ -91,14 +112,21 @@ class RunSandbox:
             "file_size": settings.file_size_mb * MEGABYTE,
             "processes": settings.processes,
             "tmp": settings.file_size_mb * MEGABYTE,
+            "gateway": None if gateway is None else gateway.port,
             "keep": [] if self.lock is None else [self.lock],
         }
         if mode == "bwrap":
             mounts = bwrap.mounts(read, self.repo, self.home, own)
-            return plan | {"bwrap": self.sandbox.program, "mounts": mounts}
+            mounts += [("ro", folder, bwrap.SOCKETS) for folder in sockets]
+            bwrap_plan = {"bwrap": self.sandbox.program, "mounts": mounts}
+            return plan | bwrap_plan | _listener(plan, gateway)
         devices = DEVICES if self.uid is None else DEVICES + SHARED_DEVICES
         write = [*(f"/dev/{name}" for name in devices), *(str(folder) for folder in own)]
-        return plan | {"read": [*read, *LANDLOCK_PATHS], "write": write}
+        return plan | {"read": [*read, *LANDLOCK_PATHS, *sockets], "write": write}
+
+    def has_private_network(self, network: bool) -> bool:
+        """Return whether a program's loopback is not that of the host."""
+        return self.sandbox.mode == "bwrap" and not network
 
     def as_event(self, network: bool) -> dict[str, Any]:
         """Return the payload of the event `sandbox_applied`."""
@@ -110,3 +138,20 @@ class RunSandbox:
         if self.lock is not None:
             with contextlib.suppress(OSError):
                 os.close(self.lock)
+
+
+def _with_own_commands(path: str) -> str:
+    """Return the PATH with the folder of `draftsman` as its last, for programs that ask people."""
+    folder = Path(sys.executable).parent
+    return f"{path}{os.pathsep}{folder}" if (folder / "draftsman").is_file() else path
+
+
+def _listener(plan: Mapping[str, Any], gateway: GatewayAccess | None) -> dict[str, Any]:
+    """Return the part of a plan that opens the gateway's port inside the sandbox."""
+    if gateway is None or gateway.descriptor is None:
+        return {"gateway_socket": None}
+    return {
+        "gateway_socket": gateway.descriptor,
+        "listener": module_command(listener.__name__),
+        "keep": [*plan["keep"], gateway.descriptor],
+    }

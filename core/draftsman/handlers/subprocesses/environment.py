@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from draftsman.errors import Failure
+from draftsman.handlers.gateway.access import GatewayAccess
 from draftsman.resources import PACKAGE_ROOT
 from draftsman.settings import AgentSettings
 
@@ -44,9 +45,12 @@ def agent_command(agent: AgentSettings) -> tuple[str, ...]:
 
 
 def agent_environment(
-    agent: AgentSettings, home: Path, inherited: Mapping[str, str] = os.environ
+    agent: AgentSettings,
+    home: Path,
+    inherited: Mapping[str, str] = os.environ,
+    gateway: GatewayAccess | None = None,
 ) -> dict[str, str]:
-    """Return the agent's whole environment.
+    """Return the agent's whole environment; the gateway's variables replace inherited keys.
 
     Raises Failure (PERMANENT) for variables that have a database URL or draftsman's configuration.
     """
@@ -60,7 +64,11 @@ def agent_environment(
         if (is_own_agent(agent) or agent.kind in ADAPTERS) and not _is_installed()
         else {}
     )
-    return allowed | {"HOME": str(home)} | python_path | passed | agent.env
+    base = allowed | {"HOME": str(home)} | python_path | passed
+    if gateway is None:
+        return base | agent.env
+    own = {name: gateway.replace(value) for name, value in agent.env.items()}
+    return base | gateway.environment() | own
 
 
 def _options(agent: AgentSettings) -> list[str]:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final, Self
 
 from draftsman.errors import Failure
+from draftsman.handlers.gateway.access import GatewayAccess
 from draftsman.handlers.sandbox import confinement
 from draftsman.handlers.sandbox.run_sandbox import open_run_sandbox
 from draftsman.handlers.sandbox.sandbox_plan import RunSandbox
@@ -78,13 +79,15 @@ class AgentProcess:
         lease: float,
         on_stderr: OnStderr,
         sandbox: RunSandbox | None = None,
+        gateway: GatewayAccess | None = None,
     ) -> Self:
         """Start the agent in `cwd` with the allowlisted environment.
 
-        It runs in `sandbox`; by default in a sandbox of its two folders, with default settings.
+        It runs in `sandbox`; by default in a sandbox of its two folders, with default settings, and
+        reaches its model through `gateway`.
         Raises Failure `command_not_found`, `environment` for a forbidden variable, `no_sandbox`.
         """
-        environment = agent_environment(agent, home)
+        environment = agent_environment(agent, home, gateway=gateway)
         program, *arguments = agent_command(agent)
         program = find_program(program, environment)
         own_sandbox = (
@@ -94,13 +97,15 @@ class AgentProcess:
         assert sandbox is not None  # noqa: S101 - set above
         try:
             command = (sandbox.sandbox_path(Path(program)), *arguments)
-            plan = sandbox.plan((program, *arguments), cwd.resolve(), agent.network)
+            plan = sandbox.plan((program, *arguments), cwd.resolve(), agent.network, gateway)
             process, control, replies = await _spawn(
                 (str(lease), json.dumps(plan), "--", *command),
                 cwd=cwd,
                 env=sandbox.environment(environment),
                 keep=plan["keep"],
             )
+            if gateway is not None:
+                gateway.release_descriptor()
         except BaseException:
             if own_sandbox is not None:
                 own_sandbox.close()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -107,20 +107,14 @@ class JobControl:
         Running jobs end through their workers. Raises NotFound, NotPermitted if the actor may not
         cancel each of them, and Refused if none is left.
         """
-        actor = self._policy.resolve(actor)
-        reason = clean(reason)[:REASON_LIMIT] if reason else None
 
-        async def work(conn: Connection) -> list[CancelResult]:
+        async def find(conn: Connection) -> tuple[int, Sequence[str]]:
             if await dependencies.missing(conn, [job]) is not None:
                 raise unknown_job(job)
-            for _, invoker in await dependencies.tree_invokers(conn, job):
-                self._policy.check(actor, Verb.CANCEL, invoker=invoker)
-            canceled = await dependencies.cancel_tree(conn, job, actor.name, reason)
-            if not canceled:
-                raise Refused("and all that wait for it have ended", subject=job_name(job))
-            return _results(canceled)
+            return job, await dependencies.tree_invokers(conn, job)
 
-        return await self._db.run_transaction(work)
+        ended = Refused("and all that wait for it have ended", subject=job_name(job))
+        return await self._cancel_all(find, dependencies.cancel_tree, ended, actor, reason)
 
     async def cancel_group(
         self, name: str, actor: Actor, reason: str | None = None
@@ -130,17 +124,37 @@ class JobControl:
         Running jobs end through their workers. Raises NotFound, NotPermitted if the actor may not
         cancel each of them, and Refused if all have ended.
         """
+
+        async def find(conn: Connection) -> tuple[int, Sequence[str]]:
+            group = await job_groups.get(conn, name)
+            return group.id, group.invokers
+
+        ended = Refused(f"all jobs of the group {name!r} have ended; nothing to cancel")
+        return await self._cancel_all(find, groups_store.cancel, ended, actor, reason)
+
+    async def _cancel_all(
+        self,
+        find: Callable[[Connection], Awaitable[tuple[int, Sequence[str]]]],
+        cancel: Callable[[Connection, int, str, str | None], Awaitable[Sequence[tuple[int, bool]]]],
+        ended: Refused,
+        actor: Actor,
+        reason: str | None,
+    ) -> list[CancelResult]:
+        """Cancel the tree or group that `find` returns with the invokers of its unfinished jobs."""
         actor = self._policy.resolve(actor)
         reason = clean(reason)[:REASON_LIMIT] if reason else None
 
         async def work(conn: Connection) -> list[CancelResult]:
-            group = await job_groups.get(conn, name)
-            for _, invoker in await groups_store.invokers(conn, group.id):
+            id, invokers = await find(conn)
+            for invoker in invokers:
                 self._policy.check(actor, Verb.CANCEL, invoker=invoker)
-            canceled = await groups_store.cancel(conn, group.id, actor.name, reason)
+            canceled = await cancel(conn, id, actor.name, reason)
             if not canceled:
-                raise Refused(f"all jobs of the group {name!r} have ended; nothing to cancel")
-            return _results(canceled)
+                raise ended
+            return [
+                CancelResult(n, Status.RUNNING if requested else Status.CANCELED, requested)
+                for n, requested in canceled
+            ]
 
         return await self._db.run_transaction(work)
 
@@ -203,13 +217,6 @@ class JobControl:
         if late is None:
             raise Refused(f"{job_name(job)} has no late answer; retry it without an answer")
         return {late[0]: late[1]}
-
-
-def _results(canceled: Sequence[tuple[int, bool]]) -> list[CancelResult]:
-    return [
-        CancelResult(number, Status.RUNNING if requested else Status.CANCELED, requested=requested)
-        for number, requested in canceled
-    ]
 
 
 async def insert_retry(

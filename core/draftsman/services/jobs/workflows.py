@@ -50,6 +50,11 @@ class Workflows:
         async with self._db.connection() as conn:
             return await store.parents(conn, job)
 
+    async def causes(self, job: int) -> list[int]:
+        """Return the parents, or the job of its group, because of which a job was skipped."""
+        async with self._db.connection() as conn:
+            return await store.causes(conn, job)
+
     async def spawn(self, work: ClaimedJob, key: str, type: str, fields: dict[str, Any]) -> int:
         """Submit a job of a run, once for a key; return its number.
 

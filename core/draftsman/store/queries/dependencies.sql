@@ -98,19 +98,33 @@ SELECT t.number, s.status, s.type, r.ticket_title AS title, r.invoker_id,
         WHERE number = t.number LIMIT 1) r
  ORDER BY t.number
 
+-- The jobs because of which a job was skipped: parents, or a job of its group.
+-- name: causes
+SELECT parent FROM draftsman.job_dependencies
+ WHERE job = %(job)s AND met IS NOT TRUE AND NOT met
+ UNION
+SELECT skipped_by FROM draftsman.job_group_members
+ WHERE job = %(job)s AND skipped_by IS NOT NULL
+ ORDER BY 1
+
+-- The job that spawned a job; it is older than that job.
+-- name: spawner
+SELECT job FROM draftsman.job_dependencies
+ WHERE parent = %(job)s AND job < %(job)s AND spawned LIMIT 1
+
 -- name: tree_size
 SELECT count(*) FROM draftsman.descendants(%(job)s::bigint)
 
 -- The people who submitted the unfinished jobs of a tree.
 -- name: tree_invokers
-SELECT DISTINCT ON (r.invoker_id) t.number, r.invoker_id
+SELECT DISTINCT r.invoker_id
   FROM draftsman.descendants(%(job)s::bigint) AS t (number)
  CROSS JOIN LATERAL (
        SELECT finished_at FROM draftsman.job_states WHERE number = t.number LIMIT 1) s
  CROSS JOIN LATERAL (
        SELECT invoker_id FROM draftsman.job_requests WHERE number = t.number LIMIT 1) r
  WHERE s.finished_at IS NULL
- ORDER BY r.invoker_id, t.number
+ ORDER BY r.invoker_id
 
 -- name: cancel_tree
 SELECT number, requested

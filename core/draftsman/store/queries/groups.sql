@@ -19,7 +19,8 @@ SELECT number, requested
 -- Groups with the numbers of their jobs, newest first, or the group of a name or of a job.
 -- name: groups
 SELECT g.id, g.name, g.kind, g.on_failure, g.created_by, g.created_at, g.canceled_at, g.canceled_by,
-       g.cancel_reason, c.total, c.succeeded, c.running, c.waiting, c.failed, c.canceled
+       g.cancel_reason, c.total, c.succeeded, c.running, c.waiting, c.failed, c.canceled,
+       c.invokers
   FROM (SELECT * FROM draftsman.job_groups
          WHERE (%(name)s::text IS NULL OR name = %(name)s)
            AND (%(job)s::bigint IS NULL OR id = (
@@ -32,11 +33,16 @@ SELECT g.id, g.name, g.kind, g.on_failure, g.created_by, g.created_at, g.cancele
               count(*) FILTER (WHERE finished_at IS NULL
                                  AND status NOT IN ('claimed', 'running')) AS waiting,
               count(*) FILTER (WHERE status IN ('failed', 'dead_letter', 'expired')) AS failed,
-              count(*) FILTER (WHERE status = 'canceled') AS canceled
+              count(*) FILTER (WHERE status = 'canceled') AS canceled,
+              coalesce(array_agg(DISTINCT r.invoker_id) FILTER (WHERE r.invoker_id IS NOT NULL),
+                       '{}') AS invokers
          FROM draftsman.current_members(g.id) m
         CROSS JOIN LATERAL (
               SELECT status, finished_at FROM draftsman.job_states
-               WHERE number = m.job LIMIT 1) s) c
+               WHERE number = m.job LIMIT 1) s
+         LEFT JOIN LATERAL (
+              SELECT invoker_id FROM draftsman.job_requests
+               WHERE number = m.job AND s.finished_at IS NULL LIMIT 1) r ON true) c
  ORDER BY g.id DESC
 
 -- The jobs of a group that count, in order.
@@ -63,14 +69,3 @@ SELECT m.job
    AND m.job < %(before)s
  ORDER BY m.job DESC
  LIMIT %(limit)s
-
--- The people who submitted the unfinished jobs of a group.
--- name: invokers
-SELECT DISTINCT ON (r.invoker_id) m.job, r.invoker_id
-  FROM draftsman.job_group_members m
- CROSS JOIN LATERAL (
-       SELECT finished_at FROM draftsman.job_states WHERE number = m.job LIMIT 1) s
- CROSS JOIN LATERAL (
-       SELECT invoker_id FROM draftsman.job_requests WHERE number = m.job LIMIT 1) r
- WHERE m.group_id = %(group)s AND s.finished_at IS NULL
- ORDER BY r.invoker_id, m.job

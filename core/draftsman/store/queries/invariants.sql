@@ -131,7 +131,7 @@ SELECT d.job, 'the dependency on D-' || d.parent || ' is ' || coalesce(d.met::te
     OR d.met IS NULL AND (p.finished_at IS NOT NULL OR NOT p.has_children)
  LIMIT 100
 
--- After a failure in a parallel group that stops, no job starts that was not claimed, but retries.
+-- After a failure in a parallel group that stops, no job starts, except retries.
 -- name: stopped_groups_start_no_job
 SELECT s.number, s.status || ', but its group ' || g.name || ' stopped at D-' || coalesce(m.skipped_by, f.job)
   FROM draftsman.job_groups g CROSS JOIN LATERAL (
@@ -139,7 +139,7 @@ SELECT s.number, s.status || ', but its group ' || g.name || ' stopped at D-' ||
          JOIN draftsman.job_states e ON e.number = c.job AND e.finished_at IS NOT NULL AND e.status <> 'completed') f
   JOIN draftsman.job_group_members m ON m.group_id = g.id JOIN draftsman.job_states s ON s.number = m.job
  WHERE g.kind = 'parallel' AND g.on_failure = 'stop' AND (m.skipped_by IS NOT NULL AND s.started_at IS NOT NULL
-    OR f.job IS NOT NULL AND s.claimed_at IS NULL AND s.finished_at IS NULL AND s.run_count = 0
+    OR f.job IS NOT NULL AND s.finished_at IS NULL AND s.run_count = 0
        AND (SELECT r.retry_of FROM draftsman.job_requests r WHERE r.number = s.number) IS NULL)
  LIMIT 100
 

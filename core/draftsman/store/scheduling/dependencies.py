@@ -83,7 +83,18 @@ async def tree(conn: Connection, job: int, limit: int) -> JobTree:
     """Return the first jobs of a tree; none if the job does not exist."""
     jobs = await fetch_all(conn, _Q["tree"], {"job": job, "limit": limit}, TreeJob)
     total = await tree_size(conn, job) if len(jobs) == limit else len(jobs)
-    return JobTree(await parents(conn, job), jobs, total)
+    return JobTree(await parents(conn, job), jobs, total, await spawner(conn, job))
+
+
+async def causes(conn: Connection, job: int) -> list[int]:
+    """Return the parents, or the job of its group, because of which a job was skipped."""
+    return [number for (number,) in await rows(conn, _Q["causes"], {"job": job})]
+
+
+async def spawner(conn: Connection, job: int) -> int | None:
+    """Return the job that spawned a job."""
+    number: int | None = await scalar(conn, _Q["spawner"], {"job": job})
+    return number
 
 
 async def tree_size(conn: Connection, job: int) -> int:
@@ -91,9 +102,9 @@ async def tree_size(conn: Connection, job: int) -> int:
     return int(await scalar(conn, _Q["tree_size"], {"job": job}))
 
 
-async def tree_invokers(conn: Connection, job: int) -> Sequence[tuple[int, str]]:
-    """Return each person with an unfinished job in the tree, and the first such job."""
-    return [(n, invoker) for n, invoker in await rows(conn, _Q["tree_invokers"], {"job": job})]
+async def tree_invokers(conn: Connection, job: int) -> list[str]:
+    """Return the people who submitted the unfinished jobs of the tree."""
+    return [invoker for (invoker,) in await rows(conn, _Q["tree_invokers"], {"job": job})]
 
 
 async def cancel_tree(

@@ -77,8 +77,3 @@ async def numbers(conn: Connection, name: str, before: int, limit: int) -> list[
     """Return the numbers of the jobs of a group, retried jobs too, newest first."""
     params = {"name": name, "before": before, "limit": limit}
     return [number for (number,) in await rows(conn, _Q["numbers"], params)]
-
-
-async def invokers(conn: Connection, group: int) -> Sequence[tuple[int, str]]:
-    """Return each person with an unfinished job in the group, and the first such job."""
-    return [(n, invoker) for n, invoker in await rows(conn, _Q["invokers"], {"group": group})]

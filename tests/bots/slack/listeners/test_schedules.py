@@ -327,3 +327,18 @@ async def test_long_list_fits_in_a_message(bench: SlackBotHarness) -> None:
     assert ack.body["text"] == "Schedules: 9"
     ack = await bench.slack.command(ANNA, bench.general, "schedules none")
     assert ack.body["text"] == "No schedule contains none."
+
+
+async def test_two_people_who_confirm_the_same_schedule_at_once_get_one_schedule(
+    bench: SlackBotHarness,
+) -> None:
+    """Both proposals have the free name; the person whose confirmation comes second is notified."""
+    erin = await bench.linked("erin")
+    messages = {user: await proposed(bench, "every day at 9 Look", user) for user in (ANNA, erin)}
+    replies = await asyncio.gather(
+        *(confirm(bench, message, user, copies=2) for user, message in messages.items())
+    )
+    author = (await only(bench)).created_by
+    added = [reply.startswith("Schedule look is added; next: ") for reply in replies]
+    assert added == [author == "anna", author == "erin"]
+    assert replies[added.index(False)].startswith("schedule look exists; ")

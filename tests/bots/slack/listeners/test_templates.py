@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -267,3 +268,22 @@ async def test_button_of_a_removed_template_is_not_active(bench: SlackBotHarness
     await bench.rt.templates.remove("bump", bench.make.owner)
     await bench.slack.press(ANNA, bench.general, message["ts"], f"{ids.TEMPLATE}:bump")
     assert (await bench.ephemeral_texts(ANNA))[-1] == "This is no longer active."
+
+
+async def test_forms_that_two_people_submit_at_once_and_twice_are_a_job_each(
+    bench: SlackBotHarness,
+) -> None:
+    await add(bench)
+    erin = await bench.linked("erin")
+    views = {user: await opened(bench, user=user) for user in (ANNA, erin)}
+    await asyncio.gather(
+        *(
+            bench.slack.submit(user, view["id"], {block(view, "package"): "httpx"}, copies=3)
+            for user, view in views.items()
+        )
+    )
+    jobs = [await bench.rt.read_model.job(job.number) for job in await bench.rt.read_model.jobs()]
+    assert sorted(job.invoker_id for job in jobs) == ["anna", "erin"]
+    assert {job.idempotency_key for job in jobs} == {
+        f"slack:view:{view['id']}" for view in views.values()
+    }

@@ -141,6 +141,7 @@ def test_built_in_types_have_the_documented_limits() -> None:
         "llm_generate": (3, 5, 5, 300, 3, 3600, OnLost.RETRY, 600, 300, 30, 60),
         "execute_tool": (3, 3, 2, 120, 2, 1200, OnLost.RETRY, 600, 120, 10, None),
         "send_notification": (10, 5, 2, 60, 2, 300, OnLost.RETRY, 600, 15, 10, None),
+        "ask_people": (10, 5, 2, 60, 2, 300, OnLost.RETRY, 600, 15, 10, None),
     }
     assert {name: astuple(limits) for name, limits in BUILT_IN.items()} == table
 

@@ -86,6 +86,21 @@ async def test_a_job_with_two_limits_is_claimed_in_a_second_step(
     await check_places(rt)
 
 
+async def test_places_above_a_lowered_limit_are_not_handed_over(
+    rt: Runtime, make: Factory, conn: Connection
+) -> None:
+    await set_limits(rt, conn, queue={"q": {"running": 2}})
+    numbers = [await make.queued(queue="q") for _ in range(4)]
+    claim, done = Claim(rt.db, make.worker, ("q",)), list[ClaimedJob]()
+    assert await _exchange(claim, done) == numbers[:2]
+    await set_limits(rt, conn, queue={"q": {"running": 1}})
+    last = done.pop()
+    assert await _exchange(claim, done) == []
+    done.append(last)
+    assert await _exchange(claim, done) == [numbers[2]]
+    await check_places(rt)
+
+
 async def test_a_place_is_not_handed_to_a_job_of_a_paused_type(
     rt: Runtime, make: Factory, conn: Connection
 ) -> None:

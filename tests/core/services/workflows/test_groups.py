@@ -122,6 +122,21 @@ async def test_a_parallel_group_that_stops_cancels_those_that_have_not_started(
     assert await statuses(rt, added) == ["canceled"]
 
 
+async def test_a_claimed_job_of_a_group_that_stops_cannot_start(
+    rt: Runtime, owner: Actor, make: Factory
+) -> None:
+    jobs = await add(rt, owner, 2, kind="parallel")
+    worker = rt.claim(make.worker, ("q",))
+    running, claimed = await worker.exchange([], types=["noop"], skip=[], free=1, ahead=1)
+    assert await statuses(rt, *jobs) == ["running", "claimed"]
+    await fail(rt, running)
+    assert await statuses(rt, *jobs) == ["failed", "canceled"]
+    assert await worker.start([claimed.lease]) == []
+    await worker.release_claims([claimed.lease], "shutdown")
+    assert await statuses(rt, claimed.number) == ["canceled"]
+    assert [run.status for run in await rt.read_model.runs(claimed.number)] == [RunStatus.SKIPPED]
+
+
 async def test_a_parallel_group_that_continues_runs_all(
     rt: Runtime, owner: Actor, make: Factory, conn: Connection
 ) -> None:

@@ -57,6 +57,9 @@ async def test_a_cancel_asks_first_and_later_jobs_are_skipped(cli: Cli) -> None:
     assert ": wrong version" in shown
     added = await cli(*NOOP, "--group", "g")
     assert "created and skipped: a job that it waits for did not complete, or" in added.out
+    run = await cli("run", *NOOP[1:], "--group", "g")
+    assert run.code == 1
+    assert "created and skipped" in run.err
     (await cli("groups", "cancel", "g")).refused(1, "all jobs of the group 'g' have ended")
 
 
@@ -87,3 +90,13 @@ async def test_a_retry_of_a_skipped_job_names_the_failed_job(cli: Cli, make: Fac
     done = await cli("retry", f"D-{child}")
     assert f"D-{child} was skipped because of D-{parent}, which its retry" in done.err
     assert f"draftsman retry D-{parent}" in done.err
+
+
+async def test_a_retry_of_a_job_that_its_group_skipped_names_the_failed_job(
+    cli: Cli, make: Factory
+) -> None:
+    failed = await make.queued(group={"name": "g", "kind": "parallel"})
+    skipped = await make.queued(group="g")
+    await cli("cancel", f"D-{failed}", "--yes")
+    done = await cli("retry", f"D-{skipped}")
+    assert f"D-{skipped} was skipped because of D-{failed}, which its retry" in done.err

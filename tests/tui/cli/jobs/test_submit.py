@@ -340,7 +340,9 @@ async def test_an_invalid_limit_is_refused(cli: Cli) -> None:
 async def test_an_unknown_type_is_refused_with_the_nearest_name(cli: Cli, rt: Runtime) -> None:
     refused = await cli("submit", "--type", "http_requst", "--payload", "{}")
     message = "no handler in [handlers], and no worker is running; did you mean http_request?"
-    refused.refused(2, "unknown job type 'http_requst': ", message, "; known types: execute_tool, ")
+    refused.refused(
+        2, "unknown job type 'http_requst': ", message, "; known types: ask_people, execute_tool, "
+    )
     assert refused.err.endswith("; to submit it anyway, use --unchecked\n")
     line = '{"type": "reprot", "key": "1"}\n'
     (await cli("submit", "--batch", "-", stdin=line)).refused(2, "stdin:1: ", "did you mean report")

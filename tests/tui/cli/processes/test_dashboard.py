@@ -50,7 +50,7 @@ async def test_doctor_warns_of_an_old_name_of_a_command(cli: Cli) -> None:
     checks = json.loads((await cli("doctor", "--json")).out)["checks"]
     (finding,) = (check for check in checks if "job-chain" in check["text"])
     assert (finding["name"], finding["status"]) == ("configuration", "warn")
-    assert "dashboard.keys.job-retries" in finding["text"]
+    assert "dashboard.keys.job-related" in finding["text"]
 
 
 async def test_a_dumb_terminal_is_reported(terminal: Terminals) -> None:

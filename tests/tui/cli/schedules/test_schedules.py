@@ -15,7 +15,7 @@ PING = ("--type", "http_request", "--payload", '{"url": "https://example.org/"}'
 
 
 async def test_a_schedule_is_added_shown_paused_run_and_removed(cli: Cli) -> None:
-    assert "no schedules; to add a schedule" in (await cli("schedules", "list")).err
+    assert "no schedules; to add a schedule" in (await cli("schedules")).err
     assert "no occurrence was due yet" in (await cli("schedules", "history")).err
     added = await cli(
         *("schedules", "add", "nightly", "--cron", "30 2 * * *", "--zone", "Europe/Berlin"),

@@ -13,7 +13,7 @@ from tests.tui.cli.cli_runner import Cli
 async def test_a_template_is_added_run_edited_compared_and_removed(
     cli: Cli, rt: Runtime, tmp_path: Path
 ) -> None:
-    assert "no templates; to add a template" in (await cli("templates", "list")).err
+    assert "no templates; to add a template" in (await cli("templates")).err
     added = await cli(
         *("templates", "add", "report", "--type", "noop", "--tag", "{level}"),
         *("--parameter", "days:integer=7", "--parameter", "level:low|high"),

@@ -6,6 +6,7 @@ from draftsman.domain.job import Source, Status
 from draftsman.domain.people.actor import Actor
 from draftsman.runtime import Runtime
 from draftsman.services.jobs.submissions import invocation
+from draftsman_tui.dashboard.command_table import COMMANDS
 from tests.factories import Factory
 from tests.support.people import People
 from tests.tui.dashboard.pilot import open_dashboard
@@ -34,18 +35,26 @@ async def test_a_group_is_canceled_after_confirmation(
 
 
 async def test_a_group_with_a_job_of_another_person_is_canceled_only_by_an_operator(
-    make: Factory, rt: Runtime, people: People
+    make: Factory, rt: Runtime, people: People, owner: Actor
 ) -> None:
-    anna = people.on(Source.TUI, "anna")
-    group = {"name": "release", "kind": "parallel"}
-    await rt.submissions.submit(invocation(type="noop", group=group), anna)
-    await make.queued(group="release")
-    for name in ("ben", "anna"):
-        who = people.on(Source.TUI, name)
-        async with open_dashboard(rt, who, view="groups") as seen:
-            await seen.see("release")
+    group = {"name": "release", "kind": "parallel", "on_failure": "continue"}
+    request = invocation(type="noop", group=group)
+    await rt.submissions.submit(request, people.on(Source.TUI, "anna"))
+    other = await make.queued(group="release")
+    for name in ("ben", "anna", "olga"):
+        async with open_dashboard(rt, people.on(Source.TUI, name), view="groups") as seen:
+            await seen.see("0 of 2 succeeded, 2 waiting")
+            command = COMMANDS["cancel-group"]
+            assert (seen.app.main.refusal(command) is None) == (name == "olga")
+            if name == "olga":
+                continue
             await seen.press("c")
-            await seen.dialog("ConfirmDialog")
-            await seen.press("y")
-            await seen.wait_for_toast(f"{name.title()} may not cancel")
-    assert (await rt.workflows.groups.get("release")).waiting == 2
+            await seen.wait_for_toast(f"{name.title()} may not cancel (needs the role operator)")
+            assert type(seen.app.screen).__name__ == "MainScreen"
+    await rt.job_control.cancel(other, owner)
+    async with open_dashboard(rt, people.on(Source.TUI, "anna"), view="groups") as seen:
+        await seen.see("0 of 2 succeeded, 1 waiting, 1 canceled")
+        await seen.press("c")
+        await seen.dialog("ConfirmDialog")
+        await seen.press("y")
+        await seen.wait_for_toast("Canceled 1 job of release")

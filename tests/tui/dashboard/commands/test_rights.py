@@ -83,7 +83,7 @@ async def test_dimmed_commands_are_those_that_the_core_rejects(
     who = people.on(Source.TUI, name)
     for verb, write in WRITES.items():
         command = next(candidate for candidate in COMMANDS if candidate.needs is verb)
-        greyed = command.refusal(rt.policy, who, "root", read_only=False)
+        greyed = command.refusal(rt.policy, who, ["root"], read_only=False)
         if name == "erin" and verb is Verb.APPROVE:
             continue  # an approver, and not of this gate: the gate alone can tell
         message = ""
@@ -130,7 +130,7 @@ def test_read_only_dims_every_writing_command(rt: Runtime, owner: Actor) -> None
     looks = {
         command.name
         for command in COMMANDS
-        if command.refusal(rt.policy, owner, None, read_only=True) is None
+        if command.refusal(rt.policy, owner, (), read_only=True) is None
     }
     writing = set(COMMANDS.names) - looks
     assert {"answer", "new", "copy-job", "cancel-force", "retry-all", "link", "map"} <= writing

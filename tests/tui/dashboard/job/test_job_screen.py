@@ -107,7 +107,50 @@ async def test_every_tab_shows_its_data(
         await seen.press("down", "enter")
         await seen.see("# Notes \\x1b[2J")
         await seen.press("escape", "9", "down", "enter")
-        await seen.see("D-2 · timeline", "queued", "retry of D-1", "waits  ")
+        await seen.see("D-2 · related", "queued", "retry of D-1", "waits  ")
+
+
+async def test_enter_opens_the_parents_children_and_group_of_a_job(
+    make: Factory, rt: Runtime, owner: Actor
+) -> None:
+    parent = await make.queued(title="Build")
+    group = {"name": "release", "kind": "sequential"}
+    job = await make.queued(title="Test", after=(parent,), group=group)
+    child = await make.queued(title="Deploy", group="release")
+    async with open_dashboard(rt, owner, size=(120, 30)) as seen:
+        await seen.job(f"D-{job}")
+        await seen.press("9")
+        await seen.see("Group", "release  0 of 2 succeeded, 2 waiting  sequential")
+        await seen.see("Parents", f"D-{parent}  Build  queued  on success")
+        await seen.see("This job and its children", f"D-{job}  Test", f"└─ D-{child}  Deploy")
+        await rt.job_control.cancel(parent, owner)
+        await seen.see(f"└─ D-{child}  Deploy  canceled", "2 canceled", "D-1  Build  canceled")
+        await seen.press("end", "enter")
+        await seen.see(f"D-{child} · related", f"D-{job}  Test  canceled  on success")
+        await seen.press("end", "enter")
+        await seen.see(f"D-{job} · related", "Parents")
+        await seen.press("home", "down", "enter")
+        await seen.see(f"D-{parent} · related", "Build", "This job and its children")
+        await seen.press("end", "enter")
+        await seen.see(f"D-{child} · related", "Group")
+        await seen.press("home", "enter")
+        await seen.see("group:release")
+        await seen.rows(f"D-{child}", f"D-{job}")
+
+
+async def test_the_job_that_spawned_a_job_is_its_parent(
+    make: Factory, rt: Runtime, owner: Actor
+) -> None:
+    work = await make.running()
+    spawned = await rt.workflows.spawn(work, "part", "noop", {})
+    async with open_dashboard(rt, owner) as seen:
+        await seen.job(f"D-{work.number}")
+        await seen.press("9")
+        await seen.see("This job and its children", f"└─ D-{spawned}")
+        await seen.press("end", "enter")
+        await seen.see(f"D-{spawned} · related", f"D-{work.number}  spawned this job")
+        await seen.press("end", "enter")
+        await seen.see(f"D-{work.number} · related", "This job and its children")
 
 
 async def test_job_or_question_name_opens_it(make: Factory, rt: Runtime, owner: Actor) -> None:

@@ -11,7 +11,7 @@ from draftsman.domain.ids import actor_name, job_name
 from draftsman.domain.text import first_line
 from draftsman.domain.workflows.groups import GroupState
 from draftsman.errors import Refused
-from draftsman_tui.cli.app import App, Group, command, example_lines
+from draftsman_tui.cli.app import App, ListGroup, command, example_lines
 from draftsman_tui.cli.prompts import confirm
 from draftsman_tui.common import params, times
 from draftsman_tui.common.job_text import status_text
@@ -31,19 +31,9 @@ STYLES: Final = {
 """Color of each state."""
 
 
-class GroupsGroup(Group):
-    """Group that lists the groups without a subcommand."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Insert `list` before options."""
-        if not args or (args[0].startswith("-") and args[0] not in ("-h", "--help")):
-            args = ["list", *args]
-        return super().parse_args(ctx, args)
-
-
 @click.group(
     "groups",
-    cls=GroupsGroup,
+    cls=ListGroup,
     epilog=example_lines(
         (
             "draftsman groups",

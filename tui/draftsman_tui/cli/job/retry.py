@@ -141,8 +141,8 @@ async def _retry(
         app.out.print(
             line(styled(retry.name, "bold"), f" {retry.outcome}: retry of {job_name(number)}")
         )
-        if failed := [item for item in await rt.workflows.parents(number) if item.met is False]:
-            names = " ".join(item.name for item in failed)
+        if causes := await rt.workflows.causes(number):
+            names = " ".join(map(job_name, causes))
             app.out.info(
                 f"{job_name(number)} was skipped because of {names}, which its retry does not wait"
                 f" for; to repeat both, use: draftsman retry {names}"

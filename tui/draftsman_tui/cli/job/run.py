@@ -15,7 +15,7 @@ from draftsman.services.jobs.request_checks import build_request, require_instru
 from draftsman_tui.cli.app import App, command
 from draftsman_tui.cli.job import job_wait
 from draftsman_tui.cli.job.events import log_chunks
-from draftsman_tui.cli.job.submit import finished_key_text
+from draftsman_tui.cli.job.submit import finished_key_text, skipped_text
 from draftsman_tui.cli.job.submit_options import submit_options, submitted_fields
 from draftsman_tui.common import params, times
 from draftsman_tui.common.job_request import options_named
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         "draftsman run --agent tidy --repo . 'Tidy up the tests'",
         "draftsman run --now --agent tidy --repo . 'Fix the build'",
         "draftsman run --now --reserve-for 30m --type report:weekly --payload @week.json",
+        "draftsman run --group release --type notify",
     ),
 )
 @submit_options
@@ -108,7 +109,7 @@ def _print_start(
         reserved = f"; the queue {reservation.queue!r} is reserved for it until {until}"
     elif now:
         reserved = "; its queue is not reserved, because the job existed before"
-    app.out.info(f"{job.name} {job.outcome}{reserved}")
+    app.out.info(f"{job.name} {job.outcome}{skipped_text(job)}{reserved}")
 
 
 async def _follow(app: App, rt: Runtime, number: int, timeout: float | None) -> None:

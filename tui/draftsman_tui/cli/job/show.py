@@ -139,7 +139,9 @@ async def _show_tree(app: App, job: JobRef) -> None:
         return
     if tree.parents:
         app.out.print(styled(f"after {parents_text(tree.parents)}", "dim"))
-    app.out.print(*tree_lines(tree))
+    if tree.spawned_by is not None:
+        app.out.print(styled(f"spawned by {job_name(tree.spawned_by)}", "dim"))
+    app.out.print(*(text for _, text in tree_lines(tree)))
 
 
 def _occurrence(fire: Fire) -> str:

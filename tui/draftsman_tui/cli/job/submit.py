@@ -8,7 +8,6 @@ import click
 
 from draftsman.domain.job import TERMINAL, Status
 from draftsman.domain.text import humanize
-from draftsman.domain.workflows.groups import OnFailure
 from draftsman.errors import UsageError
 from draftsman.services.jobs.request_checks import build_request, require_instructions
 from draftsman_tui.cli.app import App, command
@@ -44,14 +43,6 @@ if TYPE_CHECKING:
 )
 @submit_options
 @click.option("--batch", metavar="FILE", help="File with one JSON object per line; - for stdin.")
-@click.option("--group", type=params.TEXT, help="Add the job to this group.")
-@click.option("--sequential", is_flag=True, help="Create the group: its jobs run one by one.")
-@click.option("--parallel", is_flag=True, help="Create the group: its jobs run independently.")
-@click.option(
-    "--on-failure",
-    type=click.Choice([str(policy) for policy in OnFailure]),
-    help="If a job of the group fails: stop cancels those that have not started. Default: stop.",
-)
 @click.option(
     "--unchecked",
     is_flag=True,
@@ -66,10 +57,6 @@ async def submit(
     wait: bool,
     timeout: float | None,
     unchecked: bool,
-    group: str | None,
-    sequential: bool,
-    parallel: bool,
-    on_failure: str | None,
     **options: Any,
 ) -> None:
     """Submit a job.
@@ -92,8 +79,6 @@ async def submit(
     if timeout is not None and not wait:
         raise UsageError("--timeout requires --wait")
     fields = submitted_fields(text, options)
-    if (ref := _group_ref(group, sequential, parallel, on_failure)) is not None:
-        fields["group"] = ref
     if batch is not None:
         if text or wait or "key" in fields:
             raise UsageError("--batch cannot be combined with TEXT, --key or --wait")
@@ -116,24 +101,12 @@ async def submit(
         await job_wait.conclude(app, rt, job.number, timeout, outcome=job.outcome)
 
 
-def _group_ref(
-    group: str | None, sequential: bool, parallel: bool, on_failure: str | None
-) -> dict[str, str] | None:
-    """Return the group of the options; raises UsageError."""
-    if group is None:
-        if sequential or parallel or on_failure:
-            raise UsageError("--sequential, --parallel and --on-failure require --group")
-        return None
-    if sequential and parallel:
-        raise UsageError("--sequential and --parallel cannot be combined")
-    if on_failure and not (sequential or parallel):
-        raise UsageError("--on-failure requires --sequential or --parallel")
-    ref = {"name": group}
-    if sequential or parallel:
-        ref["kind"] = "sequential" if sequential else "parallel"
-    if on_failure:
-        ref["on_failure"] = on_failure
-    return ref
+def skipped_text(job: SubmittedJob) -> str:
+    """Return why a new job was skipped, or nothing."""
+    if job.outcome == "created" and job.status is Status.CANCELED:
+        why = "a job that it waits for did not complete, or its group stopped or was canceled"
+        return f" and skipped: {why}"
+    return ""
 
 
 def finished_key_text(job: SubmittedJob) -> str:
@@ -152,12 +125,10 @@ async def print_submitted(
     if app.json:
         app.out.document(job)
         return
-    why = ""
+    why = skipped_text(job)
     if job.outcome == "joined":
         equal = f"an equal job is {humanize(job.status)}"
         why = f": {equal if unique else 'a live job has the same subject'}; {OTHER_TEXT_IGNORED}"
-    if job.outcome == "created" and job.status is Status.CANCELED:
-        why = " and skipped: a job that it waits for did not complete, or its group was canceled"
     app.out.print(line(styled(job.name, "bold"), f" {job.outcome}{why}"))
     if app.out.on_screen:
         reason = await rt.read_model.why(job.number)

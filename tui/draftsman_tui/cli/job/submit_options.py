@@ -9,6 +9,7 @@ import click
 
 from draftsman.domain.job import Condition
 from draftsman.domain.unique_work import UniqueBy, UniqueStates
+from draftsman.domain.workflows.groups import OnFailure
 from draftsman.errors import UsageError
 from draftsman.services.jobs.request_checks import AGENT_TYPE
 from draftsman_tui.common import params
@@ -73,6 +74,15 @@ _OPTIONS: Final = (
         type=click.Choice([str(condition) for condition in Condition]),
         help="How the jobs of --after have to end. Default: success.",
     ),
+    click.option("--group", type=params.TEXT, help="Add the job to this group."),
+    click.option("--sequential", is_flag=True, help="Create the group: its jobs run one by one."),
+    click.option("--parallel", is_flag=True, help="Create the group: its jobs run independently."),
+    click.option(
+        "--on-failure",
+        type=click.Choice([str(policy) for policy in OnFailure]),
+        help="If a job of the group fails: stop cancels those that have not started."
+        " Default: stop.",
+    ),
     click.option("--queue", type=params.TEXT, help="Default: default."),
     click.option("--priority", type=int, help="-1000 to 1000; higher runs first."),
     click.option("--at", type=params.INSTANT, help="Start time, e.g. 2030-12-31T18:00."),
@@ -127,7 +137,9 @@ def submitted_fields(text: tuple[str, ...], options: dict[str, Any]) -> dict[str
         "debounce": options.pop("debounce"),
         "debounce_limit": options.pop("debounce_limit"),
     }
+    group = _group_fields(options)
     renamed = {
+        "group": group,
         "unique": {name: value for name, value in unique.items() if value is not None},
         "text": instructions,
         "subject_key": options.pop("subject"),
@@ -141,3 +153,19 @@ def submitted_fields(text: tuple[str, ...], options: dict[str, Any]) -> dict[str
         for name, value in (options | renamed).items()
         if value not in (None, "", (), {})
     }
+
+
+def _group_fields(options: dict[str, Any]) -> dict[str, str]:
+    """Take the options of the group; return its fields; raises UsageError."""
+    kinds = [kind for kind in ("sequential", "parallel") if options.pop(kind)]
+    fields = {"name": options.pop("group"), "on_failure": options.pop("on_failure")}
+    if fields["name"] is None:
+        if kinds or fields["on_failure"]:
+            raise UsageError("--sequential, --parallel and --on-failure require --group")
+        return {}
+    if len(kinds) > 1:
+        raise UsageError("--sequential and --parallel cannot be combined")
+    if fields["on_failure"] and not kinds:
+        raise UsageError("--on-failure requires --sequential or --parallel")
+    fields["kind"] = kinds[0] if kinds else None
+    return {name: value for name, value in fields.items() if value is not None}

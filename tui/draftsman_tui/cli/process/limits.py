@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from draftsman.domain.ids import actor_name
-from draftsman_tui.cli.app import App, command, example_lines
-from draftsman_tui.cli.process.queues import QueueGroup
+from draftsman_tui.cli.app import App, ListGroup, command, example_lines
 from draftsman_tui.common import times
 from draftsman_tui.common.output import one_line
 
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 
 @click.group(
     "limits",
-    cls=QueueGroup,
+    cls=ListGroup,
     epilog=example_lines(("draftsman limits", "draftsman limits history")),
 )
 def limits() -> None:

@@ -10,7 +10,7 @@ import click
 from draftsman.domain.ids import actor_name, job_name
 from draftsman.domain.read_models import pause_name
 from draftsman.errors import DraftsmanError, Refused
-from draftsman_tui.cli.app import App, Group, command, example_lines
+from draftsman_tui.cli.app import App, ListGroup, command, example_lines
 from draftsman_tui.cli.prompts import confirm
 from draftsman_tui.common import params, times
 from draftsman_tui.common.output import one_line, styled
@@ -26,19 +26,9 @@ SHOWN_JOBS = 5
 """Jobs that a line of progress names."""
 
 
-class QueueGroup(Group):
-    """Group that lists the queues without a subcommand."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Insert `list` before options."""
-        if not args or (args[0].startswith("-") and args[0] not in ("-h", "--help")):
-            args = ["list", *args]
-        return super().parse_args(ctx, args)
-
-
 @click.group(
     "queues",
-    cls=QueueGroup,
+    cls=ListGroup,
     epilog=example_lines(
         (
             "draftsman queues",

@@ -10,7 +10,7 @@ import click
 from draftsman.domain.ids import job_name
 from draftsman.errors import UsageError
 from draftsman_tui.cli import prompts
-from draftsman_tui.cli.app import App, Group, command, example_lines
+from draftsman_tui.cli.app import App, ListGroup, command, example_lines
 from draftsman_tui.cli.job.submit import print_submitted
 from draftsman_tui.cli.schedule.request_options import request_fields, request_options
 from draftsman_tui.cli.schedule.schedule_apply import apply
@@ -28,9 +28,10 @@ STYLES: Final = {"fired": "green", "waiting": "yellow", "skipped": "yellow", "re
 
 @click.group(
     "schedules",
-    cls=Group,
+    cls=ListGroup,
     epilog=example_lines(
         (
+            "draftsman schedules",
             "draftsman schedules add nightly --cron '0 2 * * *' --template tidy",
             "draftsman schedules next nightly --count 3",
             "draftsman schedules history nightly",

@@ -11,7 +11,7 @@ import click
 
 from draftsman.errors import NotFound, UsageError
 from draftsman_tui.cli import prompts
-from draftsman_tui.cli.app import App, Group, command, example_lines
+from draftsman_tui.cli.app import App, ListGroup, command, example_lines
 from draftsman_tui.cli.job import job_wait
 from draftsman_tui.cli.job.submit import print_submitted
 from draftsman_tui.cli.schedule.request_options import request_fields, request_options
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
 @click.group(
     "templates",
-    cls=Group,
+    cls=ListGroup,
     epilog=example_lines(
         (
             "draftsman templates add bump --agent coder --parameter package 'Update {package}'",
             "draftsman templates run bump --param package=httpx",
-            "draftsman templates list",
+            "draftsman templates",
         )
     ),
 )

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from draftsman.errors import Failure, NotFound
-from draftsman_tui.cli.app import App, command, example_lines
-from draftsman_tui.cli.process.queues import QueueGroup
+from draftsman_tui.cli.app import App, ListGroup, command, example_lines
 from draftsman_tui.cli.setup.configuration import mask_command
 from draftsman_tui.common.output import one_line
 
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 
 @click.group(
     "agents",
-    cls=QueueGroup,
+    cls=ListGroup,
     epilog=example_lines(("draftsman agents", "draftsman agents check tidy")),
 )
 def agents() -> None:

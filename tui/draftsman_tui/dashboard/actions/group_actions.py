@@ -25,5 +25,6 @@ async def cancel_group(screen: MainScreen, text: str) -> None:
     if await screen.ask(ConfirmDialog(f"Cancel {jobs} of {group.name}?", note)):
         results = await screen.rt.job_control.cancel_group(group.name, screen.actor, text or None)
         stopping = sum(result.requested for result in results)
-        ended = f"Canceled {len(results) - stopping:,} jobs of {group.name}"
+        canceled = len(results) - stopping
+        ended = f"Canceled {canceled:,} job{'' if canceled == 1 else 's'} of {group.name}"
         screen.show_message(f"{ended}; {stopping:,} stop first" if stopping else ended)

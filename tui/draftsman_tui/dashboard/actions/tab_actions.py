@@ -12,6 +12,8 @@ from draftsman.errors import Refused, UsageError
 from draftsman_tui.common.output import as_data
 from draftsman_tui.dashboard.actions import question_actions
 from draftsman_tui.dashboard.dialogs.text_dialog import TextDialog
+from draftsman_tui.dashboard.filter import Filter
+from draftsman_tui.dashboard.job.related import GROUP_KEY
 from draftsman_tui.dashboard.screens.job import JobScreen
 
 if TYPE_CHECKING:
@@ -99,8 +101,10 @@ async def open_item(screen: JobScreen) -> None:
             _show_text(screen, f"Delivery {key}", format_fields(as_data(delivery)))
         case "runs" | "usage":
             screen.show_run(int(key.rpartition(".")[2]))
-        case "retries":
-            screen.open_job(int(key.removeprefix("D-")), "timeline")
+        case "related" if key.startswith(GROUP_KEY):
+            screen.show_table("jobs", Filter(group=key.removeprefix(GROUP_KEY)))
+        case "related":
+            screen.open_job(int(key.rpartition("D-")[2]), "related")
         case "artifacts" if "/" in key:
             run, _, name = key.partition("/")
             kinds = [

@@ -8,11 +8,12 @@ from datetime import datetime
 from typing import Final
 
 from draftsman.domain.messages.delivery import DeliveryStatus
+from draftsman_tui.dashboard.job.artifacts import artifacts
 from draftsman_tui.dashboard.job.deliveries import deliveries
 from draftsman_tui.dashboard.job.diff import diff
 from draftsman_tui.dashboard.job.log import log
 from draftsman_tui.dashboard.job.questions import questions
-from draftsman_tui.dashboard.job.related import artifacts, retries
+from draftsman_tui.dashboard.job.related import related
 from draftsman_tui.dashboard.job.row_layout import Item
 from draftsman_tui.dashboard.job.runs import runs, usage
 from draftsman_tui.dashboard.job.snapshot import JobSnapshot
@@ -68,8 +69,8 @@ JOB_TABS: Final = {
              count=lambda snapshot: len(snapshot.runs)),
         JobTab("usage", "usage", "Resource usage of a job.", usage, selectable=True, ticks=True,
              count=lambda snapshot: sum(bool(run.usage) for run in snapshot.runs)),
-        JobTab("retries", "retries", "Retries of a job.", retries, selectable=True,
-             count=lambda snapshot: len(snapshot.chain) - 1),
+        JobTab("related", "related", "Retries, parents and children of a job, and its group.",
+             related, selectable=True),
         JobTab("artifacts", "files", "Files and result of a job.", artifacts,
              selectable=True,
              count=lambda snapshot: len(snapshot.files) + bool(snapshot.job.result)),

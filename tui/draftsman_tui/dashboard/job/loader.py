@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from draftsman.domain.job import LEASED, TERMINAL, Status
 from draftsman.domain.messages.delivery import DeliveryStatus
 from draftsman.domain.question import QuestionStatus
+from draftsman.domain.workflows.groups import GroupState
 from draftsman.services.runs.checkpoints import MAX_RUN
 from draftsman_tui.common.question_text import answerers
 from draftsman_tui.dashboard.job.log_buffer import LINES, LogBuffer
@@ -28,6 +29,8 @@ EVENTS: Final = 500
 """Newest events to keep."""
 DELIVERIES: Final = 200
 """Newest deliveries to show."""
+TREE_JOBS: Final = 500
+"""Jobs of a tree to show."""
 LOG_CHARACTERS: Final = 1_000_000
 """Approximate characters of a log that a load reads; if more are unread, the oldest are skipped."""
 LOG_CHUNKS: Final = 20
@@ -62,10 +65,21 @@ class JobLoader:
         if self._snapshot is None:
             return LIVE_INTERVAL
         if self._snapshot.over:
-            sending = any(delivery.status not in _FINAL for delivery in self._snapshot.deliveries)
-            return LIVE_INTERVAL if sending and self.tab == "deliveries" else FINISHED_INTERVAL
+            return LIVE_INTERVAL if self._is_live(self._snapshot) else FINISHED_INTERVAL
         following = self.tab == "log" and self._snapshot.job.status in LEASED
         return LOG_INTERVAL if following else LIVE_INTERVAL
+
+    def _is_live(self, snapshot: JobSnapshot) -> bool:
+        """Return whether the tab of a finished job can still change."""
+        match self.tab:
+            case "deliveries":
+                return any(delivery.status not in _FINAL for delivery in snapshot.deliveries)
+            case "related":
+                jobs = snapshot.tree.jobs if snapshot.tree else ()
+                group = snapshot.group is not None and snapshot.group.state == GroupState.RUNNING
+                return group or any(job.status not in TERMINAL for job in jobs)
+            case _:
+                return False
 
     def is_affected_by(self, events: Sequence[Event]) -> bool:
         """Return whether the events concern this job; an empty list may."""
@@ -159,6 +173,10 @@ class JobLoader:
                 return replace(snapshot, log=self._log_buffer.view())
             case "diff":
                 return await self._read_patch(rt, snapshot)
+            case "related":
+                group = snapshot.group and await rt.workflows.groups.of_job(self.number)
+                tree = await rt.workflows.tree(self.number, TREE_JOBS)
+                return replace(snapshot, group=group, tree=tree)
             case "deliveries" if not changed:
                 return await self._read_deliveries(rt, snapshot)
             case "runs" | "usage" if not changed and not snapshot.over:

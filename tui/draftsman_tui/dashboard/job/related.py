@@ -1,49 +1,61 @@
-"""Retries tab and files tab."""
+"""Related tab: retries, parents, children and the group of a job.
+
+The key of an item ends with the name that Enter opens.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Final
 
 from draftsman.domain.ids import job_name
-from draftsman.domain.read_models import RetryLink
 from draftsman.domain.retries.error_classes import ErrorClass
 from draftsman.domain.text import first_line
-from draftsman_tui.common import times
-from draftsman_tui.common.artifact_text import file_text
 from draftsman_tui.common.job_text import DENIED, status_text
-from draftsman_tui.common.output import line, styled
-from draftsman_tui.dashboard.job.row_layout import Item, Row, note, row_of, section, wrap_row
+from draftsman_tui.common.output import line, one_line, styled
+from draftsman_tui.common.tree_text import tree_lines
+from draftsman_tui.dashboard.job.row_layout import Item, Row, note, row_of, wrap_row
 from draftsman_tui.dashboard.job.snapshot import JobSnapshot
-from draftsman_tui.dashboard.job.ticket import json_rows
+from draftsman_tui.dashboard.resource import Cell
+
+if TYPE_CHECKING:
+    from draftsman.domain.read_models import RetryLink
+    from draftsman.domain.workflows.dependencies import JobTree, Parent
+    from draftsman.domain.workflows.groups import JobGroup
+
+GROUP_KEY: Final = "group "
+"""Start of the key of the item of the group."""
+_INDENT: Final = 4
 
 
-def retries(snapshot: JobSnapshot, width: int, now: datetime) -> list[Item]:
-    """Return an item for each job of the retry chain, oldest first."""
-    if len(snapshot.chain) < 2:
-        return [note(f"{snapshot.job.name}: no retries", width)]
-    return [Item(link.name, tuple(_link_rows(link, snapshot, width))) for link in snapshot.chain]
+def related(snapshot: JobSnapshot, width: int, now: datetime) -> list[Item]:
+    """Return an item for each retry, for the group, and for each parent and child."""
+    sections = {
+        "Retries": _retries(snapshot, width),
+        "Group": _group(snapshot.group, width),
+        "Parents": _parents(snapshot.tree, width),
+        "This job and its children": _children(snapshot.tree, width),
+    }
+    items = [item for title, items in sections.items() for item in _titled(title, items)]
+    nothing = f"{snapshot.job.name}: no retries, parents, children or group"
+    return items or [note(nothing, width)]
 
 
-def artifacts(snapshot: JobSnapshot, width: int, now: datetime) -> list[Item]:
-    """Return an item for each file, and then the result."""
-    name = snapshot.job.name
-    result = section("result", "Result", list(json_rows(snapshot.job.result, snapshot.job, width)))
-    if not snapshot.files and not result:
-        return [note(f"{name} has no files" + ("" if snapshot.over else " yet"), width)]
-    files = [
-        Item(f"{file.run}/{file.name}", tuple(_file_rows(file, width, now)))
-        for file in snapshot.files
-    ]
-    return [*(files or [note(f"{name} has no files", width)]), *result]
+def _titled(title: str, items: Iterator[Item]) -> Iterator[Item]:
+    """Put a title above the first item."""
+    for first in items:
+        yield Item(first.key, ((), (Cell(title, "head"),), *first.rows), title_rows=2)
+        yield from items
 
 
-def _file_rows(file: Any, width: int, now: datetime) -> list[Row]:
-    created = styled(f"  {times.ago(file.created_at, now)}", "dim")
-    return wrap_row(row_of(line(file_text(file), created)), width, 4)
+def _retries(snapshot: JobSnapshot, width: int) -> Iterator[Item]:
+    """Yield the jobs of the retry chain, the oldest first."""
+    for link in snapshot.chain if len(snapshot.chain) > 1 else ():
+        yield Item(link.name, tuple(_retry_rows(link, snapshot, width)))
 
 
-def _link_rows(link: RetryLink, snapshot: JobSnapshot, width: int) -> list[Row]:
+def _retry_rows(link: RetryLink, snapshot: JobSnapshot, width: int) -> list[Row]:
     marker = "   this job" if link.number == snapshot.job.number else ""
     error = DENIED if link.error_class == ErrorClass.DENIED else "red"
     origin = f"  retry of {job_name(link.retry_of)}" if link.retry_of else "  original job"
@@ -53,4 +65,46 @@ def _link_rows(link: RetryLink, snapshot: JobSnapshot, width: int) -> list[Row]:
         styled(f"{origin}{marker}", "dim"),
         styled(f"  {first_line(link.last_error)}" if link.last_error else "", error),
     )
-    return wrap_row(row_of(text), width, 4)
+    return wrap_row(row_of(text), width, _INDENT)
+
+
+def _group(group: JobGroup | None, width: int) -> Iterator[Item]:
+    if group is not None:
+        text = line(
+            styled(f"  {group.name}", "bold"),
+            f"  {group.progress}",
+            styled(f"  {group.kind}, on failure: {group.on_failure}   enter: its jobs", "dim"),
+        )
+        yield Item(f"{GROUP_KEY}{group.name}", tuple(wrap_row(row_of(text), width, _INDENT)))
+
+
+def _parents(tree: JobTree | None, width: int) -> Iterator[Item]:
+    """Yield the job that spawned this job, and those that it waits or waited for."""
+    if tree is None:
+        return
+    if tree.spawned_by is not None:
+        text = line(styled(f"  {job_name(tree.spawned_by)}", "bold"), "  spawned this job")
+        yield Item(
+            f"spawner {job_name(tree.spawned_by)}", tuple(wrap_row(row_of(text), width, _INDENT))
+        )
+    for parent in tree.parents:
+        yield Item(f"parent {parent.name}", tuple(_parent_rows(parent, width)))
+
+
+def _parent_rows(parent: Parent, width: int) -> list[Row]:
+    text = line(
+        styled(f"  {parent.name}", "bold"),
+        f"  {one_line(first_line(parent.title or parent.type, 60))}  ",
+        status_text(parent.status),
+        styled(f"  on {parent.condition}", "dim"),
+    )
+    return wrap_row(row_of(text), width, _INDENT)
+
+
+def _children(tree: JobTree | None, width: int) -> Iterator[Item]:
+    """Yield the job and all that wait for it or that it spawned, directly or not."""
+    if tree is None or len(tree.jobs) < 2:
+        return
+    for job, text in tree_lines(tree):
+        rows = wrap_row(row_of(line("  ", text)), width, _INDENT)
+        yield Item("" if job is None else f"tree {job.name}", tuple(rows))

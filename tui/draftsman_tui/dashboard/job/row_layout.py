@@ -47,6 +47,8 @@ class Item:
 
     key: str
     rows: tuple[Row, ...]
+    title_rows: int = 0
+    """Number of its first rows that are the title of the items from here on."""
 
 
 def text_row(text: str, role: str = "") -> Row:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from draftsman.domain.read_models import RetryLink
     from draftsman.domain.run import Run
     from draftsman.domain.wait_reason import WaitReason
+    from draftsman.domain.workflows.dependencies import JobTree
     from draftsman.domain.workflows.groups import JobGroup
 
 
@@ -56,6 +57,7 @@ class JobSnapshot:
     files: Sequence[Any] = ()
     chain: Sequence[RetryLink] = ()
     group: JobGroup | None = None
+    tree: JobTree | None = None
     log: LogView | None = None
     patch: JobPatch | None = None
     logs_kept: int | None = None

@@ -146,9 +146,9 @@ class BaseScreen(Screen[None]):
         return None
 
     @property
-    def invoker(self) -> str | None:
-        """Invoker of the selected job."""
-        return None
+    def invokers(self) -> Sequence[str]:
+        """Invokers of the selected jobs, if they are known."""
+        return ()
 
     async def show_diff(self, number: int) -> None:
         """Show the diff of a job; raises Refused if there is none."""
@@ -331,8 +331,8 @@ class BaseScreen(Screen[None]):
         """Return why the user may not run a command, or None."""
         if not self.session.is_connected:  # the command itself reports it
             return None
-        invoker = self.invoker if self.is_mounted else None
-        return command.refusal(self.rt.policy, self.actor, invoker, read_only=self.read_only)
+        invokers = self.invokers if self.is_mounted else ()
+        return command.refusal(self.rt.policy, self.actor, invokers, read_only=self.read_only)
 
     @on(messages.StatsUpdated)
     def _stats_updated(self, updated: messages.StatsUpdated) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
@@ -111,16 +111,16 @@ class JobScreen(BaseScreen):
 
     @property
     def ids(self) -> list[str]:
-        own = {"questions", "deliveries", "runs", "usage", "retries"}
+        own = {"questions", "deliveries", "runs", "usage", "related"}
         return (
-            [self.selected_key]
+            [self.selected_key.rpartition(" ")[2]]
             if self.tab in own and self.selected_key
             else [job_name(self.number)]
         )
 
     @property
-    def invoker(self) -> str | None:
-        return None if self.snapshot is None else self.snapshot.job.invoker_id
+    def invokers(self) -> Sequence[str]:
+        return () if self.snapshot is None else (self.snapshot.job.invoker_id,)
 
     def body(self) -> Iterable[Widget]:
         yield JobHeader()

@@ -91,9 +91,9 @@ class MainScreen(BaseScreen):
         return None if row is None else self.resource.page_url(row)
 
     @property
-    def invoker(self) -> str | None:
+    def invokers(self) -> Sequence[str]:
         row = self.table.row
-        return None if row is None else self.resource.invoker(row)
+        return () if row is None else self.resource.invokers(row)
 
     def body(self) -> Iterable[Widget]:
         yield ResourceTable()

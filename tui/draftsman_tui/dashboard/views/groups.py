@@ -51,6 +51,9 @@ class GroupsResource(Resource[JobGroup]):
     def table(self, row: JobGroup) -> tuple[str, Filter]:
         return "jobs", Filter(group=row.name)
 
+    def invokers(self, row: JobGroup) -> Sequence[str]:
+        return row.invokers
+
     def cells(self, row: JobGroup, now: datetime) -> Sequence[Cell]:
         return (
             cells.text(row.name, "key"),

@@ -70,8 +70,8 @@ class JobsResource(Resource[JobSummary]):
     def job(self, row: JobSummary) -> int:
         return row.number
 
-    def invoker(self, row: JobSummary) -> str:
-        return row.invoker_id
+    def invokers(self, row: JobSummary) -> Sequence[str]:
+        return (row.invoker_id,)
 
     def item(self, row: JobSummary) -> tuple[str, str | None]:
         return "questions" if row.status in WAITING else "timeline", None

@@ -160,7 +160,8 @@ class ItemList(CursorList):
             return Strip.blank(width, base)
         lead = "  "
         start, end = self.span(self.cursor)
-        if self.selected is not None and start <= row_index < end:
+        if self.selected is not None and start + self.selected.title_rows <= row_index < end:
+            start += self.selected.title_rows
             lead = "▸ " if row_index == start else "│ " if self._rows[row_index] else lead
             if row_index == start:
                 base += self.get_component_rich_style("lines--cursor", partial=True)
@@ -209,7 +210,7 @@ class ItemList(CursorList):
         self._pending_position = None
 
     def _index_of(self, key: str | None) -> int | None:
-        if key is None:
+        if not key:  # notes have no key
             return None
         return next((nth for nth, item in enumerate(self._items) if item.key == key), None)
 

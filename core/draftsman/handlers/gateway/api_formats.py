@@ -1,0 +1,140 @@
+"""APIs of model providers: their paths, keys, errors and reported tokens. Pure.
+
+Sources: Anthropic, "Messages" and "Streaming messages"; OpenAI, "Responses" and "Chat completions"
+(stream_options.include_usage).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+Provider = Literal["anthropic", "openai"]
+ROUTES: Final[Mapping[Provider, Mapping[str, tuple[str, ...]]]] = {
+    "anthropic": {"/messages": ("POST",), "/messages/count_tokens": ("POST",), "/models": ("GET",)},
+    "openai": {"/responses": ("POST",), "/chat/completions": ("POST",), "/models": ("GET",)},
+}
+"""Methods of the paths, without the prefix `/v1`."""
+METERED: Final = frozenset({"/messages", "/responses", "/chat/completions"})
+"""Paths of calls that cost money."""
+PREFIX: Final = "/v1"
+DEFAULT_URLS: Final[Mapping[Provider, str]] = {
+    "anthropic": "https://api.anthropic.com",
+    "openai": "https://api.openai.com/v1",
+}
+PASSED_HEADERS: Final = frozenset(
+    {"accept", "anthropic-beta", "anthropic-version", "content-type", "openai-beta", "user-agent"}
+)
+"""Headers of an agent's request that reach the provider."""
+RETURNED_HEADERS: Final = ("content-type", "request-id", "retry-after", "x-request-id")
+"""Headers of the provider's response that reach the agent."""
+_ERROR_TYPES: Final = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    402: "billing_error",
+    403: "permission_error",
+    404: "not_found_error",
+    405: "invalid_request_error",
+    413: "request_too_large",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TokenUsage:
+    """Tokens of a call. `input` includes those that were read from or written to a cache."""
+
+    input: int = 0
+    output: int = 0
+    cache_read: int = 0
+    cache_write: int = 0
+
+    def merge(self, later: TokenUsage) -> TokenUsage:
+        """Return the usage after a later report of the same call, which repeats or adds to it."""
+        return TokenUsage(
+            max(self.input, later.input),
+            max(self.output, later.output),
+            max(self.cache_read, later.cache_read),
+            max(self.cache_write, later.cache_write),
+        )
+
+
+def route(provider: Provider, method: str, path: str) -> str | int:
+    """Return the path without its prefix, or the HTTP status of a refusal."""
+    bare = path.removeprefix(PREFIX)
+    methods = ROUTES[provider].get(bare)
+    if methods is None:
+        return 404
+    return bare if method in methods else 405
+
+
+def upstream_url(provider: Provider, base_url: str | None, path: str) -> str:
+    """Return the provider's URL of a path; OpenAI's base URL ends with `/v1`, Anthropic's not."""
+    base = (base_url or DEFAULT_URLS[provider]).rstrip("/")
+    return f"{base}{PREFIX if provider == 'anthropic' else ''}{path}"
+
+
+def key_headers(provider: Provider, key: str) -> dict[str, str]:
+    """Return the header that has the key."""
+    return {"x-api-key": key} if provider == "anthropic" else {"authorization": f"Bearer {key}"}
+
+
+def received_token(headers: Mapping[str, str]) -> str:
+    """Return the token of a request, which agents send as they would send a key."""
+    if token := headers.get("x-api-key"):
+        return token
+    scheme, _, token = headers.get("authorization", "").partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else ""
+
+
+def error_body(provider: Provider, status: int, message: str) -> dict[str, Any]:
+    """Return an error as the provider words it."""
+    kind = _ERROR_TYPES.get(status, "api_error")
+    error = {"type": kind, "message": f"draftsman: {message}"}
+    if provider == "anthropic":
+        return {"type": "error", "error": error}
+    return {"error": {**error, "code": None, "param": None}}
+
+
+def request_usage_report(path: str, body: dict[str, Any]) -> dict[str, Any]:
+    """Return the body of a request whose stream reports its tokens."""
+    if path != "/chat/completions" or body.get("stream") is not True:
+        return body
+    options = body.get("stream_options")
+    options = options if isinstance(options, dict) else {}
+    return {**body, "stream_options": {**options, "include_usage": True}}
+
+
+def reported_model(data: Mapping[str, Any]) -> str | None:
+    """Return the model that a response or an event of its stream names."""
+    for part in (data, data.get("message"), data.get("response")):
+        if isinstance(part, dict) and isinstance(part.get("model"), str):
+            return str(part["model"])
+    return None
+
+
+def reported_usage(data: Mapping[str, Any]) -> TokenUsage | None:
+    """Return the tokens that a response or an event of its stream reports; None without."""
+    for part in (data, data.get("message"), data.get("response")):
+        if isinstance(part, dict) and isinstance(usage := part.get("usage"), dict):
+            return _read_usage(usage)
+    return None
+
+
+def _read_usage(usage: Mapping[str, Any]) -> TokenUsage:
+    if "prompt_tokens" in usage or "completion_tokens" in usage:
+        cached = _count(usage.get("prompt_tokens_details"), "cached_tokens")
+        output = _count(usage, "completion_tokens")
+        return TokenUsage(_count(usage, "prompt_tokens"), output, cached)
+    fresh, output = _count(usage, "input_tokens"), _count(usage, "output_tokens")
+    read = _count(usage, "cache_read_input_tokens")
+    write = _count(usage, "cache_creation_input_tokens")
+    if read or write:  # Anthropic's input_tokens excludes both
+        return TokenUsage(fresh + read + write, output, read, write)
+    return TokenUsage(fresh, output, _count(usage.get("input_tokens_details"), "cached_tokens"))
+
+
+def _count(usage: object, name: str) -> int:
+    """Return a number of tokens; 0 for any other value."""
+    value = usage.get(name) if isinstance(usage, dict) else None
+    return value if type(value) is int and 0 <= value <= 1_000_000_000 else 0

@@ -1,0 +1,1 @@
+"""The MCP server, which lets coding agents ask people and submit jobs."""

@@ -1,0 +1,179 @@
+"""The `hook` command group: permission requests of coding agents, answered by the team."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import unicodedata
+from typing import Any, Final
+
+import click
+
+from draftsman.errors import DraftsmanError, Refused, UsageError
+from draftsman_tui.cli.app import App, Group, command, example_lines
+from draftsman_tui.cli.question.ask_team import answer_of, submit_question
+from draftsman_tui.common import params, run_socket, times
+
+ALLOW: Final = "allow once"
+DENY: Final = "deny"
+CHOICES: Final = (
+    {"value": ALLOW, "description": "this call, a single time"},
+    {"value": DENY, "description": "the agent continues without this call"},
+)
+DEFAULT_WAIT: Final = 50.0
+"""Seconds; a client ends a hook after a minute by default."""
+EXPIRY_MARGIN: Final = 30.0
+"""Seconds after which the question of a hook that was killed expires."""
+MAX_INPUT: Final = 1 << 20
+"""Maximum bytes of a request."""
+MAX_CALL: Final = 19_000
+"""Maximum characters of a call: people have to see all of it."""
+SHOWN: Final = 2500
+"""Maximum characters of a call in the text of its question."""
+
+
+@click.group(
+    "hook",
+    cls=Group,
+    epilog=example_lines(("draftsman hook claude --notify slack:C0123",)),
+)
+def hook() -> None:
+    """Let the team decide the tool calls of coding agents.
+
+    The agents run outside of draftsman, in an editor or a terminal.
+    """
+
+
+@command(
+    "claude",
+    examples=(
+        "draftsman hook claude --notify slack:C0123",
+        "draftsman hook claude --wait 10m --without-answer deny",
+    ),
+)
+@click.option(
+    "--wait",
+    type=params.DURATION,
+    default=DEFAULT_WAIT,
+    help="Time to wait; shorter than the timeout of the hook. Default: 50s.",
+)
+@click.option(
+    "--without-answer",
+    type=click.Choice(["ask", "deny"]),
+    default="ask",
+    help="Without an answer, ask the person at the terminal, or deny. Default: ask.",
+)
+@click.option(
+    "--notify",
+    type=params.TEXT,
+    multiple=True,
+    metavar="TARGET",
+    help="Target of the question: log, webhook:NAME, slack:CHANNEL or trello:CARD; repeatable.",
+)
+async def claude(app: App, wait: float, without_answer: str, notify: tuple[str, ...]) -> None:
+    """Decide a tool call of Claude Code, as its hook PreToolUse.
+
+    Claude Code writes the call to standard input; the decision goes to standard output: allow,
+    deny with a reason, or without an answer in time what --without-answer says. The question is
+    withdrawn then, so that a late answer allows nothing.
+
+    Exits with 2, which blocks the call, if the request cannot be read.
+    """
+    if run_socket.path():
+        raise UsageError("hook works outside of a run only; see docs/coding-agents.md")
+    call = _read_call()
+    try:
+        decision, reason = await _decide(app, call, wait, list(notify))
+    except DraftsmanError as error:
+        decision, reason = None, str(error)
+    output = {
+        "hookEventName": "PreToolUse",
+        "permissionDecision": decision or without_answer,
+        "permissionDecisionReason": f"draftsman: {reason}",
+    }
+    app.out.write(json.dumps({"hookSpecificOutput": output}) + "\n")
+
+
+hook.add_command(claude)
+
+
+async def _decide(
+    app: App, call: dict[str, Any], wait: float, notify: list[str]
+) -> tuple[str | None, str]:
+    """Return the decision of the team, None without an answer, and its reason."""
+    payload = _question(call) | {"expires_in": wait + EXPIRY_MARGIN}
+    async with app.runtime() as rt:
+        job = await submit_question(app, rt, payload, notify=notify)
+        try:
+            async with asyncio.timeout(wait):
+                await rt.read_model.wait(job.number)
+        except TimeoutError:
+            try:
+                reason = f"no answer within {times.span(wait)}"
+                await rt.job_control.cancel(job.number, await rt.actor(), reason)
+            except Refused:  # it has ended meanwhile
+                pass
+            else:
+                return None, f"{reason} to {job.name}"
+        answer = answer_of(await rt.read_model.job(job.number))
+    by = ", ".join(answer.get("by") or ())
+    if answer.get("value") == ALLOW:
+        return "allow", f"allowed by {by} in {job.name}"
+    given = answer.get("text")
+    return "deny", f"denied by {by} in {job.name}{f': {given}' if given else ''}"
+
+
+def _read_call() -> dict[str, Any]:
+    """Return the request of the hook; raises UsageError."""
+    data = sys.stdin.buffer.read(MAX_INPUT + 1)
+    if len(data) > MAX_INPUT:
+        raise UsageError(f"the request has more than {MAX_INPUT:,} bytes")
+    try:
+        call = json.loads(data)
+    except (ValueError, RecursionError):
+        call = None
+    if not isinstance(call, dict) or not isinstance(call.get("tool_name"), str):
+        raise UsageError("expects the JSON of the hook PreToolUse on standard input")
+    if call.get("hook_event_name", "PreToolUse") != "PreToolUse":
+        raise UsageError("works as the hook PreToolUse only")
+    return call
+
+
+def _question(call: dict[str, Any]) -> dict[str, Any]:
+    """Return the question about a call; raises Refused for a call that is too long to be read."""
+    given = call.get("tool_input")
+    fields = given if isinstance(given, dict) else {"input": given}
+    command = fields.get("command")
+    if call["tool_name"] == "Bash" and isinstance(command, str):
+        verb, body = "run a command", f"$ {command}"
+        fields = {name: value for name, value in fields.items() if name != "command"}
+    else:
+        verb, body = f"use the tool {call['tool_name'][:100]}", ""
+    lines = [
+        f"{name}: {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}"
+        for name, value in fields.items()
+    ]
+    shown = _visible("\n".join(filter(None, [body, *lines])))
+    if len(shown) > MAX_CALL:
+        raise Refused(f"the call has {len(shown):,} characters, which is too long for a question")
+    fits = len(shown) <= SHOWN
+    context = f"In {_visible(str(call.get('cwd')))[:500]}"
+    return {
+        "text": f"Allow Claude Code to {_visible(verb)}?\n\n{shown[:SHOWN]}"
+        + ("" if fits else "\n… the whole call is the context"),
+        "choices": list(CHOICES),
+        "freeform": True,
+        "context": context if fits else f"{context}:\n\n{shown}",
+    }
+
+
+def _visible(text: str) -> str:
+    """Return the text with invisible characters escaped: a person decides on the visible text."""
+    hidden = ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")
+    return "".join(
+        char
+        if char in "\n\t" or unicodedata.category(char) not in hidden
+        else char.encode("unicode_escape", "surrogatepass").decode()
+        for char in text
+    )

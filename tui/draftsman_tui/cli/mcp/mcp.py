@@ -1,0 +1,53 @@
+"""The `mcp` command: an MCP server on standard input and output."""
+
+from __future__ import annotations
+
+import sys
+from typing import Final
+
+import click
+
+from draftsman_tui.cli.app import App, command
+from draftsman_tui.cli.mcp.protocol import McpServer
+from draftsman_tui.cli.mcp.tools import INSTRUCTIONS, RunTools, TeamTools
+from draftsman_tui.common import params, run_socket
+
+DEFAULT_WAIT: Final = 50.0
+"""Seconds that a call waits for people: clients give up after a minute by default."""
+
+
+@command(
+    "mcp",
+    examples=(
+        "draftsman mcp",
+        "draftsman mcp --wait 30m --notify slack:C0123",
+        "claude mcp add draftsman -- draftsman mcp --notify slack:C0123",
+    ),
+)
+@click.option(
+    "--wait",
+    type=params.DURATION,
+    default=DEFAULT_WAIT,
+    help="Time that a question waits for an answer, unless the call sets it. Default: 50s.",
+)
+@click.option(
+    "--notify",
+    type=params.TEXT,
+    multiple=True,
+    metavar="TARGET",
+    help="Target of questions: log, webhook:NAME, slack:CHANNEL or trello:CARD; repeatable.",
+)
+async def mcp(app: App, wait: float, notify: tuple[str, ...]) -> None:
+    """Serve tools to a coding agent by the Model Context Protocol.
+
+    The client starts this command, and speaks JSON-RPC with it on standard input and output.
+    Outside of a run the tools are ask_human, request_approval, submit_job and job_status; inside of
+    a run they are ask_human, request_approval and report_progress, for the run's job.
+    """
+    team = None if run_socket.path() else TeamTools(app, wait, list(notify))
+    tools = RunTools().tools() if team is None else team.tools()
+    try:
+        await McpServer(tools, INSTRUCTIONS, sys.stdout.buffer).run(sys.stdin.buffer)
+    finally:
+        if team is not None:
+            await team.close()

@@ -1,0 +1,341 @@
+"""The Model Context Protocol of a server of tools, over standard input and output.
+
+It speaks the version 2026-07-28, in which each request has its version, and the earlier versions
+with a handshake. A message is a line of JSON-RPC 2.0.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, BinaryIO, Final
+
+from draftsman.version import installed
+
+MODERN: Final = "2026-07-28"
+LEGACY: Final = ("2025-11-25", "2025-06-18")
+"""Versions with a handshake, newest first."""
+VERSION_KEY: Final = "io.modelcontextprotocol/protocolVersion"
+CAPABILITIES_KEY: Final = "io.modelcontextprotocol/clientCapabilities"
+SERVER_KEY: Final = "io.modelcontextprotocol/serverInfo"
+PARSE_ERROR, INVALID_REQUEST, UNKNOWN_METHOD, INVALID_PARAMS = -32700, -32600, -32601, -32602
+INTERNAL_ERROR, UNSUPPORTED_VERSION = -32603, -32022
+MAX_LINE: Final = 1 << 20
+"""Maximum bytes of a message."""
+MAX_CALLS: Final = 32
+"""Maximum number of calls at a time."""
+KINDS: Final[dict[str, type]] = {"object": dict, "array": list, "string": str, "integer": int}
+"""Types of arguments."""
+PROGRESS_INTERVAL: Final = 10.0
+"""Seconds between two notifications of progress of a call that waits for people."""
+
+Result = dict[str, Any]
+
+
+class ProtocolError(Exception):
+    """An error reply: its code, message and data."""
+
+    def __init__(self, code: int, message: str, data: Any = None) -> None:
+        super().__init__(message)
+        self.code, self.data = code, data
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A tool: its function gets checked arguments, and returns its result as JSON and as text."""
+
+    name: str
+    description: str
+    schema: dict[str, Any]
+    call: Callable[[dict[str, Any]], Awaitable[tuple[dict[str, Any], str]]]
+    read_only: bool = False
+
+    def listed(self) -> Result:
+        """Return the entry of `tools/list`."""
+        return {
+            "name": self.name,
+            "description": self.description,
+            "inputSchema": self.schema,
+            "annotations": {"readOnlyHint": self.read_only, "openWorldHint": True},
+        }
+
+
+class ToolError(Exception):
+    """An error of a tool that the model should read."""
+
+
+class McpServer:
+    """Answers the requests of a client until the end of its input."""
+
+    def __init__(self, tools: Sequence[Tool], instructions: str, output: BinaryIO) -> None:
+        self._tools = {tool.name: tool for tool in tools}
+        self._instructions, self._output = instructions, output
+        self._initialized = False
+        self._calls: dict[str | int, asyncio.Task[None]] = {}
+
+    async def run(self, source: BinaryIO) -> None:
+        """Read messages and answer them; calls of tools run at the same time."""
+        reader = asyncio.StreamReader(limit=MAX_LINE)
+        loop = asyncio.get_running_loop()
+        await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), source)
+        try:
+            while (line := await _read_line(reader)) is not None:
+                self.receive(line)
+        finally:
+            calls = tuple(self._calls.values())
+            for call in calls:
+                call.cancel()
+            await asyncio.gather(*calls, return_exceptions=True)
+
+    def receive(self, line: bytes) -> None:
+        """Handle a message."""
+        if not line.strip():
+            return
+        id: str | int | None = None
+        try:
+            message = _parse(line)
+            method, params = message.get("method"), message.get("params", {})
+            id = _id(message)
+            if not isinstance(method, str):
+                if "result" not in message and "error" not in message:
+                    raise ProtocolError(INVALID_REQUEST, "method is required")
+                return  # a reply: this server sends no requests
+            if not isinstance(params, dict):
+                raise ProtocolError(INVALID_PARAMS, "params must be an object")
+            if id is None:
+                self._notified(method, params)
+            else:
+                self._requested(id, method, params)
+        except ProtocolError as error:
+            if id is not None or error.code in (PARSE_ERROR, INVALID_REQUEST):
+                self._reply_error(id, error)
+
+    def _requested(self, id: str | int, method: str, params: dict[str, Any]) -> None:
+        meta = params.get("_meta", {})
+        if not isinstance(meta, dict):
+            raise ProtocolError(INVALID_PARAMS, "_meta must be an object")
+        if method == "initialize":
+            self._reply(id, self._initialize(params))
+            return
+        modern = VERSION_KEY in meta
+        if modern:
+            _check_meta(meta)
+        elif method == "ping":
+            self._reply(id, {})
+            return
+        elif method == "server/discover":
+            raise ProtocolError(INVALID_PARAMS, f"_meta needs {VERSION_KEY}")
+        elif not self._initialized:
+            text = f"send initialize first, or _meta with {VERSION_KEY}"
+            raise ProtocolError(INVALID_REQUEST, text)
+        if method == "tools/call":
+            self._begin_call(id, params, modern=modern)
+        elif method == "tools/list":
+            result = {"tools": [tool.listed() for tool in self._tools.values()]}
+            self._reply(id, _cacheable(result) if modern else result)
+        elif method == "server/discover" and modern:
+            self._reply(id, self._discover())
+        else:
+            raise ProtocolError(UNKNOWN_METHOD, f"unknown method {method[:100]!r}")
+
+    def _notified(self, method: str, params: dict[str, Any]) -> None:
+        if method == "notifications/cancelled":
+            request = params.get("requestId")
+            call = self._calls.get(request) if isinstance(request, str | int) else None
+            if call is not None:
+                call.cancel()
+
+    def _initialize(self, params: dict[str, Any]) -> Result:
+        requested = params.get("protocolVersion")
+        if not isinstance(requested, str):
+            raise ProtocolError(INVALID_PARAMS, "protocolVersion must be text")
+        self._initialized = True
+        return {
+            "protocolVersion": requested if requested in LEGACY else LEGACY[0],
+            "capabilities": {"tools": {}},
+            "serverInfo": _server_info(),
+            "instructions": self._instructions,
+        }
+
+    def _discover(self) -> Result:
+        return _cacheable(
+            {
+                "supportedVersions": [MODERN],
+                "capabilities": {"tools": {}},
+                "instructions": self._instructions,
+            }
+        )
+
+    def _begin_call(self, id: str | int, params: dict[str, Any], *, modern: bool) -> None:
+        name, arguments = params.get("name"), params.get("arguments", {})
+        tool = self._tools.get(name) if isinstance(name, str) else None
+        if tool is None:
+            known = ", ".join(self._tools)
+            raise ProtocolError(INVALID_PARAMS, f"unknown tool {str(name)[:100]!r}; known: {known}")
+        if id in self._calls:
+            raise ProtocolError(INVALID_REQUEST, f"the request {id!r} is under way")
+        if len(self._calls) >= MAX_CALLS:
+            raise ProtocolError(INTERNAL_ERROR, f"{MAX_CALLS} calls are under way; try again later")
+        token = params.get("_meta", {}).get("progressToken")
+        task = asyncio.create_task(self._call(id, tool, arguments, token, modern=modern))
+        self._calls[id] = task
+        task.add_done_callback(lambda _: self._calls.pop(id, None))
+
+    async def _call(
+        self, id: str | int, tool: Tool, arguments: Any, token: Any, *, modern: bool
+    ) -> None:
+        """Call a tool and reply; a cancelled call has no reply."""
+        progress = asyncio.create_task(self._report_progress(token))
+        try:
+            problem = check_arguments(tool.schema, arguments)
+            if problem is not None:
+                raise ToolError(problem)
+            data, text = await tool.call(arguments)
+            result: Result = {
+                "content": [{"type": "text", "text": text}],
+                "structuredContent": data,
+                "isError": False,
+            }
+        except ToolError as error:
+            result = {"content": [{"type": "text", "text": str(error)}], "isError": True}
+        except Exception as error:
+            print(f"draftsman: {tool.name}: {type(error).__name__}: {error}", file=sys.stderr)  # noqa: T201
+            self._reply_error(id, ProtocolError(INTERNAL_ERROR, f"{tool.name} failed"))
+            return
+        finally:
+            progress.cancel()
+        self._reply(id, _complete(result) if modern else result)
+
+    async def _report_progress(self, token: Any) -> None:
+        """Notify the client periodically, so that it does not give up."""
+        if not isinstance(token, str | int):
+            return
+        count = 0
+        while True:
+            await asyncio.sleep(PROGRESS_INTERVAL)
+            count += 1
+            params = {"progressToken": token, "progress": count, "message": "waiting for people"}
+            self._write({"method": "notifications/progress", "params": params})
+
+    def _reply(self, id: str | int, result: Result) -> None:
+        self._write({"id": id, "result": result})
+
+    def _reply_error(self, id: str | int | None, error: ProtocolError) -> None:
+        body: Result = {"code": error.code, "message": str(error)}
+        if error.data is not None:
+            body["data"] = error.data
+        self._write({"id": id, "error": body})
+
+    def _write(self, message: Result) -> None:
+        data = json.dumps({"jsonrpc": "2.0"} | message, separators=(",", ":"))
+        self._output.write(data.encode() + b"\n")
+        self._output.flush()
+
+
+def check_arguments(schema: dict[str, Any], value: Any, name: str = "arguments") -> str | None:
+    """Return the problem of a value on a line; None if it matches.
+
+    Knows only the keywords of the tools of this server.
+    """
+    kind: str = schema["type"]
+    if isinstance(value, bool) or not isinstance(value, KINDS[kind]):
+        return f"{name} must be of the type {kind}"
+    match value:
+        case str():
+            least, most = schema.get("minLength", 0), schema["maxLength"]
+            if "enum" in schema and value not in schema["enum"]:
+                return f"{name} must be one of {', '.join(schema['enum'])}"
+            if not least <= len(value) <= most:
+                return f"{name} must have {least} to {most:,} characters"
+        case int():
+            if not schema["minimum"] <= value <= schema["maximum"]:
+                return f"{name} must be from {schema['minimum']} to {schema['maximum']}"
+        case list():
+            if len(value) > schema["maxItems"]:
+                return f"{name} may have at most {schema['maxItems']} items"
+            items = schema["items"]
+            problems = (
+                check_arguments(items, item, f"{name}[{n}]") for n, item in enumerate(value)
+            )
+            return next(filter(None, problems), None)
+        case dict() if "properties" in schema:
+            return _check_properties(schema, value)
+    return None
+
+
+def _check_properties(schema: dict[str, Any], value: dict[str, Any]) -> str | None:
+    known = schema["properties"]
+    for key in schema.get("required", ()):
+        if key not in value:
+            return f"{key} is required"
+    for key, item in value.items():
+        if key not in known:
+            return f"unknown argument {key[:100]!r}; known: {', '.join(known)}"
+        if (problem := check_arguments(known[key], item, key)) is not None:
+            return problem
+    return None
+
+
+async def _read_line(reader: asyncio.StreamReader) -> bytes | None:
+    """Return the next line; None at the end, and invalid JSON for a line over the limit."""
+    try:
+        return await reader.readuntil() or None
+    except asyncio.IncompleteReadError as error:
+        return error.partial or None
+    except asyncio.LimitOverrunError:
+        pass
+    while True:  # discard the rest of the line
+        try:
+            await reader.readuntil()
+        except asyncio.LimitOverrunError as error:
+            await reader.readexactly(error.consumed)
+        except asyncio.IncompleteReadError:
+            return b"{too long"
+        else:
+            return b"{too long"
+
+
+def _parse(line: bytes) -> dict[str, Any]:
+    if line == b"{too long":
+        raise ProtocolError(PARSE_ERROR, f"a message has at most {MAX_LINE:,} bytes")
+    try:
+        message = json.loads(line)
+    except (ValueError, RecursionError):
+        raise ProtocolError(PARSE_ERROR, "invalid JSON") from None
+    if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
+        raise ProtocolError(INVALID_REQUEST, "a message is a JSON-RPC 2.0 object")
+    return message
+
+
+def _id(message: dict[str, Any]) -> str | int | None:
+    """Return the id of a request; None for a notification."""
+    if "id" not in message:
+        return None
+    id = message["id"]
+    if isinstance(id, bool) or not isinstance(id, str | int) or len(str(id)) > 200:
+        raise ProtocolError(INVALID_REQUEST, "id must be text or an integer")
+    return id
+
+
+def _check_meta(meta: dict[str, Any]) -> None:
+    if meta[VERSION_KEY] != MODERN:
+        requested = str(meta[VERSION_KEY])[:100]
+        data = {"supported": [MODERN, *LEGACY], "requested": requested}
+        raise ProtocolError(UNSUPPORTED_VERSION, "Unsupported protocol version", data)
+    if not isinstance(meta.get(CAPABILITIES_KEY), dict):
+        raise ProtocolError(INVALID_PARAMS, f"_meta needs {CAPABILITIES_KEY}")
+
+
+def _server_info() -> Result:
+    return {"name": "draftsman", "version": installed()}
+
+
+def _complete(result: Result) -> Result:
+    return {"resultType": "complete", "_meta": {SERVER_KEY: _server_info()}} | result
+
+
+def _cacheable(result: Result) -> Result:
+    return _complete(result) | {"ttlMs": 3_600_000, "cacheScope": "private"}
