@@ -54,11 +54,12 @@ class GroupModel(WorkflowModel):
             last = group.places[-1][-1] if group.places else None
             failures = [n for n in self._current(group) if self._failed(n)]
             stopped = bool(failures) and group.stops and not group.sequential
-            group.places += [[job.number] for job in jobs]
             if group.canceled or stopped:
                 for job in jobs:
                     job.parents = []
                 self._skip(jobs, None if group.canceled else min(failures))
+            group.places += [[job.number] for job in jobs]  # a skipped addition stops no retry
+            if group.canceled or stopped:
                 continue
             if group.sequential:
                 for job in jobs:

@@ -246,7 +246,9 @@ class QueueModel:
 
     def arrange(self, new: list[QueuedJob]) -> None:
         """Put new jobs behind all others, or in turn with the other partitions of their queue."""
-        starts = {(job.queue, job.priority): self._turn_now(job) for job in new}
+        taken = {job.key for job in new if job.key and not job.blocked}
+        starts = {(job.queue, job.priority): self._turn_now(job, set()) for job in new}
+        others = {(job.queue, job.priority): self._turn_now(job, taken) for job in new}
         for job in new:
             kind = self.limits.partition(job.queue)
             if kind is None:
@@ -257,6 +259,10 @@ class QueueModel:
             lane = (job.queue, job.priority, partition)
             earlier, start = self.turns.get(lane), starts[job.queue, job.priority]
             position = self.positions.get(job.number, UNKNOWN)
+            other = others[job.queue, job.priority]
+            if position not in (start, UNKNOWN) and other != start and earlier is None:
+                # a new job took the key of the first job before this job got its position
+                start = starts[job.queue, job.priority] = other
             if start is None:
                 start = starts[job.queue, job.priority] = position
                 assert all(self.positions[o.number] < position for o in self.in_queue(job.queue))
@@ -266,10 +272,11 @@ class QueueModel:
             behind = [o for o in self.in_queue(job.queue) if self.positions[o.number] > turn]
             self.jobs.insert(self.jobs.index(behind[0]) if behind else len(self.jobs), job)
 
-    def _turn_now(self, new: QueuedJob) -> int | None:
-        """Return the position of the job whose turn it is in the queue of a new job."""
+    def _turn_now(self, new: QueuedJob, taken: set[str]) -> int | None:
+        """Return the position of the first job of the queue that has none of the taken keys."""
         others = [o for o in self.in_queue(new.queue) if o.priority == new.priority]
         free = [o for o in others if o.status in WAITING and self.hold(o) is None]
+        free = [o for o in free if o.key not in taken]
         turns = [self.positions[o.number] for o in free]
         running = [self.positions[o.number] for o in others if o.status == "running"]
         return min(turns) if turns else max(running) if running else None
