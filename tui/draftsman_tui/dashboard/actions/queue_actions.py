@@ -50,7 +50,9 @@ async def resume(screen: MainScreen, text: str) -> None:
 async def release(screen: MainScreen, text: str) -> None:
     """End the reservation of the queue, after a confirmation."""
     queue = _queue(screen)
-    if (reservation := queue.reservation) is None:
+    reservations = await screen.rt.reservations.all()
+    reservation = next((item for item in reservations if item.queue == queue.name), None)
+    if reservation is None:
         raise Refused(f"the queue {queue.name!r} is not reserved")
     note = f"It is reserved for {job_name(reservation.job)}, which keeps its place."
     title = f"End the reservation of the queue {queue.name}?"
