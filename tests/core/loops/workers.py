@@ -31,11 +31,9 @@ from draftsman.settings import (
     WorkerSettings,
 )
 from draftsman.store.postgres.database import Database
-from tests.support.waits import until
+from tests.support.waits import DEADLINE, until
 
 T = TypeVar("T")
-DEADLINE = 10.0
-"""Seconds after which an awaited result counts as missing."""
 RARELY = 60.0
 """An interval in seconds that does not pass during a test."""
 UNREACHABLE_URL = "postgresql://127.0.0.1:1/nothing"
