@@ -71,6 +71,8 @@ class JobFacts:
     host: str | None
     """Host of the worker, while it is registered."""
     heartbeat_age: float | None
+    lost: bool
+    """Whether the lease of the worker has ended, by the condition of its rescue."""
     due_in: float | None
     limit: LimitUse | None = None
     """The limit in which the job waits for a place."""
@@ -116,16 +118,14 @@ def _reason(facts: JobFacts, question: Question | None) -> tuple[str, str, NextS
         )
         return "expired", expiry_text(question), then
     if facts.status in TERMINAL:
+        name = job_name(facts.number)
         if facts.status is Status.COMPLETED:
-            return (
-                "ended",
-                "finished",
-                ("to run it again: ", _command("retry", "--again")),
-            )
+            again = ("to run it again: ", _command("retry", f"{name} --again"))
+            return "ended", "finished", again
         if facts.error_class == ErrorClass.DENIED:
-            asks = ("to retry from the last checkpoint and ask again: ", _command("retry"))
+            asks = ("to retry from the last checkpoint and ask again: ", _command("retry", name))
             return "denied", facts.last_error or "denied", asks
-        retry = ("to retry from the last checkpoint: ", _command("retry"))
+        retry = ("to retry from the last checkpoint: ", _command("retry", name))
         if facts.status is Status.CANCELED:
             return "ended", _canceled(facts), retry
         return "ended", facts.last_error or "finished", retry
@@ -297,6 +297,10 @@ def _due(facts: JobFacts) -> tuple[str, str, NextStep]:
 def _claimed_or_running(facts: JobFacts) -> tuple[str, str, NextStep]:
     worker = f"worker {worker_name(facts.worker_id)}" if facts.worker_id else "its worker"
     worker += f" on {facts.host}" if facts.host else ""
+    if facts.lost:
+        silent = "" if facts.heartbeat_age is None else f" for {_span(facts.heartbeat_age)}"
+        then = ("a leader gives the job to another worker; for the workers: ", _command("workers"))
+        return "lost", f"{worker} is lost: no heartbeat{silent}", then
     if facts.status is Status.CLAIMED:
         return "claimed", f"prefetched by {worker}", "it starts in the worker's next free slot"
     if facts.cancel_requested_at is not None:

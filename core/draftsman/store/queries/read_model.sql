@@ -330,6 +330,12 @@ SELECT j.number, j.status, j.queue, j.type, j.run_at, j.next_retry_at, j.last_er
        (SELECT extract(epoch FROM draftsman.now() - r.heartbeat_at)::float8
           FROM draftsman.job_runs r
          WHERE r.job = j.number AND r.status = 'running') AS heartbeat_age,
+       j.status IN ('claimed', 'running') AND coalesce(CASE WHEN j.status = 'running'
+           THEN (SELECT r.heartbeat_at FROM draftsman.job_runs r
+                  WHERE r.job = j.number AND r.ordinal = j.run_count AND r.status = 'running')
+           ELSE greatest((SELECT w.heartbeat_at FROM draftsman.workers w
+                           WHERE w.id = j.worker_id), j.claimed_at) END, j.updated_at)
+           < draftsman.now() - make_interval(secs => %(lease)s) AS lost,
        CASE WHEN j.status IN ('scheduled', 'retrying')
             THEN extract(epoch FROM coalesce(j.next_retry_at, j.run_at) - draftsman.now())::float8
             END AS due_in

@@ -180,13 +180,30 @@ async def test_a_running_job_names_its_worker_and_the_last_heartbeat(
 ) -> None:
     await make.worker_row(id=make.worker, host="far", pid=7)
     work = await make.running()
-    await clock.forward(60)
+    await clock.forward(20)
     why = await rt.read_model.why(work.number)
     name = f"worker {worker_name(make.worker)} on far"
-    assert why.text == f"{name} is running it; last heartbeat 60 s ago"
+    assert why.text == f"{name} is running it; last heartbeat 20 s ago"
     await rt.job_control.cancel(work.number, make.owner)
     why = await rt.read_model.why(work.number)
     assert (why.reason, why.text) == ("canceling", f"{name} is stopping it")
+
+
+@pytest.mark.parametrize("status", [Status.CLAIMED, Status.RUNNING])
+async def test_a_job_is_lost_exactly_when_it_is_rescued(
+    make: Factory, rt: Runtime, clock: Clock, status: Status
+) -> None:
+    await make.worker_row(id=make.worker, host="far")
+    work = await (make.claimed() if status is Status.CLAIMED else make.running())
+    lease = rt.settings.worker.lease
+    for seconds, lost in ((lease - 1, 0), (2, 1)):
+        await clock.forward(seconds)
+        why = await rt.read_model.why(work.number)
+        assert (why.reason == "lost") == bool(lost)
+        rescued = await rt.sweeps.rescue(LeaderTerm())
+        assert rescued == lost
+    assert why.text.startswith(f"worker {worker_name(make.worker)} on far is lost: no heartbeat")
+    assert (await rt.read_model.why(work.number)).reason != "lost"
 
 
 async def test_a_claimed_job_names_its_worker(make: Factory, rt: Runtime) -> None:
@@ -199,9 +216,10 @@ async def test_a_claimed_job_names_its_worker(make: Factory, rt: Runtime) -> Non
 
 
 async def test_a_finished_job_shows_its_outcome(make: Factory, rt: Runtime) -> None:
-    why = await rt.read_model.why(await make.failed())
+    number = await make.failed()
+    why = await rt.read_model.why(number)
     assert why.text == "no such thing"
-    assert "draftsman retry" in why.next_step
+    assert f"draftsman retry D-{number}" in why.next_step
 
 
 async def test_a_canceled_job_shows_its_person_and_reason(make: Factory, rt: Runtime) -> None:
@@ -219,6 +237,7 @@ async def test_a_completed_retry_shows_no_error(make: Factory, rt: Runtime) -> N
     await rt.settlement.outcome(work, Done({}))
     why = await rt.read_model.why(number)
     assert (why.status, why.text) == (Status.COMPLETED, "finished")
+    assert f"draftsman retry D-{number} --again" in why.next_step
 
 
 async def test_an_expired_job_names_the_question_that_ended_it(
