@@ -34,7 +34,7 @@ async def test_a_profile_is_proposed_and_run_in_a_clone_before_it_is_saved(
     git("remote", "add", "origin", "https://t0ken@github.com/acme/pay.git", cwd=repo)
     before = contents(repo)
     added = await cli("repos", "add", repo)
-    assert added.out.splitlines()[-1] == "added acme/pay (make)"
+    assert added.out.splitlines()[-1].startswith("added acme/pay (make) from ")
     assert contents(repo) == before, "no command ran in the user's checkout"
     assert list((tmp_path / "data" / "runs").iterdir()) == []
     output = json.loads((await cli("repos", "show", "pay", "--json")).out)
@@ -90,7 +90,7 @@ async def test_a_monorepo_folder_gets_a_profile_from_a_file(
     add_file(repo, "api/Makefile", "test:\n\t@test -f here\n")
     add_file(repo, "api/here", "")
     added = await cli("repos", "add", repo / "api")
-    assert added.out.splitlines()[-1] == "added pay//api (make)"
+    assert added.out.splitlines()[-1].startswith("added pay//api (make) from ")
     assert (await cli("repos", "check", "pay//api")).code == 0
     (await cli("repos", "add", repo, "--path", "../x")).refused(2, "a folder inside")
     (await cli("repos", "add", repo, "--path", "web")).refused(2, "no folder 'web'")

@@ -209,7 +209,8 @@ def _print_added(
         app.out.document(document)
         return
     print_checks(app, results)
-    app.out.print(line("added ", styled(location.name, "bold"), f" ({profile.profile_type})"))
+    kind = "" if profile.profile_type == "unknown" else f" ({profile.profile_type})"
+    app.out.print(line("added ", styled(location.name, "bold"), f"{kind} from {repo.remote_url}"))
     if text := without_validators(app, location, profile):
         app.out.info(text)
     if app.out.on_screen:
