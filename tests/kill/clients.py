@@ -311,6 +311,7 @@ async def _look(rt: Runtime, number: int, round_number: int) -> None:
     await rt.checkpoints.logs(round_number)
     await rt.checkpoints.log_end(round_number)
     await rt.checkpoints.steps(round_number)
+    await rt.checkpoints.progress(round_number, limit=20)
 
 
 async def _read_pages(settings: Settings) -> None:

@@ -12,7 +12,7 @@ from psycopg.types.json import Jsonb
 from draftsman.domain.quota import UNLIMITED, Quota, QuotaLimit
 from draftsman.domain.read_models import Artifact, LogChunk, Step
 from draftsman.domain.reserved_names import Owner
-from draftsman.domain.run import Lease
+from draftsman.domain.run import CheckpointSummary, Lease, StepSummary
 from draftsman.store.postgres.database import (
     Connection,
     execute,
@@ -68,6 +68,17 @@ async def finish_step(
 async def steps(conn: Connection, job: int) -> list[Step]:
     """Return the steps of a job, oldest first."""
     return await fetch_all(conn, _Q["steps"], {"job": job}, Step)
+
+
+async def step_summaries(conn: Connection, job: int, limit: int) -> list[StepSummary]:
+    """Return the newest steps of a job, newest first."""
+    return await fetch_all(conn, _Q["step_summaries"], {"job": job, "limit": limit}, StepSummary)
+
+
+async def checkpoint_summaries(conn: Connection, job: int) -> list[CheckpointSummary]:
+    """Return the checkpoints of a job that are kept, newest first."""
+    params = {"job": job, "limit": MAX_CHECKPOINTS}
+    return await fetch_all(conn, _Q["checkpoint_summaries"], params, CheckpointSummary)
 
 
 async def event(

@@ -32,6 +32,10 @@ CALLS: Final[dict[str, Call]] = {
     ),
     "checkpoints.finish_step": Call(lambda conn: checkpoints.finish_step(conn, RUN, "step1", 1)),
     "checkpoints.steps": Call(lambda conn: checkpoints.steps(conn, MIDDLE)),
+    "checkpoints.step_summaries": Call(lambda conn: checkpoints.step_summaries(conn, MIDDLE, 20)),
+    "checkpoints.checkpoint_summaries": Call(
+        lambda conn: checkpoints.checkpoint_summaries(conn, MIDDLE)
+    ),
     "checkpoints.steps: none": Call(lambda conn: checkpoints.steps(conn, MIDDLE + 1)),
     "checkpoints.event": Call(lambda conn: checkpoints.event(conn, RUN, "said", {"text": "x"})),
     "checkpoints.artifact": ARTIFACT,

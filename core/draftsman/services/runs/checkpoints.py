@@ -13,7 +13,7 @@ from draftsman.domain.ids import job_name, new_id
 from draftsman.domain.quota import UNLIMITED, Quota, QuotaLimit
 from draftsman.domain.read_models import Artifact, LogChunk, Step
 from draftsman.domain.reserved_names import BUNDLE, Owner, check_key
-from draftsman.domain.run import Lease, lease_lost
+from draftsman.domain.run import CheckpointSummary, Lease, StepSummary, lease_lost
 from draftsman.domain.text import (
     CHECKPOINT_LIMIT,
     REQUEST_LIMIT,
@@ -103,6 +103,19 @@ class Checkpoints:
         """Return the steps of a job."""
         async with self._db.connection() as conn:
             return await store.steps(conn, job)
+
+    async def progress(
+        self, job: int, *, limit: int
+    ) -> tuple[Sequence[StepSummary], Sequence[CheckpointSummary]]:
+        """Return the newest steps of a job and its checkpoints, both newest first.
+
+        A later run starts from the newest checkpoint, and repeats no step that is done.
+        """
+        async with self._db.connection() as conn:
+            return (
+                await store.step_summaries(conn, job, limit),
+                await store.checkpoint_summaries(conn, job),
+            )
 
     async def event(
         self,

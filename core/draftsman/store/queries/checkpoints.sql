@@ -71,6 +71,23 @@ SELECT key, status::text, invocation_id, result, owner FROM draftsman.job_steps
  WHERE job = %(job)s
  ORDER BY created_at, key
 
+-- The newest steps, without their results.
+-- name: step_summaries
+SELECT key, status::text, run, octet_length(result::text) AS size, created_at, finished_at
+  FROM draftsman.job_steps
+ WHERE job = %(job)s
+ ORDER BY created_at DESC, key DESC
+ LIMIT %(limit)s
+
+-- The checkpoints that are kept, newest first, without their data.
+-- name: checkpoint_summaries
+SELECT c.run, octet_length(c.data::text) AS size,
+       (SELECT a.size FROM draftsman.artifacts a WHERE a.id = c.bundle) AS work_size, c.created_at
+  FROM draftsman.job_checkpoints c
+ WHERE c.job = %(job)s
+ ORDER BY c.id DESC
+ LIMIT %(limit)s
+
 -- A run that repeats an event, because no reply arrived, gets the event that was stored.
 -- name: event
 WITH owned AS MATERIALIZED (

@@ -223,3 +223,27 @@ async def test_an_expired_job_shows_time_rule_and_next_step(
             f"to retry from the last checkpoint and ask again: draftsman retry {work.name}"
             in output
         )
+
+
+async def test_steps_and_checkpoints_show_where_a_job_continues(
+    cli: Cli, make: Factory, rt: Runtime
+) -> None:
+    work = await make.running()
+    for n in range(22):
+        await rt.checkpoints.begin_step(work.lease, f"page {n:02}", f"invocation-{n}")
+        if n < 21:
+            await rt.checkpoints.finish_step(work.lease, f"page {n:02}", {"n": n})
+    await rt.checkpoints.save(work.lease, {"page": 21})
+    out = (await cli("show", work.name)).out
+    steps = out[out.index("\nSteps\n") : out.index("\nCheckpoints\n")].splitlines()
+    assert steps[2].startswith("  pending page 21  run .1  ")
+    assert steps[3].startswith("  done    page 20  run .1  ")
+    assert steps[3].endswith("9 B")
+    assert steps[-1] == f"  earlier steps: draftsman show {work.name} --json | jq .steps"
+    assert len(steps) == 23
+    assert "12 B of data\n" in out[out.index("\nCheckpoints\n") :]
+    document = (await cli("show", work.name, "--json")).json
+    keys = [step["key"] for step in document["steps"]]
+    assert keys == [f"page {n:02}" for n in range(21, -1, -1)]
+    [checkpoint] = document["checkpoints"]
+    assert (checkpoint["run"], checkpoint["size"], checkpoint["work_size"]) == (1, 12, None)
