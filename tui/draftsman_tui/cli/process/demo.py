@@ -240,6 +240,11 @@ STEPS: Final[dict[str, tuple[str, str, Callable[[dict[str, Any]], str]]]] = {
     "job_started": ("run", "cyan", lambda _: "started in its own clone"),
     "repo_resolved": ("clone", "cyan", lambda payload: f"at {payload['base_sha'][:12]}"),
     "sandbox_applied": ("sandbox", "cyan", _sandbox),
+    "iteration_started": (
+        "agent",
+        "cyan",
+        lambda payload: f"{payload['agent']}, iteration {payload['iteration']}",
+    ),
     "agent.validation_ran": ("validate", "cyan", _validation),
     "agent.command_executed": (
         "fix",
