@@ -299,8 +299,14 @@ def _claimed_or_running(facts: JobFacts) -> tuple[str, str, NextStep]:
     worker += f" on {facts.host}" if facts.host else ""
     if facts.lost:
         silent = "" if facts.heartbeat_age is None else f" for {_span(facts.heartbeat_age)}"
-        then = ("a leader gives the job to another worker; for the workers: ", _command("workers"))
-        return "lost", f"{worker} is lost: no heartbeat{silent}", then
+        if facts.status is Status.CLAIMED:
+            then = "the leader will queue it again"
+        elif facts.cancel_requested_at is not None:
+            then = "the leader will end it as canceled"
+        else:
+            then = "the leader will end this run, and on_lost of the job applies"
+        steps = (f"{then}; for the workers: ", _command("workers"))
+        return "lost", f"{worker} is lost: no heartbeat{silent}", steps
     if facts.status is Status.CLAIMED:
         return "claimed", f"prefetched by {worker}", "it starts in the worker's next free slot"
     if facts.cancel_requested_at is not None:

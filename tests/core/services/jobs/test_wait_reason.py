@@ -203,6 +203,7 @@ async def test_a_job_is_lost_exactly_when_it_is_rescued(
         rescued = await rt.sweeps.rescue(LeaderTerm())
         assert rescued == lost
     assert why.text.startswith(f"worker {worker_name(make.worker)} on far is lost: no heartbeat")
+    assert ("will queue it again" in why.next_step) == (status is Status.CLAIMED)
     assert (await rt.read_model.why(work.number)).reason != "lost"
 
 

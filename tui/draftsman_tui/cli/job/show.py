@@ -45,8 +45,9 @@ if TYPE_CHECKING:
 MAX_CHAIN: Final = 6
 """Maximum number of jobs listed from a chain of retries."""
 MAX_STEPS: Final = 20
-"""Maximum number of steps listed; the JSON output has up to ALL_STEPS."""
+"""Maximum number of steps listed."""
 ALL_STEPS: Final = 1000
+"""Maximum number of steps in the JSON output."""
 MAX_DELIVERIES: Final = 200
 """Maximum number of deliveries that the summary counts."""
 OPEN: Final = QuestionStatus.OPEN
