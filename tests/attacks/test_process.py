@@ -375,13 +375,15 @@ async def test_a_daemon_ends_with_its_run(mode: str, tmp_path: Path) -> None:
     mark = f"daemon of {tmp_path}"
     code = (
         "import os, signal, sys\n"
+        "reader, writer = os.pipe()\n"
         "if os.fork() == 0:\n"
         "    os.setsid()\n"
         "    if os.fork() == 0:\n"
         "        signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
-        "        print('up', flush=True); os.close(1); signal.pause()\n"
+        "        print('up', flush=True); os.close(1); os.write(writer, b'.'); signal.pause()\n"
         "    os._exit(0)\n"
         "os.wait()\n"
+        "os.read(reader, 1)\n"
     )
     command = (sys.executable, "-I", "-S", "-c", code, mark)
     assert await run(mode, tmp_path, *command) == b"up\n"

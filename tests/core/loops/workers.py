@@ -97,6 +97,11 @@ async def _is_registered(rt: Runtime, id: UUID, task: asyncio.Task[None]) -> boo
     return task.done() or await row_of(rt, id) is not None
 
 
+async def is_free(process: WorkerProcess) -> bool:
+    """Return whether the worker runs no job."""
+    return not process.worker.running
+
+
 async def row_of(rt: Runtime, id: UUID) -> RegisteredWorker | None:
     """Return the row of a worker."""
     return next((worker for worker in await rt.read_model.workers() if worker.id == id), None)

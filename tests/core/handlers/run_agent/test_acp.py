@@ -20,6 +20,7 @@ from draftsman.loops.worker_process import WorkerProcess
 from draftsman.runtime import Runtime
 from tests.core.loops.agent_jobs import git, make_repository, submit_agent_job, wait_for_agent
 from tests.core.loops.workers import (
+    is_free,
     running_worker,
     runtime_with,
     wait_for_end,
@@ -27,6 +28,7 @@ from tests.core.loops.workers import (
     wait_for_status,
 )
 from tests.factories import Factory
+from tests.support.waits import until
 
 FAKE: Final = Path(__file__).parents[3] / "support" / "acp_agent.py"
 RUN: Final = {"run": "echo approved >> ran.txt"}
@@ -84,8 +86,9 @@ async def test_an_approved_call_runs_once_in_a_later_run_on_another_host(
 ) -> None:
     number = await submit_agent_job(make, repo)
     script = [RUN, {"say": "all done PROMPTS"}]
-    async with acp_worker(rt, tmp_path / "one", script):
+    async with acp_worker(rt, tmp_path / "one", script) as process:
         question = await asked(rt, number)
+        await until(lambda: is_free(process), "a free slot")  # it has removed its clone
     remove_tree(tmp_path / "one")
     assert question.text.startswith("Allow python")
     assert "to run a command?\n\n$ echo approved >> ran.txt\n\nTree " in question.text

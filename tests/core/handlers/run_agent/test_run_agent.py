@@ -11,7 +11,6 @@ import pytest
 
 from draftsman.domain.job import Job, Status
 from draftsman.handlers import registry
-from draftsman.loops.worker_process import WorkerProcess
 from draftsman.runtime import Runtime
 from tests.core.loops.agent_jobs import (
     agent,
@@ -22,6 +21,7 @@ from tests.core.loops.agent_jobs import (
     submit_agent_job,
 )
 from tests.core.loops.workers import (
+    is_free,
     last_event,
     run_of,
     running_worker,
@@ -265,10 +265,6 @@ def guards() -> list[psutil.Process]:
                 [child] if "handlers.subprocesses.guard" in " ".join(child.cmdline()) else []
             )
     return processes
-
-
-async def is_free(process: WorkerProcess) -> bool:
-    return not process.worker.running
 
 
 # --- checkpoints ---------------------------------------------------------------------------------
