@@ -1,0 +1,125 @@
+"""The program of an agent: JSON lines over its pipes, read while the worker may park the run."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from draftsman.agents.agent_client import AgentClient
+
+MAX_LINE: Final = 32 * 1024 * 1024
+"""Maximum bytes of a line; it may have the whole history of a session."""
+IDLE: Final = 3600.0
+"""Seconds of a wait for a line, after which it is repeated."""
+NOISE: Final = 500
+"""Characters logged of a line that is not a message."""
+
+Message = dict[str, Any]
+
+
+class AgentFailure(Exception):
+    """An error for the worker: its class, its code and its text."""
+
+    def __init__(self, error_class: str, code: str, message: str) -> None:
+        super().__init__(message)
+        self.error_class, self.code = error_class, code
+
+
+class AgentProgram:
+    """A process of the agent; raises AgentFailure if it cannot start."""
+
+    def __init__(
+        self,
+        client: AgentClient,
+        command: Sequence[str],
+        cwd: str,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        self._client = client
+        self._unread = b""
+        try:
+            self._process = subprocess.Popen(
+                list(command),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                cwd=cwd,
+                env=_environment() | dict(environment or {}),
+            )
+        except OSError as error:
+            text = f"cannot start {command[0]}: {error.strerror}"
+            raise AgentFailure("PERMANENT", "command_not_found", text) from None
+
+    def send(self, message: Message) -> None:
+        """Write a message; raises AgentFailure for an agent that has exited."""
+        stdin = self._process.stdin
+        assert stdin is not None  # noqa: S101 - a pipe
+        try:
+            stdin.write(json.dumps(message).encode() + b"\n")
+            stdin.flush()
+        except OSError:
+            raise self._exited() from None
+
+    def receive(self) -> Message:
+        """Return the next JSON object; other output is logged.
+
+        Raises AgentFailure for an agent that exits, and RunParked as soon as the run is parked.
+        """
+        while True:
+            while b"\n" not in self._unread:
+                self._read()
+            line, _, self._unread = self._unread.partition(b"\n")
+            try:
+                message = json.loads(line)
+            except ValueError:
+                message = None
+            if isinstance(message, dict):
+                return message
+            if line.strip():
+                self._client.send("log", text=line.decode(errors="replace")[:NOISE])
+
+    def finish(self, seconds: float) -> None:
+        """Close the input of the agent, and wait until it has exited; then kill it."""
+        stdin = self._process.stdin
+        assert stdin is not None  # noqa: S101 - a pipe
+        try:
+            stdin.close()
+            self._process.wait(seconds)
+        except (OSError, subprocess.TimeoutExpired):
+            pass
+        self.close()
+
+    def close(self) -> None:
+        """End the agent."""
+        self._process.kill()
+        self._process.wait()
+
+    def _read(self) -> None:
+        stdout = self._process.stdout
+        assert stdout is not None  # noqa: S101 - a pipe
+        if not self._client.wait(stdout.fileno(), IDLE):
+            return
+        chunk = os.read(stdout.fileno(), 1 << 16)
+        if not chunk:
+            raise self._exited()
+        self._unread += chunk
+        if len(self._unread) > MAX_LINE and b"\n" not in self._unread:
+            text = f"the agent wrote a line of more than {MAX_LINE:,} bytes"
+            raise AgentFailure("INVALID_OUTPUT", "protocol", text)
+
+    def _exited(self) -> AgentFailure:
+        try:
+            code: int | str = self._process.wait(5)
+        except subprocess.TimeoutExpired:
+            code = "unknown"
+        text = f"the agent exited with code {code} before the end of its turn"
+        return AgentFailure("TRANSIENT_APP", "agent_exited", text)
+
+
+def _environment() -> dict[str, str]:
+    """Return the environment without the path of this module, which is not the agent's."""
+    own = os.environ.get("PYTHONPATH") == str(Path(__file__).parents[2])
+    return {key: item for key, item in os.environ.items() if not (own and key == "PYTHONPATH")}
