@@ -18,6 +18,7 @@ from tests.acceptance.processes import Installation
 from tests.factories import Factory
 from tests.support.clock import Clock
 from tests.support.event_history import age_events, event_bytes, partition, with_retention
+from tests.support.slow import slow_except
 from tests.support.statements import run, value
 from tests.support.waits import until, wait_blocked
 
@@ -74,7 +75,7 @@ async def check_complete(
     assert await event_bytes(conn) == before
 
 
-@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("step", slow_except([*STEPS][1::2], STEPS))
 async def test_kill_while_pruning_keeps_the_month_complete(
     rt: Runtime,
     make: Factory,
@@ -93,7 +94,7 @@ async def test_kill_while_pruning_keeps_the_month_complete(
     await check_complete(rt, make, conn, before, folder)
 
 
-@pytest.mark.parametrize("step", BLOCKS)
+@pytest.mark.parametrize("step", slow_except([*BLOCKS][1:], BLOCKS))
 async def test_kill_in_the_database_keeps_the_month_or_its_archive(
     rt: Runtime,
     make: Factory,

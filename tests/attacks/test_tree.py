@@ -110,7 +110,7 @@ async def prepared(folder: Path, mode: str) -> tuple[Workspace, Path]:
     surface="tree",
     with_sandbox="all its processes are stopped while the tree is read",
 )
-@pytest.mark.parametrize("mode", ["bwrap", "off"])
+@pytest.mark.parametrize("mode", slow_except(["bwrap"], ["bwrap", "off"]))
 async def test_a_swapped_folder_adds_no_outside_file(mode: str, tmp_path: Path) -> None:
     workspace, outside = await prepared(tmp_path, mode)
     async with await hostile(workspace, SWAP, str(outside)) as process:
@@ -200,7 +200,7 @@ async def test_folders_of_runs_are_private_and_a_failed_prepare_leaves_none(
     surface="tree",
     with_sandbox="the guard detects that it ran: the checkpoint fails",
 )
-@pytest.mark.parametrize("mode", ["bwrap", "off"])
+@pytest.mark.parametrize("mode", slow_except(["bwrap"], ["bwrap", "off"]))
 async def test_an_agent_that_resumes_its_processes_is_detected(mode: str, tmp_path: Path) -> None:
     workspace, _ = await prepared(tmp_path, mode)
     refused = None

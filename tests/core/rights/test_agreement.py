@@ -20,6 +20,7 @@ from tests.factories import GATE, Factory
 from tests.support.people import PEOPLE
 from tests.support.raw_jobs import insert_job
 from tests.support.roles import Roles
+from tests.support.slow import slow_except
 from tests.support.statements import outcome
 
 Session = Callable[[str], Awaitable[Connection]]
@@ -101,7 +102,7 @@ async def _waiting(as_role: As, make: Factory) -> tuple[int, int]:
     return job.number, over.number
 
 
-@pytest.mark.parametrize("switch", [None, False, True])
+@pytest.mark.parametrize("switch", slow_except([None, True], [None, False, True]))
 async def test_database_and_policy_agree_on_an_answer(
     as_role: As,
     session: Session,

@@ -18,7 +18,15 @@ def _covered(seen: DashboardPilot) -> list[range]:
     return [range(region.y, region.bottom) for region in regions if region.height]
 
 
-@pytest.mark.parametrize("size", [(80, 24), (140, 40)])
+@pytest.mark.parametrize(
+    "size",
+    [
+        (80, 24),
+        pytest.param(
+            (140, 40), marks=pytest.mark.slow(fast="test_toasts_are_in_the_half_without_the_cursor")
+        ),
+    ],
+)
 async def test_toasts_are_in_the_half_without_the_cursor(
     make: Factory, rt: Runtime, owner: Actor, size: tuple[int, int]
 ) -> None:
