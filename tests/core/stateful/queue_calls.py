@@ -36,6 +36,8 @@ ENDS: Final = (
     "scheduled",
     "waiting_for_input",
 )
+UNFINISHED_ENDS: Final = ("retrying", "resumed", "scheduled")
+"""Ends of a run after which the job runs again."""
 MOMENTS: Final = ("due", "due", "almost", "almost", "half", "half", 1.0, 20.0, 60.0, 300.0)
 """Time that passes, in seconds: until the next start of a rate or the next wake-up, or less."""
 _MIXES: Final = {
@@ -49,8 +51,17 @@ _MIXES: Final = {
         "control": 4,
     },
     "keys": {"submit": 6, "work": 9, "move": 5, "time": 5, "reserve": 1, "control": 1},
-    "limits": {"submit": 7, "work": 7, "move": 1, "time": 7, "limits": 1, "pause": 1, "control": 1},
-    "groups": {"members": 6, "work": 10, "time": 2, "control": 5},
+    "limits": {
+        "submit": 7,
+        "work": 7,
+        "move": 1,
+        "time": 6,
+        "burst": 2,
+        "limits": 1,
+        "pause": 1,
+        "control": 1,
+    },
+    "groups": {"members": 6, "work": 10, "outrun": 2, "time": 2, "control": 5},
     "workflows": {"family": 8, "work": 9, "move": 1, "time": 2, "control": 4},
 }
 """Weights of the calls; an example has one of these mixes."""
@@ -81,7 +92,9 @@ def _call(name: str, **arguments: st.SearchStrategy[Any]) -> st.SearchStrategy[A
 
 def _calls(mix: str) -> dict[str, list[st.SearchStrategy[Any]]]:
     # a job that waits for its retry keeps its key
-    end = st.sampled_from((*ENDS, *["retrying"] * 5) if mix == "keys" else ENDS)
+    # and a group that stops keeps the members that have run
+    more = {"keys": ("retrying",) * 5, "groups": UNFINISHED_ENDS}
+    end = st.sampled_from((*ENDS, *more.get(mix, ())))
     requests = _requests(mix)
     submit = _call(
         "submit",
@@ -137,6 +150,8 @@ def _calls(mix: str) -> dict[str, list[st.SearchStrategy[Any]]]:
             _call("prioritize", n=_pick, priority=st.sampled_from([0, 5, -5]), session=_session),
         ],
         "time": [_call("pass_time", moment=st.sampled_from(MOMENTS), session=_session)],
+        "burst": [_call("start_burst", **claim, session=_session)],
+        "outrun": [_call("fail_beside_waiting", n=_pick, how=st.sampled_from(UNFINISHED_ENDS))],
         "limits": [_call("change_limits", settings=st.sampled_from(LIMITS))],
         "pause": [
             _call(

@@ -249,6 +249,28 @@ class QueueMachine(QueueDriver):
 
         self.both(lambda _: self.model.pass_time(seconds, sorted(self.works)), real, session)
 
+    def start_burst(self, worker: int, free: int, first: int, session: int) -> None:
+        """Start a job, let the tokens of every bucket refill, and submit more than a burst."""
+        request = Request(QUEUES[first], TYPES[0], 0, None, "retry")
+        self.submit([request], "apart", [], "success", None, session)
+        self.claim(worker, free, first)
+        for moment in (60.0, 60.0):
+            self.agrees()
+            self.pass_time(moment, session)
+        self.agrees()
+        self.submit([request] * 4, "apart", [], "success", None, session)
+
+    def fail_beside_waiting(self, n: int, how: str) -> None:
+        """Start members of a group that stops; let a run of the first end, and fail the second."""
+        names = sorted(name for name, kinds in GROUPS.items() if kinds == ("parallel", "stop"))
+        request = Request(QUEUES[n % 2], TYPES[n // 2 % 2], 5, None, "retry")
+        self.submit([request] * 3, "apart", [], "success", names[n % len(names)], 0)
+        self.claim(n % 2, 2, n % 2)
+        members = [number for number in self.works if self.model.job(number).request.group]
+        for number, end in zip(sorted(members)[-2:], (how, "failed"), strict=False):
+            self.agrees()
+            self.end(sorted(self.works).index(number), end)
+
     def crash(self, worker: int) -> None:
         self.both(
             lambda _: self.model.crash(worker),

@@ -9,6 +9,8 @@ from tests.core.stateful.model.workflows import WorkflowModel
 
 GROUPS = {
     "checks": ("parallel", "stop"),
+    "lints": ("parallel", "stop"),
+    "builds": ("parallel", "stop"),
     "tries": ("parallel", "continue"),
     "release": ("sequential", "stop"),
     "chores": ("sequential", "continue"),
