@@ -13,11 +13,10 @@ from typing import Any, Final, get_args
 
 from pydantic import BaseModel
 
+from draftsman.handlers.run_agent.agent_messages import ChoiceBody, FromAgent
 from draftsman.handlers.run_agent.protocol import (
     AnswerBody,
-    ChoiceBody,
     FailedValidator,
-    FromAgent,
     ParentBody,
     Profile,
     RequestBody,

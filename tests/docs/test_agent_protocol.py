@@ -9,7 +9,7 @@ import pytest
 
 from draftsman.handlers.clone.sample_repo import make_sample_repo
 from draftsman.handlers.clone.workspace import Workspace
-from draftsman.handlers.run_agent.protocol import AskMessage, ResultMessage
+from draftsman.handlers.run_agent.agent_messages import AskMessage, ResultMessage
 from draftsman.handlers.subprocesses.line_splitter import MalformedLine
 from draftsman.settings import AgentSettings, ProfileSettings
 from tests.core.agents.driver import AgentTranscript, reply_with, run_agent, start_in

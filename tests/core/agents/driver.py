@@ -9,12 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from draftsman.handlers.clone.workspace import Workspace
+from draftsman.handlers.run_agent.agent_messages import ApproveMessage, AskMessage, FromAgent
 from draftsman.handlers.run_agent.protocol import (
     AckMessage,
     AnswerMessage,
-    ApproveMessage,
-    AskMessage,
-    FromAgent,
     ParkMessage,
     Profile,
     RefusedMessage,

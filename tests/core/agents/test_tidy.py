@@ -14,17 +14,19 @@ import pytest
 from draftsman.handlers.clone.git import git_environment
 from draftsman.handlers.clone.sample_repo import make_sample_repo
 from draftsman.handlers.clone.workspace import Workspace
-from draftsman.handlers.run_agent.protocol import (
-    AgentErrorClass,
+from draftsman.handlers.run_agent.agent_messages import (
     ArtifactMessage,
     AskMessage,
     CheckpointMessage,
     ErrorMessage,
     EventMessage,
     FromAgent,
+    ResultMessage,
+)
+from draftsman.handlers.run_agent.protocol import (
+    AgentErrorClass,
     ParkMessage,
     RefusedMessage,
-    ResultMessage,
     ToAgent,
 )
 from draftsman.handlers.subprocesses.line_splitter import MalformedLine

@@ -16,11 +16,7 @@ from draftsman.domain.reserved_names import AGENT_KIND, Owner, check_artifact, c
 from draftsman.domain.retries.error_classes import as_failure, classify
 from draftsman.errors import DraftsmanError, Failure, UsageError
 from draftsman.handlers.clone.workspace import Snapshot, Workspace
-from draftsman.handlers.run_agent.profile_limits import Budget
-from draftsman.handlers.run_agent.protocol import (
-    AckMessage,
-    AgentErrorClass,
-    AnswerMessage,
+from draftsman.handlers.run_agent.agent_messages import (
     ApproveMessage,
     ArtifactMessage,
     AskMessage,
@@ -29,15 +25,21 @@ from draftsman.handlers.run_agent.protocol import (
     EventMessage,
     FromAgent,
     LogMessage,
-    ParkMessage,
-    RefusedMessage,
     ResultMessage,
     StepMessage,
-    ToAgent,
     UsageMessage,
+)
+from draftsman.handlers.run_agent.protocol import (
+    AckMessage,
+    AgentErrorClass,
+    AnswerMessage,
+    ParkMessage,
+    RefusedMessage,
+    ToAgent,
 )
 from draftsman.handlers.run_agent.protocol_codec import encode, parse_line
 from draftsman.handlers.run_agent.quota_tracker import QuotaTracker, size_of, watch_disk
+from draftsman.handlers.run_agent.usage_meter import UsageMeter
 from draftsman.handlers.subprocesses.line_splitter import MalformedLine
 from draftsman.handlers.subprocesses.process import AgentProcess
 from draftsman.handlers.worker_run import WorkerRun
@@ -52,14 +54,10 @@ PROGRESS: Final = "progress"
 """Kind of events of which only the newest in an interval is stored."""
 PROGRESS_INTERVAL: Final = 5.0
 """Minimum seconds between two stored events of progress."""
-MAX_MODELS: Final = 20
-"""Maximum number of models in the usage of a run."""
 
 
 class AgentSession:
     """A session with an agent; `checkpoint` is the commit of the checkpoint to start from.
-
-    With `metered`, the gateway counts the usage, and the agent's messages about it do not count.
 
     After `listen`, `result`, `error` or `question` has the agent's final message; all three are
     None if the agent exited without any.
@@ -72,10 +70,8 @@ class AgentSession:
         repo: dict[str, Any] | None = None,
         checkpoint: str | None = None,
         *,
+        meter: UsageMeter,
         data: Any = None,
-        usage: dict[str, Any] | None = None,
-        budget: Budget | None = None,
-        metered: bool = False,
     ) -> None:
         self.result: ResultMessage | None = None
         self.error: Failure | None = None
@@ -87,15 +83,13 @@ class AgentSession:
         self._checkpoint_commit = checkpoint
         self._quotas = QuotaTracker(run)
         self._data = data
-        self._usage = {} if usage is None else usage
-        self._budget = budget
+        self._meter = meter
         self._termination: asyncio.Task[None] | None = None
         self._turn = asyncio.Lock()
         """Held while a message of the agent or of another program is handled."""
         self._progress: EventMessage | None = None
         self._progress_at = -PROGRESS_INTERVAL
         self._process: AgentProcess | None = None
-        self._metered = metered
 
     async def listen(self, process: AgentProcess) -> None:
         """Handle the agent's messages until it exits."""
@@ -111,7 +105,7 @@ class AgentSession:
     async def record_call(self, call: UsageMessage) -> None:
         """Add the usage of a call that the gateway metered."""
         try:
-            await self._add_usage(call)
+            await self._meter.add(call)
         except Failure as error:
             if self._process is None or not is_quota(error):
                 raise
@@ -300,8 +294,7 @@ class AgentSession:
             case ArtifactMessage():
                 await self._artifact(process, message)
             case UsageMessage():
-                if not self._metered:
-                    await self._add_usage(message)
+                await self._meter.reported(message)
             case ResultMessage():
                 self.result = message
             case ErrorMessage():
@@ -358,16 +351,6 @@ class AgentSession:
         await self._quotas.spend(Quota.CHECKPOINTS, size)
         await self._run.checkpoint(saved, bundle)
         self._checkpoint_commit = snapshot.commit
-
-    async def _add_usage(self, message: UsageMessage) -> None:
-        for name in ("input_tokens", "output_tokens", "cost_usd"):
-            self._usage[name] = self._usage.get(name, 0) + getattr(message, name)
-        models = {*self._usage.get("models", ())}
-        if message.model and len(models) < MAX_MODELS:
-            self._usage["models"] = sorted({*models, message.model})
-        await self._run.usage(self._usage)
-        if self._budget is not None:
-            self._budget.check(self._usage)
 
     async def _send(self, process: AgentProcess, message: ToAgent) -> None:
         await process.send(encode(message))

@@ -1,6 +1,6 @@
-"""The protocol between `run_agent` and an agent: JSON lines, one message each.
+"""The messages of the agent protocol from the worker to an agent: JSON lines, one message each.
 
-`protocol_codec` parses and formats the lines.
+`agent_messages` has those of the agent; `protocol_codec` parses and formats the lines.
 `docs/agent-protocol.md` is generated from these models, so their docstrings and descriptions are
 written for authors of agents. Unknown fields are ignored, since an agent may be newer than its
 worker.
@@ -18,11 +18,8 @@ from pydantic import (
     ConfigDict,
     Field,
     JsonValue,
-    model_validator,
 )
 
-from draftsman.domain import question_spec
-from draftsman.domain.question import OnDeny, OnExpire, QuestionKind
 from draftsman.handlers.subprocesses.environment import expand
 from draftsman.settings import CommandSettings, FixSettings, ProfileSettings
 
@@ -54,9 +51,6 @@ class Model(BaseModel):
     """A message or a part of it."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True)
-
-
-# --- to the agent -------------------------------------------------------------------------------
 
 
 class AnswerBody(Model):
@@ -197,203 +191,7 @@ class ParkMessage(Model):
     id: str | None = None
 
 
-# --- from the agent -----------------------------------------------------------------------------
-
-
-class ChoiceBody(question_spec.Choice):
-    """A choice; a plain string is short for its value."""
-
-    model_config = ConfigDict(extra="ignore", frozen=True)
-
-
-class AskMessage(Model):
-    """Ask a question. The reply is `answer`, `park` if there is no answer yet, or `refused`."""
-
-    type: Literal["ask"] = "ask"
-    id: Id = Field(description="id of the message, repeated in the reply")
-    key: Id = Field(
-        description="key of the question within the job; ask again with it after a park"
-    )
-    text: Text
-    choices: tuple[ChoiceBody, ...] = Field((), description="objects, or plain strings")
-    freeform: bool | None = Field(
-        None, description="whether free text is allowed; default: only without choices"
-    )
-    default: str | None = Field(None, description="the answer if the question expires")
-    expires_in: Seconds | None = Field(
-        None, description="seconds until the question expires; 0: never; default: as configured"
-    )
-    on_expire: OnExpire | None = Field(
-        None,
-        description="action on expiry; by default `default` with a default, else `expire`",
-    )
-    escalate_to: Id | None = Field(
-        None, description="group or user that `escalate` asks as well, once; default: as configured"
-    )
-    context: str | None = Field(None, description="background information for the answer")
-
-    @model_validator(mode="after")
-    def _check_question(self) -> Self:
-        self.question()
-        return self
-
-    def question(self) -> question_spec.QuestionSpec:
-        """Return the question as a domain object."""
-        on_expire = OnExpire.EXPIRE if self.default is None else OnExpire.DEFAULT
-        return question_spec.QuestionSpec.model_validate(
-            {
-                "key": self.key,
-                "text": self.text,
-                "choices": [choice.model_dump() for choice in self.choices],
-                "freeform": not self.choices if self.freeform is None else self.freeform,
-                "context": self.context,
-                "expires_in": self.expires_in or None,
-                "never_expires": self.expires_in == 0,
-                "on_expire": self.on_expire or on_expire,
-                "default": self.default,
-                "escalate_to": self.escalate_to,
-            }
-        )
-
-
-class ApproveMessage(Model):
-    """Ask for an approval; the reply is as for `ask`."""
-
-    type: Literal["approve"] = "approve"
-    id: Id = Field(description="id of the message, repeated in the reply")
-    key: Id = Field(description="key of the approval within the job")
-    text: Text
-    action: Fields | None = Field(
-        None, description="the exact action to approve; another action needs another approval"
-    )
-    on_deny: OnDeny = Field(
-        OnDeny.FAIL, description="`fail` ends the job; `continue` sends the denial to the agent"
-    )
-    expires_in: Seconds | None = Field(None, description="as for `ask`")
-    on_expire: Literal["expire", "escalate"] = Field("expire", description="action on expiry")
-    escalate_to: Id | None = Field(None, description="as for `ask`")
-    context: str | None = Field(None, description="background information for the decision")
-
-    @model_validator(mode="after")
-    def _check_approval(self) -> Self:
-        self.question()
-        return self
-
-    def question(self) -> question_spec.QuestionSpec:
-        """Return the approval as a domain object."""
-        return question_spec.QuestionSpec(
-            key=self.key,
-            kind=QuestionKind.APPROVAL,
-            text=self.text,
-            context=self.context,
-            expires_in=self.expires_in or None,
-            never_expires=self.expires_in == 0,
-            on_expire=OnExpire(self.on_expire),
-            escalate_to=self.escalate_to,
-            on_deny=self.on_deny,
-            action=self.action,
-        )
-
-
-class OptionalReplyMessage(Model):
-    """A message with an optional reply."""
-
-    id: Id | None = Field(None, description="if set, the reply is `ack` or `refused` with this id")
-
-
-class CheckpointMessage(OptionalReplyMessage):
-    """Save `data`, the current workspace and files of `$HOME`; a later run starts from these."""
-
-    type: Literal["checkpoint"] = "checkpoint"
-    data: Data = Field(description="state of the agent, up to 1 MiB")
-    home: tuple[FilePath, ...] = Field(
-        (), description="files and folders below `$HOME` to store as well; empty: those stored last"
-    )
-
-
-class StepMessage(OptionalReplyMessage):
-    """An effect outside the workspace: `pending` before it, `done` with its result after it."""
-
-    type: Literal["step"] = "step"
-    key: Id
-    state: Literal["pending", "done"]
-    invocation_id: Id | None = Field(
-        None, description="id by which a later run can check whether a pending effect happened"
-    )
-    result: Data = None
-
-
-class EventMessage(OptionalReplyMessage):
-    """An event for the job's history."""
-
-    type: Literal["event"] = "event"
-    kind: str = Field(pattern=r"^[a-z][a-z0-9_.:-]{0,63}$", description="recorded as `agent.…`")
-    payload: Fields = Field({}, description="truncated over 10 KB")
-
-
-class LogMessage(OptionalReplyMessage):
-    """A line for the run's log, like the output on standard error."""
-
-    type: Literal["log"] = "log"
-    text: str
-    level: Literal["debug", "info", "warning", "error"] = "info"
-
-
-class ArtifactMessage(OptionalReplyMessage):
-    """A file of at most 25 MB to store with the job, of kind `report` (`.md`) or `file`."""
-
-    type: Literal["artifact"] = "artifact"
-    path: FilePath = Field(
-        description="path in the workspace, or below `$HOME` for files outside of the patch"
-    )
-    name: str | None = Field(
-        None, pattern=r"^[^/\x00-\x1f]{1,200}$", description="default: the last part of the path"
-    )
-
-
-class UsageMessage(OptionalReplyMessage):
-    """Usage of a model call; calls are added up."""
-
-    type: Literal["usage"] = "usage"
-    input_tokens: Count = 0
-    output_tokens: Count = 0
-    cost_usd: Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)] = 0.0
-    model: str | None = Field(None, max_length=200)
-
-
-class ResultMessage(OptionalReplyMessage):
-    """The work is complete; exit with code 0 after this message."""
-
-    type: Literal["result"] = "result"
-    summary: str = Field(max_length=20_000)
-    data: Fields = {}
-
-
-class ErrorMessage(OptionalReplyMessage):
-    """The work failed; the class determines whether it is retried."""
-
-    type: Literal["error"] = "error"
-    error_class: AgentErrorClass = Field(alias="class", description="`PERMANENT` is never retried")
-    code: str | None = Field(
-        None, max_length=100, description="error code, such as `command_not_found`"
-    )
-    message: Text
-    retry_after: Seconds | None = Field(None, description="minimum seconds before a retry")
-
-
 ToAgent = StartMessage | AnswerMessage | AckMessage | RefusedMessage | ParkMessage
-FromAgent = (
-    AskMessage
-    | ApproveMessage
-    | CheckpointMessage
-    | StepMessage
-    | EventMessage
-    | LogMessage
-    | ArtifactMessage
-    | UsageMessage
-    | ResultMessage
-    | ErrorMessage
-)
 
 
 def _expand(settings: AnyCommand) -> AnyCommand:

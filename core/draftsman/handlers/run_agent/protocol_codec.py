@@ -9,7 +9,8 @@ from pydantic import Field, TypeAdapter, ValidationError
 from pydantic_core import from_json
 
 from draftsman import field_errors
-from draftsman.handlers.run_agent.protocol import AckMessage, FromAgent, ToAgent
+from draftsman.handlers.run_agent.agent_messages import FromAgent
+from draftsman.handlers.run_agent.protocol import AckMessage, ToAgent
 from draftsman.handlers.subprocesses.line_splitter import MAX_LINE, MalformedLine
 
 MAX_REASON: Final = 300

@@ -32,6 +32,7 @@ from draftsman.handlers.clone.clone_cleanup import clone_tag
 from draftsman.handlers.clone.workspace import Snapshot, Workspace
 from draftsman.handlers.context import RunContext, worker_run
 from draftsman.handlers.run_agent.agent_gateway import open_gateway
+from draftsman.handlers.run_agent.agent_messages import ResultMessage
 from draftsman.handlers.run_agent.agent_session import AgentSession
 from draftsman.handlers.run_agent.iteration import Iteration
 from draftsman.handlers.run_agent.profile_limits import (
@@ -40,14 +41,12 @@ from draftsman.handlers.run_agent.profile_limits import (
     check_paths,
     unapprovable,
 )
-from draftsman.handlers.run_agent.protocol import (
-    ResultMessage,
-    StartMessage,
-)
+from draftsman.handlers.run_agent.protocol import StartMessage
 from draftsman.handlers.run_agent.protocol_codec import encode
 from draftsman.handlers.run_agent.repository import JobRepository, resolve_repository
 from draftsman.handlers.run_agent.run_socket import serve_run_socket, socket_folder
 from draftsman.handlers.run_agent.start_message import build_start_message, run_parameters
+from draftsman.handlers.run_agent.usage_meter import UsageMeter
 from draftsman.handlers.run_agent.validation import (
     add_validation,
     blocking_failures,
@@ -116,9 +115,9 @@ async def _run_iteration(
             repository.pinned,
             checkpoint_commit,
             data=(checkpoint or {}).get("agent"),
-            usage=usage,
-            budget=await _budget(run, repository),
-            metered=agent.gateway is not None,
+            meter=UsageMeter(
+                run, usage, await _budget(run, repository), metered=agent.gateway is not None
+            ),
         )
         if iteration.result is not None:
             session.result = ResultMessage.model_validate(iteration.result)

@@ -12,10 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from draftsman.domain.question import OnExpire, QuestionKind
-from draftsman.handlers.run_agent.protocol import (
-    AckMessage,
-    AnswerBody,
-    AnswerMessage,
+from draftsman.handlers.run_agent.agent_messages import (
     ApproveMessage,
     AskMessage,
     CheckpointMessage,
@@ -23,13 +20,18 @@ from draftsman.handlers.run_agent.protocol import (
     EventMessage,
     FromAgent,
     LogMessage,
+    StepMessage,
+    UsageMessage,
+)
+from draftsman.handlers.run_agent.protocol import (
+    AckMessage,
+    AnswerBody,
+    AnswerMessage,
     ParkMessage,
     Profile,
     RefusedMessage,
     StartMessage,
-    StepMessage,
     ToAgent,
-    UsageMessage,
 )
 from draftsman.handlers.run_agent.protocol_codec import MAX_REASON, TYPES, encode, parse_line
 from draftsman.handlers.subprocesses.line_splitter import MAX_LINE, MalformedLine
