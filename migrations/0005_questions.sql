@@ -71,6 +71,16 @@ CREATE TABLE draftsman.question_times (
 CREATE INDEX question_times_due ON draftsman.question_times (remind_at)
     WHERE remind_at IS NOT NULL;
 
+-- Workers that keep the agent of a question running, to continue it at once if the answer comes
+-- before `ends_at`.
+CREATE TABLE draftsman.grace_periods (
+    job        bigint PRIMARY KEY,
+    question   int NOT NULL,
+    worker_id  uuid NOT NULL,
+    ends_at    timestamptz NOT NULL,
+    FOREIGN KEY (job, question) REFERENCES draftsman.job_questions (job, ordinal)
+);
+
 -- `session_role` is the kind and the name of the session's role, whatever the session sends.
 CREATE TABLE draftsman.job_answers (
     id                      bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,

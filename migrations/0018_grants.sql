@@ -166,7 +166,8 @@ BEGIN
             TO draftsman_worker;
         GRANT INSERT, DELETE ON draftsman.artifact_chunks, draftsman.job_checkpoints,
             draftsman.run_log_chunks TO draftsman_worker;
-        GRANT INSERT, UPDATE, DELETE ON draftsman.workers TO draftsman_worker;
+        GRANT INSERT, UPDATE, DELETE ON draftsman.workers, draftsman.grace_periods
+            TO draftsman_worker;
         GRANT DELETE ON draftsman.unnotified_jobs TO draftsman_worker;
         GRANT UPDATE (due_at, fire_at, last_job) ON draftsman.schedules TO draftsman_worker;
         GRANT UPDATE (expires_at) ON draftsman.queue_reservations TO draftsman_worker;

@@ -256,7 +256,13 @@ class _Memory:
         return self.asked, []
 
     async def ask(
-        self, lease: Lease, item: QuestionSpec, *, given: str | None = None, invoker: str = ""
+        self,
+        lease: Lease,
+        item: QuestionSpec,
+        *,
+        given: str | None = None,
+        invoker: str = "",
+        grace: float = 0,
     ) -> str:
         length = item.expires_in
         expires_at = None if length is None else self.clock.now + timedelta(seconds=length)

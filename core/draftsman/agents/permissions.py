@@ -28,6 +28,8 @@ CHOICES: Final = (
     {"value": DENY, "description": "the agent continues without this call"},
     {"value": JOB, "description": "the same tool with the same input, without further questions"},
 )
+GRACE: Final = 3600
+"""Maximum seconds that the agent can wait for a decision; the setting of the worker is less."""
 SHOWN: Final = 2200
 """Maximum characters of a call in its question; a longer call is an artifact as well."""
 ANY_ANSWER: Final = "An answer in your own words denies the call; the agent gets it as the reason."
@@ -139,7 +141,13 @@ class Permissions:
         text = f"Allow {self._name} {call.verb}?\n\n{body}\n\nTree {tree[:12]}, call {digest}"
         context = f"{ANY_ANSWER} {MAY_HAVE_RUN}" if bound in self._interrupted else ANY_ANSWER
         answer = self._client.call(
-            "ask", key=key, text=text, choices=CHOICES, freeform=True, context=context
+            "ask",
+            key=key,
+            text=text,
+            choices=CHOICES,
+            freeform=True,
+            context=context,
+            grace=GRACE,
         )
         self._answers[key] = answer
         return _decision(answer)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from draftsman.domain.ids import question_name
 from draftsman.domain.messages.spans import Spans
-from draftsman.domain.question import OnDeny, Question, QuestionKind, Resolution
+from draftsman.domain.question import OnDeny, Question, QuestionKind, QuestionStatus, Resolution
+from draftsman.domain.text import clean
 from draftsman.errors import CommandHint, UsageError
 
 if TYPE_CHECKING:
@@ -129,3 +130,18 @@ def _allowed(question: Question) -> str:
     if not choices:
         return "enter free text"
     return f"choose: {choices}" + ("; or enter free text" if question.freeform_allowed else "")
+
+
+def interpret(question: Question, response: Response) -> tuple[dict[str, Any], Resolution | None]:
+    """Return the stored payload of the response, and the resolution of an input question."""
+    if response.decision is not None:
+        payload: dict[str, Any] = {"decision": "approve" if response.decision else "deny"}
+        return payload | ({"reason": response.reason} if response.reason else {}), None
+    try:
+        read = parse_answer(question, response)
+    except UsageError:
+        if question.status is QuestionStatus.OPEN:
+            raise
+        return {"text": clean(response.text or "")}, None
+    payload = {"value": read.value} if read.value is not None else {"text": clean(read.text)}
+    return payload, Resolution("answered", "person", value=read.value, text=payload.get("text"))

@@ -22,7 +22,7 @@ from draftsman.domain.workflows.dependencies import Parent
 from draftsman.errors import Failure, UsageError
 from draftsman.handlers.print_capture import PrintCapture
 from draftsman.handlers.question_mapping import build_ask
-from draftsman.handlers.worker_run import RunServices, WorkerRun
+from draftsman.handlers.worker_run import ContinueInGrace, RunServices, WorkerRun
 from draftsman.services.questions import MAX_TIMEOUT
 
 P = ParamSpec("P")
@@ -49,6 +49,7 @@ class RunContext:
         self._limits = limits
         self._used_run: WorkerRun | None = None
         self._prints: PrintCapture | None = None
+        self._continue_in_grace: ContinueInGrace | None = None
 
     if not TYPE_CHECKING:
 
@@ -68,7 +69,7 @@ class RunContext:
     @property
     def job(self) -> ClaimedJob:
         """The claimed job."""
-        return self._job
+        return self._job if self._used_run is None else self._used_run.job
 
     @property
     def _run(self) -> WorkerRun:
@@ -76,7 +77,12 @@ class RunContext:
         if self._used_run is None:
             limits = self._limits or RetryPolicy()
             self._used_run = WorkerRun(
-                self._job, self._services, limits, self._deadline, self._prints
+                self._job,
+                self._services,
+                limits,
+                self._deadline,
+                self._prints,
+                self._continue_in_grace,
             )
         return self._used_run
 
@@ -310,6 +316,11 @@ def worker_run(ctx: RunContext) -> WorkerRun:
 def used_worker_run(ctx: RunContext) -> WorkerRun | None:
     """Return the worker's side of this run, None as long as nothing has used it."""
     return ctx._used_run
+
+
+def allow_grace(ctx: RunContext, continue_in_grace: ContinueInGrace) -> None:
+    """Let the run continue after an answer within a grace period."""
+    ctx._continue_in_grace = continue_in_grace
 
 
 def captured_prints(ctx: RunContext, loop: asyncio.AbstractEventLoop) -> PrintCapture:

@@ -35,6 +35,10 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
+ContinueInGrace = Callable[[float, Callable[[], None]], Awaitable[ClaimedJob | None]]
+"""Waits for so many seconds until the parked job is claimed for this worker, and starts it."""
+
+
 class RunServices(Protocol):
     """The services of the worker that a run may use."""
 
@@ -91,6 +95,7 @@ class WorkerRun:
         limits: RetryPolicy,
         deadline: float,
         prints: PrintCapture | None = None,
+        continue_in_grace: ContinueInGrace | None = None,
     ) -> None:
         self.job = job
         self.services = services
@@ -103,6 +108,7 @@ class WorkerRun:
         self._log: RunLog | None = None
         self._prints = prints
         self._heartbeat_callbacks: tuple[Callable[[], None], ...] = ()
+        self._continue = continue_in_grace
 
     @property
     def settings(self) -> Settings:
@@ -286,6 +292,10 @@ class WorkerRun:
         """Return the recorded answer, or ask and park; `patch` as for `find_answer`."""
         if (recorded := await self.find_answer(item, patch)) is not None:
             return recorded
+        await self._ask(item)
+        raise Parked
+
+    async def _ask(self, item: QuestionSpec, grace: float = 0) -> None:
         answers = self.job.overrides.get("answers")
         answer = answers.get(item.key) if isinstance(answers, dict) else None
         await self.park(
@@ -294,8 +304,28 @@ class WorkerRun:
             item,
             given=None if answer is None else str(answer),
             invoker=self.job.invoker_id,
+            grace=grace,
         )
-        raise Parked
+
+    async def ask_in_grace(
+        self,
+        item: QuestionSpec,
+        seconds: float,
+        on_poll: Callable[[], None],
+    ) -> Answered | NoAnswer | None:
+        """Ask, park, and continue as the job's next run if an answer comes within the time.
+
+        None if it does not: the run stays parked. `on_poll` is called about once a second.
+        """
+        await self._ask(item, grace=seconds)
+        job = None
+        if self._continue is not None:
+            job = await self._continue(seconds, on_poll)
+        if job is None:
+            return None
+        self.job, self.parked = job, False
+        self._log, self._last_event = None, 0
+        return await self.find_answer(item)
 
     async def park(
         self, write: Callable[P, Awaitable[Any]], *args: P.args, **kwargs: P.kwargs

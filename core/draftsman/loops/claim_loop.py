@@ -7,6 +7,7 @@ themselves: all runs that finish during a turn are settled in the next.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping
@@ -65,12 +66,16 @@ class ClaimLoop:
         self._done: dict[int, Execution] = {}
         self._skip: dict[str, float] = {}
         self._wake = asyncio.Event()
+        self.in_grace: dict[int, asyncio.Event] = {}
+        """The jobs whose runs wait for an answer in a grace period, and the events to wake them."""
         self._outage = OutageGuard("worker")
         self._revival = OutageGuard("database restart")
 
     def wake(self) -> None:
         """Claim at once instead of at the next poll."""
         self._wake.set()
+        for event in self.in_grace.values():
+            event.set()
 
     @property
     def free(self) -> int:
@@ -204,9 +209,44 @@ class ClaimLoop:
         return Deadlines(asyncio.get_running_loop())
 
     def _start(self, job: ClaimedJob) -> None:
-        execution = Execution(self._services, job, self._handlers[job.type], self._deadlines)
+        execution = Execution(
+            self._services,
+            job,
+            self._handlers[job.type],
+            self._deadlines,
+            self._continue_in_grace,
+        )
         self.running[job.token] = execution
         execution.start(self._ended)
+
+    async def _continue_in_grace(
+        self, execution: Execution, seconds: float, on_poll: Callable[[], None]
+    ) -> ClaimedJob | None:
+        """Wait until an answer has claimed the job for this worker, and start it in its slot."""
+        end = time.monotonic() + seconds
+        parked, waiting = execution.job, True
+        woken = self.in_grace[parked.number] = asyncio.Event()
+        try:
+            while True:
+                left = end - time.monotonic()
+                ends = left <= 0 or not waiting or bool(self._stop)
+                async with self.exchange_lock:  # else the claim would count as lost
+                    waiting, job = await self._claim.continue_in_grace(parked.number, ends=ends)
+                    if job is not None:
+                        self.running[job.token] = self.running.pop(parked.token)
+                        execution.job = job
+                        return job
+                if ends:
+                    return None
+                on_poll()
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(woken.wait(), min(left, self._settings.poll))
+                woken.clear()
+        except asyncio.CancelledError:
+            await asyncio.shield(self._claim.leave_grace(parked.number))
+            raise
+        finally:
+            del self.in_grace[parked.number]
 
     def _ended(self, execution: Execution) -> None:
         self.running.pop(execution.job.token, None)

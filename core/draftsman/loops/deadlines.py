@@ -31,9 +31,10 @@ class Deadlines:
         if deadline < self._next:
             self._set_timer(deadline)
 
-    def remove(self, callback: Callable[[], None]) -> None:
-        """Remove a callback, if it has not been called."""
-        self._times.pop(callback, None)
+    def remove(self, callback: Callable[[], None]) -> float:
+        """Remove a callback; return the seconds that were left, 0 if it was called already."""
+        now = self.loop.time()
+        return max(0.0, self._times.pop(callback, now) - now)
 
     def _set_timer(self, deadline: float) -> None:
         if self._timer is not None:

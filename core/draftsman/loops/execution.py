@@ -17,6 +17,7 @@ from draftsman.errors import DatabaseUnreachable, Failure, LeaseLost
 from draftsman.handlers import programming_errors
 from draftsman.handlers.context import (
     RunContext,
+    allow_grace,
     captured_prints,
     used_worker_run,
     worker_run,
@@ -61,11 +62,20 @@ class WorkerServices:
     """The child processes that check JSON Schemas."""
 
 
+ContinueExecution = Callable[["Execution", float, Callable[[], None]], Awaitable[ClaimedJob | None]]
+"""Waits for so many seconds until the job of a parked execution is claimed again, and starts it."""
+
+
 class Execution:
     """A run in a slot; `result` is set when it completed and the worker has to settle it."""
 
     def __init__(
-        self, services: WorkerServices, job: ClaimedJob, handler: Handler, deadlines: Deadlines
+        self,
+        services: WorkerServices,
+        job: ClaimedJob,
+        handler: Handler,
+        deadlines: Deadlines,
+        continue_in_grace: ContinueExecution | None = None,
     ) -> None:
         self.job = job
         self.result: dict[str, Any] | None = None
@@ -74,6 +84,7 @@ class Execution:
         self._handler = handler
         self._deadlines = deadlines
         self._limits = services.limits.of_job(job)
+        self._continue = continue_in_grace
         self._context: RunContext | None = None
         self._stop_reason: str | None = None
         self._begun = False
@@ -165,6 +176,7 @@ class Execution:
         if self.job.run > 1:
             left -= await self._check_runtime()
         context = self._context = RunContext(self.job, self._services, left, self._limits)
+        allow_grace(context, self._continue_in_grace)
         self._deadlines.add(expire := self._time_out, left)
         try:
             with captured_prints(context, self._deadlines.loop):
@@ -183,6 +195,17 @@ class Execution:
         self.result = result
         if (run := used_worker_run(context)) is not None and run.has_open_log:
             await self._persist(run.close)
+
+    async def _continue_in_grace(
+        self, seconds: float, on_poll: Callable[[], None]
+    ) -> ClaimedJob | None:
+        """Wait for an answer; the time until it does not count as running time."""
+        if self._continue is None:
+            return None
+        left = self._deadlines.remove(self._time_out)
+        if (job := await self._continue(self, seconds, on_poll)) is not None:
+            self._deadlines.add(self._time_out, left)
+        return job
 
     def _time_out(self) -> None:
         self.cancel("timeout")

@@ -25,7 +25,6 @@ from draftsman.domain.question import (
     Resolution,
 )
 from draftsman.domain.run import Lease, lease_lost
-from draftsman.domain.text import clean
 from draftsman.errors import NotPermitted, QuestionClosed, Refused, UsageError
 from draftsman.services import approval_tokens
 from draftsman.store import questions as store
@@ -93,13 +92,20 @@ class Questions:
         return name
 
     async def ask(
-        self, lease: Lease, item: QuestionSpec, *, given: str | None = None, invoker: str = ""
+        self,
+        lease: Lease,
+        item: QuestionSpec,
+        *,
+        given: str | None = None,
+        invoker: str = "",
+        grace: float = 0,
     ) -> str | None:
         """Ask a question and park the run; return its name, or None for a canceled job.
 
         The timeout starts with this transaction. `given` is an answer submitted with the request:
         it is recorded in the invoker's name in the same transaction. It never applies to an
-        approval; an answer that does not fit is dropped, and the question waits for people. Raises
+        approval; an answer that does not fit is dropped, and the question waits for people. With
+        `grace`, in seconds, an answer in this time claims the job for the same worker. Raises
         LeaseLost, UsageError.
         """
         escalate_to = self.check(item, invoker)
@@ -114,6 +120,7 @@ class Questions:
                 approvers=approvers,
                 expires_in=expires_in,
                 escalate_to=escalate_to,
+                grace=grace,
             )
             if ordinal is not None and given is not None:
                 await self._answer_from_request(conn, lease.job, ordinal, given, invoker)
@@ -251,7 +258,7 @@ class Questions:
             )
             return await self._with_votes(conn, verdict, previous.voter)
         reading.check_kind(question, response)
-        payload, resolution = _interpret(question, response)
+        payload, resolution = reading.interpret(question, response)
         refused, voter = await self._refusal(conn, locked, response, actor)
         is_late = refused is None and (question.status is not QuestionStatus.OPEN or locked.due)
         if is_late:
@@ -365,21 +372,6 @@ class Questions:
             return list(item.approvers)
         people = self._policy.people.items()
         return sorted(name for name, person in people if "approver" in person.roles)
-
-
-def _interpret(question: Question, response: Response) -> tuple[dict[str, Any], Resolution | None]:
-    """Return the stored payload of the response, and the resolution of an input question."""
-    if response.decision is not None:
-        payload: dict[str, Any] = {"decision": "approve" if response.decision else "deny"}
-        return payload | ({"reason": response.reason} if response.reason else {}), None
-    try:
-        read = reading.parse_answer(question, response)
-    except UsageError:
-        if question.status is QuestionStatus.OPEN:
-            raise
-        return {"text": clean(response.text or "")}, None
-    payload = {"value": read.value} if read.value is not None else {"text": clean(read.text)}
-    return payload, Resolution("answered", "person", value=read.value, text=payload.get("text"))
 
 
 def _verdict(

@@ -143,6 +143,8 @@ class QuestionSettings(Section):
     """Seconds until a question expires; 0 in TOML: never."""
     self_approval: bool = False
     """Whether the requester of a job may approve it."""
+    ask_grace: float = Field(20, ge=0, le=300)
+    """Maximum seconds that an agent is kept running for the answer to its question; 0: never."""
     escalate_to: str | None = Field(None, min_length=1)
     """Default group or person to escalate questions to."""
     quiet_hours: Hours | None = None

@@ -71,10 +71,24 @@ async def previous_runtime(conn: Connection, lease: Lease) -> float:
     return float(await scalar(conn, _Q["previous_runtime"], {"job": lease.job, "run": lease.run}))
 
 
-async def release_lost_claims(conn: Connection, worker: UUID, tokens: Sequence[int]) -> int:
+async def release_lost_claims(
+    conn: Connection, worker: UUID, tokens: Sequence[int], in_grace: Sequence[int]
+) -> int:
     """Release jobs that the worker holds under other tokens; return their number."""
-    params = {"worker": worker, "tokens": list(tokens)}
+    params = {"worker": worker, "tokens": list(tokens), "in_grace": list(in_grace)}
     return len(await rows(conn, _Q["release_lost_claims"], params))
+
+
+async def claim_in_grace(conn: Connection, worker: UUID, job: int) -> tuple[bool, int | None]:
+    """Return whether the job waits for an answer, and the token if it is claimed for the worker."""
+    params = {"worker": worker, "job": job}
+    waiting, token = (await rows(conn, _Q["claim_in_grace"], params))[0]
+    return waiting, token
+
+
+async def end_grace(conn: Connection, worker: UUID, job: int) -> None:
+    """End the grace period of the job with this worker, if it has one."""
+    await execute(conn, _Q["end_grace"], {"worker": worker, "job": job})
 
 
 async def open_runs(conn: Connection, jobs: Sequence[int]) -> list[tuple[int, UUID, int | None]]:

@@ -54,8 +54,9 @@ async def ask(
     approvers: Sequence[str],
     expires_in: float | None,
     escalate_to: str | None = None,
+    grace: float = 0,
 ) -> tuple[bool, int | None]:
-    """Insert the question and park the run.
+    """Insert the question and park the run; `grace` are the seconds that its agent is kept.
 
     Return whether the run still owned its job, and the question's ordinal; None when the job was
     canceled instead.
@@ -79,6 +80,7 @@ async def ask(
         "action": None if item.action is None else Jsonb(item.action),
         "expires_in": expires_in,
         "escalate_to": escalate_to,
+        "grace": grace,
         "detail": json.dumps(detail),
     }
     records = await rows(conn, _Q["ask"], params)

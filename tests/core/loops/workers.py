@@ -52,6 +52,7 @@ def runtime_with(
     agents: dict[str, Any] | None = None,
     listen_url: str | None = None,
     quotas: dict[str, Any] | None = None,
+    ask_grace: float = 0,
     **worker: Any,
 ) -> Runtime:
     """Return services over the same database, with fast settings and these changes."""
@@ -64,6 +65,7 @@ def runtime_with(
         name: AgentSettings.model_validate(agent) for name, agent in (agents or {}).items()
     }
     values["quotas"] = QuotaSettings.model_validate(quotas or {})
+    values["questions"] = rt.settings.questions.model_copy(update={"ask_grace": ask_grace})
     values["sweeps"] = SweepSettings.model_validate({"lease": 2} | (sweeps or {}))
     settings = rt.settings.model_copy(update=values)
     if listen_url is not None:

@@ -61,6 +61,7 @@ WORK: Final = {
     "archives.make_partition",
     "archives.forget",
     "archives.prune_logs",
+    "claim.end_grace",
     "claim.exchange",
     "limits.configure",
     "claim.start",

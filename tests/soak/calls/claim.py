@@ -72,11 +72,13 @@ CALLS: Final[dict[str, Call]] = {
     "claim.known_types": Call(lambda conn: claim.known_types(conn, "seed", 300)),
     "claim.previous_runtime": Call(lambda conn: claim.previous_runtime(conn, RUNNING[0])),
     "claim.release_lost_claims: nothing": Call(
-        lambda conn: claim.release_lost_claims(conn, UUID(int=1), []), 2000, HANDS
+        lambda conn: claim.release_lost_claims(conn, UUID(int=1), [], []), 2000, HANDS
     ),
     "claim.release_lost_claims: eight jobs": Call(
-        lambda conn: claim.release_lost_claims(conn, WORKER, []), 2000, HANDS
+        lambda conn: claim.release_lost_claims(conn, WORKER, [], []), 2000, HANDS
     ),
+    "claim.claim_in_grace": Call(lambda conn: claim.claim_in_grace(conn, WORKER, RUNNING[0].job)),
+    "claim.end_grace": Call(lambda conn: claim.end_grace(conn, WORKER, RUNNING[0].job)),
     "claim.open_runs: running": Call(
         lambda conn: claim.open_runs(conn, [work.job for work in RUNNING]), 2000, HANDS
     ),

@@ -52,6 +52,11 @@ class AskMessage(Model):
         None, description="group or user that `escalate` asks as well, once; default: as configured"
     )
     context: str | None = Field(None, description="background information for the answer")
+    grace: Seconds = Field(
+        0,
+        description="seconds to wait before `park`, at most `[questions] ask_grace`: the latest "
+        "checkpoint is current, and is not saved again after `park`",
+    )
 
     @model_validator(mode="after")
     def _check_question(self) -> Self:

@@ -9,7 +9,7 @@ import time
 from pathlib import PurePosixPath
 from typing import Any, Final, cast
 
-from draftsman.domain.question import NoAnswer
+from draftsman.domain.question import Answered, NoAnswer
 from draftsman.domain.question_spec import QuestionSpec
 from draftsman.domain.quota import Quota, is_quota
 from draftsman.domain.reserved_names import AGENT_KIND, Owner, check_artifact, check_key
@@ -29,6 +29,7 @@ from draftsman.handlers.run_agent.agent_messages import (
     StepMessage,
     UsageMessage,
 )
+from draftsman.handlers.run_agent.grace_period import GracePeriod
 from draftsman.handlers.run_agent.protocol import (
     AckMessage,
     AgentErrorClass,
@@ -84,6 +85,7 @@ class AgentSession:
         self._quotas = QuotaTracker(run)
         self._data = data
         self._meter = meter
+        self.grace = GracePeriod(run)
         self._termination: asyncio.Task[None] | None = None
         self._turn = asyncio.Lock()
         """Held while a message of the agent or of another program is handled."""
@@ -153,7 +155,7 @@ class AgentSession:
             self._termination = asyncio.create_task(_terminate_after_timeout(process))
 
     async def _receive(self, process: AgentProcess, line: bytes | MalformedLine) -> None:
-        if is_quota(self.error):
+        if is_quota(self.error) or self._run.parked:
             return
         try:
             async with self._turn:
@@ -175,7 +177,7 @@ class AgentSession:
             text = f"a program sends ask, approve or event, with an id, not {message.type}"
             return encode(RefusedMessage(id=message.id, reason=text))
         async with self._turn:
-            if self.result is not None or self.error is not None:
+            if self.result is not None or self.error is not None or self._run.parked:
                 return encode(RefusedMessage(id=message.id, reason="the run is ending"))
             try:
                 self._quotas.message()
@@ -201,7 +203,15 @@ class AgentSession:
             return AckMessage(id=id)
         reply = await self._find_reply(message)
         if isinstance(reply, QuestionSpec):
-            await self._pose(reply)
+            seconds = 0 if self.question else self.grace.seconds(message)
+            if not seconds:
+                await self._pose(reply)
+            else:
+                async with process.frozen():
+                    snapshot = await self._workspace.snapshot(self._work_in_progress)
+                await self.save_work(snapshot)
+                if answer := await self._ask_in_grace(process, reply, seconds):
+                    return AnswerMessage.of(message.id, message.key, answer)
             await self.park(process, None)
             return ParkMessage(id=id)
         return reply
@@ -242,10 +252,28 @@ class AgentSession:
         """Reply with a recorded answer; else park the agent, to ask people after it has exited."""
         reply = await self._find_reply(message)
         if isinstance(reply, QuestionSpec):
-            await self._pose(reply)
+            seconds = 0 if self.question else self.grace.seconds(message)
+            if not seconds:
+                await self._pose(reply)
+            elif answer := await self._ask_in_grace(process, reply, seconds):
+                await self._send(process, AnswerMessage.of(message.id, message.key, answer))
+                return
             await self.park(process, message.id)
         else:
             await self._send(process, reply)
+
+    async def _ask_in_grace(
+        self, process: AgentProcess, item: QuestionSpec, seconds: float
+    ) -> Answered | NoAnswer | None:
+        """Ask while the agent keeps running; None if the run stays parked."""
+        await self._quotas.spend(Quota.QUESTIONS)
+        await self.store_progress()
+        if (patch := await self.patch()) is not None:
+            await self._run.patch(patch)
+        answer = await self.grace.ask(process, item, seconds)
+        if answer is not None:
+            self._meter.begin_run()
+        return answer
 
     async def _pose(self, item: QuestionSpec) -> None:
         """Ask this question at the end of the run, unless it asks another."""
@@ -267,18 +295,7 @@ class AgentSession:
         answer = await self._run.find_answer(item, self.patch_sha256)
         if answer is None:
             return item
-        if isinstance(answer, NoAnswer):
-            return AnswerMessage(id=message.id, key=message.key, outcome=answer.outcome)
-        return AnswerMessage(
-            id=message.id,
-            key=message.key,
-            outcome=answer.outcome,
-            value=answer.value,
-            text=answer.text,
-            by=answer.by,
-            at=answer.at,
-            reason=answer.reason,
-        )
+        return AnswerMessage.of(message.id, message.key, answer)
 
     async def _store(self, process: AgentProcess, message: FromAgent) -> str | None:
         """Store a message; return the tree of a checkpoint."""
@@ -335,11 +352,15 @@ class AgentSession:
         Return the id of the tree.
         """
         async with process.frozen():
-            snapshot = await self._workspace.snapshot(f"{self._run.job.name}: work in progress")
+            snapshot = await self._workspace.snapshot(self._work_in_progress)
             if message.home:
                 await self._workspace.store_home(message.home)
         await self.save_work(snapshot, message.data)
         return snapshot.tree
+
+    @property
+    def _work_in_progress(self) -> str:
+        return f"{self._run.job.name}: work in progress"
 
     async def save_work(self, snapshot: Snapshot, data: Any = None) -> None:
         """Store a checkpoint of the tree; without `data`, with that of the latest checkpoint."""

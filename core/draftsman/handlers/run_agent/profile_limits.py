@@ -29,6 +29,11 @@ class Budget:
     limits: Mapping[str, float]
     spent: Mapping[str, float]
 
+    def plus(self, usage: Mapping[str, Any]) -> Budget:
+        """Return the budget with the usage of another run as spent."""
+        spent = {name: self.spent.get(name, 0) + usage.get(name, 0) for name in self.limits}
+        return Budget(self.limits, spent)
+
     def check(self, usage: Mapping[str, Any]) -> None:
         """Raise Failure `limit:budget` if the job has used more than its budget."""
         for name, limit in self.limits.items():

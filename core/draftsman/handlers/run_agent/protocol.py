@@ -20,6 +20,7 @@ from pydantic import (
     JsonValue,
 )
 
+from draftsman.domain.question import Answered, NoAnswer
 from draftsman.handlers.subprocesses.environment import expand
 from draftsman.settings import CommandSettings, FixSettings, ProfileSettings
 
@@ -154,6 +155,22 @@ class AnswerMessage(AnswerBody):
     type: Literal["answer"] = "answer"
     id: str
     key: str
+
+    @classmethod
+    def of(cls, id: str, key: str, answer: Answered | NoAnswer) -> Self:
+        """Return the reply to a question."""
+        if isinstance(answer, NoAnswer):
+            return cls(id=id, key=key, outcome=answer.outcome)
+        return cls(
+            id=id,
+            key=key,
+            outcome=answer.outcome,
+            value=answer.value,
+            text=answer.text,
+            by=answer.by,
+            at=answer.at,
+            reason=answer.reason,
+        )
 
 
 class AckMessage(Model):

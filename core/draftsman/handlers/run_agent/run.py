@@ -17,12 +17,13 @@ import hashlib
 import re
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 from draftsman.domain.job import Mode
 from draftsman.domain.messages.plain_text import pr_url
-from draftsman.domain.outcome import Done, Outcome
+from draftsman.domain.outcome import Done, Outcome, Parked
 from draftsman.domain.question_spec import QuestionSpec
 from draftsman.domain.read_models import SavedProfile
 from draftsman.domain.repos.repo_profile import RepoProfile
@@ -127,10 +128,13 @@ async def _run_iteration(
             )
             params = run_parameters(agent_name, agent, workspace, repository, start)
             await run.describe(params)
+            session.grace.on_continue = partial(run.describe, params)
             begun = {"iteration": iteration.number, "runner": f"draftsman {installed()}"}
             begun |= {name: params[name] for name in ("agent", "version") if name in params}
             await run.event("iteration_started", begun, Owner.WORKER)
             await _run_session(run, agent, workspace, session, start)
+            if run.parked:  # its question was asked while it was running
+                raise Parked
             await session.store_progress()
             await run.exited(session.exit_code)
         run.ending = False
@@ -153,7 +157,8 @@ async def _run_session(
     decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
 
     async def on_stderr(chunk: bytes) -> None:
-        await run.log_stream(decoder.decode(chunk))
+        if await session.grace.may_store_output():
+            await run.log_stream(decoder.decode(chunk))
 
     async def respond(line: bytes) -> bytes:
         return await session.answer_program(await started, line)

@@ -41,3 +41,9 @@ class UsageMeter:
         await self._run.usage(self._usage)
         if self._budget is not None:
             self._budget.check(self._usage)
+
+    def begin_run(self) -> None:
+        """Begin the usage of the job's next run, which continues this one."""
+        if self._budget is not None:
+            self._budget = self._budget.plus(self._usage)
+        self._usage.clear()

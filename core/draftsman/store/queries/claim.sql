@@ -233,6 +233,7 @@ WITH context AS MATERIALIZED (
      CROSS JOIN context
      WHERE j.status IN ('claimed', 'running') AND j.worker_id = %(worker)s
        AND j.lease_token <> ALL (%(tokens)s::bigint[])
+       AND (j.status <> 'claimed' OR j.number <> ALL (%(in_grace)s::bigint[]))
      ORDER BY j.number
        FOR NO KEY UPDATE OF j SKIP LOCKED
 ), closed AS (
@@ -255,3 +256,15 @@ WITH context AS MATERIALIZED (
     RETURNING j.number, j.queue
 )
 SELECT number, pg_notify('draftsman_jobs', queue)::text FROM released
+
+-- Whether the job still waits for the answer in whose grace period this worker keeps its agent, and
+-- the token of the claim that the answer made for this worker.
+-- name: claim_in_grace
+SELECT status IN ('waiting_for_input', 'waiting_for_approval') AS waiting,
+       CASE WHEN status = 'claimed' AND worker_id = %(worker)s THEN lease_token END AS token
+  FROM draftsman.job_states
+ WHERE number = %(job)s
+
+-- An answer under way is waited for: it has claimed the job for this worker, or will not.
+-- name: end_grace
+DELETE FROM draftsman.grace_periods WHERE job = %(job)s AND worker_id = %(worker)s

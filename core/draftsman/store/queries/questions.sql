@@ -12,7 +12,7 @@ WITH context AS MATERIALIZED (
                'checkpoint', (SELECT max(id) FROM draftsman.job_checkpoints
                                WHERE job = %(job)s))))::text, true)
 ), owned AS MATERIALIZED (
-    SELECT j.number, j.run_count, j.cancel_requested_at IS NOT NULL AS canceled
+    SELECT j.number, j.run_count, j.worker_id, j.cancel_requested_at IS NOT NULL AS canceled
       FROM draftsman.job_states j
      CROSS JOIN context
      WHERE j.number = %(job)s AND j.lease_token = %(token)s AND j.status = 'running'
@@ -48,6 +48,14 @@ WITH context AS MATERIALIZED (
       FROM asked q
       LEFT JOIN draftsman.artifacts a ON a.job = q.job AND a.run = q.run AND a.kind = 'patch'
      WHERE %(escalate_to)s::text IS NOT NULL OR a.sha256 IS NOT NULL
+), kept AS (
+    INSERT INTO draftsman.grace_periods AS g (job, question, worker_id, ends_at)
+    SELECT q.job, q.ordinal, m.worker_id, draftsman.now() + make_interval(secs => %(grace)s)
+      FROM asked q JOIN owned m ON m.number = q.job
+     WHERE %(grace)s::float8 > 0
+        ON CONFLICT (job) DO UPDATE
+           SET question = excluded.question, worker_id = excluded.worker_id,
+               ends_at = excluded.ends_at
 ), parked AS (
     UPDATE draftsman.job_states j
        SET status = CASE WHEN m.canceled THEN 'canceled'

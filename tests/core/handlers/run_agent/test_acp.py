@@ -53,11 +53,16 @@ def acp_agent(script: list[dict[str, Any]], *arguments: str, **settings: Any) ->
 
 @asynccontextmanager
 async def acp_worker(
-    rt: Runtime, data: Path, script: list[dict[str, Any]], *arguments: str, **others: Any
+    rt: Runtime,
+    data: Path,
+    script: list[dict[str, Any]],
+    *arguments: str,
+    ask_grace: float = 0,
+    others: dict[str, Any] | None = None,
 ) -> AsyncIterator[WorkerProcess]:
     """Run a worker with the fake agent and other agents."""
-    agents = {"test": acp_agent(script, *arguments), **others}
-    configured = runtime_with(rt, data_dir=data, agents=agents)
+    agents = {"test": acp_agent(script, *arguments)} | (others or {})
+    configured = runtime_with(rt, data_dir=data, agents=agents, ask_grace=ask_grace)
     async with running_worker(configured, registry.load({}), leader=False, slots=1) as process:
         yield process
 
@@ -79,6 +84,20 @@ async def ended(rt: Runtime, number: int) -> Job:
 
 def lines_of(repo: Path, number: int, name: str = "ran.txt") -> list[str]:
     return git("show", f"draftsman/D-{number}:{name}", cwd=repo).splitlines()
+
+
+async def test_an_agent_that_is_kept_makes_the_call_in_the_same_process(
+    rt: Runtime, make: Factory, repo: Path, tmp_path: Path
+) -> None:
+    number = await submit_agent_job(make, repo)
+    script = [RUN, {"say": "all done PROMPTS"}]
+    async with acp_worker(rt, tmp_path / "data", script, ask_grace=60):
+        await asked(rt, number)
+        await make.answer(number, "allow once")
+        job = await ended(rt, number)
+    assert lines_of(repo, number) == ["approved"]
+    assert json.loads((job.result or {})["summary"].removeprefix("all done ")) == ["Do it"]
+    assert [run.status for run in await rt.read_model.runs(number)] == ["paused", "completed"]
 
 
 async def test_an_approved_call_runs_once_in_a_later_run_on_another_host(
@@ -230,7 +249,7 @@ async def test_an_agent_that_cannot_work_or_ends_its_turn_early_is_an_error(
 ) -> None:
     agents = {f"agent{n}": agent for n, (agent, _, _) in enumerate(ERRORS)}
     unknown = [{"ask": "fs/read_text_file"}, {"ask": "craft/drainMidTurnQueue"}, DONE]
-    async with acp_worker(rt, tmp_path / "data", unknown, **agents):
+    async with acp_worker(rt, tmp_path / "data", unknown, others=agents):
         numbers = [
             await submit_agent_job(make, repo, agent=name, overrides={"max_retries": 0})
             for name in agents

@@ -88,6 +88,7 @@ async def ask(
     Inside of a run, in any program below the agent, the question is that of the run's job. If the
     answer is known, it is printed. Otherwise the run parks: this command exits with 5, and the
     agent has to exit. After the answer another run starts, in which the same command prints it.
+    With --wait the agent keeps running meanwhile, at most for [questions] ask_grace.
 
     Exits with 5 without an answer, also if the question has expired, and 1 if it is refused.
     """
@@ -151,8 +152,13 @@ async def _ask(
         name: value for name, value in (message | options).items() if value not in (None, [])
     }
     if run_socket.path():
-        if wait is not None or notify:
-            raise UsageError("--wait and --notify work only outside of a run; the run parks")
+        if notify:
+            raise UsageError("--notify works only outside of a run: the job has its targets")
+        if wait is not None:
+            if kind == "approve":
+                text = "--wait does not work for an approval inside of a run: the run parks"
+                raise UsageError(text)
+            message["grace"] = wait
         key = key or derived_key(kind, content)
         _print_answer(app, run_socket.send(kind, key=key, **message))
         return
