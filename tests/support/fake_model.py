@@ -1,7 +1,8 @@
-"""A model for real agents: Chat Completions with a script, on a port of 127.0.0.1.
+"""A model for real agents: Chat Completions and Responses with a script, on a port of 127.0.0.1.
 
 The turn is chosen by the results of tools in the conversation, so that a resumed session continues.
-A turn is `{"tool": NAME, "args": {…}}` or `{"text": …}`.
+A turn is `{"tool": NAME, "args": {…}}`, with `namespace` for a tool of an MCP server, `{"text": …}`
+or, for Responses, `{"error": STATUS}`.
 """
 
 from __future__ import annotations
@@ -50,6 +51,47 @@ class FakeModel:
         usage = {"prompt_tokens": 1000, "completion_tokens": 20, "total_tokens": 1020}
         yield {**_chunk({}), "choices": [], "usage": usage}
 
+    def respond(self, body: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        """Yield the events of a response; raises ValueError, or ModelError as the script says."""
+        if not body.get("stream"):
+            raise ValueError("the request is not streamed")
+        items: list[dict[str, Any]] = body["input"]
+        self.conversations.append(items)
+        results = sum(str(item.get("type")).endswith("_call_output") for item in items)
+        turn = self.script[min(results, len(self.script) - 1)]
+        if "error" in turn:
+            raise ModelError(turn["error"])
+        if "tool" in turn:
+            names = {inner["name"] for tool in body["tools"] for inner in tool.get("tools", [tool])}
+            if turn["tool"] not in names and "namespace" not in turn:  # servers start meanwhile
+                raise ValueError(f"the agent has no tool {turn['tool']}: {sorted(names)}")
+            item: dict[str, Any] = {
+                "type": "function_call",
+                "id": f"fc_{results}",
+                "call_id": f"call_{results}",
+            }
+            item |= {"name": turn["tool"], "arguments": json.dumps(turn["args"])}
+            item |= {"namespace": turn["namespace"]} if "namespace" in turn else {}
+        else:
+            content = [{"type": "output_text", "text": turn["text"], "annotations": []}]
+            item = {"type": "message", "id": f"m_{results}", "role": "assistant"}
+            item |= {"content": content}
+        usage = {"input_tokens": 1000, "output_tokens": 20, "total_tokens": 1020}
+        response = {"id": f"resp_{results}", "object": "response", "model": "fake-1"}
+        yield {"type": "response.created", "response": response}
+        yield {"type": "response.output_item.added", "output_index": 0, "item": item}
+        yield {"type": "response.output_item.done", "output_index": 0, "item": item}
+        done = response | {"status": "completed", "output": [item], "usage": usage}
+        yield {"type": "response.completed", "response": done}
+
+
+class ModelError(Exception):
+    """An error of the provider, as the script says."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(f"the provider answers {status}")
+        self.status = status
+
 
 def _chunk(delta: dict[str, Any], reason: str | None = None) -> dict[str, Any]:
     choice = {"index": 0, "delta": delta, "finish_reason": reason}
@@ -67,21 +109,27 @@ def fake_model(script: Sequence[Turn]) -> Iterator[FakeModel]:
             """Log nothing."""
 
         def do_POST(self) -> None:
-            """Answer a completion; anything else is refused."""
+            """Answer a completion or a response; anything else is refused."""
             body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+            apis = {"/v1/chat/completions": model.reply, "/v1/responses": model.respond}
             try:
-                if self.path != "/v1/chat/completions":
+                if self.path not in apis:
                     raise ValueError(f"unknown path {self.path}")
-                chunks = list(model.reply(body))
+                chunks = list(apis[self.path](body))
             except ValueError as error:
                 self.send_error(400, str(error))
+                return
+            except ModelError as error:
+                self.send_error(error.status, str(error))
                 return
             self.send_response(200)
             self.send_header("content-type", "text/event-stream")
             self.end_headers()
             for chunk in chunks:
-                self.wfile.write(b"data: " + json.dumps(chunk).encode() + b"\n\n")
-            self.wfile.write(b"data: [DONE]\n\n")
+                name = f"event: {chunk['type']}\n" if "type" in chunk else ""
+                self.wfile.write(f"{name}data: {json.dumps(chunk)}\n\n".encode())
+            if self.path == "/v1/chat/completions":
+                self.wfile.write(b"data: [DONE]\n\n")
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=server.serve_forever)

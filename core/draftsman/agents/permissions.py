@@ -46,7 +46,10 @@ class Call:
 
     @classmethod
     def of(cls, tool: Mapping[str, Any], roots: Mapping[str, str]) -> Call:
-        """Return the call of an ACP request; `roots` are names of folders, which differ by run."""
+        """Return the call of an ACP request; `roots` are names of folders, which differ by run.
+
+        A diff has `oldText` and `newText`, or a `patch`.
+        """
         content = tool.get("content")
         diffs = [
             item
@@ -224,6 +227,8 @@ def _fields(fields: Mapping[str, Any]) -> str:
 def _diff(item: Mapping[str, Any]) -> str:
     old, new = str(item.get("oldText") or ""), str(item.get("newText") or "")
     path = _visible(str(item.get("path")))
+    if isinstance(patch := item.get("patch"), str):
+        return f"--- a/{path}\n+++ b/{path}\n{_visible(patch.rstrip())}"
     lines = difflib.unified_diff(
         old.splitlines(), new.splitlines(), f"a/{path}", f"b/{path}", lineterm=""
     )

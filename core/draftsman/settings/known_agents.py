@@ -23,6 +23,12 @@ KNOWN_AGENTS: Final[Mapping[str, Mapping[str, Any]]] = {
             "OPENCODE_DISABLE_PROJECT_CONFIG": "1",
         },
     },
+    "codex": {
+        "kind": "codex",
+        "command": ("codex", "app-server"),
+        "session_mode": "untrusted",
+        "session_files": (".codex/sessions",),
+    },
     "qwen": {
         "kind": "acp",
         "command": ("qwen", "--acp"),

@@ -213,7 +213,7 @@ class TypeSettings(LimitSettings):
         return value
 
 
-AgentKind = Literal["json", "acp"]
+AgentKind = Literal["json", "acp", "codex"]
 
 
 class AgentSettings(LimitSettings):
@@ -222,11 +222,12 @@ class AgentSettings(LimitSettings):
     command: tuple[str, ...] = Field(min_length=1)
     """Program and arguments; `{python}` is this interpreter."""
     kind: AgentKind = "json"
-    """Protocol of the program: `json` is the agent protocol, `acp` the Agent Client Protocol."""
+    """Protocol of the program: `json`, the agent protocol; `acp`, the Agent Client Protocol; or
+    `codex`, its app-server."""
     session_mode: str | None = Field(None, min_length=1, max_length=100)
-    """Mode of an ACP session, which is set and verified; None: the agent's own default."""
+    """Mode of a session, which is set and verified; None: the agent's own default."""
     session_files: tuple[str, ...] = ()
-    """Files and folders below HOME with the session of an ACP agent; stored with checkpoints."""
+    """Files and folders below HOME with the session of the agent; stored with checkpoints."""
     version: str | None = Field(None, max_length=100)
     """Version of the agent, recorded with each run."""
     env: dict[str, str] = {}

@@ -21,7 +21,7 @@ FORBIDDEN: Final = re.compile(r"DRAFTSMAN_|PG[A-Z]|.*DATABASE_URL", re.IGNORECAS
 DATABASE_URL: Final = re.compile(r"postgres(ql)?://", re.IGNORECASE)
 
 
-ADAPTERS: Final = {"acp": "draftsman.agents.acp"}
+ADAPTERS: Final = {"acp": "draftsman.agents.acp", "codex": "draftsman.agents.codex"}
 """Module of the adapter of each kind of agent that does not speak the agent protocol."""
 
 

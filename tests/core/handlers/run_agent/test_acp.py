@@ -5,24 +5,26 @@ from __future__ import annotations
 import json
 import os
 import signal
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
-from draftsman.domain.job import Job, Status
-from draftsman.domain.question import Question
-from draftsman.handlers import registry
+from draftsman.domain.job import Status
 from draftsman.handlers.clone.tree_removal import remove_tree
 from draftsman.loops.worker_process import WorkerProcess
 from draftsman.runtime import Runtime
-from tests.core.loops.agent_jobs import git, make_repository, submit_agent_job, wait_for_agent
+from tests.core.handlers.run_agent.adapted_agents import (
+    adapted_worker,
+    asked,
+    ended,
+    lines_of,
+    questions_of,
+)
+from tests.core.loops.agent_jobs import make_repository, submit_agent_job, wait_for_agent
 from tests.core.loops.workers import (
     is_free,
-    running_worker,
-    runtime_with,
     wait_for_end,
     wait_for_question,
     wait_for_status,
@@ -51,39 +53,17 @@ def acp_agent(script: list[dict[str, Any]], *arguments: str, **settings: Any) ->
     } | settings
 
 
-@asynccontextmanager
-async def acp_worker(
+def acp_worker(
     rt: Runtime,
     data: Path,
     script: list[dict[str, Any]],
     *arguments: str,
     ask_grace: float = 0,
     others: dict[str, Any] | None = None,
-) -> AsyncIterator[WorkerProcess]:
+) -> AbstractAsyncContextManager[WorkerProcess]:
     """Run a worker with the fake agent and other agents."""
     agents = {"test": acp_agent(script, *arguments)} | (others or {})
-    configured = runtime_with(rt, data_dir=data, agents=agents, ask_grace=ask_grace)
-    async with running_worker(configured, registry.load({}), leader=False, slots=1) as process:
-        yield process
-
-
-async def questions_of(rt: Runtime, number: int) -> list[Question]:
-    return (await rt.questions.of_job(number))[0]
-
-
-async def asked(rt: Runtime, number: int, ordinal: int = 1) -> Question:
-    await wait_for_question(rt, number, ordinal)
-    return await rt.questions.get(number, ordinal)
-
-
-async def ended(rt: Runtime, number: int) -> Job:
-    job = await wait_for_end(rt, number)
-    assert job.status is S.COMPLETED, job.last_error
-    return job
-
-
-def lines_of(repo: Path, number: int, name: str = "ran.txt") -> list[str]:
-    return git("show", f"draftsman/D-{number}:{name}", cwd=repo).splitlines()
+    return adapted_worker(rt, data, agents, ask_grace)
 
 
 async def test_an_agent_that_is_kept_makes_the_call_in_the_same_process(

@@ -1,0 +1,158 @@
+"""Codex on a job: permissions and questions of the model, resumed threads, and failures."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from draftsman.domain.job import Status
+from draftsman.handlers.clone.tree_removal import remove_tree
+from draftsman.runtime import Runtime
+from draftsman.settings.known_agents import KNOWN_AGENTS
+from tests.core.handlers.run_agent.adapted_agents import (
+    adapted_worker,
+    asked,
+    ended,
+    lines_of,
+    questions_of,
+)
+from tests.core.loops.agent_jobs import git, make_repository, submit_agent_job
+from tests.core.loops.workers import is_free, wait_for_end, wait_for_question
+from tests.factories import Factory
+from tests.support.waits import until
+
+FAKE: Final = Path(__file__).parents[3] / "support" / "codex_agent.py"
+RUN: Final[dict[str, Any]] = {"run": "echo approved >> ran.txt"}
+OPTIONS: Final[list[dict[str, Any]]] = [
+    {"label": "PostgreSQL", "description": "durable"},
+    {"label": "SQLite"},
+]
+INPUT: Final[dict[str, Any]] = {
+    "input": [
+        {"id": "database", "header": "Database", "question": "Which one?", "options": OPTIONS},
+        {"id": "name", "header": "Name", "question": "Which name?", "options": []},
+    ]
+}
+DONE: Final[dict[str, Any]] = {"say": "all done"}
+PROMPTS: Final[dict[str, Any]] = {"say": "PROMPTS"}
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    """A repository whose configuration of Codex would start a program."""
+    path = make_repository(tmp_path / "repo", a="one\n")
+    (path / ".codex").mkdir()
+    server = path / ".codex" / "server"
+    server.write_text("#!/bin/sh\ntouch started.txt\n")
+    server.chmod(0o755)
+    git("add", "-A", cwd=path)
+    git("commit", "-qm", "hostile", cwd=path)
+    return path
+
+
+def codex_agent(script: list[dict[str, Any]], *arguments: str, **settings: Any) -> dict[str, Any]:
+    """Return the settings of Codex, with the scripted agent as its program."""
+    program = ["{python}", "-I", "-S", str(FAKE), json.dumps(script), "app-server", *arguments]
+    return dict(KNOWN_AGENTS["codex"]) | {"command": program} | settings
+
+
+async def test_an_approved_command_runs_once_in_a_later_run_on_another_host(
+    rt: Runtime, make: Factory, repo: Path, tmp_path: Path
+) -> None:
+    number = await submit_agent_job(make, repo)
+    agents = {"test": codex_agent([RUN, PROMPTS])}
+    async with adapted_worker(rt, tmp_path / "one", agents) as process:
+        question = await asked(rt, number)
+        await until(lambda: is_free(process), "a free slot")  # it has removed its clone
+    remove_tree(tmp_path / "one")
+    assert "to run a command?\n\n$ echo approved >> ran.txt\n\nTree " in question.text
+    await make.answer(number, "allow once")
+    async with adapted_worker(rt, tmp_path / "two", agents):
+        job = await ended(rt, number)
+    assert lines_of(repo, number) == ["approved"]
+    assert (job.result or {})["files_changed"] == 1, "the repository's program was not started"
+    first, second = json.loads((job.result or {})["summary"])
+    assert first == "Do it"
+    assert "Make exactly this call now, before any other." in second
+    assert [item.status for item in await questions_of(rt, number)] == ["answered"]
+
+
+async def test_a_changed_edit_is_asked_anew_and_a_denial_reaches_the_model(
+    rt: Runtime, make: Factory, repo: Path, tmp_path: Path
+) -> None:
+    number = await submit_agent_job(make, repo)
+    async with adapted_worker(rt, tmp_path / "data", {"test": codex_agent([RUN, DONE])}):
+        await wait_for_question(rt, number)
+    await make.answer(number, "allow once")
+    edit: dict[str, Any] = {"edit": ["a.txt", "two\n"]}
+    script = [edit, {"edit": ["b.txt", "b\n"], "hidden": True}, PROMPTS]
+    async with adapted_worker(rt, tmp_path / "data", {"test": codex_agent(script)}):
+        question = await asked(rt, number, 2)
+        assert "--- a/./a.txt\n+++ b/./a.txt\n@@ -1,1 +1,1 @@\n-one\n+two\n\nTree" in question.text
+        statuses = [item.status for item in await questions_of(rt, number)]
+        assert statuses == ["superseded", "open"]
+        await make.answer(number, "not on a Friday", n=2)
+        job = await ended(rt, number)
+    summary = (job.result or {})["summary"]
+    assert "not on a Friday. Do not make it again" in summary
+    assert "An edit was denied, because its changes were not shown." in summary
+    assert (job.result or {})["files_changed"] == 0
+
+
+async def test_questions_of_the_model_are_questions_with_their_choices(
+    rt: Runtime, make: Factory, repo: Path, tmp_path: Path
+) -> None:
+    number = await submit_agent_job(make, repo)
+    async with adapted_worker(rt, tmp_path / "data", {"test": codex_agent([INPUT, PROMPTS])}):
+        question = await asked(rt, number)
+        assert question.text.endswith(" asks:\n\nWhich one?")
+        assert [item["value"] for item in question.choices] == ["PostgreSQL", "SQLite"]
+        await make.answer(number, "SQLite")
+        assert (await asked(rt, number, 2)).text.endswith("Which name?")
+        await make.answer(number, "call it draft", n=2)
+        job = await ended(rt, number)
+    prompts = json.loads((job.result or {})["summary"])
+    assert prompts[-1].endswith("Which one?\nAnswer: SQLite\n\nWhich name?\nAnswer: call it draft")
+
+
+ERRORS: Final = (
+    (codex_agent([{"exit": 0}]), "TRANSIENT_APP", "exited with code 0 before the end of its turn"),
+    (codex_agent([{"fail": 401}]), "PERMANENT", "unexpected status 401; pass its key"),
+    (
+        codex_agent([{"fail": 503}]),
+        "TRANSIENT_APP",
+        "ended its turn with failed: unexpected status",
+    ),
+    (codex_agent([DONE], "guardian"), "PERMANENT", "has the reviewer 'auto_review', not people"),
+    (codex_agent([DONE], "old"), "PERMANENT", "does not apply the configuration"),
+    (codex_agent([DONE], session_mode="never"), "PERMANENT", "its modes: untrusted, on-request"),
+    (
+        codex_agent([{"settings": {"approvalPolicy": "never"}}, DONE]),
+        "PERMANENT",
+        "the mode 'untrusted' of the agent is 'never'",
+    ),
+)
+"""Agents, and the error class and the error of their runs."""
+
+
+async def test_a_model_in_the_place_of_people_and_other_failures_end_the_job(
+    rt: Runtime, make: Factory, repo: Path, tmp_path: Path
+) -> None:
+    agents = {f"agent{n}": agent for n, (agent, _, _) in enumerate(ERRORS)}
+    agents["test"] = codex_agent([{"ask": "item/tool/call"}, {"ask": "execCommandApproval"}, DONE])
+    async with adapted_worker(rt, tmp_path / "data", agents):
+        numbers = [
+            await submit_agent_job(make, repo, agent=name, overrides={"max_retries": 0})
+            for name in agents
+        ]
+        last = numbers.pop()
+        for number, (_, error_class, error) in zip(numbers, ERRORS, strict=True):
+            job = await wait_for_end(rt, number)
+            assert job.status in (Status.FAILED, Status.DEAD_LETTER), error
+            assert error in (job.last_error or ""), job.last_error
+            assert job.error_class == error_class, error
+        job = await ended(rt, last)
+    assert (job.result or {})["summary"] == "all done", "unknown requests are refused"
