@@ -1,7 +1,8 @@
-"""A model for real agents: Chat Completions with a script, on a port of 127.0.0.1.
+"""A model for real agents: Chat Completions and Messages with a script, on a port of 127.0.0.1.
 
 The turn is chosen by the results of tools in the conversation, so that a resumed session continues.
-A turn is `{"tool": NAME, "args": {…}}` or `{"text": …}`.
+A turn is `{"tool": NAME, "args": {…}}` or `{"text": …}`; of Messages also `{"calls": [CALL, …]}`,
+each of which counts as a turn, and `{"status": 402}`.
 """
 
 from __future__ import annotations
@@ -50,6 +51,57 @@ class FakeModel:
         usage = {"prompt_tokens": 1000, "completion_tokens": 20, "total_tokens": 1020}
         yield {**_chunk({}), "choices": [], "usage": usage}
 
+    def messages(self, body: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        """Yield the events of a message; raises ValueError for a request that is not streamed."""
+        if not body.get("stream"):
+            raise ValueError("the request is not streamed")
+        self.conversations.append(body["messages"])
+        results = sum(
+            block.get("type") == "tool_result"
+            for message in body["messages"]
+            if isinstance(message["content"], list)
+            for block in message["content"]
+        )
+        turn = self.script[min(results, len(self.script) - 1)]
+        calls: list[Turn] = turn.get("calls", [turn] if "tool" in turn else [])
+        if "status" in turn:
+            raise RefusedCall(turn["status"])
+        if unknown := {call["tool"] for call in calls} - {tool["name"] for tool in body["tools"]}:
+            raise ValueError(f"the agent has no tools {unknown}")
+        start: dict[str, Any] = {
+            "id": f"msg_{results}",
+            "type": "message",
+            "role": "assistant",
+            "content": [],
+        }
+        start |= {"model": body["model"], "stop_reason": None, "stop_sequence": None}
+        start["usage"] = {"input_tokens": 1000, "output_tokens": 1}
+        yield {"type": "message_start", "message": start}
+        for index, call in enumerate(calls):
+            block = {"type": "tool_use", "id": f"toolu_{results}_{index}", "name": call["tool"]}
+            delta = {"type": "input_json_delta", "partial_json": json.dumps(call["args"])}
+            yield from _block(index, {**block, "input": {}}, delta)
+        if "text" in turn:
+            delta = {"type": "text_delta", "text": turn["text"]}
+            yield from _block(len(calls), {"type": "text", "text": ""}, delta)
+        end = {"stop_reason": "tool_use" if calls else "end_turn", "stop_sequence": None}
+        yield {"type": "message_delta", "delta": end, "usage": {"output_tokens": 20}}
+        yield {"type": "message_stop"}
+
+
+class RefusedCall(Exception):
+    """The model refuses a call with an HTTP status."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(f"refused with {status}")
+        self.status = status
+
+
+def _block(index: int, block: dict[str, Any], delta: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield {"type": "content_block_start", "index": index, "content_block": block}
+    yield {"type": "content_block_delta", "index": index, "delta": delta}
+    yield {"type": "content_block_stop", "index": index}
+
 
 def _chunk(delta: dict[str, Any], reason: str | None = None) -> dict[str, Any]:
     choice = {"index": 0, "delta": delta, "finish_reason": reason}
@@ -69,19 +121,28 @@ def fake_model(script: Sequence[Turn]) -> Iterator[FakeModel]:
         def do_POST(self) -> None:
             """Answer a completion; anything else is refused."""
             body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+            path = self.path.partition("?")[0]
             try:
-                if self.path != "/v1/chat/completions":
-                    raise ValueError(f"unknown path {self.path}")
-                chunks = list(model.reply(body))
+                if path == "/v1/messages":
+                    chunks = list(model.messages(body))
+                elif path == "/v1/chat/completions":
+                    chunks = list(model.reply(body))
+                else:
+                    raise ValueError(f"unknown path {path}")
             except ValueError as error:
                 self.send_error(400, str(error))
+                return
+            except RefusedCall as error:
+                self.send_error(error.status, str(error))
                 return
             self.send_response(200)
             self.send_header("content-type", "text/event-stream")
             self.end_headers()
             for chunk in chunks:
-                self.wfile.write(b"data: " + json.dumps(chunk).encode() + b"\n\n")
-            self.wfile.write(b"data: [DONE]\n\n")
+                kind = f"event: {chunk['type']}\n" if "type" in chunk else ""
+                self.wfile.write(f"{kind}data: {json.dumps(chunk)}\n\n".encode())
+            if path != "/v1/messages":
+                self.wfile.write(b"data: [DONE]\n\n")
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=server.serve_forever)
