@@ -129,7 +129,7 @@ def record(command: Sequence[str], folder: Path, last: Sequence[str] | None = No
         runs.answer("allow once")
         messages = runs.run([*tee, *command], ANSWERS, environment=environment)
         assert messages[-1]["type"] == "result", messages[-1]
-        model.script = [{"error": 403}]
+        model.script = [{"status": 403}]
         messages = runs.run([*tee, *(last or command)], environment=environment)
         assert messages[-1]["type"] == "error", messages[-1]
     assert (workspace / "ran.txt").read_text() == "yes\n"

@@ -1,8 +1,9 @@
-"""A model for real agents: Chat Completions and Responses with a script, on a port of 127.0.0.1.
+"""A model for real agents, with a script: Chat Completions, Responses and Messages on 127.0.0.1.
 
 The turn is chosen by the results of tools in the conversation, so that a resumed session continues.
 A turn is `{"tool": NAME, "args": {…}}`, with `namespace` for a tool of an MCP server, `{"text": …}`
-or, for Responses, `{"error": STATUS}`.
+or, for Responses and Messages, `{"status": 402}`; of Messages also `{"calls": [CALL, …]}`, each of
+which counts as a turn.
 """
 
 from __future__ import annotations
@@ -59,8 +60,8 @@ class FakeModel:
         self.conversations.append(items)
         results = sum(str(item.get("type")).endswith("_call_output") for item in items)
         turn = self.script[min(results, len(self.script) - 1)]
-        if "error" in turn:
-            raise ModelError(turn["error"])
+        if "status" in turn:
+            raise ModelError(turn["status"])
         if "tool" in turn:
             names = {inner["name"] for tool in body["tools"] for inner in tool.get("tools", [tool])}
             if turn["tool"] not in names and "namespace" not in turn:  # servers start meanwhile
@@ -84,6 +85,43 @@ class FakeModel:
         done = response | {"status": "completed", "output": [item], "usage": usage}
         yield {"type": "response.completed", "response": done}
 
+    def messages(self, body: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        """Yield the events of a message; raises ValueError for a request that is not streamed."""
+        if not body.get("stream"):
+            raise ValueError("the request is not streamed")
+        self.conversations.append(body["messages"])
+        results = sum(
+            block.get("type") == "tool_result"
+            for message in body["messages"]
+            if isinstance(message["content"], list)
+            for block in message["content"]
+        )
+        turn = self.script[min(results, len(self.script) - 1)]
+        calls: list[Turn] = turn.get("calls", [turn] if "tool" in turn else [])
+        if "status" in turn:
+            raise ModelError(turn["status"])
+        if unknown := {call["tool"] for call in calls} - {tool["name"] for tool in body["tools"]}:
+            raise ValueError(f"the agent has no tools {unknown}")
+        start: dict[str, Any] = {
+            "id": f"msg_{results}",
+            "type": "message",
+            "role": "assistant",
+            "content": [],
+        }
+        start |= {"model": body["model"], "stop_reason": None, "stop_sequence": None}
+        start["usage"] = {"input_tokens": 1000, "output_tokens": 1}
+        yield {"type": "message_start", "message": start}
+        for index, call in enumerate(calls):
+            block = {"type": "tool_use", "id": f"toolu_{results}_{index}", "name": call["tool"]}
+            delta = {"type": "input_json_delta", "partial_json": json.dumps(call["args"])}
+            yield from _block(index, {**block, "input": {}}, delta)
+        if "text" in turn:
+            delta = {"type": "text_delta", "text": turn["text"]}
+            yield from _block(len(calls), {"type": "text", "text": ""}, delta)
+        end = {"stop_reason": "tool_use" if calls else "end_turn", "stop_sequence": None}
+        yield {"type": "message_delta", "delta": end, "usage": {"output_tokens": 20}}
+        yield {"type": "message_stop"}
+
 
 class ModelError(Exception):
     """An error of the provider, as the script says."""
@@ -91,6 +129,12 @@ class ModelError(Exception):
     def __init__(self, status: int) -> None:
         super().__init__(f"the provider answers {status}")
         self.status = status
+
+
+def _block(index: int, block: dict[str, Any], delta: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield {"type": "content_block_start", "index": index, "content_block": block}
+    yield {"type": "content_block_delta", "index": index, "delta": delta}
+    yield {"type": "content_block_stop", "index": index}
 
 
 def _chunk(delta: dict[str, Any], reason: str | None = None) -> dict[str, Any]:
@@ -111,11 +155,16 @@ def fake_model(script: Sequence[Turn]) -> Iterator[FakeModel]:
         def do_POST(self) -> None:
             """Answer a completion or a response; anything else is refused."""
             body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-            apis = {"/v1/chat/completions": model.reply, "/v1/responses": model.respond}
+            path = self.path.partition("?")[0]
+            apis = {
+                "/v1/chat/completions": model.reply,
+                "/v1/messages": model.messages,
+                "/v1/responses": model.respond,
+            }
             try:
-                if self.path not in apis:
-                    raise ValueError(f"unknown path {self.path}")
-                chunks = list(apis[self.path](body))
+                if path not in apis:
+                    raise ValueError(f"unknown path {path}")
+                chunks = list(apis[path](body))
             except ValueError as error:
                 self.send_error(400, str(error))
                 return
@@ -128,7 +177,7 @@ def fake_model(script: Sequence[Turn]) -> Iterator[FakeModel]:
             for chunk in chunks:
                 name = f"event: {chunk['type']}\n" if "type" in chunk else ""
                 self.wfile.write(f"{name}data: {json.dumps(chunk)}\n\n".encode())
-            if self.path == "/v1/chat/completions":
+            if path == "/v1/chat/completions":
                 self.wfile.write(b"data: [DONE]\n\n")
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)

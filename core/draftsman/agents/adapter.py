@@ -178,6 +178,7 @@ def main(module: str, adapter: Callable[[AgentClient, argparse.Namespace], Adapt
     parser.add_argument("--name", default="the agent")
     parser.add_argument("--mode")
     parser.add_argument("--home", action="append", default=[])
+    parser.add_argument("--allow", action="append", default=[])
     parser.add_argument("command", nargs="+")
     options = parser.parse_args()
     try:

@@ -62,10 +62,13 @@ class Call:
             "input": tool.get("rawInput"),
             "diffs": diffs,
             "locations": _paths(tool.get("locations")),
-            "cwd": ".",
+            "cwd": tool.get("cwd") or ".",
         }
         exact = _with_names(exact, roots)
-        return cls(*_describe(exact), digest=canonical_digest(exact))
+        verb, body = _describe(exact)
+        if exact["cwd"] != ".":
+            body += f"\nin {_visible(str(exact['cwd']))}"
+        return cls(verb, body, digest=canonical_digest(exact))
 
 
 def canonical_digest(value: Any) -> str:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import selectors
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -52,6 +53,12 @@ class AgentProgram:
         except OSError as error:
             text = f"cannot start {command[0]}: {error.strerror}"
             raise AgentFailure("PERMANENT", "command_not_found", text) from None
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(self._stdout, selectors.EVENT_READ)
+
+    def serve(self, descriptor: int, on_ready: Callable[[], None]) -> None:
+        """Call `on_ready` whenever this descriptor is readable while a message is awaited."""
+        self._selector.register(descriptor, selectors.EVENT_READ, on_ready)
 
     def send(self, message: Message) -> None:
         """Write a message; raises AgentFailure for an agent that has exited."""
@@ -96,13 +103,22 @@ class AgentProgram:
         """End the agent."""
         self._process.kill()
         self._process.wait()
+        self._selector.close()
+
+    @property
+    def _stdout(self) -> int:
+        assert self._process.stdout is not None  # noqa: S101 - a pipe
+        return self._process.stdout.fileno()
 
     def _read(self) -> None:
-        stdout = self._process.stdout
-        assert stdout is not None  # noqa: S101 - a pipe
-        if not self._client.wait(stdout.fileno(), IDLE):
+        if not self._client.wait(self._selector.fileno(), IDLE):
             return
-        chunk = os.read(stdout.fileno(), 1 << 16)
+        ready = {key.fd: key.data for key, _ in self._selector.select(0)}
+        for on_ready in filter(None, ready.values()):
+            on_ready()
+        if self._stdout not in ready:
+            return
+        chunk = os.read(self._stdout, 1 << 16)
         if not chunk:
             raise self._exited()
         self._unread += chunk

@@ -6,6 +6,19 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 KNOWN_AGENTS: Final[Mapping[str, Mapping[str, Any]]] = {
+    "claude": {
+        "kind": "claude",
+        "command": ("claude",),
+        "session_mode": "default",
+        "session_files": (".claude/projects",),
+        "allowed_tools": ("Read", "Glob", "Grep"),
+        "env": {
+            "CLAUDE_BASH_MAINTAIN_PROJECT_WORKING_DIR": "1",
+            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+            "CLAUDE_CODE_MAX_RETRIES": "4",
+            "DISABLE_AUTOUPDATER": "1",
+        },
+    },
     "opencode": {
         "kind": "acp",
         "command": ("opencode", "acp"),

@@ -213,7 +213,7 @@ class TypeSettings(LimitSettings):
         return value
 
 
-AgentKind = Literal["json", "acp", "codex"]
+AgentKind = Literal["json", "acp", "claude", "codex"]
 
 
 class AgentSettings(LimitSettings):
@@ -222,12 +222,14 @@ class AgentSettings(LimitSettings):
     command: tuple[str, ...] = Field(min_length=1)
     """Program and arguments; `{python}` is this interpreter."""
     kind: AgentKind = "json"
-    """Protocol of the program: `json`, the agent protocol; `acp`, the Agent Client Protocol; or
-    `codex`, its app-server."""
+    """Protocol of the program: `json`, the agent protocol; `acp`, the Agent Client Protocol;
+    `claude`, that of Claude Code; or `codex`, its app-server."""
     session_mode: str | None = Field(None, min_length=1, max_length=100)
     """Mode of a session, which is set and verified; None: the agent's own default."""
     session_files: tuple[str, ...] = ()
-    """Files and folders below HOME with the session of the agent; stored with checkpoints."""
+    """Files and folders below HOME with the agent's session; stored with checkpoints."""
+    allowed_tools: tuple[str, ...] = ()
+    """Tools of an agent of kind `claude` that need no permission."""
     version: str | None = Field(None, max_length=100)
     """Version of the agent, recorded with each run."""
     env: dict[str, str] = {}

@@ -21,7 +21,11 @@ FORBIDDEN: Final = re.compile(r"DRAFTSMAN_|PG[A-Z]|.*DATABASE_URL", re.IGNORECAS
 DATABASE_URL: Final = re.compile(r"postgres(ql)?://", re.IGNORECASE)
 
 
-ADAPTERS: Final = {"acp": "draftsman.agents.acp", "codex": "draftsman.agents.codex"}
+ADAPTERS: Final = {
+    "acp": "draftsman.agents.acp",
+    "claude": "draftsman.agents.claude",
+    "codex": "draftsman.agents.codex",
+}
 """Module of the adapter of each kind of agent that does not speak the agent protocol."""
 
 
@@ -75,7 +79,8 @@ def _options(agent: AgentSettings) -> list[str]:
     """Return the options of the adapter."""
     name = Path(expand(agent.command)[0]).name
     mode = [] if agent.session_mode is None else [f"--mode={agent.session_mode}"]
-    return [f"--name={name}", *mode, *(f"--home={path}" for path in agent.session_files)]
+    files = (f"--home={path}" for path in agent.session_files)
+    return [f"--name={name}", *mode, *files, *(f"--allow={tool}" for tool in agent.allowed_tools)]
 
 
 def find_program(program: str, environment: Mapping[str, str]) -> str:

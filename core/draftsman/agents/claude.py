@@ -1,0 +1,366 @@
+"""The adapter for Claude Code, which waits for people without a process.
+
+{python} -m draftsman.agents.claude [--mode MODE] [--home PATH]… [--allow TOOL]… -- claude
+
+A hook asks the adapter about each call. A call that people have to decide is deferred: Claude Code
+exits and keeps the exact call in its session, and makes it when the session is resumed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+import sys
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from draftsman.agents import claude_hook
+from draftsman.agents.adapter import MAX_BODY, Adapter, main, part_of
+from draftsman.agents.agent_client import AgentClient, RunParked
+from draftsman.agents.claude_calls import ASK, call_of, questions_of, with_answers
+from draftsman.agents.claude_session import deferred_call, transcript_of
+from draftsman.agents.hook_socket import HookSocket
+from draftsman.agents.permissions import Call
+from draftsman.agents.program import AgentFailure, AgentProgram, Message
+
+TOOLS: Final = (ASK, "Bash", "Edit", "Glob", "Grep", "NotebookEdit", "Read", "Write")
+"""Built-in tools, unless the command has `--tools`."""
+FORBIDDEN_MODES: Final = ("auto", "bypassPermissions")
+"""Modes in which a model, or nothing, decides in the place of people."""
+HOOK_SECONDS: Final = 600
+EXIT_SECONDS: Final = 20.0
+"""Time to exit after a result."""
+DEFERRED: Final = "tool_deferred"
+LATER: Final = (
+    "This call was not made, because another call of this turn waits for the decision of a person."
+    " Make it again when you have the result of that call."
+)
+SUBAGENT: Final = "Subagents may not make this call. Make it in the main conversation."
+UNDECIDED: Final = "There is no decision on this call, so it was not made."
+
+
+@dataclass(frozen=True, slots=True)
+class Deferred:
+    """A call that waits for people: a permission, or questions of the model."""
+
+    tool_id: str
+    call: Call | None
+    asks: tuple[dict[str, Any], ...] = ()
+
+
+class ClaudeAdapter(Adapter):
+    """A run of Claude Code: each turn, and each resumed call, may be a process of its own."""
+
+    def __init__(self, client: AgentClient, options: argparse.Namespace) -> None:
+        super().__init__(client, options)
+        self.allowed = frozenset(options.allow)
+        self.mode = self.mode or "default"
+        self.hooks = HookSocket(Path.home(), self.decide_call)
+        self.program: AgentProgram | None = None
+        self.deferred: Deferred | None = None
+        self.expected: str | None = part_of(self.saved, "pending").get("call")
+        """Digest of the call that people were asked about."""
+        self.answered = False
+        """Whether the decision on that call came in this run."""
+        self.granted: dict[str, Any] = {}
+        """Inputs of the calls that the hook allowed, by id of the call."""
+        self.titles: dict[str, str] = {}
+
+    def close(self) -> None:
+        """End the program."""
+        if self.program is not None:
+            self.program.close()
+        self.hooks.close()
+
+    # The session
+
+    def open_session(self) -> None:
+        """Find the session of an earlier run, or name a new session."""
+        if self.mode in FORBIDDEN_MODES:
+            raise self.wrong_mode("lets calls pass without people")
+        self.loaded = transcript_of(self.saved.get("session")) is not None
+        if not self.loaded:
+            self.saved["session"] = str(uuid.uuid4())
+        self.live = True
+
+    def start(self) -> AgentProgram:
+        """Start the program with the session."""
+        transcript = transcript_of(self.saved["session"])
+        session = ("--session-id", self.saved["session"])
+        hook = (sys.executable, "-I", "-S", claude_hook.__file__, str(self.hooks.path))
+        entry = {"type": "command", "command": shlex.join(hook), "timeout": HOOK_SECONDS}
+        settings = {
+            "hooks": {"PreToolUse": [{"matcher": "*", "hooks": [entry]}]},
+            "permissions": {"disableBypassPermissionsMode": "disable"},
+        }
+        tools = () if "--tools" in self.command else ("--tools", ",".join(TOOLS))
+        command = (
+            *self.command,
+            *tools,
+            *("-p", "--input-format", "stream-json", "--output-format", "stream-json"),
+            *("--verbose", "--permission-prompt-tool", "stdio", "--permission-mode"),
+            *(str(self.mode), "--setting-sources", "user", "--strict-mcp-config"),
+            *("--settings", json.dumps(settings)),
+            *(session if transcript is None else ("--resume", str(transcript))),
+        )
+        program = AgentProgram(self.client, command, self.workspace)
+        program.serve(self.hooks.fileno(), self.hooks.answer)
+        return program
+
+    # Turns
+
+    def prompt(self) -> str:
+        """Return the first prompt; empty if the session makes its pending call without any."""
+        kept = deferred_call(transcript_of(self.saved["session"]))
+        if kept is not None and kept == part_of(self.saved, "pending").get("tool_id"):
+            return ""
+        return super().prompt()
+
+    def decided(self) -> str | None:
+        """Return the decision on a call that the session does not make by itself."""
+        return super().decided() if "call" in part_of(self.saved, "pending") else None
+
+    def turn(self, prompt: str) -> None:
+        """Run a turn to its end; raises RunParked for a call that waits for people."""
+        while True:
+            if self.program is None:
+                self.program = self.start()
+            if prompt:
+                message = {"role": "user", "content": prompt}
+                self.program.send(
+                    {
+                        "type": "user",
+                        "message": message,
+                        "parent_tool_use_id": None,
+                        "session_id": self.saved["session"],
+                    }
+                )
+            result = self.follow(self.program)
+            if not prompt or self.deferred is not None:
+                self.program.finish(EXIT_SECONDS)
+                self.program = None
+            if self.deferred is None:
+                self.check(result)
+                return
+            prompt = self.ask_people(self.deferred)
+
+    def denied(self) -> str | None:
+        """Return a prompt for a pending call that the resumed session did not make.
+
+        The reasons of denied calls are their results already.
+        """
+        self.denials.clear()
+        return None if "pending" not in self.saved else super().prompt()
+
+    def follow(self, program: AgentProgram) -> Message:
+        """Handle the messages of the program until the result of its turn."""
+        while True:
+            message = program.receive()
+            kind = message.get("type")
+            if kind == "result":
+                self.flush()
+                self.count(message)
+                return message
+            if kind == "system" and message.get("subtype") == "init":
+                self.check_mode(message.get("permissionMode"))
+            elif kind == "assistant":
+                self.follow_message(message)
+            elif kind == "user":
+                self.follow_results(message)
+            elif kind == "control_request":
+                program.send(self.control(message))
+
+    def check(self, result: Message) -> None:
+        """Raise AgentFailure unless the agent ended its turn by itself."""
+        reason = str(result.get("stop_reason"))
+        if result.get("subtype") == "success" and not result.get("is_error"):
+            if reason == "refusal" or reason.startswith(DEFERRED):
+                error_class = "PERMANENT" if reason == "refusal" else "TRANSIENT_APP"
+                text = f"the agent ended its turn with {reason}"
+                raise AgentFailure(error_class, f"stop:{reason}", text)
+            self.summary = self.summary or str(result.get("result") or "")
+            return
+        status = result.get("api_error_status")
+        ended = result.get("terminal_reason") or result.get("subtype")
+        text = f"the agent ended its turn with {ended}: {result.get('result') or 'no message'}"
+        if status == 401:
+            hint = "pass its key with pass_env, or configure its gateway"
+            raise AgentFailure("PERMANENT", "authentication", f"{text[:1900]}; {hint}")
+        error_class = "PERMANENT" if status in (400, 402, 403) else "TRANSIENT_APP"
+        raise AgentFailure(error_class, f"stop:{ended}", text[:2000])
+
+    def count(self, result: Message) -> None:
+        """Report tokens and cost of the turn."""
+        for model, usage in part_of(result, "model_usage_since_last_result").items():
+            if not isinstance(usage, dict):
+                continue
+            keys = ("inputTokens", "cacheReadInputTokens", "cacheCreationInputTokens")
+            self.client.send(
+                "usage",
+                model=str(model)[:200],
+                input_tokens=sum(int(usage.get(key) or 0) for key in keys),
+                output_tokens=int(usage.get("outputTokens") or 0),
+                cost_usd=float(usage.get("costUSD") or 0),
+            )
+
+    # Messages
+
+    def follow_message(self, message: Message) -> None:
+        """Add the text of the agent, and log its calls."""
+        if message.get("parent_tool_use_id") is not None:
+            return
+        for block in _blocks(message):
+            if block.get("type") == "text":
+                self.message += str(block.get("text") or "")
+            elif block.get("type") == "tool_use":
+                self.flush()
+                self.titles[str(block.get("id"))] = _title(block)
+
+    def follow_results(self, message: Message) -> None:
+        """Record the ends of calls."""
+        for block in _blocks(message):
+            if block.get("type") == "tool_result":
+                tool_id = str(block.get("tool_use_id"))
+                status = "failed" if block.get("is_error") is True else "completed"
+                title = self.titles.pop(tool_id, None)
+                self.ended(tool_id, title or "the call of the earlier run", status)
+
+    def control(self, message: Message) -> Message:
+        """Return the reply to a request of the program besides those of the hook."""
+        request = part_of(message, "request")
+        reply: Message = {"request_id": message.get("request_id")}
+        if request.get("subtype") == "can_use_tool":
+            given = request.get("input")
+            known = self.granted.get(str(request.get("tool_use_id")))
+            reply["response"] = (
+                {"behavior": "allow", "updatedInput": given}
+                if known is not None and known == given
+                else {"behavior": "deny", "message": UNDECIDED}
+            )
+        elif request.get("subtype") == "elicitation":
+            reply["response"] = {"action": "decline"}
+        else:
+            reply |= {"subtype": "error", "error": f"unknown request {request.get('subtype')}"}
+            return {"type": "control_response", "response": reply}
+        return {"type": "control_response", "response": {"subtype": "success", **reply}}
+
+    def check_mode(self, mode: Any) -> None:
+        """Raise AgentFailure for a mode other than the configured mode."""
+        if mode != self.mode:
+            raise self.wrong_mode(f"is {mode!r}")
+
+    # Calls of tools
+
+    def decide_call(self, event: Message) -> Message:
+        """Return the output of the hook for a call."""
+        self.check_mode(event.get("permission_mode"))
+        name, tool_id = str(event.get("tool_name")), str(event.get("tool_use_id"))
+        if name in self.allowed:
+            return self.allow(event)
+        if event.get("agent_id") is not None:
+            return _output("deny", SUBAGENT)
+        if self.deferred is not None:
+            return _output("deny", LATER)
+        self.flush()
+        if name == ASK and questions_of(event):
+            return self.decide_questions(event, tool_id)
+        call = call_of(event, self.roots)
+        answered = self.answered or self.permissions.answered() is not None
+        known = answered and call.digest == self.expected
+        if known or self.permissions.for_job(call) is not None:
+            try:
+                decision = self.decide(call, tool_id)
+            except RunParked:  # the answer was for another tree
+                return self.defer(Deferred(tool_id, call))
+            self.answered = False
+            if decision.allowed:
+                return self.allow(event, reason=decision.text)
+            return _output("deny", decision.text)
+        return self.defer(Deferred(tool_id, call))
+
+    def decide_questions(self, event: Message, tool_id: str) -> Message:
+        """Return the output of the hook for questions of the model."""
+        asks = tuple(
+            {"key": f"question:{tool_id[:100]}:{number}", **ask}
+            for number, ask in enumerate(questions_of(event), 1)
+        )
+        answers = []
+        for ask in asks:
+            try:
+                if not self.answered and ask["key"] not in self.client.start["answers"]:
+                    return self.defer(Deferred(tool_id, None, asks))
+                answer = self.client.call("ask", **ask)
+            except RunParked:
+                return self.defer(Deferred(tool_id, None, asks))
+            text = answer.get("text") or answer.get("value")
+            if text is None:
+                return _output(
+                    "deny", f"The question is {answer.get('outcome')} without an answer."
+                )
+            answers.append(str(text))
+        self.saved.pop("pending", None)
+        self.answered = False
+        return self.allow(event, updated=with_answers(event, answers))
+
+    def allow(self, event: Message, reason: str = "", updated: Message | None = None) -> Message:
+        """Return the output that allows a call."""
+        given = event.get("tool_input") if updated is None else updated
+        self.granted[str(event.get("tool_use_id"))] = given
+        output = _output("allow", reason)
+        if updated is not None:
+            output["hookSpecificOutput"]["updatedInput"] = updated
+        return output
+
+    def defer(self, deferred: Deferred) -> Message:
+        """Return the output that ends the program with this call pending."""
+        self.deferred = deferred
+        return _output("defer")
+
+    def ask_people(self, deferred: Deferred) -> str:
+        """Ask about a call after the program has exited; raises RunParked.
+
+        Return the next prompt for an answer that is known.
+        """
+        self.deferred, self.loaded = None, True
+        call = deferred.call
+        self.expected = None if call is None else call.digest
+        pending = {"tool_id": deferred.tool_id}
+        if call is not None:
+            pending |= {"call": call.digest, "body": call.body[:MAX_BODY]}
+        self.saved["pending"] = pending
+        tree = self.checkpoint()
+        for ask in deferred.asks:
+            self.client.call("ask", **ask)
+        if call is not None and self.permissions.denied(call, tree) is None:
+            self.permissions.ask(call, tree)
+        self.answered = True
+        return self.prompt()
+
+
+def _output(decision: str, reason: str = "") -> Message:
+    output = {"hookEventName": "PreToolUse", "permissionDecision": decision}
+    if reason:
+        output["permissionDecisionReason"] = reason
+    return {"hookSpecificOutput": output}
+
+
+def _blocks(message: Message) -> list[Message]:
+    content = part_of(message, "message").get("content")
+    return [
+        item for item in (content if isinstance(content, list) else []) if isinstance(item, dict)
+    ]
+
+
+def _title(block: Message) -> str:
+    given = part_of(block, "input")
+    for key in ("command", "file_path", "notebook_path", "pattern", "url"):
+        if isinstance(given.get(key), str):
+            return f"{block.get('name')} {given[key]}"
+    return str(block.get("name"))
+
+
+if __name__ == "__main__":
+    sys.exit(main("draftsman.agents.claude", ClaudeAdapter))
