@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from draftsman.domain import answer as reading
-from draftsman.domain import refusals
+from draftsman.domain import budgets, refusals
 from draftsman.domain.answer import Answer, Verdict
 from draftsman.domain.ids import question_name
 from draftsman.domain.job import Source, Status
@@ -25,7 +25,6 @@ from draftsman.domain.question import (
     Resolution,
 )
 from draftsman.domain.run import Lease, lease_lost
-from draftsman.domain.text import clean
 from draftsman.errors import NotPermitted, QuestionClosed, Refused, UsageError
 from draftsman.services import approval_tokens
 from draftsman.store import questions as store
@@ -251,7 +250,7 @@ class Questions:
             )
             return await self._with_votes(conn, verdict, previous.voter)
         reading.check_kind(question, response)
-        payload, resolution = _interpret(question, response)
+        payload, resolution = reading.interpret(question, response)
         refused, voter = await self._refusal(conn, locked, response, actor)
         is_late = refused is None and (question.status is not QuestionStatus.OPEN or locked.due)
         if is_late:
@@ -348,7 +347,9 @@ class Questions:
             elif question.kind is QuestionKind.APPROVAL:
                 self._policy.check_vote(actor, question.approvers, invoker=locked.invoker)
             else:
-                self._policy.check_answer(actor, question.approvers, invoker=locked.invoker)
+                self._policy.check_answer(
+                    actor, question.approvers, invoker=locked.invoker, key=question.key
+                )
         except NotPermitted as error:
             return refusals.permission_reason(error), voter
         return None, voter
@@ -359,27 +360,13 @@ class Questions:
         return replace(locked, invoker=self._policy.requester(locked.invoker))
 
     def _approvers(self, item: QuestionSpec) -> list[str]:
-        if item.kind is not QuestionKind.APPROVAL:
+        role = "operator" if item.key == budgets.KEY else "approver"
+        if item.kind is not QuestionKind.APPROVAL and role == "approver":
             return []
         if item.approvers is not None:
             return list(item.approvers)
         people = self._policy.people.items()
-        return sorted(name for name, person in people if "approver" in person.roles)
-
-
-def _interpret(question: Question, response: Response) -> tuple[dict[str, Any], Resolution | None]:
-    """Return the stored payload of the response, and the resolution of an input question."""
-    if response.decision is not None:
-        payload: dict[str, Any] = {"decision": "approve" if response.decision else "deny"}
-        return payload | ({"reason": response.reason} if response.reason else {}), None
-    try:
-        read = reading.parse_answer(question, response)
-    except UsageError:
-        if question.status is QuestionStatus.OPEN:
-            raise
-        return {"text": clean(response.text or "")}, None
-    payload = {"value": read.value} if read.value is not None else {"text": clean(read.text)}
-    return payload, Resolution("answered", "person", value=read.value, text=payload.get("text"))
+        return sorted(name for name, person in people if role in person.roles)
 
 
 def _verdict(
