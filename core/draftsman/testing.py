@@ -15,6 +15,7 @@ from typing import Any, Final, cast
 from uuid import UUID
 
 from draftsman.domain.answer import check_kind, fails_job, parse_answer
+from draftsman.domain.budgets import BudgetState
 from draftsman.domain.ids import new_id
 from draftsman.domain.job import Mode, Source
 from draftsman.domain.outcome import Outcome, Parked, Snooze, validate_result
@@ -225,8 +226,9 @@ class _Memory:
     ) -> None:
         return None
 
-    async def usage(self, lease: Lease, amounts: dict[str, Any]) -> None:
+    async def usage(self, lease: Lease, amounts: dict[str, Any], *_: object) -> list[BudgetState]:
         self.collected.usage = amounts
+        return []
 
     async def now(self) -> datetime:
         return self.clock.now

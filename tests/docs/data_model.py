@@ -19,7 +19,12 @@ from tests.support.server import Server, make_home
 PAGE: Final = DOCS / "data-model.md"
 PURPOSES: Final = [
     Path(__file__).with_name(name)
-    for name in ("data_model.toml", "data_model_people.toml", "data_model_queues.toml")
+    for name in (
+        "data_model.toml",
+        "data_model_budgets.toml",
+        "data_model_people.toml",
+        "data_model_queues.toml",
+    )
 ]
 COLUMNS: Final = """
 SELECT c.relname, a.attname, replace(format_type(a.atttypid, a.atttypmod), 'draftsman.', ''),

@@ -9,6 +9,8 @@ from typing import Final
 from uuid import uuid4
 
 from draftsman import Done, RunContext
+from draftsman.domain.budgets import CallEstimate
+from draftsman.domain.ids import new_id
 from draftsman.domain.outcome import Outcome, Snooze
 from draftsman.domain.quota import Quota, QuotaLimit
 from draftsman.domain.repos.repo_catalog import Repo
@@ -37,7 +39,9 @@ async def life(ctx: RunContext) -> Outcome:
     await ctx.artifact("notes.md", first.encode())
     await ctx.usage({"input_tokens": 1})
     await worker_run(ctx).describe({"agent": "life"})
-    await worker_run(ctx).earlier_usage()
+    call, estimate = new_id(), CallEstimate("m", 1, 1, 0.0)
+    await worker_run(ctx).reserve(call, estimate, None)
+    await worker_run(ctx).release(call)
     await worker_run(ctx).pull_request("https://git.example/acme/pay/pull/7")
     await ctx.notify(HALFWAY, key="halfway")
     await assign(worker_run(ctx), Repo(None, "", "acme", "pay", "https://example.org/acme/pay"))

@@ -7,9 +7,16 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from draftsman.domain import budgets
 from draftsman.domain.ids import question_name
 from draftsman.domain.messages.spans import Spans
-from draftsman.domain.question import OnDeny, Question, QuestionKind, QuestionStatus, Resolution
+from draftsman.domain.question import (
+    OnDeny,
+    Question,
+    QuestionKind,
+    QuestionStatus,
+    Resolution,
+)
 from draftsman.domain.text import clean
 from draftsman.errors import CommandHint, UsageError
 
@@ -90,8 +97,28 @@ def parse_answer(question: Question, response: Response) -> ParsedAnswer:
             if name.casefold() == text.casefold():
                 return ParsedAnswer(value, None)
     if question.freeform_allowed:
+        if question.key == budgets.KEY:
+            budgets.parse_added(text)
         return ParsedAnswer(None, text)
     raise UsageError(f"{question.name}: {text[:60]!r} is not a choice; {_allowed(question)}")
+
+
+def interpret(question: Question, response: Response) -> tuple[dict[str, Any], Resolution | None]:
+    """Return the stored payload of a response, and the resolution of an input question.
+
+    Raises UsageError for an open question whose choices and amounts do not have the answer.
+    """
+    if response.decision is not None:
+        payload: dict[str, Any] = {"decision": "approve" if response.decision else "deny"}
+        return payload | ({"reason": response.reason} if response.reason else {}), None
+    try:
+        read = parse_answer(question, response)
+    except UsageError:
+        if question.status is QuestionStatus.OPEN:
+            raise
+        return {"text": clean(response.text or "")}, None
+    payload = {"value": read.value} if read.value is not None else {"text": clean(read.text)}
+    return payload, Resolution("answered", "person", value=read.value, text=payload.get("text"))
 
 
 def check_kind(question: Question, response: Response) -> None:
@@ -130,18 +157,3 @@ def _allowed(question: Question) -> str:
     if not choices:
         return "enter free text"
     return f"choose: {choices}" + ("; or enter free text" if question.freeform_allowed else "")
-
-
-def interpret(question: Question, response: Response) -> tuple[dict[str, Any], Resolution | None]:
-    """Return the stored payload of the response, and the resolution of an input question."""
-    if response.decision is not None:
-        payload: dict[str, Any] = {"decision": "approve" if response.decision else "deny"}
-        return payload | ({"reason": response.reason} if response.reason else {}), None
-    try:
-        read = parse_answer(question, response)
-    except UsageError:
-        if question.status is QuestionStatus.OPEN:
-            raise
-        return {"text": clean(response.text or "")}, None
-    payload = {"value": read.value} if read.value is not None else {"text": clean(read.text)}
-    return payload, Resolution("answered", "person", value=read.value, text=payload.get("text"))

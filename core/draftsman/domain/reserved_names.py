@@ -26,6 +26,7 @@ AGENT_KIND: Final = "agent."
 EVENT_KINDS: Final = frozenset(TRANSITIONS.values()) | {
     *("action_refused", "answer_deleted", "answer_edited", "answer_received", "answer_refused"),
     *("attachment_failed", "attachment_uploaded", "branch_published", "cancel_requested"),
+    "budget_raised",
     *("command_executed", "delivery_dead_lettered", "delivery_sent", "job_created", "pr_created"),
     "iteration_started",
     *("job_moved", "job_prioritized", "queue_reserved", "reservation_ended"),

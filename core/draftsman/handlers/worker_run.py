@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any, ParamSpec, Protocol, TypeVar
+from uuid import UUID
 
-from draftsman.domain import reserved_names
+from draftsman.domain import budgets, reserved_names
+from draftsman.domain.budgets import BudgetState, CallEstimate
 from draftsman.domain.ids import new_id
 from draftsman.domain.outcome import Parked
 from draftsman.domain.question import Answered, NoAnswer, QuestionKind
@@ -237,9 +239,27 @@ class WorkerRun:
         """Return whether a run of the job stored a patch."""
         return await self.wait(self.services.checkpoints.patch, self.job.number) is not None
 
-    async def usage(self, amounts: dict[str, Any]) -> None:
-        """Record the usage of the run so far."""
-        await self.wait(self.services.checkpoints.usage, self.job.lease, amounts)
+    async def usage(
+        self,
+        amounts: dict[str, Any],
+        model: str | None = None,
+        call: UUID | None = None,
+        own: Mapping[str, float] | None = None,
+    ) -> list[BudgetState]:
+        """Record the usage of the run so far, as `Checkpoints.usage` does."""
+        record = self.services.checkpoints.usage
+        return await self.wait(record, self.job.lease, amounts, model, call, own)
+
+    async def reserve(
+        self, call: UUID | None, estimate: CallEstimate, own: Mapping[str, float] | None
+    ) -> BudgetState:
+        """Reserve the maximum use of a call, as `Checkpoints.reserve` does."""
+        reserve = self.services.checkpoints.reserve
+        return await self.wait(reserve, self.job.lease, call, estimate, own)
+
+    async def release(self, call: UUID) -> None:
+        """End the reservation of a call that used nothing."""
+        await self.wait(self.services.checkpoints.release, call)
 
     async def pull_request(self, url: str) -> None:
         """Record the pull request of the job's work."""
@@ -252,11 +272,6 @@ class WorkerRun:
     async def exited(self, exit_code: int | None) -> None:
         """Record the exit code of the run's program."""
         await self.wait(self.services.checkpoints.describe, self.job.lease, {}, exit_code)
-
-    async def earlier_usage(self) -> dict[str, float]:
-        """Return the usage of the earlier runs of the job."""
-        read = self.services.checkpoints.earlier_usage
-        return await self.wait(read, self.job.number, self.job.run)
 
     # Questions
 
@@ -297,7 +312,9 @@ class WorkerRun:
 
     async def _ask(self, item: QuestionSpec, grace: float = 0) -> None:
         answers = self.job.overrides.get("answers")
-        answer = answers.get(item.key) if isinstance(answers, dict) else None
+        answer = None
+        if isinstance(answers, dict) and item.key != budgets.KEY:
+            answer = answers.get(item.key)
         await self.park(
             self.services.questions.ask,
             self.job.lease,

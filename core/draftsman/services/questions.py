@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from draftsman.domain import answer as reading
-from draftsman.domain import refusals
+from draftsman.domain import budgets, refusals
 from draftsman.domain.answer import Answer, Verdict
 from draftsman.domain.ids import question_name
 from draftsman.domain.job import Source, Status
@@ -355,7 +355,9 @@ class Questions:
             elif question.kind is QuestionKind.APPROVAL:
                 self._policy.check_vote(actor, question.approvers, invoker=locked.invoker)
             else:
-                self._policy.check_answer(actor, question.approvers, invoker=locked.invoker)
+                self._policy.check_answer(
+                    actor, question.approvers, invoker=locked.invoker, key=question.key
+                )
         except NotPermitted as error:
             return refusals.permission_reason(error), voter
         return None, voter
@@ -366,12 +368,13 @@ class Questions:
         return replace(locked, invoker=self._policy.requester(locked.invoker))
 
     def _approvers(self, item: QuestionSpec) -> list[str]:
-        if item.kind is not QuestionKind.APPROVAL:
+        role = "operator" if item.key == budgets.KEY else "approver"
+        if item.kind is not QuestionKind.APPROVAL and role == "approver":
             return []
         if item.approvers is not None:
             return list(item.approvers)
         people = self._policy.people.items()
-        return sorted(name for name, person in people if "approver" in person.roles)
+        return sorted(name for name, person in people if role in person.roles)
 
 
 def _verdict(

@@ -103,15 +103,3 @@ async def describe(
     """Record the parameters of a run and the exit code of its program; False after a lost lease."""
     fields = {"job": lease.job, "token": lease.token, "exit_code": exit_code}
     return await execute(conn, _Q["describe"], fields | {"params": Jsonb(params)}) > 0
-
-
-async def earlier_usage(conn: Connection, job: int, run: int) -> dict[str, float]:
-    """Return the total usage of the runs of a job before this run."""
-    tokens = await rows(conn, _Q["earlier_usage"], {"job": job, "run": run})
-    return dict(zip(("cost_usd", "input_tokens", "output_tokens"), tokens[0], strict=True))
-
-
-async def usage(conn: Connection, lease: Lease, amounts: dict[str, Any]) -> bool:
-    """Record the run's usage; False after a lost lease."""
-    params = {"job": lease.job, "token": lease.token, "usage": Jsonb(amounts)}
-    return await execute(conn, _Q["usage"], params) > 0

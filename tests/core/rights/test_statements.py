@@ -57,6 +57,10 @@ PLANNED: Final = {
 FIRING: Final = {"schedules.forget", "schedules.resolve"}
 WORK: Final = {
     "archives.lock_month",
+    "budgets.add",
+    "budgets.record",
+    "budgets.release",
+    "budgets.reserve",
     "archives.drop",
     "archives.make_partition",
     "archives.forget",
@@ -84,7 +88,6 @@ WORK: Final = {
     "run_state.heartbeat",
     "run_state.describe",
     "run_state.pull_request",
-    "run_state.usage",
     "sweeps.escalate",
     "sweeps.expire",
     "sweeps.notify",

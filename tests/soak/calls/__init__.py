@@ -10,6 +10,7 @@ from typing import Final
 from tests.soak.calls import (
     archives,
     boards,
+    budgets,
     chat,
     checkpoints,
     claim,
@@ -33,6 +34,7 @@ from tests.soak.calls.call import Call
 CALLS: Final[dict[str, Call]] = {
     **archives.CALLS,
     **boards.CALLS,
+    **budgets.CALLS,
     **chat.CALLS,
     **claim.CALLS,
     **deliveries.CALLS,

@@ -200,7 +200,7 @@ async def _is_answer(
 async def _may_answer(context: BotContext, actor: Actor, question: Question) -> bool:
     invoker = (await context.rt.read_model.job(question.job)).invoker_id
     try:
-        context.rt.policy.check_answer(actor, question.approvers, invoker=invoker)
+        context.rt.policy.check_answer(actor, question.approvers, invoker=invoker, key=question.key)
     except NotPermitted:
         return False
     return True

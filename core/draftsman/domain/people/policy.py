@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
+from draftsman.domain import budgets
 from draftsman.domain.job import Source
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.people.quiet_hours import QuietHours
@@ -24,6 +25,7 @@ class Verb(StrEnum):
     CANCEL = "cancel"
     RETRY = "retry"
     EXTEND = "extend"
+    BUDGET = "decide on a budget"
     SWEEP = "sweep"
     RESTORE = "restore"
     REDELIVER = "redeliver"
@@ -44,6 +46,7 @@ _ROLE = {
     Verb.CANCEL: "operator",
     Verb.RETRY: "operator",
     Verb.EXTEND: "operator",
+    Verb.BUDGET: "operator",
     Verb.SWEEP: "operator",
     Verb.RESTORE: "operator",
     Verb.REDELIVER: "operator",
@@ -169,9 +172,16 @@ class Policy:
             and (self.self_approval or name != self.requester(invoker))
         )
 
-    def check_answer(self, actor: Actor, names: Sequence[str], *, invoker: str) -> None:
-        """Raise NotPermitted unless the actor may answer a question or is among `names`."""
-        if actor.person is None or actor.person not in self.approvers(names):
+    def check_answer(
+        self, actor: Actor, names: Sequence[str], *, invoker: str, key: str = ""
+    ) -> None:
+        """Raise NotPermitted unless the actor may answer a question or is among `names`.
+
+        Only an operator answers the question about a budget, whose `key` it has.
+        """
+        if key == budgets.KEY:
+            self.check(actor, Verb.BUDGET)
+        elif actor.person is None or actor.person not in self.approvers(names):
             self.check(actor, Verb.ANSWER, invoker=invoker)
 
     def check_vote(self, actor: Actor, names: Sequence[str], *, invoker: str) -> None:

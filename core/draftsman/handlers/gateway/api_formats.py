@@ -19,6 +19,8 @@ ROUTES: Final[Mapping[Provider, Mapping[str, tuple[str, ...]]]] = {
 METERED: Final = frozenset({"/messages", "/responses", "/chat/completions"})
 """Paths of calls that cost money."""
 PREFIX: Final = "/v1"
+MAX_COUNT: Final = 1_000_000_000
+"""Maximum tokens of a call."""
 DEFAULT_URLS: Final[Mapping[Provider, str]] = {
     "anthropic": "https://api.anthropic.com",
     "openai": "https://api.openai.com/v1",
@@ -29,6 +31,10 @@ PASSED_HEADERS: Final = frozenset(
 """Headers of an agent's request that reach the provider."""
 RETURNED_HEADERS: Final = ("content-type", "request-id", "retry-after", "x-request-id")
 """Headers of the provider's response that reach the agent."""
+BUDGET_STATUS: Final[Mapping[Provider, int]] = {"anthropic": 402, "openai": 403}
+"""Status of a call over a budget; clients of these APIs end at it, and repeat after others."""
+_QUOTA: Final = "insufficient_quota"
+"""OpenAI's type and code of an error without credit."""
 _ERROR_TYPES: Final = {
     400: "invalid_request_error",
     401: "authentication_error",
@@ -96,6 +102,23 @@ def error_body(provider: Provider, status: int, message: str) -> dict[str, Any]:
     return {"error": {**error, "code": None, "param": None}}
 
 
+def budget_error(provider: Provider, message: str) -> dict[str, Any]:
+    """Return the error of a call over a budget as the provider words one without credit."""
+    body = error_body(provider, BUDGET_STATUS[provider], message)
+    if provider == "openai":
+        body["error"] |= {"type": _QUOTA, "code": _QUOTA}
+    return body
+
+
+def max_output(body: Mapping[str, Any]) -> int | None:
+    """Return the maximum of output tokens that a request sets; None without."""
+    for name in ("max_completion_tokens", "max_output_tokens", "max_tokens"):
+        value = body.get(name)
+        if type(value) is int and value > 0:
+            return min(value, MAX_COUNT)
+    return None
+
+
 def request_usage_report(path: str, body: dict[str, Any]) -> dict[str, Any]:
     """Return the body of a request whose stream reports its tokens."""
     if path != "/chat/completions" or body.get("stream") is not True:
@@ -137,4 +160,4 @@ def _read_usage(usage: Mapping[str, Any]) -> TokenUsage:
 def _count(usage: object, name: str) -> int:
     """Return a number of tokens; 0 for any other value."""
     value = usage.get(name) if isinstance(usage, dict) else None
-    return value if type(value) is int and 0 <= value <= 1_000_000_000 else 0
+    return value if type(value) is int and 0 <= value <= MAX_COUNT else 0

@@ -6,10 +6,13 @@ import hmac
 import json
 import logging
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Protocol
+from uuid import UUID
 
+from draftsman.domain.budgets import CallEstimate
+from draftsman.domain.ids import new_id
 from draftsman.domain.retries.retry_policy import RetryPolicy
 from draftsman.errors import Failure
 from draftsman.handlers.gateway import api_formats
@@ -25,28 +28,38 @@ from draftsman.settings import GatewaySettings, HttpSettings, PriceSettings
 MAX_MODEL: Final = 200
 """Maximum characters of the name of a model."""
 BYTES_PER_TOKEN: Final = 4
-"""For responses that report no tokens."""
+"""For requests, and for responses that report no tokens."""
+DEFAULT_OUTPUT: Final = 4096
+"""Output tokens that are reserved for a request without a maximum."""
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class ModelCall:
-    """A call that a provider has answered."""
+    """A call that a provider has answered; `id` is that of its reservation."""
 
+    id: UUID
     model: str
     usage: TokenUsage
     cost_usd: float | None
     """None: no price is configured for the model."""
 
 
-OnCall = Callable[[ModelCall], Awaitable[None]]
+class CallLedger(Protocol):
+    """Records the metered calls of a gateway; each is reserved, and then recorded or released."""
+
+    async def reserve(self, call: UUID, estimate: CallEstimate) -> str | None:
+        """Reserve the maximum use of a call; return why it is refused."""
+
+    async def record(self, call: ModelCall) -> None:
+        """Record a call that the provider has answered."""
+
+    async def release(self, call: UUID) -> None:
+        """Release the reservation of a call that the provider has refused."""
 
 
 class Gateway:
-    """The gateway of a run, whose agent authenticates by `token`.
-
-    `on_call` records a metered call; calls that the provider refuses are not metered.
-    """
+    """The gateway of a run, whose agent authenticates by `token`."""
 
     def __init__(
         self,
@@ -54,11 +67,11 @@ class Gateway:
         http: HttpSettings,
         prices: Mapping[str, PriceSettings],
         limits: RetryPolicy,
-        on_call: OnCall,
+        ledger: CallLedger,
     ) -> None:
         self.token: Final = secrets.token_urlsafe(24)
         self._settings, self._prices = settings, prices
-        self._timeouts, self._on_call = Timeouts.of(limits), on_call
+        self._timeouts, self._ledger = Timeouts.of(limits), ledger
         trusted = [] if settings.base_url is None else [settings.base_url]
         self._client = HttpClient(http, trusted=trusted)
 
@@ -74,14 +87,20 @@ class Gateway:
             await self._refuse(reply, path, problem)
         else:
             try:
-                call, model = self._call(request, path)
+                call, estimate = self._call(request, path)
             except ValueError as error:
                 await self._refuse(reply, 400, str(error))
                 return
-            await self._forward(call, model if path in METERED else None, reply)
+            if estimate is None:
+                await self._forward(call, None, reply)
+            else:
+                await self._forward_metered(call, estimate, reply)
 
-    def _call(self, request: GatewayRequest, path: str) -> tuple[HttpCall, str]:
-        """Return the provider's call and the model; raises ValueError, MissingSecret."""
+    def _call(self, request: GatewayRequest, path: str) -> tuple[HttpCall, CallEstimate | None]:
+        """Return the provider's call, and its maximum use if it is metered.
+
+        Raises ValueError, MissingSecret.
+        """
         settings = self._settings
         headers = {
             name: value
@@ -93,17 +112,46 @@ class Gateway:
             headers |= api_formats.key_headers(settings.provider, key)
         url = api_formats.upstream_url(settings.provider, settings.base_url, path)
         if request.method == "GET":
-            return HttpCall("GET", url, headers), ""
+            return HttpCall("GET", url, headers), None
         body = _json_object(request.body)
         model = body.get("model")
         if not isinstance(model, str) or not 0 < len(model) <= MAX_MODEL:
             raise ValueError(f"model must be a name of at most {MAX_MODEL} characters")
         reported = api_formats.request_usage_report(path, body)
         data = request.body if reported is body else json.dumps(reported).encode()
-        return HttpCall("POST", url, headers, data), model
+        estimate = self._estimate(model, len(data), body) if path in METERED else None
+        return HttpCall("POST", url, headers, data), estimate
 
-    async def _forward(self, call: HttpCall, model: str | None, reply: GatewayReply) -> None:
-        """Send the call and stream its response; a `model` is metered."""
+    def _estimate(self, model: str, size: int, body: Mapping[str, Any]) -> CallEstimate:
+        output = api_formats.max_output(body) or DEFAULT_OUTPUT
+        # the dearest kind of input
+        usage = TokenUsage(size // BYTES_PER_TOKEN, output)
+        written = TokenUsage(usage.input, output, 0, usage.input)
+        price = find_price(self._prices, model)
+        cost = None if price is None else max(cost_usd(price, usage), cost_usd(price, written))
+        return CallEstimate(model, usage.input, output, cost)
+
+    async def _forward_metered(
+        self, call: HttpCall, estimate: CallEstimate, reply: GatewayReply
+    ) -> None:
+        """Forward a call within its budgets, and record its usage."""
+        id = new_id()
+        if (refusal := await self._ledger.reserve(id, estimate)) is not None:
+            provider = self._settings.provider
+            body = api_formats.budget_error(provider, refusal)
+            await reply.send_json(api_formats.BUDGET_STATUS[provider], body)
+            return
+        meter = _Meter(estimate.model, len(call.body or b""))
+        try:
+            await self._forward(call, meter, reply)
+        finally:
+            if meter.answered:
+                await self._record(id, meter)
+            else:
+                await self._ledger.release(id)
+
+    async def _forward(self, call: HttpCall, meter: _Meter | None, reply: GatewayReply) -> None:
+        """Send the call and stream its response, read by a meter."""
         try:
             async with self._client.stream(call, self._timeouts) as response:
                 headers = [
@@ -112,14 +160,11 @@ class Gateway:
                     if name in response.headers
                 ]
                 await reply.start(response.status, headers)
-                if model is None or response.status != 200:
+                if meter is None or response.status != 200:
                     await self._send_unmetered(response, reply)
                     return
-                meter = _Meter(model, len(call.body or b""))
-                try:
-                    await _stream(response, reply, meter)
-                finally:
-                    await self._record(meter)
+                meter.answered = True
+                await _stream(response, reply, meter)
         except Failure as error:
             _log.warning("gateway: %s", error)
             if reply.started:
@@ -133,10 +178,10 @@ class Gateway:
         secret = secret_values.read_secret(key, "API key of the gateway") if key else ""
         await reply.write(secret_values.redact_values(body, secret).encode())
 
-    async def _record(self, meter: _Meter) -> None:
+    async def _record(self, id: UUID, meter: _Meter) -> None:
         usage, price = meter.total(), find_price(self._prices, meter.model)
         cost = None if price is None else cost_usd(price, usage)
-        await self._on_call(ModelCall(meter.model[:MAX_MODEL], usage, cost))
+        await self._ledger.record(ModelCall(id, meter.model[:MAX_MODEL], usage, cost))
 
     async def _refuse(self, reply: GatewayReply, status: int, message: str) -> None:
         body = api_formats.error_body(self._settings.provider, status, message)
@@ -147,7 +192,7 @@ class _Meter:
     """The model and the tokens that a response reports; estimated if it reports none."""
 
     def __init__(self, model: str, sent: int) -> None:
-        self.model, self._usage = model, TokenUsage()
+        self.model, self._usage, self.answered = model, TokenUsage(), False
         self._sent, self.received = sent, 0
 
     def total(self) -> TokenUsage:

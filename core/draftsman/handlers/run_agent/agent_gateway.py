@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from uuid import UUID
 
+from draftsman.domain.budgets import CallEstimate, failure_of, refusal_of
 from draftsman.errors import Failure
 from draftsman.handlers.gateway.access import GatewayAccess
 from draftsman.handlers.gateway.gateway import Gateway, ModelCall
@@ -25,22 +27,8 @@ async def open_gateway(
     if agent.gateway is None or sandbox is None:
         yield None
         return
-    settings = run.settings.gateways[agent.gateway]
-
-    async def record(call: ModelCall) -> None:
-        if call.cost_usd is None:
-            run.log.write(f"[gateway] no price for the model {call.model}: set [prices]")
-        usage, cost = call.usage, call.cost_usd or 0.0
-        await session.record_call(
-            UsageMessage(
-                input_tokens=usage.input,
-                output_tokens=usage.output,
-                cost_usd=cost,
-                model=call.model,
-            )
-        )
-
-    gateway = Gateway(settings, run.settings.http, run.settings.prices, run.limits, record)
+    settings, ledger = run.settings.gateways[agent.gateway], _Ledger(run, session)
+    gateway = Gateway(settings, run.settings.http, run.settings.prices, run.limits, ledger)
     private = sandbox.has_private_network(agent.network)
     with GatewayAccess(settings.provider, gateway.token, private_network=private) as access:
         server = asyncio.create_task(_serve(run, access, gateway))
@@ -49,6 +37,46 @@ async def open_gateway(
         finally:
             server.cancel()
             await asyncio.gather(server, return_exceptions=True)
+
+
+class _Ledger:
+    """Reserves and records the calls of a run; a call over a budget stops its agent.
+
+    The agent is parked before it gets the refusal, so that it saves its work instead of failing.
+    """
+
+    def __init__(self, run: WorkerRun, session: AgentSession) -> None:
+        self._run, self._session = run, session
+        self.release = session.meter.release
+
+    async def reserve(self, call: UUID, estimate: CallEstimate) -> str | None:
+        """Reserve the maximum use of a call; return why it is refused."""
+        session = self._session
+        await session.started.wait()
+        if session.is_ending:
+            return "the run is ending"
+        state = await session.meter.reserve(call, estimate)
+        if state.outcome == "reserved":
+            return None
+        refusal = refusal_of(state, estimate, self._run.job.name)
+        self._run.log.write(f"[gateway] {refusal}")
+        if (failure := failure_of(state, estimate)) is not None:
+            session.stop(failure)
+        else:
+            await session.stop_for_budget(state)
+        return refusal
+
+    async def record(self, call: ModelCall) -> None:
+        """Record a call, at no cost without a price of its model."""
+        if call.cost_usd is None:
+            self._run.log.write(f"[gateway] no price for the model {call.model}: set [prices]")
+        usage = UsageMessage(
+            input_tokens=call.usage.input,
+            output_tokens=call.usage.output,
+            cost_usd=call.cost_usd or 0.0,
+            model=call.model,
+        )
+        await self._session.meter.add(usage, call.id)
 
 
 async def _serve(run: WorkerRun, access: GatewayAccess, gateway: Gateway) -> None:

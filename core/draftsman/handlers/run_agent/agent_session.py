@@ -9,6 +9,7 @@ import time
 from pathlib import PurePosixPath
 from typing import Any, Final, cast
 
+from draftsman.domain.budgets import BudgetState, question_of
 from draftsman.domain.question import Answered, NoAnswer
 from draftsman.domain.question_spec import QuestionSpec
 from draftsman.domain.quota import Quota, is_quota
@@ -84,7 +85,7 @@ class AgentSession:
         self._checkpoint_commit = checkpoint
         self._quotas = QuotaTracker(run)
         self._data = data
-        self._meter = meter
+        self.meter = meter
         self.grace = GracePeriod(run)
         self._termination: asyncio.Task[None] | None = None
         self._turn = asyncio.Lock()
@@ -92,10 +93,15 @@ class AgentSession:
         self._progress: EventMessage | None = None
         self._progress_at = -PROGRESS_INTERVAL
         self._process: AgentProcess | None = None
+        self.started = asyncio.Event()
+        """Set once the messages of the agent are handled."""
+        self._completes = False
+        """Whether a result is complete: the agent reported its usage, and no call was refused."""
 
     async def listen(self, process: AgentProcess) -> None:
         """Handle the agent's messages until it exits."""
         self._process = process
+        self.started.set()
         try:
             async for line in process.lines():
                 await self._receive(process, line)
@@ -104,14 +110,28 @@ class AgentSession:
             if self._termination is not None:
                 self._termination.cancel()
 
-    async def record_call(self, call: UsageMessage) -> None:
-        """Add the usage of a call that the gateway metered."""
-        try:
-            await self._meter.add(call)
-        except Failure as error:
-            if self._process is None or not is_quota(error):
-                raise
-            self._fail(self._process, error)
+    async def is_budget_used(self) -> bool:
+        """Return whether a budget is used up before the agent starts; then `question` is set."""
+        state = await self.meter.check()
+        if state.outcome == "used":
+            self._ask_for_budget(state)
+        return self.question is not None
+
+    async def stop_for_budget(self, state: BudgetState) -> None:
+        """Ask for a larger budget, and park the agent so that it saves its work."""
+        if self.question is None and self._process is not None:
+            self._ask_for_budget(state)
+            await self.park(self._process, None)
+
+    def stop(self, failure: Failure) -> None:
+        """Kill the agent because of a limit."""
+        if self._process is not None:
+            self._fail(self._process, failure)
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether the agent was parked or stopped."""
+        return self.question is not None or self.error is not None
 
     async def park(self, process: AgentProcess, id: str | None) -> None:
         """Ask the agent to save a checkpoint and exit; terminate it after a timeout."""
@@ -149,6 +169,10 @@ class AgentSession:
         self.error, self.question = failure, None
         self._run.log.write(f"[stopped] {failure}")
         process.kill()
+
+    def _ask_for_budget(self, state: BudgetState) -> None:
+        """Ask at the end of the run whether the job may use more than its budget."""
+        self.question = question_of(state, self._run.job.name, self._run.job.run)
 
     def _schedule_termination(self, process: AgentProcess) -> None:
         if self._termination is None:
@@ -272,7 +296,7 @@ class AgentSession:
             await self._run.patch(patch)
         answer = await self.grace.ask(process, item, seconds)
         if answer is not None:
-            self._meter.begin_run()
+            self.meter.begin_run()
         return answer
 
     async def _pose(self, item: QuestionSpec) -> None:
@@ -311,9 +335,14 @@ class AgentSession:
             case ArtifactMessage():
                 await self._artifact(process, message)
             case UsageMessage():
-                await self._meter.reported(message)
+                used_up = await self.meter.reported(message)
+                if used_up and self.question is None and self.result is None:
+                    self._completes = True
+                    await self.stop_for_budget(used_up[0])
             case ResultMessage():
                 self.result = message
+                if self._completes:
+                    self.question = None
             case ErrorMessage():
                 self.error = Failure(
                     message.message,

@@ -1,11 +1,10 @@
-"""Limits of a repository's profile: files, lines, paths and budget of the work."""
+"""Limits of a repository's profile: files, lines and paths of the work."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
-from typing import Any, Final
+from typing import Final
 
 from draftsman.domain.question import QuestionKind
 from draftsman.domain.question_spec import QuestionSpec
@@ -20,26 +19,6 @@ MAX_NAMED: Final = 5
 """Maximum number of paths in a message."""
 MAX_PATH: Final = 200
 """Maximum characters of a path in a message."""
-
-
-@dataclass(frozen=True, slots=True)
-class Budget:
-    """The budget of a job, and its usage by earlier runs."""
-
-    limits: Mapping[str, float]
-    spent: Mapping[str, float]
-
-    def plus(self, usage: Mapping[str, Any]) -> Budget:
-        """Return the budget with the usage of another run as spent."""
-        spent = {name: self.spent.get(name, 0) + usage.get(name, 0) for name in self.limits}
-        return Budget(self.limits, spent)
-
-    def check(self, usage: Mapping[str, Any]) -> None:
-        """Raise Failure `limit:budget` if the job has used more than its budget."""
-        for name, limit in self.limits.items():
-            used = self.spent.get(name, 0) + usage.get(name, 0)
-            if used > limit:
-                raise limit_failure("budget", f"the job used {name} {used:g} of {limit:g}")
 
 
 def check_paths(profile: RepoProfile, paths: Iterable[str]) -> None:

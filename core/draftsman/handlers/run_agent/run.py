@@ -21,6 +21,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from draftsman.domain.budgets import own_budget
 from draftsman.domain.job import Mode
 from draftsman.domain.messages.plain_text import pr_url
 from draftsman.domain.outcome import Done, Outcome, Parked
@@ -36,12 +37,8 @@ from draftsman.handlers.run_agent.agent_gateway import open_gateway
 from draftsman.handlers.run_agent.agent_messages import ResultMessage
 from draftsman.handlers.run_agent.agent_session import AgentSession
 from draftsman.handlers.run_agent.iteration import Iteration
-from draftsman.handlers.run_agent.profile_limits import (
-    Budget,
-    approval_of,
-    check_paths,
-    unapprovable,
-)
+from draftsman.handlers.run_agent.job_budget import apply_answer
+from draftsman.handlers.run_agent.profile_limits import approval_of, check_paths, unapprovable
 from draftsman.handlers.run_agent.protocol import StartMessage
 from draftsman.handlers.run_agent.protocol_codec import encode
 from draftsman.handlers.run_agent.repository import JobRepository, resolve_repository
@@ -71,6 +68,7 @@ DEFAULT_AGENT: Final = "tidy"
 async def run_agent(ctx: RunContext) -> Outcome:
     """Run the job's agent; park for its questions, resume from its latest checkpoint."""
     run, usage = worker_run(ctx), dict[str, Any]()
+    await apply_answer(run)
     deadline = datetime.now(UTC) + timedelta(seconds=run.deadline)
     while (outcome := await _run_iteration(run, usage, deadline)) is None:
         pass
@@ -117,12 +115,12 @@ async def _run_iteration(
             checkpoint_commit,
             data=(checkpoint or {}).get("agent"),
             meter=UsageMeter(
-                run, usage, await _budget(run, repository), metered=agent.gateway is not None
+                run, usage, _own_budget(repository), metered=agent.gateway is not None
             ),
         )
         if iteration.result is not None:
             session.result = ResultMessage.model_validate(iteration.result)
-        else:
+        elif not await session.is_budget_used():
             start = await build_start_message(
                 run, workspace, repository, checkpoint, iteration, deadline, network=agent.network
             )
@@ -295,12 +293,9 @@ async def _require_approval(
     await run.ask_or_park(approval, shown)
 
 
-async def _budget(run: WorkerRun, repository: JobRepository) -> Budget | None:
-    """Return the budget of the repository's profile, with the usage of earlier runs."""
-    limits = repository.saved.profile.budget if repository.saved else None
-    if not limits:
-        return None
-    return Budget(limits, await run.earlier_usage())
+def _own_budget(repository: JobRepository) -> dict[str, float] | None:
+    """Return the budget of the job by the profile of its repository."""
+    return own_budget(repository.saved.profile.budget if repository.saved else None)
 
 
 async def _to_done(run: WorkerRun, workspace: Workspace, result: dict[str, Any]) -> Done:

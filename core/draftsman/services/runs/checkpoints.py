@@ -5,10 +5,12 @@ Every write proves the run's lease; after LeaseLost the run must stop and write 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
+from draftsman.domain.budgets import BudgetState, CallEstimate
 from draftsman.domain.ids import job_name, new_id
 from draftsman.domain.quota import UNLIMITED, Quota, QuotaLimit
 from draftsman.domain.read_models import Artifact, LogChunk, Step
@@ -22,8 +24,8 @@ from draftsman.domain.text import (
     truncate_payload,
 )
 from draftsman.errors import NotFound, UsageError
+from draftsman.store import budgets, run_state
 from draftsman.store import checkpoints as store
-from draftsman.store import run_state
 from draftsman.store.postgres.database import Connection, Database
 
 ARTIFACT_LIMIT = 25 * 1024 * 1024
@@ -180,14 +182,53 @@ class Checkpoints:
             lease, lambda conn: run_state.describe(conn, lease, clean(params), exit_code)
         )
 
-    async def earlier_usage(self, job: int, run: int) -> dict[str, float]:
-        """Return the usage of the runs of a job before this run."""
-        async with self._db.connection() as conn:
-            return await run_state.earlier_usage(conn, job, run)
+    async def usage(
+        self,
+        lease: Lease,
+        amounts: dict[str, Any],
+        model: str | None = None,
+        call: UUID | None = None,
+        own: Mapping[str, float] | None = None,
+    ) -> list[BudgetState]:
+        """Record the run's usage so far; return the budgets that are used up.
 
-    async def usage(self, lease: Lease, amounts: dict[str, Any]) -> None:
-        """Record the run's usage so far."""
-        await self._fenced(lease, lambda conn: run_state.usage(conn, lease, clean(amounts)))
+        `call` is the call that it grew by, whose reservation ends, and `own` the budget of the
+        job by the profile of its repository.
+        """
+        cleaned, model = clean(amounts), clean(model)
+        used_up = await self._db.run_transaction(
+            lambda conn: budgets.record(conn, lease, cleaned, model, call, own)
+        )
+        if used_up is None:
+            raise lease_lost(lease)
+        return used_up
+
+    async def reserve(
+        self,
+        lease: Lease,
+        call: UUID | None,
+        estimate: CallEstimate,
+        own: Mapping[str, float] | None = None,
+    ) -> BudgetState:
+        """Reserve the estimate of a call, or only check the budgets; `own` as for `usage`."""
+        state = await self._db.run_transaction(
+            lambda conn: budgets.reserve(conn, lease, call, estimate, own)
+        )
+        if state is None:
+            raise lease_lost(lease)
+        return state
+
+    async def release(self, call: UUID) -> None:
+        """End the reservation of a call that used nothing."""
+        await self._db.run_transaction(lambda conn: budgets.release(conn, call))
+
+    async def raise_budget(self, lease: Lease, question: int, amount: float) -> None:
+        """Add the amount of a person's answer to the budget of its question, once."""
+        added = await self._db.run_transaction(
+            lambda conn: budgets.add(conn, lease, question, amount)
+        )
+        if added is None:
+            raise lease_lost(lease)
 
     async def artifacts(self, job: int) -> Sequence[Artifact]:
         """Return the artifacts of a job."""

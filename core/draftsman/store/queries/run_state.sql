@@ -112,20 +112,3 @@ UPDATE draftsman.job_runs r
        exit_code = coalesce(%(exit_code)s::int, r.exit_code)
   FROM owned m
  WHERE r.job = m.number AND r.ordinal = m.run_count AND r.status = 'running'
-
--- name: earlier_usage
-SELECT coalesce(sum((usage ->> 'cost_usd')::float8), 0) AS cost_usd,
-       coalesce(sum((usage ->> 'input_tokens')::float8), 0) AS input_tokens,
-       coalesce(sum((usage ->> 'output_tokens')::float8), 0) AS output_tokens
-  FROM draftsman.job_runs
- WHERE job = %(job)s AND ordinal < %(run)s
-
--- name: usage
-WITH owned AS MATERIALIZED (
-    SELECT number, run_count FROM draftsman.job_states
-     WHERE number = %(job)s AND lease_token = %(token)s AND status = 'running'
-       FOR NO KEY UPDATE
-)
-UPDATE draftsman.job_runs r SET usage = %(usage)s
-  FROM owned m
- WHERE r.job = m.number AND r.ordinal = m.run_count AND r.status = 'running'

@@ -9,15 +9,17 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import date
-from typing import Any, Literal
+from typing import Any
+from uuid import UUID
 
 import httpx
 import pytest
 
+from draftsman.domain.budgets import CallEstimate
 from draftsman.domain.retries.retry_policy import RetryPolicy
 from draftsman.handlers.gateway.access import GatewayAccess
-from draftsman.handlers.gateway.api_formats import TokenUsage
-from draftsman.handlers.gateway.gateway import Gateway, ModelCall
+from draftsman.handlers.gateway.api_formats import Provider, TokenUsage
+from draftsman.handlers.gateway.gateway import DEFAULT_OUTPUT, Gateway, ModelCall
 from draftsman.handlers.gateway.http_server import MAX_BODY, serve
 from draftsman.settings import GatewaySettings, HttpSettings, PriceSettings, SecretSettings
 from tests.support.faulty_server import FaultyServer, answer, chunk, head, web
@@ -67,14 +69,45 @@ RESPONSES = answer(
 
 
 @dataclass
+class Ledger:
+    """Estimates, recorded calls, and ids of released calls; `refusal` refuses each call."""
+
+    refusal: str | None = None
+    reserved: dict[UUID, CallEstimate] = field(default_factory=dict)
+    calls: list[ModelCall] = field(default_factory=list)
+    released: list[UUID] = field(default_factory=list)
+    recorded: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def reserve(self, call: UUID, estimate: CallEstimate) -> str | None:
+        self.reserved[call] = estimate
+        return self.refusal
+
+    async def record(self, call: ModelCall) -> None:
+        self.calls.append(call)
+        self.recorded.set()
+
+    async def release(self, call: UUID) -> None:
+        self.released.append(call)
+
+
+@dataclass
 class Peer:
     """A gateway that is served on this host, with a client that has its token."""
 
     client: httpx.AsyncClient
     access: GatewayAccess
     gateway: Gateway
-    calls: list[ModelCall] = field(default_factory=list)
-    recorded: asyncio.Event = field(default_factory=asyncio.Event)
+    ledger: Ledger
+
+    @property
+    def calls(self) -> list[ModelCall]:
+        """Recorded calls."""
+        return self.ledger.calls
+
+    @property
+    def recorded(self) -> asyncio.Event:
+        """Set with the first recorded call."""
+        return self.ledger.recorded
 
 
 @pytest.fixture(autouse=True)
@@ -93,7 +126,9 @@ async def server() -> AsyncIterator[FaultyServer]:
 
 @asynccontextmanager
 async def served(
-    server: FaultyServer, provider: Literal["anthropic", "openai"] = "anthropic"
+    server: FaultyServer,
+    provider: Provider = "anthropic",
+    ledger: Ledger | None = None,
 ) -> AsyncIterator[Peer]:
     """Serve a gateway to the server."""
     settings = GatewaySettings(
@@ -101,15 +136,9 @@ async def served(
         base_url=server.url("/" if provider == "anthropic" else "/v1"),
         api_key=SecretSettings(env="KEY_OF_TEST"),
     )
-    calls: list[ModelCall] = []
-    recorded = asyncio.Event()
-
-    async def record(call: ModelCall) -> None:
-        calls.append(call)
-        recorded.set()
-
+    ledger = ledger or Ledger()
     prices = {"claude-x*": PRICE}
-    gateway = Gateway(settings, HttpSettings(), prices, RetryPolicy(), record)
+    gateway = Gateway(settings, HttpSettings(), prices, RetryPolicy(), ledger)
     with GatewayAccess(provider, gateway.token, private_network=False) as access:
         variables = access.environment()
         url = variables.get("ANTHROPIC_BASE_URL") or variables["OPENAI_BASE_URL"]
@@ -119,7 +148,7 @@ async def served(
             serve(await access.listener(), gateway.respond),
             httpx.AsyncClient(base_url=url, headers=token | bearer, trust_env=False) as client,
         ):
-            yield Peer(client, access, gateway, calls, recorded)
+            yield Peer(client, access, gateway, ledger)
 
 
 async def test_a_call_has_the_key_and_is_streamed_and_metered(server: FaultyServer) -> None:
@@ -155,7 +184,8 @@ async def test_chat_streams_are_asked_for_their_tokens(server: FaultyServer) -> 
     [request] = server.requests
     assert request.headers["authorization"] == f"Bearer {KEY}"
     assert json.loads(request.body)["stream_options"] == {"other": 1, "include_usage": True}
-    assert peer.calls == [ModelCall("gpt-x", TokenUsage(7, 3), None)]
+    [call] = peer.calls
+    assert (call.model, call.usage, call.cost_usd) == ("gpt-x", TokenUsage(7, 3), None)
 
 
 async def test_a_response_in_one_piece_is_metered(server: FaultyServer) -> None:
@@ -263,6 +293,61 @@ async def test_unreported_tokens_are_estimated(server: FaultyServer) -> None:
     async with served(server) as peer:
         body = json.dumps(ASK).encode()
         assert (await peer.client.post("/v1/messages", content=body)).status_code == 200
-    assert peer.calls == [
-        ModelCall("claude-x", TokenUsage(len(body) // 4, 100), peer.calls[0].cost_usd)
-    ]
+    [call] = peer.calls
+    assert (call.model, call.usage) == ("claude-x", TokenUsage(len(body) // 4, 100))
+
+
+async def test_a_call_is_reserved_with_its_maximum_and_recorded_with_the_same_id(
+    server: FaultyServer,
+) -> None:
+    routes: tuple[tuple[str, str, Provider], ...] = (
+        ("max_tokens", "/v1/messages", "anthropic"),
+        ("max_completion_tokens", "/chat/completions", "openai"),
+        ("max_output_tokens", "/responses", "openai"),
+    )
+    for field_, path, provider in routes:
+        async with served(server, provider) as peer:
+            body = {"model": "claude-x", field_: 2000, "messages": []}
+            await peer.client.post(path, json=body)
+            await asyncio.wait_for(peer.recorded.wait(), 10)
+        [(id, estimate)] = peer.ledger.reserved.items()
+        size = len(server.requests[-1].body) // 4
+        assert (estimate.input_tokens, estimate.output_tokens) == (size, 2000)
+        assert estimate.cost_usd == pytest.approx((size * 3.75 + 2000 * 15) / 1e6)
+        assert (peer.calls[0].id, peer.ledger.released) == (id, [])
+
+
+async def test_a_request_without_a_maximum_reserves_the_default(server: FaultyServer) -> None:
+    async with served(server, "openai") as peer:
+        await peer.client.post("/responses", json={"model": "gpt-x", "max_output_tokens": -1})
+    [estimate] = peer.ledger.reserved.values()
+    assert (estimate.output_tokens, estimate.cost_usd) == (DEFAULT_OUTPUT, None)
+
+
+async def test_a_call_over_a_budget_ends_the_clients_of_each_provider(
+    server: FaultyServer,
+) -> None:
+    refusal = "D-1 has used $5.00 of $5.00"
+    async with served(server, ledger=Ledger(refusal)) as peer:
+        response = await peer.client.post("/v1/messages", json=ASK)
+        count = await peer.client.post("/v1/messages/count_tokens", json=ASK)
+    assert (response.status_code, response.json()) == (
+        402,
+        {"type": "error", "error": {"type": "billing_error", "message": f"draftsman: {refusal}"}},
+    )
+    assert count.status_code == 404, "it costs nothing, and reaches the provider"
+    async with served(server, "openai", ledger=Ledger(refusal)) as peer:
+        response = await peer.client.post("/responses", json=ASK)
+    assert response.status_code == 403
+    assert response.json()["error"]["code"] == "insufficient_quota"
+    assert [request.path for request in server.requests] == ["/v1/messages/count_tokens"]
+    assert peer.ledger.released == [], "it was not reserved"
+
+
+async def test_a_call_that_the_provider_refuses_is_released(server: FaultyServer) -> None:
+    server.routes["/v1/messages"] = answer(b"{}", 529, content_type="application/json")
+    async with served(server) as peer:
+        assert (await peer.client.post("/v1/messages", json=ASK)).status_code == 529
+        server.routes["/v1/messages"] = b""
+        assert (await peer.client.post("/v1/messages", json=ASK)).status_code == 502
+    assert (peer.ledger.released, peer.calls) == ([*peer.ledger.reserved], [])

@@ -214,26 +214,3 @@ async def test_work_that_nobody_can_approve_is_not_published(
     error = job.last_error or ""
     assert error.startswith("not published: ")
     assert error.endswith("It changes 2 files (max_files_changed: 1).")
-
-
-async def test_a_job_that_exceeds_its_budget_is_stopped(
-    rt: Runtime, make: Factory, data: Path
-) -> None:
-    code = """
-say("usage", cost_usd=0.75, input_tokens=5)
-if start["run"] == 1:
-    parked(ask("go"))
-say("result", summary="not reached")
-hear()
-"""
-    repo = await repository(rt, make, data.parent / "repo", budget={"cost_usd": 1})
-    number = await submit_agent_job(make, repo.remote_url)
-    async with agent_worker(rt, data, code):
-        await wait_for_question(rt, number)
-        response = Response(source_event_id="1", text="red")
-        assert (await rt.questions.answer(number, 1, response, make.owner)).accepted
-        job = await wait_for_end(rt, number)
-    assert (job.status, job.error_class, job.run_count) == (S.FAILED, "PERMANENT", 2)
-    assert job.last_error == (
-        "the job used cost_usd 1.5 of 1; the limit is budget of the repository's profile"
-    )

@@ -1,0 +1,400 @@
+-- Budgets of calls, jobs, repositories, people and all jobs: their use, reservations and raises, and
+-- the costs of each day.
+
+SELECT EXISTS (SELECT FROM draftsman.schema_migrations WHERE name = '0019_budgets') AS applied \gset
+\if :applied \echo '0019_budgets is already applied' \quit \endif
+INSERT INTO draftsman.schema_migrations (name) VALUES ('0019_budgets');
+
+-- The configured budgets, as the leader wrote them: of a call and a job, and of a day for the other
+-- scopes. The value `*` is each value without a budget of its own.
+CREATE TABLE draftsman.budgets (
+    scope          text NOT NULL CHECK (scope IN ('call', 'job', 'repo', 'person', 'all')),
+    value          text NOT NULL CHECK (value <> ''),
+    cost_usd       numeric CHECK (cost_usd > 0),
+    input_tokens   bigint CHECK (input_tokens > 0),
+    output_tokens  bigint CHECK (output_tokens > 0),
+    PRIMARY KEY (scope, value),
+    CONSTRAINT budgets_amount CHECK (num_nonnulls(cost_usd, input_tokens, output_tokens) > 0)
+);
+
+-- The history of the configuration; the newest time zone is that of the days.
+CREATE TABLE draftsman.budget_changes (
+    id          bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    budgets     jsonb NOT NULL CHECK (jsonb_typeof(budgets) = 'array'),
+    timezone    text NOT NULL CHECK (timezone <> ''),
+    actor       text NOT NULL CHECK (actor <> ''),
+    created_at  timestamptz NOT NULL DEFAULT draftsman.now()
+);
+
+-- The use of a budget, such as `job:142` or `repo:shop`, on a day; a job has no day (`-infinity`).
+-- `budget` is that of a job by the profile of its repository.
+CREATE TABLE draftsman.budget_uses (
+    name           text NOT NULL CHECK (name <> ''),
+    day            date NOT NULL,
+    cost_usd       numeric NOT NULL DEFAULT 0 CHECK (cost_usd >= 0),
+    input_tokens   bigint NOT NULL DEFAULT 0 CHECK (input_tokens >= 0),
+    output_tokens  bigint NOT NULL DEFAULT 0 CHECK (output_tokens >= 0),
+    budget         jsonb CHECK (jsonb_typeof(budget) = 'object'),
+    PRIMARY KEY (name, day),
+    CONSTRAINT budget_uses_day CHECK ((day = '-infinity') = (name LIKE 'job:%')),
+    CONSTRAINT budget_uses_budget CHECK (budget IS NULL OR name LIKE 'job:%')
+) WITH (fillfactor = 50);
+
+-- The maximum use of a call, until it has ended. It counts while its run has the lease, so that
+-- the calls of a dead worker reserve nothing.
+CREATE TABLE draftsman.budget_reservations (
+    call           uuid NOT NULL,
+    name           text NOT NULL,
+    day            date NOT NULL,
+    job            bigint NOT NULL,
+    lease_token    bigint NOT NULL,
+    cost_usd       numeric NOT NULL CHECK (cost_usd >= 0),
+    input_tokens   bigint NOT NULL CHECK (input_tokens >= 0),
+    output_tokens  bigint NOT NULL CHECK (output_tokens >= 0),
+    created_at     timestamptz NOT NULL DEFAULT draftsman.now(),
+    PRIMARY KEY (call, name)
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
+CREATE INDEX budget_reservations_name ON draftsman.budget_reservations (name, day);
+
+-- The amount that the answer to a question added to a budget, once.
+CREATE TABLE draftsman.budget_raises (
+    job         bigint NOT NULL,
+    question    int NOT NULL,
+    name        text NOT NULL,
+    day         date NOT NULL,
+    measure     text NOT NULL CHECK (measure IN ('cost_usd', 'input_tokens', 'output_tokens')),
+    amount      numeric NOT NULL CHECK (amount > 0),
+    created_at  timestamptz NOT NULL DEFAULT draftsman.now(),
+    PRIMARY KEY (job, question),
+    FOREIGN KEY (job, question) REFERENCES draftsman.job_questions (job, ordinal)
+);
+CREATE INDEX budget_raises_name ON draftsman.budget_raises (name, day);
+
+-- Usage of a day by repository, person, agent and model, whatever the number of runs.
+CREATE TABLE draftsman.daily_costs (
+    day            date NOT NULL,
+    repo           text NOT NULL,
+    person         text NOT NULL,
+    agent          text NOT NULL,
+    model          text NOT NULL,
+    calls          bigint NOT NULL CHECK (calls > 0),
+    cost_usd       numeric NOT NULL CHECK (cost_usd >= 0),
+    input_tokens   bigint NOT NULL CHECK (input_tokens >= 0),
+    output_tokens  bigint NOT NULL CHECK (output_tokens >= 0),
+    PRIMARY KEY (day, repo, person, agent, model)
+) WITH (fillfactor = 50);
+
+-- Budgets ---------------------------------------------------------------------------------------
+
+-- The current day in the configured time zone.
+CREATE FUNCTION draftsman.budget_day() RETURNS date LANGUAGE sql STABLE AS $$
+    SELECT (draftsman.now() AT TIME ZONE coalesce((
+               SELECT timezone FROM draftsman.budget_changes ORDER BY id DESC LIMIT 1), 'UTC'))::date
+$$;
+
+-- The amounts of the budget of this name. A value replaces `*`; a repository has the budget of
+-- `owner/name`, else of its name; `own` replaces the amounts that it has.
+CREATE FUNCTION draftsman.budget_of(name text, own jsonb)
+RETURNS TABLE (measure text, amount numeric) LANGUAGE sql STABLE AS $$
+    SELECT m.measure, coalesce(m.own, m.configured)
+      FROM (SELECT split_part($1, ':', 1) AS scope, substr($1, strpos($1, ':') + 1) AS value) n
+      LEFT JOIN LATERAL (
+           SELECT * FROM draftsman.budgets b
+            WHERE b.scope = n.scope
+              AND b.value IN (n.value, '*', CASE WHEN n.scope = 'repo'
+                                            THEN regexp_replace(n.value, '^.*/', '') END)
+            ORDER BY b.value = '*', b.value <> n.value
+            LIMIT 1) b ON true
+     CROSS JOIN LATERAL (VALUES
+           ('cost_usd', ($2 ->> 'cost_usd')::numeric, b.cost_usd),
+           ('input_tokens', ($2 ->> 'input_tokens')::numeric, b.input_tokens::numeric),
+           ('output_tokens', ($2 ->> 'output_tokens')::numeric, b.output_tokens::numeric))
+        AS m (measure, own, configured)
+     WHERE num_nonnulls(m.own, m.configured) > 0
+$$;
+
+-- The use and the reservations of each amount of a budget, and the part that people added. Calls of
+-- runs that have lost their lease reserve nothing.
+CREATE TYPE draftsman.budget_state AS (
+    outcome text, name text, day date, measure text, used numeric, reserved numeric, budget numeric,
+    added numeric);
+CREATE FUNCTION draftsman.budget_states(u draftsman.budget_uses, except_call uuid)
+RETURNS SETOF draftsman.budget_state LANGUAGE sql STABLE AS $$
+    SELECT NULL, u.name, u.day, b.measure,
+           CASE b.measure WHEN 'cost_usd' THEN u.cost_usd WHEN 'input_tokens' THEN u.input_tokens
+           ELSE u.output_tokens END,
+           CASE b.measure WHEN 'cost_usd' THEN r.cost_usd WHEN 'input_tokens' THEN r.input_tokens
+           ELSE r.output_tokens END,
+           b.amount + a.amount, a.amount
+      FROM draftsman.budget_of(u.name, u.budget) b
+     CROSS JOIN LATERAL (
+           SELECT coalesce(sum(r.cost_usd), 0) AS cost_usd,
+                  coalesce(sum(r.input_tokens), 0) AS input_tokens,
+                  coalesce(sum(r.output_tokens), 0) AS output_tokens
+             FROM draftsman.budget_reservations r
+             JOIN draftsman.job_states s ON s.number = r.job AND s.lease_token = r.lease_token
+            WHERE r.name = u.name AND r.day = u.day AND r.call IS DISTINCT FROM $2) r
+     CROSS JOIN LATERAL (
+           SELECT coalesce(sum(a.amount), 0) AS amount FROM draftsman.budget_raises a
+            WHERE a.name = u.name AND a.day = u.day AND a.measure = b.measure) a
+$$;
+
+-- Locks a job by its lease, then the uses of its budgets in sorted order, so that two sessions cannot
+-- deadlock. Returns the names; NULL after a lost lease.
+CREATE FUNCTION draftsman.lock_budgets(job bigint, token bigint, today date, own jsonb)
+RETURNS text[] LANGUAGE plpgsql AS $$
+DECLARE
+    names text[];
+BEGIN
+    PERFORM FROM draftsman.job_states s
+      WHERE s.number = $1 AND s.lease_token = $2 AND s.status = 'running' FOR NO KEY UPDATE;
+    IF NOT FOUND THEN
+        RETURN NULL;
+    END IF;
+    SELECT array_remove(ARRAY['all:*', 'job:' || r.number, 'person:' || nullif(r.invoker_id, ''),
+               'repo:' || nullif(concat(r.repo_owner || '/', r.repo_name), '')], NULL)
+      INTO names FROM draftsman.job_requests r WHERE r.number = $1;
+    INSERT INTO draftsman.budget_uses (name, day)
+    SELECT n, CASE WHEN n LIKE 'job:%' THEN '-infinity' ELSE today END
+      FROM unnest(names) n ORDER BY n
+        ON CONFLICT DO NOTHING;
+    PERFORM FROM draftsman.budget_uses u
+      WHERE u.name = ANY (names) AND u.day IN (today, '-infinity')
+      ORDER BY u.name FOR NO KEY UPDATE;
+    UPDATE draftsman.budget_uses u SET budget = own
+     WHERE u.name = 'job:' || $1 AND u.day = '-infinity' AND own IS DISTINCT FROM u.budget
+       AND own IS NOT NULL;
+    RETURN names;
+END $$;
+
+-- Reserves the maximum use of a call in each budget of its job. A call starts while its budgets are not
+-- used up, and fits in with the other running calls; a call without others may be larger than the rest,
+-- so that a budget is passed by no more than this call. The row says `reserved`, or why not: `price`
+-- (unknown, but a budget is in money), `call` (more than a call may use), `used` or `wait` (for the
+-- other calls). No row after a lost lease. Without a call, nothing is reserved.
+CREATE FUNCTION draftsman.reserve_budgets(
+    job bigint, token bigint, call uuid, cost numeric, input bigint, output bigint, own jsonb
+) RETURNS SETOF draftsman.budget_state LANGUAGE plpgsql
+    SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+DECLARE
+    today date := draftsman.budget_day();
+    names text[] := draftsman.lock_budgets(job, token, today, own);
+    worst draftsman.budget_state;
+BEGIN
+    IF names IS NULL THEN
+        RETURN;
+    END IF;
+    DELETE FROM draftsman.budget_reservations r
+     USING (SELECT d.call, d.name FROM draftsman.budget_reservations d
+              LEFT JOIN draftsman.job_states s
+                ON s.number = d.job AND s.lease_token = d.lease_token
+             WHERE d.name = ANY (names) AND s.number IS NULL
+               FOR UPDATE OF d SKIP LOCKED) dead
+     WHERE r.call = dead.call AND r.name = dead.name;
+    SELECT s.outcome, s.name, s.day, s.measure, s.used, s.reserved, s.budget, s.added INTO worst
+      FROM (
+           SELECT CASE WHEN b.measure = 'cost_usd' AND $4 IS NULL THEN 'price'
+                       WHEN b.amount < e.amount THEN 'call' END AS outcome,
+                  'call:*' AS name, NULL::date AS day, b.measure, e.amount AS used,
+                  0::numeric AS reserved, b.amount AS budget, 0::numeric AS added
+             FROM draftsman.budget_of('call:*', NULL) b
+             JOIN (VALUES ('cost_usd', $4), ('input_tokens', $5), ('output_tokens', $6))
+                  AS e (measure, amount) USING (measure)
+            WHERE $3 IS NOT NULL
+            UNION ALL
+           SELECT CASE WHEN b.used >= b.budget THEN 'used'
+                       WHEN $3 IS NULL THEN NULL
+                       WHEN b.measure = 'cost_usd' AND $4 IS NULL THEN 'price'
+                       WHEN b.reserved > 0 AND b.used + b.reserved + e.amount > b.budget THEN 'wait'
+                  END, b.name, b.day, b.measure, b.used, b.reserved, b.budget, b.added
+             FROM draftsman.budget_uses u
+            CROSS JOIN LATERAL draftsman.budget_states(u, $3) b
+             JOIN (VALUES ('cost_usd', $4), ('input_tokens', $5), ('output_tokens', $6))
+                  AS e (measure, amount) USING (measure)
+            WHERE u.name = ANY (names) AND u.day IN (today, '-infinity')) s
+     WHERE s.outcome IS NOT NULL
+     ORDER BY array_position('{price,call,used,wait}'::text[], s.outcome), s.name, s.measure
+     LIMIT 1;
+    IF FOUND THEN
+        RETURN NEXT worst;
+        RETURN;
+    END IF;
+    INSERT INTO draftsman.budget_reservations
+           (call, name, day, job, lease_token, cost_usd, input_tokens, output_tokens)
+    SELECT $3, n, CASE WHEN n LIKE 'job:%' THEN '-infinity' ELSE today END, $1, $2,
+           coalesce($4, 0), $5, $6
+      FROM unnest(names) n
+     WHERE $3 IS NOT NULL
+        ON CONFLICT DO NOTHING;
+    worst.outcome := 'reserved';
+    RETURN NEXT worst;
+END $$;
+
+-- An amount of a usage; 0 for anything else than a number.
+CREATE FUNCTION draftsman.usage_amount(usage jsonb, measure text) RETURNS numeric
+LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN
+    CASE WHEN jsonb_typeof(usage -> measure) = 'number'
+         THEN round(least(greatest((usage ->> measure)::numeric, 0), 1e15),
+                    CASE WHEN measure = 'cost_usd' THEN 9 ELSE 0 END)
+         ELSE 0 END;
+
+-- Records the usage of a run so far. The increase counts for its budgets and for the costs of the day;
+-- for a call, it is the day of its reservation, which ends. The first row says
+-- `recorded`, unless the lease was lost; each further row is a budget that is used up.
+CREATE FUNCTION draftsman.record_usage(
+    job bigint, token bigint, usage jsonb, model text, call uuid, own jsonb
+) RETURNS SETOF draftsman.budget_state LANGUAGE plpgsql
+    SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+DECLARE
+    today   date := coalesce((SELECT r.day FROM draftsman.budget_reservations r
+                               WHERE r.call = $5 AND r.name = 'all:*'), draftsman.budget_day());
+    names   text[] := draftsman.lock_budgets(job, token, today, own);
+    before  jsonb;
+    program text;
+    cost    numeric;
+    input   bigint;
+    output  bigint;
+BEGIN
+    IF names IS NULL THEN
+        RETURN;
+    END IF;
+    SELECT r.usage, r.params_snapshot ->> 'agent' INTO before, program
+      FROM draftsman.job_runs r WHERE r.job = $1 AND r.status = 'running' AND r.lease_token = $2;
+    cost := greatest(draftsman.usage_amount(usage, 'cost_usd')
+                     - draftsman.usage_amount(before, 'cost_usd'), 0);
+    input := greatest(draftsman.usage_amount(usage, 'input_tokens')
+                      - draftsman.usage_amount(before, 'input_tokens'), 0);
+    output := greatest(draftsman.usage_amount(usage, 'output_tokens')
+                       - draftsman.usage_amount(before, 'output_tokens'), 0);
+    UPDATE draftsman.job_runs r SET usage = $3
+     WHERE r.job = $1 AND r.status = 'running' AND r.lease_token = $2;
+    DELETE FROM draftsman.budget_reservations r WHERE r.call = $5;
+    IF cost > 0 OR input > 0 OR output > 0 THEN
+        UPDATE draftsman.budget_uses u
+           SET cost_usd = u.cost_usd + cost, input_tokens = u.input_tokens + input,
+               output_tokens = u.output_tokens + output
+         WHERE u.name = ANY (names) AND u.day IN (today, '-infinity');
+        INSERT INTO draftsman.daily_costs AS c
+               (day, repo, person, agent, model, calls, cost_usd, input_tokens, output_tokens)
+        SELECT today, concat(r.repo_owner || '/', r.repo_name), r.invoker_id,
+               coalesce(program, r.agent, ''), coalesce($4, ''), 1, cost, input, output
+          FROM draftsman.job_requests r WHERE r.number = $1
+            ON CONFLICT ON CONSTRAINT daily_costs_pkey DO UPDATE
+               SET calls = c.calls + 1, cost_usd = c.cost_usd + excluded.cost_usd,
+                   input_tokens = c.input_tokens + excluded.input_tokens,
+                   output_tokens = c.output_tokens + excluded.output_tokens;
+    END IF;
+    RETURN NEXT ROW('recorded', NULL, NULL, NULL, NULL, NULL, NULL, NULL)::draftsman.budget_state;
+    RETURN QUERY
+    SELECT 'used', b.name, b.day, b.measure, b.used, b.reserved, b.budget, b.added
+      FROM draftsman.budget_uses u
+     CROSS JOIN LATERAL draftsman.budget_states(u, NULL) b
+     WHERE u.name = ANY (names) AND u.day IN (today, '-infinity') AND b.used >= b.budget
+     ORDER BY b.name, b.measure;
+END $$;
+
+-- Adds the amount of an answer to the budget that its question names, once; NULL after a lost lease.
+CREATE FUNCTION draftsman.raise_budget(job bigint, token bigint, question int, amount numeric)
+RETURNS boolean LANGUAGE plpgsql
+    SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    asked draftsman.job_questions;
+    run   int;
+BEGIN
+    SELECT s.run_count INTO run FROM draftsman.job_states s
+     WHERE s.number = $1 AND s.lease_token = $2 AND s.status = 'running' FOR NO KEY UPDATE;
+    IF NOT FOUND THEN
+        RETURN NULL;
+    END IF;
+    SELECT * INTO asked FROM draftsman.job_questions q
+     WHERE q.job = $1 AND q.ordinal = $3 AND q.key = 'agent:budget' AND q.status = 'answered'
+       AND q.resolution ->> 'via' = 'person';
+    IF NOT FOUND THEN
+        RETURN false;
+    END IF;
+    PERFORM FROM draftsman.budget_uses u
+      WHERE u.name = asked.action ->> 'budget' AND u.day = (asked.action ->> 'day')::date
+        FOR NO KEY UPDATE;
+    INSERT INTO draftsman.budget_raises (job, question, name, day, measure, amount)
+    VALUES ($1, $3, asked.action ->> 'budget', (asked.action ->> 'day')::date,
+            asked.action ->> 'measure', $4)
+        ON CONFLICT DO NOTHING;
+    IF FOUND THEN
+        INSERT INTO draftsman.job_events (job, run, kind, actor, payload)
+        VALUES ($1, run, 'budget_raised', 'system', asked.action || jsonb_build_object(
+                    'question', $3, 'added', $4, 'by', asked.resolution -> 'by'));
+        RETURN true;
+    END IF;
+    RETURN false;
+END $$;
+
+-- Replaces the configured budgets; false when they are the same.
+CREATE FUNCTION draftsman.set_budgets(budgets jsonb, timezone text, actor text) RETURNS boolean
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF draftsman.session_kind() NOT IN ('owner', 'worker')
+       OR NOT draftsman.may_act_as(actor) THEN
+        PERFORM draftsman.deny_access(format('%s may not change budgets', actor));
+    END IF;
+    LOCK TABLE draftsman.budget_changes IN SHARE ROW EXCLUSIVE MODE;
+    IF coalesce((SELECT (c.budgets, c.timezone) FROM draftsman.budget_changes c
+                  ORDER BY c.id DESC LIMIT 1), ('[]'::jsonb, 'UTC'::text)) = ($1, $2) THEN
+        RETURN false;
+    END IF;
+    DELETE FROM draftsman.budgets;
+    INSERT INTO draftsman.budgets (scope, value, cost_usd, input_tokens, output_tokens)
+    SELECT b.scope, b.value, b.cost_usd, b.input_tokens, b.output_tokens
+      FROM jsonb_populate_recordset(NULL::draftsman.budgets, $1) b;
+    INSERT INTO draftsman.budget_changes (budgets, timezone, actor) VALUES ($1, $2, $3);
+    RETURN true;
+END $$;
+
+-- Answers ---------------------------------------------------------------------------------------
+
+-- Only an operator decides on a budget, and never by an answer that came with the request.
+CREATE FUNCTION draftsman.check_budget_answer() RETURNS trigger LANGUAGE plpgsql
+    SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    kind text := draftsman.session_kind();
+BEGIN
+    IF kind <> 'owner' AND EXISTS (
+           SELECT FROM draftsman.job_questions q
+            WHERE q.job = NEW.job AND q.ordinal = NEW.question AND q.key = 'agent:budget')
+       AND (kind = 'worker' OR draftsman.has_role(
+                draftsman.person_of(NEW.source::text, NEW.responder_id), 'operator') IS NOT TRUE) THEN
+        PERFORM draftsman.deny_access(format('%s may not decide on a budget', NEW.voter));
+    END IF;
+    RETURN NEW;
+END $$;
+CREATE TRIGGER job_answers_spending BEFORE INSERT ON draftsman.job_answers FOR EACH ROW
+    WHEN (NEW.accepted) EXECUTE FUNCTION draftsman.check_budget_answer();
+CREATE TRIGGER budget_raises_immutable BEFORE UPDATE OR DELETE ON draftsman.budget_raises FOR EACH ROW
+    EXECUTE FUNCTION draftsman.refuse_change('a budget was raised by this answer');
+
+-- Privileges ------------------------------------------------------------------------------------
+
+ALTER FUNCTION draftsman.grant_roles() RENAME TO grant_earlier_roles;
+CREATE FUNCTION draftsman.grant_roles() RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+    role    text;
+    missing text := draftsman.grant_earlier_roles();
+BEGIN
+    FOREACH role IN ARRAY '{draftsman_worker,draftsman_bot,draftsman_person,draftsman_reader}'::text[]
+    LOOP
+        IF to_regrole(role) IS NOT NULL THEN
+            EXECUTE format('GRANT EXECUTE ON FUNCTION draftsman.budget_day(),
+                draftsman.budget_of(text, jsonb),
+                draftsman.budget_states(draftsman.budget_uses, uuid) TO %I', role);
+        END IF;
+    END LOOP;
+    IF to_regrole('draftsman_worker') IS NOT NULL THEN
+        GRANT EXECUTE ON FUNCTION
+            draftsman.reserve_budgets(bigint, bigint, uuid, numeric, bigint, bigint, jsonb),
+            draftsman.record_usage(bigint, bigint, jsonb, text, uuid, jsonb),
+            draftsman.raise_budget(bigint, bigint, int, numeric),
+            draftsman.set_budgets(jsonb, text, text) TO draftsman_worker;
+        GRANT DELETE ON draftsman.budget_reservations TO draftsman_worker;
+    END IF;
+    RETURN missing;
+END $$;
+SELECT draftsman.grant_roles();
