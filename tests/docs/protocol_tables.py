@@ -17,6 +17,7 @@ from draftsman.handlers.run_agent.agent_messages import ChoiceBody, FromAgent
 from draftsman.handlers.run_agent.protocol import (
     AnswerBody,
     FailedValidator,
+    MessageBody,
     ParentBody,
     Profile,
     RequestBody,
@@ -36,6 +37,7 @@ PARTS: Final = (
     StepState,
     RequestBody,
     ParentBody,
+    MessageBody,
     Profile,
     CommandSettings,
     FixSettings,

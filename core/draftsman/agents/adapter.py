@@ -1,4 +1,4 @@
-"""What the adapters of all kinds of agents share: prompts, decisions, checkpoints and the result.
+"""Parts that the adapters of all kinds of agents share: prompts, decisions, checkpoints, result.
 
 An adapter runs in the sandbox of the agent, and is trusted no more: it starts the agent, and speaks
 the agent protocol with the worker. Each permission request becomes a question. The session of the
@@ -22,6 +22,8 @@ CHECKPOINT_INTERVAL: Final = 60.0
 MAX_SUMMARY: Final = 20_000
 MAX_BODY: Final = 4000
 """Characters of a call that the agent is reminded of."""
+MAX_MESSAGES: Final = 100_000
+"""Characters of the messages of people that are saved for a session that cannot be resumed."""
 NOTHING_SAID: Final = "the agent ended its turn without a message"
 
 
@@ -42,6 +44,10 @@ class Adapter:
         self.roots = {self.workspace: ".", str(Path.home()): "~"}
         self.message = self.summary = ""
         self.denials: list[str] = []
+        self.offered: list[Message] = []
+        """Messages of people that the agent got, and has not reacted to."""
+        self.given: list[str] = []
+        """Ids of the messages that the session of the agent has."""
         self.loaded = False
         """Whether the session is that of an earlier run."""
         self.live = False
@@ -60,18 +66,31 @@ class Adapter:
         """End the agent."""
         raise NotImplementedError
 
+    def deliver(self, text: str) -> bool:
+        """Give the agent a message of a person during its turn; False gives it the next prompt.
+
+        Called while the adapter waits for the agent. It must not wait for a reply.
+        """
+        return False
+
     def run(self) -> None:
         """Run the agent to the end of its work, then send the result."""
         try:
             self.open_session()
+            self.client.send("listen")
             prompt: str | None = self.prompt()
+            self.client.on_message = self._deliver
             while prompt is not None:
                 self.turn(prompt)
-                prompt = self.denied()
+                self.heard()
+                prompt = self.next_prompt()
+            self.client.on_message = None
             self.flush()
             self.checkpoint()
             summary = self.summary[:MAX_SUMMARY] or NOTHING_SAID
-            self.client.call("result", summary=summary, data={"agent": self.name})
+            self.client.call(
+                "result", summary=summary, data={"agent": self.name}, messages=self.given
+            )
         except RunParked:
             if self.live and "pending" not in self.saved:
                 self.checkpoint()  # the worker shuts down; a question has its checkpoint already
@@ -92,6 +111,8 @@ class Adapter:
                 parts.append("Report your findings. Changes of files are not kept.")
         if not self.loaded and (self.saved.get("pending") or start["run"] > 1):
             parts.append("An earlier run began this work; its changes are in the workspace.")
+        if not self.loaded:
+            parts += self.saved.get("messages", [])
         if (decided := self.decided()) is not None:
             parts.append(decided)
         self.saved.pop("pending", None)
@@ -99,7 +120,38 @@ class Adapter:
             parts.append(f"This check failed: {check['command']}\n{check['output']}")
         if start["failed"]:
             parts.append("Change the files so that these checks pass.")
+        parts += self.person_messages()
         return "\n\n".join(parts) or "The run was interrupted. Continue."
+
+    def next_prompt(self) -> str | None:
+        """Return the prompt of another turn: denials, and messages of people; None for no turn."""
+        self.client.poll()
+        denied = self.denied()
+        parts = [*([denied] if denied else []), *self.person_messages()]
+        return "\n\n".join(parts) or None
+
+    def person_messages(self) -> list[str]:
+        """Return the messages of people that the agent has not got, for its next prompt."""
+        messages, self.client.messages = self.client.messages, []
+        self.offered += messages
+        return [_quoted(message) for message in messages]
+
+    def heard(self) -> None:
+        """Count the messages that the agent got as part of its session: it has reacted."""
+        if not self.offered:
+            return
+        self.given += [message["id"] for message in self.offered]
+        texts = [*self.saved.get("messages", []), *map(_quoted, self.offered)]
+        while sum(map(len, texts)) > MAX_MESSAGES and len(texts) > 1:
+            del texts[0]
+        self.saved["messages"] = texts
+        self.offered.clear()
+
+    def _deliver(self, message: Message) -> bool:
+        if not self.live or not self.deliver(_quoted(message)):
+            return False
+        self.offered.append(message)
+        return True
 
     def decided(self) -> str | None:
         """Return the decision that ended the wait of an earlier run, for the agent."""
@@ -122,6 +174,7 @@ class Adapter:
     def flush(self) -> None:
         """Log the message of the agent; the last message is the summary."""
         if self.message.strip():
+            self.heard()
             self.summary = self.message.strip()
             self.client.send("log", text=self.summary)
         self.message = ""
@@ -129,12 +182,14 @@ class Adapter:
     def ended(self, tool_id: str, title: str, status: str) -> None:
         """Log the end of a call of a tool, and record that of an allowed call."""
         self.client.send("log", text=f"[{status}] {title[:1000]}")
+        self.heard()
         self.permissions.finished(tool_id)
         if time.monotonic() - self.saved_at > CHECKPOINT_INTERVAL:
             self.checkpoint()
 
     def decide(self, call: Call, tool_id: str) -> Decision:
         """Return the decision on a call; raises RunParked while people have not decided."""
+        self.heard()
         decision = self.permissions.for_job(call)
         if decision is None:
             self.saved["pending"] = {"call": call.digest, "body": call.body[:MAX_BODY]}
@@ -156,7 +211,7 @@ class Adapter:
 
     def checkpoint(self) -> str:
         """Store the session and the workspace; return the id of the tree."""
-        reply = self.client.call("checkpoint", data=self.saved, home=self.home)
+        reply = self.client.call("checkpoint", data=self.saved, home=self.home, messages=self.given)
         self.saved_at = time.monotonic()
         return str(reply.get("tree"))
 
@@ -164,6 +219,10 @@ class Adapter:
         """Return the error of a mode that is not as configured."""
         text = f"the mode {self.mode!r} of the agent {problem}; correct session_mode"
         return AgentFailure("PERMANENT", "mode", text)
+
+
+def _quoted(message: Message) -> str:
+    return f"A message from {message['by']}:\n\n{message['text']}"
 
 
 def part_of(message: Message, key: str) -> Message:

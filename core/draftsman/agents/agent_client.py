@@ -6,6 +6,7 @@ import itertools
 import json
 import os
 import select
+from collections.abc import Callable
 from typing import Any, Final
 
 QUESTIONS: Final = ("ask", "approve")
@@ -35,9 +36,14 @@ class AgentClient:
         self._unread = b""
         self._numbers = itertools.count(1)
         self._parked = False
+        self.on_message: Callable[[dict[str, Any]], bool] | None = None
+        """Called with each message of a person while the agent waits; whether it used it."""
+        self.messages: list[dict[str, Any]] = []
+        """Messages of people that were not used yet, oldest first."""
         self.start: dict[str, Any] = self._receive()
         if self.start["type"] != "start":
             raise RunParked
+        self.messages += self.start.get("messages", [])
 
     def send(self, kind: str, /, **fields: Any) -> None:
         """Send a message without a reply."""
@@ -58,6 +64,8 @@ class AgentClient:
                 if kind in QUESTIONS or self._parked:
                     raise RunParked
                 self._parked = True  # the worker shuts down, but still replies to this message
+            elif reply["type"] == "message":
+                self.messages.append(reply)
             elif reply.get("id") == number:
                 if reply["type"] == "refused":
                     raise RequestRefused(reply["reason"], reply.get("class", "PERMANENT"))
@@ -75,12 +83,24 @@ class AgentClient:
             self._read_notices()
         return other in ready
 
+    def poll(self) -> None:
+        """Read the messages that have arrived; raises RunParked if the run is parked."""
+        self._read_notices()
+        while select.select([self._source], [], [], 0)[0]:
+            self._unread += os.read(self._source, 1 << 16) or PARK
+            self._read_notices()
+
     def _read_notices(self) -> None:
         """Read the messages that arrived without a request."""
         while b"\n" in self._unread:
-            self._parked |= self._receive()["type"] == "park"
+            notice = self._receive()
+            if notice["type"] == "message":
+                self.messages.append(notice)
+            self._parked |= notice["type"] == "park"
         if self._parked:
             raise RunParked
+        if (use := self.on_message) is not None:
+            self.messages = [message for message in self.messages if not use(message)]
 
     def _receive(self) -> dict[str, Any]:
         """Return the next message; the end of the input counts as `park`."""

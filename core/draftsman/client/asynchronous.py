@@ -15,6 +15,7 @@ from draftsman.domain.event import Event
 from draftsman.domain.ids import job_name, parse_job, parse_question
 from draftsman.domain.invocation import Invocation
 from draftsman.domain.job import Job, Source
+from draftsman.domain.job_message import SentMessage
 from draftsman.domain.question import Question
 from draftsman.domain.read_models import QueueSummary
 from draftsman.domain.response import Response
@@ -173,6 +174,15 @@ class Client:
     async def deny(self, question: str | Question, reason: str | None = None) -> Verdict:
         """Deny an approval; raises as `answer` does."""
         return await self._respond(question, decision=False, reason=reason)
+
+    async def tell(self, job: JobName, text: str, *, key: str | None = None) -> SentMessage:
+        """Send a message to the agent of a job; the same `key` is sent once.
+
+        Raises NotFound, UsageError for its text, and Refused for a job that takes no messages.
+        """
+        number, actor = await self._number(job), await self._rt.actor(Source.API)
+        event = None if key is None else f"tell:{number}:{key}"
+        return await self._rt.job_control.messages.send(number, actor, text, event=event)
 
     async def cancel(
         self, job: JobName, reason: str | None = None, *, force: bool = False

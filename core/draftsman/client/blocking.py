@@ -15,6 +15,7 @@ from draftsman.client.request_fields import Fields, JobName, Request
 from draftsman.domain.answer import Verdict
 from draftsman.domain.event import Event
 from draftsman.domain.job import Job
+from draftsman.domain.job_message import SentMessage
 from draftsman.domain.question import Question
 from draftsman.domain.read_models import QueueSummary
 from draftsman.domain.schedules.schedule import Schedule
@@ -147,6 +148,10 @@ class BlockingClient:
     def deny(self, question: str | Question, reason: str | None = None) -> Verdict:
         """Deny an approval."""
         return self._run(self._client.deny(question, reason))
+
+    def tell(self, job: JobName, text: str, *, key: str | None = None) -> SentMessage:
+        """Send a message to the agent of a job; the same `key` is sent once."""
+        return self._run(self._client.tell(job, text, key=key))
 
     def cancel(
         self, job: JobName, reason: str | None = None, *, force: bool = False

@@ -28,7 +28,7 @@ EVENT_KINDS: Final = frozenset(TRANSITIONS.values()) | {
     *("attachment_failed", "attachment_uploaded", "branch_published", "cancel_requested"),
     "budget_raised",
     *("command_executed", "delivery_dead_lettered", "delivery_sent", "job_created", "pr_created"),
-    "iteration_started",
+    *("iteration_started", "message_delivered", "message_sent"),
     *("job_moved", "job_prioritized", "queue_reserved", "reservation_ended"),
     *("question_escalated", "question_expired", "question_extended", "redelivered"),
     *("repo_resolved", "request_joined", "retry_not_created", "sandbox_applied", "token_minted"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, ParamSpec, Protocol, TypeVar
 from uuid import UUID
@@ -147,9 +147,11 @@ class WorkerRun:
 
     # Checkpoints, steps and quotas
 
-    async def checkpoint(self, data: dict[str, Any], bundle: bytes | None = None) -> None:
-        """Save state for a later run; raises UsageError over 1 MiB of JSON."""
-        await self.wait(self.services.checkpoints.save, self.job.lease, data, bundle)
+    async def checkpoint(
+        self, data: dict[str, Any], bundle: bytes | None = None, messages: Sequence[int] = ()
+    ) -> None:
+        """Save state for a later run, with the messages that it has; UsageError over 1 MiB."""
+        await self.wait(self.services.checkpoints.save, self.job.lease, data, bundle, messages)
 
     async def saved_work(self) -> tuple[dict[str, Any] | None, bytes | None]:
         """Return the newest checkpoint's data and its work bundle."""

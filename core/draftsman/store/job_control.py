@@ -29,6 +29,7 @@ class LockedJob:
     """A locked job."""
 
     number: int
+    type: str
     status: Status
     invoker_id: str
     worker_id: UUID | None

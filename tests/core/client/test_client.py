@@ -187,6 +187,12 @@ async def test_an_approval_needs_the_role(client: Client, make: Factory) -> None
         await client.deny(f"{work.name}/1")
 
 
+async def test_a_message_is_sent_once_for_its_key(client: Client, make: Factory) -> None:
+    job = f"D-{await make.queued(type='run_agent', title='Do it')}"
+    assert (await client.tell(job, "use the v2 API", key="k")).created
+    assert not (await client.tell(job, "use the v2 API", key="k")).created
+
+
 async def test_a_job_is_canceled_and_retried(client: Client) -> None:
     job = await client.submit(type="noop")
     assert (await client.cancel(job, "not needed")).status is Status.CANCELED

@@ -66,6 +66,7 @@ VERBS: Final = {
     Verb.SUBMIT: SUBMIT,
     Verb.RETRY: RETRY,
     Verb.CANCEL: "SELECT draftsman.cancel_job(%(job)s, 'cli:' || %(id)s::text, NULL)",
+    Verb.TELL: "SELECT draftsman.send_message(%(job)s, 'cli', %(id)s::text, '', '', 'e', 'x')",
     Verb.EXTEND: "SELECT draftsman.extend_question(%(job)s, 1, 60, 'cli:' || %(id)s::text)",
     Verb.UNLINK: "SELECT draftsman.unlink_identity('slack', 'U-NOBODY')",
     Verb.REDELIVER: "UPDATE draftsman.deliveries SET attempts = 0 WHERE false",

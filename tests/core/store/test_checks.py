@@ -10,6 +10,7 @@ from tests.core.store import test_budget_checks as budgets
 from tests.core.store import test_dependency_checks as dependencies
 from tests.core.store import test_group_checks as groups
 from tests.core.store import test_limit_checks as limits
+from tests.core.store import test_message_checks as messages
 from tests.core.store import test_people_checks as people
 from tests.core.store import test_queue_checks as queues
 from tests.core.store import test_repo_checks as repos
@@ -390,7 +391,10 @@ async def test_every_check_of_the_schema_is_tested(conn: Connection) -> None:
         "pg_get_function_sqlbody(function), '''(job_[a-z]+s_[a-z_]+)''', 'g') AS rule",
     )
     tables = (JOBS, ENDS, INSERTS, RUNS, QUESTIONS, TIMES, ROWS, TARGETS, LINKS, DELIVERIES)
-    modules = budgets, dependencies, groups, limits, people, queues, repos, schedules, trello
+    modules = (
+        *(budgets, dependencies, groups, limits, messages, people, queues, repos, schedules),
+        trello,
+    )
     others = [table for module in modules for table in module.TABLES]
     tried = {entry[-1] for table in (*tables, *others) for entry in table}
     tried |= {"job_questions_approval", "workers_slots_check", "leases_term_check"}

@@ -22,6 +22,7 @@ class Verb(StrEnum):
     SUBMIT = "submit"
     ANSWER = "answer"
     APPROVE = "approve"
+    TELL = "send messages to jobs"
     CANCEL = "cancel"
     RETRY = "retry"
     EXTEND = "extend"
@@ -43,6 +44,7 @@ _ROLE = {
     Verb.SUBMIT: "invoker",
     Verb.ANSWER: "responder",
     Verb.APPROVE: "approver",
+    Verb.TELL: "responder",
     Verb.CANCEL: "operator",
     Verb.RETRY: "operator",
     Verb.EXTEND: "operator",
@@ -59,7 +61,9 @@ _ROLE = {
     Verb.TEMPLATES: "operator",
     Verb.SCHEDULES: "operator",
 }
-_OWN = frozenset({Verb.ANSWER, Verb.CANCEL, Verb.RETRY, Verb.EXTEND, Verb.UNLINK, Verb.SCHEDULES})
+_OWN = frozenset(
+    {Verb.ANSWER, Verb.TELL, Verb.CANCEL, Verb.RETRY, Verb.EXTEND, Verb.UNLINK, Verb.SCHEDULES}
+)
 """Actions that the invoker of a job, or the author of a schedule, may do without the role."""
 
 

@@ -20,6 +20,8 @@ from draftsman.handlers.run_agent.protocol import (
     Text,
 )
 
+MessageIds = Annotated[tuple[Id, ...], Field(max_length=200)] | None
+
 
 class ChoiceBody(question_spec.Choice):
     """A choice; a plain string is short for its value."""
@@ -135,6 +137,9 @@ class CheckpointMessage(OptionalReplyMessage):
     home: tuple[FilePath, ...] = Field(
         (), description="files and folders below `$HOME` to store as well; empty: those stored last"
     )
+    messages: MessageIds = Field(
+        None, description="ids of the messages of people that `data` has; unset: all that were sent"
+    )
 
 
 class StepMessage(OptionalReplyMessage):
@@ -193,6 +198,9 @@ class ResultMessage(OptionalReplyMessage):
     type: Literal["result"] = "result"
     summary: str = Field(max_length=20_000)
     data: Fields = Field({})
+    messages: MessageIds = Field(
+        None, description="ids of the messages of people that it has; unset: all that were sent"
+    )
 
 
 class ErrorMessage(OptionalReplyMessage):
@@ -207,6 +215,12 @@ class ErrorMessage(OptionalReplyMessage):
     retry_after: Seconds | None = Field(None, description="minimum seconds before a retry")
 
 
+class ListenMessage(OptionalReplyMessage):
+    """Send the messages of people as they arrive; without it they wait for the next `start`."""
+
+    type: Literal["listen"] = "listen"
+
+
 FromAgent = (
     AskMessage
     | ApproveMessage
@@ -216,6 +230,7 @@ FromAgent = (
     | LogMessage
     | ArtifactMessage
     | UsageMessage
+    | ListenMessage
     | ResultMessage
     | ErrorMessage
 )

@@ -25,12 +25,14 @@ from draftsman.handlers.run_agent.agent_messages import (
     ErrorMessage,
     EventMessage,
     FromAgent,
+    ListenMessage,
     LogMessage,
     ResultMessage,
     StepMessage,
     UsageMessage,
 )
 from draftsman.handlers.run_agent.grace_period import GracePeriod
+from draftsman.handlers.run_agent.person_messages import PersonMessages
 from draftsman.handlers.run_agent.protocol import (
     AckMessage,
     AgentErrorClass,
@@ -79,6 +81,7 @@ class AgentSession:
         self.error: Failure | None = None
         self.question: QuestionSpec | None = None
         self.exit_code: int | None = None
+        self.messages = PersonMessages(run)
         self._run = run
         self._workspace = workspace
         self._repo = repo
@@ -137,6 +140,26 @@ class AgentSession:
         """Ask the agent to save a checkpoint and exit; terminate it after a timeout."""
         await process.send(encode(ParkMessage(id=id)))
         self._schedule_termination(process)
+
+    async def relay_messages(self, process: AgentProcess) -> None:
+        """Send the messages of people to the agent until canceled."""
+        await self.messages.relay(
+            lambda message: self._send(process, message),
+            lambda: self.result is None and self._termination is None,
+        )
+
+    async def misses_messages(self) -> bool:
+        """Return whether a person has sent a message that the result does not have."""
+        return await self.messages.remain(self._listed)
+
+    async def deliver_messages(self) -> None:
+        """Record that the result has the messages of people that were sent to the agent."""
+        await self.messages.deliver(self._listed)
+
+    @property
+    def _listed(self) -> tuple[str, ...] | None:
+        """The ids of the messages that the result has, if it says so."""
+        return None if self.result is None else self.result.messages
 
     async def watch_disk(self, process: AgentProcess) -> None:
         """Kill the agent once the files of its run exceed the disk quota."""
@@ -233,7 +256,7 @@ class AgentSession:
             else:
                 async with process.frozen():
                     snapshot = await self._workspace.snapshot(self._work_in_progress)
-                await self.save_work(snapshot)
+                await self._save(snapshot, None, [])
                 if answer := await self._ask_in_grace(process, reply, seconds):
                     return AnswerMessage.of(message.id, message.key, answer)
             await self.park(process, None)
@@ -339,6 +362,8 @@ class AgentSession:
                 if used_up and self.question is None and self.result is None:
                     self._completes = True
                     await self.stop_for_budget(used_up[0])
+            case ListenMessage():
+                self.messages.listen()
             case ResultMessage():
                 self.result = message
                 if self._completes:
@@ -384,22 +409,25 @@ class AgentSession:
             snapshot = await self._workspace.snapshot(self._work_in_progress)
             if message.home:
                 await self._workspace.store_home(message.home)
-        await self.save_work(snapshot, message.data)
+        await self._save(snapshot, message.data, self.messages.ordinals(message.messages))
         return snapshot.tree
 
     @property
     def _work_in_progress(self) -> str:
         return f"{self._run.job.name}: work in progress"
 
-    async def save_work(self, snapshot: Snapshot, data: Any = None) -> None:
-        """Store a checkpoint of the tree; without `data`, with that of the latest checkpoint."""
+    async def save_work(self, snapshot: Snapshot) -> None:
+        """Store a checkpoint of the tree of the result, with the data of the latest checkpoint."""
+        await self._save(snapshot, None, self.messages.seen(self._listed))
+
+    async def _save(self, snapshot: Snapshot, data: Any, messages: list[int]) -> None:
         self._data = self._data if data is None else data
         bundle = await self._workspace.bundle(snapshot)
         saved = {"agent": self._data, "base_sha": self._workspace.base_sha}
         saved |= {"repo": self._repo} if self._repo else {}
         size = size_of(self._data) + len(bundle or b"")
         await self._quotas.spend(Quota.CHECKPOINTS, size)
-        await self._run.checkpoint(saved, bundle)
+        await self._run.checkpoint(saved, bundle, messages)
         self._checkpoint_commit = snapshot.commit
 
     async def _send(self, process: AgentProcess, message: ToAgent) -> None:

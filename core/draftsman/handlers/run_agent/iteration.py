@@ -48,8 +48,10 @@ class Iteration:
         """Record the result, so that the run after an approval does not start the agent again."""
         await run.step(f"{RESULT}{self.number}", lambda _: result, owner=Owner.WORKER)
 
-    async def begin_next(self, run: WorkerRun, tree: str, failed: Sequence[CommandResult]) -> None:
-        """Record that another iteration begins."""
+    async def begin_next(
+        self, run: WorkerRun, tree: str = "", failed: Sequence[CommandResult] = ()
+    ) -> None:
+        """Record that another iteration begins; `tree` is the work that failed, if it did."""
         reason = {"tree": tree, "failed": [_failed_validator(item) for item in failed]}
         key = f"{STEP}{self.number + 1}"
         await run.step(key, lambda _: reason, owner=Owner.WORKER)

@@ -92,6 +92,15 @@ class ParentBody(Model):
     truncated: bool = Field(False, description="left out: results and errors have at most 1 MiB")
 
 
+class MessageBody(Model):
+    """A message of a person to the job."""
+
+    id: str = Field(description="id of the message within the job")
+    text: str
+    by: str = Field(description="the person")
+    at: AwareDatetime = Field(description="when it was sent")
+
+
 class Profile(Model):
     """The commands that validate and fix the repository, to be run in the workspace."""
 
@@ -140,6 +149,9 @@ class StartMessage(Model):
     )
     request: RequestBody = RequestBody()
     parents: tuple[ParentBody, ...] = Field((), description="the jobs of `after`; at most 1,000")
+    messages: tuple[MessageBody, ...] = Field(
+        (), description="messages of people that no checkpoint of an earlier run has"
+    )
     profile: Profile = Profile()
     iteration: int = Field(
         1, description="from 2: the work in the workspace is that of the previous iteration"
@@ -208,7 +220,13 @@ class ParkMessage(Model):
     id: str | None = None
 
 
-ToAgent = StartMessage | AnswerMessage | AckMessage | RefusedMessage | ParkMessage
+class PersonMessage(MessageBody):
+    """A message of a person, to an agent that has sent `listen`; it arrives at any time."""
+
+    type: Literal["message"] = "message"
+
+
+ToAgent = StartMessage | AnswerMessage | AckMessage | RefusedMessage | ParkMessage | PersonMessage
 
 
 def _expand(settings: AnyCommand) -> AnyCommand:

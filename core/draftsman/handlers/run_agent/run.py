@@ -122,7 +122,9 @@ async def _run_iteration(
             session.result = ResultMessage.model_validate(iteration.result)
         elif not await session.is_budget_used():
             start = await build_start_message(
-                run, workspace, repository, checkpoint, iteration, deadline, network=agent.network
+                *(run, workspace, repository, checkpoint, iteration, deadline),
+                messages=await session.messages.for_start(),
+                network=agent.network,
             )
             params = run_parameters(agent_name, agent, workspace, repository, start)
             await run.describe(params)
@@ -180,9 +182,13 @@ async def _run_session(
     ):
         started.set_result(process)
         run.on_heartbeat(process.heartbeat)
+        run.on_heartbeat(session.messages.wake)
         await process.send(encode(start))
         listener = asyncio.create_task(session.listen(process))
-        disk = asyncio.create_task(session.watch_disk(process))
+        watchers = (
+            asyncio.create_task(session.watch_disk(process)),
+            asyncio.create_task(session.relay_messages(process)),
+        )
         try:
             await asyncio.shield(listener)
         except asyncio.CancelledError:
@@ -194,8 +200,9 @@ async def _run_session(
             run.ending = True
             process.kill()  # its exit ends the listener even if a cancellation is lost
             listener.cancel()
-            disk.cancel()
-            await asyncio.gather(listener, disk, return_exceptions=True)
+            for watcher in watchers:
+                watcher.cancel()
+            await asyncio.gather(listener, *watchers, return_exceptions=True)
 
 
 async def _park(run: WorkerRun, session: AgentSession, question: QuestionSpec) -> None:
@@ -217,7 +224,8 @@ async def _finish_job(
 ) -> Done | None:
     """Store the patch, publish the branch and return the job's result.
 
-    None if required validators failed, and the agent has to improve the work.
+    None if the agent has to improve the work: required validators failed, or a person has sent a
+    message.
     """
     if session.error is not None:
         session.error.program_exit = session.exit_code
@@ -231,11 +239,13 @@ async def _finish_job(
         )
     result: dict[str, Any] = {"summary": session.result.summary, "data": session.result.data}
     snapshot = await workspace.snapshot(_commit_message(run, session.result.summary))
+    if await _begin_for_messages(run, session, snapshot, iteration):
+        return None
     result["files_changed"] = snapshot.files_changed
     if snapshot.files_changed == 0:
         if await run.has_patch():  # of an earlier run that asked a question
             await run.patch(b"")
-        return await _to_done(run, workspace, result)
+        return await _to_done(run, workspace, session, result)
     result |= {"insertions": snapshot.insertions, "deletions": snapshot.deletions}
     await run.patch(await workspace.diff(snapshot))
     if run.job.mode is Mode.FIX:
@@ -249,6 +259,8 @@ async def _finish_job(
             return None
         if saved is not None:
             await _require_approval(run, workspace, session, saved.profile, snapshot, iteration)
+        if await _begin_for_messages(run, session, snapshot, iteration):
+            return None
         result = add_validation(result, commands)
         result["commit"] = await run.step(
             PUBLISH, lambda _: _publish(run, workspace, snapshot), owner=Owner.WORKER
@@ -256,7 +268,7 @@ async def _finish_job(
         result["branch"] = workspace.branch
         published = {"branch": workspace.branch, "commit": snapshot.commit}
         await run.event("branch_published", published, Owner.WORKER)
-    return await _to_done(run, workspace, result)
+    return await _to_done(run, workspace, session, result)
 
 
 async def _require_approval(
@@ -298,7 +310,20 @@ def _own_budget(repository: JobRepository) -> dict[str, float] | None:
     return own_budget(repository.saved.profile.budget if repository.saved else None)
 
 
-async def _to_done(run: WorkerRun, workspace: Workspace, result: dict[str, Any]) -> Done:
+async def _begin_for_messages(
+    run: WorkerRun, session: AgentSession, snapshot: Snapshot, iteration: Iteration
+) -> bool:
+    """Begin another iteration if a person has sent a message that the work does not have."""
+    if not await session.misses_messages():
+        return False
+    await session.save_work(snapshot)
+    await iteration.begin_next(run)
+    return True
+
+
+async def _to_done(
+    run: WorkerRun, workspace: Workspace, session: AgentSession, result: dict[str, Any]
+) -> Done:
     """Return the outcome with the agent's pull request and without paths of the worker."""
     if (url := pr_url(result)) is not None:
         result["pr_url"] = url
@@ -306,6 +331,7 @@ async def _to_done(run: WorkerRun, workspace: Workspace, result: dict[str, Any])
         line_delta = result.get("insertions", 0) - result.get("deletions", 0)
         payload = {"pr_url": url, "files_changed": result["files_changed"], "loc_delta": line_delta}
         await run.event("pr_created", payload, Owner.WORKER)
+    await session.deliver_messages()
     return Done(workspace.relative(result))
 
 

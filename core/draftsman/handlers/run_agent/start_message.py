@@ -16,6 +16,7 @@ from draftsman.handlers.run_agent.iteration import Iteration
 from draftsman.handlers.run_agent.protocol import (
     AnswerBody,
     FailedValidator,
+    MessageBody,
     ParentBody,
     Profile,
     RequestBody,
@@ -41,11 +42,12 @@ async def build_start_message(
     iteration: Iteration,
     deadline: datetime,
     *,
+    messages: Sequence[MessageBody],
     network: bool,
 ) -> StartMessage:
     """Return the message with the state of earlier runs and iterations.
 
-    `network` is whether the agent may use the network.
+    `messages` are those of people, `network` is whether the agent may use the network.
     """
     answers = {
         key: AnswerBody(
@@ -91,6 +93,7 @@ async def build_start_message(
         profile=profile,
         deadline=deadline,
         iteration=iteration.number,
+        messages=tuple(messages),
         failed=tuple(FailedValidator.model_validate(item) for item in iteration.failed),
         limits=repo_profile.limits | {"network": network} if repo_profile else {},
     )

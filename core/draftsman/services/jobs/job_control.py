@@ -1,4 +1,4 @@
-"""Job control: cancel and retry."""
+"""Job control: cancel, retry and messages to jobs."""
 
 from __future__ import annotations
 
@@ -15,9 +15,11 @@ from draftsman.domain.submit_result import SubmitResult
 from draftsman.domain.text import clean
 from draftsman.errors import LostRace, OptionHint, Refused
 from draftsman.services.jobs import groups as job_groups
+from draftsman.services.jobs.messages import JobMessages
 from draftsman.services.jobs.retried_trees import link_retry
 from draftsman.services.jobs.submissions import SUBMIT_ATTEMPTS, SubmittedJob
 from draftsman.store import job_control as store
+from draftsman.store import messages
 from draftsman.store import submissions as requests
 from draftsman.store.outbox import deliveries
 from draftsman.store.postgres.database import Connection, Database
@@ -66,11 +68,13 @@ class CancelResult:
 
 
 class JobControl:
-    """Cancellation and retry of jobs."""
+    """Cancellation and retry of jobs, and messages to them."""
 
     def __init__(self, db: Database, policy: Policy) -> None:
         self._db = db
         self._policy = policy
+        self.messages = JobMessages(db, policy)
+        """Messages of people to jobs."""
 
     async def cancel(
         self, job: int, actor: Actor, reason: str | None = None, *, force: bool = False
@@ -288,8 +292,10 @@ async def _insert_single_retry(
             "is active for the same subject; cancel it first, or let it finish",
             subject=job_name(submitted.number),
         )
-    if submitted.outcome == "created" and old["has_targets"]:
-        await deliveries.inherit_targets(conn, job, submitted.number)
+    if submitted.outcome == "created":
+        await messages.inherit(conn, job, submitted.number)
+        if old["has_targets"]:
+            await deliveries.inherit_targets(conn, job, submitted.number)
     return SubmittedJob(submitted.number, submitted.id, submitted.status, submitted.outcome)
 
 

@@ -24,8 +24,10 @@ from draftsman.domain.text import (
     truncate_payload,
 )
 from draftsman.errors import NotFound, UsageError
+from draftsman.services.runs.messages import RunMessages
 from draftsman.store import budgets, run_state
 from draftsman.store import checkpoints as store
+from draftsman.store import messages as job_messages
 from draftsman.store.postgres.database import Connection, Database
 
 ARTIFACT_LIMIT = 25 * 1024 * 1024
@@ -39,9 +41,17 @@ class Checkpoints:
 
     def __init__(self, db: Database) -> None:
         self._db = db
+        self.messages = RunMessages(db)
+        """Messages of people to the job of a run."""
 
-    async def save(self, lease: Lease, data: dict[str, Any], bundle: bytes | None = None) -> None:
-        """Save the handler's state and the work bundle.
+    async def save(
+        self,
+        lease: Lease,
+        data: dict[str, Any],
+        bundle: bytes | None = None,
+        messages: Sequence[int] = (),
+    ) -> None:
+        """Save the handler's state and the work bundle, which have these messages of the job.
 
         Raises LeaseLost, and UsageError over 1 MiB of JSON or a bundle over 25 MB.
         """
@@ -55,6 +65,8 @@ class Checkpoints:
                 bundle_id = await store.artifact(conn, lease, BUNDLE, "bundle", bundle)
                 if bundle_id is None:
                     return False
+            if messages and not await job_messages.deliver(conn, lease, messages):
+                return False
             return await store.checkpoint(conn, lease, data, bundle_id)
 
         await self._fenced(lease, work)

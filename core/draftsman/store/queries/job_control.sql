@@ -1,7 +1,7 @@
 -- Cancel and retry of jobs.
 
 -- name: lock
-SELECT j.number, j.status, r.invoker_id, j.worker_id, j.run_count,
+SELECT j.number, j.type, j.status, r.invoker_id, j.worker_id, j.run_count,
        j.cancel_requested_at IS NOT NULL AS canceling
   FROM draftsman.job_states j
   JOIN draftsman.job_requests r ON r.number = j.number

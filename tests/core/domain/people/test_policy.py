@@ -20,6 +20,7 @@ ROLE_OF = {
     Verb.SUBMIT: "invoker",
     Verb.ANSWER: "responder",
     Verb.APPROVE: "approver",
+    Verb.TELL: "responder",
     Verb.CANCEL: "operator",
     Verb.RETRY: "operator",
     Verb.EXTEND: "operator",
@@ -35,7 +36,7 @@ ROLE_OF = {
     Verb.TEMPLATES: "operator",
     Verb.SCHEDULES: "operator",
 }
-OWN = {Verb.ANSWER, Verb.CANCEL, Verb.RETRY, Verb.EXTEND, Verb.UNLINK, Verb.SCHEDULES}
+OWN = {Verb.ANSWER, Verb.TELL, Verb.CANCEL, Verb.RETRY, Verb.EXTEND, Verb.UNLINK, Verb.SCHEDULES}
 POLICY = Policy(
     {role: Person(role, frozenset({role}), {Source.CLI: role}) for role in ROLES},
     {"all": tuple(ROLES)},

@@ -123,3 +123,18 @@ async def test_why_diff_copy_and_browse(make: Factory, rt: Runtime, owner: Actor
         await seen.press("2")
         await seen.wait_for_toast("Opened https://board.example/c/1")
     assert opened == ["https://board.example/c/1"]
+
+
+async def test_a_message_is_sent_to_the_agent(make: Factory, rt: Runtime, owner: Actor) -> None:
+    number = await make.queued(type="run_agent", title="Do it")
+    async with open_dashboard(rt, owner) as seen:
+        await seen.rows(f"D-{number}")
+        await seen.press("m")
+        await seen.dialog("PromptDialog")
+        await seen.type("use the v2 API")
+        await seen.press("enter")
+        await seen.wait_for_toast(f"Message 1 sent to D-{number}")
+        await seen.command("tell and test it")
+        await seen.wait_for_toast(f"Message 2 sent to D-{number}")
+    messages = await rt.job_control.messages.of_job(number)
+    assert [item.text for item in messages] == ["use the v2 API", "and test it"]

@@ -18,6 +18,7 @@ from draftsman_tui.common.artifact_text import file_text, format_size
 from draftsman_tui.common.delivery_text import summary_lines
 from draftsman_tui.common.event_text import missing_months
 from draftsman_tui.common.job_text import DENIED, reason_data, run_text, status_text
+from draftsman_tui.common.message_text import message_lines
 from draftsman_tui.common.output import as_data, hanging_indent, line, one_line, styled
 from draftsman_tui.common.question_text import (
     answerers,
@@ -72,9 +73,9 @@ JOINED: Final = "request_joined"
 async def show(app: App, job: JobRef, tree: bool) -> None:
     """Show the details of a job.
 
-    Includes its request, status, runs, steps, checkpoints, questions, answers, deliveries,
-    artifacts and result. With --tree, lists the jobs that wait for it, each under its newest
-    parent.
+    Includes its request, status, messages, runs, steps, checkpoints, questions, answers,
+    deliveries, artifacts and result. With --tree, lists the jobs that wait for it, each under its
+    newest parent.
     """
     if tree:
         await _show_tree(app, job)
@@ -96,6 +97,7 @@ async def show(app: App, job: JobRef, tree: bool) -> None:
         occurrence = await rt.schedules.of_job(number) if is_scheduled else None
         parents = await rt.workflows.parents(number)
         group = await rt.workflows.groups.of_job(number)
+        messages = await rt.job_control.messages.of_job(number)
         deliveries = await rt.outbox.all(number, limit=MAX_DELIVERIES)
         events = [
             *await rt.read_model.job_events(number),
@@ -111,7 +113,7 @@ async def show(app: App, job: JobRef, tree: bool) -> None:
         parts |= {
             "joined_requests": [event.payload | {"at": event.created_at} for event in join_events]
         }
-        parts |= {"steps": steps, "checkpoints": checkpoints}
+        parts |= {"steps": steps, "checkpoints": checkpoints, "messages": messages}
         parts |= {"archives": archived, "deliveries": deliveries, "retry_chain": chain}
         parts |= {"parents": parents_data(parents), "group": group and group_data(group)}
         parts |= {"sandbox": sandbox, "occurrence": occurrence, "unique_key": replacement.key}
@@ -129,6 +131,7 @@ async def show(app: App, job: JobRef, tree: bool) -> None:
         *([_pair("sandbox", _sandbox(sandbox))] if sandbox else []),
         *_section("Request", _request(details)),
         *_section("Joined requests", [text for event in join_events for text in _joined(event)]),
+        *_section("Messages", list(message_lines(messages, details.status))),
         *_section("Runs", list(_runs(details, runs))),
         *_section("Steps", list(_steps(details, steps))),
         *_section("Checkpoints", [_checkpoint(item) for item in checkpoints]),

@@ -8,6 +8,7 @@ from draftsman.domain.people.policy import Verb
 from draftsman_tui.dashboard.actions import (
     delivery_actions,
     job_actions,
+    message_actions,
     order_actions,
     question_actions,
     retry_actions,
@@ -54,6 +55,16 @@ JOB_COMMANDS: Final = (
         QUESTION_VIEWS,
         Verb.EXTEND,
         takes="2h|never",
+    ),
+    DashboardCommand(
+        "tell",
+        "Send a message to the agent of a job.",
+        message_actions.tell,
+        "m",
+        "Jobs",
+        JOBS - {"dead"},
+        Verb.TELL,
+        takes="TEXT",
     ),
     DashboardCommand(
         "cancel",

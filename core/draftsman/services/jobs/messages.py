@@ -1,0 +1,77 @@
+"""Messages of people to jobs, sent in the transaction that proves the state of the job."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from draftsman.domain.ids import job_name, new_id, unknown_job
+from draftsman.domain.job import Status
+from draftsman.domain.job_message import (
+    AGENT_TYPE,
+    MAX_MESSAGES,
+    JobMessage,
+    SentMessage,
+    check_text,
+)
+from draftsman.domain.people.actor import Actor
+from draftsman.domain.people.policy import Policy, Verb
+from draftsman.errors import CommandHint, Refused
+from draftsman.store import job_control as jobs
+from draftsman.store import messages as store
+from draftsman.store.postgres.database import Connection, Database
+
+
+class JobMessages:
+    """Messages of people to jobs."""
+
+    def __init__(self, db: Database, policy: Policy) -> None:
+        self._db = db
+        self._policy = policy
+
+    async def send(
+        self, job: int, actor: Actor, text: str, *, event: str | None = None
+    ) -> SentMessage:
+        """Store a message; the agent gets it between two turns, or with the next run.
+
+        `event` identifies the message in its channel: the same event is a single message. Raises
+        NotFound, NotPermitted, UsageError for its text, and Refused for a job that has finished,
+        runs no agent or has too many messages.
+        """
+        actor = self._policy.resolve(actor)
+        text = check_text(text)
+        key = event or str(new_id())
+
+        async def work(conn: Connection) -> SentMessage:
+            locked = await jobs.lock(conn, job)
+            if locked is None:
+                raise unknown_job(job)
+            self._policy.check(actor, Verb.TELL, invoker=locked.invoker_id)
+            name = job_name(job)
+            if locked.type != AGENT_TYPE:
+                raise Refused(
+                    f"is a job of type {locked.type}, which has no agent to read a message; only"
+                    f" jobs of type {AGENT_TYPE} take messages",
+                    subject=name,
+                )
+            if locked.canceling and locked.status is Status.RUNNING:
+                raise Refused("is being canceled, and takes no more messages", subject=name)
+            sent = await store.send(conn, job, actor, key, text)
+            if sent is None:
+                retry = CommandHint("retry", name, lead="to continue its work")
+                raise Refused(
+                    f"is {locked.status}, and takes no more messages", subject=name, hint=retry
+                )
+            number, message, created = sent
+            if message is None:
+                raise Refused(
+                    f"has {MAX_MESSAGES} messages, the maximum; cancel it and submit a new request",
+                    subject=name,
+                )
+            return SentMessage(number, message, locked.status, created)
+
+        return await self._db.run_transaction(work)
+
+    async def of_job(self, job: int) -> Sequence[JobMessage]:
+        """Return the messages of a job, oldest first."""
+        async with self._db.connection() as conn:
+            return await store.of_job(conn, job)

@@ -1,0 +1,130 @@
+-- Messages of people to jobs, which agents get.
+
+SELECT EXISTS (SELECT FROM draftsman.schema_migrations WHERE name = '0021_messages') AS applied \gset
+\if :applied \echo '0021_messages is already applied' \quit \endif
+INSERT INTO draftsman.schema_migrations (name) VALUES ('0021_messages');
+
+-- A message of a person to a job. `run` is the run whose agent was last given it; it is delivered
+-- once that run has stored a checkpoint with it, or ended its job. A message that was given to a run
+-- that died before is given again.
+CREATE TABLE draftsman.job_messages (
+    job                  bigint NOT NULL REFERENCES draftsman.job_requests,
+    ordinal              int NOT NULL CHECK (ordinal BETWEEN 1 AND 200),
+    source               draftsman.channel NOT NULL,
+    source_event_id      text NOT NULL CHECK (source_event_id <> ''),
+    sender_id            text NOT NULL,
+    sender_display_name  text,
+    sender               text NOT NULL,
+    text                 text NOT NULL CHECK (char_length(text) BETWEEN 1 AND 10000),
+    run                  int,
+    created_at           timestamptz NOT NULL DEFAULT draftsman.now(),
+    delivered_at         timestamptz,
+    PRIMARY KEY (job, ordinal),
+    CONSTRAINT job_messages_event UNIQUE (source, source_event_id),
+    CONSTRAINT job_messages_delivered CHECK (delivered_at IS NULL OR run IS NOT NULL)
+);
+
+CREATE TRIGGER job_messages_immutable BEFORE UPDATE OF job, ordinal, source, source_event_id,
+    sender_id, sender_display_name, sender, text, created_at
+    ON draftsman.job_messages FOR EACH ROW
+    EXECUTE FUNCTION draftsman.refuse_change('a message to a job is immutable');
+CREATE TRIGGER job_messages_delivered_once BEFORE UPDATE ON draftsman.job_messages FOR EACH ROW
+    WHEN (OLD.delivered_at IS NOT NULL)
+    EXECUTE FUNCTION draftsman.refuse_change('a delivered message is immutable');
+CREATE TRIGGER job_messages_no_delete BEFORE DELETE ON draftsman.job_messages FOR EACH ROW
+    EXECUTE FUNCTION draftsman.refuse_change('messages to jobs are never deleted');
+CREATE TRIGGER job_messages_no_truncate BEFORE TRUNCATE ON draftsman.job_messages
+    EXECUTE FUNCTION draftsman.refuse_change('messages to jobs are never deleted');
+
+-- Stores a message to an unfinished job, once for each event of its channel, and wakes the worker of
+-- a running job. Returns job and number of the message, and whether it is new; no row if the job has
+-- finished, and no number if it has 200 messages.
+CREATE FUNCTION draftsman.send_message(
+    job bigint, source draftsman.channel, sender_id text, display_name text, sender text,
+    source_event_id text, text text
+) RETURNS TABLE (message_job bigint, message int, is_new boolean) LANGUAGE plpgsql
+    SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    actor text := $2 || ':' || $3;
+    next  int;
+BEGIN
+    PERFORM draftsman.require_control($1, actor, 'responder');
+    IF draftsman.session_kind() = 'worker' THEN
+        PERFORM draftsman.deny_access('workers cannot send messages to jobs');
+    END IF;
+    PERFORM FROM draftsman.job_states j WHERE j.number = $1 FOR NO KEY UPDATE;
+    RETURN QUERY
+    SELECT m.job, m.ordinal, false FROM draftsman.job_messages m
+     WHERE m.source = $2 AND m.source_event_id = $6;
+    IF FOUND OR NOT EXISTS (SELECT FROM draftsman.job_states j
+                             WHERE j.number = $1 AND j.finished_at IS NULL) THEN
+        RETURN;
+    END IF;
+    SELECT coalesce(max(m.ordinal), 0) + 1 INTO next FROM draftsman.job_messages m WHERE m.job = $1;
+    IF next > 200 THEN
+        RETURN QUERY SELECT $1, NULL::int, false;
+        RETURN;
+    END IF;
+    INSERT INTO draftsman.job_messages
+           (job, ordinal, source, source_event_id, sender_id, sender_display_name, sender, text)
+    VALUES ($1, next, $2, $6, $3, $4, CASE WHEN draftsman.session_kind() = 'owner' THEN $5
+            ELSE coalesce(draftsman.person_of($2::text, $3), actor) END, $7);
+    INSERT INTO draftsman.job_events (job, kind, actor, payload)
+    VALUES ($1, 'message_sent', actor,
+            jsonb_build_object('message', next, 'text', left($7, 2000)));
+    PERFORM pg_notify('draftsman_runs', $1::text);
+    RETURN QUERY SELECT $1, next, true;
+END $$;
+
+-- Copies the messages that a finished job did not deliver to its retry; returns their number.
+CREATE FUNCTION draftsman.inherit_messages(old bigint, new bigint) RETURNS int
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    copied int;
+BEGIN
+    IF NOT EXISTS (SELECT FROM draftsman.jobs j
+                    WHERE j.number = $2 AND j.retry_of = $1 AND j.run_count = 0) THEN
+        RETURN 0;
+    END IF;
+    INSERT INTO draftsman.job_messages
+           (job, ordinal, source, source_event_id, sender_id, sender_display_name, sender, text,
+            created_at)
+    SELECT $2, row_number() OVER (ORDER BY m.ordinal), m.source,
+           format('retry:%s:%s', $2, m.ordinal), m.sender_id, m.sender_display_name, m.sender,
+           m.text, m.created_at
+      FROM draftsman.job_messages m
+     WHERE m.job = $1 AND m.delivered_at IS NULL
+        ON CONFLICT DO NOTHING;
+    GET DIAGNOSTICS copied = ROW_COUNT;
+    RETURN copied;
+END $$;
+
+-- Additions to functions of earlier migrations ------------------------------------------------
+
+DO $$
+DECLARE
+    change record;
+    source text;
+BEGIN
+    FOR change IN SELECT * FROM (VALUES
+        ('draftsman.grant_roles()',
+         'draftsman.join_request(bigint, text, jsonb),',
+         'draftsman.join_request(bigint, text, jsonb),
+                draftsman.send_message(bigint, draftsman.channel, text, text, text, text, text),
+                draftsman.inherit_messages(bigint, bigint),'),
+        ('draftsman.grant_roles()',
+         'GRANT UPDATE (expires_at) ON draftsman.queue_reservations TO draftsman_worker;',
+         'GRANT UPDATE (expires_at) ON draftsman.queue_reservations TO draftsman_worker;
+        GRANT UPDATE (run, delivered_at) ON draftsman.job_messages TO draftsman_worker;'),
+        ('draftsman.may_insert_event(bigint, text, text, jsonb)',
+         '''cancel_requested''',
+         '''cancel_requested'', ''message_sent''')
+    ) AS c (function, before, after) LOOP
+        source := pg_get_functiondef(change.function::regprocedure);
+        IF strpos(source, change.before) = 0 THEN
+            RAISE EXCEPTION '% has no %', change.function, change.before;
+        END IF;
+        EXECUTE replace(source, change.before, change.after);
+    END LOOP;
+END $$;
+SELECT draftsman.grant_roles();

@@ -1,0 +1,40 @@
+"""Text rendering of the messages of people to a job."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from draftsman.domain.ids import actor_name
+from draftsman.domain.job import TERMINAL, Status
+from draftsman_tui.common import times
+from draftsman_tui.common.output import line, styled
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from draftsman.domain.job_message import JobMessage
+
+
+def message_lines(messages: Sequence[JobMessage], status: Status) -> Iterator[Text]:
+    """Yield sender, state and text of each message of a job with this status."""
+    for message in messages:
+        delivered = message.delivered_at is not None
+        yield line(
+            styled(f"  {message.ordinal}  ", "bold"),
+            styled(message.sender_display_name or actor_name(message.sender), "bold"),
+            f"  {times.ago(message.created_at)}  ",
+            styled(delivery_text(message, status), "green" if delivered else "yellow"),
+        )
+        yield from (styled(f"     {part}") for part in message.text.splitlines())
+
+
+def delivery_text(message: JobMessage, status: Status) -> str:
+    """Return whether the agent has a message, in a few words."""
+    if message.delivered_at is not None:
+        return f"delivered in run .{message.run} {times.ago(message.delivered_at)}"
+    if status in TERMINAL:
+        return "not delivered: the job ended before; a retry gets it"
+    if message.run is not None:
+        return f"given to run .{message.run}; delivered with its next checkpoint"
+    return "waits for the agent"
