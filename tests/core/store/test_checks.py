@@ -6,6 +6,7 @@ import pytest
 
 from draftsman.domain.job import Status
 from draftsman.store.postgres.database import Connection
+from tests.core.store import test_activity_checks as activity
 from tests.core.store import test_dependency_checks as dependencies
 from tests.core.store import test_group_checks as groups
 from tests.core.store import test_limit_checks as limits
@@ -389,7 +390,7 @@ async def test_every_check_of_the_schema_is_tested(conn: Connection) -> None:
         "pg_get_function_sqlbody(function), '''(job_[a-z]+s_[a-z_]+)''', 'g') AS rule",
     )
     tables = (JOBS, ENDS, INSERTS, RUNS, QUESTIONS, TIMES, ROWS, TARGETS, LINKS, DELIVERIES)
-    modules = dependencies, groups, limits, people, queues, repos, schedules, trello
+    modules = activity, dependencies, groups, limits, people, queues, repos, schedules, trello
     others = [table for module in modules for table in module.TABLES]
     tried = {entry[-1] for table in (*tables, *others) for entry in table}
     tried |= {"job_questions_approval", "workers_slots_check", "leases_term_check"}

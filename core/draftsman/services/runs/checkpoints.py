@@ -11,9 +11,9 @@ from typing import Any
 
 from draftsman.domain.ids import job_name, new_id
 from draftsman.domain.quota import UNLIMITED, Quota, QuotaLimit
-from draftsman.domain.read_models import Artifact, LogChunk, Step
+from draftsman.domain.read_models import Artifact, Step
 from draftsman.domain.reserved_names import BUNDLE, Owner, check_key
-from draftsman.domain.run import CheckpointSummary, Lease, StepSummary, lease_lost
+from draftsman.domain.run import CheckpointSummary, Lease, LogChunk, StepSummary, lease_lost
 from draftsman.domain.text import (
     CHECKPOINT_LIMIT,
     REQUEST_LIMIT,
@@ -22,6 +22,7 @@ from draftsman.domain.text import (
     truncate_payload,
 )
 from draftsman.errors import NotFound, UsageError
+from draftsman.services.runs.activity import ActivityStream
 from draftsman.store import checkpoints as store
 from draftsman.store import run_state
 from draftsman.store.postgres.database import Connection, Database
@@ -37,6 +38,8 @@ class Checkpoints:
 
     def __init__(self, db: Database) -> None:
         self._db = db
+        self.activity = ActivityStream(db)
+        """The activity of agents."""
 
     async def save(self, lease: Lease, data: dict[str, Any], bundle: bytes | None = None) -> None:
         """Save the handler's state and the work bundle.
