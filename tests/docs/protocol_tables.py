@@ -13,7 +13,7 @@ from typing import Any, Final, get_args
 
 from pydantic import BaseModel
 
-from draftsman.handlers.run_agent.agent_messages import ChoiceBody, FromAgent
+from draftsman.handlers.run_agent.agent_messages import ChoiceBody, FromAgent, PlanEntryBody
 from draftsman.handlers.run_agent.protocol import (
     AnswerBody,
     FailedValidator,
@@ -34,6 +34,7 @@ END: Final = "<!-- end -->\n"
 PARTS: Final = (
     AnswerBody,
     ChoiceBody,
+    PlanEntryBody,
     StepState,
     RequestBody,
     ParentBody,

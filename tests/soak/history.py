@@ -45,6 +45,7 @@ TABLES = (
         "artifacts",
         "chunks",
         "logs",
+        "activity",
         "targets",
         "deliveries",
         "archived",

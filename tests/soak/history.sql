@@ -205,6 +205,11 @@ INSERT INTO draftsman.run_log_chunks (job, run, seq, text)
 SELECT job, ordinal, n, 'a line of the log' FROM draftsman.job_runs CROSS JOIN generate_series(1, 2) n
  WHERE job %% 2 = 0
 
+-- name: activity
+INSERT INTO draftsman.run_activity (job, run, seq, kind, text)
+SELECT job, ordinal, n, 'message', 'a message' FROM draftsman.job_runs CROSS JOIN generate_series(1, 2) n
+ WHERE job %% 2 = 0
+
 -- 10 percent of the jobs have a target, in fifty channels.
 -- name: targets
 INSERT INTO draftsman.job_targets (job, ordinal, channel, target, thread_key)

@@ -3,9 +3,10 @@
     python acp_agent.py '[{"run": "echo one >> ran.txt"}, {"say": "all done"}]'
 
 A turn is `run` (a command that needs a permission), `edit` (a file and its new text), `say`,
-`exit`, `ask` (another request), `mode` (a change of the mode) or `stop` (a stop reason). The next
-turn is chosen by the ended calls in its session, a file below HOME; a call that was pending when it
-was killed is dropped. It checks what a client sends, and exits with 70 for a violation.
+`exit`, `ask` (another request), `plan` (its entries, and a thought), `mode` (a change of the mode)
+or `stop` (a stop reason). The next turn is chosen by the ended calls in its session, a file below
+HOME; a call that was pending when it was killed is dropped. It checks what a client sends, and
+exits with 70 for a violation.
 """
 
 from __future__ import annotations
@@ -124,6 +125,11 @@ class Agent:
         if "mode" in turn:
             self.update("current_mode_update", currentModeId=turn["mode"])
             self.result("mode")
+        elif "plan" in turn:
+            self.update("plan", entries=turn["plan"])
+            thought = {"type": "text", "text": "Let me think"}
+            self.update("agent_thought_chunk", content=thought)
+            self.result("planned")
         elif "ask" in turn:
             reply = self.ask(turn["ask"], {})
             require(reply.get("error", {}).get("code") == -32601, f"{turn['ask']}: {reply}")

@@ -142,7 +142,16 @@ class AcpAdapter(Adapter):
         if not self.live:
             return
         if kind == "agent_message_chunk":
-            self.message += str(part_of(update, "content").get("text") or "")
+            self.said(str(part_of(update, "content").get("text") or ""))
+        elif kind == "agent_thought_chunk":
+            self.thought(str(part_of(update, "content").get("text") or ""))
+        elif kind == "plan":
+            entries = update.get("entries")
+            self.plan(
+                (str(entry.get("content") or ""), str(entry.get("status")))
+                for entry in (entries if isinstance(entries, list) else [])
+                if isinstance(entry, dict)
+            )
         elif kind in ("tool_call", "tool_call_update"):
             self.flush()
             self.follow_tool(update)
@@ -163,14 +172,28 @@ class AcpAdapter(Adapter):
             raise self.wrong_mode(f"was changed by the agent to {current!r}")
 
     def follow_tool(self, update: Message) -> None:
-        """Log a call of a tool, and record the end of an allowed call."""
+        """Show a call of a tool, and record the end of an allowed call."""
         tool_id = str(update.get("toolCallId"))
         known = self.tools.setdefault(tool_id, {})
+        before = known.get("title")
         known.update({key: value for key, value in update.items() if value is not None})
-        status = update.get("status")
+        title, status = str(known.get("title") or "tool"), update.get("status")
         if status in ENDED:
             self.tools.pop(tool_id)
-            self.ended(tool_id, str(known.get("title") or "tool"), str(status))
+            self.ended(tool_id, title, str(status))
+            if status == "completed":
+                self.show_files(known)
+        elif known.get("title") != before:
+            kind = known.get("kind")
+            self.tool_started(tool_id, title, kind if isinstance(kind, str) else None)
+
+    def show_files(self, tool: Message) -> None:
+        """Show the files that a completed call changed."""
+        content = tool.get("content")
+        for item in content if isinstance(content, list) else []:
+            if isinstance(item, dict) and item.get("type") == "diff" and item.get("path"):
+                created = not item.get("oldText")
+                self.file_changed(str(item["path"]), "created" if created else "changed")
 
     def request(self, method: str, params: Message) -> Message | None:
         """Answer a request of the agent; None for an unknown method."""

@@ -8,14 +8,16 @@ agent and its files travel with the checkpoints, so that a later run resumes it 
 from __future__ import annotations
 
 import argparse
+import itertools
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Final
 
 from draftsman.agents.agent_client import AgentClient, RequestRefused, RunParked
 from draftsman.agents.permissions import Call, Decision, Permissions
 from draftsman.agents.program import AgentFailure, Message
+from draftsman.agents.text_stream import TextStream
 
 CHECKPOINT_INTERVAL: Final = 60.0
 """Seconds between checkpoints after completed calls of tools."""
@@ -24,6 +26,10 @@ MAX_BODY: Final = 4000
 """Characters of a call that the agent is reminded of."""
 MAX_MESSAGES: Final = 100_000
 """Characters of the messages of people that are saved for a session that cannot be resumed."""
+MAX_TITLE: Final = 500
+"""Characters of the title of a call, of a path and of a step of the plan."""
+MAX_STEPS: Final = 50
+PLAN_STATES: Final = ("pending", "completed")
 NOTHING_SAID: Final = "the agent ended its turn without a message"
 
 
@@ -43,6 +49,9 @@ class Adapter:
         self.permissions = Permissions(client, self.name)
         self.roots = {self.workspace: ".", str(Path.home()): "~"}
         self.message = self.summary = ""
+        self.texts = {kind: TextStream(client, kind) for kind in ("message", "thought")}
+        self.titles: dict[str, tuple[str, str | None]] = {}
+        """Title and kind of the running calls of tools."""
         self.denials: list[str] = []
         self.offered: list[Message] = []
         """Messages of people that the agent got, and has not reacted to."""
@@ -171,27 +180,71 @@ class Adapter:
 
     # Messages and calls of the agent
 
+    def said(self, text: str) -> None:
+        """Add a piece to the message of the agent, and show the message as it grows."""
+        self.message += text
+        self.texts["message"].send(self.message)
+
+    def thought(self, text: str) -> None:
+        """Show a piece of a thought of the agent."""
+        self.texts["thought"].add(text)
+
     def flush(self) -> None:
-        """Log the message of the agent; the last message is the summary."""
+        """Show the rest of the message of the agent; the last message is the summary."""
+        self.texts["thought"].end()
+        self.texts["message"].end(self.message)
         if self.message.strip():
             self.heard()
             self.summary = self.message.strip()
-            self.client.send("log", text=self.summary)
         self.message = ""
 
+    def tool_started(self, tool_id: str, title: str, kind: str | None = None) -> None:
+        """Show a call of a tool that the agent makes."""
+        self.titles[tool_id] = title, kind
+        self.show_tool(tool_id, "running", title, kind)
+
     def ended(self, tool_id: str, title: str, status: str) -> None:
-        """Log the end of a call of a tool, and record that of an allowed call."""
-        self.client.send("log", text=f"[{status}] {title[:1000]}")
+        """Show the end of a call of a tool, and record that of an allowed call."""
+        _, kind = self.titles.pop(tool_id, ("", None))
+        self.show_tool(tool_id, "failed" if status == "failed" else "completed", title, kind)
         self.heard()
         self.permissions.finished(tool_id)
         if time.monotonic() - self.saved_at > CHECKPOINT_INTERVAL:
             self.checkpoint()
+
+    def show_tool(self, tool_id: str, state: str, title: str, kind: str | None) -> None:
+        """Show the state of a call of a tool."""
+        shown = " ".join(title.split())[:MAX_TITLE] or "tool"
+        fields = {"tool": kind[:100]} if kind else {}
+        self.client.send(
+            "activity", kind="tool", key=tool_id[:200], state=state, text=shown, **fields
+        )
+
+    def file_changed(self, path: str, change: str = "changed") -> None:
+        """Show a file that the agent `created`, `changed` or `deleted`."""
+        shown = path.removeprefix(f"{self.workspace}/")[:MAX_TITLE]
+        if shown:
+            self.client.send("activity", kind="file", state=change, text=shown)
+
+    def plan(self, entries: Iterable[tuple[str, str]]) -> None:
+        """Show the plan of the agent: text and state of each step.
+
+        A state is `pending`, `completed`, or that of a step that runs.
+        """
+        steps = [
+            {"text": text[:MAX_TITLE], "state": state if state in PLAN_STATES else "running"}
+            for text, state in itertools.islice(entries, MAX_STEPS)
+        ]
+        self.client.send("activity", kind="plan", entries=steps)
 
     def decide(self, call: Call, tool_id: str) -> Decision:
         """Return the decision on a call; raises RunParked while people have not decided."""
         self.heard()
         decision = self.permissions.for_job(call)
         if decision is None:
+            title, kind = self.titles.get(tool_id, (call.body, None))
+            if self.permissions.answered() is None:
+                self.show_tool(tool_id, "pending", title, kind)
             self.saved["pending"] = {"call": call.digest, "body": call.body[:MAX_BODY]}
             tree = self.checkpoint()
             decision = self.permissions.denied(call, tree)
@@ -199,6 +252,8 @@ class Adapter:
                 decision = self.permissions.ask(call, tree)
                 self.permissions.use(call.digest, tree, decision, tool_id)
             del self.saved["pending"]
+            if decision.allowed:
+                self.show_tool(tool_id, "running", title, kind)
         self.record(call, decision)
         return decision
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import re
 import shlex
@@ -18,10 +19,14 @@ KEPT_BYTES: Final = 2000
 """Bytes kept of the start of an output, and of its end."""
 EXIT_POLL: Final = 0.5
 """Seconds between checks for an exit, since a child of the command may keep the output open."""
+MAX_TITLE: Final = 500
+"""Characters of a command that is shown."""
 NO_MODULE: Final = re.compile(r"No module named '?([\w.]+)'?")
 TALLY: Final = re.compile(
     r"\b\d{1,9} \w{0,100}?(error|failed|failure|file|finding|issue|passed|problem)"
 )
+
+_numbers = itertools.count(1)
 
 
 class CommandNotFound(Exception):
@@ -65,12 +70,16 @@ def run(client: AgentClient, settings: dict[str, Any], folder: Path) -> Complete
     """
     name, command = settings["name"], settings["command"]
     started = time.monotonic()
+    call = {"key": f"command-{next(_numbers)}", "text": shlex.join(command)[:MAX_TITLE]}
+    client.send("activity", kind="tool", tool="execute", state="running", **call)
     child = _start(name, command, folder)
     try:
         output, in_time = _read(client, child, started + settings["timeout"])
     finally:
         _kill(child)
     code = child.wait() if in_time else None
+    ended = "completed" if code == 0 else "failed"
+    client.send("activity", kind="tool", tool="execute", state=ended, **call)
     text = output.text()
     if code == 127:
         lines = text.strip().splitlines() or [f"{command[0]} exited with 127"]

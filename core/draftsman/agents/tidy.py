@@ -32,6 +32,13 @@ NONE_RAN: Final = (
     " draftsman"
 )
 NO_FILES_RAN: Final = "no validators ran: the repository has no files that the profile applies to"
+STAGES: Final = {
+    "before": "run the validators",
+    "survey": "try the fixers on a copy",
+    "applied": "apply the chosen fixes",
+    "after": "run the validators again",
+}
+"""Stages, as the plan shows them."""
 
 Outcome = dict[str, Any]
 
@@ -72,9 +79,19 @@ class Tidy:
     def stage(self, name: str, work: Callable[[], Any]) -> Any:
         """Return the outcome of a stage, from the checkpoint if an earlier run finished it."""
         if name not in self.done:
+            self.show_plan(name)
             self.done[name] = work()
             self.client.call("checkpoint", data=self.done)
         return self.done[name]
+
+    def show_plan(self, current: str) -> None:
+        """Show the stages with their states."""
+        states = {True: "completed", False: "pending"}
+        steps = [
+            {"text": text, "state": "running" if name == current else states[name in self.done]}
+            for name, text in STAGES.items()
+        ]
+        self.client.send("activity", kind="plan", entries=steps)
 
     def validate(self) -> list[Outcome]:
         """Run the validators on the workspace."""
@@ -157,6 +174,7 @@ class Tidy:
 
     def finish(self, summary: str, applied: Outcome | None, after: list[Outcome]) -> None:
         """Store a report and send the result."""
+        self.show_plan("")
         before = self.done["before"]
         report = Path(os.environ.get("HOME", tempfile.gettempdir()), "report.md")
         report.write_text(_report(self.repo, summary, before, after), encoding="utf-8")

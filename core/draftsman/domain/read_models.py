@@ -170,15 +170,6 @@ class Artifact:
 
 
 @dataclass(frozen=True, slots=True)
-class LogChunk:
-    """A chunk of a run's log."""
-
-    run: int
-    seq: int
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
 class TargetRow:
     """A row of `job_targets`."""
 

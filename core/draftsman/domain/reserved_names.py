@@ -39,7 +39,8 @@ COMMON_KINDS: Final = frozenset({"job_created", "job_claimed", "job_started", "j
 """Kinds that are not in the index `job_events_kind`, because most jobs have an event of each."""
 PATCH: Final = "changes.patch"
 BUNDLE: Final = "checkpoint.bundle"
-ARTIFACTS: Final = {"patch": PATCH, "bundle": BUNDLE}
+TRANSCRIPT: Final = "transcript.jsonl"
+ARTIFACTS: Final = {"patch": PATCH, "bundle": BUNDLE, "transcript": TRANSCRIPT}
 """Kinds of the worker's artifacts, and the name of each."""
 
 

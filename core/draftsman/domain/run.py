@@ -189,3 +189,13 @@ class CheckpointSummary:
     size: int
     work_size: int | None
     created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class LogChunk:
+    """A chunk of a run's log."""
+
+    run: int
+    seq: int
+    text: str
+    created_at: datetime

@@ -9,6 +9,7 @@ from typing import Any, ParamSpec, Protocol, TypeVar
 from uuid import UUID
 
 from draftsman.domain import budgets, reserved_names
+from draftsman.domain.activity import stream
 from draftsman.domain.budgets import BudgetState, CallEstimate
 from draftsman.domain.ids import new_id
 from draftsman.domain.outcome import Parked
@@ -19,6 +20,7 @@ from draftsman.domain.read_models import Step
 from draftsman.domain.reserved_names import Owner
 from draftsman.domain.retries.retry_policy import RetryPolicy
 from draftsman.domain.run import ClaimedJob
+from draftsman.handlers.activity_recorder import ActivityRecorder
 from draftsman.handlers.db_retry import wait_for_database
 from draftsman.handlers.print_capture import PrintCapture
 from draftsman.handlers.question_mapping import to_answer
@@ -108,6 +110,7 @@ class WorkerRun:
         self._last_event = 0
         """Id of the newest event of the run that the database confirmed."""
         self._log: RunLog | None = None
+        self._activity: ActivityRecorder | None = None
         self._prints = prints
         self._heartbeat_callbacks: tuple[Callable[[], None], ...] = ()
         self._continue = continue_in_grace
@@ -249,6 +252,8 @@ class WorkerRun:
         own: Mapping[str, float] | None = None,
     ) -> list[BudgetState]:
         """Record the usage of the run so far, as `Checkpoints.usage` does."""
+        if self._activity is not None:
+            self._activity.add(stream.of_usage(amounts))
         record = self.services.checkpoints.usage
         return await self.wait(record, self.job.lease, amounts, model, call, own)
 
@@ -343,7 +348,7 @@ class WorkerRun:
         if job is None:
             return None
         self.job, self.parked = job, False
-        self._log, self._last_event = None, 0
+        self._log, self._activity, self._last_event = None, None, 0
         return await self.find_answer(item)
 
     async def park(
@@ -369,16 +374,27 @@ class WorkerRun:
         await self.log.wait_for_room()
 
     @property
+    def activity(self) -> ActivityRecorder:
+        """The run's activity, opened when it is first used."""
+        if self._activity is None:
+            self._activity = ActivityRecorder(
+                self.services.checkpoints.activity, self.job.lease, self.settings.quotas
+            )
+        return self._activity
+
+    @property
     def has_open_log(self) -> bool:
-        """Whether the run has written to its log."""
-        return self._log is not None
+        """Whether the run has written to its log or its activity."""
+        return self._log is not None or self._activity is not None
 
     async def close(self) -> None:
-        """Store the rest of the log; the run needs its lease for this."""
+        """Store the rest of the log and of the activity; the run needs its lease for this."""
         if self._prints is not None:
             self._prints.flush()
         if self._log is not None:
             await self._log.close()
+        if self._activity is not None:
+            await self._activity.close()
 
 
 async def _await_if_needed(value: Any) -> Any:

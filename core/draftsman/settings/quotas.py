@@ -25,6 +25,14 @@ class QuotaSettings(Section):
     """Bytes of a run's log, of any job type; the rest is discarded."""
     job_log_bytes: _Bytes = 128 * MEBIBYTE
     """Bytes of the logs of all runs of a job, of any type; the rest is discarded."""
+    activity_rows: Annotated[int, Field(ge=10, le=100_000)] = 1000
+    """Rows of the activity of an agent per job; the oldest are deleted."""
+    activity_bytes: _Bytes = 2 * MEBIBYTE
+    """Bytes of these rows."""
+    transcript_bytes: Annotated[int, Field(ge=1024, le=24 * MEBIBYTE)] = 8 * MEBIBYTE
+    """Bytes of the transcript of a run; the rest is discarded."""
+    job_transcript_bytes: _Bytes = 64 * MEBIBYTE
+    """Bytes of the transcripts of all runs of a job; the rest is discarded."""
     events: _Count = 2000
     """Events of an agent per job."""
     steps: _Count = 4000

@@ -109,6 +109,11 @@ async def prune_logs(conn: Connection, term: LeaderTerm, months: int, limit: int
     return await execute(conn, _Q["prune_logs"], {**term.params(limit), "months": months})
 
 
+async def prune_activity(conn: Connection, term: LeaderTerm, months: int, limit: int) -> int:
+    """Delete the activity of at most `limit` expired jobs; return the number of rows."""
+    return await execute(conn, _Q["prune_activity"], {**term.params(limit), "months": months})
+
+
 def _range(month: date) -> dict[str, Any]:
     first = datetime(month.year, month.month, 1, tzinfo=UTC)
     after = datetime(month.year + month.month // 12, month.month % 12 + 1, 1, tzinfo=UTC)

@@ -10,9 +10,9 @@ from typing import Any
 from psycopg.types.json import Jsonb
 
 from draftsman.domain.quota import UNLIMITED, Quota, QuotaLimit
-from draftsman.domain.read_models import Artifact, LogChunk, Step
+from draftsman.domain.read_models import Artifact, Step
 from draftsman.domain.reserved_names import Owner
-from draftsman.domain.run import CheckpointSummary, Lease, StepSummary
+from draftsman.domain.run import CheckpointSummary, Lease, LogChunk, StepSummary
 from draftsman.store.postgres.database import (
     Connection,
     execute,

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from draftsman.domain.activity.stream import Activity, ActivityKind
 from draftsman.domain.job import Status
 from draftsman.domain.outcome import Cancel, Done, Snooze
 from draftsman.domain.quota import Quota, QuotaLimit
@@ -25,6 +26,12 @@ FENCED: dict[str, Write] = {
     "event": lambda rt, work: rt.checkpoints.event(work.lease, "stale", {}),
     "artifact": lambda rt, work: rt.checkpoints.artifact(work.lease, "stale", "file", b""),
     "log": lambda rt, work: rt.checkpoints.log(work.lease, 1, "stale"),
+    "activity": lambda rt, work: rt.checkpoints.activity.append(
+        work.lease, 1, [Activity(ActivityKind.MESSAGE, "stale")], QuotaLimit(9)
+    ),
+    "transcript": lambda rt, work: rt.checkpoints.activity.append_transcript(
+        work.lease, 0, b"stale", size=5, sha256="stale", most=9
+    ),
     "usage": lambda rt, work: rt.checkpoints.usage(work.lease, {"stale": 1}),
     "spend": lambda rt, work: rt.checkpoints.spend(work.lease, Quota.EVENTS, 1, QuotaLimit(9)),
     "ask": lambda rt, work: rt.questions.ask(work.lease, QUESTION),
@@ -97,6 +104,7 @@ TABLES = [
     "artifacts",
     "artifact_chunks",
     "run_log_chunks",
+    "run_activity",
     "job_quotas",
 ]
 

@@ -6,6 +6,7 @@ import pytest
 
 from draftsman.domain.job import Status
 from draftsman.store.postgres.database import Connection
+from tests.core.store import test_activity_checks as activity
 from tests.core.store import test_budget_checks as budgets
 from tests.core.store import test_dependency_checks as dependencies
 from tests.core.store import test_group_checks as groups
@@ -392,8 +393,8 @@ async def test_every_check_of_the_schema_is_tested(conn: Connection) -> None:
     )
     tables = (JOBS, ENDS, INSERTS, RUNS, QUESTIONS, TIMES, ROWS, TARGETS, LINKS, DELIVERIES)
     modules = (
-        *(budgets, dependencies, groups, limits, messages, people, queues, repos, schedules),
-        trello,
+        *(activity, budgets, dependencies, groups, limits, messages, people, queues, repos),
+        *(schedules, trello),
     )
     others = [table for module in modules for table in module.TABLES]
     tried = {entry[-1] for table in (*tables, *others) for entry in table}

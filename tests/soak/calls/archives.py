@@ -66,6 +66,9 @@ CALLS: Final[dict[str, Call]] = {
     "archives.archives": Call(archives.archives),
     "archives.of_job: of one that left": Call(lambda conn: archives.of_job(conn, OLDEST)),
     "archives.of_job: of none": Call(lambda conn: archives.of_job(conn, MIDDLE)),
+    "archives.prune_activity": Call(
+        lambda conn: archives.prune_activity(conn, LEADER, 3, 200), SMALL
+    ),
     "archives.prune_logs: two hundred jobs": _prune_logs(3),
     "archives.prune_logs: by hand": _prune_logs(3, HAND),
     "archives.prune_logs: none is old": _prune_logs(12),

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from draftsman.domain.activity.stream import Activity, ActivityKind
 from draftsman.domain.quota import Quota, QuotaLimit
 from draftsman.services.runs.checkpoints import MAX_RUN
-from draftsman.store import checkpoints
+from draftsman.store import activity, checkpoints
 from draftsman.store.postgres.database import Connection
 from tests.soak.calls.call import MIDDLE, MISSING, RUNNING, Call
 
@@ -69,5 +70,14 @@ CALLS: Final[dict[str, Call]] = {
     "checkpoints.log_end: none": Call(
         lambda conn: checkpoints.log_end(conn, MIDDLE + 1, (0, 0), (MAX_RUN, 0), 200)
     ),
+    "activity.append": Call(
+        lambda conn: activity.append(conn, RUN, 9, [Activity(ActivityKind.MESSAGE, "x")])
+    ),
+    "activity.evict": Call(lambda conn: activity.evict(conn, MIDDLE, 1, 1000)),
+    "activity.transcript": Call(
+        lambda conn: activity.transcript(conn, RUN, 0, b"x", size=1, sha256="x", most=9)
+    ),
+    "activity.page": Call(lambda conn: activity.page(conn, MIDDLE, (1, 1), 200)),
+    "activity.newest": Call(lambda conn: activity.newest(conn, MIDDLE, (0, 0), 200)),
     "checkpoints.now": Call(checkpoints.now),
 }

@@ -37,7 +37,7 @@ SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "jobs": ("job.jobs", "List jobs, newest first."),
         "show": ("job.show", "Show the details of a job."),
         "events": ("job.events", "Show the event history, oldest first."),
-        "logs": ("job.events", "Print the logs of a job."),
+        "logs": ("job.logs", "Print the logs of a job."),
         "diff": ("job.artifacts", "Print the changes of a job or of an approval."),
         "artifacts": ("job.artifacts", "List or download the artifacts of a job."),
         "wait": ("job.job_wait", "Wait for a job to finish."),

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
 from draftsman.domain import question_spec
+from draftsman.domain.activity.stream import (
+    PLAN_ENTRIES,
+    TEXT_KINDS,
+    TITLE,
+    Activity,
+    ActivityKind,
+    ActivityState,
+)
 from draftsman.domain.question import OnDeny, OnExpire, QuestionKind
 from draftsman.handlers.run_agent.protocol import (
     AgentErrorClass,
@@ -170,6 +178,62 @@ class LogMessage(OptionalReplyMessage):
     level: Literal["debug", "info", "warning", "error"] = "info"
 
 
+class PlanEntryBody(Model):
+    """A step of a plan."""
+
+    text: Annotated[str, Field(max_length=20_000)]
+    state: Literal["pending", "running", "completed"] = "pending"
+
+
+class ActivityMessage(OptionalReplyMessage):
+    """Activity of the agent, shown live: at most a few messages a second.
+
+    `message` and `thought` are a text or, with `continues`, its next piece. `tool` is a call of a
+    tool, sent again with its `key` when its `state` changes. `file` is a changed file, and `plan`
+    the whole plan.
+    """
+
+    type: Literal["activity"] = "activity"
+    kind: Literal["message", "thought", "tool", "file", "plan"]
+    text: Annotated[str, Field(max_length=20_000)] = Field(
+        "", description="text; title of a call; path of a file in the workspace"
+    )
+    continues: bool = Field(False, description="whether the text goes on with the one before it")
+    key: Id | None = Field(None, description="id of the call of a tool")
+    state: (
+        Literal["pending", "running", "completed", "failed", "created", "changed", "deleted"] | None
+    ) = Field(
+        None,
+        description="of a call: `pending`, `running`, `completed` or `failed`;"
+        " of a file: `created`, `changed` or `deleted`",
+    )
+    tool: str | None = Field(
+        None, max_length=100, description="kind of the tool, such as `execute` or `edit`"
+    )
+    entries: tuple[PlanEntryBody, ...] = Field((), description="steps of the plan, at most 50")
+
+    def activity(self) -> Activity:
+        """Return the activity as a domain object."""
+        kind = ActivityKind(self.kind)
+        entries = [
+            {"text": entry.text[:TITLE], "state": entry.state}
+            for entry in self.entries[:PLAN_ENTRIES]
+        ]
+        details: dict[ActivityKind, dict[str, Any]] = {
+            ActivityKind.PLAN: {"entries": entries},
+            ActivityKind.TOOL: {"tool": self.tool} if self.tool else {},
+        }
+        keys = {ActivityKind.FILE: self.text[:TITLE], ActivityKind.PLAN: "plan"}
+        return Activity(
+            kind,
+            "" if kind is ActivityKind.PLAN else self.text,
+            None if self.state is None else ActivityState(self.state),
+            keys.get(kind, self.key or self.text[:TITLE] if kind is ActivityKind.TOOL else None),
+            details.get(kind, {}),
+            self.continues and kind in TEXT_KINDS,
+        )
+
+
 class ArtifactMessage(OptionalReplyMessage):
     """A file of at most 25 MB to store with the job, of kind `report` (`.md`) or `file`."""
 
@@ -228,6 +292,7 @@ FromAgent = (
     | StepMessage
     | EventMessage
     | LogMessage
+    | ActivityMessage
     | ArtifactMessage
     | UsageMessage
     | ListenMessage

@@ -18,6 +18,7 @@ from draftsman.domain.retries.error_classes import as_failure, classify
 from draftsman.errors import DraftsmanError, Failure, UsageError
 from draftsman.handlers.clone.workspace import Snapshot, Workspace
 from draftsman.handlers.run_agent.agent_messages import (
+    ActivityMessage,
     ApproveMessage,
     ArtifactMessage,
     AskMessage,
@@ -355,6 +356,8 @@ class AgentSession:
                 await self._event(message)
             case LogMessage():
                 await self._run.log_stream(f"{message.text}\n")
+            case ActivityMessage():
+                self._run.activity.add(message.activity())
             case ArtifactMessage():
                 await self._artifact(process, message)
             case UsageMessage():

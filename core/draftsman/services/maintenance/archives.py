@@ -151,9 +151,12 @@ class Archives:
         months = self._retention.logs
         if months is None:
             return 0
-        return await self._db.run_transaction(
-            lambda conn: store.prune_logs(conn, term, months, self._limit)
-        )
+
+        async def work(conn: Connection) -> int:
+            chunks = await store.prune_logs(conn, term, months, self._limit)
+            return chunks + await store.prune_activity(conn, term, months, self._limit)
+
+        return await self._db.run_transaction(work)
 
     async def _prune_events(self, term: LeaderTerm) -> int:
         months = self._retention.events

@@ -13,9 +13,9 @@ from uuid import UUID
 from draftsman.domain.budgets import BudgetState, CallEstimate
 from draftsman.domain.ids import job_name, new_id
 from draftsman.domain.quota import UNLIMITED, Quota, QuotaLimit
-from draftsman.domain.read_models import Artifact, LogChunk, Step
+from draftsman.domain.read_models import Artifact, Step
 from draftsman.domain.reserved_names import BUNDLE, Owner, check_key
-from draftsman.domain.run import CheckpointSummary, Lease, StepSummary, lease_lost
+from draftsman.domain.run import CheckpointSummary, Lease, LogChunk, StepSummary, lease_lost
 from draftsman.domain.text import (
     CHECKPOINT_LIMIT,
     REQUEST_LIMIT,
@@ -24,6 +24,7 @@ from draftsman.domain.text import (
     truncate_payload,
 )
 from draftsman.errors import NotFound, UsageError
+from draftsman.services.runs.activity import ActivityStream
 from draftsman.services.runs.messages import RunMessages
 from draftsman.store import budgets, run_state
 from draftsman.store import checkpoints as store
@@ -43,6 +44,8 @@ class Checkpoints:
         self._db = db
         self.messages = RunMessages(db)
         """Messages of people to the job of a run."""
+        self.activity = ActivityStream(db)
+        """The activity of agents."""
 
     async def save(
         self,

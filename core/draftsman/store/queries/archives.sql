@@ -105,3 +105,26 @@ WITH RECURSIVE limits AS MATERIALIZED (
      LIMIT %(limit)s
 )
 DELETE FROM draftsman.run_log_chunks l USING old o WHERE l.job = o.job
+
+-- The activity of these jobs.
+-- name: prune_activity
+WITH RECURSIVE limits AS MATERIALIZED (
+    SELECT draftsman.now() - make_interval(months => %(months)s) AS before
+     WHERE %(term)s::bigint IS NULL OR EXISTS (
+           SELECT FROM draftsman.leases WHERE name = 'leader' AND owner = %(owner)s
+              AND term = %(term)s AND expires_at > draftsman.now())
+), walk AS (
+    (SELECT a.job, x.before FROM draftsman.run_activity a CROSS JOIN limits x
+      ORDER BY a.job LIMIT 1)
+    UNION ALL
+    SELECT n.job, w.before
+      FROM walk w
+      JOIN draftsman.job_requests j ON j.number = w.job AND j.created_at < w.before
+     CROSS JOIN LATERAL (SELECT a.job FROM draftsman.run_activity a
+                          WHERE a.job > w.job ORDER BY a.job LIMIT 1) n
+), old AS MATERIALIZED (
+    SELECT w.job FROM walk w
+      JOIN draftsman.job_states j ON j.number = w.job AND j.finished_at < w.before
+     LIMIT %(limit)s
+)
+DELETE FROM draftsman.run_activity a USING old o WHERE a.job = o.job

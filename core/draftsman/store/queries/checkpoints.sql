@@ -196,14 +196,14 @@ SELECT data FROM draftsman.artifact_chunks
 
 -- Chunks after (run, seq); a run of 0 starts at the beginning.
 -- name: logs
-SELECT run, seq, text FROM draftsman.run_log_chunks
+SELECT run, seq, text, created_at FROM draftsman.run_log_chunks
  WHERE job = %(job)s AND (run, seq) > (%(run)s, %(seq)s)
  ORDER BY run, seq
  LIMIT %(limit)s
 
 -- The end of a job's log: the newest chunks between two (run, seq).
 -- name: log_end
-SELECT run, seq, text FROM draftsman.run_log_chunks
+SELECT run, seq, text, created_at FROM draftsman.run_log_chunks
  WHERE job = %(job)s AND (run, seq) > (%(run)s, %(seq)s)
    AND (run, seq) < (%(before_run)s, %(before_seq)s)
  ORDER BY run DESC, seq DESC

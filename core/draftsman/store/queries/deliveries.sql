@@ -195,7 +195,7 @@ SELECT d.job, d.question, d.channel, d.target, d.thread, d.thread_key, 'file', f
        (SELECT 2, a.id, jsonb_build_object('artifact', a.id, 'name', a.name), 'file:' || a.id
           FROM (SELECT DISTINCT ON (g.name) g.id, g.name, g.size, g.kind FROM draftsman.artifacts g
                   LEFT JOIN draftsman.job_questions q ON q.job = d.job AND q.ordinal = d.question
-                 WHERE g.job = d.job AND g.kind <> 'bundle' AND (d.kind = 'result' OR (
+                 WHERE g.job = d.job AND g.kind NOT IN ('bundle', 'transcript') AND (d.kind = 'result' OR (
                        d.kind = 'question' AND q.kind = 'approval' AND (g.kind, g.run) = ('patch', q.run)))
                  ORDER BY g.name, g.run DESC) a
          WHERE a.size <= %(size)s AND (a.size > 0 OR a.kind <> 'patch')

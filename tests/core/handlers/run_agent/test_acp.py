@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import pytest
 
+from draftsman.domain.activity.activity_text import activity_text
 from draftsman.domain.job import Status
 from draftsman.handlers.clone.tree_removal import remove_tree
 from draftsman.loops.worker_process import WorkerProcess
@@ -167,7 +168,12 @@ async def test_an_edit_is_shown_as_a_diff_and_a_long_call_is_an_artifact_too(
 ) -> None:
     number = await submit_agent_job(make, repo)
     command = f": {'x' * 4000}"
-    script: list[dict[str, Any]] = [{"edit": ["a.txt", "one\ntwo\u202e\n"]}, {"run": command}, DONE]
+    steps = [
+        {"content": "Edit it", "priority": "high", "status": "in_progress"},
+        {"content": "Test it", "priority": "low", "status": "pending"},
+    ]
+    edit = {"edit": ["a.txt", "one\ntwo\u202e\n"]}
+    script: list[dict[str, Any]] = [{"plan": steps}, edit, {"run": command}, DONE]
     async with acp_worker(rt, tmp_path / "data", script):
         question = await asked(rt, number)
         assert "to edit files?\n\n--- a/./a.txt\n+++ b/./a.txt\n" in question.text
@@ -180,6 +186,29 @@ async def test_an_edit_is_shown_as_a_diff_and_a_long_call_is_an_artifact_too(
         await make.answer(number, "allow once", n=2)
         await ended(rt, number)
     assert lines_of(repo, number, "a.txt") == ["one", "two\u202e"]
+    rows = await rt.checkpoints.activity.page(number)
+    states: dict[Any, tuple[int, str]] = {}
+    for row in rows:
+        key = row.run, row.kind, row.key  # a message may have several pieces
+        before = states.get(key, (0, ""))[1] if row.continues else ""
+        states[key] = row.run, before + activity_text(row)
+    assert [text for run, text in states.values() if run == 1] == [
+        "[plan] 0 of 2 steps: Edit it",
+        "Let me think",
+        "[waits] edit: a.txt",
+    ]
+    assert [text[:40] for run, text in states.values() if run > 1] == [
+        "[done] edit: a.txt",
+        "[changed] a.txt",
+        f"[waits] execute: : {'x' * 21}",
+        f"[done] execute: : {'x' * 22}",
+        "all done",
+        "[usage] 1,000 tokens in, 20 tokens out",
+    ]
+    _, transcript = await rt.checkpoints.read_artifact(number, "transcript.jsonl")
+    assert json.loads(transcript.splitlines()[-2])["text"] == "all done"
+    log = "".join(chunk.text for chunk in await rt.checkpoints.logs(number))
+    assert "all done" not in log  # it is shown once
 
 
 async def test_an_allowed_call_that_was_interrupted_is_asked_again(

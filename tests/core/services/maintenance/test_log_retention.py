@@ -7,7 +7,9 @@ from uuid import uuid4
 
 import pytest
 
+from draftsman.domain.activity.stream import Activity, ActivityKind
 from draftsman.domain.outcome import Done
+from draftsman.domain.quota import QuotaLimit
 from draftsman.domain.run import LeaderTerm
 from draftsman.runtime import Runtime
 from draftsman.settings import Settings
@@ -28,6 +30,8 @@ async def logged(rt: Runtime, make: Factory, *, ends: bool = True) -> int:
     work = await make.running()
     for seq in range(3):
         await rt.checkpoints.log(work.lease, seq, f"line {seq}\n")
+    item = Activity(ActivityKind.MESSAGE, "done")
+    await rt.checkpoints.activity.append(work.lease, 1, [item], QuotaLimit(9))
     if ends:
         await rt.settlement.outcome(work, Done({}))
     return work.number
@@ -50,9 +54,11 @@ async def test_old_logs_are_deleted_in_batches_and_logs_of_live_jobs_are_kept(
     young = await logged(rt, make)
     assert await rt.archives.prune(LeaderTerm(uuid4(), 1)) == 0
     assert await jobs_with_logs(conn) == [live, ended_late.number, *old, young]
-    assert await rt.archives.prune(LeaderTerm()) == 6
+    assert await rt.archives.prune(LeaderTerm()) == 6 + 2
     assert await jobs_with_logs(conn) == [live, ended_late.number, old[2], young]
-    assert await rt.archives.prune(LeaderTerm()) == 3
+    assert await rt.archives.prune(LeaderTerm()) == 3 + 1
+    kept = [number for number in (live, *old, young) if await rt.checkpoints.activity.page(number)]
+    assert kept == [live, young]
     assert await rt.archives.prune(LeaderTerm()) == 0
     assert await jobs_with_logs(conn) == [live, ended_late.number, young]
     assert len(await rt.checkpoints.logs(live)) == 3

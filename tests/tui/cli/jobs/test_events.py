@@ -8,9 +8,13 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from draftsman.domain.activity.stream import Activity, ActivityKind, ActivityState
 from draftsman.domain.outcome import Done
+from draftsman.domain.quota import QuotaLimit
+from draftsman.domain.run import ClaimedJob, LeaderTerm
 from draftsman.runtime import Runtime
 from draftsman.services.jobs.submissions import invocation
+from draftsman_tui.cli.job import logs
 from tests.factories import Factory
 from tests.support.event_history import wait_for_feed
 from tests.support.waits import background
@@ -105,6 +109,77 @@ async def test_logs_are_printed_unchanged(cli: Cli, make: Factory, rt: Runtime) 
         (1, 1, "one"),
         (1, 2, "two"),
     ]
+
+
+def said(text: str, *, continues: bool = False) -> Activity:
+    return Activity(ActivityKind.MESSAGE, text, continues=continues)
+
+
+async def store(rt: Runtime, work: ClaimedJob, first: int, *items: Activity) -> None:
+    await rt.checkpoints.activity.append(work.lease, first, items, QuotaLimit(100))
+
+
+async def test_activity_is_printed_between_the_output_until_the_job_ends_over_its_runs(
+    cli: Cli, make: Factory, rt: Runtime
+) -> None:
+    work = await make.running(on_lost="resume")
+    plan = Activity(
+        ActivityKind.PLAN, "", detail={"entries": [{"text": "read", "state": "running"}]}
+    )
+    await rt.checkpoints.log(work.lease, 0, "no newline")
+    await store(rt, work, 1, said("Fix"), said("ing \x1b[2J\n", continues=True), plan)
+    async with background(cli("logs", "-f", work.name)) as following:
+        await rt.sweeps.rescue(LeaderTerm(), [make.worker])
+        second = await make.running(work.number)
+        call = Activity(ActivityKind.TOOL, "npm\ntest", ActivityState.FAILED, "1")
+        await store(rt, second, 1, call)
+        await rt.checkpoints.log(second.lease, 0, "output\n")
+        await store(rt, second, 2, said("Done"))
+        await rt.settlement.outcome(second, Done({}))
+        done = await following
+    lines = [
+        *("no newline", "Fixing \\x1b[2J", "[plan] 0 of 1 step: read"),
+        *("[failed] npm test", "output", "Done"),
+    ]
+    assert done.out.splitlines() == lines
+    assert done.err == f"-- run {work.number}.1 --\n-- run {work.number}.2 --\n"
+    assert (await cli("logs", "--activity", work.name)).out.splitlines() == [
+        line for line in lines if line not in ("no newline", "output")
+    ]
+    assert (await cli("logs", "--output", work.name)).out == "no newline\noutput\n"
+    shown = (await cli("logs", work.name, "--json")).lines
+    assert [(item.get("kind"), item["text"]) for item in shown[-3:]] == [
+        ("tool", "npm\ntest"),
+        (None, "output\n"),
+        ("message", "Done"),
+    ]
+    (await cli("logs", "--activity", "--output", work.name)).refused(2, "cannot be combined")
+
+
+async def test_deleted_activity_is_named_with_its_transcript(
+    cli: Cli, make: Factory, rt: Runtime
+) -> None:
+    work = await make.running()
+    assert "has no activity" in (await cli("logs", "--activity", work.name)).err
+    await store(rt, work, 7, said("the end"))
+    done = await cli("logs", work.name)
+    assert done.out == "the end\n"
+    assert f"draftsman artifacts get {work.name} transcript.jsonl" in done.err
+
+
+async def test_pages_of_output_and_activity_are_merged_by_time(
+    cli: Cli, make: Factory, rt: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logs, "PAGE", 2)
+    work = await make.running()
+    expected = []
+    for n in range(7):
+        expected += [f"said {n}"] if n < 5 else [f"line {n}"]
+        if n < 5:
+            await store(rt, work, n + 1, said(f"said {n}"))
+        else:
+            await rt.checkpoints.log(work.lease, n, f"line {n}\n")
+    assert (await cli("logs", work.name)).out.splitlines() == expected
 
 
 async def test_logs_cannot_control_a_terminal_and_events_take_one_line(

@@ -1,9 +1,9 @@
-"""The `events` and `logs` commands: event history and run logs of jobs."""
+"""The `events` command: event history of jobs."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
@@ -11,15 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from draftsman.domain.ids import job_name
 from draftsman.domain.job import TERMINAL
 from draftsman.domain.reserved_names import AGENT_KIND, EVENT_KINDS
 from draftsman.errors import UsageError
 from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.cli.setup.archives import print_missing_months
 from draftsman_tui.common import params
-from draftsman_tui.common.event_text import event_text, no_log
-from draftsman_tui.common.output import as_data, plain
+from draftsman_tui.common.event_text import event_text
+from draftsman_tui.common.output import as_data
 
 if TYPE_CHECKING:
     from draftsman.domain.event import Event
@@ -123,27 +122,6 @@ def _no_events(kinds: frozenset[str], *, narrowed: bool, after: Cursor | None) -
     return f"no events match the filters{f'; did you mean {hints}?' if hints else ''}"
 
 
-@command("logs", examples=("draftsman logs -f D-142",))
-@click.argument("job", type=params.JOB)
-@click.option("-f", "--follow", is_flag=True, help="Stream new output until the job ends.")
-async def logs(app: App, job: JobRef, follow: bool) -> None:
-    """Print the logs of a job."""
-    async with app.runtime(read_only=True) as rt:
-        number = await number_of(rt, job)
-        run = 0
-        async for chunk in log_chunks(rt, number, follow=follow):
-            if app.json:
-                app.out.item(chunk)
-                continue
-            if chunk.run != run:
-                run = chunk.run
-                app.out.info(f"-- run {number}.{run} --")
-            app.out.write(plain(chunk.text) if app.out.on_screen else chunk.text)
-        if not run and not app.json:
-            retention = rt.settings.retention.logs
-            app.out.info(f"{no_log(number, retention)}; see: draftsman events {job_name(number)}")
-
-
 async def _job_events(
     rt: Runtime, number: int, after: int, follow: bool
 ) -> AsyncGenerator[Event, None]:
@@ -177,20 +155,5 @@ async def _all_events(
             yield event
         if len(page) < PAGE:
             if not follow:
-                return
-            await asyncio.sleep(POLL_INTERVAL)
-
-
-async def log_chunks(rt: Runtime, number: int, *, follow: bool) -> AsyncIterator[Any]:
-    """Yield the chunks of the log of a job in order; `follow`: until the job ends."""
-    after = (0, 0)
-    while True:
-        ended = not follow or (await rt.read_model.job(number)).status in TERMINAL
-        page = await rt.checkpoints.logs(number, after, PAGE)
-        for chunk in page:
-            after = (chunk.run, chunk.seq)
-            yield chunk
-        if len(page) < PAGE:
-            if ended:
                 return
             await asyncio.sleep(POLL_INTERVAL)

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from draftsman.domain.activity.activity_text import activity_text
+from draftsman.domain.activity.stream import ActivityRow
 from draftsman.domain.ids import job_name
 from draftsman.domain.job import TERMINAL
 from draftsman.domain.schedules.reservation import DEFAULT_SECONDS
@@ -14,12 +16,11 @@ from draftsman.errors import UsageError
 from draftsman.services.jobs.request_checks import build_request, require_instructions
 from draftsman_tui.cli.app import App, command
 from draftsman_tui.cli.job import job_wait
-from draftsman_tui.cli.job.events import log_chunks
+from draftsman_tui.cli.job.logs import LogPrinter, log_items
 from draftsman_tui.cli.job.submit import finished_key_text, skipped_text
 from draftsman_tui.cli.job.submit_options import submit_options, submitted_fields
 from draftsman_tui.common import params, times
 from draftsman_tui.common.job_request import options_named
-from draftsman_tui.common.output import plain
 
 if TYPE_CHECKING:
     from draftsman.domain.schedules.reservation import QueueReservation
@@ -128,13 +129,17 @@ async def _follow(app: App, rt: Runtime, number: int, timeout: float | None) -> 
 
 
 async def _print_log(app: App, rt: Runtime, number: int, timeout: float | None) -> None:
-    """Print the log of the job on stdout, or with --json on stderr."""
+    """Print log and activity of the job on stdout, or with --json on stderr."""
+    printer = LogPrinter(app.out, number)
     try:
         async with asyncio.timeout(timeout):
-            async for chunk in log_chunks(rt, number, follow=True):
-                if app.json:
-                    app.out.print_stderr(chunk.text.removesuffix("\n"))
+            async for item in log_items(rt, number, follow=True):
+                if not app.json:
+                    printer.print(item)
+                elif isinstance(item, ActivityRow):
+                    app.out.print_stderr(activity_text(item).removesuffix("\n"))
                 else:
-                    app.out.write(plain(chunk.text) if app.out.on_screen else chunk.text)
+                    app.out.print_stderr(item.text.removesuffix("\n"))
+            printer.end()
     except TimeoutError:
         return

@@ -1,0 +1,1 @@
+"""Activity of agents."""

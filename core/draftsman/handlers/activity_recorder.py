@@ -1,0 +1,155 @@
+"""The activity of a run, stored in batches: the newest rows, and a transcript of all of them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import json
+import logging
+import time
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Final
+
+from draftsman.domain.activity.stream import Activity, ActivityBuffer
+from draftsman.domain.ids import job_name
+from draftsman.domain.quota import QuotaLimit
+from draftsman.domain.run import Lease
+from draftsman.errors import DraftsmanError, LeaseLost
+from draftsman.log import redact
+from draftsman.services.runs.activity import ActivityStream
+from draftsman.settings import QuotaSettings
+
+DELAY: Final = 0.5
+"""Seconds between two batches."""
+TRANSCRIPT_PART: Final = 64 * 1024
+"""Bytes of a transcript that are stored at once."""
+TRANSCRIPT_DELAY: Final = 30.0
+"""Maximum seconds until a smaller part is stored."""
+TRUNCATED: Final = '{"kind": "note", "text": "transcript truncated: [quotas] transcript_bytes"}\n'
+"""The last line of a transcript over its limit, beyond which it is stored."""
+_log = logging.getLogger(__name__)
+
+
+class ActivityRecorder:
+    """Stores the activity of a run: a commit each half second, whatever the agent sends.
+
+    `add` never waits: the buffer omits activity over the limits of a batch.
+    """
+
+    def __init__(self, stream: ActivityStream, lease: Lease, quotas: QuotaSettings) -> None:
+        self._stream = stream
+        self._lease = lease
+        self._limit = QuotaLimit(quotas.activity_rows, quotas.activity_bytes)
+        self._transcript = _Transcript(stream, lease, quotas)
+        self._buffer = ActivityBuffer(redact)
+        self._batch: Sequence[Activity] = ()  # being stored, unchanged until it is confirmed
+        self._seq = 1
+        self._lost = False
+        self._store_lock = asyncio.Lock()
+        self._writer: asyncio.Task[None] | None = None
+
+    def add(self, item: Activity) -> None:
+        """Add activity, which is stored within a second."""
+        if self._lost:
+            return
+        self._buffer.add(item)
+        if self._writer is None or self._writer.done():
+            self._writer = asyncio.create_task(self._write())
+
+    async def close(self) -> None:
+        """Store the rest, and the transcript; nothing if the lease is lost."""
+        if self._writer is not None:
+            self._writer.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._writer
+        with contextlib.suppress(LeaseLost):
+            await self._flush(final=True)
+            await self._transcript.store(final=True)
+
+    async def _write(self) -> None:
+        while (self._batch or self._buffer) and not self._lost:
+            await asyncio.sleep(DELAY)
+            try:
+                await asyncio.shield(asyncio.ensure_future(self._flush()))
+            except LeaseLost:
+                self._lost = True
+            except DraftsmanError as error:
+                _log.warning(
+                    "cannot store the activity of %s, retrying: %s",
+                    job_name(self._lease.job),
+                    error,
+                )
+
+    async def _flush(self, *, final: bool = False) -> None:
+        async with self._store_lock:
+            while True:
+                retried = bool(self._batch)
+                if not retried:
+                    self._batch = self._buffer.take(time.monotonic(), final=final)
+                if self._batch:
+                    at = await self._stream.append(self._lease, self._seq, self._batch, self._limit)
+                    self._transcript.add(self._seq, self._batch, at)
+                    self._seq += len(self._batch)
+                    self._batch = ()
+                if not (retried and final):
+                    break
+            await self._transcript.store()
+
+
+class _Transcript:
+    """The transcript of a run, which grows by parts."""
+
+    def __init__(self, stream: ActivityStream, lease: Lease, quotas: QuotaSettings) -> None:
+        self._stream = stream
+        self._lease = lease
+        self._left = quotas.transcript_bytes
+        self._most = quotas.job_transcript_bytes + len(TRUNCATED)
+        self._unstored = b""
+        self._part: bytes | None = None  # being stored, unchanged until it is confirmed
+        self._seq = self._size = 0
+        self._digest = hashlib.sha256()
+        self._stored_at = time.monotonic()
+
+    def add(self, first: int, items: Sequence[Activity], at: datetime) -> None:
+        """Append a line for each item."""
+        for seq, item in enumerate(items, first):
+            if self._left <= 0:
+                return
+            line = _line(self._lease.run, seq, item, at)
+            self._left -= len(line)
+            self._unstored += line if self._left > 0 else TRUNCATED.encode()
+
+    async def store(self, *, final: bool = False) -> None:
+        """Store the part that is complete, or that waited long enough."""
+        waited = time.monotonic() - self._stored_at > TRANSCRIPT_DELAY
+        if self._part is None:
+            if not self._unstored or not (
+                final or waited or len(self._unstored) >= TRANSCRIPT_PART
+            ):
+                return
+            self._part, self._unstored = self._unstored, b""
+        digest = self._digest.copy()
+        digest.update(self._part)
+        size = self._size + len(self._part)
+        stored = await self._stream.append_transcript(
+            self._lease, self._seq, self._part,
+            size=size, sha256=digest.hexdigest(), most=self._most,
+        )  # fmt: skip
+        self._part, self._stored_at = None, time.monotonic()
+        if not stored:
+            self._left, self._unstored = 0, b""
+            return
+        self._digest, self._size = digest, size
+        self._seq += 1
+        if final:
+            await self.store(final=True)
+
+
+def _line(run: int, seq: int, item: Activity, at: datetime) -> bytes:
+    fields = {"run": run, "seq": seq, "at": at.isoformat(), "kind": item.kind, "text": item.text}
+    optional = {"state": item.state, "key": item.key, "detail": dict(item.detail)}
+    fields |= {name: value for name, value in optional.items() if value}
+    fields |= {"continues": True} if item.continues else {}
+    return (json.dumps(fields, ensure_ascii=False) + "\n").encode("utf-8", "replace")

@@ -1,0 +1,68 @@
+-- Activity of agents: the newest rows of each job, and the transcripts of runs.
+
+-- A batch of rows. A repeated batch, because no reply arrived, is stored once.
+-- name: append
+WITH owned AS MATERIALIZED (
+    SELECT number, run_count FROM draftsman.job_states
+     WHERE number = %(job)s AND lease_token = %(token)s AND status = 'running'
+       FOR NO KEY UPDATE
+), written AS (
+    INSERT INTO draftsman.run_activity (job, run, seq, kind, state, key, text, detail, continues)
+    SELECT m.number, m.run_count, a.seq, a.kind, a.state, a.key, a.text, a.detail, a.continues
+      FROM owned m
+     CROSS JOIN jsonb_to_recordset(%(items)s::jsonb) AS a (
+           seq int, kind text, state text, key text, text text, detail jsonb, continues boolean)
+        ON CONFLICT DO NOTHING
+)
+SELECT draftsman.now() FROM owned
+
+-- Rows beyond the newest ones of a job, by their number and bytes.
+-- name: evict
+DELETE FROM draftsman.run_activity a
+ USING (SELECT k.run, k.seq
+          FROM (SELECT run, seq, row_number() OVER w AS place,
+                       sum(octet_length(text) + pg_column_size(detail)) OVER w AS bytes
+                  FROM draftsman.run_activity
+                 WHERE job = %(job)s
+                WINDOW w AS (ORDER BY run DESC, seq DESC)) k
+         WHERE k.place > %(most)s OR k.bytes > %(most_bytes)s
+         ORDER BY k.run DESC, k.seq DESC
+         LIMIT 1) o
+ WHERE a.job = %(job)s AND (a.run, a.seq) <= (o.run, o.seq)
+
+-- A part of a transcript; `size` and `sha256` are those of the transcript with this part. It is not
+-- stored where the transcripts of the job would exceed `most` bytes.
+-- name: transcript
+WITH owned AS MATERIALIZED (
+    SELECT number, run_count FROM draftsman.job_states
+     WHERE number = %(job)s AND lease_token = %(token)s AND status = 'running'
+       FOR NO KEY UPDATE
+), stored AS (
+    INSERT INTO draftsman.artifacts (job, run, name, kind, size, sha256)
+    SELECT m.number, m.run_count, 'transcript.jsonl', 'transcript', %(size)s::bigint, %(sha256)s
+      FROM owned m
+     WHERE %(size)s::bigint + (SELECT coalesce(sum(o.size), 0) FROM draftsman.artifacts o
+                        WHERE o.job = m.number AND o.kind = 'transcript' AND o.run <> m.run_count)
+           <= %(most)s::bigint
+        ON CONFLICT (job, run, name) DO UPDATE SET size = excluded.size, sha256 = excluded.sha256
+    RETURNING id
+), part AS (
+    INSERT INTO draftsman.artifact_chunks (artifact, seq, data)
+    SELECT id, %(seq)s, %(data)s FROM stored
+        ON CONFLICT DO NOTHING
+)
+SELECT EXISTS (SELECT FROM owned), EXISTS (SELECT FROM stored)
+
+-- Rows after (run, seq); a run of 0 starts at the beginning.
+-- name: page
+SELECT run, seq, kind, state, key, text, detail, continues, created_at FROM draftsman.run_activity
+ WHERE job = %(job)s AND (run, seq) > (%(run)s, %(seq)s)
+ ORDER BY run, seq
+ LIMIT %(limit)s
+
+-- The newest rows after (run, seq).
+-- name: newest
+SELECT run, seq, kind, state, key, text, detail, continues, created_at FROM draftsman.run_activity
+ WHERE job = %(job)s AND (run, seq) > (%(run)s, %(seq)s)
+ ORDER BY run DESC, seq DESC
+ LIMIT %(limit)s

@@ -1,0 +1,43 @@
+"""Constraints of the activity of agents, and of transcripts."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pytest
+
+from draftsman.store.postgres.database import Connection
+from tests.support.statements import CHECK, refused, run
+
+ROWS: Final = [
+    ({"kind": "'other'"}, "run_activity_kind_check"),
+    ({"state": "'gone'"}, "run_activity_state_check"),
+    ({"key": "repeat('x', 501)"}, "run_activity_key_check"),
+    ({"text": "repeat('x', 16001)"}, "run_activity_text_check"),
+    ({"detail": "to_jsonb(repeat('x', 131072))"}, "run_activity_detail_check"),
+]
+NAMES: Final = [("'transcript.jsonl'", "'file'"), ("'my.jsonl'", "'transcript'")]
+TABLES: Final = (ROWS,)
+
+
+@pytest.mark.parametrize(("wrong", "constraint"), ROWS)
+async def test_a_row_of_activity_is_bounded(
+    conn: Connection, wrong: dict[str, str], constraint: str
+) -> None:
+    fields = {"job": "1", "run": "1", "seq": "1", "kind": "'file'", "text": "''"} | wrong
+    async with refused(CHECK, f'"{constraint}"'):
+        await run(
+            conn,
+            f"INSERT INTO draftsman.run_activity ({', '.join(fields)})"
+            f" VALUES ({', '.join(fields.values())})",
+        )
+
+
+@pytest.mark.parametrize(("name", "kind"), NAMES)
+async def test_the_name_of_transcripts_is_reserved(conn: Connection, name: str, kind: str) -> None:
+    async with refused(CHECK, '"artifacts_reserved"'):
+        await run(
+            conn,
+            "INSERT INTO draftsman.artifacts (job, run, name, kind, size, sha256)"
+            f" VALUES (1, 1, {name}, {kind}, 1, '')",
+        )

@@ -1,0 +1,167 @@
+"""The `logs` command: output and activity of the runs of a job."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from draftsman.domain.activity.activity_text import activity_text
+from draftsman.domain.activity.stream import TEXT_KINDS, ActivityKind, ActivityRow
+from draftsman.domain.ids import job_name
+from draftsman.domain.job import TERMINAL
+from draftsman.domain.reserved_names import TRANSCRIPT
+from draftsman.errors import UsageError
+from draftsman_tui.cli.app import App, command, number_of
+from draftsman_tui.common import params
+from draftsman_tui.common.event_text import no_log
+from draftsman_tui.common.output import CommandOutput, plain, styled
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from draftsman.domain.ids import JobRef
+    from draftsman.runtime import Runtime
+
+POLL_INTERVAL: Final = 0.3
+"""Seconds between polls with --follow."""
+PAGE: Final = 500
+STYLES: Final = {
+    "running": "cyan",
+    "completed": "green",
+    "failed": "red",
+    "pending": "yellow",
+    "plan": "bold",
+    "thought": "dim",
+    "usage": "dim",
+    "note": "dim",
+}
+"""Styles of activity, by state or else by kind."""
+
+
+@command(
+    "logs",
+    examples=(
+        "draftsman logs D-142",
+        "draftsman logs -f D-142",
+        "draftsman logs --activity D-142",
+        "draftsman logs -f --json D-142",
+    ),
+)
+@click.argument("job", type=params.JOB)
+@click.option("-f", "--follow", is_flag=True, help="Stream until the job ends, over all its runs.")
+@click.option("--activity", is_flag=True, help="Only the activity of the agent.")
+@click.option("--output", is_flag=True, help="Only the output of programs.")
+async def logs(app: App, job: JobRef, follow: bool, activity: bool, output: bool) -> None:
+    """Print the logs of a job: the output of its runs, and the activity of its agent.
+
+    Activity has the messages, calls of tools, files, plan and tokens of the agent. The newest rows
+    are kept; the artifact transcript.jsonl of a run has all of them.
+    """
+    if activity and output:
+        raise UsageError("--activity and --output cannot be combined")
+    async with app.runtime(read_only=True) as rt:
+        number = await number_of(rt, job)
+        printer = LogPrinter(app.out, number)
+        async for item in log_items(
+            rt, number, follow=follow, output=not activity, activity=not output
+        ):
+            if app.json:
+                app.out.item(item)
+            else:
+                printer.print(item)
+        if printer.run or app.json:
+            printer.end()
+        elif activity:
+            app.out.info(f"{job_name(number)} has no activity; see: draftsman logs --output")
+        else:
+            retention = rt.settings.retention.logs
+            app.out.info(f"{no_log(number, retention)}; see: draftsman events {job_name(number)}")
+
+
+class LogPrinter:
+    """Prints output unchanged, and activity as lines between."""
+
+    def __init__(self, out: CommandOutput, number: int) -> None:
+        self._out = out
+        self._number = number
+        self._newline = True
+        """Whether the next text begins a line."""
+        self._in_message = False
+        self.run = 0
+
+    def print(self, item: Any) -> None:
+        """Print an item of `log_items`."""
+        if item.run != self.run:
+            self.end()
+            self.run = item.run
+            self._out.info(f"-- run {self._number}.{item.run} --")
+            if isinstance(item, ActivityRow) and item.seq > 1:
+                self._out.info(
+                    "earlier activity was deleted; the transcript has it:"
+                    f" draftsman artifacts get {job_name(self._number)} {TRANSCRIPT}"
+                )
+        if not isinstance(item, ActivityRow):
+            if self._in_message:
+                self.end()
+            self._in_message = False
+            self._write(plain(item.text) if self._out.on_screen else item.text)
+        elif item.kind == ActivityKind.MESSAGE:
+            if not item.continues:
+                self.end()
+            self._in_message = True
+            self._write(plain(item.text))
+        else:
+            self.end()
+            style = STYLES.get(str(item.state)) or STYLES.get(item.kind, "")
+            self._out.print(styled(_one_item(item), style))
+
+    def end(self) -> None:
+        """End the current line."""
+        if not self._newline:
+            self._write("\n")
+
+    def _write(self, text: str) -> None:
+        if text:
+            self._out.write(text)
+            self._newline = text.endswith("\n")
+
+
+def _one_item(item: ActivityRow) -> str:
+    text = activity_text(item)
+    return text.rstrip("\n") if item.kind in TEXT_KINDS else " ".join(text.split())
+
+
+async def log_items(
+    rt: Runtime, number: int, *, follow: bool, output: bool = True, activity: bool = True
+) -> AsyncIterator[Any]:
+    """Yield chunks of the log and rows of activity of a job by time; `follow`: until it ends."""
+    after_chunk = after_row = (0, 0)
+    while True:
+        ended = not follow or (await rt.read_model.job(number)).status in TERMINAL
+        chunks: Sequence[Any] = ()
+        rows: Sequence[Any] = ()
+        if output:
+            chunks = await rt.checkpoints.logs(number, after_chunk, PAGE)
+        if activity:
+            rows = await rt.checkpoints.activity.page(number, after_row, PAGE)
+        full = [page for page in (chunks, rows) if len(page) == PAGE]
+        horizon = min((_order(page[-1]) for page in full), default=None)
+        for item in sorted((*chunks, *rows), key=_order):
+            if horizon is not None and _order(item) > horizon:
+                break
+            if isinstance(item, ActivityRow):
+                after_row = item.run, item.seq
+            else:
+                after_chunk = item.run, item.seq
+            yield item
+        if not full:
+            if ended:
+                return
+            await asyncio.sleep(POLL_INTERVAL)
+
+
+def _order(item: Any) -> tuple[int, datetime, int]:
+    return item.run, item.created_at, item.seq
