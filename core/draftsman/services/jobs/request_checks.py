@@ -19,6 +19,7 @@ from draftsman.domain.messages.target import NONE, parse
 from draftsman.domain.read_models import RegisteredWorker
 from draftsman.domain.repos.repo_catalog import RepoLocation
 from draftsman.domain.repos.repo_url import MAX_URL_LENGTH, is_repo_url
+from draftsman.domain.retries.job_limits import check_override_names
 from draftsman.errors import NotFound, RejectedField, UnknownRepo
 from draftsman.services.jobs.read_model import ReadModel
 from draftsman.services.jobs.submissions import invocation
@@ -49,6 +50,7 @@ def build_request(fields: Mapping[str, Any], settings: Settings) -> Invocation:
     request = invocation(**fields)
     if request.type in job_payloads.MODELS and request.type not in settings.handlers:
         job_payloads.parse(request.type, request.payload)
+    check_override_names(request.type, request.overrides, settings.handlers)
     return request
 
 
