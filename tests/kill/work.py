@@ -38,6 +38,7 @@ async def life(ctx: RunContext) -> Outcome:
     await ctx.usage({"input_tokens": 1})
     await worker_run(ctx).describe({"agent": "life"})
     await worker_run(ctx).earlier_usage()
+    await worker_run(ctx).assign_agent("tidy")
     await worker_run(ctx).pull_request("https://git.example/acme/pay/pull/7")
     await ctx.notify(HALFWAY, key="halfway")
     await assign(worker_run(ctx), Repo(None, "", "acme", "pay", "https://example.org/acme/pay"))

@@ -81,6 +81,7 @@ WORK: Final = {
     "repos.assign",
     "run_state.settle",
     "run_state.heartbeat",
+    "run_state.assign_agent",
     "run_state.describe",
     "run_state.pull_request",
     "run_state.usage",

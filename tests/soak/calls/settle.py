@@ -42,6 +42,7 @@ CALLS: Final[dict[str, Call]] = {
     "run_state.pull_request": Call(
         lambda conn: run_state.pull_request(conn, RUN, "https://host/acme/pay/pull/7")
     ),
+    "run_state.assign_agent": Call(lambda conn: run_state.assign_agent(conn, RUN, "coder")),
     "run_state.describe": Call(lambda conn: run_state.describe(conn, RUN, {"agent": "a"}, 0)),
     "run_state.earlier_usage": Call(lambda conn: run_state.earlier_usage(conn, RUN.job, 3)),
     "run_state.usage": Call(lambda conn: run_state.usage(conn, RUN, {"tokens": 1})),

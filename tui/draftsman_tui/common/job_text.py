@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from draftsman.domain.job import Status
+from draftsman.domain.job import TERMINAL, Status
 from draftsman.domain.retries.error_classes import ErrorClass
 from draftsman.domain.text import humanize
 from draftsman_tui.common import times
@@ -14,6 +14,7 @@ from draftsman_tui.common.output import line, one_line, styled
 if TYPE_CHECKING:
     from rich.text import Text
 
+    from draftsman.domain.job import Job
     from draftsman.domain.run import Run
     from draftsman.domain.wait_reason import WaitReason
 
@@ -35,6 +36,17 @@ STYLES: Final = {
 }
 DENIED: Final = "yellow"
 """Color of a denied job."""
+
+
+def type_text(job: Job) -> str:
+    """Return the type of a job, its agent and its mode: `run_agent · agent tidy · mode fix`.
+
+    The first run of a job without an agent records that of the repository.
+    """
+    agent = f" · agent {job.agent}" if job.agent else ""
+    if job.agent is None and job.type == "run_agent" and job.status not in TERMINAL:
+        agent = " · agent of its repository"
+    return f"{job.type}{agent} · mode {job.mode}"
 
 
 def status_text(status: object, error_class: str | None = None) -> Text:

@@ -55,7 +55,8 @@ async def test_a_second_agent_needs_a_default_or_a_name(
     assert (await cli(*arguments)).out == "D-2 created\n"
     assert (await cli("submit", "Tidy up")).out == "D-3 created\n"
     agents = [(await rt.read_model.job(number)).agent for number in (1, 2, 3)]
-    assert agents == ["coder", "tidy", "coder"], "a repository's own agent comes first"
+    assert agents == ["coder", "tidy", None], "a repository's own agent comes first"
+    assert "run_agent · agent of its repository · mode fix" in (await cli("show", "D-3")).out
 
 
 async def test_a_request_creates_a_job_with_all_its_options(

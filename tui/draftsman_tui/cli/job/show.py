@@ -17,7 +17,7 @@ from draftsman_tui.common import params, times
 from draftsman_tui.common.artifact_text import file_text, format_size
 from draftsman_tui.common.delivery_text import summary_lines
 from draftsman_tui.common.event_text import missing_months
-from draftsman_tui.common.job_text import DENIED, reason_data, run_text, status_text
+from draftsman_tui.common.job_text import DENIED, reason_data, run_text, status_text, type_text
 from draftsman_tui.common.output import as_data, hanging_indent, line, one_line, styled
 from draftsman_tui.common.question_text import (
     answerers,
@@ -179,8 +179,7 @@ def _head(job: Job, why: WaitReason, chain: Sequence[RetryLink]) -> Iterator[Tex
         f"  {one_line(job.ticket_title or job.type)}  ",
         status_text(job.status, job.error_class),
     )
-    agent = f" · agent {job.agent}" if job.agent else ""
-    yield _pair("type", f"{job.type}{agent} · mode {job.mode}")
+    yield _pair("type", type_text(job))
     if job.repo:
         source = job.payload.get("repo")
         origin = source.get("source") if isinstance(source, dict) else None
