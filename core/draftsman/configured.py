@@ -47,7 +47,6 @@ def policy(settings: Settings, stored: Directory | None = None) -> Policy:
 
 def configured_limits(settings: Settings) -> JobLimits:
     """Return the limits of job types, agents and tools; the configuration overrides built-ins."""
-    from draftsman.domain import job_payloads
     from draftsman.domain.retries.job_limits import JobLimits, with_limit_changes
     from draftsman.domain.retries.retry_policy import BUILT_IN, RetryPolicy
 
@@ -58,7 +57,7 @@ def configured_limits(settings: Settings) -> JobLimits:
         types,
         {name: agent.limits() for name, agent in settings.agents.items()},
         {name: tool.limits() for name, tool in settings.tools.items()},
-        settings.handlers.keys() & job_payloads.MODELS.keys(),
+        settings.handlers.keys() & BUILT_IN.keys(),
         {
             name: section.concurrency_key
             for name, section in settings.types.items()

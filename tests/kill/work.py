@@ -42,6 +42,7 @@ async def life(ctx: RunContext) -> Outcome:
     call, estimate = new_id(), CallEstimate("m", 1, 1, 0.0)
     await worker_run(ctx).reserve(call, estimate, None)
     await worker_run(ctx).release(call)
+    await worker_run(ctx).assign_agent("tidy")
     await worker_run(ctx).pull_request("https://git.example/acme/pay/pull/7")
     await ctx.notify(HALFWAY, key="halfway")
     await assign(worker_run(ctx), Repo(None, "", "acme", "pay", "https://example.org/acme/pay"))

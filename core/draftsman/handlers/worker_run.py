@@ -272,6 +272,10 @@ class WorkerRun:
         """Record the pull request of the job's work."""
         await self.wait(self.services.checkpoints.pull_request, self.job.lease, url)
 
+    async def assign_agent(self, name: str) -> None:
+        """Record the agent of a job whose request names none."""
+        await self.wait(self.services.checkpoints.assign_agent, self.job.lease, name)
+
     async def describe(self, params: dict[str, Any]) -> None:
         """Record the parameters that the run resolved, without secrets."""
         await self.wait(self.services.checkpoints.describe, self.job.lease, params)

@@ -103,8 +103,15 @@ def _check_minter(
 ) -> None:
     if question.kind is not QuestionKind.APPROVAL:
         raise NotPermitted(f"{question.name} is not an approval; only approvals have tokens")
-    if approver not in policy.approvers(question.approvers):
-        raise NotPermitted(f"{approver} is not an approver of {question.name}")
+    if approver not in (approvers := policy.approvers(question.approvers)):
+        if actor.owner and approver in (actor.id, actor.person):
+            raise NotPermitted(
+                f"tokens are for people of the configuration, and {approver} is none of them; the"
+                " owner of the embedded database decides without a token",
+                hint=CommandHint("approve", question.name, lead="run"),
+            )
+        names = ", ".join(sorted(approvers)) or "none"
+        raise NotPermitted(f"{approver} is not an approver of {question.name}; approvers: {names}")
     if actor == SYSTEM:
         return
     if actor.person != approver:

@@ -13,7 +13,7 @@ from psycopg.types.json import Jsonb
 
 from draftsman.domain.job import Status
 from draftsman.domain.run import Lease, LeaseState, RunStatus
-from draftsman.store.postgres.database import Connection, execute, rows
+from draftsman.store.postgres.database import Connection, execute, rows, scalar
 from draftsman.store.queries import load
 
 _Q = load("run_state")
@@ -95,6 +95,12 @@ async def pull_request(conn: Connection, lease: Lease, url: str) -> bool:
     """Record the pull request of a run's job; False after a lost lease."""
     params = {"job": lease.job, "token": lease.token, "url": url}
     return await execute(conn, _Q["pull_request"], params) > 0
+
+
+async def assign_agent(conn: Connection, lease: Lease, agent: str) -> bool:
+    """Set the agent of a run's job that has none; False after a lost lease."""
+    params = {"job": lease.job, "token": lease.token, "agent": agent}
+    return bool(await scalar(conn, _Q["assign_agent"], params))
 
 
 async def describe(

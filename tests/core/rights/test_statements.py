@@ -90,6 +90,7 @@ WORK: Final = {
     "repos.assign",
     "run_state.settle",
     "run_state.heartbeat",
+    "run_state.assign_agent",
     "run_state.describe",
     "run_state.pull_request",
     "sweeps.escalate",

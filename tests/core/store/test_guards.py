@@ -74,6 +74,15 @@ async def test_repository_of_a_finished_job_is_immutable(make: Factory, conn: Co
         await run(conn, statement, (await make.completed(),))
 
 
+async def test_the_agent_of_a_running_job_is_set_once(make: Factory, conn: Connection) -> None:
+    statement = "UPDATE draftsman.job_requests SET agent = %s WHERE number = %s"
+    number = (await make.running()).number
+    assert await run(conn, statement, ("coder", number)) == 1
+    for agent, job in (("tidy", number), (None, number), ("coder", await make.completed())):
+        async with refused(CHANGE, "the request of a job is immutable"):
+            await run(conn, statement, (agent, job))
+
+
 async def test_a_finished_run_is_immutable(make: Factory, conn: Connection) -> None:
     await make.completed()
     async with refused(CHANGE, "a finished run is immutable"):

@@ -42,5 +42,6 @@ CALLS: Final[dict[str, Call]] = {
     "run_state.pull_request": Call(
         lambda conn: run_state.pull_request(conn, RUN, "https://host/acme/pay/pull/7")
     ),
+    "run_state.assign_agent": Call(lambda conn: run_state.assign_agent(conn, RUN, "coder")),
     "run_state.describe": Call(lambda conn: run_state.describe(conn, RUN, {"agent": "a"}, 0)),
 }

@@ -80,6 +80,15 @@ def test_every_error_is_shown_beside_its_field() -> None:
         assert not re.search("Input|String|Tuple|parse", beside[name])
 
 
+async def test_an_unknown_override_is_shown_beside_its_field(rt: Runtime) -> None:
+    typed = {"text": "Tidy", "agent": "tidy", "repo": "https://git.example/x"}
+    for overrides, hint in (("cal_timeout=1", "did you mean call_timeout"), ("n=1", "known: ")):
+        with pytest.raises(FormErrors) as refused:
+            await validate_request({**typed, "overrides": overrides}, rt)
+        assert refused.value.problems.keys() == {"overrides"}
+        assert hint in refused.value.problems["overrides"]
+
+
 def test_command_line_is_mode_repository_and_text() -> None:
     assert from_line('fix acme/pay "Tidy the stock"', KNOWN) == {
         "mode": "fix",
@@ -106,7 +115,8 @@ async def test_copy_has_the_same_request(make: Factory, rt: Runtime) -> None:
         "tags": ("a", "b"),
         "skills": ("python",),
         "priority": 3,
-        "overrides": {"timeout": 600.0, "n": [1], "answers": {"pick": "red"}},
+        "overrides": {"timeout": 600.0, "max_delay": 9, "answers": {"pick": "red"}},
+        "notify": ("none",),
         "payload": {"rows": [1]},
         "max_retries": 2,
     }
@@ -114,7 +124,7 @@ async def test_copy_has_the_same_request(make: Factory, rt: Runtime) -> None:
     typed = from_job(first)
     again = await validate_request(typed, rt)
     assert "answers" not in again.overrides
-    assert again.overrides == {"timeout": 600.0, "n": [1]}
+    assert (again.overrides, again.notify) == ({"timeout": 600.0, "max_delay": 9}, ("none",))
     same = ("type", "agent", "repo", "ref", "mode", "title", "text", "tags", "skills", "priority")
     assert {name: getattr(again, name) for name in same} == {name: fields[name] for name in same}
     assert again.payload == {"rows": [1]}

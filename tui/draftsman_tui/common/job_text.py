@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from draftsman.domain.job import Status
+from draftsman.domain.job import TERMINAL, Status
 from draftsman.domain.retries.error_classes import ErrorClass
 from draftsman.domain.text import humanize
 from draftsman_tui.common import times
+from draftsman_tui.common.artifact_text import format_size
 from draftsman_tui.common.output import line, one_line, styled
 
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from draftsman.domain.run import Run
+    from draftsman.domain.job import Job
+    from draftsman.domain.run import CheckpointSummary, Run, StepSummary
     from draftsman.domain.wait_reason import WaitReason
 
 
@@ -35,6 +38,19 @@ STYLES: Final = {
 }
 DENIED: Final = "yellow"
 """Color of a denied job."""
+MAX_STEPS: Final = 20
+"""Newest steps of a job to show."""
+
+
+def type_text(job: Job) -> str:
+    """Return the type of a job, its agent and its mode: `run_agent · agent tidy · mode fix`.
+
+    The first run of a job without an agent records that of the repository.
+    """
+    agent = f" · agent {job.agent}" if job.agent else ""
+    if job.agent is None and job.type == "run_agent" and job.status not in TERMINAL:
+        agent = " · agent of its repository"
+    return f"{job.type}{agent} · mode {job.mode}"
 
 
 def status_text(status: object, error_class: str | None = None) -> Text:
@@ -73,4 +89,33 @@ def run_text(
         styled(f"{run.status:<11}", status_style),
         f" {duration:>7}  started {times.ago(run.started_at, now)}{code}",
         styled(error_text, style),
+    )
+
+
+def steps_text(
+    job_name: str, steps: Sequence[StepSummary], now: datetime | None = None
+) -> list[Text]:
+    """Render the newest steps as lines, newest first, and how to list the earlier steps."""
+    lines = [
+        line(
+            styled(f"  {step.status:<8}", "green" if step.finished_at else "yellow"),
+            styled(one_line(step.key), "bold"),
+            f"  run .{step.run}  {times.ago(step.finished_at or step.created_at, now)}",
+            "" if step.size is None else f"  {format_size(step.size)}",
+        )
+        for step in steps[:MAX_STEPS]
+    ]
+    if len(steps) > MAX_STEPS:
+        command = f"draftsman show {job_name} --json | jq .steps"
+        lines.append(styled(f"  earlier steps: {command}", "dim"))
+    return lines
+
+
+def checkpoint_text(checkpoint: CheckpointSummary, now: datetime | None = None) -> Text:
+    """Render a checkpoint as a line: run, age, and sizes of the data and of the saved work."""
+    work = checkpoint.work_size
+    return styled(
+        f"  run .{checkpoint.run}  {times.ago(checkpoint.created_at, now)}"
+        f"  {format_size(checkpoint.size)} of data"
+        + ("" if work is None else f", {format_size(work)} of work")
     )

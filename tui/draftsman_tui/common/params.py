@@ -185,7 +185,7 @@ class PairParam(Param):
             return value
         key, equals, text = str(value).partition("=")
         if not equals or not key.strip():
-            raise UsageError(f"{value!r} is not key=value; example: --override max_iterations=3")
+            raise UsageError(f"{value!r} is not key=value; example: --override call_timeout=60")
         try:
             return clean(key.strip()), json.loads(text)
         except (ValueError, RecursionError):

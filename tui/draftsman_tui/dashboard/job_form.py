@@ -202,7 +202,7 @@ def from_job(job: Job) -> dict[str, str]:
     repo = payload.pop("repo", None) or {}
     payload.pop("labels", None)
     overrides = {key: value for key, value in job.overrides.items() if key != "answers"}
-    timeout = overrides.pop("timeout", None)
+    timeout, notify = overrides.pop("timeout", None), overrides.pop("notify", "")
     source, path = repo.get("source") or "", repo.get("path")
     typed = {
         "text": job.ticket_text or "",
@@ -212,6 +212,7 @@ def from_job(job: Job) -> dict[str, str]:
         "title": _own_title(job),
         "ref": repo.get("ref") or "",
         "tags": " ".join(job.tags),
+        "notify": notify,
         "priority": str(job.priority or ""),
         "run_timeout": f"{timeout:g}s" if isinstance(timeout, int | float) else "",
         "skills": " ".join(job.requested_skills),

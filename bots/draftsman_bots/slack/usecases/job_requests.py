@@ -20,7 +20,7 @@ from draftsman.errors import (
     RejectedField,
     UsageError,
 )
-from draftsman.services.jobs.request_checks import check_agent, default_agent
+from draftsman.services.jobs.request_checks import check_agent
 from draftsman.services.jobs.submissions import SubmittedJob, invocation
 from draftsman_bots.slack.parsers.command_parser import JobRequest, Parsed
 from draftsman_bots.slack.usecases.access import authorize_person
@@ -86,7 +86,7 @@ async def request_fields(ctx: BotContext, request: JobRequest, target: str) -> d
         location = await _repository(ctx, fields["repo"])
         if not is_repo_url(fields["repo"]) and location is not None:
             fields |= {"repo": location.repo.remote_url, "resolution": {"path": location.path}}
-    agent = _agent(ctx, fields.pop("agent", None) or await _default_agent(ctx, location))
+    agent = await _agent(ctx, fields, request.text, location)
     return fields | {
         "mode": request.mode,
         "agent": agent,
@@ -150,25 +150,28 @@ def job_title(text: str) -> str | None:
     return truncate(line, MAX_TITLE) or None
 
 
-def _agent(ctx: BotContext, name: str | None) -> str:
-    """Return the configured agent; raises RejectedField in the words of a chat command."""
-    settings = ctx.rt.settings
+async def _agent(
+    ctx: BotContext, fields: dict[str, Any], text: str, location: RepoLocation | None
+) -> str | None:
+    """Return the agent of a request, None if the run will know it.
+
+    Raises RejectedField in the words of a chat command.
+    """
+    checks, settings = ctx.rt.request_checks, ctx.rt.settings
     try:
-        name = name or default_agent(settings)
-        check_agent(name, settings)
+        name: str | None = fields.get("agent")
+        if name is None:
+            repo = fields.get("repo")
+            name = await checks.agent(invocation(repo=repo, text=text), location)
+        if name is not None:
+            check_agent(name, settings)
     except RejectedField as error:
         known = ", ".join(error.known or ())
-        text = f"unknown agent {error.value[:60]!r}; choose: {known}"
+        problem = f"unknown agent {error.value[:60]!r}; choose: {known}"
         if error.rule == "required":
-            text = f"--agent is required: {known}"
-        raise error.reworded(text) from None
+            problem = f"--agent is required: {known}"
+        raise error.reworded(problem) from None
     return name
-
-
-async def _default_agent(ctx: BotContext, location: RepoLocation | None) -> str | None:
-    """Return the agent in the profile of a known repository."""
-    saved = await ctx.rt.repos.profile(location) if location is not None else None
-    return saved.profile.agent if saved is not None else None
 
 
 async def _repository(ctx: BotContext, repo: str) -> RepoLocation | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from draftsman.domain.job import TERMINAL, Source
@@ -23,7 +24,14 @@ from draftsman.domain.trello.board import (
     LabelSighting,
     card_subject_key,
 )
-from draftsman.errors import Failure, IdempotencyConflict, NotFound, Refused, UsageError
+from draftsman.errors import (
+    Failure,
+    IdempotencyConflict,
+    NotFound,
+    Refused,
+    RejectedField,
+    UsageError,
+)
 from draftsman.services.jobs.submissions import SubmittedJob, invocation
 from draftsman_bots.trello.ids import card_target
 from draftsman_bots.trello.transport.cards import parse_card, read_card
@@ -230,6 +238,10 @@ async def _card_request(
         payload={"ticket": ticket | {"label": episode.label}},
         notify=(card_target(episode.card),),
     )
+    if request.agent is None:
+        with suppress(RejectedField):  # the run fails, or its repository has an agent
+            agent = await context.rt.request_checks.agent(request)
+            request = request.model_copy(update={"agent": agent})
     await context.rt.request_checks.check(request, origin=ChannelName.TRELLO)
     return request
 

@@ -8,16 +8,18 @@ submitted; delays and timeouts are those of the worker that runs it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Container, Mapping, Set
 from dataclasses import dataclass, field, fields, replace
+from difflib import get_close_matches
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from draftsman import field_errors
 from draftsman.domain.job import OnLost
-from draftsman.domain.retries.retry_policy import RetryPolicy
+from draftsman.domain.retries.retry_policy import BUILT_IN, RetryPolicy
 from draftsman.domain.run import ClaimedJob
+from draftsman.errors import RejectedField
 
 WEEK: Final = 86_400.0 * 7
 TOOL_TYPE: Final = "execute_tool"
@@ -46,13 +48,50 @@ class Overrides(BaseModel):
     on_lost: Literal["retry", "resume", "fail", "new_job"] | None = None
 
 
+KNOWN_OVERRIDES: Final = ("answers", *sorted(Overrides.model_fields))
+"""Limits, and answers to questions that the job will ask."""
+TYPING_ERROR: Final = 0.8
+"""Similarity from which an unknown override is taken for a misspelled limit."""
+
+
 def check_overrides(overrides: Mapping[str, Any]) -> None:
-    """Raise ValueError for an invalid limit; other overrides are ignored."""
+    """Raise ValueError for an invalid or misspelled limit; a handler may read other overrides."""
+    for name in overrides:
+        if name not in KNOWN_OVERRIDES and (near := _near(name, TYPING_ERROR)):
+            raise ValueError(f"unknown override {name[:60]}; did you mean {near}?")
     try:
         Overrides.model_validate(dict(overrides))
     except ValidationError as error:
         key, problem = field_errors.first_error(error)
         raise ValueError(f"{key} {error.errors()[0]['input']!r}: {problem}") from None
+
+
+def check_override_names(
+    type: str, overrides: Mapping[str, Any], replaced: Container[str] = ()
+) -> None:
+    """Raise RejectedField for an override that a built-in type does not read.
+
+    `replaced` has the built-in types with a configured handler.
+    """
+    if type not in BUILT_IN or type in replaced:
+        return
+    for name in overrides:
+        if name not in KNOWN_OVERRIDES:
+            near = _near(name, 0.6)
+            hint = f"did you mean {near}?" if near else f"known: {', '.join(KNOWN_OVERRIDES)}"
+            problem = f"unknown override {name[:60]}; {hint}"
+            raise RejectedField(
+                f"overrides: {problem}",
+                field="overrides",
+                rule="unknown",
+                problem=problem,
+                value=name,
+                known=KNOWN_OVERRIDES,
+            )
+
+
+def _near(name: str, cutoff: float) -> str:
+    return " or ".join(get_close_matches(name, KNOWN_OVERRIDES, 3, cutoff))
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,6 +85,8 @@ async def _run_iteration(
     checkpoint, bundle = await run.saved_work()
     repository = await resolve_repository(run, (checkpoint or {}).get("repo"))
     agent_name, agent = _find_agent(run, repository)
+    if run.job.agent is None:
+        await run.assign_agent(agent_name)
     steps = await run.steps(Owner.WORKER)
     pinned = steps[BASE].result if BASE in steps else None
     iteration = Iteration.latest(steps)

@@ -17,8 +17,9 @@ from draftsman.domain.invocation import Invocation, RepoResolution
 from draftsman.domain.messages.delivery import ChannelName
 from draftsman.domain.messages.target import NONE, parse
 from draftsman.domain.read_models import RegisteredWorker
-from draftsman.domain.repos.repo_catalog import RepoLocation
+from draftsman.domain.repos.repo_catalog import AmbiguousRepo, RepoLocation
 from draftsman.domain.repos.repo_url import MAX_URL_LENGTH, is_repo_url
+from draftsman.domain.retries.job_limits import check_override_names
 from draftsman.errors import NotFound, RejectedField, UnknownRepo
 from draftsman.services.jobs.read_model import ReadModel
 from draftsman.services.jobs.submissions import invocation
@@ -39,16 +40,17 @@ def require_instructions(fields: Mapping[str, Any]) -> None:
 
 
 def build_request(fields: Mapping[str, Any], settings: Settings) -> Invocation:
-    """Build the request, with default agent and absolute path; raises UsageError."""
+    """Build the request, with an absolute path; raises UsageError."""
     fields = dict(fields)
     has_agent = fields.get("agent") or fields.get("repo")  # a repository may set the agent
     if fields.get("type", AGENT_TYPE) == AGENT_TYPE and not has_agent:
-        fields["agent"] = default_agent(settings)
+        default_agent(settings)
     if isinstance(repo := fields.get("repo"), str):
         fields["repo"] = absolute_repo(repo)
     request = invocation(**fields)
     if request.type in job_payloads.MODELS and request.type not in settings.handlers:
         job_payloads.parse(request.type, request.payload)
+    check_override_names(request.type, request.overrides, settings.handlers)
     return request
 
 
@@ -255,12 +257,26 @@ class RequestChecks:
             request = request.model_copy(update=fields)
         if request.agent or request.type != AGENT_TYPE:
             return request
+        return request.model_copy(update={"agent": await self.agent(request, location)})
+
+    async def agent(self, request: Invocation, location: RepoLocation | None = None) -> str | None:
+        """Return the agent of a request that names none: that of its repository, else the default.
+
+        `location` is its repository, if it is known by name. None: the run will find the
+        repository, by an answer. Raises RejectedField if the agent has to be named.
+        """
         if location is None and request.repo:
             repo = await self._repos.known(request.repo)
             location = RepoLocation(repo) if repo else None
+        elif location is None:
+            text = "\n".join(filter(None, (request.title, request.text)))
+            resolved = await self._repos.resolve(labels=request.labels, text=text)
+            if isinstance(resolved, AmbiguousRepo):
+                agent = default_agent(self._settings)
+                return None if resolved.choices else agent
+            location = RepoLocation(resolved.repo, resolved.path)
         saved = await self._repos.profile(location) if location else None
-        agent = (saved and saved.profile.agent) or default_agent(self._settings)
-        return request.model_copy(update={"agent": agent})
+        return (saved and saved.profile.agent) or default_agent(self._settings)
 
     async def _find_repo(self, repo: str) -> RepoLocation:
         try:

@@ -12,7 +12,7 @@ from draftsman.domain.invocation import Invocation, plain_digest
 from draftsman.domain.messages.target import NONE
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.repos.repo_catalog import repo_names_by_source
-from draftsman.domain.retries.job_limits import TOOL_TYPE, JobLimits
+from draftsman.domain.retries.job_limits import TOOL_TYPE, JobLimits, check_override_names
 from draftsman.domain.text import canonical
 
 
@@ -50,6 +50,7 @@ def row(item: Invocation, actor: Actor, configured: JobLimits) -> dict[str, Any]
     """Return the column values for the job of an invocation; raises UsageError."""
     if item.type in job_payloads.MODELS and item.type not in configured.replaced:
         job_payloads.parse(item.type, item.payload)
+    check_override_names(item.type, item.overrides, configured.replaced)
     job_id = new_id()
     owner, name = repo_names_by_source((), [item.repo])[item.repo] if item.repo else (None, None)
     limits = configured.of(item.type, item.agent, item.payload, item.overrides)

@@ -189,6 +189,10 @@ class Checkpoints:
         """Record the pull request of the job's work."""
         await self._fenced(lease, lambda conn: run_state.pull_request(conn, lease, clean(url)))
 
+    async def assign_agent(self, lease: Lease, agent: str) -> None:
+        """Record the agent of a run's job that has none; raises LeaseLost."""
+        await self._fenced(lease, lambda conn: run_state.assign_agent(conn, lease, agent))
+
     async def describe(
         self, lease: Lease, params: dict[str, Any], exit_code: int | None = None
     ) -> None:

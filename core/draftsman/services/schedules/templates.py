@@ -9,6 +9,7 @@ from typing import Any, Final
 from draftsman.domain.invocation import Invocation
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.people.policy import Policy, Verb
+from draftsman.domain.retries.job_limits import check_override_names
 from draftsman.domain.schedules.template import (
     Template,
     TemplateDefinition,
@@ -17,6 +18,7 @@ from draftsman.domain.schedules.template import (
 from draftsman.errors import CommandHint, Conflict, InvalidParameters, NotFound, UsageError
 from draftsman.schemas.checker import SchemaChecker
 from draftsman.services.jobs.request_checks import (
+    AGENT_TYPE,
     RequestChecks,
     absolute_repo,
     build_request,
@@ -163,6 +165,8 @@ class Templates:
     ) -> Template:
         """Store the version after the newest of these."""
         actor = self._authorize(actor)
+        names = {name: None for name in definition.overrides or {} if "{" not in name}
+        check_override_names(definition.type or AGENT_TYPE, names, self._settings.handlers)
         async with SchemaChecker() as checker:
             schema = {"type": "object", **definition.parameters}
             if (problem := await checker.schema_problem(schema)) is not None:

@@ -100,6 +100,10 @@ SELECT 0, true, false, EXISTS (SELECT FROM alive)
 UPDATE draftsman.job_states SET pr_url = %(url)s, updated_at = draftsman.now()
  WHERE number = %(job)s AND lease_token = %(token)s AND status = 'running'
 
+-- The agent of a job whose request names none; false after a lost lease.
+-- name: assign_agent
+SELECT draftsman.assign_agent(%(job)s::bigint, %(token)s::bigint, %(agent)s::text)
+
 -- The parameters that a run resolved, and the exit code of its program.
 -- name: describe
 WITH owned AS MATERIALIZED (

@@ -164,7 +164,7 @@ async def test_labels_are_matched_by_id(bench: TrelloBotHarness, trello: FakeTre
     await bench.poll()
     assert await bench.keys() == sorted([bench.key(first), bench.key(second, label=nameless)])
     rules = {(job.mode, job.agent) for job in await bench.jobs()}
-    assert rules == {(Mode.FIX, None), (Mode.INVESTIGATE, "tidy")}
+    assert rules == {(Mode.FIX, "tidy"), (Mode.INVESTIGATE, "tidy")}
 
 
 async def test_deleted_label_is_a_health_problem(

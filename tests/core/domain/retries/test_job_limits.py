@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from draftsman.configured import configured_limits
 from draftsman.domain.job import OnLost
-from draftsman.domain.retries.job_limits import JobLimits
+from draftsman.domain.retries.job_limits import KNOWN_OVERRIDES, JobLimits, check_override_names
 from draftsman.domain.retries.retry_policy import BUILT_IN, RetryPolicy
 from draftsman.errors import UsageError
 from draftsman.services.jobs.submissions import invocation
@@ -120,10 +120,31 @@ def test_an_invalid_limit_is_refused_in_one_line_and_ignored_in_an_older_row(
     assert JobLimits({}).of("t", None, {}, {name: value}) == RetryPolicy()
 
 
-def test_other_overrides_are_left_to_the_handler() -> None:
-    overrides = {"colour": "red", "answers": {"timeout": "no"}, "max_iterations": 3}
-    assert invocation(overrides=overrides).overrides == overrides
+def test_other_overrides_are_left_to_a_handler_of_its_own() -> None:
+    overrides = {"colour": "red", "answers": {"timeout": "no"}, "max_iterations": 3, "delay": 1}
+    assert invocation(type="t", overrides=overrides).overrides == overrides
+    check_override_names("t", overrides)
+    check_override_names("run_agent", overrides, {"run_agent"})
     assert JobLimits({}).of("t", None, {}, overrides) == RetryPolicy()
+
+
+@pytest.mark.parametrize("type", ["run_agent", "t"])
+def test_a_misspelled_limit_is_refused_for_every_type(type: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        invocation(type=type, overrides={"timeout": 5, "cal_timeout": 1})
+    text = "overrides: unknown override cal_timeout; did you mean call_timeout?"
+    assert str(refused.value) == text
+
+
+def test_a_built_in_type_refuses_what_it_does_not_read() -> None:
+    check_override_names("http_request", dict.fromkeys(KNOWN_OVERRIDES))
+    for name, hint in (
+        ("tries", "did you mean max_retries"),
+        ("colour", "known: answers, base_delay, call_timeout, "),
+        ("notify", "known: "),
+    ):
+        with pytest.raises(UsageError, match=f"^overrides: unknown override {name}; {hint}"):
+            check_override_names("http_request", {"timeout": 5, name: 1})
 
 
 def test_delays_that_do_not_fit_each_other_are_refused() -> None:

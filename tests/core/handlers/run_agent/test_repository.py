@@ -96,6 +96,15 @@ async def test_an_ambiguous_repository_is_asked_for_once(
     assert (start["answers"], start["steps"]) == ({}, {}), "it is not passed to the agent"
 
 
+async def test_the_run_records_the_agent_of_a_request_without_one(
+    rt: Runtime, make: Factory, tmp_path: Path, pay: Repo
+) -> None:
+    await rt.repos.save_profile(pay, profile({"agent": "test"}), make.owner)
+    await rt.repos.set_default(pay, make.owner)
+    job = await done(rt, make, tmp_path / "data", agent=None)
+    assert (job.status, job.agent) == (S.COMPLETED, "test")
+
+
 async def test_an_answer_without_a_known_repository_is_asked_for_again(
     rt: Runtime, make: Factory, tmp_path: Path, pay: Repo, shop: Repo
 ) -> None:

@@ -68,3 +68,11 @@ def test_the_payload_of_each_request_of_a_built_in_type_is_checked() -> None:
     bad = invocation(type="http_request", payload={"nothing": 1})
     with pytest.raises(UsageError, match="url"):
         rows([(good, ANNA), (good, ANNA), (bad, ANNA)], JobLimits({}))
+
+
+def test_a_built_in_type_refuses_overrides_that_it_does_not_read() -> None:
+    overrides = {"colour": "red"}
+    with pytest.raises(UsageError, match="unknown override colour"):
+        row(invocation(overrides=overrides), ANNA, LIMITS)
+    replaced = row(invocation(type="execute_tool", overrides=overrides), ANNA, LIMITS)
+    assert replaced["overrides"] == overrides

@@ -11,7 +11,7 @@ from draftsman.domain.job import Status
 from draftsman.domain.outcome import Done, Snooze
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.run import ClaimedJob, LeaderTerm
-from draftsman.errors import Failure
+from draftsman.errors import Failure, LeaseLost
 from draftsman.runtime import Runtime
 from draftsman.services.jobs.submissions import invocation
 from draftsman.store.claim import exchange
@@ -355,3 +355,19 @@ async def test_changed_limits_release_no_job_that_waits_for_its_parents(
     assert await waiting(conn) == {}
     await rt.settlement.outcome(parent, Done())
     assert await placed(conn) == [child]
+
+
+async def test_an_agent_counts_from_the_run_that_finds_it(
+    rt: Runtime, make: Factory, conn: Connection
+) -> None:
+    await set_limits(rt, conn, agent={"coder": {"running": 1}}, queue={"q": {"running": 9}})
+    work = await make.running(queue="q")
+    await rt.checkpoints.assign_agent(work.lease, "coder")
+    await rt.checkpoints.assign_agent(work.lease, "tidy")
+    assert (await rt.read_model.job(work.number)).agent == "coder"
+    later = await make.queued(queue="q", agent="coder")
+    assert await waiting(conn) == {later: "agent:coder"}
+    await rt.settlement.outcome(work, Done())
+    assert await placed(conn) == [later]
+    with pytest.raises(LeaseLost):
+        await rt.checkpoints.assign_agent(work.lease, "tidy")

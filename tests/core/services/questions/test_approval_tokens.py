@@ -137,12 +137,22 @@ async def test_only_the_approver_creates_a_token(
     for actor in (people.olga, people.anna, people.dave, Actor(Source.CLI, "x", "X")):
         with pytest.raises(NotPermitted, match="may not create a token for carol"):
             await rt.questions.mint_token(work.number, 1, "carol", actor)
-    with pytest.raises(NotPermitted, match="erin is not an approver"):
+    with pytest.raises(NotPermitted, match="erin is not an approver of D-1/1; approvers: carol,"):
         await _mint(make, people, work.number, "erin")
     with pytest.raises(NotFound):
         await rt.questions.mint_token(work.number, 2, "carol", people.carol)
     refused = [e for e in await rt.read_model.job_events(work.number) if e.kind == "token_refused"]
     assert [e.actor for e in refused] == ["cli:olga", "cli:anna", "cli:dave", "cli:x", "cli:erin"]
+
+
+async def test_the_owner_of_an_embedded_database_decides_without_a_token(
+    make: Factory, rt: Runtime, owner: Actor
+) -> None:
+    work = await make.asked(GATE)
+    with pytest.raises(NotPermitted, match="decides without a token") as refused:
+        await rt.questions.mint_token(work.number, 1, "root", owner)
+    assert str(refused.value.hint) == f"run: draftsman approve {work.name}/1"
+    assert (await make.decide(work.number, True, owner)).accepted
 
 
 async def test_creation_and_use_of_a_token_are_events(

@@ -123,6 +123,18 @@ async def test_an_invalid_schema_is_refused(rt: Runtime, owner: Actor) -> None:
         await rt.templates.add("x", define({"type": "noop", "parameters": wrong}), owner)
 
 
+async def test_unknown_overrides_are_refused_when_the_template_is_stored(
+    rt: Runtime, owner: Actor
+) -> None:
+    fields = {"type": "http_request", "parameters": {"properties": {"n": {}}}}
+    with pytest.raises(UsageError, match="overrides: unknown override cal_timeout"):
+        define({**fields, "overrides": {"cal_timeout": 5}})
+    template = define({**fields, "overrides": {"n{n}": 1, "colour": "{n}"}})
+    with pytest.raises(UsageError, match="overrides: unknown override colour"):
+        await rt.templates.add("x", template, owner)
+    assert await rt.templates.all() == []
+
+
 async def test_unknown_names_are_refused_with_near_ones(rt: Runtime, owner: Actor) -> None:
     await rt.templates.add("report", definition(), owner)
     with pytest.raises(NotFound, match="unknown template 'reprot'; did you mean report"):

@@ -55,7 +55,8 @@ async def test_a_second_agent_needs_a_default_or_a_name(
     assert (await cli(*arguments)).out == "D-2 created\n"
     assert (await cli("submit", "Tidy up")).out == "D-3 created\n"
     agents = [(await rt.read_model.job(number)).agent for number in (1, 2, 3)]
-    assert agents == ["coder", "tidy", "coder"], "a repository's own agent comes first"
+    assert agents == ["coder", "tidy", None], "a repository's own agent comes first"
+    assert "run_agent · agent of its repository · mode fix" in (await cli("show", "D-3")).out
 
 
 async def test_a_request_creates_a_job_with_all_its_options(
@@ -66,8 +67,8 @@ async def test_a_request_creates_a_job_with_all_its_options(
     monkeypatch.chdir(tmp_path)
     arguments = ["--agent", "tidy", "--repo", "pay", "--ref", "main", "--mode", "investigate"]
     arguments += ["--title", "Pay", "--key", "k", "--subject", "card-1", "--queue", "fast"]
-    arguments += ["--priority", "7", "--payload", "@body.json", "--override", "n=3"]
-    arguments += ["--override", "who=anna", "--skill", "python", "--tag", "a", "--tag", "b"]
+    arguments += ["--priority", "7", "--payload", "@body.json", "--override", "timeout=3"]
+    arguments += ["--override", "on_lost=fail", "--skill", "python", "--tag", "a", "--tag", "b"]
     arguments += ["--max-attempts", "2", "--max-retries", "0", "--in", "1h30m"]
     done = await cli("submit", *arguments, "Tidy", "it", "up")
     assert (done.code, done.err) == (0, "")
@@ -83,26 +84,11 @@ async def test_a_request_creates_a_job_with_all_its_options(
     )
     assert (job.ticket_title, job.ticket_text, job.priority) == ("Pay", "Tidy it up", 7)
     assert (job.idempotency_key, job.subject_key) == ("k", "card-1")
-    assert (job.overrides, job.requested_skills) == ({"n": 3, "who": "anna"}, ["python"])
+    assert (job.overrides, job.requested_skills) == ({"timeout": 3, "on_lost": "fail"}, ["python"])
     assert (job.tags, job.max_attempts, job.max_retries) == (["a", "b"], 2, 0)
     assert (job.status, job.source, job.invoker_id) == (Status.SCHEDULED, "cli", "root")
     assert job.run_at is not None
     assert 5390 < (job.run_at - job.created_at).total_seconds() < 5410
-
-
-async def test_limits_of_a_job_are_set_at_submission(cli: Cli, rt: Runtime) -> None:
-    arguments = ["--repo", PAY, "--max-attempts", "0", "--max-retries", "100"]
-    arguments += ["--run-timeout", "1h30m"]
-    submitted = (await cli("submit", "--json", *arguments, "--on-lost", "new_job", "Tidy")).json
-    job = await rt.read_model.job(submitted["number"])
-    assert (job.max_attempts, job.max_retries, job.on_lost) == (0, 100, "new_job")
-    assert job.overrides == {"timeout": 5400}
-    arguments = ["--repo", PAY, "--override", "max_retries=1", "--override", "timeout=5"]
-    arguments += ["--run-timeout", "7"]
-    job = await rt.read_model.job(
-        (await cli("submit", "--json", *arguments, "Paint")).json["number"]
-    )
-    assert (job.max_retries, job.overrides) == (1, {"max_retries": 1, "timeout": 7})
 
 
 async def test_the_same_key_finds_the_same_job_and_another_request_is_refused(cli: Cli) -> None:
@@ -330,11 +316,6 @@ async def test_an_invalid_payload_is_refused_in_one_line(
     cli: Cli, type: str, payload: dict[str, object], message: str
 ) -> None:
     (await cli("submit", "--type", type, "--payload", json.dumps(payload))).refused(2, message)
-
-
-async def test_an_invalid_limit_is_refused(cli: Cli) -> None:
-    arguments = ["--type", "http_request", "--payload", json.dumps(PAYLOAD)]
-    (await cli("submit", *arguments, "--override", "call_timeout=0")).refused(2, "call_timeout 0")
 
 
 async def test_an_unknown_type_is_refused_with_the_nearest_name(cli: Cli, rt: Runtime) -> None:

@@ -99,6 +99,7 @@ async def test_a_job_names_its_occurrence(cli: Cli, rt: Runtime, clock: Clock) -
         (("--every", "1h", "--jitter", "2h", *PING), "the jitter must be shorter"),
         (("--every", "1h", "--misfire", "some", *PING), "misfire"),
         (("--every", "1h", "--type", "nothing"), "unknown job type 'nothing'"),
+        (("--every", "1h", "--override", "n=1", *PING), "unknown override n; known: answers, "),
     ],
 )
 async def test_bad_input_is_refused_in_one_line(

@@ -64,6 +64,7 @@ async def test_bad_input_is_refused_in_one_line(cli: Cli, rt: Runtime, owner: Ac
         ((*add, "--parameter", "n:integer=x"), "the default is not a valid integer"),
         ((*add, "--parameter", "n", "--schema", "{}"), "cannot be combined"),
         ((*add, "{n}"), "unknown parameter {n}"),
+        ((*add, "--override", "timout=3"), "unknown override timout; did you mean timeout"),
         (("templates", "add", "a b", "x"), "allowed: letters"),
         (("templates", "add", "a", "--schema", "["), "--schema: invalid JSON"),
         (("templates", "run", "a", "--param", "x"), "'x' is not key=value"),

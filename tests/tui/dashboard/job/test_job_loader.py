@@ -12,6 +12,7 @@ from draftsman.domain.people.actor import Actor
 from draftsman.runtime import Runtime
 from draftsman_tui.dashboard.job import loader
 from draftsman_tui.dashboard.job.loader import JobLoader
+from draftsman_tui.dashboard.job.runs import runs
 from draftsman_tui.dashboard.job.snapshot import JobSnapshot
 from tests.factories import Factory
 
@@ -147,3 +148,24 @@ async def test_start_of_a_large_patch_is_read_once(make: Factory, rt: Runtime) -
     after = (await seen(rt, job_loader)).patch
     assert after is not None
     assert (after.text, after.cut) == ("another", False)
+
+
+async def test_the_tab_of_the_runs_lists_steps_and_checkpoints(make: Factory, rt: Runtime) -> None:
+    work = await make.running()
+    job_loader = JobLoader(work.number, "runs")
+    assert len(drawn := runs(await seen(rt, job_loader), 80, await rt.checkpoints.now())) == 1
+    for n in range(22):
+        await rt.checkpoints.begin_step(work.lease, f"page {n:02}", f"invocation-{n}")
+        if n < 21:
+            await rt.checkpoints.finish_step(work.lease, f"page {n:02}", {"n": n})
+    await rt.checkpoints.save(work.lease, {"page": 21})
+    drawn = runs(await seen(rt, job_loader), 80, await rt.checkpoints.now())
+    run, steps, checkpoints = ["".join(c.text for row in item.rows for c in row) for item in drawn]
+    assert "running" in run
+    assert steps.startswith("Steps  pending page 21  run .1  now  done    page 20")
+    assert steps.endswith(f"earlier steps: draftsman show {work.name} --json | jq .steps")
+    assert checkpoints == "Checkpoints  run .1  now  12 B of data"
+    await rt.settlement.outcome(work, Done())
+    assert len((await seen(rt, job_loader)).checkpoints) == 1
+    other_tab = await seen(rt, JobLoader(work.number))
+    assert (other_tab.steps, other_tab.checkpoints) == ((), ())

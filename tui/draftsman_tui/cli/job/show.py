@@ -14,10 +14,19 @@ from draftsman.domain.question import QuestionStatus
 from draftsman.domain.retries.error_classes import ErrorClass
 from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.common import params, times
-from draftsman_tui.common.artifact_text import file_text, format_size
+from draftsman_tui.common.artifact_text import file_text
 from draftsman_tui.common.delivery_text import summary_lines
 from draftsman_tui.common.event_text import missing_months
-from draftsman_tui.common.job_text import DENIED, reason_data, run_text, status_text
+from draftsman_tui.common.job_text import (
+    DENIED,
+    MAX_STEPS,
+    checkpoint_text,
+    reason_data,
+    run_text,
+    status_text,
+    steps_text,
+    type_text,
+)
 from draftsman_tui.common.message_text import message_lines
 from draftsman_tui.common.output import as_data, hanging_indent, line, one_line, styled
 from draftsman_tui.common.question_text import (
@@ -39,14 +48,12 @@ if TYPE_CHECKING:
     from draftsman.domain.ids import JobRef
     from draftsman.domain.question import Question
     from draftsman.domain.read_models import Replacement, RetryLink
-    from draftsman.domain.run import CheckpointSummary, Run, StepSummary
+    from draftsman.domain.run import Run
     from draftsman.domain.schedules.schedule import Fire
     from draftsman.domain.wait_reason import WaitReason
 
 MAX_CHAIN: Final = 6
 """Maximum number of jobs listed from a chain of retries."""
-MAX_STEPS: Final = 20
-"""Maximum number of steps listed."""
 ALL_STEPS: Final = 1000
 """Maximum number of steps in the JSON output."""
 MAX_DELIVERIES: Final = 200
@@ -133,8 +140,8 @@ async def show(app: App, job: JobRef, tree: bool) -> None:
         *_section("Joined requests", [text for event in join_events for text in _joined(event)]),
         *_section("Messages", list(message_lines(messages, details.status))),
         *_section("Runs", list(_runs(details, runs))),
-        *_section("Steps", list(_steps(details, steps))),
-        *_section("Checkpoints", [_checkpoint(item) for item in checkpoints]),
+        *_section("Steps", steps_text(details.name, steps)),
+        *_section("Checkpoints", [checkpoint_text(item) for item in checkpoints]),
         *_section(
             "Questions",
             [text for q in questions for text in _question(q, answers, answerers_by_question)],
@@ -182,8 +189,7 @@ def _head(job: Job, why: WaitReason, chain: Sequence[RetryLink]) -> Iterator[Tex
         f"  {one_line(job.ticket_title or job.type)}  ",
         status_text(job.status, job.error_class),
     )
-    agent = f" · agent {job.agent}" if job.agent else ""
-    yield _pair("type", f"{job.type}{agent} · mode {job.mode}")
+    yield _pair("type", type_text(job))
     if job.repo:
         source = job.payload.get("repo")
         origin = source.get("source") if isinstance(source, dict) else None
@@ -307,28 +313,6 @@ def _runs(job: Job, runs: Sequence[Run]) -> Iterator[Text]:
     if sum(bool(run.usage) for run in runs) > 1:
         total = usage_lines(sum_usage(run.usage for run in runs))
         yield styled(f"  all  {total}", "dim")
-
-
-def _steps(job: Job, steps: Sequence[StepSummary]) -> Iterator[Text]:
-    """Yield the newest steps, newest first."""
-    for step in steps[:MAX_STEPS]:
-        size = "" if step.size is None else f"  {format_size(step.size)}"
-        yield line(
-            styled(f"  {step.status:<8}", "green" if step.finished_at else "yellow"),
-            styled(one_line(step.key), "bold"),
-            f"  run .{step.run}  {times.ago(step.finished_at or step.created_at)}{size}",
-        )
-    if len(steps) > MAX_STEPS:
-        yield styled(f"  earlier steps: draftsman show {job.name} --json | jq .steps", "dim")
-
-
-def _checkpoint(checkpoint: CheckpointSummary) -> Text:
-    work = checkpoint.work_size
-    return styled(
-        f"  run .{checkpoint.run}  {times.ago(checkpoint.created_at)}"
-        f"  {format_size(checkpoint.size)} of data"
-        + ("" if work is None else f", {format_size(work)} of work")
-    )
 
 
 def _question(

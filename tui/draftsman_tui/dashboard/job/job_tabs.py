@@ -65,8 +65,8 @@ JOB_TABS: Final = {
              needs_attention=lambda snapshot: any(
                  delivery.status is DeliveryStatus.DEAD_LETTER
                  for delivery in snapshot.deliveries)),
-        JobTab("runs", "runs", "Runs of a job.", runs, selectable=True, ticks=True,
-             count=lambda snapshot: len(snapshot.runs)),
+        JobTab("runs", "runs", "Runs of a job, its steps and checkpoints.", runs,
+             selectable=True, ticks=True, count=lambda snapshot: len(snapshot.runs)),
         JobTab("usage", "usage", "Resource usage of a job.", usage, selectable=True, ticks=True,
              count=lambda snapshot: sum(bool(run.usage) for run in snapshot.runs)),
         JobTab("related", "related", "Retries, parents and children of a job, and its group.",

@@ -17,6 +17,7 @@ from draftsman.domain.messages.delivery import DeliveryStatus
 from draftsman.domain.question import QuestionStatus
 from draftsman.domain.workflows.groups import GroupState
 from draftsman.services.runs.checkpoints import MAX_RUN
+from draftsman_tui.common.job_text import MAX_STEPS
 from draftsman_tui.common.question_text import answerers
 from draftsman_tui.dashboard.job.log_buffer import LINES, LogBuffer
 from draftsman_tui.dashboard.job.snapshot import JobLoaded, JobPatch, JobSnapshot
@@ -179,12 +180,22 @@ class JobLoader:
                 return replace(snapshot, group=group, tree=tree)
             case "deliveries" if not changed:
                 return await self._read_deliveries(rt, snapshot)
-            case "runs" | "usage" if not changed and not snapshot.over:
+            case "runs":
+                return await self._read_runs(rt, snapshot, changed=changed)
+            case "usage" if not changed and not snapshot.over:
                 return replace(snapshot, runs=await rt.read_model.runs(self.number))
             case "artifacts" if not changed and not snapshot.over:
                 return replace(snapshot, files=await rt.checkpoints.artifacts(self.number))
             case _:
                 return snapshot
+
+    async def _read_runs(self, rt: Runtime, snapshot: JobSnapshot, *, changed: bool) -> JobSnapshot:
+        """Read the steps and checkpoints, and the runs unless they were just read."""
+        steps, checkpoints = await rt.checkpoints.progress(self.number, limit=MAX_STEPS + 1)
+        snapshot = replace(snapshot, steps=steps, checkpoints=checkpoints)
+        if changed or snapshot.over:
+            return snapshot
+        return replace(snapshot, runs=await rt.read_model.runs(self.number))
 
     async def _read_log(self, rt: Runtime) -> None:
         """Read new chunks backwards from the end, up to the last known chunk or the limits."""

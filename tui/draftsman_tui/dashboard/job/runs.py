@@ -2,29 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from draftsman.domain.ids import run_name, worker_name
 from draftsman.domain.run import Run
 from draftsman_tui.common import times
-from draftsman_tui.common.job_text import run_text
+from draftsman_tui.common.job_text import checkpoint_text, run_text, steps_text
 from draftsman_tui.common.output import one_line
 from draftsman_tui.common.value_format import sum_usage, usage_lines
 from draftsman_tui.dashboard.cells import ROLES
-from draftsman_tui.dashboard.job.row_layout import Item, Row, note, row_of, text_row, wrap_row
+from draftsman_tui.dashboard.job.row_layout import (
+    Item,
+    Row,
+    note,
+    row_of,
+    section,
+    text_row,
+    wrap_row,
+)
 from draftsman_tui.dashboard.job.snapshot import JobSnapshot
 from draftsman_tui.dashboard.resource import Cell
+
+if TYPE_CHECKING:
+    from rich.text import Text
 
 _INDENT = 7
 
 
 def runs(snapshot: JobSnapshot, width: int, now: datetime) -> list[Item]:
-    """Return an item for each run: worker, times and result."""
-    if not snapshot.runs:
-        return [note(f"{snapshot.job.name} has no runs yet", width)]
-    return [Item(name(run), tuple(_run(run, width, now))) for run in snapshot.runs]
+    """Return an item for each run: worker, times and result; then the steps and checkpoints."""
+    steps = steps_text(snapshot.job.name, snapshot.steps, now)
+    checkpoints = [checkpoint_text(item, now) for item in snapshot.checkpoints]
+    items = [Item(name(run), tuple(_run(run, width, now))) for run in snapshot.runs]
+    return [
+        *(items or [note(f"{snapshot.job.name} has no runs yet", width)]),
+        *section("", "Steps", list(_rows(steps, width))),
+        *section("", "Checkpoints", list(_rows(checkpoints, width))),
+    ]
+
+
+def _rows(texts: Sequence[Text], width: int) -> Iterator[Row]:
+    for text in texts:
+        yield from wrap_row(row_of(text), width, _INDENT)
 
 
 def usage(snapshot: JobSnapshot, width: int, now: datetime) -> list[Item]:

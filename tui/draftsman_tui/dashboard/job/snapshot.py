@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from draftsman.domain.job import Job
     from draftsman.domain.messages.delivery import Delivery
     from draftsman.domain.read_models import RetryLink
-    from draftsman.domain.run import Run
+    from draftsman.domain.run import CheckpointSummary, Run, StepSummary
     from draftsman.domain.wait_reason import WaitReason
     from draftsman.domain.workflows.dependencies import JobTree
     from draftsman.domain.workflows.groups import JobGroup
@@ -55,6 +55,9 @@ class JobSnapshot:
     deliveries: Sequence[Delivery] = ()
     targets: Sequence[Any] = ()
     files: Sequence[Any] = ()
+    steps: Sequence[StepSummary] = ()
+    """Newest steps, newest first; read only while the tab of the runs is shown."""
+    checkpoints: Sequence[CheckpointSummary] = ()
     chain: Sequence[RetryLink] = ()
     group: JobGroup | None = None
     tree: JobTree | None = None

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from draftsman.domain.job import Job
 from draftsman_tui.common import times
+from draftsman_tui.common.job_text import type_text
 from draftsman_tui.common.output import as_data, one_line
 from draftsman_tui.dashboard.job.row_layout import Item, Row, lines, section, wrap_row
 from draftsman_tui.dashboard.job.snapshot import JobSnapshot
@@ -56,7 +57,7 @@ def bounded(text: str, job: Job) -> str:
 
 def _fields(job: Job, now: datetime) -> Iterator[tuple[str, str]]:
     yield "title", job.ticket_title or "none"
-    yield "type", f"{job.type}{f' · agent {job.agent}' if job.agent else ''} · mode {job.mode}"
+    yield "type", type_text(job)
     source = job.payload.get("repo")
     repo_source = source.get("source") if isinstance(source, dict) else None
     if job.repo or repo_source:
