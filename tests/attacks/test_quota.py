@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from draftsman.domain.job import Job, Status
-from draftsman.handlers.run_agent import quota_tracker
+from draftsman.handlers.run_agent.session import quota_tracker
 from draftsman.runtime import Runtime
 from draftsman.store.postgres.database import Connection
 from tests.attacks.catalog import attack

@@ -22,9 +22,9 @@ from psycopg import AsyncConnection, AsyncCopy, AsyncCursor, AsyncTransaction
 from psycopg.pq import TransactionStatus
 
 from draftsman.handlers.clone import git as running
-from draftsman.handlers.run_agent import agent_session
 from draftsman.handlers.run_agent import run as _run  # noqa: F401 - imports all that is wrapped
 from draftsman.handlers.run_agent.protocol_codec import parse_line
+from draftsman.handlers.run_agent.session import agent_session
 from draftsman.handlers.subprocesses.line_splitter import MalformedLine
 from draftsman.handlers.subprocesses.process import AgentProcess
 from draftsman.store.postgres.pinned_connection import PinnedConnection, Statement

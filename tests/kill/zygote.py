@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from draftsman import migrate, worker_main
 from draftsman.errors import DraftsmanError
-from draftsman.handlers.run_agent import agent_session
+from draftsman.handlers.run_agent.session import agent_session
 from draftsman.settings import Settings
 from tests.kill import clients
 from tests.kill.kill_points import all_points

@@ -67,7 +67,6 @@ class ClaudeAdapter(Adapter):
         """Whether the decision on that call came in this run."""
         self.granted: dict[str, Any] = {}
         """Inputs of the calls that the hook allowed, by id of the call."""
-        self.titles: dict[str, str] = {}
 
     def close(self) -> None:
         """End the program."""
@@ -214,10 +213,10 @@ class ClaudeAdapter(Adapter):
             return
         for block in _blocks(message):
             if block.get("type") == "text":
-                self.message += str(block.get("text") or "")
+                self.said(str(block.get("text") or ""))
             elif block.get("type") == "tool_use":
                 self.flush()
-                self.titles[str(block.get("id"))] = _title(block)
+                self.tool_started(str(block.get("id")), _title(block), str(block.get("name")))
 
     def follow_results(self, message: Message) -> None:
         """Record the ends of calls."""
@@ -225,8 +224,8 @@ class ClaudeAdapter(Adapter):
             if block.get("type") == "tool_result":
                 tool_id = str(block.get("tool_use_id"))
                 status = "failed" if block.get("is_error") is True else "completed"
-                title = self.titles.pop(tool_id, None)
-                self.ended(tool_id, title or "the call of the earlier run", status)
+                title, _ = self.titles.get(tool_id, ("the call of the earlier run", None))
+                self.ended(tool_id, title, status)
 
     def control(self, message: Message) -> Message:
         """Return the reply to a request of the program besides those of the hook."""

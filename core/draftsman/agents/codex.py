@@ -174,7 +174,7 @@ class CodexAdapter(Adapter):
             self.client.send("usage", **counts, model=self.model[:100] or None)
 
     def follow_item(self, item: Message, *, own: bool) -> None:
-        """Log a message or the end of a call of a tool, and record that of an allowed call."""
+        """Show a message or a call of a tool, and record the end of an allowed call."""
         item_id, status = str(item.get("id")), item.get("status")
         if item.get("type") == "agentMessage":
             if own and item.get("completedAtMs") is not None:
@@ -185,6 +185,7 @@ class CodexAdapter(Adapter):
             self.ended(self.tool_id(item), _title(item), str(status))
         elif status == "inProgress":
             self.items[item_id] = item
+            self.tool_started(self.tool_id(item), _title(item), str(item.get("type")))
 
     @staticmethod
     def tool_id(item: Message) -> str:

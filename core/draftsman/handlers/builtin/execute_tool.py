@@ -22,7 +22,7 @@ from draftsman.handlers.clone.clone_cleanup import clone_tag
 from draftsman.handlers.clone.tree_removal import remove_tree
 from draftsman.handlers.clone.workspace import make_private
 from draftsman.handlers.context import RunContext, worker_run
-from draftsman.handlers.run_agent.quota_tracker import enforce_disk_quota
+from draftsman.handlers.run_agent.session.quota_tracker import enforce_disk_quota
 from draftsman.handlers.sandbox.run_sandbox import open_run_sandbox
 from draftsman.handlers.sandbox.sandbox_plan import RunSandbox
 from draftsman.handlers.subprocesses.process import AgentProcess

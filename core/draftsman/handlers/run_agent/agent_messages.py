@@ -16,6 +16,7 @@ from draftsman.domain.activity.stream import (
     ActivityState,
 )
 from draftsman.domain.question import OnDeny, OnExpire, QuestionKind
+from draftsman.errors import Failure
 from draftsman.handlers.run_agent.protocol import (
     AgentErrorClass,
     Count,
@@ -277,6 +278,16 @@ class ErrorMessage(OptionalReplyMessage):
     )
     message: Text
     retry_after: Seconds | None = Field(None, description="minimum seconds before a retry")
+
+    def failure(self) -> Failure:
+        """Return the error of the run."""
+        return Failure(
+            self.message,
+            origin="agent",
+            code=self.code,
+            retry_after=self.retry_after,
+            declared=self.error_class,
+        )
 
 
 class ListenMessage(OptionalReplyMessage):

@@ -13,7 +13,7 @@ from typing import Any, Final
 from draftsman.domain.repos.repo_profile import RepoProfile
 from draftsman.errors import Failure
 from draftsman.handlers.clone.workspace import Workspace
-from draftsman.handlers.run_agent.quota_tracker import enforce_disk_quota
+from draftsman.handlers.run_agent.session.quota_tracker import enforce_disk_quota
 from draftsman.handlers.subprocesses.process import AgentProcess
 from draftsman.settings import AgentSettings, CommandSettings, QuotaSettings, SetupSettings
 

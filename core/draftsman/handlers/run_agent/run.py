@@ -33,18 +33,19 @@ from draftsman.errors import Failure, UsageError
 from draftsman.handlers.clone.clone_cleanup import clone_tag
 from draftsman.handlers.clone.workspace import Snapshot, Workspace
 from draftsman.handlers.context import RunContext, worker_run
-from draftsman.handlers.run_agent.agent_gateway import open_gateway
 from draftsman.handlers.run_agent.agent_messages import ResultMessage
-from draftsman.handlers.run_agent.agent_session import AgentSession
 from draftsman.handlers.run_agent.iteration import Iteration
 from draftsman.handlers.run_agent.job_budget import apply_answer
 from draftsman.handlers.run_agent.profile_limits import approval_of, check_paths, unapprovable
 from draftsman.handlers.run_agent.protocol import StartMessage
 from draftsman.handlers.run_agent.protocol_codec import encode
 from draftsman.handlers.run_agent.repository import JobRepository, resolve_repository
-from draftsman.handlers.run_agent.run_socket import serve_run_socket, socket_folder
+from draftsman.handlers.run_agent.session.agent_gateway import open_gateway
+from draftsman.handlers.run_agent.session.agent_session import AgentSession
+from draftsman.handlers.run_agent.session.run_socket import serve_run_socket, socket_folder
+from draftsman.handlers.run_agent.session.saved_work import SavedWork
+from draftsman.handlers.run_agent.session.usage_meter import UsageMeter
 from draftsman.handlers.run_agent.start_message import build_start_message, run_parameters
-from draftsman.handlers.run_agent.usage_meter import UsageMeter
 from draftsman.handlers.run_agent.validation import (
     add_validation,
     blocking_failures,
@@ -110,16 +111,16 @@ async def _run_iteration(
         await run.event("sandbox_applied", workspace.sandbox.as_event(agent.network), Owner.WORKER)
         await run_setup(run, workspace, repository.saved)
         checkpoint_commit = await workspace.bundle_commit() if bundle else None
-        session = AgentSession(
+        work = SavedWork(
             run,
             workspace,
             repository.pinned,
             checkpoint_commit,
-            data=(checkpoint or {}).get("agent"),
-            meter=UsageMeter(
-                run, usage, _own_budget(repository), metered=agent.gateway is not None
-            ),
+            (checkpoint or {}).get("agent"),
         )
+        metered = agent.gateway is not None
+        meter = UsageMeter(run, usage, _own_budget(repository), metered=metered)
+        session = AgentSession(run, workspace, work, meter)
         if iteration.result is not None:
             session.result = ResultMessage.model_validate(iteration.result)
         elif not await session.is_budget_used():
@@ -212,9 +213,9 @@ async def _park(run: WorkerRun, session: AgentSession, question: QuestionSpec) -
 
     Work after that checkpoint is lost, so the patch does not have it.
     """
-    if (patch := await session.patch()) is not None:
+    if (patch := await session.work.patch()) is not None:
         await run.patch(patch)
-    await run.ask_or_park(question, session.patch_sha256)
+    await run.ask_or_park(question, session.work.patch_sha256)
 
 
 async def _finish_job(
@@ -256,7 +257,7 @@ async def _finish_job(
         commands = await validate(run, workspace, saved)
         if saved is not None and (failed := blocking_failures(commands)):
             iteration.check_next(snapshot.tree, failed, saved.profile.max_iterations)
-            await session.save_work(snapshot)
+            await session.save_result(snapshot)
             await iteration.begin_next(run, snapshot.tree, failed)
             return None
         if saved is not None:
@@ -301,7 +302,7 @@ async def _require_approval(
     except UsageError as error:
         raise unapprovable(approval, error) from None
     if iteration.result is None and session.result is not None:
-        await session.save_work(snapshot)
+        await session.save_result(snapshot)
         fields = {"summary": session.result.summary, "data": session.result.data}
         await iteration.save_result(run, fields)
     await run.ask_or_park(approval, shown)
@@ -318,7 +319,7 @@ async def _begin_for_messages(
     """Begin another iteration if a person has sent a message that the work does not have."""
     if not await session.misses_messages():
         return False
-    await session.save_work(snapshot)
+    await session.save_result(snapshot)
     await iteration.begin_next(run)
     return True
 

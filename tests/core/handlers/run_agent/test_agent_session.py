@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from draftsman.domain.job import Job, Status
-from draftsman.handlers.run_agent import agent_session
+from draftsman.handlers.run_agent.session import agent_session
 from draftsman.handlers.subprocesses import guard
 from draftsman.loops import leader
 from draftsman.runtime import Runtime

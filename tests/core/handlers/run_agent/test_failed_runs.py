@@ -9,7 +9,7 @@ import pytest
 
 from draftsman.domain.job import Status
 from draftsman.domain.run import LeaderTerm
-from draftsman.handlers.run_agent import agent_session
+from draftsman.handlers.run_agent.session import agent_session
 from draftsman.runtime import Runtime
 from tests.core.handlers.run_agent.test_run_agent import WORK, done, guards
 from tests.core.loops.agent_jobs import (

@@ -11,7 +11,7 @@ import pytest
 from draftsman.domain.job import Job, Source, Status
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.response import Response
-from draftsman.handlers.run_agent import agent_session, run_socket
+from draftsman.handlers.run_agent.session import agent_session, run_socket
 from draftsman.loops import leader
 from draftsman.runtime import Runtime
 from draftsman.settings import SandboxSettings

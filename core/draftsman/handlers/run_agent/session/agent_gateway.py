@@ -13,7 +13,7 @@ from draftsman.handlers.gateway.access import GatewayAccess
 from draftsman.handlers.gateway.gateway import Gateway, ModelCall
 from draftsman.handlers.gateway.http_server import serve
 from draftsman.handlers.run_agent.agent_messages import UsageMessage
-from draftsman.handlers.run_agent.agent_session import AgentSession
+from draftsman.handlers.run_agent.session.agent_session import AgentSession
 from draftsman.handlers.sandbox.sandbox_plan import RunSandbox
 from draftsman.handlers.worker_run import WorkerRun
 from draftsman.settings import AgentSettings

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import hashlib
 import time
 from pathlib import PurePosixPath
-from typing import Any, Final, cast
+from typing import Final, cast
 
 from draftsman.domain.budgets import BudgetState, question_of
 from draftsman.domain.question import Answered, NoAnswer
@@ -32,8 +31,6 @@ from draftsman.handlers.run_agent.agent_messages import (
     StepMessage,
     UsageMessage,
 )
-from draftsman.handlers.run_agent.grace_period import GracePeriod
-from draftsman.handlers.run_agent.person_messages import PersonMessages
 from draftsman.handlers.run_agent.protocol import (
     AckMessage,
     AgentErrorClass,
@@ -43,8 +40,11 @@ from draftsman.handlers.run_agent.protocol import (
     ToAgent,
 )
 from draftsman.handlers.run_agent.protocol_codec import encode, parse_line
-from draftsman.handlers.run_agent.quota_tracker import QuotaTracker, size_of, watch_disk
-from draftsman.handlers.run_agent.usage_meter import UsageMeter
+from draftsman.handlers.run_agent.session.grace_period import GracePeriod
+from draftsman.handlers.run_agent.session.person_messages import PersonMessages
+from draftsman.handlers.run_agent.session.quota_tracker import QuotaTracker, size_of, watch_disk
+from draftsman.handlers.run_agent.session.saved_work import SavedWork
+from draftsman.handlers.run_agent.session.usage_meter import UsageMeter
 from draftsman.handlers.subprocesses.line_splitter import MalformedLine
 from draftsman.handlers.subprocesses.process import AgentProcess
 from draftsman.handlers.worker_run import WorkerRun
@@ -62,7 +62,7 @@ PROGRESS_INTERVAL: Final = 5.0
 
 
 class AgentSession:
-    """A session with an agent; `checkpoint` is the commit of the checkpoint to start from.
+    """A session with an agent, which starts from the saved work.
 
     After `listen`, `result`, `error` or `question` has the agent's final message; all three are
     None if the agent exited without any.
@@ -72,11 +72,8 @@ class AgentSession:
         self,
         run: WorkerRun,
         workspace: Workspace,
-        repo: dict[str, Any] | None = None,
-        checkpoint: str | None = None,
-        *,
+        work: SavedWork,
         meter: UsageMeter,
-        data: Any = None,
     ) -> None:
         self.result: ResultMessage | None = None
         self.error: Failure | None = None
@@ -85,10 +82,8 @@ class AgentSession:
         self.messages = PersonMessages(run)
         self._run = run
         self._workspace = workspace
-        self._repo = repo
-        self._checkpoint_commit = checkpoint
         self._quotas = QuotaTracker(run)
-        self._data = data
+        self.work = work
         self.meter = meter
         self.grace = GracePeriod(run)
         self._termination: asyncio.Task[None] | None = None
@@ -157,6 +152,10 @@ class AgentSession:
         """Record that the result has the messages of people that were sent to the agent."""
         await self.messages.deliver(self._listed)
 
+    async def save_result(self, snapshot: Snapshot) -> None:
+        """Store a checkpoint of the tree of the result, with the data of the latest checkpoint."""
+        await self.work.save(snapshot, None, self.messages.seen(self._listed))
+
     @property
     def _listed(self) -> tuple[str, ...] | None:
         """The ids of the messages that the result has, if it says so."""
@@ -165,28 +164,6 @@ class AgentSession:
     async def watch_disk(self, process: AgentProcess) -> None:
         """Kill the agent once the files of its run exceed the disk quota."""
         self._fail(process, await watch_disk(self._workspace.folder, self._run.settings.quotas))
-
-    async def patch(self) -> bytes | None:
-        """Return the patch of the latest checkpoint, from which the next run starts.
-
-        None if it is too large for an artifact.
-        """
-        try:
-            return (
-                await self._workspace.patch(self._checkpoint_commit)
-                if self._checkpoint_commit
-                else b""
-            )
-        except Failure as error:
-            if error.code != "too_large":
-                raise
-            self._run.log.write(f"[no patch] {error}")
-            return None
-
-    async def patch_sha256(self) -> str | None:
-        """Return the SHA-256 of `patch()`; None without a patch."""
-        patch = await self.patch()
-        return None if patch is None else hashlib.sha256(patch).hexdigest()
 
     def _fail(self, process: AgentProcess, failure: Failure) -> None:
         """Kill the agent because of a quota."""
@@ -255,9 +232,7 @@ class AgentSession:
             if not seconds:
                 await self._pose(reply)
             else:
-                async with process.frozen():
-                    snapshot = await self._workspace.snapshot(self._work_in_progress)
-                await self._save(snapshot, None, [])
+                await self.work.save_running(process)
                 if answer := await self._ask_in_grace(process, reply, seconds):
                     return AnswerMessage.of(message.id, message.key, answer)
             await self.park(process, None)
@@ -316,7 +291,7 @@ class AgentSession:
         """Ask while the agent keeps running; None if the run stays parked."""
         await self._quotas.spend(Quota.QUESTIONS)
         await self.store_progress()
-        if (patch := await self.patch()) is not None:
+        if (patch := await self.work.patch()) is not None:
             await self._run.patch(patch)
         answer = await self.grace.ask(process, item, seconds)
         if answer is not None:
@@ -340,7 +315,7 @@ class AgentSession:
         except UsageError as error:
             self._run.log.write(f"[refused] {message.type}: {error}")
             return RefusedMessage(id=message.id, reason=str(error))
-        answer = await self._run.find_answer(item, self.patch_sha256)
+        answer = await self._run.find_answer(item, self.work.patch_sha256)
         if answer is None:
             return item
         return AnswerMessage.of(message.id, message.key, answer)
@@ -349,7 +324,8 @@ class AgentSession:
         """Store a message; return the tree of a checkpoint."""
         match message:
             case CheckpointMessage():
-                return await self._checkpoint(process, message)
+                messages = self.messages.ordinals(message.messages)
+                return await self.work.checkpoint(process, message, messages)
             case StepMessage():
                 await self._step(message)
             case EventMessage():
@@ -361,10 +337,7 @@ class AgentSession:
             case ArtifactMessage():
                 await self._artifact(process, message)
             case UsageMessage():
-                used_up = await self.meter.reported(message)
-                if used_up and self.question is None and self.result is None:
-                    self._completes = True
-                    await self.stop_for_budget(used_up[0])
+                await self._add_usage(message)
             case ListenMessage():
                 self.messages.listen()
             case ResultMessage():
@@ -372,16 +345,16 @@ class AgentSession:
                 if self._completes:
                     self.question = None
             case ErrorMessage():
-                self.error = Failure(
-                    message.message,
-                    origin="agent",
-                    code=message.code,
-                    retry_after=message.retry_after,
-                    declared=message.error_class,
-                )
+                self.error = message.failure()
             case _:
                 raise UsageError(f"unexpected message type {message.type!r}")
         return None
+
+    async def _add_usage(self, message: UsageMessage) -> None:
+        used_up = await self.meter.reported(message)
+        if used_up and self.question is None and self.result is None:
+            self._completes = True
+            await self.stop_for_budget(used_up[0])
 
     async def _event(self, message: EventMessage) -> None:
         await self._quotas.spend(Quota.EVENTS)
@@ -402,36 +375,6 @@ class AgentSession:
             data = await self._workspace.read_artifact(message.path)
         await self._quotas.spend(Quota.ARTIFACTS, len(data))
         await self._run.artifact(name, data, kind)
-
-    async def _checkpoint(self, process: AgentProcess, message: CheckpointMessage) -> str:
-        """Store the agent's state and a bundle of the current tree, in one transaction.
-
-        Return the id of the tree.
-        """
-        async with process.frozen():
-            snapshot = await self._workspace.snapshot(self._work_in_progress)
-            if message.home:
-                await self._workspace.store_home(message.home)
-        await self._save(snapshot, message.data, self.messages.ordinals(message.messages))
-        return snapshot.tree
-
-    @property
-    def _work_in_progress(self) -> str:
-        return f"{self._run.job.name}: work in progress"
-
-    async def save_work(self, snapshot: Snapshot) -> None:
-        """Store a checkpoint of the tree of the result, with the data of the latest checkpoint."""
-        await self._save(snapshot, None, self.messages.seen(self._listed))
-
-    async def _save(self, snapshot: Snapshot, data: Any, messages: list[int]) -> None:
-        self._data = self._data if data is None else data
-        bundle = await self._workspace.bundle(snapshot)
-        saved = {"agent": self._data, "base_sha": self._workspace.base_sha}
-        saved |= {"repo": self._repo} if self._repo else {}
-        size = size_of(self._data) + len(bundle or b"")
-        await self._quotas.spend(Quota.CHECKPOINTS, size)
-        await self._run.checkpoint(saved, bundle, messages)
-        self._checkpoint_commit = snapshot.commit
 
     async def _send(self, process: AgentProcess, message: ToAgent) -> None:
         await process.send(encode(message))

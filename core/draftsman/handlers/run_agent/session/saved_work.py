@@ -1,0 +1,88 @@
+"""The saved work of an agent: its checkpoints, and the patch that people see."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any
+
+from draftsman.domain.quota import Quota
+from draftsman.errors import Failure
+from draftsman.handlers.clone.workspace import Snapshot, Workspace
+from draftsman.handlers.run_agent.agent_messages import CheckpointMessage
+from draftsman.handlers.run_agent.session.quota_tracker import QuotaTracker, size_of
+from draftsman.handlers.subprocesses.process import AgentProcess
+from draftsman.handlers.worker_run import WorkerRun
+
+
+class SavedWork:
+    """The latest checkpoint: `commit` of the tree, and `data` of the agent."""
+
+    def __init__(
+        self,
+        run: WorkerRun,
+        workspace: Workspace,
+        repo: dict[str, Any] | None = None,
+        commit: str | None = None,
+        data: Any = None,
+    ) -> None:
+        self._run = run
+        self._workspace = workspace
+        self._repo = repo
+        self._commit = commit
+        self._data = data
+        self._quotas = QuotaTracker(run)
+
+    async def checkpoint(
+        self, process: AgentProcess, message: CheckpointMessage, messages: Sequence[int]
+    ) -> str:
+        """Store the agent's state and a bundle of the current tree, in one transaction.
+
+        `messages` are the messages of people that it has. Return the id of the tree.
+        """
+        async with process.frozen():
+            snapshot = await self._snapshot()
+            if message.home:
+                await self._workspace.store_home(message.home)
+        await self.save(snapshot, message.data, messages)
+        return snapshot.tree
+
+    async def save_running(self, process: AgentProcess) -> None:
+        """Store the current tree of a running agent, with the data of the latest checkpoint."""
+        async with process.frozen():
+            snapshot = await self._snapshot()
+        await self.save(snapshot)
+
+    async def save(
+        self, snapshot: Snapshot, data: Any = None, messages: Sequence[int] = ()
+    ) -> None:
+        """Store a checkpoint of the tree; without `data`, with that of the latest checkpoint."""
+        self._data = self._data if data is None else data
+        bundle = await self._workspace.bundle(snapshot)
+        saved = {"agent": self._data, "base_sha": self._workspace.base_sha}
+        saved |= {"repo": self._repo} if self._repo else {}
+        size = size_of(self._data) + len(bundle or b"")
+        await self._quotas.spend(Quota.CHECKPOINTS, size)
+        await self._run.checkpoint(saved, bundle, messages)
+        self._commit = snapshot.commit
+
+    async def patch(self) -> bytes | None:
+        """Return the patch of the latest checkpoint, from which the next run starts.
+
+        None if it is too large for an artifact.
+        """
+        try:
+            return await self._workspace.patch(self._commit) if self._commit else b""
+        except Failure as error:
+            if error.code != "too_large":
+                raise
+            self._run.log.write(f"[no patch] {error}")
+            return None
+
+    async def patch_sha256(self) -> str | None:
+        """Return the SHA-256 of `patch()`; None without a patch."""
+        patch = await self.patch()
+        return None if patch is None else hashlib.sha256(patch).hexdigest()
+
+    async def _snapshot(self) -> Snapshot:
+        return await self._workspace.snapshot(f"{self._run.job.name}: work in progress")
