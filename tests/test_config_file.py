@@ -125,7 +125,7 @@ def test_file_shows_the_default_agent(tmp_path: Path) -> None:
         settings.agents["tidy"]
         for settings in (_load(tmp_path, SETTING.sub("", config_example())), Settings())
     )
-    examples = {*LimitSettings.model_fields, "version", "session_mode", "gateway"}
+    examples = {*LimitSettings.model_fields, "version", "session_mode", "gateway", "prompt"}
     assert shown.model_dump(exclude=examples) == default.model_dump(exclude=examples)
     assert default.limits() == {}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import subprocess
@@ -31,11 +32,12 @@ class AdapterRuns:
         *,
         options: Sequence[str] = (),
         environment: Mapping[str, str] | None = None,
+        **start: Any,
     ) -> list[Message]:
         """Run the adapter to its end; return its messages.
 
         Each question gets the next answer at once; without another the run parks, and
-        `answer` answers for the next run.
+        `answer` answers for the next run. `start` are members of the message `start`.
         """
         self._runs += 1
         left = list(answers)
@@ -51,7 +53,7 @@ class AdapterRuns:
         assert process.stdout is not None
         messages: list[Message] = []
         with process:
-            process.stdin.write(json.dumps(self._start()) + "\n")
+            process.stdin.write(json.dumps(self._start() | start) + "\n")
             process.stdin.flush()
             for line in process.stdout:
                 message: Message = json.loads(line)
@@ -86,15 +88,25 @@ class AdapterRuns:
             return answer | {"type": "answer", "key": message["key"]}
         if kind == "checkpoint":
             self.checkpoint = json.loads(json.dumps(message["data"]))
-            return {"type": "ack", "tree": "1" * 40}
+            return {"type": "ack", "tree": self._tree()}
         if kind == "step":
             earlier = self.steps.get(message["key"], {"invocation_id": None})
             number = message.get("invocation_id") or earlier["invocation_id"]
             self.steps[message["key"]] = {"state": message["state"], "invocation_id": number}
         return {"type": "ack"}
 
+    def _tree(self) -> str:
+        """Return a hash of the files in the workspace."""
+        files = sorted(path for path in self._workspace.rglob("*") if path.is_file())
+        kept = [path for path in files if ".git" not in path.parts]
+        digest = hashlib.sha1(usedforsecurity=False)
+        for path in kept:
+            digest.update(str(path).encode() + b"\0" + path.read_bytes() + b"\0")
+        return digest.hexdigest()
+
 
 def _answer(question: Message, text: str) -> Message:
     values = [choice["value"] for choice in question["choices"]]
     field = "value" if text in values else "text"
-    return {"outcome": "answered", "value": None, "text": None, field: text, "by": ["ben"]}
+    answer = {"outcome": "answered", "value": None, "text": None, "question": question["text"]}
+    return answer | {field: text, "by": ["ben"]}

@@ -293,6 +293,8 @@ def main(module: str, adapter: Callable[[AgentClient, argparse.Namespace], Adapt
     parser.add_argument("--mode")
     parser.add_argument("--home", action="append", default=[])
     parser.add_argument("--allow", action="append", default=[])
+    parser.add_argument("--prompt")
+    parser.add_argument("--scratch", action="append", default=[])
     parser.add_argument("command", nargs="+")
     options = parser.parse_args()
     try:

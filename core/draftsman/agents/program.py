@@ -48,7 +48,7 @@ class AgentProgram:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 cwd=cwd,
-                env=_environment() | dict(environment or {}),
+                env=own_environment() | dict(environment or {}),
             )
         except OSError as error:
             text = f"cannot start {command[0]}: {error.strerror}"
@@ -135,7 +135,7 @@ class AgentProgram:
         return AgentFailure("TRANSIENT_APP", "agent_exited", text)
 
 
-def _environment() -> dict[str, str]:
+def own_environment() -> dict[str, str]:
     """Return the environment without the path of this module, which is not the agent's."""
     own = os.environ.get("PYTHONPATH") == str(Path(__file__).parents[2])
     return {key: item for key, item in os.environ.items() if not (own and key == "PYTHONPATH")}

@@ -288,9 +288,13 @@ class WorkerRun:
 
     async def answers(self) -> dict[str, Answered | NoAnswer]:
         """Return the valid answers of the job so far, by key."""
+        return {key: answer for key, (_, answer) in (await self.answered_questions()).items()}
+
+    async def answered_questions(self) -> dict[str, tuple[str, Answered | NoAnswer]]:
+        """Return the texts of the questions with valid answers, and the answers, by key."""
         questions, _ = await self.wait(self.services.questions.of_job, self.job.number)
-        answers = {item.key: to_answer(item) for item in questions if item.status != "superseded"}
-        return {key: answer for key, answer in answers.items() if answer is not None}
+        valid = [(item, to_answer(item)) for item in questions if item.status != "superseded"]
+        return {item.key: (item.text, answer) for item, answer in valid if answer is not None}
 
     def check_question(self, item: QuestionSpec) -> None:
         """Raise UsageError for a question that would be rejected."""

@@ -48,6 +48,18 @@ KNOWN_AGENTS: Final[Mapping[str, Mapping[str, Any]]] = {
         "session_mode": "default",
     },
     "gemini": {"kind": "acp", "command": ("gemini", "--acp"), "session_mode": "default"},
+    "aider": {
+        "kind": "plain",
+        "command": (
+            *("aider", "--message", "{prompt}", "--yes-always", "--no-stream", "--no-pretty"),
+            *("--edit-format", "diff", "--no-check-update", "--no-analytics"),
+            *("--no-auto-commits", "--no-dirty-commits", "--no-gitignore"),
+            *("--no-suggest-shell-commands", "--no-show-release-notes"),
+        ),
+        "prompt": "Work on this request: {title}\n\n{text}\n\n{history}",
+        "scratch": (".aider*",),
+        "env": {"OPENAI_API_BASE": "{gateway_url}/v1"},
+    },
     "goose": {"kind": "acp", "command": ("goose", "acp"), "session_mode": "approve"},
 }
 """Keys of `[agents.NAME]` by name; keys of the configuration override them."""

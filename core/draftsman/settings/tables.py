@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from string import Formatter
 from typing import Annotated, Any, Literal, Self
@@ -213,7 +214,10 @@ class TypeSettings(LimitSettings):
         return value
 
 
-AgentKind = Literal["json", "acp", "claude", "codex"]
+AgentKind = Literal["json", "acp", "claude", "codex", "plain"]
+PROMPT_PLACEHOLDERS = ("title", "text", "job", "branch", "history")
+"""Values of a job that the prompt of a plain program may contain."""
+_PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 
 
 class AgentSettings(LimitSettings):
@@ -223,7 +227,11 @@ class AgentSettings(LimitSettings):
     """Program and arguments; `{python}` is this interpreter."""
     kind: AgentKind = "json"
     """Protocol of the program: `json`, the agent protocol; `acp`, the Agent Client Protocol;
-    `claude`, that of Claude Code; or `codex`, its app-server."""
+    `claude`, that of Claude Code; `codex`, its app-server; or `plain`, none."""
+    prompt: str | None = Field(None, min_length=1, max_length=20_000)
+    """Prompt of a plain program, with placeholders; None: title, text and history."""
+    scratch: tuple[str, ...] = ()
+    """Untracked files of a plain program in the workspace, as patterns of git; they are removed."""
     session_mode: str | None = Field(None, min_length=1, max_length=100)
     """Mode of a session, which is set and verified; None: the agent's own default."""
     session_files: tuple[str, ...] = ()
@@ -240,6 +248,15 @@ class AgentSettings(LimitSettings):
     """Whether it has network access, unless a profile has `network = false`."""
     gateway: str | None = None
     """Gateway for its model: a name in `[gateways]`; None: it has a key and a network itself."""
+
+    @field_validator("prompt")
+    @classmethod
+    def _check_prompt(cls, value: str | None) -> str | None:
+        for name in _PLACEHOLDER.findall(value or ""):
+            if name not in PROMPT_PLACEHOLDERS:
+                allowed = ", ".join(f"{{{item}}}" for item in PROMPT_PLACEHOLDERS)
+                raise ValueError(f"unknown placeholder {{{name}}}; allowed: {allowed}")
+        return value
 
 
 class SandboxSettings(Section):

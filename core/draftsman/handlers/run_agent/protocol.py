@@ -63,6 +63,7 @@ class AnswerBody(Model):
     by: tuple[str, ...] = Field((), description="the users who answered; empty if a rule answered")
     at: AwareDatetime | None = Field(None, description="time of the answer")
     reason: str | None = Field(None, description="the reason for a denial")
+    question: str | None = Field(None, description="the text of the question, in `start` only")
 
 
 class StepState(Model):

@@ -57,8 +57,9 @@ async def build_start_message(
             by=getattr(answer, "by", ()),
             at=getattr(answer, "at", None),
             reason=getattr(answer, "reason", None),
+            question=question,
         )
-        for key, answer in (await run.answers()).items()
+        for key, (question, answer) in (await run.answered_questions()).items()
         if not key.startswith(KEYS)
     }
     steps = {

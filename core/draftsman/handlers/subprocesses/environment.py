@@ -25,6 +25,7 @@ ADAPTERS: Final = {
     "acp": "draftsman.agents.acp",
     "claude": "draftsman.agents.claude",
     "codex": "draftsman.agents.codex",
+    "plain": "draftsman.agents.plain",
 }
 """Module of the adapter of each kind of agent that does not speak the agent protocol."""
 
@@ -56,6 +57,8 @@ def agent_environment(
 ) -> dict[str, str]:
     """Return the agent's whole environment; the gateway's variables replace inherited keys.
 
+    Variables of `env` with a value of the gateway are left out without a gateway.
+
     Raises Failure (PERMANENT) for variables that have a database URL or draftsman's configuration.
     """
     passed = {name: inherited[name] for name in agent.pass_env if name in inherited}
@@ -70,7 +73,7 @@ def agent_environment(
     )
     base = allowed | {"HOME": str(home)} | python_path | passed
     if gateway is None:
-        return base | agent.env
+        return base | {key: text for key, text in agent.env.items() if "{gateway_" not in text}
     own = {name: gateway.replace(value) for name, value in agent.env.items()}
     return base | gateway.environment() | own
 
@@ -79,8 +82,11 @@ def _options(agent: AgentSettings) -> list[str]:
     """Return the options of the adapter."""
     name = Path(expand(agent.command)[0]).name
     mode = [] if agent.session_mode is None else [f"--mode={agent.session_mode}"]
-    files = (f"--home={path}" for path in agent.session_files)
-    return [f"--name={name}", *mode, *files, *(f"--allow={tool}" for tool in agent.allowed_tools)]
+    files = [f"--home={path}" for path in agent.session_files]
+    prompt = [] if agent.prompt is None else [f"--prompt={agent.prompt}"]
+    tools = [f"--allow={tool}" for tool in agent.allowed_tools]
+    scratch = [f"--scratch={pattern}" for pattern in agent.scratch]
+    return [f"--name={name}", *mode, *files, *prompt, *tools, *scratch]
 
 
 def find_program(program: str, environment: Mapping[str, str]) -> str:

@@ -1,4 +1,4 @@
-"""Codex on a job: permissions and questions of the model, resumed threads, and failures."""
+"""Codex on a job: permissions, questions of the model, and resumed threads."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any, Final
 
 import pytest
 
-from draftsman.domain.job import Status
 from draftsman.handlers.clone.tree_removal import remove_tree
 from draftsman.runtime import Runtime
 from draftsman.settings.known_agents import KNOWN_AGENTS
@@ -20,7 +19,7 @@ from tests.core.handlers.run_agent.adapted_agents import (
     questions_of,
 )
 from tests.core.loops.agent_jobs import git, make_repository, submit_agent_job
-from tests.core.loops.workers import is_free, wait_for_end, wait_for_question
+from tests.core.loops.workers import is_free, wait_for_question
 from tests.factories import Factory
 from tests.support.waits import until
 
@@ -116,43 +115,3 @@ async def test_questions_of_the_model_are_questions_with_their_choices(
         job = await ended(rt, number)
     prompts = json.loads((job.result or {})["summary"])
     assert prompts[-1].endswith("Which one?\nAnswer: SQLite\n\nWhich name?\nAnswer: call it draft")
-
-
-ERRORS: Final = (
-    (codex_agent([{"exit": 0}]), "TRANSIENT_APP", "exited with code 0 before the end of its turn"),
-    (codex_agent([{"fail": 401}]), "PERMANENT", "unexpected status 401; pass its key"),
-    (
-        codex_agent([{"fail": 503}]),
-        "TRANSIENT_APP",
-        "ended its turn with failed: unexpected status",
-    ),
-    (codex_agent([DONE], "guardian"), "PERMANENT", "has the reviewer 'auto_review', not people"),
-    (codex_agent([DONE], "old"), "PERMANENT", "does not apply the configuration"),
-    (codex_agent([DONE], session_mode="never"), "PERMANENT", "its modes: untrusted, on-request"),
-    (
-        codex_agent([{"settings": {"approvalPolicy": "never"}}, DONE]),
-        "PERMANENT",
-        "the mode 'untrusted' of the agent is 'never'",
-    ),
-)
-"""Agents, and the error class and the error of their runs."""
-
-
-async def test_a_model_in_the_place_of_people_and_other_failures_end_the_job(
-    rt: Runtime, make: Factory, repo: Path, tmp_path: Path
-) -> None:
-    agents = {f"agent{n}": agent for n, (agent, _, _) in enumerate(ERRORS)}
-    agents["test"] = codex_agent([{"ask": "item/tool/call"}, {"ask": "execCommandApproval"}, DONE])
-    async with adapted_worker(rt, tmp_path / "data", agents):
-        numbers = [
-            await submit_agent_job(make, repo, agent=name, overrides={"max_retries": 0})
-            for name in agents
-        ]
-        last = numbers.pop()
-        for number, (_, error_class, error) in zip(numbers, ERRORS, strict=True):
-            job = await wait_for_end(rt, number)
-            assert job.status in (Status.FAILED, Status.DEAD_LETTER), error
-            assert error in (job.last_error or ""), job.last_error
-            assert job.error_class == error_class, error
-        job = await ended(rt, last)
-    assert (job.result or {})["summary"] == "all done", "unknown requests are refused"

@@ -1,4 +1,4 @@
-"""The adapter for Codex without a worker: shapes of messages, questions and configuration."""
+"""The adapter for Codex without a worker: messages, questions, configuration and failures."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ from draftsman.agents.codex_requests import (
     tool_call,
     user_questions,
 )
+from tests.support.adapter_driver import AdapterRuns, Message
+from tests.support.cases import cases
 from tests.support.codex_recording import (
     FAKE_SCRIPT,
     QUESTION,
@@ -177,3 +179,51 @@ def test_the_configuration_distrusts_the_repository_and_calls_the_gateway() -> N
     direct = parsed({"OPENAI_API_KEY": "k"})["model_providers"]["draftsman"]
     assert direct["base_url"] == "https://api.openai.com/v1"
     assert "request_max_retries" not in direct
+
+
+def run_codex(folder: Path, script: list[dict[str, Any]], *arguments: str) -> Message:
+    """Run the adapter with the scripted agent; return its last message."""
+    (folder / "repo").mkdir(exist_ok=True)
+    (folder / "home").mkdir(exist_ok=True)
+    runs = AdapterRuns("draftsman.agents.codex", folder / "repo", folder / "home")
+    options = [argument for argument in arguments if argument.startswith("--")]
+    others = [argument for argument in arguments if argument not in options]
+    command = [sys.executable, "-I", "-S", str(AGENT), json.dumps(script), "app-server", *others]
+    return runs.run(command, options=options)[-1]
+
+
+DONE: Final = {"say": "all done"}
+
+
+@cases(
+    "script, arguments, error_class, text",
+    [
+        ([{"exit": 0}], (), "TRANSIENT_APP", "exited with code 0 before the end of its turn"),
+        ([{"fail": 401}], (), "PERMANENT", "unexpected status 401; pass its key"),
+        ([{"fail": 503}], (), "TRANSIENT_APP", "ended its turn with failed: unexpected status 503"),
+        ([DONE], ("guardian",), "PERMANENT", "has the reviewer 'auto_review', not people"),
+        ([DONE], ("old",), "PERMANENT", "does not apply the configuration that draftsman passes"),
+        ([DONE], ("--mode=never",), "PERMANENT", "is not among its modes: untrusted, on-request"),
+        (
+            [{"settings": {"approvalPolicy": "never"}}, DONE],
+            (),
+            "PERMANENT",
+            "the mode 'untrusted' of the agent is 'never'",
+        ),
+    ],
+)
+def test_a_model_in_the_place_of_people_and_other_failures_are_errors(
+    script: list[dict[str, Any]],
+    arguments: tuple[str, ...],
+    error_class: str,
+    text: str,
+    tmp_path: Path,
+) -> None:
+    error = run_codex(tmp_path, script, *arguments)
+    assert (error["type"], error["class"]) == ("error", error_class)
+    assert text in error["message"]
+
+
+def test_unknown_requests_are_refused(tmp_path: Path) -> None:
+    result = run_codex(tmp_path, [{"ask": "item/tool/call"}, {"ask": "execCommandApproval"}, DONE])
+    assert (result["type"], result["summary"]) == ("result", "all done")
