@@ -301,13 +301,15 @@ CREATE TABLE draftsman.artifacts (
     job         bigint NOT NULL REFERENCES draftsman.job_requests,
     run         int NOT NULL,
     name        text NOT NULL CHECK (name <> ''),
-    kind        text NOT NULL CHECK (kind IN ('patch', 'report', 'file', 'bundle')),
+    kind        text NOT NULL CHECK (kind IN ('patch', 'report', 'file', 'bundle',
+                                              'transcript')),
     size        bigint NOT NULL CHECK (size BETWEEN 0 AND 26214400),
     sha256      text NOT NULL,
     created_at  timestamptz NOT NULL DEFAULT draftsman.now(),
     UNIQUE (job, run, name),
     CONSTRAINT artifacts_reserved CHECK ((kind = 'patch') = (name = 'changes.patch')
-        AND (kind = 'bundle') = (name = 'checkpoint.bundle'))
+        AND (kind = 'bundle') = (name = 'checkpoint.bundle')
+        AND (kind = 'transcript') = (name = 'transcript.jsonl'))
 );
 
 CREATE TABLE draftsman.artifact_chunks (

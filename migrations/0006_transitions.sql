@@ -328,7 +328,7 @@ CREATE TRIGGER job_states_updated AFTER UPDATE ON draftsman.job_states
 
 CREATE TRIGGER job_requests_immutable BEFORE UPDATE OF number, id, type, idempotency_key,
     request_digest, mode, source, source_type, external_event_id, invoker_id, invoker_display_name,
-    ticket_url, ticket_title, ticket_text, payload, overrides, requested_skills, tags, agent,
+    ticket_url, ticket_title, ticket_text, payload, overrides, requested_skills, tags,
     retry_of, chain_length, template, template_version, created_at
     ON draftsman.job_requests FOR EACH ROW
     EXECUTE FUNCTION draftsman.refuse_change('the request of a job is immutable');

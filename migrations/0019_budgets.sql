@@ -370,31 +370,3 @@ CREATE TRIGGER job_answers_spending BEFORE INSERT ON draftsman.job_answers FOR E
     WHEN (NEW.accepted) EXECUTE FUNCTION draftsman.check_budget_answer();
 CREATE TRIGGER budget_raises_immutable BEFORE UPDATE OR DELETE ON draftsman.budget_raises FOR EACH ROW
     EXECUTE FUNCTION draftsman.refuse_change('a budget was raised by this answer');
-
--- Privileges ------------------------------------------------------------------------------------
-
-ALTER FUNCTION draftsman.grant_roles() RENAME TO grant_earlier_roles;
-CREATE FUNCTION draftsman.grant_roles() RETURNS text LANGUAGE plpgsql AS $$
-DECLARE
-    role    text;
-    missing text := draftsman.grant_earlier_roles();
-BEGIN
-    FOREACH role IN ARRAY '{draftsman_worker,draftsman_bot,draftsman_person,draftsman_reader}'::text[]
-    LOOP
-        IF to_regrole(role) IS NOT NULL THEN
-            EXECUTE format('GRANT EXECUTE ON FUNCTION draftsman.budget_day(),
-                draftsman.budget_of(text, jsonb),
-                draftsman.budget_states(draftsman.budget_uses, uuid) TO %I', role);
-        END IF;
-    END LOOP;
-    IF to_regrole('draftsman_worker') IS NOT NULL THEN
-        GRANT EXECUTE ON FUNCTION
-            draftsman.reserve_budgets(bigint, bigint, uuid, numeric, bigint, bigint, jsonb),
-            draftsman.record_usage(bigint, bigint, jsonb, text, uuid, jsonb),
-            draftsman.raise_budget(bigint, bigint, int, numeric),
-            draftsman.set_budgets(jsonb, text, text) TO draftsman_worker;
-        GRANT DELETE ON draftsman.budget_reservations TO draftsman_worker;
-    END IF;
-    RETURN missing;
-END $$;
-SELECT draftsman.grant_roles();

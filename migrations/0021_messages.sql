@@ -98,33 +98,3 @@ BEGIN
     GET DIAGNOSTICS copied = ROW_COUNT;
     RETURN copied;
 END $$;
-
--- Additions to functions of earlier migrations ------------------------------------------------
-
-DO $$
-DECLARE
-    change record;
-    source text;
-BEGIN
-    FOR change IN SELECT * FROM (VALUES
-        ('draftsman.grant_roles()',
-         'draftsman.join_request(bigint, text, jsonb),',
-         'draftsman.join_request(bigint, text, jsonb),
-                draftsman.send_message(bigint, draftsman.channel, text, text, text, text, text),
-                draftsman.inherit_messages(bigint, bigint),'),
-        ('draftsman.grant_roles()',
-         'GRANT UPDATE (expires_at) ON draftsman.queue_reservations TO draftsman_worker;',
-         'GRANT UPDATE (expires_at) ON draftsman.queue_reservations TO draftsman_worker;
-        GRANT UPDATE (run, delivered_at) ON draftsman.job_messages TO draftsman_worker;'),
-        ('draftsman.may_insert_event(bigint, text, text, jsonb)',
-         '''cancel_requested''',
-         '''cancel_requested'', ''message_sent''')
-    ) AS c (function, before, after) LOOP
-        source := pg_get_functiondef(change.function::regprocedure);
-        IF strpos(source, change.before) = 0 THEN
-            RAISE EXCEPTION '% has no %', change.function, change.before;
-        END IF;
-        EXECUTE replace(source, change.before, change.after);
-    END LOOP;
-END $$;
-SELECT draftsman.grant_roles();

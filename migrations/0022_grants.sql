@@ -1,9 +1,9 @@
 -- Privileges of the group roles of workers, bots, people and readers; the owner of the schema has
 -- all privileges.
 
-SELECT EXISTS (SELECT FROM draftsman.schema_migrations WHERE name = '0018_grants') AS applied \gset
-\if :applied \echo '0018_grants is already applied' \quit \endif
-INSERT INTO draftsman.schema_migrations (name) VALUES ('0018_grants');
+SELECT EXISTS (SELECT FROM draftsman.schema_migrations WHERE name = '0022_grants') AS applied \gset
+\if :applied \echo '0022_grants is already applied' \quit \endif
+INSERT INTO draftsman.schema_migrations (name) VALUES ('0022_grants');
 
 -- Events that sessions insert directly, beside those of triggers and functions.
 CREATE FUNCTION draftsman.may_insert_event(
@@ -14,7 +14,7 @@ LANGUAGE sql STABLE PARALLEL SAFE RETURN
          WHEN 'owner' THEN true
          WHEN 'worker' THEN draftsman.may_act_as(actor) AND kind NOT LIKE 'job\_%'
               AND kind NOT IN ('answer_received', 'vote_received', 'token_minted',
-                               'token_redeemed', 'cancel_requested')
+                               'token_redeemed', 'cancel_requested', 'message_sent')
          WHEN 'bot' THEN CASE WHEN actor = 'system'
               THEN kind LIKE 'delivery\_%' OR kind LIKE 'attachment\_%'
               ELSE draftsman.may_act_as(actor) END
@@ -116,6 +116,8 @@ BEGIN
             draftsman.current_members(bigint),
             draftsman.is_met(draftsman.dependency_condition, draftsman.job_status),
             draftsman.acts_in_chat(text, text), draftsman.is_controlled_in_chat(text),
+            draftsman.budget_day(), draftsman.budget_of(text, jsonb),
+            draftsman.budget_states(draftsman.budget_uses, uuid),
             draftsman.events_of_row(bigint, int, text, draftsman.job_status, draftsman.job_status)
             TO %I', role);
         CONTINUE WHEN role = 'draftsman_reader';
@@ -141,7 +143,9 @@ BEGIN
                 draftsman.add_to_group(bigint, bigint[], bigint[]),
                 draftsman.inherit_group(bigint, bigint),
                 draftsman.cancel_group(bigint, text, text),
-                draftsman.join_request(bigint, text, jsonb), draftsman.use_token(text),
+                draftsman.join_request(bigint, text, jsonb),
+                draftsman.send_message(bigint, draftsman.channel, text, text, text, text, text),
+                draftsman.inherit_messages(bigint, bigint), draftsman.use_token(text),
                 draftsman.pause_queue(text, text, text, text),
                 draftsman.resume_queue(text, text, text), draftsman.hold_paused_types(int),
                 draftsman.release_resumed_types(int), draftsman.free_keys(int),
@@ -158,19 +162,22 @@ BEGIN
     END LOOP;
     IF to_regrole('draftsman_worker') IS NOT NULL THEN
         GRANT EXECUTE ON FUNCTION draftsman.record_spawn(bigint, bigint, bigint),
-            draftsman.await_jobs(bigint, bigint, bigint[]) TO draftsman_worker;
+            draftsman.await_jobs(bigint, bigint, bigint[]),
+            draftsman.assign_agent(bigint, bigint, text) TO draftsman_worker;
         GRANT UPDATE ON draftsman.job_states, draftsman.claimable TO draftsman_worker;
         GRANT UPDATE (repo_owner, repo_name) ON draftsman.job_requests TO draftsman_worker;
         GRANT INSERT, UPDATE ON draftsman.job_runs, draftsman.job_steps, draftsman.job_quotas,
             draftsman.artifacts, draftsman.deliveries, draftsman.channel_limits, draftsman.leases
             TO draftsman_worker;
         GRANT INSERT, DELETE ON draftsman.artifact_chunks, draftsman.job_checkpoints,
-            draftsman.run_log_chunks TO draftsman_worker;
+            draftsman.run_log_chunks, draftsman.run_activity TO draftsman_worker;
         GRANT INSERT, UPDATE, DELETE ON draftsman.workers, draftsman.grace_periods
             TO draftsman_worker;
         GRANT DELETE ON draftsman.unnotified_jobs TO draftsman_worker;
         GRANT UPDATE (due_at, fire_at, last_job) ON draftsman.schedules TO draftsman_worker;
         GRANT UPDATE (expires_at) ON draftsman.queue_reservations TO draftsman_worker;
+        GRANT UPDATE (run, delivered_at) ON draftsman.job_messages TO draftsman_worker;
+        GRANT DELETE ON draftsman.budget_reservations TO draftsman_worker;
         GRANT INSERT, UPDATE, DELETE ON draftsman.schedule_fires TO draftsman_worker;
         GRANT INSERT, UPDATE (status, resolution, answered_at, expires_at, approvers)
             ON draftsman.job_questions TO draftsman_worker;
@@ -181,6 +188,10 @@ BEGIN
             draftsman.make_event_partition(date), draftsman.lock_event_month(date),
             draftsman.drop_event_month(date, text, text, text),
             draftsman.set_limits(jsonb, text),
+            draftsman.reserve_budgets(bigint, bigint, uuid, numeric, bigint, bigint, jsonb),
+            draftsman.record_usage(bigint, bigint, jsonb, text, uuid, jsonb),
+            draftsman.raise_budget(bigint, bigint, int, numeric),
+            draftsman.set_budgets(jsonb, text, text),
             draftsman.hand_over(text[], text[], text[], bigint) TO draftsman_worker;
     END IF;
 

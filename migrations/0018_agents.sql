@@ -1,16 +1,8 @@
 -- The agent of a job whose request names none: the run that finds its repository records it.
 
-SELECT EXISTS (SELECT FROM draftsman.schema_migrations WHERE name = '0019_agents') AS applied \gset
-\if :applied \echo '0019_agents is already applied' \quit \endif
-INSERT INTO draftsman.schema_migrations (name) VALUES ('0019_agents');
-
-DROP TRIGGER job_requests_immutable ON draftsman.job_requests;
-CREATE TRIGGER job_requests_immutable BEFORE UPDATE OF number, id, type, idempotency_key,
-    request_digest, mode, source, source_type, external_event_id, invoker_id, invoker_display_name,
-    ticket_url, ticket_title, ticket_text, payload, overrides, requested_skills, tags,
-    retry_of, chain_length, template, template_version, created_at
-    ON draftsman.job_requests FOR EACH ROW
-    EXECUTE FUNCTION draftsman.refuse_change('the request of a job is immutable');
+SELECT EXISTS (SELECT FROM draftsman.schema_migrations WHERE name = '0018_agents') AS applied \gset
+\if :applied \echo '0018_agents is already applied' \quit \endif
+INSERT INTO draftsman.schema_migrations (name) VALUES ('0018_agents');
 
 -- An agent is set once, while the job runs.
 CREATE FUNCTION draftsman.check_agent_assignment() RETURNS trigger LANGUAGE plpgsql
@@ -46,18 +38,3 @@ BEGIN
     END IF;
     RETURN true;
 END $$;
-
--- `grant_roles` is changed in place, so that the privileges of other migrations stay as they are.
-DO $$
-DECLARE
-    before text := pg_get_functiondef('draftsman.grant_roles()'::regprocedure);
-    after  text := replace(before, 'draftsman.await_jobs(bigint, bigint, bigint[])',
-                           'draftsman.await_jobs(bigint, bigint, bigint[]),
-            draftsman.assign_agent(bigint, bigint, text)');
-BEGIN
-    IF after = before THEN
-        RAISE EXCEPTION 'grant_roles() does not grant await_jobs';
-    END IF;
-    EXECUTE after;
-END $$;
-SELECT draftsman.grant_roles();
