@@ -10,7 +10,7 @@ import pytest
 from draftsman.domain.job import Status
 from draftsman.handlers.clone.sample_repo import make_sample_repo
 from draftsman.runtime import Runtime
-from draftsman_tui.cli.process.demo import _next_steps
+from draftsman_tui.cli.process.demo_text import next_steps
 from tests.acceptance.processes import Installation
 from tests.core.loops.agent_jobs import contents, git
 from tests.core.loops.workers import event_kinds
@@ -52,7 +52,7 @@ async def test_demo_in_a_pipe_uses_the_default_answer_and_completes_after_a_kill
 async def test_next_steps_name_no_branch_if_there_is_none(make: Factory, rt: Runtime) -> None:
     job = await rt.read_model.job(await make.completed())
     assert "branch" not in (job.result or {})
-    assert [line.split()[-2:] for line in _next_steps(job, Path("repo"))[2:]] == [
+    assert [line.split()[-2:] for line in next_steps(job, Path("repo"))[2:]] == [
         ["show", job.name],
         ["diff", job.name],
     ]

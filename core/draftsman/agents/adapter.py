@@ -30,6 +30,8 @@ MAX_TITLE: Final = 500
 """Characters of the title of a call, of a path and of a step of the plan."""
 MAX_STEPS: Final = 50
 PLAN_STATES: Final = ("pending", "completed")
+MAKE_NOW: Final = "Make exactly this call now, before any other."
+MAKE_AGAIN: Final = "It may have run. Make exactly this call again, unless its effect is there."
 NOTHING_SAID: Final = "the agent ended its turn without a message"
 
 
@@ -165,11 +167,15 @@ class Adapter:
     def decided(self) -> str | None:
         """Return the decision that ended the wait of an earlier run, for the agent."""
         pending, decision = self.saved.get("pending"), self.permissions.answered()
-        if not isinstance(pending, dict) or decision is None:
+        if not isinstance(pending, dict):
             return None
+        if decision is None:
+            if not self.permissions.may_have_run(str(pending.get("call"))):
+                return None
+            return f"The run was stopped during this call:\n\n{pending['body']}\n\n{MAKE_AGAIN}"
         told = f"The run was stopped while this call waited for a decision:\n\n{pending['body']}\n"
         if decision.allowed:
-            return f"{told}\nIt was {decision.text}. Make exactly this call now, before any other."
+            return f"{told}\nIt was {decision.text}. {MAKE_NOW}"
         self.permissions.use(pending["call"], self.checkpoint(), decision)
         return f"{told}\nIt was {decision.text}. Do not make it again; continue without it."
 

@@ -119,6 +119,10 @@ class Permissions:
         answer = self._answers.get(self.slot)
         return None if answer is None else _decision(answer)
 
+    def may_have_run(self, call_digest: str) -> bool:
+        """Return whether an earlier run was interrupted during this call."""
+        return any(bound.startswith(f"{call_digest}:") for bound in self._interrupted)
+
     def for_job(self, call: Call) -> Decision | None:
         """Return the decision that allows this call for the whole job, whatever the tree is."""
         for key, used in self._used.items():

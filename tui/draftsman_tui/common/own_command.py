@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import IO, TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -14,11 +15,16 @@ DRAFTSMAN_COMMAND: Final = (sys.executable, "-P", "-m", "draftsman_tui")
 
 
 async def start_process(
-    command: Sequence[str], *, stdin: int | None = None, output: IO[Any] | None = None
+    command: Sequence[str],
+    *,
+    stdin: int | None = None,
+    output: IO[Any] | None = None,
+    env: Mapping[str, str] | None = None,
 ) -> Process:
     """Start a command of draftsman in a new session, with shutdown signals held until it is ready.
 
-    `stdin` is as for `subprocess` (default: DEVNULL); `output` gets stdout and stderr.
+    `stdin` is as for `subprocess` (default: DEVNULL); `output` gets stdout and stderr, and
+    `env` is added to the environment.
     """
     import asyncio
     import subprocess
@@ -32,4 +38,5 @@ async def start_process(
             stdout=output,
             stderr=output,
             start_new_session=True,
+            env={**os.environ, **(env or {})},
         )

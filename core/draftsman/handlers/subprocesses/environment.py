@@ -43,7 +43,11 @@ def agent_command(agent: AgentSettings) -> tuple[str, ...]:
     """
     command = expand(agent.command)
     if (adapter := ADAPTERS.get(agent.kind)) is not None:
-        return (sys.executable, "-P", "-m", adapter, *_options(agent), "--", *command)
+        # the sandbox shows the programs that the command names by their path
+        path = agent.env.get("PATH", os.environ.get("PATH", os.defpath))
+        program = shutil.which(command[0], path=path) or command[0]
+        options = _options(agent)
+        return (sys.executable, "-P", "-m", adapter, *options, "--", program, *command[1:])
     if is_own_agent(agent):
         return (command[0], "-P", *command[1:])
     return command

@@ -7,33 +7,35 @@ import contextlib
 import os
 import shutil
 import signal
-import sys
 import tempfile
 import time
 from asyncio.subprocess import Process
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from draftsman import __version__
-from draftsman.domain.ids import actor_name, job_name
+from draftsman.domain.ids import job_name
 from draftsman.errors import AnswerTimeout, DraftsmanError, UsageError
 from draftsman_tui.cli.app import App, command
+from draftsman_tui.cli.process import demo_text
+from draftsman_tui.cli.process.demo_agent import REQUEST, demo_agent, find_agent
 from draftsman_tui.cli.prompts import prompt
-from draftsman_tui.common.output import CommandOutput, line, one_line, styled
+from draftsman_tui.common.output import CommandOutput, line, styled
 from draftsman_tui.common.own_command import DRAFTSMAN_COMMAND, start_process
 
 if TYPE_CHECKING:
     from draftsman.domain.event import Event
-    from draftsman.domain.job import Job
     from draftsman.domain.people.actor import Actor
     from draftsman.domain.question import Question
     from draftsman.runtime import Runtime
 
+TIDY: Final = "tidy"
 ANSWER: Final = "safe fixes"
+ALLOW: Final = "allow once"
 KILL_AT: Final = "job_started"
 """Event kind at which --kill kills the worker: the start of the run that applies the answer."""
 HIDDEN: Final = frozenset({"job_claimed", "answer_received"})
@@ -45,12 +47,20 @@ class Demo:
     """A demo with its own queue, worker and job."""
 
     def __init__(
-        self, runtime: Runtime, out: CommandOutput, actor: Actor, config: Path | None
+        self,
+        runtime: Runtime,
+        out: CommandOutput,
+        actor: Actor,
+        config: Path | None,
+        agent: str,
+        env: Mapping[str, str],
     ) -> None:
         self._runtime = runtime
         self._out = out
         self._actor = actor
         self._config = config
+        self._agent = agent
+        self._env = env
         self._queue = f"demo-{os.getpid()}"
         self._began = time.time()
         self._worker: Process | None = None
@@ -94,16 +104,17 @@ class Demo:
     async def _submit(self, repo: Path) -> int:
         from draftsman.services.jobs.submissions import invocation
 
+        title = f"Tidy up {repo.name}" if self._agent == TIDY else REQUEST
         request = invocation(
             type="run_agent",
-            agent="tidy",
+            agent=self._agent,
             repo=str(repo),
             queue=self._queue,
-            title=f"Tidy up {repo.name}",
+            title=title,
             tags=("demo",),
         )
         job = await self._runtime.submissions.submit(request, self._actor)
-        self.info("request", f"tidy up {repo}", "bold")
+        self.info("request", f"{title} ({repo})", "bold")
         self.info("job", f"{job.name}, stored in PostgreSQL", "bold")
         return job.number
 
@@ -120,7 +131,7 @@ class Demo:
         options = ("--queue", self._queue, "--slots", "1", "--parent", str(os.getpid()))
         with self._log.open("ab") as log:
             self._worker = await start_process(
-                (*DRAFTSMAN_COMMAND, *config, "worker", *options), output=log
+                (*DRAFTSMAN_COMMAND, *config, "worker", *options), output=log, env=self._env
             )
         self.info("worker", f"started, pid {self._worker.pid}", "cyan")
 
@@ -183,7 +194,7 @@ class Demo:
         from draftsman.domain.response import Response
 
         prompted = answer is None and self._out.interactive
-        text = _prompt(question) if prompted else answer or ANSWER
+        text = _prompt(question) if prompted else answer or self._default_answer
         response = Response(source_event_id=f"demo:{question.name}:{text}", text=text)
         try:
             verdict = await self._runtime.questions.answer(
@@ -197,10 +208,19 @@ class Demo:
         self.info("answer", text if verdict.accepted else verdict.reason or "", "green")
         return True
 
+    @property
+    def _default_answer(self) -> str:
+        return ANSWER if self._agent == TIDY else ALLOW
+
     def _show_question(self, question: Question) -> None:
         if self._out.json:
             return
-        self.info("question", f"{question.name}  {question.text}", "yellow")
+        first, *others = [text for text in question.text.splitlines() if text]
+        self.info("question", f"{question.name}  {first}", "yellow")
+        for text in others:
+            self._out.print(f"{'':21}{text}")
+        if question.context_snippet:
+            self._out.print(line(f"{'':21}", styled(question.context_snippet, "dim")))
         for number, choice in enumerate(question.choices, 1):
             description = f"  {choice['description']}" if choice.get("description") else ""
             label = styled(f"{number}  {choice['label']:<12}", "bold")
@@ -210,7 +230,7 @@ class Demo:
         if self._out.json:
             self._out.item(event)
         elif event.kind not in HIDDEN:
-            self.info(*_step(event), event.created_at.timestamp())
+            self.info(*demo_text.step(event), event.created_at.timestamp())
 
 
 def _prompt(question: Question) -> str:
@@ -223,61 +243,13 @@ def _prompt(question: Question) -> str:
         ) from None
 
 
-def _validation(payload: dict[str, Any]) -> str:
-    outcome = "passed" if payload.get("passed") else "failed"
-    return f"{payload['name']} {outcome}: {payload.get('summary', '')}"
-
-
-def _sandbox(payload: dict[str, Any]) -> str:
-    network = "network open" if payload.get("network") else "no network"
-    weaker = "; weaker than bwrap: see draftsman doctor"
-    warning = weaker if payload.get("mode") == "landlock" else ""
-    return f"{payload.get('mode')}, {network}{warning}"
-
-
-STEPS: Final[dict[str, tuple[str, str, Callable[[dict[str, Any]], str]]]] = {
-    "job_created": ("queued", "cyan", lambda _: "waiting for a worker"),
-    "job_started": ("run", "cyan", lambda _: "started in its own clone"),
-    "repo_resolved": ("clone", "cyan", lambda payload: f"at {payload['base_sha'][:12]}"),
-    "sandbox_applied": ("sandbox", "cyan", _sandbox),
-    "iteration_started": (
-        "agent",
-        "cyan",
-        lambda payload: f"{payload['agent']}, iteration {payload['iteration']}",
-    ),
-    "agent.validation_ran": ("validate", "cyan", _validation),
-    "agent.command_executed": (
-        "fix",
-        "cyan",
-        lambda payload: f"{payload['name']}: {payload.get('summary', '')}",
-    ),
-    "needs_input": ("parked", "yellow", lambda _: "waiting for an answer, without using a slot"),
-    "job_resumed": ("resumed", "green", lambda payload: f"by {', '.join(payload.get('by', ()))}"),
-    "job_released": ("rescued", "green", lambda _: "continues from its last checkpoint"),
-    "branch_published": (
-        "branch",
-        "green",
-        lambda payload: f"{payload['branch']} at {payload['commit'][:12]}",
-    ),
-    "job_completed": ("completed", "bold green", lambda _: ""),
-}
-"""Label, style and text of each event kind that is a step of the demo."""
-
-
-def _step(event: Event) -> tuple[str, str, str]:
-    if event.kind in STEPS:
-        label, style, text = STEPS[event.kind]
-        return label, text(event.payload), style
-    detail = event.payload.get("error") or event.payload.get("reason") or ""
-    return event.kind.removeprefix("job_")[:10], one_line(str(detail)), "red"
-
-
 @command(
     "demo",
     examples=(
         "draftsman demo                            on a small sample repository",
         "draftsman demo --repo . --kill            on your repository, killing a worker",
         "draftsman demo --answer 'all fixes' | cat",
+        "draftsman demo --agent codex              with a coding agent; auto: an installed one",
     ),
     long_running=True,
 )
@@ -286,10 +258,23 @@ def _step(event: Event) -> tuple[str, str, str]:
     type=click.Path(path_type=Path),
     help="Path of a repository, which only gets a new branch; default: a small sample.",
 )
-@click.option("--answer", help=f"Answer to the question; without a terminal: {ANSWER!r}.")
+@click.option(
+    "--answer",
+    help=f"Answer to the question; without a terminal: {ANSWER!r}, for a coding agent {ALLOW!r}.",
+)
+@click.option(
+    "--agent",
+    default=TIDY,
+    show_default=True,
+    metavar="NAME",
+    help="A coding agent, or auto; without a gateway of its own a scripted model answers it.",
+)
 @click.option("--kill", is_flag=True, help="Kill the worker with SIGKILL during the run.")
-async def demo(app: App, repo: Path | None, answer: str | None, kill: bool) -> None:
+async def demo(app: App, repo: Path | None, answer: str | None, agent: str, kill: bool) -> None:
     """Run an example job on a sample repository, no credentials needed.
+
+    A coding agent is the real program: its permission requests are questions, and it reaches its
+    model by the gateway alone.
 
     Exits with 0 only if the job completed.
     """
@@ -298,18 +283,44 @@ async def demo(app: App, repo: Path | None, answer: str | None, kill: bool) -> N
     if not app.json:
         app.out.print(styled(f"draftsman {__version__} demo", "bold"))
     async with shutdown_signals():
-        status = await _demonstrate(app, repo, answer, kill=kill)
+        with _agent_environment(app, agent, repo) as (name, env):
+            status = await _demonstrate(app, repo, answer, name, env, kill=kill)
         if status != "completed":
             raise click.exceptions.Exit(1)
         return
     raise click.Abort
 
 
-async def _demonstrate(app: App, repo: Path | None, answer: str | None, *, kill: bool) -> str:
+@contextmanager
+def _agent_environment(
+    app: App, agent: str, repo: Path | None
+) -> Iterator[tuple[str, dict[str, str]]]:
+    """Yield the agent and the environment of its worker."""
+    if agent == TIDY:
+        yield agent, {}
+        return
+    name = find_agent(app.settings) if agent == "auto" else agent
+    with demo_agent(app.settings, name) as env:
+        if env and repo is not None:
+            raise UsageError(
+                f"the scripted model knows only the sample; set [agents.{name}] gateway for --repo"
+            )
+        yield name, env
+
+
+async def _demonstrate(
+    app: App,
+    repo: Path | None,
+    answer: str | None,
+    agent: str,
+    env: Mapping[str, str],
+    *,
+    kill: bool,
+) -> str:
     """Run the job and print its result; return its final status."""
     out = app.out
     async with app.runtime() as runtime, _repository(repo) as folder:
-        demonstration = Demo(runtime, out, await runtime.actor(), app.config)
+        demonstration = Demo(runtime, out, await runtime.actor(), app.config, agent, env)
         health, _ = await runtime.read_model.health()
         server = "embedded, data is kept" if runtime.embedded else "the configured server"
         version = health.version.split()[0]
@@ -319,8 +330,11 @@ async def _demonstrate(app: App, repo: Path | None, answer: str | None, *, kill:
         if app.json:
             out.item(job)
         else:
-            out.print(*_summary(job), *_timeline(await runtime.read_model.job_events(number)))
-            out.print(*_next_steps(job, folder))
+            out.print(
+                *demo_text.summary(job),
+                *demo_text.timeline(await runtime.read_model.job_events(number)),
+            )
+            out.print(*demo_text.next_steps(job, folder))
     return job.status
 
 
@@ -342,35 +356,3 @@ async def _repository(repo: Path | None) -> AsyncIterator[Path]:
     if not path.is_dir():
         raise UsageError(f"{repo} is not a directory; use --repo with the path of a git repository")
     yield path
-
-
-def _summary(job: Job) -> list[Any]:
-    result = job.result or {}
-    lines: list[Any] = ["", styled(f"{job.name} is {job.status}", "bold")]
-    if job.last_error and job.status != "completed":
-        lines.append(styled(job.last_error, "red"))
-    if result.get("summary"):
-        lines.append(str(result["summary"]))
-    return [*lines, ""]
-
-
-def _next_steps(job: Job, repo: Path) -> list[str]:
-    branch = (job.result or {}).get("branch")
-    lines = ["", "Next steps:"]
-    if branch:
-        lines.append(f"  git -C {repo} log --stat -1 {branch}")
-    # `make demo` calls draftsman by its path, and the printed commands must work when copied
-    program = sys.argv[0] if sys.argv[0].endswith("/draftsman") else "draftsman"
-    command = "draftsman" if shutil.which("draftsman") else program
-    return [*lines, *(f"  {command} {verb} {job.name}" for verb in ("show", "diff"))]
-
-
-def _timeline(events: Sequence[Event]) -> list[Any]:
-    """Render the status changes of the job with time and actor."""
-    moves = [event for event in events if event.to_status is not None]
-    rows = [styled("timeline", "bold")]
-    for event in moves:
-        elapsed = f"{(event.created_at - moves[0].created_at).total_seconds():8.2f} s  "
-        by = actor_name(event.actor)
-        rows.append(line(styled(elapsed, "dim"), f"{event.to_status:<20} ", styled(by, "dim")))
-    return rows

@@ -1,0 +1,81 @@
+"""The coding agents of the demo, and its scripted model; `soak_codex.py` runs the real program."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from typing import Any
+
+import pytest
+
+from draftsman.agents.adapter import MAKE_AGAIN, MAKE_NOW
+from draftsman.errors import UsageError
+from draftsman.settings import AgentSettings, SandboxSettings, Settings
+from draftsman.settings.outbound import GatewaySettings
+from draftsman_tui.cli.process.demo_agent import (
+    ENTRIES,
+    SUMMARY,
+    DemoModel,
+    demo_agent,
+    find_agent,
+)
+
+TURN = {"tool": "exec_command", "args": {}}
+KINDS = {"claude": "claude", "codex": "codex", "opencode": "acp"}
+
+
+def settings(**agents: dict[str, Any]) -> Settings:
+    """Return settings with these agents, without a sandbox."""
+    tables = {name: AgentSettings.model_validate(table) for name, table in agents.items()}
+    return Settings.model_construct(
+        agents=tables,
+        gateways={"own": GatewaySettings(provider="openai")},
+        sandbox=SandboxSettings(mode="off"),
+    )
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+def test_a_known_agent_gets_a_scripted_model_behind_a_gateway(name: str) -> None:
+    table = {"kind": KINDS[name], "command": [sys.executable]}
+    with demo_agent(settings(**{name: table}), name) as env:
+        agent = json.loads(env["DRAFTSMAN_AGENTS"])[name]
+        gateway = json.loads(env["DRAFTSMAN_GATEWAYS"])[agent["gateway"]]
+    assert agent["command"][0] == sys.executable
+    assert not agent["network"]
+    assert gateway["provider"] == ENTRIES[name].provider
+    assert gateway["base_url"].startswith("http://127.0.0.1:")
+
+
+def test_an_agent_with_a_gateway_of_its_own_keeps_its_model() -> None:
+    table = {"kind": "codex", "command": [sys.executable], "gateway": "own"}
+    with demo_agent(settings(codex=table), "codex") as env:
+        assert env == {}
+
+
+def test_an_installed_agent_is_found() -> None:
+    table = {"kind": "codex", "command": [sys.executable]}
+    missing = {"kind": "claude", "command": ["/nonexistent/claude"]}
+    assert find_agent(settings(claude=missing, codex=table)) == "codex"
+
+
+@pytest.mark.parametrize(
+    ("name", "command", "text"),
+    [
+        ("unknown", None, "it is not configured; add [agents.unknown] to the configuration"),
+        ("codex", "/nonexistent/codex", "the agent codex cannot run here: "),
+        ("own", sys.executable, "no scripted model for the agent own, only for claude, codex,"),
+    ],
+)
+def test_other_agents_are_refused(name: str, command: str | None, text: str) -> None:
+    agents = {} if command is None else {name: {"command": [command]}}
+    with pytest.raises(UsageError, match=re.escape(text)), demo_agent(settings(**agents), name):
+        pass
+
+
+@pytest.mark.parametrize("phrase", [MAKE_NOW, MAKE_AGAIN])
+def test_the_model_makes_a_lost_call_again(phrase: str) -> None:
+    model = DemoModel([TURN, {"text": SUMMARY}])
+    assert model.turn(0, [{"text": "Do it"}]) == TURN
+    assert model.turn(1, [{"output": "done"}]) == {"text": SUMMARY}
+    assert model.turn(1, [{"output": "aborted"}, {"text": f"… {phrase}"}]) == TURN
