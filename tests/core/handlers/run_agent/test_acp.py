@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import pytest
 
+from draftsman.agents.adapter import MAKE_AGAIN
 from draftsman.domain.activity.activity_text import activity_text
 from draftsman.domain.job import Status
 from draftsman.handlers.clone.tree_removal import remove_tree
@@ -217,7 +218,7 @@ async def test_an_allowed_call_that_was_interrupted_is_asked_again(
     """The worker dies with the agent during the call, which may have had its effect."""
     number = await submit_agent_job(make, repo)
     mark = {"run": "echo mark > mark.txt; sleep 600"}
-    async with acp_worker(rt, tmp_path / "data", [mark, DONE]):
+    async with acp_worker(rt, tmp_path / "data", [mark, {"say": "all done PROMPTS"}]):
         await wait_for_question(rt, number, 1)
         await make.answer(number, "allow once")
         pid = await wait_for_agent(tmp_path / "data", "mark.txt")
@@ -225,9 +226,12 @@ async def test_an_allowed_call_that_was_interrupted_is_asked_again(
         await wait_for_status(rt, number, S.RETRYING)
         await make.due(number)
         await wait_for_question(rt, number, 2)
+        await make.answer(number, "deny", n=2)
+        job = await ended(rt, number)
     first, second = await questions_of(rt, number)
     assert first.text == second.text
     assert "may have run already" in (second.context_snippet or "")
+    assert MAKE_AGAIN in str(job.result)
 
 
 ERRORS: Final = (
