@@ -21,6 +21,8 @@ MAX_IDLE = 1
 """Number of databases used later before a database is lent again: sessions take time to end."""
 MAX_REUSES = 200
 """Number of tests after which a database is dropped, because of dead rows in its files."""
+MAX_WRITES = 10_000
+"""Number of rows written to a table, all tests together, after which its database is dropped."""
 STATE = sql.SQL("""
 SELECT
     (SELECT count(*) FROM pg_stat_activity
@@ -32,7 +34,9 @@ SELECT
      WHERE oid < 16384 AND NOT relisshared AND relkind IN ('r', 't')) AS written_to_catalogs,
     (SELECT array_agg(oid) FROM pg_class
      WHERE oid >= 16384 AND relkind = 'r'
-       AND (reltuples >= 0 OR pg_relation_size(oid) > 1048576)) AS analyzed_or_large,
+       AND (reltuples >= 0
+            OR pg_stat_get_tuples_inserted(oid) + pg_stat_get_tuples_updated(oid) > {many}))
+        AS analyzed_or_large,
     (SELECT (datdba, datallowconn, datconnlimit, datacl)::text FROM pg_database
      WHERE datname = current_database()) AS properties,
     ({seeds}) AS seeds,
@@ -42,7 +46,7 @@ SELECT
 """State that must equal that of a new copy, and the number of the database's own settings.
 
 A session's writes are counted after its end. The functions replace pg_stat_sys_tables, whose other
-columns take ten times as long."""
+columns take ten times as long, and pg_relation_size, which asks the file system for each table."""
 TABLES = sql.SQL("SELECT schemaname, tablename FROM pg_tables WHERE schemaname = 'draftsman'")
 SEQUENCES = sql.SQL("""
 SELECT format('%I.%I', schemaname, sequencename), COALESCE(last_value, start_value),
@@ -104,7 +108,8 @@ class PooledDatabase:
         seeded = [table for table in tables if self._all(_rows(table))]
         empty = [table for table in tables if table not in seeded]
         seeds = sql.SQL(" || ").join(map(_digest, seeded))
-        self._state = STATE.format(seeds=seeds, idle=sql.Literal(IDLE)).as_bytes(self._conn)
+        state = STATE.format(seeds=seeds, idle=sql.Literal(IDLE), many=sql.Literal(MAX_WRITES))
+        self._state = state.as_bytes(self._conn)
         self._empty = self._emptying(empty).as_bytes(self._conn)
         self._reset = sql.SQL("ALTER DATABASE {} RESET ALL").format(sql.Identifier(name))
         *self._new, _ = self._all(self._state)[0]

@@ -10,15 +10,17 @@ RESET would restore, is closed.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
 from psycopg import AsyncConnection, OperationalError
-from psycopg._preparing import PrepareManager
+from psycopg._preparing import Prepare, PrepareManager
+from psycopg._queries import PostgresQuery
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import ExecStatus, PGconn, TransactionStatus
+from psycopg.pq.abc import PGresult
 
 from draftsman.store.postgres.pinned_connection import PinnedConnection
 
@@ -61,11 +63,25 @@ class Origin:
 class Statements(PrepareManager):
     """The prepared statements of a backend, which stay prepared for its next connection.
 
+    A statement is prepared when it is repeated, and stays so after a rollback. psycopg prepares it
+    later, keeps a hundred and drops all with each rollback: nearly all would be planned each time.
     A connection that sets its threshold also sets how its statements are planned: it gets none of
     them and leaves none.
     """
 
+    prepared_max = 2000
     own = False
+
+    def get(self, query: PostgresQuery, prepare: bool | None = None) -> tuple[Prepare, bytes]:
+        """Return whether a statement is prepared or to be prepared now, and its name."""
+        repeated = prepare is None and not self.own and self.key(query) in self._counts
+        return super().get(query, True if repeated else prepare)
+
+    def _should_discard(self, prep: Prepare, results: Sequence[PGresult], *_: Any) -> bool:
+        """Drop all after a change of the schema; a database that has one is not used again."""
+        if not self.own and any(result.command_status == b"ROLLBACK" for result in results):
+            return False
+        return super()._should_discard(prep, results)
 
     def __setattr__(self, name: str, value: object) -> None:
         if name == "prepare_threshold" and value != self.prepare_threshold:

@@ -130,9 +130,9 @@ async def test_a_stream_of_requests_postpones_a_debounced_job_up_to_its_limit(
     await _submit(rt, owner, text="second", **fields)
     await clock.forward(25)
     third = await _submit(rt, owner, text="third", **fields)
-    await clock.forward(19)
+    await clock.forward(10)
     assert await rt.sweeps.run_now("promote", owner) == 0
-    await clock.forward(2)
+    await clock.forward(11)
     late = await _submit(rt, owner, text="late", **fields)
     assert (late.outcome, late.number) == ("joined", third.number)
     assert await rt.sweeps.run_now("promote", owner) == 1
