@@ -239,8 +239,12 @@ class BotContract:
         await rt.checkpoints.artifact(work.lease, "changes.patch", "patch", b"--- a\n+++ b\n")
         await rt.settlement.outcome(work, Done({"summary": "all is well"}))
         sent = await wait_until_delivered(rt, work.number, side.channel)
-        assert [item.status for item in sent if item.kind is DeliveryKind.FILE] == ["dead_letter"]
-        assert "all is well" in side.texts()[-1]
+        (file,) = [item for item in sent if item.kind is DeliveryKind.FILE]
+        assert (file.status, (file.last_error or "")[:15]) == ("dead_letter", "changes.patch: ")
+        result, warning = side.texts()[-2:]
+        assert "all is well" in result
+        assert "File not attached: changes.patch: " in warning.replace("\\", "")
+        assert f"draftsman artifacts get {work.name} changes.patch" in warning.replace("\\", "")
         assert "attachment_failed" in {
             event.kind for event in await rt.read_model.job_events(work.number)
         }

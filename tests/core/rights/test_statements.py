@@ -108,8 +108,8 @@ LEASES: Final = {"workers.acquire", "workers.renew", "workers.resign"}
 SENDING: Final = {
     f"deliveries.{name}"
     for name in (
-        "enqueue", "notify", "finish", "attach", "copy_to", "make_buckets", "consume_tokens",
-        "pause", "resume",
+        "enqueue", "notify", "finish", "attach", "warn", "copy_to", "make_buckets",
+        "consume_tokens", "pause", "resume",
     )
 } | {"delivery_claims.claim", "delivery_claims.rescue", "delivery_claims.begin_call"}  # fmt: skip
 TALKING: Final = {

@@ -126,6 +126,7 @@ CALLS: Final[dict[str, Call]] = {
         DeliveryTransition(DeliveryStatus.DEAD_LETTER, error="no"), "log"
     ),
     "deliveries.attach": _with(lambda conn, item: deliveries.attach(conn, item.seq, [FILE])),
+    "deliveries.warn": _with(lambda conn, item: deliveries.warn(conn, item.seq, "no")),
     "deliveries.copy_to": _with(lambda conn, item: deliveries.copy_to(conn, item.seq, ["U1"])),
     "deliveries.make_buckets": Call(lambda conn: deliveries.make_buckets(conn, LIMITS)),
     "deliveries.consume_tokens": Call(lambda conn: deliveries.consume_tokens(conn, LIMITS)),

@@ -91,6 +91,14 @@ def test_every_command_takes_json_and_the_global_options() -> None:
             assert {"--json", "--config", "--verbose", "--no-color"} <= options, name
 
 
+async def test_a_group_lists_without_a_subcommand(cli: Cli) -> None:
+    for name in ("boards", "repos", "people", "archives", "schedules", "templates"):
+        bare, listed = await cli(name), await cli(name, "list")
+        assert (bare.code, bare.out, bare.err) == (listed.code, listed.out, listed.err)
+        assert "Usage:" not in bare.out
+        assert (await cli(name, "--json")).json == (await cli(name, "list", "--json")).json
+
+
 def test_the_version_is_printed() -> None:
     done = process("--version")
     assert done.stdout.startswith("draftsman 0.")

@@ -46,8 +46,15 @@ def patch_line(text: str) -> Text:
     return styled(text, styles.get(text[:1], ""))
 
 
-def file_text(artifact: Any) -> Text:
-    """Render an artifact as a line."""
+def is_empty_patch(artifact: Any) -> bool:
+    """Return whether an artifact only states that its run changed nothing."""
+    return bool(artifact.kind == "patch" and artifact.size == 0)
+
+
+def file_text(artifact: Any, *, over: bool) -> Text:
+    """Render an artifact as a line; `over` tells whether its job is finished."""
+    if is_empty_patch(artifact):
+        return styled(f"  no changes{'' if over else ' so far'}  run .{artifact.run}", "dim")
     return line(
         styled(f"  {artifact.name}", "bold"),
         f"  {artifact.kind}  {format_size(artifact.size)}  run .{artifact.run}",

@@ -6,9 +6,20 @@ import json
 from dataclasses import replace
 from typing import Any, Final
 
-from draftsman.domain.messages.delivery import ChannelName, DeliveryKind, Message
+from draftsman.domain.ids import job_name
+from draftsman.domain.messages.delivery import (
+    TARGET_GONE,
+    ChannelName,
+    ClaimedDelivery,
+    DeliveryKind,
+    DeliveryOutcome,
+    DeliveryStatus,
+    DeliveryTransition,
+    Message,
+)
 from draftsman.domain.messages.diff import is_diff
 from draftsman.domain.messages.plain_text import raw_data, render_plain
+from draftsman.errors import Failure
 
 CHAT_CHANNELS: Final = frozenset({ChannelName.SLACK, ChannelName.TRELLO})
 """Channels that show files to people."""
@@ -49,6 +60,21 @@ def file_content(message: Message) -> str | None:
     if payload.get("whole") == "result":
         return _report(replace(message, kind=DeliveryKind.RESULT))
     return None
+
+
+def refused_file(
+    item: ClaimedDelivery, outcome: DeliveryOutcome, transition: DeliveryTransition
+) -> str | None:
+    """Return the warning that a chat refused a file; None where the chat gets no message either."""
+    is_dead = transition.status is DeliveryStatus.DEAD_LETTER and item.kind is DeliveryKind.FILE
+    is_gone = isinstance(outcome, Failure) and outcome.code == TARGET_GONE
+    if not is_dead or is_gone or item.channel not in CHAT_CHANNELS:
+        return None
+    text = f"File not attached: {transition.error or item.payload.get('name', 'file')}."
+    if "artifact" in item.payload:
+        command = f"draftsman artifacts get {job_name(item.job)} {item.payload['name']}"
+        text += f" To download it: {command}"
+    return text
 
 
 def _report(message: Message) -> str:

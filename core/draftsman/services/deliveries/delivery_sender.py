@@ -11,7 +11,12 @@ from dataclasses import replace
 from typing import Final
 
 from draftsman.domain.ids import job_name
-from draftsman.domain.messages.attachment import CHAT_CHANNELS, file_content, overflow_files
+from draftsman.domain.messages.attachment import (
+    CHAT_CHANNELS,
+    file_content,
+    overflow_files,
+    refused_file,
+)
 from draftsman.domain.messages.delivery import (
     COPY_GONE,
     QUESTION_KINDS,
@@ -163,7 +168,10 @@ class DeliverySender:
         """
         transition = after_attempt(outcome, item.attempts, self._limits)
         if transition.error is not None:
-            transition = replace(transition, error=redact(transition.error)[:2000])
+            error = transition.error
+            if item.kind is DeliveryKind.FILE:
+                error = f"{item.payload.get('name', 'file')}: {error}"
+            transition = replace(transition, error=redact(error)[:2000])
         if _is_limited(outcome) and (transition.delay or 0) <= delivery_claims.HEAD_START:
             transition = replace(
                 transition, due=item.due_at
@@ -173,6 +181,8 @@ class DeliverySender:
             await store.lock(conn, item.job)
             fallback = await self._fallback_target(conn, item, outcome)
             result = await store.finish(conn, item, transition, fallback)
+            if result is not None and (text := refused_file(item, outcome, transition)):
+                await store.warn(conn, item.seq, text)
             if isinstance(outcome, Receipt) and result is not None:
                 await self._write_follow_ups(conn, item, outcome)
             return result

@@ -152,6 +152,11 @@ async def attach(conn: Connection, seq: int, files: Sequence[dict[str, Any]]) ->
     await execute(conn, _Q["attach"], params)
 
 
+async def warn(conn: Connection, seq: int, text: str) -> None:
+    """Insert a notice for the target and thread of a delivery, once."""
+    await execute(conn, _Q["warn"], {"seq": seq, "payload": Jsonb({"text": text})})
+
+
 async def copy_to(conn: Connection, seq: int, targets: Sequence[str]) -> None:
     """Insert a copy of this question or reminder for each of these targets, once."""
     await execute(conn, _Q["copy_to"], {"seq": seq, "targets": list(targets)})

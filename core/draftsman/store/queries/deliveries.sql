@@ -205,6 +205,14 @@ SELECT d.job, d.question, d.channel, d.target, d.thread, d.thread_key, 'file', f
  ORDER BY f.place, f.n
     ON CONFLICT (thread_key, dedupe_key) WHERE dedupe_key IS NOT NULL DO NOTHING
 
+-- A notice for the target and thread of a file that was refused.
+-- name: warn
+INSERT INTO draftsman.deliveries (job, channel, target, thread, thread_key, kind, payload, dedupe_key)
+SELECT d.job, d.channel, d.target, d.thread, d.thread_key, 'notice', %(payload)s, 'refused:' || d.seq
+  FROM draftsman.deliveries d
+ WHERE d.seq = %(seq)s
+    ON CONFLICT (thread_key, dedupe_key) WHERE dedupe_key IS NOT NULL DO NOTHING
+
 -- People who cannot see a question or its reminder in the target get a copy.
 -- name: copy_to
 INSERT INTO draftsman.deliveries (job, question, channel, target, thread_key, kind, payload,

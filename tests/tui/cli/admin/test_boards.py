@@ -64,6 +64,28 @@ async def test_labels_and_lists_have_the_names_of_the_board(
     assert config.comment_template == "{job}: {summary}\n"
 
 
+async def test_a_board_is_shown_with_the_names_of_its_lists_and_labels(
+    board: CliBoard, trello: FakeTrello
+) -> None:
+    await board("add", board.url, "--label", "bug", "--ignore", "To do", "--rule", "running=Doing")
+    trello.rename_label(board.bug, "flaw")
+    shown = (await board("show", "Work")).out
+    assert "label flaw creates a job (fix)\n" in shown
+    assert "list 'To do': ignored" in shown
+    assert "running: move the card to 'Doing'" in shown
+    assert not any(id in shown for id in (board.bug, board.todo, board.doing, board.queued))
+    trello.delete_label(board.bug)
+    shown = (await board("show", "Work")).out
+    assert f"label bug {board.bug} (not on the board) creates a job" in shown
+    board.configure(api_url="http://127.0.0.1:9")
+    unreachable = await board("show", "Work")
+    assert unreachable.code == 0
+    assert f"running: move the card to {board.doing}\n" in unreachable.out
+    assert "Trello could not be read, so that ids are shown: " in unreachable.err
+    document = (await board("show", "Work", "--json")).json
+    assert document["ignored_list_ids"] == [board.todo]
+
+
 async def test_add_takes_every_label_of_the_given_name(
     board: CliBoard, trello: FakeTrello, rt: Runtime
 ) -> None:

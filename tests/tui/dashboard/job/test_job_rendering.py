@@ -11,9 +11,12 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from draftsman.domain.job import Status
+from draftsman.domain.read_models import Artifact
 from draftsman.domain.run import RunStatus
 from draftsman_tui.dashboard.job import log_buffer
+from draftsman_tui.dashboard.job.artifacts import artifacts
 from draftsman_tui.dashboard.job.header import head
+from draftsman_tui.dashboard.job.job_tabs import JOB_TABS
 from draftsman_tui.dashboard.job.log import log
 from draftsman_tui.dashboard.job.log_buffer import LogBuffer, LogLine, LogView
 from draftsman_tui.dashboard.job.row_layout import (
@@ -142,3 +145,12 @@ def test_header_shows_the_end_and_the_runs_before_the_branch() -> None:
     assert "attempts" not in line
     tried = text(head(replace(job_snapshot(), job=replace(job, attempts=2)), NOW)[1])
     assert "attempts 2 of 3" in tried
+
+
+def test_an_empty_patch_is_no_file() -> None:
+    empty = Artifact(1, 142, 1, "changes.patch", "patch", 0, "", NOW)
+    snapshot = replace(job_snapshot(), files=[empty])
+    (item, *_) = artifacts(snapshot, 80, NOW)
+    assert text(item.rows[0]).startswith("  no changes so far  run .1")
+    assert JOB_TABS["diff"].count(snapshot) == 0
+    assert JOB_TABS["artifacts"].count(replace(snapshot, job=replace(snapshot.job, result={}))) == 0

@@ -25,15 +25,25 @@ def rule_text(rule: LabelRule) -> str:
 
 
 def print_board(app: App, config: BoardConfig, names: Mapping[str, str] | None = None) -> None:
-    """Print the configuration of a board; `names` maps ids of labels and lists to names."""
+    """Print the configuration of a board.
+
+    `names` maps ids of labels and lists to names; None if Trello could not be read.
+    """
     out = app.out
 
     def name_of(id: str) -> str:
-        return repr(names[id]) if names and id in names else id
+        if names is None:
+            return id
+        return repr(names[id]) if id in names else f"{id} (not on the board)"
+
+    def label_of(id: str, stored_name: str) -> str:
+        if names is not None and id in names:
+            return names[id] or f"(no name) {id}"
+        return f"{stored_name or '(no name)'} {id if names is None else name_of(id)}"
 
     out.print(line(styled(config.name, "bold"), f"  {config.board_id}  {config.url}"))
     for id, rule in config.labels.items():
-        out.print(f"label {rule.name or '(no name)'} creates a job ({rule_text(rule)})  {id}")
+        out.print(f"label {label_of(id, rule.name)} creates a job ({rule_text(rule)})")
     if config.queued_label_id:
         out.print(f"the label is then replaced by {name_of(config.queued_label_id)}")
     else:

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from draftsman.errors import ConfigError, Failure, UsageError
+from draftsman.errors import ConfigError, DraftsmanError, Failure, UsageError
 from draftsman_tui.cli import prompts
-from draftsman_tui.cli.app import App, Group, command, example_lines
+from draftsman_tui.cli.app import App, ListGroup, command, example_lines
 from draftsman_tui.cli.board.board_edit import add, change
 from draftsman_tui.cli.board.board_preview import preview, test
 from draftsman_tui.cli.board.board_templates import bind, unbind
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 @click.group(
     "boards",
-    cls=Group,
+    cls=ListGroup,
     epilog=example_lines(
         (
             "draftsman boards add https://trello.com/b/a1B2c3D4/work",
@@ -92,14 +92,20 @@ async def list_boards(app: App) -> None:
 @command("show", examples=("draftsman boards show Work", "draftsman boards show Work --json"))
 @click.argument("board", type=params.TEXT)
 async def show(app: App, board: str) -> None:
-    """Show the configuration of a board."""
+    """Show the configuration of a board, with the names that its lists and labels have now.
+
+    The JSON output has their ids.
+    """
     async with app.runtime(read_only=True) as rt:
         config = await find_board(rt, board)
         cursor = await rt.boards.cursor(config.board_id)
+        names, problem = (None, None) if app.json else await _names(rt, config)
     if app.json:
         app.out.document(document(config, polled_at=_at(cursor)))
         return
-    print_board(app, config)
+    print_board(app, config, names)
+    if problem is not None:
+        app.out.info(f"Trello could not be read, so that ids are shown: {problem}")
     app.out.print("never polled" if cursor is None else f"polled {times.ago(cursor.polled_at)}")
 
 
@@ -137,6 +143,20 @@ def _state(checks: list[Check] | None) -> Text:
     if warned := sum(check.status == "warn" for check in checks):
         return styled(f"{warned} warning{'' if warned == 1 else 's'}", "yellow")
     return styled("healthy", "green")
+
+
+async def _names(
+    rt: Runtime, config: BoardConfig
+) -> tuple[dict[str, str] | None, DraftsmanError | None]:
+    """Return the names of a board's labels and lists by id, or the problem of Trello."""
+    try:
+        async with trello(rt) as context:
+            from draftsman_bots.trello.usecases import board_setup
+
+            layout = await board_setup.fetch_layout(context.trello, config.board_id)
+            return {**layout.labels, **layout.lists}, None
+    except DraftsmanError as error:
+        return None, error
 
 
 async def _health(

@@ -113,6 +113,7 @@ async def show(app: App, job: JobRef, tree: bool) -> None:
         answerers_by_question = {
             q.ordinal: await answerers(rt, q) for q in questions if q.status is OPEN
         }
+    over = details.status in TERMINAL
     sandbox = next((event.payload for event in reversed(events) if event.kind == APPLIED), None)
     join_events = {event.id: event for event in events if event.kind == JOINED}.values()
     if app.json:
@@ -125,7 +126,7 @@ async def show(app: App, job: JobRef, tree: bool) -> None:
         parts |= {"parents": parents_data(parents), "group": group and group_data(group)}
         parts |= {"sandbox": sandbox, "occurrence": occurrence, "unique_key": replacement.key}
         parts |= {"replaces": replacement.replaces, "replaced_by": replacement.replaced_by}
-        parts |= {"wait_reason": None if details.status in TERMINAL else reason_data(why)}
+        parts |= {"wait_reason": None if over else reason_data(why)}
         app.out.document(as_data(details) | as_data(parts))
         return
     app.out.print(
@@ -147,7 +148,10 @@ async def show(app: App, job: JobRef, tree: bool) -> None:
             [text for q in questions for text in _question(q, answers, answerers_by_question)],
         ),
         *_section("Deliveries", summary_lines(deliveries)),
-        *_section("Artifacts", [file_text(artifact) for artifact in files]),
+        *_section(
+            "Artifacts",
+            [file_text(artifact, over=over) for artifact in files],
+        ),
         *_section("Result", _result(details)),
     )
 

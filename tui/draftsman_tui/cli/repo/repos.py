@@ -8,7 +8,7 @@ import click
 
 from draftsman.errors import Refused, UsageError
 from draftsman_tui.cli import prompts
-from draftsman_tui.cli.app import App, Group, command, example_lines
+from draftsman_tui.cli.app import App, ListGroup, command, example_lines
 from draftsman_tui.cli.repo.repo_add import add
 from draftsman_tui.cli.repo.validation_report import print_checks, without_validators
 from draftsman_tui.common import params, times
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @click.group(
     "repos",
-    cls=Group,
+    cls=ListGroup,
     epilog=example_lines(
         (
             "draftsman repos add .",

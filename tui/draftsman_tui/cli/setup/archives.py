@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from draftsman_tui.cli.app import App, Group, command, example_lines
+from draftsman_tui.cli.app import App, ListGroup, command, example_lines
 from draftsman_tui.common import times
 from draftsman_tui.common.event_text import missing_months
 from draftsman_tui.common.output import as_data
@@ -20,7 +20,7 @@ FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
 @click.group(
-    cls=Group,
+    cls=ListGroup,
     name="archives",
     epilog=example_lines(
         ("draftsman archives list", "draftsman archives restore events-2026-01-0f3c….gz")

@@ -10,7 +10,7 @@ from draftsman.domain.people.directory import Directory, DirectoryEntry
 from draftsman.domain.people.policy import ROLES
 from draftsman.errors import NotFound, UsageError
 from draftsman_tui.cli import prompts
-from draftsman_tui.cli.app import App, Group, command, example_lines
+from draftsman_tui.cli.app import App, ListGroup, command, example_lines
 from draftsman_tui.common import params, times
 from draftsman_tui.common.output import line, one_line, styled
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @click.group(
     "people",
-    cls=Group,
+    cls=ListGroup,
     epilog=example_lines(("draftsman people list", "draftsman people link K7PQ2MXWAB")),
 )
 def people() -> None:

@@ -20,12 +20,12 @@ def artifacts(snapshot: JobSnapshot, width: int, now: datetime) -> list[Item]:
     if not snapshot.files and not result:
         return [note(f"{name} has no files" + ("" if snapshot.over else " yet"), width)]
     files = [
-        Item(f"{file.run}/{file.name}", tuple(_file_rows(file, width, now)))
+        Item(f"{file.run}/{file.name}", tuple(_file_rows(file, snapshot, width, now)))
         for file in snapshot.files
     ]
     return [*(files or [note(f"{name} has no files", width)]), *result]
 
 
-def _file_rows(file: Any, width: int, now: datetime) -> list[Row]:
+def _file_rows(file: Any, snapshot: JobSnapshot, width: int, now: datetime) -> list[Row]:
     created = styled(f"  {times.ago(file.created_at, now)}", "dim")
-    return wrap_row(row_of(line(file_text(file), created)), width, 4)
+    return wrap_row(row_of(line(file_text(file, over=snapshot.over), created)), width, 4)

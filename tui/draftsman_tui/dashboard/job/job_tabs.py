@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Final
 
 from draftsman.domain.messages.delivery import DeliveryStatus
+from draftsman_tui.common.artifact_text import is_empty_patch
 from draftsman_tui.dashboard.job.artifacts import artifacts
 from draftsman_tui.dashboard.job.deliveries import deliveries
 from draftsman_tui.dashboard.job.diff import diff
@@ -55,7 +56,8 @@ JOB_TABS: Final = {
         JobTab("log", "log", "Log of a job's runs, live.", log, follows=True,
              count=lambda snapshot: len(snapshot.runs)),
         JobTab("diff", "diff", "Diff of a job.", diff,
-             count=lambda snapshot: sum(file.kind == "patch" for file in snapshot.files)),
+             count=lambda snapshot: sum(
+                 file.kind == "patch" and not is_empty_patch(file) for file in snapshot.files)),
         JobTab("questions", "Q&A", "Questions and answers of a job.", questions, selectable=True,
              ticks=True, count=lambda snapshot: len(snapshot.questions),
              needs_attention=lambda snapshot: snapshot.open is not None),
@@ -73,7 +75,8 @@ JOB_TABS: Final = {
              related, selectable=True),
         JobTab("artifacts", "files", "Files and result of a job.", artifacts,
              selectable=True,
-             count=lambda snapshot: len(snapshot.files) + bool(snapshot.job.result)),
+             count=lambda snapshot: bool(snapshot.job.result) + sum(
+                 not is_empty_patch(file) for file in snapshot.files)),
     )
 }  # fmt: skip
 NAMES: Final = tuple(JOB_TABS)
