@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,8 +20,9 @@ from tests.core.handlers.run_agent.adapted_agents import (
     questions_of,
 )
 from tests.core.loops.agent_jobs import git, make_repository, submit_agent_job
-from tests.core.loops.workers import is_free, wait_for_question
+from tests.core.loops.workers import is_free
 from tests.factories import Factory
+from tests.support.adapter_driver import AdapterRuns, Message
 from tests.support.waits import until
 
 FAKE: Final = Path(__file__).parents[3] / "support" / "codex_agent.py"
@@ -79,39 +81,52 @@ async def test_an_approved_command_runs_once_in_a_later_run_on_another_host(
     assert [item.status for item in await questions_of(rt, number)] == ["answered"]
 
 
-async def test_a_changed_edit_is_asked_anew_and_a_denial_reaches_the_model(
-    rt: Runtime, make: Factory, repo: Path, tmp_path: Path
+@pytest.fixture
+def runs(tmp_path: Path) -> AdapterRuns:
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work" / "a.txt").write_text("one\n")
+    (tmp_path / "home").mkdir()
+    return AdapterRuns("draftsman.agents.codex", tmp_path / "work", tmp_path / "home")
+
+
+def run(runs: AdapterRuns, script: list[dict[str, Any]], *answers: str) -> Message:
+    """Run the adapter with the scripted agent; return its last message."""
+    command = [sys.executable, "-I", "-S", str(FAKE), json.dumps(script), "app-server"]
+    return runs.run(command, answers)[-1]
+
+
+def test_a_changed_edit_is_asked_anew_and_a_denial_reaches_the_model(
+    runs: AdapterRuns, tmp_path: Path
 ) -> None:
-    number = await submit_agent_job(make, repo)
-    async with adapted_worker(rt, tmp_path / "data", {"test": codex_agent([RUN, DONE])}):
-        await wait_for_question(rt, number)
-    await make.answer(number, "allow once")
+    assert run(runs, [RUN, DONE])["type"] == "ask"
+    runs.answer("allow once")
     edit: dict[str, Any] = {"edit": ["a.txt", "two\n"]}
     script = [edit, {"edit": ["b.txt", "b\n"], "hidden": True}, PROMPTS]
-    async with adapted_worker(rt, tmp_path / "data", {"test": codex_agent(script)}):
-        question = await asked(rt, number, 2)
-        assert "--- a/./a.txt\n+++ b/./a.txt\n@@ -1,1 +1,1 @@\n-one\n+two\n\nTree" in question.text
-        statuses = [item.status for item in await questions_of(rt, number)]
-        assert statuses == ["superseded", "open"]
-        await make.answer(number, "not on a Friday", n=2)
-        job = await ended(rt, number)
-    summary = (job.result or {})["summary"]
-    assert "not on a Friday. Do not make it again" in summary
-    assert "An edit was denied, because its changes were not shown." in summary
-    assert (job.result or {})["files_changed"] == 0
+    runs.answers.clear()  # that of another text with the same key is not valid
+    assert run(runs, script)["type"] == "ask"
+    first, second = runs.asked
+    assert first["key"] == second["key"], "the question supersedes the earlier question"
+    assert "--- a/./a.txt\n+++ b/./a.txt\n@@ -1,1 +1,1 @@\n-one\n+two\n\nTree" in second["text"]
+    runs.answer("not on a Friday")
+    result = run(runs, script)
+    assert "not on a Friday. Do not make it again" in result["summary"]
+    assert "An edit was denied, because its changes were not shown." in result["summary"]
+    assert (tmp_path / "work" / "a.txt").read_text() == "one\n"
+    assert not (tmp_path / "work" / "b.txt").exists()
 
 
-async def test_questions_of_the_model_are_questions_with_their_choices(
-    rt: Runtime, make: Factory, repo: Path, tmp_path: Path
-) -> None:
-    number = await submit_agent_job(make, repo)
-    async with adapted_worker(rt, tmp_path / "data", {"test": codex_agent([INPUT, PROMPTS])}):
-        question = await asked(rt, number)
-        assert question.text.endswith(" asks:\n\nWhich one?")
-        assert [item["value"] for item in question.choices] == ["PostgreSQL", "SQLite"]
-        await make.answer(number, "SQLite")
-        assert (await asked(rt, number, 2)).text.endswith("Which name?")
-        await make.answer(number, "call it draft", n=2)
-        job = await ended(rt, number)
-    prompts = json.loads((job.result or {})["summary"])
-    assert prompts[-1].endswith("Which one?\nAnswer: SQLite\n\nWhich name?\nAnswer: call it draft")
+def test_questions_of_the_model_are_questions_with_their_choices(runs: AdapterRuns) -> None:
+    assert run(runs, [INPUT, PROMPTS])["type"] == "ask"
+    assert runs.asked[0]["text"] == "agent asks:\n\nWhich one?"
+    assert [item["value"] for item in runs.asked[0]["choices"]] == ["PostgreSQL", "SQLite"]
+    runs.answer("SQLite")
+    assert run(runs, [INPUT, PROMPTS])["type"] == "ask"
+    assert runs.asked[-1]["text"] == "agent asks:\n\nWhich name?"
+    runs.answer("call it draft")
+    prompts = json.loads(run(runs, [INPUT, PROMPTS])["summary"])
+    told = "Which one?\nAnswer: SQLite\n\nWhich name?\nAnswer: call it draft"
+    assert prompts[-1].endswith(told)
+    assert {step["state"] for step in runs.steps.values()} == {"done"}
+    again = run(runs, [INPUT, INPUT, PROMPTS], "PostgreSQL", "ada")
+    assert again["type"] == "result"
+    assert [item["key"] for item in runs.asked[-2:]] == ["input:3", "input:4"], "asked once more"

@@ -40,6 +40,7 @@ async def test_agents_are_listed_with_their_kind_and_version(
     assert "gone: program 'no-such-agent' not found" in listed.err
     first, second = (await cli("agents", "list", "--json", option)).json
     assert (first["name"], first["kind"], first["installed"]) == ("tidy", "json", True)
+    assert first["model"] is None
     assert (second["installed"], second["version"]) == (False, "1.4.0")
     assert (
         second["problem"] == "program 'no-such-agent' not found; install it, or correct the command"
@@ -80,3 +81,36 @@ async def test_the_version_of_a_program_and_keys_of_a_known_agent(
     config = (await cli("config", "--json", option)).json["agents"]
     assert config["opencode"]["session_mode"] == "build"
     assert config["qwen"]["session_mode"] == "default"
+
+
+async def test_the_check_shows_the_way_to_the_model_and_its_missing_key(
+    cli: Cli, configured: Callable[[str], str]
+) -> None:
+    option = configured(
+        '[gateways.model]\nprovider = "openai"\napi_key = { env = "NO_SUCH_KEY" }\n'
+        '[agents.codex]\ncommand = ["git"]\ngateway = "model"\n'
+        '[agents.opencode]\ncommand = ["git"]\n'
+    )
+    checked = await cli("agents", "check", "codex", option)
+    assert checked.code == 0, "the worker may have the key"
+    assert "model      gateway model, no key" in checked.out
+    assert "problem    gateway model: the variable NO_SUCH_KEY holds no secret" in checked.out
+    without = await cli("agents", "check", "opencode", option)
+    assert "it has no gateway and no network to reach a model" in without.out
+
+
+async def test_a_probe_prints_the_reply_or_the_reason_and_its_exit_code(
+    cli: Cli, configured: Callable[[str], str]
+) -> None:
+    option = configured(
+        '[agents.echo]\nkind = "plain"\ncommand = ["cat"]\n'
+        '[agents.broken]\nkind = "plain"\ncommand = ["sh", "-c", "echo no luck; exit 4"]\n'
+    )
+    succeeded = await cli("agents", "check", "echo", "--probe", option)
+    assert succeeded.code == 0, succeeded.err
+    assert "): Reply with the word ready." in succeeded.out
+    failed = await cli("agents", "check", "broken", "--probe", "--json", option)
+    assert failed.code == 1
+    probe = json.loads(failed.out)["probe"]
+    assert (probe["succeeded"], probe["text"]) == (False, "sh exited with code 4: no luck")
+    assert (probe["tokens"], probe["models"]) == (0, [])

@@ -61,20 +61,37 @@ async def list_agents(app: App) -> None:
             app.out.info(f"{check.name}: {check.problem}: draftsman agents check {check.name}")
 
 
-@command("check", examples=("draftsman agents check tidy", "draftsman agents check tidy --json"))
+@command(
+    "check",
+    examples=(
+        "draftsman agents check tidy",
+        "draftsman agents check codex --probe",
+        "draftsman agents check codex --json",
+    ),
+)
 @click.argument("name")
-async def check_agent(app: App, name: str) -> None:
+@click.option("--probe", is_flag=True, help="Start it with a short prompt, which calls its model.")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    default=120.0,
+    metavar="SECONDS",
+    help="Seconds for the reply to the probe (120).",
+)
+async def check_agent(app: App, name: str, probe: bool, timeout: float) -> None:
     """Check whether a run could start an agent on this machine.
 
-    The program, its interpreter and its script are looked up inside the sandbox. The exit code is
-    1 if a run could not start it.
+    The program, its interpreter and its script are looked up inside the sandbox, and the key of its
+    gateway in the environment. --probe starts it in an empty repository, in its sandbox and with
+    its gateway. The exit code is 1 if a run could not start it, or if the probe fails.
     """
     if name not in app.settings.agents:
         known = ", ".join(app.settings.agent_names)
         raise NotFound(f"no agent {name!r} in the configuration; configured agents: {known}")
     [check] = await asyncio.to_thread(_check, app, [name])
+    result = await _probe(app, name, timeout) if probe and check.installed else None
     if app.json:
-        app.out.document(_document(check))
+        app.out.document(_document(check) | ({} if result is None else {"probe": result}))
     else:
         rows = {
             "agent": check.name,
@@ -84,13 +101,19 @@ async def check_agent(app: App, name: str) -> None:
             "network": "yes" if check.network else "no",
             "installed": "yes" if check.installed else "no",
         }
+        if check.model is not None:
+            rows["model"] = check.model
+        if result is not None:
+            used = f"{result['seconds']:.1f} s, {result['tokens']} tokens"
+            outcome = "succeeded" if result["succeeded"] else "failed"
+            rows["probe"] = f"{outcome} ({used}): {result['text']}"
         for label, text in rows.items():
             app.out.print(f"{label:<10} {one_line(text)}")
         if (finding := check.problem or check.warning) is not None:
             app.out.print(f"{'problem':<10} {one_line(finding)}")
         if check.hint is not None:
             app.out.info(check.hint)
-    if not check.installed:
+    if not check.installed or (result is not None and not result["succeeded"]):
         raise SystemExit(1)
 
 
@@ -102,7 +125,22 @@ def _check(app: App, names: list[str]) -> list[AgentCheck]:
         mode = mode_detection.choose_mode(app.settings.sandbox)
     except Failure:
         mode = None  # draftsman doctor reports it
-    return [check(name, app.settings.agents[name], mode) for name in names]
+    settings = app.settings
+    return [check(name, settings.agents[name], mode, settings.gateways) for name in names]
+
+
+async def _probe(app: App, name: str, timeout: float) -> dict[str, Any]:
+    from draftsman.handlers.run_agent.agent_probe import probe_agent
+
+    probe = await probe_agent(app.settings, name, timeout)
+    return {
+        "succeeded": probe.succeeded,
+        "text": probe.text,
+        "seconds": round(probe.seconds, 3),
+        "tokens": probe.tokens,
+        "cost_usd": sum(call.cost_usd or 0 for call in probe.calls),
+        "models": sorted({call.model for call in probe.calls}),
+    }
 
 
 def _document(check: AgentCheck) -> dict[str, Any]:
@@ -112,6 +150,7 @@ def _document(check: AgentCheck) -> dict[str, Any]:
         "command": mask_command(list(check.command)),
         "network": check.network,
         "installed": check.installed,
+        "model": check.model,
         "version": check.version,
         "problem": check.problem or check.warning,
         "hint": check.hint,

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from uuid import UUID
 
 from draftsman.domain.budgets import CallEstimate, failure_of, refusal_of
 from draftsman.errors import Failure
 from draftsman.handlers.gateway.access import GatewayAccess
+from draftsman.handlers.gateway.api_formats import Provider
 from draftsman.handlers.gateway.gateway import Gateway, ModelCall
 from draftsman.handlers.gateway.http_server import serve
 from draftsman.handlers.run_agent.agent_messages import UsageMessage
@@ -30,8 +31,21 @@ async def open_gateway(
     settings, ledger = run.settings.gateways[agent.gateway], _Ledger(run, session)
     gateway = Gateway(settings, run.settings.http, run.settings.prices, run.limits, ledger)
     private = sandbox.has_private_network(agent.network)
-    with GatewayAccess(settings.provider, gateway.token, private_network=private) as access:
-        server = asyncio.create_task(_serve(run, access, gateway))
+
+    def failed(text: str) -> None:
+        run.log.write(f"[gateway] {text}")
+
+    async with serve_gateway(gateway, settings.provider, private, failed) as access:
+        yield access
+
+
+@asynccontextmanager
+async def serve_gateway(
+    gateway: Gateway, provider: Provider, private_network: bool, on_failure: Callable[[str], None]
+) -> AsyncIterator[GatewayAccess]:
+    """Serve a gateway for the block; `on_failure` gets the reason if the sandbox opens no port."""
+    with GatewayAccess(provider, gateway.token, private_network=private_network) as access:
+        server = asyncio.create_task(_serve(access, gateway, on_failure))
         try:
             yield access
         finally:
@@ -79,11 +93,13 @@ class _Ledger:
         await self._session.meter.add(usage, call.id)
 
 
-async def _serve(run: WorkerRun, access: GatewayAccess, gateway: Gateway) -> None:
+async def _serve(
+    access: GatewayAccess, gateway: Gateway, on_failure: Callable[[str], None]
+) -> None:
     try:
         listener = await access.listener()
     except Failure as error:
-        run.log.write(f"[gateway] {error}")
+        on_failure(str(error))
         return
     async with serve(listener, gateway.respond):
         await asyncio.Event().wait()
