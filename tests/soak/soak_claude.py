@@ -18,7 +18,7 @@ from draftsman.handlers import registry
 from draftsman.handlers.clone.tree_removal import remove_tree
 from draftsman.loops.worker_process import WorkerProcess
 from draftsman.runtime import Runtime, wire
-from draftsman.settings import GatewaySettings
+from draftsman.settings import GatewaySettings, SandboxSettings
 from draftsman.settings.known_agents import KNOWN_AGENTS
 from tests.acceptance.processes import Installation
 from tests.core.loops.agent_jobs import git, make_repository, submit_agent_job, wait_for_agent
@@ -63,7 +63,7 @@ def scripted(script: Sequence[Turn]) -> Iterator[FakeModel]:
 
 @asynccontextmanager
 async def claude(
-    rt: Runtime, data: Path, model: FakeModel, *through: str
+    rt: Runtime, data: Path, model: FakeModel, *through: str, mode: str = "auto"
 ) -> AsyncIterator[WorkerProcess]:
     """Run a worker with the entry of Claude Code that draftsman has, which has no network.
 
@@ -80,7 +80,10 @@ async def claude(
         "api_key": {"env": "KEY_OF_TEST"},
     }
     base = runtime_with(rt, data_dir=data, agents={"test": known})
-    update = {"gateways": {"model": GatewaySettings.model_validate(gateway)}}
+    update: dict[str, Any] = {
+        "gateways": {"model": GatewaySettings.model_validate(gateway)},
+        "sandbox": SandboxSettings.model_validate({"mode": mode}),
+    }
     configured = wire(base.settings.model_copy(update=update), rt.db, False)
     async with running_worker(configured, registry.load({}), leader=True, slots=1) as process:
         yield process
@@ -142,7 +145,7 @@ async def test_exactly_the_approved_call_runs_once_after_everything_was_killed(
         here, there = (host(tmp_path / name, database_url, model) for name in ("here", "there"))
         try:
             worker = here.start("worker")
-            assert "Allow claude.exe to run a command?\n\n$ echo yes >> ran.txt" in await asked(
+            assert "Allow claude to run a command?\n\n$ echo yes >> ran.txt" in await asked(
                 rt, number, 1
             )
             worker.signal(signal.SIGKILL)
@@ -190,6 +193,22 @@ async def test_a_call_that_was_killed_with_its_worker_is_asked_again(
             here.close()
             there.close()
     assert "stop here" in json.dumps(model.conversations[-1])
+
+
+@pytest.mark.parametrize("mode", ["landlock", "off"])
+async def test_a_session_is_resumed_in_another_folder_and_another_home(
+    rt: Runtime, make: Factory, repo: Path, tmp_path: Path, mode: str
+) -> None:
+    """In these modes of the sandbox each run has its own paths."""
+    number = await submit_agent_job(make, repo)
+    with scripted([RUN, DONE]) as model:
+        async with claude(rt, tmp_path / "one", model, mode=mode):
+            await asked(rt, number, 1)
+        remove_tree(tmp_path / "one")
+        await make.answer(number, "allow once")
+        async with claude(rt, tmp_path / "two", model, mode=mode):
+            assert await summary_of(rt, number) == "all done"
+    assert git("show", f"draftsman/D-{number}:ran.txt", cwd=repo) == "yes"
 
 
 async def test_an_edit_is_made_on_another_host_and_a_denial_reaches_the_model(

@@ -73,7 +73,7 @@ def agent_environment(
 
 def _options(agent: AgentSettings) -> list[str]:
     """Return the options of the adapter."""
-    name = Path(expand(agent.command)[0]).name
+    name = Path(expand(agent.command)[0]).name.removesuffix(".exe")
     mode = [] if agent.session_mode is None else [f"--mode={agent.session_mode}"]
     files = (f"--home={path}" for path in agent.session_files)
     return [f"--name={name}", *mode, *files, *(f"--allow={tool}" for tool in agent.allowed_tools)]
