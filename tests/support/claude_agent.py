@@ -213,7 +213,8 @@ class Program:
         self.state["results"][call["id"]] = text
         self.save()
         block = {"type": "tool_result", "tool_use_id": call["id"], "content": text}
-        message = {"role": "user", "content": [{**block, "is_error": is_error}]}
+        block |= {"is_error": True} if is_error else {}
+        message = {"role": "user", "content": [block]}
         send(type="user", message=message, parent_tool_use_id=None, session_id=self.session)
 
     def assistant(self, block: dict[str, Any]) -> None:
@@ -237,7 +238,7 @@ class Program:
             "session_id": self.session,
             "permission_denials": self.denials,
             "total_cost_usd": 0.01,
-            "model_usage_since_last_result": {MODEL: {**usage, "costUSD": 0.01}},
+            "model_usage_since_last_result": {} if failed else {MODEL: {**usage, "costUSD": 0.01}},
         }
         send(**message | fields)
 

@@ -1,4 +1,4 @@
-"""Session files of Claude Code: JSON lines, one file for each session."""
+"""Session files of Claude Code: JSON lines, a file for each session."""
 
 from __future__ import annotations
 

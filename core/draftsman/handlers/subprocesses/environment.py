@@ -84,7 +84,7 @@ def agent_environment(
 
 def _options(agent: AgentSettings) -> list[str]:
     """Return the options of the adapter."""
-    name = Path(expand(agent.command)[0]).name
+    name = Path(expand(agent.command)[0]).name.removesuffix(".exe")
     mode = [] if agent.session_mode is None else [f"--mode={agent.session_mode}"]
     files = [f"--home={path}" for path in agent.session_files]
     prompt = [] if agent.prompt is None else [f"--prompt={agent.prompt}"]

@@ -170,7 +170,12 @@ async def test_edits_are_shown_as_a_diff_and_run_as_shown(
     assert lines_of(repo, number, "b.txt") == ["b\u202e"]
 
 
-@pytest.mark.parametrize("option", ["deaf", "forgets"])
+SLOW: Final = pytest.mark.slow(
+    fast="test_a_call_that_the_program_does_not_keep_is_made_again_by_the_model"
+)
+
+
+@pytest.mark.parametrize("option", ["forgets", pytest.param("deaf", marks=SLOW)])
 async def test_a_call_that_the_program_does_not_keep_is_made_again_by_the_model(
     rt: Runtime, make: Factory, repo: Path, tmp_path: Path, option: str
 ) -> None:
@@ -182,6 +187,21 @@ async def test_a_call_that_the_program_does_not_keep_is_made_again_by_the_model(
         job = await ended(rt, number)
     assert lines_of(repo, number) == ["approved"]
     assert "Make exactly this call now" in json.loads(summary(job))[-1]
+
+
+async def test_a_changed_call_is_asked_anew_and_supersedes_the_question(
+    rt: Runtime, make: Factory, repo: Path, tmp_path: Path
+) -> None:
+    number = await submit_agent_job(make, repo)
+    changed = {"run": "echo changed >> ran.txt"}
+    async with claude_worker(rt, tmp_path / "data", [RUN, changed, changed, DONE], "forgets"):
+        await asked(rt, number)
+        await make.answer(number, "allow once")
+        assert "$ echo changed >> ran.txt" in await asked(rt, number, 2)
+        assert await statuses(rt, number) == ["superseded", "open"]
+        await make.answer(number, "allow once", n=2)
+        await ended(rt, number)
+    assert lines_of(repo, number) == ["changed"]
 
 
 async def test_an_allowed_call_that_was_interrupted_is_asked_again(
