@@ -43,6 +43,16 @@ def rendered(kind: DeliveryKind, **fields: Any) -> Json:
     return {"text": output.text, "blocks": output.blocks}
 
 
+def test_a_running_job_shows_its_plan_and_newest_line() -> None:
+    progress = {"progress": {"plan": "3 of 7 steps: <write>", "line": "[runs] npm test"}}
+    fields = {"payload": progress, "subject_status": Status.RUNNING}
+    blocks = rendered(DeliveryKind.STATUS, **fields)["blocks"]
+    texts = [element["text"] for element in blocks[2]["elements"]]
+    assert texts == ["3 of 7 steps: &lt;write&gt;", "[runs] npm test"]
+    over = rendered(DeliveryKind.STATUS, **(fields | {"subject_status": Status.COMPLETED}))
+    assert "steps" not in str(over["blocks"])
+
+
 @cases("kind", DeliveryKind)
 def test_markup_is_escaped_in_every_kind_of_message(kind: DeliveryKind) -> None:
     asked = question(

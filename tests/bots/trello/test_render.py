@@ -57,6 +57,14 @@ def test_question_shows_how_to_answer() -> None:
     assert "To answer, comment the number, or `/answer` and free text." in text
 
 
+def test_a_running_job_shows_its_plan_and_newest_line() -> None:
+    progress = {"progress": {"plan": "3 of 7 steps: *write*", "line": "[runs] npm test"}}
+    message = message_of(DeliveryKind.STATUS, payload=progress)
+    running = replace(message, subject=replace(message.subject, status=Status.RUNNING))
+    assert render(running).endswith("\n\n3 of 7 steps: \\*write\\*\n\\[runs\\] npm test")
+    assert "steps" not in render(message)
+
+
 def test_questions_without_choices_and_approvals_show_how_to_answer() -> None:
     free = render(message_of(DeliveryKind.QUESTION, question=question(choices=[])))
     assert "To answer, comment `/answer` and your answer." in free

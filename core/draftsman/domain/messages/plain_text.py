@@ -55,6 +55,8 @@ def _lines(message: Message) -> Iterator[str]:
         case DeliveryKind.STATUS:
             ended = "was denied" if subject.denied else _ENDED.get(subject.status)
             yield f"{_headline(subject)} {ended or f'is {_state(subject)}'}"
+            if progress := progress_text(message):
+                yield progress
         case DeliveryKind.RESULT:
             yield f"{_headline(subject)} {job_outcome_text(subject)}"
             yield from _result(subject.result)
@@ -73,6 +75,15 @@ def _lines(message: Message) -> Iterator[str]:
             yield f"{subject.name}: {message.kind}"
         case _:
             assert_never(message.kind)
+
+
+def progress_text(message: Message) -> str:
+    """Return the progress of a running agent: `3 of 7 steps: write tests`, and its newest line."""
+    progress = (message.payload or {}).get("progress")
+    if message.subject.status is not Status.RUNNING or not isinstance(progress, Mapping):
+        return ""
+    lines = (" ".join(str(progress.get(name) or "").split()) for name in ("plan", "line"))
+    return "\n".join(line for line in lines if line)
 
 
 def notice_spans(message: Message) -> Spans:
