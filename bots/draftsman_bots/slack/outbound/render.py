@@ -168,7 +168,9 @@ def _question(message: Message, replies: bool) -> Iterator[Block]:
         text = payload.get("text") or f"{question.name} is still waiting for an answer"
         reminder = paragraphs(str(text), 1)
     title = message.subject.title
-    yield from fit_question(question, title, message.recipients, reminder, replies=replies)
+    yield from fit_question(
+        question, title, message.recipients, reminder, replies=replies, changes=message.changes
+    )
 
 
 def _closed(message: Message) -> Iterator[Block]:

@@ -115,7 +115,9 @@ def _question(message: Message, names: MemberNames) -> Iterator[str]:
         yield escape_truncated(
             str(payload.get("text") or f"{question.name} is still waiting for an answer")
         )
-    yield from render_question(question, message.subject.title, message.recipients, names)
+    yield from render_question(
+        question, message.subject.title, message.recipients, names, message.changes
+    )
 
 
 def _closed(message: Message, names: MemberNames) -> Iterator[str]:

@@ -63,7 +63,7 @@ def _lines(message: Message) -> Iterator[str]:
         case DeliveryKind.QUESTION | DeliveryKind.REMINDER if question is not None:
             if message.kind is DeliveryKind.REMINDER:
                 yield str(payload.get("text") or f"{question.name} is waiting for an answer")
-            yield from question_lines(question)
+            yield from question_lines(question, message.changes)
         case DeliveryKind.QUESTION_CLOSED if question is not None:
             yield f"{question.name} {resolution_text(question)}"
             yield f"question: {question.text}"
@@ -256,8 +256,8 @@ def _short(number: int | float) -> str:
     return f"{number:g}" if isinstance(number, float) else str(number)
 
 
-def question_lines(question: Question) -> Iterator[str]:
-    """Yield the question with its context, choices, expiry and the command to answer."""
+def question_lines(question: Question, changes: str = "") -> Iterator[str]:
+    """Yield the question with its context, changes, choices, expiry and the command to answer."""
     approval = question.kind is QuestionKind.APPROVAL
     yield f"{question.name} {'asks for approval' if approval else 'asks'}: {question.text}"
     yield from (f"| {line}" for line in (question.context_snippet or "").splitlines())
@@ -265,6 +265,8 @@ def question_lines(question: Question) -> Iterator[str]:
         yield f"if approved: {action_text(question.action)}"
     if missing := missing_diff(question):
         yield missing
+    if changes:
+        yield f"{changes}: draftsman diff {question.name}"
     for number, choice in enumerate(question.choices, 1):
         description = f" - {choice['description']}" if choice.get("description") else ""
         yield f"  {number}  {choice['label']}{description}"

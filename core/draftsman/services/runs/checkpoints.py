@@ -22,6 +22,7 @@ from draftsman.domain.text import (
     truncate_payload,
 )
 from draftsman.errors import NotFound, UsageError
+from draftsman.services.reviews import Reviews
 from draftsman.services.runs.activity import ActivityStream
 from draftsman.store import checkpoints as store
 from draftsman.store import run_state
@@ -40,6 +41,8 @@ class Checkpoints:
         self._db = db
         self.activity = ActivityStream(db)
         """The activity of agents."""
+        self.reviews = Reviews(db)
+        """The changes that people review with questions."""
 
     async def save(self, lease: Lease, data: dict[str, Any], bundle: bytes | None = None) -> None:
         """Save the handler's state and the work bundle.
