@@ -36,7 +36,8 @@ def messages(
 
     `person` creates a person from a name and optionally one of the `accounts`.
     """
-    payload = {"text": any_words, "name": any_words, "to": accounts}
+    progress = st.fixed_dictionaries({"plan": any_words, "line": any_words})
+    payload = {"text": any_words, "name": any_words, "to": accounts, "progress": progress}
     asked = draw(st.dictionaries(any_words, st.none() | accounts))
     created = contract.message(
         draw(st.sampled_from(DeliveryKind)),

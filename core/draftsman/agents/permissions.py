@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from draftsman.agents.agent_client import AgentClient
 
@@ -220,7 +221,18 @@ def _describe(call: Mapping[str, Any]) -> tuple[str, str]:
     if call["diffs"]:
         return "to edit files", "\n".join(_diff(item) for item in call["diffs"])
     title = _visible(str(call["title"]))
+    if host := _host(given):
+        return f"to connect to {host}", title + _fields(given)
     return f"to use the tool {_visible(str(call['tool']))}", title + _fields(given)
+
+
+def _host(given: Mapping[str, Any]) -> str:
+    """Return the host that a call connects to; empty if it names none."""
+    url = given.get("url")
+    try:
+        return _visible(urlsplit(url).netloc.rpartition("@")[2]) if isinstance(url, str) else ""
+    except ValueError:
+        return ""
 
 
 def _fields(fields: Mapping[str, Any]) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
+from draftsman.domain.activity.agent_progress import AgentProgress
 from draftsman.domain.activity.stream import Activity, ActivityBuffer
 from draftsman.domain.ids import job_name
 from draftsman.domain.quota import QuotaLimit
@@ -27,6 +28,12 @@ TRANSCRIPT_PART: Final = 64 * 1024
 """Bytes of a transcript that are stored at once."""
 TRANSCRIPT_DELAY: Final = 30.0
 """Maximum seconds until a smaller part is stored."""
+CHAT_INTERVAL: Final = 5.0
+"""Minimum seconds between two edits of the status message in chat."""
+CHAT_SHARE: Final = 0.05
+"""Minimum share of the run time between two edits: a run of an hour has about a hundred."""
+NO_CHAT_INTERVAL: Final = 60.0
+"""Seconds until a job without chats is checked again."""
 TRUNCATED: Final = '{"kind": "note", "text": "transcript truncated: [quotas] transcript_bytes"}\n'
 """The last line of a transcript over its limit, beyond which it is stored."""
 _log = logging.getLogger(__name__)
@@ -43,6 +50,7 @@ class ActivityRecorder:
         self._lease = lease
         self._limit = QuotaLimit(quotas.activity_rows, quotas.activity_bytes)
         self._transcript = _Transcript(stream, lease, quotas)
+        self._chat = _ChatProgress(stream, lease)
         self._buffer = ActivityBuffer(redact)
         self._batch: Sequence[Activity] = ()  # being stored, unchanged until it is confirmed
         self._seq = 1
@@ -69,7 +77,7 @@ class ActivityRecorder:
             await self._transcript.store(final=True)
 
     async def _write(self) -> None:
-        while (self._batch or self._buffer) and not self._lost:
+        while (self._batch or self._buffer or self._chat.changed) and not self._lost:
             await asyncio.sleep(DELAY)
             try:
                 await asyncio.shield(asyncio.ensure_future(self._flush()))
@@ -91,11 +99,46 @@ class ActivityRecorder:
                 if self._batch:
                     at = await self._stream.append(self._lease, self._seq, self._batch, self._limit)
                     self._transcript.add(self._seq, self._batch, at)
+                    self._chat.add(self._batch)
                     self._seq += len(self._batch)
                     self._batch = ()
                 if not (retried and final):
                     break
             await self._transcript.store()
+            if not final:
+                await self._chat.show()
+
+
+class _ChatProgress:
+    """Progress of the run in the status messages of its job."""
+
+    def __init__(self, stream: ActivityStream, lease: Lease) -> None:
+        self._stream = stream
+        self._lease = lease
+        self._progress = AgentProgress()
+        self._shown = ""
+        self._started_at = time.monotonic()
+        self._due_at = self._started_at + CHAT_INTERVAL
+
+    @property
+    def changed(self) -> bool:
+        """Whether the messages do not show the newest progress yet."""
+        return self._progress.text != self._shown
+
+    def add(self, items: Sequence[Activity]) -> None:
+        """Follow a batch."""
+        for item in items:
+            self._progress.add(item)
+
+    async def show(self) -> None:
+        """Edit the messages, if it is time."""
+        now, text = time.monotonic(), self._progress.text
+        if not self.changed or now < self._due_at:
+            return
+        chats = await self._stream.show(self._lease, self._progress.plan, self._progress.line)
+        interval = max(CHAT_INTERVAL, CHAT_SHARE * (now - self._started_at))
+        self._shown = text
+        self._due_at = now + (interval if chats else NO_CHAT_INTERVAL)
 
 
 class _Transcript:

@@ -55,6 +55,12 @@ async def transcript(
     return owned, stored
 
 
+async def show(conn: Connection, lease: Lease, payload: dict[str, Any]) -> int | None:
+    """Edit the status messages in chat; return their number, None after a lost lease."""
+    params = {"job": lease.job, "token": lease.token, "payload": Jsonb(payload)}
+    return await scalar(conn, _Q["show"], params)  # type: ignore[no-any-return]
+
+
 async def page(
     conn: Connection, job: int, after: tuple[int, int], limit: int
 ) -> Sequence[ActivityRow]:

@@ -43,6 +43,27 @@ def rendered(kind: DeliveryKind, **fields: Any) -> Json:
     return {"text": output.text, "blocks": output.blocks}
 
 
+def test_a_question_shows_the_changes_to_review_and_those_since_the_last_approval() -> None:
+    changes = "3 files changed, +9 -1; since D-1/1: <2> files changed, +1 -0"
+    for asked in (question(), question(kind=QuestionKind.APPROVAL, choices=[])):
+        output = render(
+            replace(message(DeliveryKind.QUESTION, "C1", question=asked), changes=changes)
+        )
+        message_blocks(output.blocks)
+        assert "since D-1/1: &lt;2&gt; files changed, +1 -0" in str(output.blocks)
+        assert f"`draftsman diff {asked.name}`" in str(output.blocks)
+
+
+def test_a_running_job_shows_its_plan_and_newest_line() -> None:
+    progress = {"progress": {"plan": "3 of 7 steps: <write>", "line": "[runs] npm test"}}
+    fields = {"payload": progress, "subject_status": Status.RUNNING}
+    blocks = rendered(DeliveryKind.STATUS, **fields)["blocks"]
+    texts = [element["text"] for element in blocks[2]["elements"]]
+    assert texts == ["3 of 7 steps: &lt;write&gt;", "[runs] npm test"]
+    over = rendered(DeliveryKind.STATUS, **(fields | {"subject_status": Status.COMPLETED}))
+    assert "steps" not in str(over["blocks"])
+
+
 @cases("kind", DeliveryKind)
 def test_markup_is_escaped_in_every_kind_of_message(kind: DeliveryKind) -> None:
     asked = question(

@@ -57,6 +57,22 @@ def test_question_shows_how_to_answer() -> None:
     assert "To answer, comment the number, or `/answer` and free text." in text
 
 
+def test_a_question_shows_the_changes_to_review_and_those_since_the_last_approval() -> None:
+    changes = "3 files changed, +9 -1; since D-1/1: 2 files changed, +1 -0"
+    for asked in (question(), question(**GATE)):
+        text = render(replace(message_of(DeliveryKind.QUESTION, question=asked), changes=changes))
+        assert "since D-1/1: 2 files changed, \\+1 \\-0" in text or changes in text
+        assert f"`draftsman diff {asked.name}`" in text
+
+
+def test_a_running_job_shows_its_plan_and_newest_line() -> None:
+    progress = {"progress": {"plan": "3 of 7 steps: *write*", "line": "[runs] npm test"}}
+    message = message_of(DeliveryKind.STATUS, payload=progress)
+    running = replace(message, subject=replace(message.subject, status=Status.RUNNING))
+    assert render(running).endswith("\n\n3 of 7 steps: \\*write\\*\n\\[runs\\] npm test")
+    assert "steps" not in render(message)
+
+
 def test_questions_without_choices_and_approvals_show_how_to_answer() -> None:
     free = render(message_of(DeliveryKind.QUESTION, question=question(choices=[])))
     assert "To answer, comment `/answer` and your answer." in free

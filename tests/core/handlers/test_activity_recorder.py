@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import json
+from itertools import pairwise
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from draftsman.domain.activity.stream import Activity, ActivityKind, ActivityState
-from draftsman.domain.run import ClaimedJob, LeaderTerm
+from draftsman.domain.run import ClaimedJob, LeaderTerm, Lease
 from draftsman.handlers import activity_recorder
 from draftsman.handlers.activity_recorder import TRUNCATED, ActivityRecorder
 from draftsman.runtime import Runtime
+from draftsman.services.runs.activity import ActivityStream
 from draftsman.settings import QuotaSettings
 from draftsman.store.postgres.database import Connection
 from tests.core.loops.workers import before_deadline
@@ -131,6 +134,36 @@ async def test_a_batch_that_waits_for_the_database_is_stored_once_and_delays_not
     page = await rt.checkpoints.activity.page(work.number)
     assert [(row.seq, row.key) for row in page] == [(1, "1"), (2, "2")]
     assert [line["seq"] for line in await transcript_of(rt, work.number)] == [1, 2]
+
+
+async def test_chats_show_progress_rarely_and_less_often_in_a_long_run(
+    rt: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now, shown = 0.0, list[float]()
+
+    async def show(lease: Lease, plan: str, line: str) -> int:
+        shown.append(now)
+        assert (plan, line[:6]) == ("0 of 1 step: write", "[runs]")
+        return 1
+
+    monkeypatch.setattr(activity_recorder, "time", SimpleNamespace(monotonic=lambda: now))
+    stream = ActivityStream(rt.db)
+    monkeypatch.setattr(stream, "show", show)
+    chat = activity_recorder._ChatProgress(stream, Lease(1, 1, 1))
+    entries = [{"text": "write", "state": "running"}]
+    chat.add([Activity(K.PLAN, "", key="plan", detail={"entries": entries})])
+    for n in range(2 * 3600):  # an hour
+        chat.add([call(n, f"make {n}")])
+        await chat.show()
+        now += 0.5
+    assert (shown[0], shown[1]) == (5, 10)
+    assert len(shown) < 100
+    assert max(after - before for before, after in pairwise(shown)) < 200
+    count = len(shown)
+    now += 10_000
+    await chat.show()
+    await chat.show()
+    assert len(shown) == count + 1  # no edit without a change
 
 
 async def test_a_run_without_its_lease_stores_nothing_and_ends_quietly(

@@ -10,8 +10,8 @@ from draftsman.domain.outcome import Done
 from draftsman.domain.run import LeaderTerm
 from draftsman.errors import NotFound
 from draftsman.runtime import Runtime
-from tests.core.outbox.chat_harness import CHAT, ChatHarness
-from tests.core.outbox.rows import deliveries_of, kinds_and_statuses
+from tests.core.outbox.chat_harness import CHAT, ChatHarness, running
+from tests.core.outbox.rows import deliveries_of, kinds_and_statuses, send_all
 from tests.factories import GATE, QUESTION, Factory
 from tests.support.clock import Clock
 from tests.support.http_server import Reply, Request
@@ -39,6 +39,44 @@ async def test_messages_of_a_job_are_sent_in_order_and_its_question_is_edited(
     sent = [event.payload for event in events if event.kind == "delivery_sent"]
     assert [item["kind"] for item in sent] == ["question", "result"]
     assert all(item["ref"] for item in sent), "the message in the channel"
+
+
+async def test_progress_of_a_run_is_shown_in_its_status_message_until_the_run_ends(
+    make: Factory, rt: Runtime, chat: ChatHarness
+) -> None:
+    work = await make.running(**CHAT)
+    show = rt.checkpoints.activity.show
+    assert await show(work.lease, "0 of 2 steps", "early") == 1
+    async with running(chat.dispatcher()):
+        await chat.quiet(work.number)  # the status was not sent yet: the progress is dropped
+        ((post,),) = chat.chat.threads.values()
+        assert post.text.splitlines()[0] == f"{work.name} 'noop' is running"
+        assert "early" not in post.text
+        assert await show(work.lease, "1 of 2 steps", "token=abcdef") == 1
+        await chat.quiet(work.number)
+    ((post,),) = chat.chat.threads.values()
+    assert post.text.splitlines() == [
+        f"{work.name} 'noop' is running",
+        "1 of 2 steps",
+        "token=***",
+    ]
+    for plan in ("one", "two", "three"):
+        assert await show(work.lease, plan, "") == 1
+    states = await kinds_and_statuses(rt, work.number)
+    assert states.count(("status", "pending")) == 1
+    await rt.settlement.outcome(work, Done({}))
+    await chat.open()
+    await chat.quiet(work.number)
+    (thread,) = chat.chat.threads.values()
+    assert thread[0].text.splitlines() == [f"{work.name} 'noop' is completed"]
+
+
+async def test_a_job_without_chat_has_no_progress_messages(make: Factory, rt: Runtime) -> None:
+    work = await make.running(notify=("log",))
+    await send_all(rt)
+    before = await kinds_and_statuses(rt, work.number)
+    assert await rt.checkpoints.activity.show(work.lease, "1 of 2 steps", "") == 0
+    assert await kinds_and_statuses(rt, work.number) == before
 
 
 async def test_a_message_with_a_lost_reply_is_found_and_not_posted_again(

@@ -111,7 +111,9 @@ SENDING: Final = {
         "enqueue", "notify", "finish", "attach", "warn", "copy_to", "make_buckets",
         "consume_tokens", "pause", "resume",
     )
-} | {"delivery_claims.claim", "delivery_claims.rescue", "delivery_claims.begin_call"}  # fmt: skip
+} | {"delivery_claims.claim", "delivery_claims.rescue", "delivery_claims.begin_call"} | {
+    "activity.show"
+}  # fmt: skip
 TALKING: Final = {
     "deliveries.add_targets",
     "deliveries.inherit_targets",

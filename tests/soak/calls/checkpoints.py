@@ -77,6 +77,7 @@ CALLS: Final[dict[str, Call]] = {
     "activity.transcript": Call(
         lambda conn: activity.transcript(conn, RUN, 0, b"x", size=1, sha256="x", most=9)
     ),
+    "activity.show": Call(lambda conn: activity.show(conn, RUN, {})),
     "activity.page": Call(lambda conn: activity.page(conn, MIDDLE, (1, 1), 200)),
     "activity.newest": Call(lambda conn: activity.newest(conn, MIDDLE, (0, 0), 200)),
     "checkpoints.now": Call(checkpoints.now),

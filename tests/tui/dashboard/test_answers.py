@@ -14,7 +14,7 @@ from draftsman.domain.run import LeaderTerm
 from draftsman.runtime import Runtime
 from draftsman_tui.dashboard.actions import question_watch
 from tests.core.loops.agent_jobs import job_at_gate
-from tests.factories import GATE, Factory
+from tests.factories import GATE, QUESTION, Factory
 from tests.support.people import People
 from tests.tui.dashboard import fixtures_data
 from tests.tui.dashboard.pilot import open_dashboard
@@ -178,6 +178,38 @@ async def test_approval_shows_changed_files_and_the_action(
         await seen.press("y")
         await seen.wait_for_toast("approved")
     assert (await rt.read_model.job(job)).status is Status.RESUMED
+
+
+async def test_questions_show_their_changes_and_those_since_the_last_approval(
+    make: Factory, rt: Runtime, people: People
+) -> None:
+    patch = "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1,2 @@\n one\n+two\n"
+    more = patch.replace("+1,2", "+1,3") + "+three\n"
+    work = await make.running()
+    await rt.checkpoints.artifact(work.lease, "changes.patch", "patch", patch.encode())
+    await rt.questions.ask(work.lease, GATE)
+    await make.decide(work.number, True, people.carol)
+    again = await make.running(work.number)
+    await rt.checkpoints.artifact(again.lease, "changes.patch", "patch", more.encode())
+    await rt.questions.ask(again.lease, GATE.model_copy(update={"key": "second"}))
+    async with open_dashboard(rt, people.on(Source.TUI, "dave"), view="inbox") as seen:
+        await seen.rows(f"{work.name}/2")
+        await seen.press("a")
+        await seen.dialog("ApprovalDialog")
+        await seen.see(f"+2 -0; since {work.name}/1: 1 file changed, +1 -0", "+two", "+three")
+        await seen.press("s")
+        await seen.see(f"showing the changes since {work.name}/1; s: all changes", "+three")
+        assert "+two" not in seen.text
+        await seen.press("s")
+        await seen.see("+two", "+three")
+        await seen.press("y")
+        await seen.wait_for_toast("approved")
+        third = await make.running(work.number)
+        await rt.checkpoints.artifact(third.lease, "changes.patch", "patch", more.encode())
+        await rt.questions.ask(third.lease, QUESTION)
+        await seen.rows(f"{work.name}/3")
+        await seen.press("a")
+        await seen.see(f"+2 -0; since {work.name}/2: no changes")
 
 
 async def test_approval_with_a_quorum_shows_votes(

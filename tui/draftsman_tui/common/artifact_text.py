@@ -29,6 +29,11 @@ async def no_diff_reason(rt: Runtime, name: str, number: int, missing: bool) -> 
     return f"{name}: diff not available" if missing else f"{name} has no changes so far"
 
 
+def printable(patch: str) -> str:
+    """Return a patch, or a line of it, without bytes that are not UTF-8."""
+    return patch.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
 def format_size(count: int) -> str:
     """Format a number of bytes, e.g. `1.5 kB`."""
     if count < 1000:

@@ -17,21 +17,25 @@ if TYPE_CHECKING:
 
     from rich.text import Text
 
+    from draftsman.domain.messages.review import Review
     from draftsman.runtime import Runtime
 
 
+REVIEW_MEBIBYTES = 4
+"""Maximum size of a patch whose changes are counted."""
 CONTEXT_LINES = 12
 """Maximum number of context lines in the inbox."""
 
 
 async def describe(rt: Runtime, question: Question) -> list[Text]:
     """Render a question for the inbox: answerers, deadline, context and choices."""
+    review = await rt.checkpoints.reviews.of_question(question, most=REVIEW_MEBIBYTES)
     return [
         heading(question, await answerers(rt, question)),
         *job_lines(question),
         *(styled(f"  {text_line}") for text_line in question.text.splitlines()),
         *detail_lines(question),
-        *_diff(question),
+        *_diff(question, review),
         *choice_lines(question),
         _command(question),
     ]
@@ -74,11 +78,16 @@ def detail_lines(
         yield styled(f"  if approved: {one_line(action_text(question.action))}")
 
 
-def _diff(question: Question) -> Iterator[Text]:
-    """Yield the command that shows the changes under review, or the reason there are none."""
+def _diff(question: Question, review: Review) -> Iterator[Text]:
+    """Yield the changes under review with their commands, or the reason there are none."""
     if missing := missing_diff(question):
         yield styled(f"  {missing}", "dim")
-    elif question.kind is QuestionKind.APPROVAL and question.patch_sha256 is not None:
+    if review.summary:
+        yield styled(f"  {one_line(review.summary)}")
+    if review.since_patch:
+        command = f"draftsman diff {question.name} --since-approval"
+        yield styled(f"  changes since {review.since}: {command}")
+    if question.patch_sha256 is not None and not missing and review.patch != "":
         yield styled(f"  changes: draftsman diff {question.name}")
 
 

@@ -66,13 +66,14 @@ def fit_question(
     prefix: Sequence[Block] = (),
     *,
     replies: bool = False,
+    changes: str = "",
 ) -> list[Block]:
     """Return the question with its controls, in as much detail as fits a message.
 
-    `replies`: an answer is read without a mention of the bot.
+    `replies`: an answer is read without a mention of the bot. `changes` are the changes to review.
     """
     for detail in Detail:
-        text = render_question(question, title, people, detail, replies=replies)
+        text = render_question(question, title, people, detail, replies=replies, changes=changes)
         blocks = [*prefix, *text, *controls(question, detail)]
         if fits(blocks):
             return blocks
@@ -86,8 +87,9 @@ def render_question(
     detail: Detail = Detail.ALL,
     *,
     replies: bool = False,
+    changes: str = "",
 ) -> Iterator[Block]:
-    """Yield the question, its context, its audience and its expiry."""
+    """Yield the question, its context, its changes, its audience and its expiry."""
     verb = "asks for approval" if question.kind is QuestionKind.APPROVAL else "asks"
     yield section(f":question: *{question.name}* {bold(title, 200)} {verb}:")
     yield from paragraphs(question.text, 6 if detail < Detail.EXTERNAL_SELECT else 1)
@@ -99,6 +101,9 @@ def render_question(
     if question.action:
         yield context("If approved:")
         yield code_block(truncate(action_text(question.action), LENGTH // 3))
+    if changes:
+        command = f"`draftsman diff {question.name}`"
+        yield context(f":page_facing_up: {escape_truncated(changes, 300)} · {command}")
     if detail < Detail.NO_DESCRIPTIONS and (described := _descriptions(question)):
         yield from paragraphs(described, 3)
     if people:

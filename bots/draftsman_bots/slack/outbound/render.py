@@ -20,6 +20,7 @@ from draftsman.domain.messages.plain_text import (
     job_outcome_spans,
     notice_spans,
     pr_url,
+    progress_text,
     resolution_spans,
 )
 from draftsman.domain.messages.spans import ActorRef, spans_text
@@ -98,7 +99,7 @@ def render_plain_text(message: Message, *, replies: bool = False) -> str:
 def _blocks(message: Message, replies: bool) -> Iterator[Block]:
     match message.kind:
         case DeliveryKind.STATUS:
-            yield from _card(message.subject)
+            yield from _card(message)
         case DeliveryKind.QUESTION | DeliveryKind.REMINDER if message.question is not None:
             yield from _question(message, replies)
         case DeliveryKind.QUESTION_CLOSED if message.question is not None:
@@ -111,10 +112,13 @@ def _blocks(message: Message, replies: bool) -> Iterator[Block]:
             yield section(render_plain_text(message))
 
 
-def _card(subject: Subject) -> Iterator[Block]:
-    """Yield the status card of a job, which is updated with each status."""
+def _card(message: Message) -> Iterator[Block]:
+    """Yield the status card of a job, which is updated with each status and with progress."""
+    subject = message.subject
     yield section(_headline(subject))
     yield context(*_facts(subject))
+    if progress := progress_text(message):
+        yield context(*(escape_truncated(text, 300) for text in progress.split("\n")))
     if subject.error and not subject.denied and subject.status not in WITHOUT_ERROR:
         yield code_block(truncate(subject.error, LENGTH // 4))
     if control := _buttons(subject):
@@ -164,7 +168,9 @@ def _question(message: Message, replies: bool) -> Iterator[Block]:
         text = payload.get("text") or f"{question.name} is still waiting for an answer"
         reminder = paragraphs(str(text), 1)
     title = message.subject.title
-    yield from fit_question(question, title, message.recipients, reminder, replies=replies)
+    yield from fit_question(
+        question, title, message.recipients, reminder, replies=replies, changes=message.changes
+    )
 
 
 def _closed(message: Message) -> Iterator[Block]:

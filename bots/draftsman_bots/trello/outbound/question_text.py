@@ -25,9 +25,13 @@ MAX_CHOICES_LENGTH: Final = 5000
 
 
 def render_question(
-    question: Question, title: str, people: Sequence[Person], names: MemberNames
+    question: Question,
+    title: str,
+    people: Sequence[Person],
+    names: MemberNames,
+    changes: str = "",
 ) -> Iterator[str]:
-    """Yield the paragraphs of an open question."""
+    """Yield the paragraphs of an open question; `changes` are the changes to review."""
     is_approval = question.kind is QuestionKind.APPROVAL
     verb = "asks for approval" if is_approval else "asks"
     yield f"❓ **{question.name}** {bold(title, 200)} {verb}:"
@@ -36,6 +40,8 @@ def render_question(
         yield from _context(question.context_snippet)
     if question.action:
         yield f"If approved:\n{code(truncate(action_text(question.action), LENGTH // 3))}"
+    if changes:
+        yield f"{escape_truncated(changes, 300)}: `draftsman diff {question.name}`"
     if question.choices:
         yield _choices(question)
     if people:

@@ -19,6 +19,7 @@ from draftsman.domain.messages.plain_text import (
     job_outcome_text,
     notice_spans,
     pr_url,
+    progress_text,
     render_plain,
     resolution_spans,
 )
@@ -84,7 +85,7 @@ def template_fields(message: Message) -> dict[str, str]:
 def _parts(message: Message, names: MemberNames) -> Iterator[str]:
     match message.kind:
         case DeliveryKind.STATUS:
-            yield from _card(message.subject, names)
+            yield from _card(message, names)
         case DeliveryKind.QUESTION | DeliveryKind.REMINDER if message.question is not None:
             yield from _question(message, names)
         case DeliveryKind.QUESTION_CLOSED if message.question is not None:
@@ -97,9 +98,12 @@ def _parts(message: Message, names: MemberNames) -> Iterator[str]:
             yield escape_truncated(render_plain(message))
 
 
-def _card(subject: Subject, names: MemberNames) -> Iterator[str]:
+def _card(message: Message, names: MemberNames) -> Iterator[str]:
     """Yield the status comment of a job, which is edited in place."""
+    subject = message.subject
     yield f"{_headline(subject)}\n{_facts(subject, names)}"
+    if progress := progress_text(message):
+        yield "\n".join(escape_truncated(text, 300) for text in progress.split("\n"))
     if subject.error and not subject.denied and subject.status not in WITHOUT_ERROR:
         yield code(truncate(subject.error, LENGTH // 4))
 
@@ -111,7 +115,9 @@ def _question(message: Message, names: MemberNames) -> Iterator[str]:
         yield escape_truncated(
             str(payload.get("text") or f"{question.name} is still waiting for an answer")
         )
-    yield from render_question(question, message.subject.title, message.recipients, names)
+    yield from render_question(
+        question, message.subject.title, message.recipients, names, message.changes
+    )
 
 
 def _closed(message: Message, names: MemberNames) -> Iterator[str]:

@@ -113,6 +113,8 @@ class Message:
     question: Question | None = None
     payload: dict[str, Any] | None = None
     recipients: tuple[Person, ...] = ()
+    changes: str = ""
+    """Changes that people review with the question, as counts."""
 
 
 @dataclass(frozen=True, slots=True)

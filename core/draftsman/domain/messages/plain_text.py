@@ -55,13 +55,15 @@ def _lines(message: Message) -> Iterator[str]:
         case DeliveryKind.STATUS:
             ended = "was denied" if subject.denied else _ENDED.get(subject.status)
             yield f"{_headline(subject)} {ended or f'is {_state(subject)}'}"
+            if progress := progress_text(message):
+                yield progress
         case DeliveryKind.RESULT:
             yield f"{_headline(subject)} {job_outcome_text(subject)}"
             yield from _result(subject.result)
         case DeliveryKind.QUESTION | DeliveryKind.REMINDER if question is not None:
             if message.kind is DeliveryKind.REMINDER:
                 yield str(payload.get("text") or f"{question.name} is waiting for an answer")
-            yield from question_lines(question)
+            yield from question_lines(question, message.changes)
         case DeliveryKind.QUESTION_CLOSED if question is not None:
             yield f"{question.name} {resolution_text(question)}"
             yield f"question: {question.text}"
@@ -73,6 +75,15 @@ def _lines(message: Message) -> Iterator[str]:
             yield f"{subject.name}: {message.kind}"
         case _:
             assert_never(message.kind)
+
+
+def progress_text(message: Message) -> str:
+    """Return the progress of a running agent: `3 of 7 steps: write tests`, and its newest line."""
+    progress = (message.payload or {}).get("progress")
+    if message.subject.status is not Status.RUNNING or not isinstance(progress, Mapping):
+        return ""
+    lines = (" ".join(str(progress.get(name) or "").split()) for name in ("plan", "line"))
+    return "\n".join(line for line in lines if line)
 
 
 def notice_spans(message: Message) -> Spans:
@@ -245,8 +256,8 @@ def _short(number: int | float) -> str:
     return f"{number:g}" if isinstance(number, float) else str(number)
 
 
-def question_lines(question: Question) -> Iterator[str]:
-    """Yield the question with its context, choices, expiry and the command to answer."""
+def question_lines(question: Question, changes: str = "") -> Iterator[str]:
+    """Yield the question with its context, changes, choices, expiry and the command to answer."""
     approval = question.kind is QuestionKind.APPROVAL
     yield f"{question.name} {'asks for approval' if approval else 'asks'}: {question.text}"
     yield from (f"| {line}" for line in (question.context_snippet or "").splitlines())
@@ -254,6 +265,8 @@ def question_lines(question: Question) -> Iterator[str]:
         yield f"if approved: {action_text(question.action)}"
     if missing := missing_diff(question):
         yield missing
+    if changes:
+        yield f"{changes}: draftsman diff {question.name}"
     for number, choice in enumerate(question.choices, 1):
         description = f" - {choice['description']}" if choice.get("description") else ""
         yield f"  {number}  {choice['label']}{description}"

@@ -50,6 +50,7 @@ from draftsman.services.deliveries.message_builder import (
     requester,
     with_identity_links,
 )
+from draftsman.services.reviews import Reviews
 from draftsman.settings import NotificationSettings
 from draftsman.store import checkpoints, questions
 from draftsman.store.outbox import deliveries as store
@@ -62,6 +63,8 @@ COPIED_KINDS: Final = frozenset(
 """Kinds that may need files, or copies for other people."""
 PERSONAL_CHANNELS: Final = frozenset({ChannelName.SLACK})
 """Channels with private messages."""
+REVIEW_MEBIBYTES: Final = 1
+"""Maximum size of a patch whose changes a message counts."""
 URGENT_RESERVE: Final = 1
 """Tokens of each rate limit bucket with a burst that are reserved for urgent deliveries."""
 _log = logging.getLogger(__name__)
@@ -88,6 +91,7 @@ class DeliverySender:
             max_delay=settings.max_delay,
         )
         self._buckets: set[str] = set()
+        self._reviews = Reviews(db)
 
     async def claim(
         self,
@@ -135,7 +139,7 @@ class DeliverySender:
                 question = await questions.get(conn, item.job, item.question)
             if item.kind in QUESTION_KINDS:
                 policy = await with_identity_links(conn, policy, item.channel)
-        message = build_message(item, facts, question, policy)
+        message = await self._with_changes(build_message(item, facts, question, policy))
         if item.in_doubt and (receipt := await channel.find(message)) is not None:
             return receipt
         if item.call_left > 0:
@@ -236,6 +240,14 @@ class DeliverySender:
         await store.attach(conn, item.seq, overflow_files(message))
         if receipt.absent:
             await store.copy_to(conn, item.seq, receipt.absent)
+
+    async def _with_changes(self, message: Message) -> Message:
+        """Return the message with the changes that people review with its question."""
+        question = message.question
+        if message.kind not in QUESTION_KINDS or question is None or question.patch_sha256 is None:
+            return message
+        review = await self._reviews.of_question(question, most=REVIEW_MEBIBYTES)
+        return replace(message, changes=review.summary)
 
     async def _find_copy(
         self, message: Message, facts: MessageFacts, channel: Channel

@@ -55,6 +55,17 @@ class ActivityStream:
             raise lease_lost(lease)
         return stored
 
+    async def show(self, lease: Lease, plan: str, line: str) -> int:
+        """Show plan and newest line in the status messages of the job in chat.
+
+        Return the number of these messages.
+        """
+        payload = {"progress": {"plan": clean(plan), "line": clean(line)}}
+        chats = await self._db.run_transaction(lambda conn: store.show(conn, lease, payload))
+        if chats is None:
+            raise lease_lost(lease)
+        return chats
+
     async def page(
         self, job: int, after: tuple[int, int] = (0, 0), limit: int = 500
     ) -> Sequence[ActivityRow]:

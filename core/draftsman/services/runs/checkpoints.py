@@ -24,6 +24,7 @@ from draftsman.domain.text import (
     truncate_payload,
 )
 from draftsman.errors import NotFound, UsageError
+from draftsman.services.reviews import Reviews
 from draftsman.services.runs.activity import ActivityStream
 from draftsman.services.runs.messages import RunMessages
 from draftsman.store import budgets, run_state
@@ -46,6 +47,8 @@ class Checkpoints:
         """Messages of people to the job of a run."""
         self.activity = ActivityStream(db)
         """The activity of agents."""
+        self.reviews = Reviews(db)
+        """The changes that people review with questions."""
 
     async def save(
         self,

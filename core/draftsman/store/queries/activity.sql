@@ -53,6 +53,33 @@ WITH owned AS MATERIALIZED (
 )
 SELECT EXISTS (SELECT FROM owned), EXISTS (SELECT FROM stored)
 
+-- The status message of each chat is edited to show the progress of the run, unless another message
+-- waits in its thread, or none was sent yet. Returns the number of chats; no row after a lost lease.
+-- name: show
+WITH owned AS MATERIALIZED (
+    SELECT number, version FROM draftsman.job_states
+     WHERE number = %(job)s AND lease_token = %(token)s AND status = 'running'
+       FOR NO KEY UPDATE
+), chats AS MATERIALIZED (
+    SELECT t.job, t.ordinal, t.channel, t.target, t.thread, t.thread_key, m.version
+      FROM owned m
+      JOIN draftsman.job_targets t ON t.job = m.number
+     WHERE t.channel IN ('slack', 'trello') AND 'status' = ANY (t.kinds)
+), inserted AS (
+    INSERT INTO draftsman.deliveries (job, channel, target, thread, thread_key, kind, version,
+           payload)
+    SELECT c.job, c.channel, c.target, c.thread, c.thread_key, 'status', c.version, %(payload)s
+      FROM chats c
+     WHERE NOT EXISTS (SELECT FROM draftsman.deliveries d
+                        WHERE d.thread_key = c.thread_key
+                          AND d.status IN ('pending', 'sending', 'unconfirmed'))
+       AND EXISTS (SELECT FROM draftsman.deliveries d
+                    WHERE d.job = c.job AND d.thread_key = c.thread_key AND d.kind = 'status'
+                      AND d.status = 'sent')
+     ORDER BY c.ordinal
+)
+SELECT (SELECT count(*) FROM chats) FROM owned
+
 -- Rows after (run, seq); a run of 0 starts at the beginning.
 -- name: page
 SELECT run, seq, kind, state, key, text, detail, continues, created_at FROM draftsman.run_activity

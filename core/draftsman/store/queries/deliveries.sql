@@ -182,7 +182,7 @@ WITH verdict AS MATERIALIZED (
 SELECT e.status, (SELECT seq FROM replacement) AS replacement FROM finished e
 
 -- Deliveries that follow a sent message: the full text where it was shortened, the newest artifact
--- of each name with a result, and the patch with an approval.
+-- of each name with a result, and the patch with a question.
 -- name: attach
 INSERT INTO draftsman.deliveries (job, question, channel, target, thread, thread_key, kind, payload,
        dedupe_key)
@@ -196,7 +196,7 @@ SELECT d.job, d.question, d.channel, d.target, d.thread, d.thread_key, 'file', f
           FROM (SELECT DISTINCT ON (g.name) g.id, g.name, g.size, g.kind FROM draftsman.artifacts g
                   LEFT JOIN draftsman.job_questions q ON q.job = d.job AND q.ordinal = d.question
                  WHERE g.job = d.job AND g.kind NOT IN ('bundle', 'transcript') AND (d.kind = 'result' OR (
-                       d.kind = 'question' AND q.kind = 'approval' AND (g.kind, g.run) = ('patch', q.run)))
+                       d.kind = 'question' AND (g.kind, g.run) = ('patch', q.run)))
                  ORDER BY g.name, g.run DESC) a
          WHERE a.size <= %(size)s AND (a.size > 0 OR a.kind <> 'patch')
          ORDER BY a.id

@@ -97,7 +97,8 @@ async def test_the_diff_of_an_approval_is_that_of_the_run_that_asked(
     changed = {"x.py": "new\n"}
     number, patch = await job_at_gate(rt, make, tmp_path, {"x.py": "old\n"}, changed)
     assert b"-old\n+new\n" in patch
-    assert f"changes: draftsman diff D-{number}/1" in (await cli("questions", number)).out
+    shown = (await cli("questions", number)).out
+    assert f"  1 file changed, +1 -1\n  changes: draftsman diff D-{number}/1\n" in shown
     assert _bytes(cli, "diff", f"D-{number}/1") == patch
     await make.decide(number, True, people.carol)
     second = await make.running(number)
@@ -111,6 +112,7 @@ async def test_the_diff_of_an_approval_is_that_of_the_run_that_asked(
     await rt.questions.ask(second.lease, GATE.model_copy(update={"key": "other"}))
     (await cli("diff", f"D-{number}/2")).refused(1, f"D-{number}/2 has no changes so far")
     (await cli("diff", number)).refused(1, f"D-{number} has no changes so far")
+    await check_since(cli, number, patch)
     assert _bytes(cli, "diff", f"D-{number}/1") == patch
     await make.decide(number, True, people.carol, 2)
     third = await make.running(number)
@@ -119,6 +121,29 @@ async def test_the_diff_of_an_approval_is_that_of_the_run_that_asked(
     assert "  diff not available\n" in (await cli("questions", number)).out
     (await cli("diff", f"D-{number}/3")).refused(1, f"D-{number}/3: diff not available")
     (await cli("diff", f"D-{number}/9")).refused(3, f"there is no question D-{number}/9")
+
+
+async def check_since(cli: Cli, number: int, patch: bytes) -> None:
+    """Check the second question of a job, which reverts the change that the first approved."""
+    shown = (await cli("questions", number)).out
+    assert f"  no changes; since D-{number}/1: reverted\n" in shown
+    assert f"  changes since D-{number}/1: draftsman diff D-{number}/2 --since-approval\n" in shown
+    reverted = b"-new\n+old\n"
+    for arguments in (
+        ("diff", f"D-{number}/2", "--since-approval"),
+        ("diff", f"D-{number}", "--since", f"D-{number}/1"),
+    ):
+        assert reverted in _bytes(cli, *arguments)
+    document = (await cli("diff", f"D-{number}/2", "--since-approval", "--json")).json
+    assert (document["question"], document["since"]) == (f"D-{number}/2", f"D-{number}/1")
+    assert reverted.decode() in document["content"]
+    same = await cli("diff", f"D-{number}/1", "--since", f"D-{number}/1")
+    assert (same.out, same.err) == ("", f"no changes since D-{number}/1\n")
+    (await cli("diff", f"D-{number}/1", "--since-approval")).refused(1, "was approved")
+    (await cli("diff", number, "--since", number)).refused(2, "--since requires a question")
+    (await cli("diff", number, "--since", "D-999/1")).refused(3, "D-999")
+    both = ("--since", f"D-{number}/1", "--since-approval")
+    (await cli("diff", number, *both)).refused(2, "cannot be combined")
 
 
 async def test_on_a_terminal_a_patch_has_colors_and_bytes_are_refused(

@@ -6,11 +6,14 @@ from typing import Any
 
 import pytest
 
+from draftsman.domain.activity.stream import Activity, ActivityKind, ActivityState
 from draftsman.domain.job import Status
 from draftsman.domain.outcome import Done
 from draftsman.domain.people.actor import Actor
+from draftsman.domain.quota import QuotaLimit
 from draftsman.runtime import Runtime
 from draftsman_tui.dashboard.job import loader
+from draftsman_tui.dashboard.job.header import head
 from draftsman_tui.dashboard.job.loader import JobLoader
 from draftsman_tui.dashboard.job.runs import runs
 from draftsman_tui.dashboard.job.snapshot import JobSnapshot
@@ -104,6 +107,33 @@ async def test_log_is_loaded_from_its_end(
     await rt.settlement.outcome(work, Done({}))
     await seen(rt, job_loader)
     assert job_loader.poll_interval == loader.FINISHED_INTERVAL
+
+
+async def test_activity_is_in_the_log_and_its_progress_in_the_header(
+    make: Factory, rt: Runtime
+) -> None:
+    work = await make.running()
+    await rt.checkpoints.log(work.lease, 0, "output\n")
+    steps = [{"text": "read", "state": "completed"}, {"text": "write", "state": "running"}]
+    plan = Activity(ActivityKind.PLAN, "", detail={"entries": steps})
+    call = Activity(ActivityKind.TOOL, "npm\x1b test", ActivityState.RUNNING, key="1")
+    thought = Activity(ActivityKind.THOUGHT, "hm")
+    await rt.checkpoints.activity.append(work.lease, 1, [plan, call, thought], QuotaLimit(9))
+    job_loader = JobLoader(work.number, "log")
+    shown = await seen(rt, job_loader)
+    assert texts(shown) == ["output", "[plan] 1 of 2 steps: write", "[runs] npm\x1b test", "hm"]
+    assert shown.doing == "1 of 2 steps: write · [runs] npm\\x1b test"
+    said = Activity(ActivityKind.MESSAGE, "The tests\npass\n")
+    await rt.checkpoints.activity.append(work.lease, 4, [said], QuotaLimit(9))
+    shown = await seen(rt, job_loader)
+    assert texts(shown)[-2:] == ["The tests", "pass"]
+    assert shown.doing == "1 of 2 steps: write · pass"
+    line = "".join(cell.text for cell in head(shown, shown.at)[2])
+    assert line.startswith("now  ")
+    assert "; 1 of 2 steps: write · pass; " in line
+    await rt.settlement.outcome(work, Done({}))
+    done = await seen(rt, job_loader)
+    assert "steps" not in "".join(cell.text for cell in head(done, done.at)[2])
 
 
 async def test_log_of_a_run_has_no_lines_of_other_runs(make: Factory, rt: Runtime) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.text import Text
 
+from draftsman.domain.activity.stream import ActivityRow
 from draftsman.domain.job import Status
 from draftsman.domain.read_models import Artifact
 from draftsman.domain.run import RunStatus
@@ -119,6 +120,36 @@ def test_log_gap_drops_earlier_lines_and_a_partial_line() -> None:
     book.add([Chunk(1, 900, "half\nwhole\n")], gap=True)
     seen = book.view()
     assert ([line.text for line in seen.lines], seen.earlier) == (["whole"], True)
+
+
+def row(run: int, seq: int, kind: str, text: str = "", **fields: Any) -> ActivityRow:
+    values = {"state": None, "key": None, "detail": {}, "continues": False} | fields
+    return ActivityRow(run, seq, kind, text=text, created_at=NOW, **values)
+
+
+def test_activity_has_lines_of_its_own_between_the_output() -> None:
+    book = LogBuffer()
+    book.add(
+        [
+            Chunk(1, 0, "no newline"),
+            row(1, 1, "message", "Fix"),
+            row(1, 2, "message", "ing it", continues=True),
+            Chunk(1, 1, "output\n"),
+            row(1, 3, "tool", "npm\ntest", state="failed", detail={"tool": "execute"}),
+            row(1, 4, "thought", "one\ntwo"),
+            row(1, 5, "message", "Done", continues=True),
+        ]
+    )
+    assert [(line.text, line.role) for line in book.view().lines] == [
+        ("no newline", ""),
+        ("Fixing it", ""),
+        ("output", ""),
+        ("[failed] execute: npm test", "bad"),
+        ("one", "dim"),
+        ("two", "dim"),
+        ("Done", ""),
+    ]
+    assert (book.cursor, book.activity_cursor) == ((1, 1), (1, 5))
 
 
 def test_run_without_a_log_has_its_heading() -> None:

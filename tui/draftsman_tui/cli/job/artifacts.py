@@ -12,26 +12,52 @@ from draftsman.domain.ids import job_name
 from draftsman.errors import Refused, UsageError
 from draftsman_tui.cli.app import App, Group, command, example_lines, number_of
 from draftsman_tui.common import params, stdio, times
-from draftsman_tui.common.artifact_text import format_size, no_diff_reason, patch_line
+from draftsman_tui.common.artifact_text import format_size, no_diff_reason, patch_line, printable
 from draftsman_tui.common.output import as_data, plain, styled
 
 if TYPE_CHECKING:
     from draftsman.domain.ids import JobRef
+    from draftsman.runtime import Runtime
 
 
 @command(
     "diff",
-    examples=("draftsman diff D-142", "draftsman diff D-142/1", "draftsman diff D-142 | git apply"),
+    examples=(
+        "draftsman diff D-142",
+        "draftsman diff D-142/3",
+        "draftsman diff D-142/3 --since-approval",
+        "draftsman diff D-142/3 --since D-142/2",
+        "draftsman diff D-142 | git apply",
+    ),
 )
 @click.argument("job", metavar="JOB[/QUESTION]", type=params.QUESTION)
-async def diff(app: App, job: tuple[JobRef, int | None]) -> None:
-    """Print the changes of a job or of an approval.
+@click.option(
+    "--since",
+    type=params.QUESTION,
+    metavar="QUESTION",
+    help="Only the changes since this question of the job, e.g. D-142/2.",
+)
+@click.option(
+    "--since-approval", is_flag=True, help="Only the changes since the last approved question."
+)
+async def diff(
+    app: App,
+    job: tuple[JobRef, int | None],
+    since: tuple[JobRef, int | None] | None,
+    since_approval: bool,
+) -> None:
+    """Print the changes of a job or of a question.
 
-    The output is a patch for `git apply`. For an approval, it is the patch under review.
+    The output is a patch for `git apply`. For a question, it is the patch under review.
     """
+    if since is not None and since_approval:
+        raise UsageError("--since and --since-approval cannot be combined")
     async with app.runtime(read_only=True) as rt:
         ref, ordinal = job
         number = await number_of(rt, ref)
+        if since is not None or since_approval:
+            await _print_since(app, rt, number, ordinal, since)
+            return
         name, run = job_name(number), None
         if ordinal is not None:
             question = await rt.questions.get(number, ordinal)
@@ -48,6 +74,32 @@ async def diff(app: App, job: tuple[JobRef, int | None]) -> None:
         app.out.print(*(patch_line(text) for text in lines))
     else:
         stdio.write_bytes(data)
+
+
+async def _print_since(
+    app: App, rt: Runtime, number: int, ordinal: int | None, since: tuple[JobRef, int | None] | None
+) -> None:
+    """Print the changes between two questions of a job; by default up to its newest question."""
+    earlier = None
+    if since is not None:
+        ref, earlier = since
+        if earlier is None or await number_of(rt, ref) != number:
+            raise UsageError(f"--since requires a question of {job_name(number)}")
+    if ordinal is None:
+        asked, _ = await rt.questions.of_job(number)
+        if not asked:
+            raise Refused(f"{job_name(number)} has asked no questions")
+        ordinal = asked[-1].ordinal
+    question = await rt.questions.get(number, ordinal)
+    patch, name = await rt.checkpoints.reviews.between(question, earlier)
+    if app.json:
+        app.out.document({"question": question.name, "since": name, "content": printable(patch)})
+    elif not patch:
+        app.out.info(f"no changes since {name}")
+    elif app.out.on_screen:
+        app.out.print(*(patch_line(printable(text)) for text in patch.split("\n")[:-1]))
+    else:
+        stdio.write_bytes(patch.encode("utf-8", "surrogateescape"))
 
 
 @click.group(

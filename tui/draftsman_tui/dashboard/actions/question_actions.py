@@ -8,12 +8,13 @@ from uuid import uuid4
 
 from draftsman.domain.ids import job_name
 from draftsman.domain.job import Status
+from draftsman.domain.messages.review import Review
 from draftsman.domain.question import Question, QuestionKind, QuestionStatus
 from draftsman.domain.response import Response
 from draftsman.errors import DraftsmanError, Refused
 from draftsman_tui.common.answer_submission import build_response, outcome_text, submit_response
 from draftsman_tui.common.artifact_text import read_patch
-from draftsman_tui.common.question_text import answerers
+from draftsman_tui.common.question_text import REVIEW_MEBIBYTES, answerers
 from draftsman_tui.common.times import clock, left, parse_duration
 from draftsman_tui.dashboard.actions.question_watch import ask_watched, votes
 from draftsman_tui.dashboard.dialogs.answer_dialog import AnswerDialog
@@ -52,6 +53,7 @@ async def answer(screen: BaseScreen, text: str) -> None:
         clock=lambda: screen.refresher.now,
         error=error,
         text=text,
+        changes=(await _review(screen, question)).summary,
     )
     if message := await ask_watched(screen, dialog):
         screen.show_message(message)
@@ -101,11 +103,16 @@ async def _decide(
         clock=lambda: screen.refresher.now,
         votes=await votes(screen.rt, question),
         diff=await read_patch(screen.rt, question.job, question.run),
+        review=await _review(screen, question),
         decision=decision,
         reason=reason,
     )
     if message := await ask_watched(screen, dialog):
         screen.show_message(message)
+
+
+async def _review(screen: BaseScreen, question: Question) -> Review:
+    return await screen.rt.checkpoints.reviews.of_question(question, most=REVIEW_MEBIBYTES)
 
 
 def _submitter(

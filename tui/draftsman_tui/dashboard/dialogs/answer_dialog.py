@@ -26,8 +26,11 @@ MAX_LABEL: Final = 48
 class AnswerDialog(QuestionDialog[Any]):
     """Submits the value of a choice or the text; returns a message with the outcome."""
 
-    def __init__(self, *args: Any, error: str = "", text: str = "", **kwargs: Any) -> None:
+    def __init__(
+        self, *args: Any, error: str = "", text: str = "", changes: str = "", **kwargs: Any
+    ) -> None:
         super().__init__(*args, **kwargs)
+        self._changes = changes
         self._error = error
         self._text = text
         self._number = ""
@@ -46,6 +49,8 @@ class AnswerDialog(QuestionDialog[Any]):
                 yield Static(safe(question.text))
                 if question.context_snippet:
                     yield Static(safe(f"\n{question.context_snippet}", "dim"))
+                if self._changes:
+                    yield Static(safe(f"\n{self._changes}; draftsman diff {question.name}"))
             if question.choices:
                 yield OptionList(
                     *(self._choice(index) for index in range(len(question.choices))), classes="grow"

@@ -10,6 +10,8 @@ from textual.containers import Vertical, VerticalScroll
 from textual.widgets import Input, OptionList, Static
 
 from draftsman.domain.messages.action_text import action_text
+from draftsman.domain.messages.review import Review
+from draftsman_tui.common.artifact_text import printable
 from draftsman_tui.dashboard.dialogs.base import safe
 from draftsman_tui.dashboard.dialogs.question_dialog import QuestionDialog
 from draftsman_tui.dashboard.widgets.diff_view import DiffView
@@ -23,18 +25,23 @@ class ApprovalDialog(QuestionDialog[Any]):
         Binding("ctrl+a,y", "decide(True)", "Approve", id="approve-it"),
         Binding("ctrl+d,n", "decide(False)", "Deny", id="deny-it"),
         Binding("r", "reason", "Reason", id="reason"),
+        Binding("s", "since", "Since the last approval", id="since-approval"),
     ]
 
     def __init__(
         self,
         *args: Any,
         diff: str | None = None,
+        review: Review | None = None,
         decision: bool | None = None,
         reason: str = "",
         **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
         self._patch = DiffView(diff, classes="grow") if diff else None
+        self._diff, self._review = diff, review
+        self._since = False
+        """Whether only the changes since the last approval are shown."""
         self._no_diff_text = "diff not available" if diff is None else "no changes so far"
         self._decision = decision
         self._reason = reason
@@ -60,6 +67,8 @@ class ApprovalDialog(QuestionDialog[Any]):
                     names = (safe(name) for _, name in self._patch.files)
                     yield OptionList(*names, classes="files")
                 yield self._patch
+            if changes := self._changes_text():
+                yield Static(safe(changes, "dim"), classes="hint changes")
             yield Input(self._reason, placeholder="Reason (optional, recorded)")
             yield Static(classes="error")
             yield Static(self._key_hints(), classes="hint")
@@ -73,6 +82,30 @@ class ApprovalDialog(QuestionDialog[Any]):
 
     def action_reason(self) -> None:
         self.query_one(Input).focus()
+
+    def action_since(self) -> None:
+        """Switch between all changes and those since the last approval."""
+        if self._patch is None or self._review is None or not self._review.since_patch:
+            return
+        self._since = not self._since
+        self._patch.replace(
+            printable(self._review.since_patch) if self._since else self._diff or ""
+        )
+        for names in self.query(OptionList):
+            names.clear_options()
+            names.add_options([safe(name) for _, name in self._patch.files])
+        self.query_one(".changes", Static).update(safe(self._changes_text(), "dim"))
+
+    def _changes_text(self) -> str:
+        """Return the counts of the changes, and the key that switches them."""
+        review = self._review
+        if review is None or not review.summary:
+            return ""
+        if not review.since_patch or self._patch is None:
+            return review.summary
+        if self._since:
+            return f"showing the changes since {review.since}; s: all changes"
+        return f"{review.summary}; s: only since {review.since}"
 
     def on_input_submitted(self) -> None:
         self._focus_body()

@@ -94,7 +94,8 @@ def _what_next(snapshot: JobSnapshot, now: datetime) -> Row:
         is_running = job.status is Status.RUNNING
         lead = Cell("now  " if is_running else "waits  ", "asks" if snapshot.open else "head")
         then = Cell(one_line(f"; {_then(snapshot, snapshot.why)}"), "dim")
-        return (lead, Cell(one_line(snapshot.why.text)), then)
+        doing = (Cell(f"; {snapshot.doing}", "busy"),) if is_running and snapshot.doing else ()
+        return (lead, Cell(one_line(snapshot.why.text)), *doing, then)
     if job.status is Status.COMPLETED:
         return (Cell("result  ", "good"), Cell(one_line(_summary(job))))
     if job.status is Status.CANCELED:

@@ -12,12 +12,14 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
+from draftsman.domain.activity.agent_progress import AgentProgress
 from draftsman.domain.job import LEASED, TERMINAL, Status
 from draftsman.domain.messages.delivery import DeliveryStatus
 from draftsman.domain.question import QuestionStatus
 from draftsman.domain.workflows.groups import GroupState
 from draftsman.services.runs.checkpoints import MAX_RUN
 from draftsman_tui.common.job_text import MAX_STEPS
+from draftsman_tui.common.output import one_line
 from draftsman_tui.common.question_text import answerers
 from draftsman_tui.dashboard.job.log_buffer import LINES, LogBuffer
 from draftsman_tui.dashboard.job.snapshot import JobLoaded, JobPatch, JobSnapshot
@@ -34,6 +36,8 @@ TREE_JOBS: Final = 500
 """Jobs of a tree to show."""
 LOG_CHARACTERS: Final = 1_000_000
 """Approximate characters of a log that a load reads; if more are unread, the oldest are skipped."""
+ACTIVITY_ROWS: Final = 50
+"""Newest rows of activity that a load reads for the header."""
 LOG_CHUNKS: Final = 20
 """Log chunks that the first query of a load reads."""
 PATCH_MEBIBYTES: Final = 1
@@ -59,6 +63,8 @@ class JobLoader:
         self._patch: tuple[int, str] | None = None
         self._loaded_at: float | None = None
         self._why_at = 0.0
+        self._activity_cursor = (0, 0)
+        self._progress = AgentProgress()
 
     @property
     def poll_interval(self) -> float:
@@ -119,6 +125,7 @@ class JobLoader:
         snapshot = await self._read_wait_reason(
             rt, _add_events(snapshot, new_events), changed=changed
         )
+        snapshot = await self._read_activity(rt, snapshot)
         self._snapshot = await self._read_tab(rt, snapshot, changed=changed)
         self._version = version
         return JobLoaded(self._snapshot)
@@ -167,6 +174,20 @@ class JobLoader:
         self._why_at = time.monotonic()
         return replace(snapshot, why=await rt.read_model.why(self.number))
 
+    async def _read_activity(self, rt: Runtime, snapshot: JobSnapshot) -> JobSnapshot:
+        """Read the new activity of a running job, for the header."""
+        if snapshot.job.status not in LEASED:
+            self._progress = AgentProgress()
+            return snapshot
+        rows = await rt.checkpoints.activity.newest(
+            self.number, self._activity_cursor, ACTIVITY_ROWS
+        )
+        for row in rows:
+            self._activity_cursor = row.run, row.seq
+            if row.run == snapshot.job.run_count:
+                self._progress.add(row)
+        return replace(snapshot, doing=one_line(self._progress.text))
+
     async def _read_tab(self, rt: Runtime, snapshot: JobSnapshot, *, changed: bool) -> JobSnapshot:
         match self.tab:
             case "log":
@@ -208,16 +229,18 @@ class JobLoader:
             chunks[:0] = chunk_page
             size += sum(len(chunk.text) for chunk in chunk_page)
             lines += sum(chunk.text.count("\n") for chunk in chunk_page)
-            if len(chunk_page) < limit:
-                buffer.add(chunks)
-                return
-            if size >= LOG_CHARACTERS or lines >= LINES:
-                buffer.add(chunks, gap=True)
-                return
+            gap = len(chunk_page) == limit
+            if not gap or size >= LOG_CHARACTERS or lines >= LINES:
+                break
             before = chunk_page[0].run, chunk_page[0].seq
             limit = max(
                 LOG_CHUNKS, min(1000, int((LOG_CHARACTERS - size) * len(chunks) / max(1, size)))
             )
+        rows = await rt.checkpoints.activity.newest(self.number, buffer.activity_cursor, LINES)
+        items = [*chunks, *(row for row in rows if buffer.run in (None, row.run))]
+        items.sort(key=lambda item: (item.run, item.created_at))
+        first = items.index(chunks[0]) if gap else 0
+        buffer.add(items[first:], gap=gap)
 
     async def _read_patch(self, rt: Runtime, snapshot: JobSnapshot) -> JobSnapshot:
         if not snapshot.over:

@@ -1,4 +1,4 @@
-"""Log tab: the newest lines of a job's runs."""
+"""Log tab: the newest lines of the runs of a job, and the activity of its agent."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _run_heading(snapshot: JobSnapshot, ordinal: int, now: datetime) -> Item:
 def _item(line: LogLine, width: int) -> Item:
     text = visible(line.text)
     rest = Cell(f"… {line.more:,} more characters", "dim") if line.more else None
-    rows = wrap_row((Cell(text),), width, most=MAX_ROWS)
+    rows = wrap_row((Cell(text, line.role),), width, most=MAX_ROWS)
     if rest is not None:
         rows = [*rows, (rest,)]
     return Item(str(line.nth), tuple(rows))

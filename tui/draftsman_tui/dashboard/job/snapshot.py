@@ -62,6 +62,8 @@ class JobSnapshot:
     group: JobGroup | None = None
     tree: JobTree | None = None
     log: LogView | None = None
+    doing: str = ""
+    """Plan and newest activity of the agent that runs now."""
     patch: JobPatch | None = None
     logs_kept: int | None = None
     """Months to keep the log after the job finishes; None: forever."""

@@ -34,6 +34,10 @@ class DiffView(ScrollView, can_focus=True):
 
     def __init__(self, text: str, *, classes: str = "") -> None:
         super().__init__(classes=classes)
+        self.replace(text)
+
+    def replace(self, text: str) -> None:
+        """Show another diff from its beginning."""
         self._lines = [line.expandtabs(4) for line in plain(text).split("\n")]
         while self._lines and not self._lines[-1]:
             self._lines.pop()
@@ -41,6 +45,9 @@ class DiffView(ScrollView, can_focus=True):
         """First line and name of each file."""
         width = max((cell_len(line) for line in self._lines), default=0)
         self.virtual_size = Size(width, len(self._lines))
+        if self.is_mounted:
+            self.scroll_home(animate=False)
+            self.refresh()
 
     @property
     def current_file(self) -> int:

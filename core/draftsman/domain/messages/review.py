@@ -1,0 +1,60 @@
+"""Changes that people review with a question: all of them, and since the last approval. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from draftsman.domain.messages.diff import diffstat
+from draftsman.domain.question import Question, QuestionKind
+
+PERMISSION: Final = "permission:"
+"""Prefix of the keys of permission requests, which are allowed or denied."""
+ALLOWED: Final = ("allow once", "allow for this job")
+
+
+@dataclass(frozen=True, slots=True)
+class Review:
+    """The patch of a question and, if one was approved before, the difference from that approval.
+
+    None: the job has no patch for this question.
+    """
+
+    patch: str | None
+    since: str | None = None
+    """Name of the last approved question."""
+    since_patch: str = ""
+
+    @property
+    def summary(self) -> str:
+        """The changes in a line: `3 files changed, +9 -1; since D-142/2: 1 file changed, +1 -0`."""
+        if self.patch is None:
+            return ""
+        if not self.patch:
+            return f"no changes; since {self.since}: reverted" if self.since_patch else ""
+        parts = [_counts(self.patch)]
+        if self.since is not None:
+            changed = _counts(self.since_patch) if self.since_patch else "no changes"
+            parts.append(f"since {self.since}: {changed}")
+        return "; ".join(parts)
+
+
+def last_approved(questions: Sequence[Question], ordinal: int) -> Question | None:
+    """Return the last question before this question that a person approved or answered."""
+    before = (item for item in reversed(questions) if item.ordinal < ordinal)
+    return next((item for item in before if _is_approved(item)), None)
+
+
+def _is_approved(question: Question) -> bool:
+    resolution = question.resolution or {}
+    outcome = resolution.get("outcome")
+    if question.kind is QuestionKind.APPROVAL:
+        return outcome == "approved"
+    if question.key.startswith(PERMISSION):
+        return outcome == "answered" and resolution.get("value") in ALLOWED
+    return outcome == "answered"
+
+
+def _counts(patch: str) -> str:
+    return diffstat(patch).rpartition("\n")[2]

@@ -1,0 +1,55 @@
+"""Changes under review: counts, and the question to compare with."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from draftsman.domain.messages.review import Review, last_approved
+from draftsman.domain.question import Question, QuestionKind
+from tests.core.channels.contract import question
+
+PATCH = "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1,2 @@\n-a\n+b\n+c\n"
+
+
+@pytest.mark.parametrize(
+    ("review", "summary"),
+    [
+        (Review(None), ""),
+        (Review(""), ""),
+        (Review(PATCH), "1 file changed, +2 -1"),
+        (Review(PATCH, "D-1/2"), "1 file changed, +2 -1; since D-1/2: no changes"),
+        (
+            Review(PATCH, "D-1/2", PATCH),
+            "1 file changed, +2 -1; since D-1/2: 1 file changed, +2 -1",
+        ),
+        (Review("", "D-1/2", PATCH), "no changes; since D-1/2: reverted"),
+    ],
+)
+def test_the_summary_counts_all_changes_and_those_since_the_approval(
+    review: Review, summary: str
+) -> None:
+    assert review.summary == summary
+
+
+def asked(ordinal: int, **fields: Any) -> Question:
+    return replace(question(), ordinal=ordinal, **fields)
+
+
+def test_the_last_question_that_was_approved_allowed_or_answered_counts() -> None:
+    gate = {"kind": QuestionKind.APPROVAL}
+    answered = {"outcome": "answered"}
+    asked_questions = [
+        asked(1, **gate, resolution={"outcome": "approved"}),
+        asked(2, **gate, resolution={"outcome": "denied"}),
+        asked(3, key="permission:1", resolution=answered | {"value": "deny"}),
+        asked(4, key="permission:2", resolution=answered | {"value": "allow once"}),
+        asked(5, key="permission:3", resolution=answered | {"text": "not now"}),
+        asked(6, key="which", resolution={"outcome": "expired"}),
+        asked(7, key="which", resolution=answered | {"text": "blue"}),
+        asked(8),
+    ]
+    found = [last_approved(asked_questions, item.ordinal) for item in asked_questions]
+    assert [item and item.ordinal for item in found] == [None, 1, 1, 1, 4, 4, 4, 7]
