@@ -31,10 +31,21 @@ CREATE TRIGGER queue_changes_append_only BEFORE UPDATE OR DELETE ON draftsman.qu
 CREATE TRIGGER queue_changes_no_truncate BEFORE TRUNCATE ON draftsman.queue_changes
     EXECUTE FUNCTION draftsman.refuse_change('changes of queues are append-only');
 
+-- A pause of a job, in any state but a final one. As for the pause of a queue, the claim reads this
+-- table, so that a job that is promoted, resumed or released meanwhile needs no check. The worker of
+-- a running job, and of a job that was claimed at the same time, learns of it with its heartbeat.
+CREATE TABLE draftsman.job_pauses (
+    job        bigint PRIMARY KEY REFERENCES draftsman.job_requests,
+    reason     text NOT NULL CHECK (reason <> ''),
+    paused_by  text NOT NULL CHECK (paused_by <> ''),
+    paused_at  timestamptz NOT NULL DEFAULT draftsman.now()
+);
+
 -- The jobs that a worker may claim from a queue that is not paused, and the location of each state
 -- in its table. Both the claim and the explanation of a waiting job read this view, so that they
 -- cannot disagree. The array is computed once for a statement; the second condition is reached only
--- by jobs of a type that is paused in some queue.
+-- by jobs of a type that is paused in some queue. The first condition on
+-- pauses of jobs is evaluated once for a statement.
 CREATE VIEW draftsman.claimable AS
     SELECT s.ctid AS location, s.number, s.queue, s.type, s.priority, s.position, s.status,
            s.run_count
@@ -43,7 +54,9 @@ CREATE VIEW draftsman.claimable AS
        AND (s.type <> ALL (ARRAY(SELECT p.type FROM draftsman.queue_pauses p
                                   WHERE p.type IS NOT NULL))
             OR NOT EXISTS (SELECT FROM draftsman.queue_pauses p
-                            WHERE p.queue = s.queue AND p.type = s.type));
+                            WHERE p.queue = s.queue AND p.type = s.type))
+       AND (NOT EXISTS (SELECT FROM draftsman.job_pauses)
+            OR NOT EXISTS (SELECT FROM draftsman.job_pauses p WHERE p.job = s.number));
 
 -- Raises an error unless the actor may act in this session and is an operator.
 CREATE FUNCTION draftsman.require_queue_control(queue text, actor text) RETURNS void
@@ -118,6 +131,7 @@ BEGIN
         GET DIAGNOSTICS changed = ROW_COUNT;
         held := held + changed;
     END LOOP;
+    PERFORM draftsman.delete_ended_pauses(most);
     RETURN held + draftsman.free_paused_places(most);
 END $$;
 

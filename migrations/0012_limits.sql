@@ -194,7 +194,8 @@ DECLARE
     skipped  bigint[] := '{}';
     later    text[] := '{}';  -- buckets that the leader tries again
     queues   text[] := '{}';
-    pauses   boolean := EXISTS (SELECT FROM draftsman.queue_pauses);
+    pauses   boolean := EXISTS (SELECT FROM draftsman.queue_pauses)
+                     OR EXISTS (SELECT FROM draftsman.job_pauses);
     place    text;
     bucket   text;
     at       int;
@@ -244,7 +245,8 @@ BEGIN
                 PERFORM FROM draftsman.queue_pauses p
                   WHERE p.queue = job.queue AND (p.type IS NULL OR p.type = job.type)
                     FOR KEY SHARE;  -- a resume waits, and sees the job
-                place := CASE WHEN FOUND THEN 'pause' ELSE place END;
+                place := CASE WHEN FOUND OR EXISTS (
+                    SELECT FROM draftsman.job_pauses p WHERE p.job = job.number) THEN 'pause' ELSE place END;
             END IF;
             IF place IS NULL THEN
                 FOREACH bucket IN ARRAY job.limits LOOP

@@ -141,6 +141,7 @@ BEGIN
     IF (most > 0) IS NOT TRUE OR NOT EXISTS (
            SELECT FROM draftsman.job_states s WHERE s.held_by = ANY ($1))
        OR EXISTS (SELECT FROM draftsman.queue_pauses)
+       OR EXISTS (SELECT FROM draftsman.job_pauses)
        OR EXISTS (SELECT FROM draftsman.queue_reservations) THEN
         RETURN;
     END IF;
@@ -367,6 +368,7 @@ BEGIN
      WHERE s.ctid = ANY (ARRAY(
            SELECT h.ctid FROM draftsman.job_states h
             WHERE h.held_by = 'pause' AND NOT EXISTS (
+                  SELECT FROM draftsman.job_pauses p WHERE p.job = h.number) AND NOT EXISTS (
                   SELECT FROM draftsman.queue_pauses p
                    WHERE p.queue = h.queue AND (p.type IS NULL OR p.type = h.type))
             ORDER BY h.priority DESC, h.position, h.number

@@ -26,7 +26,7 @@ from draftsman.domain.workflows.dependencies import JobTree
 from draftsman.domain.workflows.groups import GroupMember, JobGroup
 from draftsman.errors import QuestionClosed, Refused, UsageError
 from draftsman.runtime import Runtime
-from draftsman.services.jobs.job_control import CancelResult
+from draftsman.services.jobs.job_control import CancelResult, PauseResult
 from draftsman.services.jobs.request_checks import build_request, require_instructions
 from draftsman.services.jobs.submissions import SubmittedJob
 from draftsman.services.queues import Place
@@ -183,6 +183,16 @@ class Client:
         number, actor = await self._number(job), await self._rt.actor(Source.API)
         event = None if key is None else f"tell:{number}:{key}"
         return await self._rt.job_control.messages.send(number, actor, text, event=event)
+
+    async def pause(self, job: JobName, reason: str) -> PauseResult:
+        """Pause a job: a running job is parked, and no worker claims it. Raises Refused."""
+        number, actor = await self._number(job), await self._rt.actor(Source.API)
+        return await self._rt.job_control.pause(number, actor, reason)
+
+    async def resume(self, job: JobName) -> PauseResult:
+        """End the pause of a job; raises Refused."""
+        number, actor = await self._number(job), await self._rt.actor(Source.API)
+        return await self._rt.job_control.resume(number, actor)
 
     async def cancel(
         self, job: JobName, reason: str | None = None, *, force: bool = False

@@ -24,7 +24,7 @@ from draftsman.domain.schedules.usage_limits import LimitUse
 from draftsman.domain.workflows.dependencies import JobTree
 from draftsman.domain.workflows.groups import GroupMember, JobGroup
 from draftsman.errors import DraftsmanError
-from draftsman.services.jobs.job_control import CancelResult
+from draftsman.services.jobs.job_control import CancelResult, PauseResult
 from draftsman.services.jobs.submissions import SubmittedJob
 from draftsman.services.queues import Place
 
@@ -152,6 +152,14 @@ class BlockingClient:
     def tell(self, job: JobName, text: str, *, key: str | None = None) -> SentMessage:
         """Send a message to the agent of a job; the same `key` is sent once."""
         return self._run(self._client.tell(job, text, key=key))
+
+    def pause(self, job: JobName, reason: str) -> PauseResult:
+        """Pause a job; a running job is parked at its checkpoint."""
+        return self._run(self._client.pause(job, reason))
+
+    def resume(self, job: JobName) -> PauseResult:
+        """End the pause of a job."""
+        return self._run(self._client.resume(job))
 
     def cancel(
         self, job: JobName, reason: str | None = None, *, force: bool = False

@@ -152,6 +152,7 @@ class LeaseState:
     token: int
     owned: bool
     canceled: bool
+    paused: bool = False
 
 
 NO_OWNER = UUID(int=0)

@@ -64,6 +64,8 @@ class JobFacts:
     """Reason of a pause of the queue or the type; None: not paused."""
     paused_by: str | None
     paused_at: datetime | None
+    job_paused: bool
+    """Whether the pause is that of the job itself."""
     ahead: int
     workers: int
     capable_workers: int
@@ -129,6 +131,8 @@ def _reason(facts: JobFacts, question: Question | None) -> tuple[str, str, NextS
         if facts.status is Status.CANCELED:
             return "ended", _canceled(facts), retry
         return "ended", facts.last_error or "finished", retry
+    if facts.job_paused:
+        return _job_paused(facts, question)
     if question is not None:
         return _waiting_for_answer(question)
     if facts.hold == "parents" or (facts.parents and facts.status is Status.SCHEDULED):
@@ -174,6 +178,18 @@ def _waiting_for_answer(question: Question) -> tuple[str, str, NextStep]:
     text = f"{question.name} needs {needs}: {question.text}"
     command = _command("approve" if approval else "answer", question.name)
     return "question", text, (f"to {verb}: ", command, until)
+
+
+def _job_paused(facts: JobFacts, question: Question | None) -> tuple[str, str, NextStep]:
+    text = f"paused {_pause(facts)}"
+    if facts.status in (Status.CLAIMED, Status.RUNNING):
+        text += "; its worker is stopping it"
+    resume = ("to resume it: ", _command("resume", job_name(facts.number)))
+    if question is None:
+        return "paused", text, resume
+    _, needs, then = _waiting_for_answer(question)
+    steps = (then,) if isinstance(then, str) else then
+    return "paused", f"{text}; {needs}", (*resume, "; ", *steps)
 
 
 def _held(facts: JobFacts) -> tuple[str, str, NextStep]:

@@ -86,7 +86,7 @@ class WorkerRun:
     """
 
     stopping: str | None = None
-    """Why the run has to end: `canceled`, `shutdown`, `lost` or `timeout`; None if it need not."""
+    """Why the run has to end: `canceled`, `paused`, `shutdown`, `lost`, `timeout`; else None."""
     ending = False
     """Whether the run is stopping its processes, during which it must not be canceled again."""
     parked = False

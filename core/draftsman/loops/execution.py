@@ -96,7 +96,7 @@ class Execution:
         self.task = self._deadlines.loop.create_task(self._run(on_end))
 
     def cancel(self, reason: str) -> None:
-        """Cancel the handler, once: `canceled`, `shutdown`, `lost` or `timeout`."""
+        """Cancel the handler, once: `canceled`, `paused`, `shutdown`, `lost` or `timeout`."""
         if self._stop_reason is not None or self.task is None:
             return
         if reason == "lost" and (run := self._worker_run) is not None and run.parked:
@@ -236,8 +236,8 @@ class Execution:
                 await self._end(lambda: settlement.failure(self.job, failure))
             case "lost":
                 self._log_lost()
-            case _:
-                await self._end(lambda: settlement.release_run(self.job, "shutdown"))
+            case reason:
+                await self._end(lambda: settlement.release_run(self.job, reason or "shutdown"))
 
     async def _settle_lost(self) -> None:
         """Settle a run whose write was refused: its job was canceled, or another worker has it."""

@@ -1,4 +1,4 @@
-"""The heartbeat of a worker and its runs, which also reports lost and canceled runs."""
+"""The heartbeat of a worker and its runs, which also reports lost, canceled and paused runs."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Heartbeat:
             stopping.cancel()
 
     async def beat(self) -> None:
-        """Send a heartbeat; stop the runs that are lost or canceled."""
+        """Send a heartbeat; stop the runs that are lost, canceled or paused."""
         if (silent := _clock() - self._last) > self._settings.lease:
             _log.warning("no heartbeat for %.0f s: stopping all runs", silent)
             for running in list(self._worker.running.values()):
@@ -89,6 +89,8 @@ class Heartbeat:
                 self._worker.lose_run(state.token)
             elif execution is not None and state.canceled:
                 execution.cancel("canceled")
+            elif execution is not None and state.paused:
+                execution.cancel("paused")
             elif execution is not None:
                 execution.beat()
 

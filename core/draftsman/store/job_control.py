@@ -57,6 +57,16 @@ async def request_cancel(conn: Connection, job: int, by: str, reason: str | None
     return bool(await scalar(conn, _Q["request_cancel"], params))
 
 
+async def pause(conn: Connection, job: int, by: str, reason: str) -> bool:
+    """Pause an unfinished job; False when it is already paused."""
+    return bool(await scalar(conn, _Q["pause"], {"job": job, "by": by, "reason": reason}))
+
+
+async def unpause(conn: Connection, job: int, by: str) -> bool:
+    """End the pause of a job; False when it has none."""
+    return bool(await scalar(conn, _Q["unpause"], {"job": job, "by": by}))
+
+
 async def cancel_now(conn: Connection, job: int, by: str, reason: str | None) -> None:
     """Cancel a locked job that is not finished."""
     await execute(conn, _Q["cancel_now"], {"job": job, "by": by, "reason": reason})

@@ -85,10 +85,8 @@ async def heartbeat(
         "tokens": [lease.token for lease in leases],
     }
     records = await rows(conn, _Q["heartbeat"], params)
-    registered = any(row[3] for row in records)
-    return registered, [
-        LeaseState(token, owned, canceled) for token, owned, canceled, _ in records if token
-    ]
+    registered = any(row[4] for row in records)
+    return registered, [LeaseState(*state) for *state, _ in records if state[0]]
 
 
 async def pull_request(conn: Connection, lease: Lease, url: str) -> bool:

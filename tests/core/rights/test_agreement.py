@@ -67,6 +67,7 @@ VERBS: Final = {
     Verb.RETRY: RETRY,
     Verb.CANCEL: "SELECT draftsman.cancel_job(%(job)s, 'cli:' || %(id)s::text, NULL)",
     Verb.TELL: "SELECT draftsman.send_message(%(job)s, 'cli', %(id)s::text, '', '', 'e', 'x')",
+    Verb.PAUSE: "SELECT draftsman.pause_job(%(job)s, 'r', 'cli:' || %(id)s::text)",
     Verb.EXTEND: "SELECT draftsman.extend_question(%(job)s, 1, 60, 'cli:' || %(id)s::text)",
     Verb.UNLINK: "SELECT draftsman.unlink_identity('slack', 'U-NOBODY')",
     Verb.REDELIVER: "UPDATE draftsman.deliveries SET attempts = 0 WHERE false",

@@ -1,4 +1,4 @@
-"""Constraints of the messages to jobs."""
+"""Constraints of the messages to jobs, and of pauses of jobs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,12 @@ MESSAGES: Final = [
     ({"text": "repeat('x', 10001)"}, "job_messages_text_check"),
     ({"delivered_at": "now()"}, "job_messages_delivered"),
 ]
-TABLES: Final = (MESSAGES,)
+PAUSE: Final = {"job": "1", "reason": "'r'", "paused_by": "'a'"}
+PAUSES: Final = [
+    ({"reason": "''"}, "job_pauses_reason_check"),
+    ({"paused_by": "''"}, "job_pauses_paused_by_check"),
+]
+TABLES: Final = (MESSAGES, PAUSES)
 
 
 @pytest.mark.parametrize(("wrong", "constraint"), MESSAGES)
@@ -37,6 +42,14 @@ async def test_a_message_is_complete(
 ) -> None:
     async with refused(CHECK, f'"{constraint}"'):
         await run(conn, insert("job_messages", MESSAGE | wrong))
+
+
+@pytest.mark.parametrize(("wrong", "constraint"), PAUSES)
+async def test_a_pause_is_complete(
+    conn: Connection, wrong: dict[str, str], constraint: str
+) -> None:
+    async with refused(CHECK, f'"{constraint}"'):
+        await run(conn, insert("job_pauses", PAUSE | wrong))
 
 
 async def test_an_event_is_a_single_message_that_never_changes(

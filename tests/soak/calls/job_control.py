@@ -34,6 +34,12 @@ CALLS: Final[dict[str, Call]] = {
     "job_control.request_cancel": Call(
         lambda conn: job_control.request_cancel(conn, RUNNING[0].job, "soak", "no")
     ),
+    "job_control.pause": Call(
+        lambda conn: job_control.pause(conn, last_of("queued"), "soak", "later")
+    ),
+    "job_control.unpause: not paused": Call(
+        lambda conn: job_control.unpause(conn, last_of("queued"), "soak")
+    ),
     "job_control.cancel_now: queued": _cancel("queued"),
     "job_control.cancel_now: waiting": _cancel("waiting_for_input"),
     "job_control.cancel_now: running": _cancel("running"),

@@ -45,6 +45,8 @@ SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "move": ("job.order", "Move a queued job in its queue."),
         "priority": ("job.order", "Change the priority of a waiting job."),
         "tell": ("job.tell", "Send a message to the agent of a job."),
+        "pause": ("job.pause", "Pause a job."),
+        "resume": ("job.pause", "Continue a paused job."),
         "cancel": ("job.cancel", "Cancel jobs."),
         "retry": ("job.retry", "Retry finished jobs."),
         "groups": ("job.groups", "List, show and cancel groups of jobs."),

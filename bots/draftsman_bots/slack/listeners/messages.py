@@ -74,7 +74,7 @@ async def on_missed_reply(ctx: BotContext, body: dict[str, Any], bot: str, *, no
             ctx, event, parsed
         ):
             return
-        reply = await thread_replies.handle_reply(ctx, event)
+        reply = await thread_replies.handle_reply(ctx, event, backfilled=True)
     except DraftsmanError as error:
         if is_retryable(error):
             raise

@@ -2,6 +2,7 @@
 
     fix [options] TEXT            make the change that TEXT requests
     investigate [options] TEXT    look, and change nothing
+    tell JOB TEXT · pause JOB REASON · resume JOB
     status [JOB] · list · show JOB · cancel JOB [REASON] · retry JOB [--again]
     answer QUESTION TEXT · approve QUESTION [REASON] · deny QUESTION [REASON] · link · help
     every weekday at 9 TEXT       a schedule: see draftsman.domain.schedules.phrases
@@ -28,6 +29,9 @@ VERBS: Final = (
     "status",
     "list",
     "show",
+    "tell",
+    "pause",
+    "resume",
     "cancel",
     "retry",
     "answer",
@@ -41,7 +45,7 @@ VERBS: Final = (
     "help",
 )
 _TAKES_REFERENCE: Final = frozenset(
-    {"status", "show", "cancel", "retry", "answer", "approve", "deny"}
+    {"status", "show", "tell", "pause", "resume", "cancel", "retry", "answer", "approve", "deny"}
 )
 """Verbs whose first word names a job or a question."""
 _REFERENCE: Final = re.compile(

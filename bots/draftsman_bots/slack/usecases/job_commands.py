@@ -15,7 +15,7 @@ from draftsman_bots.answer_resolution import build_response
 from draftsman_bots.slack.ids import CANCEL, RETRY, job_value
 from draftsman_bots.slack.mrkdwn import chat_command, escape_truncated, mention
 from draftsman_bots.slack.outbound.blocks import Block, actions, button, section
-from draftsman_bots.slack.usecases import answers
+from draftsman_bots.slack.usecases import answers, thread_messages
 from draftsman_bots.slack.usecases.ephemeral import Reply
 
 if TYPE_CHECKING:
@@ -76,6 +76,25 @@ async def _show(ctx: BotContext, actor: Actor, command: TextCommand, key: str) -
         lines.append(f"{'' if denied else 'last error: '}{escape_truncated(job.last_error, 500)}")
     text = "\n".join(lines)
     return Reply(text, [section(text), _controls(job)])
+
+
+async def _tell(ctx: BotContext, actor: Actor, command: TextCommand, key: str) -> Reply:
+    job = await _job(ctx, command)
+    return await thread_messages.send(ctx, actor, job.number, command.rest, key)
+
+
+async def _pause(ctx: BotContext, actor: Actor, command: TextCommand, key: str) -> Reply:
+    job = await _job(ctx, command)
+    await ctx.rt.job_control.pause(job.number, actor, command.rest)
+    return Reply(
+        f"{job.name} is paused. To continue it: `{ctx.settings.command} resume {job.name}`"
+    )
+
+
+async def _resume(ctx: BotContext, actor: Actor, command: TextCommand, key: str) -> Reply:
+    job = await _job(ctx, command)
+    await ctx.rt.job_control.resume(job.number, actor)
+    return Reply(f"{job.name} is resumed.")
 
 
 async def _cancel(ctx: BotContext, actor: Actor, command: TextCommand, key: str) -> Reply:
@@ -166,6 +185,9 @@ _VERBS: Final[dict[str, Callable[[BotContext, Actor, TextCommand, str], Awaitabl
     "list": _list,
     "status": _status,
     "show": _show,
+    "tell": _tell,
+    "pause": _pause,
+    "resume": _resume,
     "cancel": _cancel,
     "retry": _retry,
     "answer": _answer,

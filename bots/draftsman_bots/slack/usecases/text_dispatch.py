@@ -29,6 +29,8 @@ USAGE: Final = """\
 Options (before or after TEXT): `--repo=NAME`, `--agent=NAME`, `--ref=BRANCH`, `--mode=MODE`
 Quoted text is never an option: `{0} fix "--repo is read twice"`; `--` ends the options
 `{0} status [D-142]`, `{0} list`, `{0} show D-142`
+`{0} tell D-142 TEXT` sends a message to the agent of a job
+`{0} pause D-142 REASON`, `{0} resume D-142`
 `{0} cancel D-142 [REASON]`, `{0} retry D-142 [--again]`
 `{0} answer D-142/1 TEXT`, `{0} approve D-142/1 [REASON]`, `{0} deny D-142/1 [REASON]`
 `{0} templates [TEXT]` lists templates; `{0} template NAME` opens its form, or

@@ -25,7 +25,7 @@ from draftsman_bots.slack.outbound.blocks import actions, button, section
 from draftsman_bots.slack.outbound.question_blocks import BOT_NAME
 from draftsman_bots.slack.parsers.command_parser import Parsed, TextCommand
 from draftsman_bots.slack.parsers.payloads import MessageChange
-from draftsman_bots.slack.usecases import answers
+from draftsman_bots.slack.usecases import answers, thread_messages
 from draftsman_bots.slack.usecases.access import authorize, may_answer
 from draftsman_bots.slack.usecases.backfill import closed_since
 from draftsman_bots.slack.usecases.ephemeral import Reply
@@ -45,18 +45,31 @@ _JOB: Final = re.compile("[dD]-")
 _TS: Final = re.compile(r"[0-9]{1,12}\.[0-9]{1,8}")
 
 
-async def handle_reply(ctx: BotContext, message: MessageEvent) -> Reply | None:
+async def handle_reply(
+    ctx: BotContext, message: MessageEvent, *, backfilled: bool = False
+) -> Reply | None:
     """Submit a reply as an answer to its thread's question; return the reply to its author.
 
-    Raises LostRace while the thread's job is not known yet.
+    A reply that answers none is a message to the agent of the thread's job, unless it is
+    `backfilled`. Raises LostRace while the thread's job is not known yet.
     """
     questions = await _thread_questions(ctx, message)
     if questions is None:
         await _check_posted(ctx, message)
         return NOT_AN_ANSWER
-    questions = await _answered_by(ctx, message, questions) or _drop_later(message, questions)
+    answered = await _answered_by(ctx, message, questions)
+    is_late = any(closed_since(question, message.ts) for question in questions)
+    questions = answered or _drop_later(message, questions)
     text = message.text if message.text.strip() else None
     result = resolve_answer(text, parse_decision(message.text), questions, prefer_text=True)
+    if (
+        result.outcome in (AnswerOutcome.NOT_AN_ANSWER, AnswerOutcome.CLOSED)
+        and result.decision is None
+        and not (answered or is_late or backfilled)
+    ):
+        reply = await thread_messages.handle_message(ctx, message)
+        if reply is not thread_messages.NOT_A_MESSAGE:
+            return reply
     if result.outcome is AnswerOutcome.NOT_AN_ANSWER:
         return None
     if result.outcome is AnswerOutcome.CLOSED:

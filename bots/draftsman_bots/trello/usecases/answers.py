@@ -28,7 +28,7 @@ from draftsman_bots.trello.markdown import marker_of
 from draftsman_bots.trello.parsers import comment_parser
 from draftsman_bots.trello.parsers.actions import Action, ActionKind
 from draftsman_bots.trello.parsers.comment_parser import ParsedComment
-from draftsman_bots.trello.usecases import edit_notices
+from draftsman_bots.trello.usecases import card_messages, edit_notices
 
 if TYPE_CHECKING:
     from draftsman_bots.trello.context import BotContext
@@ -123,6 +123,8 @@ async def _answer(
     if comment.job is not None and comment.job not in jobs:
         text = f"D-{comment.job} has no question on this card."
         return await _reply(context, action, jobs[0], actor, text)
+    if comment.tell:
+        return await _send(context, action, actor, comment, jobs)
     questions = [question for question in questions if comment.job in (None, question.job)]
     if comment.question is not None:
         questions = [question for question in questions if question.ordinal == comment.question]
@@ -130,6 +132,13 @@ async def _answer(
     has_text = not is_file and (comment.text or comment.decision is not None)
     text_or_none = comment.text if has_text else None
     result = resolve_answer(text_or_none, comment.decision, questions, prefer_text=False)
+    closed = result.outcome in (AnswerOutcome.NOT_AN_ANSWER, AnswerOutcome.CLOSED)
+    if (
+        closed
+        and card_messages.is_message(comment, action, questions)
+        and (outcome := await _send(context, action, actor, comment, jobs)) != CONVERSATION
+    ):
+        return outcome
     if result.outcome is AnswerOutcome.NOT_AN_ANSWER:
         return CONVERSATION
     first = result.questions[0]
@@ -150,6 +159,17 @@ async def _answer(
         verb = comment.decision.verb if comment.decision is not None else "answer"
         text = f"Which question does this answer: {names}? Write /{verb} {first.name} …"
     return await _reply(context, action, first.job, actor, text)
+
+
+async def _send(
+    context: BotContext, action: Action, actor: Actor, comment: ParsedComment, jobs: list[int]
+) -> str:
+    """Send the comment to the agent of the card's job, and confirm it."""
+    sent = await card_messages.send(context, action, actor, comment, jobs)
+    if sent is None:
+        return CONVERSATION
+    job, text, outcome = sent
+    return await _reply(context, action, job, actor, text, outcome)
 
 
 async def _submit(

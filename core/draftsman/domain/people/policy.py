@@ -23,6 +23,7 @@ class Verb(StrEnum):
     ANSWER = "answer"
     APPROVE = "approve"
     TELL = "send messages to jobs"
+    PAUSE = "pause or resume jobs"
     CANCEL = "cancel"
     RETRY = "retry"
     EXTEND = "extend"
@@ -45,6 +46,7 @@ _ROLE = {
     Verb.ANSWER: "responder",
     Verb.APPROVE: "approver",
     Verb.TELL: "responder",
+    Verb.PAUSE: "operator",
     Verb.CANCEL: "operator",
     Verb.RETRY: "operator",
     Verb.EXTEND: "operator",
@@ -62,7 +64,8 @@ _ROLE = {
     Verb.SCHEDULES: "operator",
 }
 _OWN = frozenset(
-    {Verb.ANSWER, Verb.TELL, Verb.CANCEL, Verb.RETRY, Verb.EXTEND, Verb.UNLINK, Verb.SCHEDULES}
+    {Verb.ANSWER, Verb.TELL, Verb.PAUSE, Verb.CANCEL, Verb.RETRY, Verb.EXTEND, Verb.UNLINK}
+    | {Verb.SCHEDULES}
 )
 """Actions that the invoker of a job, or the author of a schedule, may do without the role."""
 

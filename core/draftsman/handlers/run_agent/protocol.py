@@ -213,8 +213,9 @@ class RefusedMessage(Model):
 class ParkMessage(Model):
     """Save a checkpoint if needed, then exit with code 0, within ten seconds.
 
-    With an `id`, this question waits for an answer. Without an `id`, the worker shuts down, or
-    another program asked. A later run, perhaps on another host, has the checkpoint and the answers.
+    With an `id`, this question waits for an answer. Without an `id`, the worker shuts down, the job
+    is paused, or another program asked. A later run, perhaps on another host, has the checkpoint
+    and the answers.
     """
 
     type: Literal["park"] = "park"

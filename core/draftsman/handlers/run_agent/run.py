@@ -156,7 +156,7 @@ async def _run_session(
     session: AgentSession,
     start: StartMessage,
 ) -> None:
-    """Start the agent and handle its messages until it exits; park it on shutdown."""
+    """Start the agent and handle its messages until it exits; park it on shutdown or pause."""
     decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
 
     async def on_stderr(chunk: bytes) -> None:
@@ -195,7 +195,7 @@ async def _run_session(
         try:
             await asyncio.shield(listener)
         except asyncio.CancelledError:
-            if run.stopping == "shutdown":
+            if run.stopping in ("shutdown", "paused"):
                 await session.park(process, None)
                 await asyncio.wait([listener], timeout=run.settings.worker.abort)
             raise

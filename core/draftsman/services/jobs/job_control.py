@@ -1,4 +1,4 @@
-"""Job control: cancel, retry and messages to jobs."""
+"""Job control: cancel, pause, retry and messages to jobs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from draftsman.domain.people.policy import Policy, Verb
 from draftsman.domain.retries.retry_policy import CHAIN_LIMIT
 from draftsman.domain.submit_result import SubmitResult
 from draftsman.domain.text import clean
-from draftsman.errors import LostRace, OptionHint, Refused
+from draftsman.errors import CommandHint, LostRace, OptionHint, Refused, UsageError
 from draftsman.services.jobs import groups as job_groups
 from draftsman.services.jobs.messages import JobMessages
 from draftsman.services.jobs.retried_trees import link_retry
@@ -21,6 +21,7 @@ from draftsman.services.jobs.submissions import SUBMIT_ATTEMPTS, SubmittedJob
 from draftsman.store import job_control as store
 from draftsman.store import messages
 from draftsman.store import submissions as requests
+from draftsman.store.job_control import LockedJob
 from draftsman.store.outbox import deliveries
 from draftsman.store.postgres.database import Connection, Database
 from draftsman.store.scheduling import dependencies
@@ -67,8 +68,16 @@ class CancelResult:
     requested: bool
 
 
+@dataclass(frozen=True, slots=True)
+class PauseResult:
+    """The result of a pause or its end: `status` is that of the job before its worker stops it."""
+
+    number: int
+    status: Status
+
+
 class JobControl:
-    """Cancellation and retry of jobs, and messages to them."""
+    """Cancellation, pause and retry of jobs, and messages to them."""
 
     def __init__(self, db: Database, policy: Policy) -> None:
         self._db = db
@@ -159,6 +168,57 @@ class JobControl:
                 CancelResult(n, Status.RUNNING if requested else Status.CANCELED, requested)
                 for n, requested in canceled
             ]
+
+        return await self._db.run_transaction(work)
+
+    async def pause(self, job: int, actor: Actor, reason: str) -> PauseResult:
+        """Pause a job: no worker claims it, and a running job is parked at its checkpoint.
+
+        Raises NotFound, NotPermitted, UsageError without a reason, and Refused where the job has
+        finished, is being canceled or is already paused.
+        """
+        reason = clean(reason).strip()[:REASON_LIMIT]
+        if not reason:
+            raise UsageError("a pause needs a reason, which `why` shows")
+
+        async def change(conn: Connection, locked: LockedJob, actor: Actor) -> bool:
+            if locked.status in TERMINAL:
+                raise Refused(
+                    f"is already {locked.status}; nothing to pause", subject=job_name(job)
+                )
+            if locked.canceling:
+                raise Refused("is being canceled; nothing to pause", subject=job_name(job))
+            return await store.pause(conn, job, actor.name, reason)
+
+        return await self._change_pause(job, actor, change, "is already paused")
+
+    async def resume(self, job: int, actor: Actor) -> PauseResult:
+        """End the pause of a job, which continues from its checkpoint; raises as `pause` does."""
+
+        async def change(conn: Connection, locked: LockedJob, actor: Actor) -> bool:
+            return await store.unpause(conn, job, actor.name)
+
+        return await self._change_pause(job, actor, change, "is not paused")
+
+    async def _change_pause(
+        self,
+        job: int,
+        actor: Actor,
+        change: Callable[[Connection, LockedJob, Actor], Awaitable[bool]],
+        refusal: str,
+    ) -> PauseResult:
+        actor = self._policy.resolve(actor)
+
+        async def work(conn: Connection) -> PauseResult:
+            locked = await store.lock(conn, job)
+            if locked is None:
+                raise unknown_job(job)
+            self._policy.check(actor, Verb.PAUSE, invoker=locked.invoker_id)
+            if not await change(conn, locked, actor):
+                raise Refused(
+                    refusal, subject=job_name(job), hint=CommandHint("why", job_name(job))
+                )
+            return PauseResult(job, locked.status)
 
         return await self._db.run_transaction(work)
 

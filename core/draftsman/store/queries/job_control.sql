@@ -14,6 +14,12 @@ SELECT j.number, j.type, j.status, r.invoker_id, j.worker_id, j.run_count,
 SELECT draftsman.request_cancel(
     %(job)s::bigint, %(by)s::text, %(reason)s::text, %(detail)s::jsonb)
 
+-- name: pause
+SELECT draftsman.pause_job(%(job)s::bigint, %(reason)s::text, %(by)s::text)
+
+-- name: unpause
+SELECT draftsman.unpause_job(%(job)s::bigint, %(by)s::text)
+
 -- Cancels an unfinished job, with its open question and its open run.
 -- name: cancel_now
 SELECT draftsman.cancel_job(%(job)s::bigint, %(by)s::text, %(reason)s::text)

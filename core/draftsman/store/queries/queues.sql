@@ -136,7 +136,8 @@ SELECT n.queue AS name,
               count(*) FILTER (WHERE f.paused) AS paused, min(f.queued_at) AS since
          FROM (SELECT s.queued_at, EXISTS (
                       SELECT FROM draftsman.queue_pauses t
-                       WHERE t.queue = s.queue AND t.type = s.type) AS paused
+                       WHERE t.queue = s.queue AND t.type = s.type)
+                   OR EXISTS (SELECT FROM draftsman.job_pauses o WHERE o.job = s.number) AS paused
                  FROM draftsman.job_states s
                 WHERE s.queue = n.queue AND s.status IN ('queued', 'resumed') AND s.hold IS NULL
                 ORDER BY s.priority DESC, s.position, s.number

@@ -32,9 +32,10 @@ SELECT p.*
               s.retry_count, s.max_retries, s.run_count, s.next_retry_at, s.run_at, s.last_error,
               s.error_class::text, r.created_at, s.started_at, s.finished_at, s.pr_url,
               r.template, r.template_version,
-              CASE WHEN s.status IN ('queued', 'resumed') AND EXISTS (
+              CASE WHEN s.status IN ('queued', 'resumed') AND (EXISTS (
                   SELECT FROM draftsman.queue_pauses p
                    WHERE p.queue = s.queue AND (p.type IS NULL OR p.type = s.type))
+                   OR EXISTS (SELECT FROM draftsman.job_pauses p WHERE p.job = s.number))
                    THEN 'paused'
                    WHEN s.status IN ('queued', 'resumed') AND s.hold IS NOT NULL THEN s.hold::text
                    WHEN s.status IN ('queued', 'resumed') AND EXISTS (
@@ -308,7 +309,9 @@ SELECT j.number, j.status, j.queue, j.type, j.run_at, j.next_retry_at, j.last_er
            AS parents,
        (SELECT count(*) FROM draftsman.job_dependencies
          WHERE job = j.number AND met IS NOT TRUE AND met IS NULL) AS parent_count,
-       p.type IS NOT NULL AS type_paused, p.reason AS pause_reason, p.paused_by, p.paused_at,
+       p.type IS NOT NULL AS type_paused, coalesce(o.reason, p.reason) AS pause_reason,
+       coalesce(o.paused_by, p.paused_by) AS paused_by,
+       coalesce(o.paused_at, p.paused_at) AS paused_at, o.job IS NOT NULL AS job_paused,
        (SELECT count(*) FROM (
            SELECT c.priority, c.position, c.number FROM draftsman.claimable c
             WHERE c.queue = j.queue AND j.status IN ('queued', 'resumed')
@@ -346,6 +349,7 @@ SELECT j.number, j.status, j.queue, j.type, j.run_at, j.next_retry_at, j.last_er
         ORDER BY type NULLS FIRST
         LIMIT 1) p ON true
   LEFT JOIN draftsman.active_reservations v ON v.queue = j.queue
+  LEFT JOIN draftsman.job_pauses o ON o.job = j.number
  WHERE j.number = %(job)s
 
 -- Exact counts of active jobs; of each final status, jobs are counted up to a limit.

@@ -89,11 +89,12 @@ WITH alive AS (
 )
 SELECT h.token, coalesce(j.lease_token = h.token, false) AS owned,
        j.cancel_requested_at IS NOT NULL AS canceled,
+       EXISTS (SELECT FROM draftsman.job_pauses p WHERE p.job = h.job) AS paused,
        EXISTS (SELECT FROM alive) AS registered
   FROM held h
   LEFT JOIN draftsman.job_states j ON j.number = h.job
  UNION ALL
-SELECT 0, true, false, EXISTS (SELECT FROM alive)
+SELECT 0, true, false, false, EXISTS (SELECT FROM alive)
 
 -- The pull request of the job's work.
 -- name: pull_request

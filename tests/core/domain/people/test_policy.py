@@ -21,6 +21,7 @@ ROLE_OF = {
     Verb.ANSWER: "responder",
     Verb.APPROVE: "approver",
     Verb.TELL: "responder",
+    Verb.PAUSE: "operator",
     Verb.CANCEL: "operator",
     Verb.RETRY: "operator",
     Verb.EXTEND: "operator",
@@ -36,7 +37,16 @@ ROLE_OF = {
     Verb.TEMPLATES: "operator",
     Verb.SCHEDULES: "operator",
 }
-OWN = {Verb.ANSWER, Verb.TELL, Verb.CANCEL, Verb.RETRY, Verb.EXTEND, Verb.UNLINK, Verb.SCHEDULES}
+OWN = {
+    Verb.ANSWER,
+    Verb.TELL,
+    Verb.PAUSE,
+    Verb.CANCEL,
+    Verb.RETRY,
+    Verb.EXTEND,
+    Verb.UNLINK,
+    Verb.SCHEDULES,
+}
 POLICY = Policy(
     {role: Person(role, frozenset({role}), {Source.CLI: role}) for role in ROLES},
     {"all": tuple(ROLES)},

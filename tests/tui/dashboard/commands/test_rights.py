@@ -41,6 +41,7 @@ WRITES: Final[dict[Verb, Try]] = {
     Verb.ANSWER: lambda rt, who: _answered(rt, 1, _yes("red"), who),
     Verb.APPROVE: lambda rt, who: _answered(rt, 2, _yes(decision=True), who),
     Verb.TELL: lambda rt, who: rt.job_control.messages.send(3, who, "use the v2 API"),
+    Verb.PAUSE: lambda rt, who: rt.job_control.pause(3, who, "r"),
     Verb.CANCEL: lambda rt, who: rt.job_control.cancel(3, who),
     Verb.RETRY: lambda rt, who: rt.job_control.retry(4, who),
     Verb.EXTEND: lambda rt, who: rt.questions.extend(1, 1, 60, who),

@@ -138,3 +138,17 @@ async def test_a_message_is_sent_to_the_agent(make: Factory, rt: Runtime, owner:
         await seen.wait_for_toast(f"Message 2 sent to D-{number}")
     messages = await rt.job_control.messages.of_job(number)
     assert [item.text for item in messages] == ["use the v2 API", "and test it"]
+
+
+async def test_a_job_is_paused_and_resumed(make: Factory, rt: Runtime, owner: Actor) -> None:
+    number = await make.queued()
+    async with open_dashboard(rt, owner) as seen:
+        await seen.rows(f"D-{number}")
+        await seen.press("z")
+        await seen.dialog("PromptDialog")
+        await seen.type("the API is down")
+        await seen.press("enter")
+        await seen.wait_for_toast(f"D-{number} paused")
+        assert "the API is down" in (await rt.read_model.why(number)).text
+        await seen.press("Z")
+        await seen.wait_for_toast(f"D-{number} resumed")

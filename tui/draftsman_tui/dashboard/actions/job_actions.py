@@ -1,4 +1,4 @@
-"""Job commands: cancel, wait reason, diff and copy."""
+"""Job commands: cancel, pause, wait reason, diff and copy."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from draftsman_tui.dashboard.actions.bulk import (
     run_bulk,
 )
 from draftsman_tui.dashboard.dialogs.confirm_dialog import TypedConfirmDialog
+from draftsman_tui.dashboard.dialogs.prompt_dialog import PromptDialog
 from draftsman_tui.dashboard.dialogs.text_dialog import TextDialog
 
 if TYPE_CHECKING:
@@ -42,6 +43,22 @@ async def cancel_force(screen: BaseScreen, text: str) -> None:
         TypedConfirmDialog(question, await _cancel_note(screen, numbers, note.strip()), word)
     ):
         await _cancel(screen, numbers, text, force=True)
+
+
+async def pause(screen: BaseScreen, text: str) -> None:
+    """Pause the selected job; asks for the reason unless it is given."""
+    number = screen.jobs()[0]
+    dialog = PromptDialog(f"Reason for the pause of {job_name(number)}?", "the API is down")
+    if reason := text or await screen.ask(dialog):
+        await screen.rt.job_control.pause(number, screen.actor, reason)
+        screen.show_message(f"{job_name(number)} paused")
+
+
+async def resume(screen: BaseScreen, text: str) -> None:
+    """Continue the selected job."""
+    number = screen.jobs()[0]
+    await screen.rt.job_control.resume(number, screen.actor)
+    screen.show_message(f"{job_name(number)} resumed")
 
 
 async def why(screen: BaseScreen, text: str) -> None:

@@ -1,8 +1,8 @@
--- Messages of people to jobs, which agents get.
+-- Messages of people to jobs, which agents get; and pauses of jobs.
 
-SELECT EXISTS (SELECT FROM draftsman.schema_migrations WHERE name = '0021_messages') AS applied \gset
-\if :applied \echo '0021_messages is already applied' \quit \endif
-INSERT INTO draftsman.schema_migrations (name) VALUES ('0021_messages');
+SELECT EXISTS (SELECT FROM draftsman.schema_migrations WHERE name = '0021_steering') AS applied \gset
+\if :applied \echo '0021_steering is already applied' \quit \endif
+INSERT INTO draftsman.schema_migrations (name) VALUES ('0021_steering');
 
 -- A message of a person to a job. `run` is the run whose agent was last given it; it is delivered
 -- once that run has stored a checkpoint with it, or ended its job. A message that was given to a run
@@ -98,3 +98,74 @@ BEGIN
     GET DIAGNOSTICS copied = ROW_COUNT;
     RETURN copied;
 END $$;
+
+-- Pauses --------------------------------------------------------------------------------------
+
+-- Tells the targets of a job that it was paused or resumed; the caller has just written the event.
+CREATE FUNCTION draftsman.notify_pause(job bigint, text text) RETURNS void LANGUAGE sql AS $$
+    INSERT INTO draftsman.deliveries
+           (job, channel, target, thread, thread_key, kind, dedupe_key, payload)
+    SELECT t.job, t.channel, t.target, t.thread, t.thread_key, 'notice',
+           'pause:' || currval('draftsman.job_event_ids'),
+           jsonb_build_object('text', $2, 'names_job', true)
+      FROM draftsman.job_targets t
+     WHERE t.job = $1 AND 'notice' = ANY (t.kinds)
+     ORDER BY t.ordinal
+$$;
+
+-- Pauses an unfinished job; false when it is already paused or has ended. A job that has places in
+-- buckets of limits gives them to others, and waits for the end of the pause.
+CREATE FUNCTION draftsman.pause_job(job bigint, reason text, actor text) RETURNS boolean
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM draftsman.require_control($1, $3, 'operator');
+    PERFORM FROM draftsman.job_states j
+      WHERE j.number = $1 AND j.finished_at IS NULL FOR NO KEY UPDATE;
+    IF NOT FOUND THEN
+        RETURN false;
+    END IF;
+    INSERT INTO draftsman.job_pauses (job, reason, paused_by) VALUES ($1, $2, $3)
+        ON CONFLICT DO NOTHING;
+    IF NOT FOUND THEN
+        RETURN false;
+    END IF;
+    INSERT INTO draftsman.job_events (job, kind, actor, payload)
+    VALUES ($1, 'job_paused', $3, jsonb_build_object('reason', left($2, 2000)));
+    PERFORM draftsman.notify_pause($1, format('D-%s was paused by %s: %s', $1,
+        coalesce(draftsman.person_of_actor($3), split_part($3, ':', 2)), $2));
+    UPDATE draftsman.job_states j SET hold = 'limit', held_by = 'pause'
+     WHERE j.number = $1 AND j.status IN ('queued', 'resumed') AND j.hold IS NULL
+       AND j.limits <> '{}';
+    PERFORM pg_notify('draftsman_runs', $1::text);
+    RETURN true;
+END $$;
+
+-- Ends the pause of a job; false when it has none.
+CREATE FUNCTION draftsman.unpause_job(job bigint, actor text) RETURNS boolean
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM draftsman.require_control($1, $2, 'operator');
+    PERFORM FROM draftsman.job_states j WHERE j.number = $1 FOR NO KEY UPDATE;
+    DELETE FROM draftsman.job_pauses p WHERE p.job = $1;
+    IF NOT FOUND THEN
+        RETURN false;
+    END IF;
+    INSERT INTO draftsman.job_events (job, kind, actor) VALUES ($1, 'job_unpaused', $2);
+    PERFORM draftsman.notify_pause($1, format('D-%s was resumed by %s', $1,
+        coalesce(draftsman.person_of_actor($2), split_part($2, ':', 2))));
+    UPDATE draftsman.job_states j SET held_by = j.limits[1]
+     WHERE j.number = $1 AND j.held_by = 'pause' AND NOT EXISTS (
+           SELECT FROM draftsman.queue_pauses p
+            WHERE p.queue = j.queue AND (p.type IS NULL OR p.type = j.type));
+    PERFORM pg_notify('draftsman_jobs', j.queue) FROM draftsman.job_states j WHERE j.number = $1;
+    RETURN true;
+END $$;
+
+-- Removes the pauses of jobs that have ended, at most so many.
+CREATE FUNCTION draftsman.delete_ended_pauses(most int) RETURNS void LANGUAGE sql AS $$
+    DELETE FROM draftsman.job_pauses p
+     WHERE p.job = ANY (ARRAY(
+           SELECT o.job FROM draftsman.job_pauses o
+             JOIN draftsman.job_states s ON s.number = o.job AND s.finished_at IS NOT NULL
+            ORDER BY o.job LIMIT most))
+$$;

@@ -1,0 +1,55 @@
+"""Replies in the thread of an unfinished job that answer no question, as messages to its agent."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from draftsman.domain.job import TERMINAL
+from draftsman.domain.job_message import AGENT_TYPE, SentMessage
+from draftsman.errors import NotPermitted
+from draftsman_bots.slack.parsers.payloads import MessageChange
+from draftsman_bots.slack.usecases.access import authorize_person
+from draftsman_bots.slack.usecases.ephemeral import Reply, error_reply
+
+if TYPE_CHECKING:
+    from draftsman.domain.people.actor import Actor
+    from draftsman_bots.slack.context import BotContext
+    from draftsman_bots.slack.parsers.payloads import MessageEvent
+
+NOT_A_MESSAGE: Final = Reply("")
+"""No job of the thread takes messages."""
+
+
+async def handle_message(ctx: BotContext, message: MessageEvent) -> Reply | None:
+    """Send a reply to the agent of its thread's job; return the reply to its author."""
+    topics = await ctx.rt.threads.slack(message.channel, message.thread)
+    jobs = []
+    for number in dict.fromkeys(topic.job for topic in topics):
+        job = await ctx.rt.read_model.job(number)
+        if job.type == AGENT_TYPE and job.status not in TERMINAL:
+            jobs.append(number)
+    if not jobs or not message.text.strip() or message.change is MessageChange.DELETED:
+        return NOT_A_MESSAGE
+    try:
+        actor = await authorize_person(ctx, message.user)
+        if message.change is MessageChange.EDITED:
+            return Reply(f"An edit is not sent to the agent of D-{jobs[0]}. Write another message.")
+        if len(jobs) > 1:
+            names = " or ".join(f"D-{job}" for job in jobs)
+            command = f"{ctx.settings.command} tell D-{jobs[0]} TEXT"
+            return Reply(f"Which job is this message for, {names}? Send it with `{command}`.")
+        return await send(ctx, actor, jobs[0], message.text, message.key)
+    except NotPermitted as error:  # talk of people who may not send messages: told once
+        first = ctx.background.first(("message", jobs[0], message.user.id))
+        return error_reply(error) if first else None
+
+
+async def send(ctx: BotContext, actor: Actor, job: int, text: str, key: str) -> Reply:
+    """Send a message to the agent of a job; raises DraftsmanError."""
+    return confirmation(await ctx.rt.job_control.messages.send(job, actor, text, event=key))
+
+
+def confirmation(sent: SentMessage) -> Reply:
+    """Return the reply to a message."""
+    text = str(sent)
+    return Reply(f"{text[0].upper()}{text[1:]}.")
