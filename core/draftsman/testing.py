@@ -30,7 +30,7 @@ from draftsman.domain.workflows.dependencies import Parent
 from draftsman.errors import AnswerTimeout, DraftsmanError, NotPermitted
 from draftsman.handlers.context import RunContext, worker_run
 from draftsman.handlers.registry import Handler
-from draftsman.handlers.worker_run import RunServices
+from draftsman.handlers.run_services import RunServices
 from draftsman.schemas.checker import SchemaChecker
 from draftsman.settings import Settings
 

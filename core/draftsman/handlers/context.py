@@ -22,7 +22,8 @@ from draftsman.domain.workflows.dependencies import Parent
 from draftsman.errors import Failure, UsageError
 from draftsman.handlers.print_capture import PrintCapture
 from draftsman.handlers.question_mapping import build_ask
-from draftsman.handlers.worker_run import ContinueInGrace, RunServices, WorkerRun
+from draftsman.handlers.run_services import RunServices
+from draftsman.handlers.worker_run import ContinueInGrace, WorkerRun
 from draftsman.services.questions import MAX_TIMEOUT
 
 P = ParamSpec("P")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, ParamSpec, Protocol, TypeVar
+from typing import Any, ParamSpec, TypeVar
 from uuid import UUID
 
 from draftsman.domain import budgets, reserved_names
@@ -25,14 +25,10 @@ from draftsman.handlers.db_retry import wait_for_database
 from draftsman.handlers.print_capture import PrintCapture
 from draftsman.handlers.question_mapping import to_answer
 from draftsman.handlers.run_log import RunLog
+from draftsman.handlers.run_services import RunServices
 from draftsman.outbound.timeouts import time_limit
-from draftsman.ports import Notifier
 from draftsman.schemas.checker import SchemaChecker
-from draftsman.services.jobs.workflows import Workflows
-from draftsman.services.questions import Questions
 from draftsman.services.repos import Repos
-from draftsman.services.runs.checkpoints import Checkpoints
-from draftsman.services.runs.settlement import Settlement
 from draftsman.settings import Settings
 
 P = ParamSpec("P")
@@ -41,42 +37,6 @@ T = TypeVar("T")
 
 ContinueInGrace = Callable[[float, Callable[[], None]], Awaitable[ClaimedJob | None]]
 """Waits for so many seconds until the parked job is claimed for this worker, and starts it."""
-
-
-class RunServices(Protocol):
-    """The services of the worker that a run may use."""
-
-    @property
-    def settings(self) -> Settings:
-        """The worker's configuration."""
-
-    @property
-    def checkpoints(self) -> Checkpoints:
-        """Saved progress of runs."""
-
-    @property
-    def questions(self) -> Questions:
-        """Questions and answers."""
-
-    @property
-    def settlement(self) -> Settlement:
-        """Settlement of runs."""
-
-    @property
-    def outbox(self) -> Notifier:
-        """Notifications."""
-
-    @property
-    def repos(self) -> Repos:
-        """The registered repositories."""
-
-    @property
-    def schemas(self) -> SchemaChecker:
-        """The checker of JSON Schemas."""
-
-    @property
-    def workflows(self) -> Workflows:
-        """Jobs that wait for other jobs."""
 
 
 class WorkerRun:

@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 import pytest
 
 from draftsman.domain.job import Status
 from draftsman.store.postgres.database import Connection
-from tests.core.store import test_activity_checks as activity
-from tests.core.store import test_budget_checks as budgets
-from tests.core.store import test_dependency_checks as dependencies
-from tests.core.store import test_group_checks as groups
-from tests.core.store import test_limit_checks as limits
-from tests.core.store import test_message_checks as messages
-from tests.core.store import test_people_checks as people
-from tests.core.store import test_queue_checks as queues
-from tests.core.store import test_repo_checks as repos
-from tests.core.store import test_schedule_checks as schedules
-from tests.core.store import test_trello_checks as trello
 from tests.factories import GATE, Factory
 from tests.support.raw_jobs import insert_job
 from tests.support.statements import CHECK, FOREIGN_KEY, refused, rows, run
 
 S = Status
+THEMES = (
+    "activity",
+    "budget",
+    "dependency",
+    "group",
+    "limit",
+    "message",
+    "people",
+    "queue",
+    "repo",
+    "schedule",
+    "trello",
+)
+MODULES = [import_module(f"tests.core.store.test_{theme}_checks") for theme in THEMES]
 JOBS = [
     (S.QUEUED, "finished_at = now()", "job_states_finished"),
     (S.QUEUED, "next_retry_at = now()", "job_states_retry_time"),
@@ -392,11 +397,7 @@ async def test_every_check_of_the_schema_is_tested(conn: Connection) -> None:
         "pg_get_function_sqlbody(function), '''(job_[a-z]+s_[a-z_]+)''', 'g') AS rule",
     )
     tables = (JOBS, ENDS, INSERTS, RUNS, QUESTIONS, TIMES, ROWS, TARGETS, LINKS, DELIVERIES)
-    modules = (
-        *(activity, budgets, dependencies, groups, limits, messages, people, queues, repos),
-        *(schedules, trello),
-    )
-    others = [table for module in modules for table in module.TABLES]
+    others = [table for module in MODULES for table in module.TABLES]
     tried = {entry[-1] for table in (*tables, *others) for entry in table}
     tried |= {"job_questions_approval", "workers_slots_check", "leases_term_check"}
     tried |= {"event_epoch_single_check", "channel_limits_bucket_check"}

@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from draftsman.agents.adapter import MAKE_AGAIN, MAKE_NOW
 from draftsman.errors import Failure, UsageError
 from draftsman_tui.cli.process.scripted_model import ScriptedModel, Turn, scripted_model
 
@@ -18,6 +17,8 @@ if TYPE_CHECKING:
 REQUEST: Final = "Remove the unused import of inventory/report.py"
 COMMAND: Final = "sed -i '/^import textwrap$/d' inventory/report.py"
 SUMMARY: Final = "Removed the unused import of textwrap from inventory/report.py."
+AGAIN: Final = "Make exactly this call"
+"""Part of the prompts by which an adapter asks for a call again."""
 MODEL: Final = "scripted"
 GATEWAY: Final = "demo"
 
@@ -39,9 +40,11 @@ class DemoModel(ScriptedModel):
 
     def turn(self, results: int, conversation: list[dict[str, Any]]) -> Turn:
         """Return the call if the last message asks for it, else the turn of the script."""
-        prompt = json.dumps(conversation[-1])
-        again = MAKE_NOW in prompt or MAKE_AGAIN in prompt
-        return self.script[0] if again else super().turn(results, conversation)
+        return (
+            self.script[0]
+            if AGAIN in json.dumps(conversation[-1])
+            else super().turn(results, conversation)
+        )
 
 
 _OPENCODE: Final = {

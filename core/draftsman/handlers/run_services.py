@@ -1,0 +1,50 @@
+"""The services of a worker that its runs use."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from draftsman.ports import Notifier
+from draftsman.schemas.checker import SchemaChecker
+from draftsman.services.jobs.workflows import Workflows
+from draftsman.services.questions import Questions
+from draftsman.services.repos import Repos
+from draftsman.services.runs.checkpoints import Checkpoints
+from draftsman.services.runs.settlement import Settlement
+from draftsman.settings import Settings
+
+
+class RunServices(Protocol):
+    """The services of the worker that a run may use."""
+
+    @property
+    def settings(self) -> Settings:
+        """The worker's configuration."""
+
+    @property
+    def checkpoints(self) -> Checkpoints:
+        """Saved progress of runs."""
+
+    @property
+    def questions(self) -> Questions:
+        """Questions and answers."""
+
+    @property
+    def settlement(self) -> Settlement:
+        """Settlement of runs."""
+
+    @property
+    def outbox(self) -> Notifier:
+        """Notifications."""
+
+    @property
+    def repos(self) -> Repos:
+        """The registered repositories."""
+
+    @property
+    def schemas(self) -> SchemaChecker:
+        """The checker of JSON Schemas."""
+
+    @property
+    def workflows(self) -> Workflows:
+        """Jobs that wait for other jobs."""
