@@ -19,10 +19,12 @@ from draftsman.domain.messages.target import parse
 from draftsman.domain.outcome import Done
 from draftsman.domain.question import QuestionKind
 from draftsman.domain.question_spec import QuestionSpec
+from draftsman.errors import Failure
 from draftsman.loops.delivery_dispatcher import DeliveryDispatcher
 from draftsman.ports import Channel
 from draftsman.runtime import Runtime
 from draftsman.services.deliveries.delivery_sender import DeliverySender
+from draftsman.services.jobs.submissions import invocation
 from tests.core.loops.agent_jobs import job_at_gate
 from tests.core.outbox.chat_harness import FAST, running
 from tests.core.outbox.rows import deliveries_of
@@ -248,6 +250,27 @@ class BotContract:
         assert "attachment_failed" in {
             event.kind for event in await rt.read_model.job_events(work.number)
         }
+
+    @pytest.mark.parametrize("kind", ["sequential", "parallel"])
+    async def test_a_group_that_stops_is_reported_once(
+        self, side: BotHarness, rt: Runtime, make: Factory, kind: str
+    ) -> None:
+        group = {"name": "release", "kind": kind}
+        request = invocation(type="noop", queue="q", notify=side.notify, group=group)
+        jobs = [job.number for job in await rt.submissions.submit_many([request] * 4, make.owner)]
+        for job in jobs:
+            await wait_until_delivered(rt, job, side.channel)
+        before = len(side.texts())
+        assert "group release" in side.texts()[-1]
+        await rt.settlement.failure(
+            await make.running(jobs[0]), Failure("no", declared="PERMANENT")
+        )
+        sent = [await wait_until_delivered(rt, job, side.channel) for job in jobs]
+        results = [[item.status for item in items if item.kind == "result"] for items in sent]
+        assert results == [["sent"], ["superseded"], ["superseded"], ["superseded"]]
+        assert len(side.texts()) == before + 1
+        stopped = f"group release stopped: D-{jobs[0]} failed, 3 jobs skipped"
+        assert stopped in side.texts()[-1].replace("\\", "")
 
     async def test_pasted_secret_is_redacted(
         self, side: BotHarness, rt: Runtime, make: Factory

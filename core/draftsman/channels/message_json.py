@@ -45,6 +45,7 @@ def _job(subject: Subject) -> dict[str, Any]:
         "type": subject.type,
         "status": str(subject.status),
         "agent": subject.agent,
+        "group": subject.group,
         "repo": subject.repo,
         "url": subject.url,
         "invoker": subject.invoker,

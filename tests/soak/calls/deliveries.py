@@ -16,6 +16,7 @@ from draftsman.domain.messages.delivery import (
 from draftsman.domain.messages.target import parse
 from draftsman.store.outbox import deliveries, delivery_claims
 from draftsman.store.postgres.database import Connection
+from draftsman.store.scheduling import groups
 from tests.soak.calls.call import MIDDLE, NEWEST, RUNNING, Call, last_of
 
 WAITS = last_of("waiting_for_input", 5000) // 10 * 10
@@ -117,6 +118,7 @@ CALLS: Final[dict[str, Call]] = {
         lambda conn, item: delivery_claims.begin_call(conn, item, 10)
     ),
     "deliveries.message_facts": _with(lambda conn, item: deliveries.message_facts(conn, item.seq)),
+    "groups.stop_of": _with(lambda conn, item: groups.stop_of(conn, item.seq)),
     "deliveries.lock": Call(lambda conn: deliveries.lock(conn, WAITS)),
     "deliveries.finish: sent": _finish(DeliveryTransition(DeliveryStatus.SENT, ref="ref")),
     "deliveries.finish: again": _finish(

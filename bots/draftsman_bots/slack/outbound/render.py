@@ -139,7 +139,7 @@ def _facts(subject: Subject) -> Iterator[str]:
         yield state
     if subject.status is Status.CANCELED or subject.denied:
         yield mention_spans(job_outcome_spans(subject, again=""), 300)
-    for name, value in (("", subject.repo), ("by ", subject.agent)):
+    for name, value in (("", subject.repo), ("by ", subject.agent), ("group ", subject.group)):
         if value:
             yield name + escape_truncated(value, MAX_NAME)
     if subject.invoker:
@@ -188,6 +188,8 @@ def _result(message: Message) -> Iterator[Block]:
     if subject.status is not Status.COMPLETED:  # the summary below says so
         outcome = job_outcome_spans(subject, again="press Retry")
         yield from paragraphs(truncate_spans(outcome, LENGTH // 2), 3)
+    if subject.group_stop:
+        yield section(escape_truncated(subject.group_stop, 300))
     summary = result.get("summary")
     if isinstance(summary, str) and summary.strip():
         yield from paragraphs(truncate(summary, LENGTH // 2), 3)

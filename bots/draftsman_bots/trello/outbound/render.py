@@ -136,6 +136,8 @@ def _result(message: Message, names: MemberNames) -> Iterator[str]:
     if subject.status is not Status.COMPLETED:  # the facts below show it
         outcome = with_names(job_outcome_spans(subject), names)
         yield escape_truncated(truncate(outcome, LENGTH // 2))
+    if subject.group_stop:
+        yield escape_truncated(subject.group_stop, 300)
     if (summary := json_fields.string(result, "summary")).strip():
         yield escape_truncated(truncate(summary, LENGTH // 2))
     if url := pr_url(result):
@@ -169,7 +171,12 @@ def _facts(subject: Subject, names: MemberNames) -> str:
     if subject.status is Status.CANCELED or subject.denied:
         facts.append(escape_truncated(with_names(job_outcome_spans(subject, again=""), names), 300))
     invoker = with_names([ActorRef(subject.invoker)], names)
-    for name, value in (("", subject.repo), ("by ", subject.agent), ("for ", invoker)):
+    for name, value in (
+        ("", subject.repo),
+        ("by ", subject.agent),
+        ("for ", invoker),
+        ("group ", subject.group),
+    ):
         if value:
             facts.append(name + escape_truncated(value, 200))
     if subject.url and "://trello.com/c/" not in subject.url:

@@ -70,6 +70,9 @@ class Subject:
     status: Status
     title: str
     agent: str | None = None
+    group: str | None = None
+    group_stop: str = ""
+    """How its group stopped, which its result reports."""
     repo: str | None = None
     url: str | None = None
     invoker: str = ""

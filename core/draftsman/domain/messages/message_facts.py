@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from draftsman.domain.ids import job_name
 from draftsman.domain.messages.delivery import DeliveryKind, DeliveryStatus
 
 
@@ -20,6 +21,7 @@ class MessageFacts:
     status: str
     mode: str
     agent: str | None
+    group_name: str | None
     repo_owner: str | None
     repo_name: str | None
     ticket_title: str | None
@@ -45,3 +47,19 @@ class MessageFacts:
     root: str | None
     replacement_target: str | None
     """Replacement of a target that no longer exists."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupStop:
+    """How a group stopped; `reporter` is the job that reports it in the target of a delivery."""
+
+    job: int
+    status: str
+    skipped: int
+    reporter: int | None
+
+    def text(self, group: str) -> str:
+        """Return `group release stopped: D-2 failed, 3 jobs skipped`."""
+        cause = f"{job_name(self.job)} {self.status.replace('_', ' ')}"
+        jobs = "job" if self.skipped == 1 else "jobs"
+        return f"group {group} stopped: {cause}, {self.skipped:,} {jobs} skipped"

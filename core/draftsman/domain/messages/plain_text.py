@@ -59,6 +59,8 @@ def _lines(message: Message) -> Iterator[str]:
                 yield progress
         case DeliveryKind.RESULT:
             yield f"{_headline(subject)} {job_outcome_text(subject)}"
+            if subject.group_stop:
+                yield subject.group_stop
             yield from _result(subject.result)
         case DeliveryKind.QUESTION | DeliveryKind.REMINDER if question is not None:
             if message.kind is DeliveryKind.REMINDER:
@@ -104,7 +106,8 @@ def brief_spans(message: Message, reply: str = "reply in this thread") -> Spans:
         return notice_spans(message)
     if message.kind is DeliveryKind.RESULT:
         summary = (f"\n{line}" for line in summary_lines(subject.result or {}))
-        return f"{_headline(subject)} ", *job_outcome_spans(subject, again=""), *summary
+        stop = (f"\n{subject.group_stop}",) if subject.group_stop else ()
+        return f"{_headline(subject)} ", *job_outcome_spans(subject, again=""), *stop, *summary
     if message.kind is DeliveryKind.QUESTION_CLOSED and question is not None:
         return (
             f"{question.name} ",

@@ -56,6 +56,7 @@ from draftsman.store import checkpoints, questions
 from draftsman.store.outbox import deliveries as store
 from draftsman.store.outbox import delivery_claims
 from draftsman.store.postgres.database import Connection, Database
+from draftsman.store.scheduling import groups
 
 COPIED_KINDS: Final = frozenset(
     {DeliveryKind.QUESTION, DeliveryKind.REMINDER, DeliveryKind.RESULT, DeliveryKind.NOTICE}
@@ -132,19 +133,12 @@ class DeliverySender:
         Nothing is sent after `until`, by the monotonic clock: another process may have claimed the
         delivery while this process was suspended.
         """
-        async with self._db.connection() as conn:
-            facts = await store.message_facts(conn, item.seq)
-            question, policy = None, self._policy
-            if item.question is not None:
-                question = await questions.get(conn, item.job, item.question)
-            if item.kind in QUESTION_KINDS:
-                policy = await with_identity_links(conn, policy, item.channel)
-        message = await self._with_changes(build_message(item, facts, question, policy))
+        facts, message, is_obsolete = await self._read(item)
         if item.in_doubt and (receipt := await channel.find(message)) is not None:
             return receipt
         if item.call_left > 0:
             return Deferred(item.call_left, limited=False)
-        if item.kind in QUESTION_KINDS and question and question.status is not QuestionStatus.OPEN:
+        if is_obsolete:
             return Obsolete()
         if item.kind is DeliveryKind.QUESTION_CLOSED:
             copy = await self._find_copy(message, facts, channel)
@@ -162,6 +156,27 @@ class DeliverySender:
             return Deferred(0.0, limited=False)
         await self._apply_retry_after(channel, message, result)
         return result
+
+    async def _read(self, item: ClaimedDelivery) -> tuple[MessageFacts, Message, bool]:
+        """Return the facts and the message of a delivery, and whether it is obsolete.
+
+        A question is, once it is closed; and the result of a job that was skipped with its group,
+        if another job of the group reports it in the same thread.
+        """
+        question, stop, policy = None, None, self._policy
+        async with self._db.connection() as conn:
+            facts = await store.message_facts(conn, item.seq)
+            if item.question is not None:
+                question = await questions.get(conn, item.job, item.question)
+            if item.kind in QUESTION_KINDS:
+                policy = await with_identity_links(conn, policy, item.channel)
+            if facts.group_name is not None and item.kind is DeliveryKind.RESULT:
+                stop = await groups.stop_of(conn, item.seq)
+        message = await self._with_changes(build_message(item, facts, question, policy, stop))
+        if stop is not None and stop.reporter not in (None, facts.number):
+            return facts, message, item.channel in CHAT_CHANNELS
+        is_closed = question is not None and question.status is not QuestionStatus.OPEN
+        return facts, message, item.kind in QUESTION_KINDS and is_closed
 
     async def record(
         self, item: ClaimedDelivery, outcome: DeliveryOutcome

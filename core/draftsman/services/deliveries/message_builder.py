@@ -16,7 +16,7 @@ from draftsman.domain.messages.delivery import (
     Message,
     Subject,
 )
-from draftsman.domain.messages.message_facts import MessageFacts
+from draftsman.domain.messages.message_facts import GroupStop, MessageFacts
 from draftsman.domain.people.policy import Person, Policy
 from draftsman.domain.question import Question, QuestionKind
 from draftsman.domain.retries.error_classes import ErrorClass
@@ -31,15 +31,22 @@ MAX_LINKS: Final = 10_000
 
 
 def build_message(
-    item: ClaimedDelivery, facts: MessageFacts, question: Question | None, policy: Policy
+    item: ClaimedDelivery,
+    facts: MessageFacts,
+    question: Question | None,
+    policy: Policy,
+    stop: GroupStop | None = None,
 ) -> Message:
-    """Return the redacted message of a delivery."""
+    """Return the redacted message of a delivery; `stop` is how the group of its job stopped."""
+    subject = replace(_subject(facts, facts.job_id, facts.denial), group=facts.group_name)
+    if stop is not None and stop.skipped:
+        subject = replace(subject, group_stop=stop.text(facts.group_name or ""))
     return Message(
         marker=str(item.id),
         seq=item.seq,
         kind=item.kind,
         target=facts.replacement_target or item.target,
-        subject=_subject(facts, facts.job_id, facts.denial),
+        subject=subject,
         created_at=item.created_at,
         thread=None if facts.replacement_target else item.thread,
         root=facts.root,

@@ -83,8 +83,10 @@ SELECT seq FROM draftsman.deliveries WHERE job = %(job)s AND dedupe_key = %(key)
 
 -- The data of a message is read when it is sent.
 -- name: message_facts
-SELECT j.number, j.id AS job_id, j.type, j.status::text, j.mode::text, j.agent, j.repo_owner,
-       j.repo_name, j.ticket_title, j.ticket_url, j.invoker_id, j.invoker_display_name,
+SELECT j.number, j.id AS job_id, j.type, j.status::text, j.mode::text, j.agent,
+       (SELECT g.name FROM draftsman.job_group_members m
+          JOIN draftsman.job_groups g ON g.id = m.group_id
+         WHERE m.job = d.job) AS group_name, j.repo_owner, j.repo_name, j.ticket_title, j.ticket_url, j.invoker_id, j.invoker_display_name,
        j.next_retry_at, j.last_error, j.error_class::text, j.cancel_requested_by, j.cancel_reason,
        (SELECT q.resolution FROM draftsman.job_questions q
          WHERE q.job = j.number AND j.error_class = 'DENIED'

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from draftsman.domain.messages.message_facts import GroupStop
 from draftsman.domain.workflows.groups import GroupKind, GroupMember, JobGroup, OnFailure
-from draftsman.store.postgres.database import Connection, execute, fetch_all, rows
+from draftsman.store.postgres.database import Connection, execute, fetch_all, fetch_one, rows
 from draftsman.store.queries import load
 
 _Q = load("groups")
@@ -77,3 +78,8 @@ async def numbers(conn: Connection, name: str, before: int, limit: int) -> list[
     """Return the numbers of the jobs of a group, retried jobs too, newest first."""
     params = {"name": name, "before": before, "limit": limit}
     return [number for (number,) in await rows(conn, _Q["numbers"], params)]
+
+
+async def stop_of(conn: Connection, delivery: int) -> GroupStop | None:
+    """Return how the group of a delivery's job stopped; None for another job or end."""
+    return await fetch_one(conn, _Q["stop_of"], {"seq": delivery}, GroupStop)
