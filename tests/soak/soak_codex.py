@@ -51,7 +51,7 @@ args = ["-c", "touch started.txt"]
 @pytest.fixture
 def program() -> str:
     if PROGRAM is None:
-        pytest.skip("there is no Codex here: npm i @openai/codex@0.169.0, and set CODEX")
+        pytest.skip("no Codex here: npm i @openai/codex@0.169.0 outside of /tmp; set CODEX")
     path = Path(PROGRAM).resolve()
     natives = sorted(path.parents[1].parent.glob("codex-*/vendor/*/bin/codex"))
     return str(natives[0] if path.suffix == ".js" and natives else path)

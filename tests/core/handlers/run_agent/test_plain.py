@@ -9,8 +9,11 @@ from typing import Any, Final
 
 import pytest
 
+from draftsman.handlers.gateway.access import GatewayAccess
+from draftsman.handlers.subprocesses.environment import agent_environment
 from draftsman.runtime import Runtime
 from draftsman.settings import AgentSettings
+from draftsman.settings.known_agents import KNOWN_AGENTS
 from tests.core.handlers.run_agent.adapted_agents import adapted_worker, asked, ended, lines_of
 from tests.core.loops.agent_jobs import make_repository, submit_agent_job
 from tests.factories import Factory
@@ -142,3 +145,11 @@ async def test_a_question_of_the_program_ends_it_and_its_answer_is_in_the_next_p
     assert lines_of(repo, number, "runs.txt") == ["x", "x"], "the work of the first run is kept"
     assert "Question: Which color?" in (prompt := lines_of(repo, number, "prompt.txt"))
     assert "Answer: blue" in prompt
+
+
+def test_aider_gets_the_address_of_a_gateway_and_no_address_without_a_gateway() -> None:
+    aider = AgentSettings.model_validate(KNOWN_AGENTS["aider"])
+    assert "OPENAI_API_BASE" not in agent_environment(aider, Path("/home/agent"), {})
+    with GatewayAccess("openai", "token", private_network=False) as access:
+        environment = agent_environment(aider, Path("/home/agent"), {}, access)
+    assert environment["OPENAI_API_BASE"] == f"http://127.0.0.1:{access.port}/v1"
