@@ -10,11 +10,12 @@ from uuid import UUID, uuid4
 
 from draftsman.client.batches import batch_note, batches
 from draftsman.client.request_fields import Fields, JobName, Request
+from draftsman.domain.activity.stream import ActivityRow
 from draftsman.domain.answer import Verdict
 from draftsman.domain.event import Event
 from draftsman.domain.ids import job_name, parse_job, parse_question
 from draftsman.domain.invocation import Invocation
-from draftsman.domain.job import Job, Source
+from draftsman.domain.job import TERMINAL, Job, Source
 from draftsman.domain.job_message import SentMessage
 from draftsman.domain.question import Question
 from draftsman.domain.read_models import QueueSummary
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 
 Cursor = tuple[int, int, int]
 """A position in the event feed of all jobs: `Event.cursor`."""
+ACTIVITY_INTERVAL = 0.3
+"""Seconds between reads of new activity."""
 
 
 class Client:
@@ -302,6 +305,20 @@ class Client:
         cursor = after.cursor if isinstance(after, Event) else after
         async for event in self._rt.read_model.follow(number, new=new, after=cursor):
             yield event
+
+    async def activity(self, job: JobName) -> AsyncIterator[ActivityRow]:
+        """Yield the activity of the agent of a job until the job has ended."""
+        number, after = await self._number(job), (0, 0)
+        while True:
+            ended = (await self._rt.read_model.job(number)).status in TERMINAL
+            rows = await self._rt.checkpoints.activity.page(number, after)
+            for row in rows:
+                after = row.run, row.seq
+                yield row
+            if not rows:
+                if ended:
+                    return
+                await asyncio.sleep(ACTIVITY_INTERVAL)
 
     async def _respond(
         self,

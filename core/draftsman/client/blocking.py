@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack
 from draftsman.client.asynchronous import Client, Cursor
 from draftsman.client.batches import batch_note, in_batches
 from draftsman.client.request_fields import Fields, JobName, Request
+from draftsman.domain.activity.stream import ActivityRow
 from draftsman.domain.answer import Verdict
 from draftsman.domain.event import Event
 from draftsman.domain.job import Job
@@ -258,13 +259,19 @@ class BlockingClient:
         self, job: JobName | None = None, *, after: Event | Cursor | None = None, new: bool = False
     ) -> Iterator[Event]:
         """Yield the events of a job until it has ended, or those of all jobs without end."""
-        events = self._client.events(job, after=after, new=new)
-        while (event := self._run(_next(events))) is not None:
+        yield from self._iterate(self._client.events(job, after=after, new=new))
+
+    def activity(self, job: JobName) -> Iterator[ActivityRow]:
+        """Yield the activity of the agent of a job until the job has ended."""
+        yield from self._iterate(self._client.activity(job))
+
+    def _iterate(self, items: AsyncIterator[T]) -> Iterator[T]:
+        while (item := self._run(_next(items))) is not None:
             try:
-                yield event
+                yield item
             except BaseException:
                 if not self._closed:
-                    self._run(_close(events))
+                    self._run(_close(items))
                 raise
 
     def _run(self, call: Coroutine[Any, Any, T]) -> T:
@@ -291,12 +298,12 @@ class BlockingClient:
         self._loop.close()
 
 
-async def _next(events: AsyncIterator[Event]) -> Event | None:
-    return await anext(events, None)
+async def _next(items: AsyncIterator[T]) -> T | None:
+    return await anext(items, None)
 
 
-async def _close(events: Any) -> None:
-    await events.aclose()
+async def _close(items: Any) -> None:
+    await items.aclose()
 
 
 async def _finish(closing: Awaitable[Any]) -> None:

@@ -24,6 +24,8 @@ class Reviews:
 
         Without them where a patch is larger than `most` MiB.
         """
+        if question.patch_sha256 is None:
+            return Review(None)
         async with self._db.connection() as conn:
             asked = await questions.of_job(conn, question.job)
             approved = last_approved(asked, question.ordinal)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import random
+import re
 import subprocess
 from pathlib import Path
 from typing import Final
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from draftsman.domain.messages.diff import diffstat
 from draftsman.domain.messages.interdiff import interdiff
@@ -60,6 +63,18 @@ def changed(base: Tree, rng: random.Random) -> Tree:
     return tree
 
 
+def check_line_numbers(patch: str, tree: Tree) -> None:
+    """Require each hunk at its exact line of the first tree; git would search for it nearby."""
+    for file in patch.split("diff --git a/")[1:]:
+        lines = tree.get(file.partition(" ")[0], [])
+        for hunk in re.split(r"^(?=@@ )", file, flags=re.M)[1:]:
+            head, _, body = hunk.partition("\n")
+            start, count = map(int, head[4:].partition(" ")[0].split(","))
+            before = [line[1:] for line in body.split("\n") if line[:1] in (" ", "-")]
+            there = lines[start - 1 : start - 1 + count] if count else []
+            assert before == [line.removesuffix("\n") for line in there], hunk
+
+
 @pytest.fixture(scope="module")
 def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("interdiff")
@@ -79,10 +94,29 @@ def test_it_leads_from_one_tree_to_the_other_as_git_applies_it(repository: Path)
             for tree in (first, second)
         ]
         patch = interdiff(*patches)
+        check_line_numbers(patch, first_tree)
         git(repository, "read-tree", first)
         if patch:
             git(repository, "apply", "--cached", "--unidiff-zero", "-", data=patch)
         assert git(repository, "write-tree").strip() == second, patch
+
+
+PARTS: Final = st.lists(
+    st.sampled_from(
+        [
+            *("diff --git a/a b/a", "diff --git a/b b/b", "--- a/a", "+++ b/a", "index 1..2"),
+            *("@@ -1,2 +1,3 @@", "@@ -5 +6,0 @@", "@@ -0,0 +1 @@", "@@ -2,9 +1 @@", "@@ x"),
+            *(" one", "-one", "+one", " ", "", "+", "-two", "\\ No newline at end of file"),
+            *("rename to b", "rename from c", "deleted file mode 1", "new file mode 1"),
+        ]
+    ),
+    max_size=25,
+).map("\n".join)
+
+
+@given(PARTS, PARTS)
+def test_no_text_raises_an_error(before: str, after: str) -> None:
+    assert isinstance(interdiff(before, after), str)
 
 
 FIRST = """diff --git a/a b/a

@@ -55,7 +55,7 @@ STYLES: Final = {
 @click.option("--activity", is_flag=True, help="Only the activity of the agent.")
 @click.option("--output", is_flag=True, help="Only the output of programs.")
 async def logs(app: App, job: JobRef, follow: bool, activity: bool, output: bool) -> None:
-    """Print the logs of a job: the output of its runs, and the activity of its agent.
+    """Print the logs of a job: output of its runs, activity of its agent.
 
     Activity has the messages, calls of tools, files, plan and tokens of the agent. The newest rows
     are kept; the artifact transcript.jsonl of a run has all of them.
@@ -82,10 +82,11 @@ async def logs(app: App, job: JobRef, follow: bool, activity: bool, output: bool
 
 
 class LogPrinter:
-    """Prints output unchanged, and activity as lines between."""
+    """Prints output unchanged, and activity as lines between; `headings`: the runs on stderr."""
 
-    def __init__(self, out: CommandOutput, number: int) -> None:
+    def __init__(self, out: CommandOutput, number: int, *, headings: bool = True) -> None:
         self._out = out
+        self._headings = headings
         self._number = number
         self._newline = True
         """Whether the next text begins a line."""
@@ -97,12 +98,8 @@ class LogPrinter:
         if item.run != self.run:
             self.end()
             self.run = item.run
-            self._out.info(f"-- run {self._number}.{item.run} --")
-            if isinstance(item, ActivityRow) and item.seq > 1:
-                self._out.info(
-                    "earlier activity was deleted; the transcript has it:"
-                    f" draftsman artifacts get {job_name(self._number)} {TRANSCRIPT}"
-                )
+            if self._headings:
+                self._print_heading(item)
         if not isinstance(item, ActivityRow):
             if self._in_message:
                 self.end()
@@ -117,6 +114,14 @@ class LogPrinter:
             self.end()
             style = STYLES.get(str(item.state)) or STYLES.get(item.kind, "")
             self._out.print(styled(_one_item(item), style))
+
+    def _print_heading(self, item: Any) -> None:
+        self._out.info(f"-- run {self._number}.{item.run} --")
+        if isinstance(item, ActivityRow) and item.seq > 1:
+            self._out.info(
+                "earlier activity was deleted; the transcript has it:"
+                f" draftsman artifacts get {job_name(self._number)} {TRANSCRIPT}"
+            )
 
     def end(self) -> None:
         """End the current line."""

@@ -130,7 +130,7 @@ async def _follow(app: App, rt: Runtime, number: int, timeout: float | None) -> 
 
 async def _print_log(app: App, rt: Runtime, number: int, timeout: float | None) -> None:
     """Print log and activity of the job on stdout, or with --json on stderr."""
-    printer = LogPrinter(app.out, number)
+    printer = LogPrinter(app.out, number, headings=False)
     try:
         async with asyncio.timeout(timeout):
             async for item in log_items(rt, number, follow=True):
