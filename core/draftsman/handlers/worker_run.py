@@ -8,11 +8,11 @@ from functools import partial
 from typing import Any, ParamSpec, Protocol, TypeVar
 from uuid import UUID
 
-from draftsman.domain import budgets, reserved_names
+from draftsman.domain import reserved_names
 from draftsman.domain.budgets import BudgetState, CallEstimate
 from draftsman.domain.ids import new_id
 from draftsman.domain.outcome import Parked
-from draftsman.domain.question import Answered, NoAnswer, QuestionKind
+from draftsman.domain.question import BUDGET_KEY, Answered, NoAnswer, QuestionKind
 from draftsman.domain.question_spec import QuestionSpec
 from draftsman.domain.quota import Quota, QuotaLimit
 from draftsman.domain.read_models import Step
@@ -303,7 +303,7 @@ class WorkerRun:
             return recorded
         answers = self.job.overrides.get("answers")
         answer = None
-        if isinstance(answers, dict) and item.key != budgets.KEY:
+        if isinstance(answers, dict) and item.key != BUDGET_KEY:
             answer = answers.get(item.key)
         await self.park(
             self.services.questions.ask,
