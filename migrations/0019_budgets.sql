@@ -17,7 +17,7 @@ CREATE TABLE draftsman.budgets (
     CONSTRAINT budgets_amount CHECK (num_nonnulls(cost_usd, input_tokens, output_tokens) > 0)
 );
 
--- The history of the configuration; the newest time zone is that of the days.
+-- The history of the configuration, whose newest time zone is that of the days.
 CREATE TABLE draftsman.budget_changes (
     id          bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     budgets     jsonb NOT NULL CHECK (jsonb_typeof(budgets) = 'array'),
@@ -39,6 +39,8 @@ CREATE TABLE draftsman.budget_uses (
     CONSTRAINT budget_uses_day CHECK ((day = '-infinity') = (name LIKE 'job:%')),
     CONSTRAINT budget_uses_budget CHECK (budget IS NULL OR name LIKE 'job:%')
 ) WITH (fillfactor = 50);
+--   budget_uses_day  the budgets of today
+CREATE INDEX budget_uses_day ON draftsman.budget_uses (day) WHERE day > '-infinity';
 
 -- The maximum use of a call, until it has ended. It counts while its run has the lease, so that
 -- the calls of a dead worker reserve nothing.
@@ -84,12 +86,17 @@ CREATE TABLE draftsman.daily_costs (
     PRIMARY KEY (day, repo, person, agent, model)
 ) WITH (fillfactor = 50);
 
--- Budgets ---------------------------------------------------------------------------------------
-
 -- The current day in the configured time zone.
 CREATE FUNCTION draftsman.budget_day() RETURNS date LANGUAGE sql STABLE AS $$
     SELECT (draftsman.now() AT TIME ZONE coalesce((
                SELECT timezone FROM draftsman.budget_changes ORDER BY id DESC LIMIT 1), 'UTC'))::date
+$$;
+
+-- Seconds until the end of a day in the configured time zone.
+CREATE FUNCTION draftsman.seconds_left(day date) RETURNS float8 LANGUAGE sql STABLE AS $$
+    SELECT extract(epoch FROM ($1 + 1)::timestamp AT TIME ZONE coalesce((
+               SELECT timezone FROM draftsman.budget_changes ORDER BY id DESC LIMIT 1), 'UTC')
+           - draftsman.now())::float8
 $$;
 
 -- The amounts of the budget of this name. A value replaces `*`; a repository has the budget of
@@ -159,19 +166,16 @@ BEGIN
       FROM unnest(names) n ORDER BY n
         ON CONFLICT DO NOTHING;
     PERFORM FROM draftsman.budget_uses u
-      WHERE u.name = ANY (names) AND u.day IN (today, '-infinity')
-      ORDER BY u.name FOR NO KEY UPDATE;
+      WHERE u.name = ANY (names) AND u.day IN (today, '-infinity') ORDER BY u.name FOR NO KEY UPDATE;
     UPDATE draftsman.budget_uses u SET budget = own
-     WHERE u.name = 'job:' || $1 AND u.day = '-infinity' AND own IS DISTINCT FROM u.budget
-       AND own IS NOT NULL;
+     WHERE u.name = 'job:' || $1 AND u.day = '-infinity' AND own <> coalesce(u.budget, '{}');
     RETURN names;
 END $$;
 
--- Reserves the maximum use of a call in each budget of its job. A call starts while its budgets are not
--- used up, and fits in with the other running calls; a call without others may be larger than the rest,
--- so that a budget is passed by no more than this call. The row says `reserved`, or why not: `price`
--- (unknown, but a budget is in money), `call` (more than a call may use), `used` or `wait` (for the
--- other calls). No row after a lost lease. Without a call, nothing is reserved.
+-- Reserves the maximum use of a call in each budget of its job. It starts while none is used up, and it
+-- fits in with the other running calls; without others it may be larger than the rest. The row says
+-- `reserved`, or why not: `price` (unknown, but a budget is in money), `call` (more than a call may use),
+-- `used` or `wait` (for other calls). No row after a lost lease. Without a call, only `used` is checked.
 CREATE FUNCTION draftsman.reserve_budgets(
     job bigint, token bigint, call uuid, cost numeric, input bigint, output bigint, own jsonb
 ) RETURNS SETOF draftsman.budget_state LANGUAGE plpgsql
@@ -238,6 +242,10 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN
                     CASE WHEN measure = 'cost_usd' THEN 9 ELSE 0 END)
          ELSE 0 END;
 
+CREATE FUNCTION draftsman.usage_growth(before jsonb, after jsonb, measure text) RETURNS numeric
+LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN greatest(
+    draftsman.usage_amount(after, measure) - draftsman.usage_amount(coalesce(before, '{}'), measure), 0);
+
 -- Records the usage of a run so far. The increase counts for its budgets and for the costs of the day;
 -- for a call, it is the day of its reservation, which ends. The first row says
 -- `recorded`, unless the lease was lost; each further row is a budget that is used up.
@@ -260,12 +268,9 @@ BEGIN
     END IF;
     SELECT r.usage, r.params_snapshot ->> 'agent' INTO before, program
       FROM draftsman.job_runs r WHERE r.job = $1 AND r.status = 'running' AND r.lease_token = $2;
-    cost := greatest(draftsman.usage_amount(usage, 'cost_usd')
-                     - draftsman.usage_amount(before, 'cost_usd'), 0);
-    input := greatest(draftsman.usage_amount(usage, 'input_tokens')
-                      - draftsman.usage_amount(before, 'input_tokens'), 0);
-    output := greatest(draftsman.usage_amount(usage, 'output_tokens')
-                       - draftsman.usage_amount(before, 'output_tokens'), 0);
+    cost := draftsman.usage_growth(before, usage, 'cost_usd');
+    input := draftsman.usage_growth(before, usage, 'input_tokens');
+    output := draftsman.usage_growth(before, usage, 'output_tokens');
     UPDATE draftsman.job_runs r SET usage = $3
      WHERE r.job = $1 AND r.status = 'running' AND r.lease_token = $2;
     DELETE FROM draftsman.budget_reservations r WHERE r.call = $5;
@@ -295,8 +300,7 @@ END $$;
 
 -- Adds the amount of an answer to the budget that its question names, once; NULL after a lost lease.
 CREATE FUNCTION draftsman.raise_budget(job bigint, token bigint, question int, amount numeric)
-RETURNS boolean LANGUAGE plpgsql
-    SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     asked draftsman.job_questions;
     run   int;
@@ -319,21 +323,20 @@ BEGIN
     VALUES ($1, $3, asked.action ->> 'budget', (asked.action ->> 'day')::date,
             asked.action ->> 'measure', $4)
         ON CONFLICT DO NOTHING;
-    IF FOUND THEN
-        INSERT INTO draftsman.job_events (job, run, kind, actor, payload)
-        VALUES ($1, run, 'budget_raised', 'system', asked.action || jsonb_build_object(
-                    'question', $3, 'added', $4, 'by', asked.resolution -> 'by'));
-        RETURN true;
+    IF NOT FOUND THEN
+        RETURN false;
     END IF;
-    RETURN false;
+    INSERT INTO draftsman.job_events (job, run, kind, actor, payload)
+    VALUES ($1, run, 'budget_raised', 'system', asked.action || jsonb_build_object(
+                'question', $3, 'added', $4, 'by', asked.resolution -> 'by'));
+    RETURN true;
 END $$;
 
 -- Replaces the configured budgets; false when they are the same.
 CREATE FUNCTION draftsman.set_budgets(budgets jsonb, timezone text, actor text) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    IF draftsman.session_kind() NOT IN ('owner', 'worker')
-       OR NOT draftsman.may_act_as(actor) THEN
+    IF draftsman.session_kind() NOT IN ('owner', 'worker') OR NOT draftsman.may_act_as(actor) THEN
         PERFORM draftsman.deny_access(format('%s may not change budgets', actor));
     END IF;
     LOCK TABLE draftsman.budget_changes IN SHARE ROW EXCLUSIVE MODE;
@@ -342,14 +345,11 @@ BEGIN
         RETURN false;
     END IF;
     DELETE FROM draftsman.budgets;
-    INSERT INTO draftsman.budgets (scope, value, cost_usd, input_tokens, output_tokens)
-    SELECT b.scope, b.value, b.cost_usd, b.input_tokens, b.output_tokens
-      FROM jsonb_populate_recordset(NULL::draftsman.budgets, $1) b;
+    INSERT INTO draftsman.budgets
+    SELECT * FROM jsonb_populate_recordset(NULL::draftsman.budgets, $1);
     INSERT INTO draftsman.budget_changes (budgets, timezone, actor) VALUES ($1, $2, $3);
     RETURN true;
 END $$;
-
--- Answers ---------------------------------------------------------------------------------------
 
 -- Only an operator decides on a budget, and never by an answer that came with the request.
 CREATE FUNCTION draftsman.check_budget_answer() RETURNS trigger LANGUAGE plpgsql

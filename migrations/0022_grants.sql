@@ -116,7 +116,7 @@ BEGIN
             draftsman.current_members(bigint),
             draftsman.is_met(draftsman.dependency_condition, draftsman.job_status),
             draftsman.acts_in_chat(text, text), draftsman.is_controlled_in_chat(text),
-            draftsman.budget_day(), draftsman.budget_of(text, jsonb),
+            draftsman.budget_day(), draftsman.seconds_left(date), draftsman.budget_of(text, jsonb),
             draftsman.budget_states(draftsman.budget_uses, uuid),
             draftsman.events_of_row(bigint, int, text, draftsman.job_status, draftsman.job_status)
             TO %I', role);
@@ -178,7 +178,7 @@ BEGIN
         GRANT UPDATE (due_at, fire_at, last_job) ON draftsman.schedules TO draftsman_worker;
         GRANT UPDATE (expires_at) ON draftsman.queue_reservations TO draftsman_worker;
         GRANT UPDATE (run, delivered_at) ON draftsman.job_messages TO draftsman_worker;
-        GRANT DELETE ON draftsman.budget_reservations TO draftsman_worker;
+        GRANT DELETE, UPDATE (created_at) ON draftsman.budget_reservations TO draftsman_worker;
         GRANT INSERT, UPDATE, DELETE ON draftsman.schedule_fires TO draftsman_worker;
         GRANT INSERT, UPDATE (status, resolution, answered_at, expires_at, approvers)
             ON draftsman.job_questions TO draftsman_worker;

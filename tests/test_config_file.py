@@ -24,6 +24,7 @@ EXAMPLES = {
     *("gateways", "prices"),
     *("credentials", "agents", "keys"),
     *("all", "queue", "type", "agent", "repo", "person", "concurrency_key"),
+    *("call", "job"),
 }
 """Tables that are empty by default or have unset limits: their values in the file are examples."""
 

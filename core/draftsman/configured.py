@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import asyncio
+import contextlib
+from typing import TYPE_CHECKING, Final
 
 from draftsman import migrate
 from draftsman.domain.job import Source
 from draftsman.domain.people import quiet_hours
 from draftsman.domain.people.directory import Directory, DirectoryEntry
 from draftsman.domain.people.policy import Person, Policy
-from draftsman.errors import ConfigError, UsageError
+from draftsman.errors import ConfigError, DraftsmanError, SchemaOutdated, UsageError
 
 if TYPE_CHECKING:
     from draftsman.domain.messages.target import Target, Targets
     from draftsman.domain.retries.job_limits import JobLimits
     from draftsman.embedded import EmbeddedServer
+    from draftsman.services.people import People
     from draftsman.settings import Settings
+
+PEOPLE_REFRESH: Final = 15.0
+"""Seconds after which a long-running process reloads people."""
 
 
 def directory(settings: Settings) -> Directory:
@@ -43,6 +49,34 @@ def policy(settings: Settings, stored: Directory | None = None) -> Policy:
         hours = quiet_hours.parse(entry.quiet_hours or defaults.quiet_hours, timezone)
         people[name] = Person(name, entry.roles, ids, hours)
     return Policy(people, source.groups, source.self_approval)
+
+
+async def stored_directory(
+    people: People, settings: Settings, *, import_people: bool
+) -> Directory | None:
+    """Return the people of the database, or None if it has none.
+
+    With `import_people` the configured people replace them.
+    """
+    try:
+        stored = await people.directory()
+        defined = directory(settings)
+        if import_people and defined and stored.changes(defined):
+            await people.save(defined)
+            stored = defined
+    except SchemaOutdated:  # commands that need the new schema report it themselves
+        return None
+    return stored or None
+
+
+async def refresh_people(people: People, settings: Settings, used: Policy) -> None:
+    """Reload people periodically, until canceled."""
+    while True:
+        await asyncio.sleep(PEOPLE_REFRESH)
+        with contextlib.suppress(DraftsmanError):
+            stored = await stored_directory(people, settings, import_people=False)
+            if (current := policy(settings, stored)) != used:
+                used.update_from(current)
 
 
 def configured_limits(settings: Settings) -> JobLimits:

@@ -6,12 +6,11 @@ Modules that few commands need are imported on first use, which halves the start
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from draftsman import configured, migrate, version
@@ -20,9 +19,7 @@ from draftsman.domain.ids import new_id
 from draftsman.domain.job import Source
 from draftsman.domain.people import quiet_hours
 from draftsman.domain.people.actor import Actor
-from draftsman.domain.people.directory import Directory
 from draftsman.domain.people.policy import Policy
-from draftsman.errors import DraftsmanError, SchemaOutdated
 from draftsman.host import login
 from draftsman.store.postgres.database import Database
 
@@ -36,6 +33,7 @@ if TYPE_CHECKING:
     from draftsman.loops.worker_process import WorkerProcess
     from draftsman.ports import Channel
     from draftsman.schemas.checker import SchemaChecker
+    from draftsman.services.budgets import Budgets
     from draftsman.services.deliveries.delivery_sender import DeliverySender
     from draftsman.services.deliveries.outbox import Outbox
     from draftsman.services.jobs.bulk_retry import BulkRetry
@@ -59,10 +57,6 @@ if TYPE_CHECKING:
     from draftsman.services.threads import Threads
     from draftsman.services.trello_boards import TrelloBoards
     from draftsman.settings import Settings
-
-
-PEOPLE_REFRESH: Final = 15.0
-"""Seconds after which a long-running process reloads people."""
 
 
 @dataclass(frozen=True)
@@ -163,8 +157,17 @@ class Runtime:
         lease, fallback = self.settings.worker.lease, self.targets[1]
         services = self.templates, self.request_checks, self.submissions
         firing = Firing(self.db, self.policy, self.settings, *services)
-        parts = self.archives, reminders, firing, fallback, self.settings.limits.rules()
+        budgets = self.settings.budgets
+        rules = self.settings.limits.rules(), budgets.rules(), budgets.timezone
+        parts = self.archives, reminders, firing, fallback, *rules
         return Sweeps(self.db, self.policy, sweeps, lease, *parts)
+
+    @cached_property
+    def budgets(self) -> Budgets:
+        """Budgets with their use, and costs."""
+        from draftsman.services.budgets import Budgets
+
+        return Budgets(self.db)
 
     @cached_property
     def queues(self) -> Queues:
@@ -350,41 +353,16 @@ async def open_runtime(
     try:
         await db.open(partial(migrate.migrate_pending, url) if embedded else None)
         rt = wire(settings, db, embedded)
-        people = await _directory(rt, import_people=not read_only)
+        imported = embedded and not read_only  # the configured people, into an embedded database
+        people = await configured.stored_directory(rt.people, settings, import_people=imported)
         rt.policy.update_from(configured.policy(settings, people))
-        refresh = asyncio.create_task(_refresh_people(rt))
+        refresh = asyncio.create_task(configured.refresh_people(rt.people, settings, rt.policy))
         try:
             yield rt
         finally:
             refresh.cancel()
     finally:
         await db.close()
-
-
-async def _directory(rt: Runtime, *, import_people: bool) -> Directory | None:
-    """Return the people of the database, or None if it has none.
-
-    The configured people are imported into an embedded database.
-    """
-    try:
-        stored = await rt.people.directory()
-        defined = configured.directory(rt.settings)
-        if rt.embedded and defined and import_people and stored.changes(defined):
-            await rt.people.save(defined)
-            stored = defined
-    except SchemaOutdated:  # commands that need the new schema report it themselves
-        return None
-    return stored or None
-
-
-async def _refresh_people(rt: Runtime) -> None:
-    """Reload people periodically, until canceled."""
-    while True:
-        await asyncio.sleep(PEOPLE_REFRESH)
-        with contextlib.suppress(DraftsmanError):
-            current = configured.policy(rt.settings, await _directory(rt, import_people=False))
-            if current != rt.policy:
-                rt.policy.update_from(current)
 
 
 def wire(settings: Settings, db: Database, embedded: bool) -> Runtime:

@@ -12,6 +12,7 @@ from draftsman.client.batches import batch_note, batches
 from draftsman.client.request_fields import Fields, JobName, Request
 from draftsman.domain.activity.stream import ActivityRow
 from draftsman.domain.answer import Verdict
+from draftsman.domain.budgets import BudgetUse, Cost
 from draftsman.domain.event import Event
 from draftsman.domain.ids import job_name, parse_job, parse_question
 from draftsman.domain.invocation import Invocation
@@ -224,6 +225,17 @@ class Client:
     async def limits(self) -> list[LimitUse]:
         """Return each configured limit, and each value that has a limit in use, by name."""
         return await self._rt.queues.limits()
+
+    async def budgets(self) -> list[BudgetUse]:
+        """Return the budgets with their use today, and those of unfinished jobs, by name."""
+        return await self._rt.budgets.uses()
+
+    async def costs(self, by: str = "repo", since: float = 7 * 86_400) -> list[Cost]:
+        """Return the costs of the last days by repo, person, agent, model or day.
+
+        `since` is in seconds. Raises UsageError.
+        """
+        return await self._rt.budgets.costs(by, since)
 
     async def pause_queue(self, queue: str, reason: str, *, type: str | None = None) -> None:
         """Pause a queue, or a type in it; raises Refused if it is paused."""

@@ -14,6 +14,7 @@ from draftsman.client.batches import batch_note, in_batches
 from draftsman.client.request_fields import Fields, JobName, Request
 from draftsman.domain.activity.stream import ActivityRow
 from draftsman.domain.answer import Verdict
+from draftsman.domain.budgets import BudgetUse, Cost
 from draftsman.domain.event import Event
 from draftsman.domain.job import Job
 from draftsman.domain.job_message import SentMessage
@@ -203,6 +204,17 @@ class BlockingClient:
     def limits(self) -> list[LimitUse]:
         """Return each configured limit, and each value that has a limit in use, by name."""
         return self._run(self._client.limits())
+
+    def budgets(self) -> list[BudgetUse]:
+        """Return the budgets with their use today, and those of unfinished jobs, by name."""
+        return self._run(self._client.budgets())
+
+    def costs(self, by: str = "repo", since: float = 7 * 86_400) -> list[Cost]:
+        """Return the costs of the last days by repo, person, agent, model or day.
+
+        `since` is in seconds. Raises UsageError.
+        """
+        return self._run(self._client.costs(by, since))
 
     def pause_queue(self, queue: str, reason: str, *, type: str | None = None) -> None:
         """Pause a queue, or a type in it."""

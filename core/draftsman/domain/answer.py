@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from draftsman.domain import budgets
 from draftsman.domain.ids import question_name
 from draftsman.domain.messages.spans import Spans
 from draftsman.domain.question import (
+    BUDGET_KEY,
     OnDeny,
     Question,
     QuestionKind,
@@ -97,8 +97,10 @@ def parse_answer(question: Question, response: Response) -> ParsedAnswer:
             if name.casefold() == text.casefold():
                 return ParsedAnswer(value, None)
     if question.freeform_allowed:
-        if question.key == budgets.KEY:
-            budgets.parse_added(text)
+        if question.key == BUDGET_KEY:
+            from draftsman.domain.budgets import parse_added
+
+            parse_added(text)
         return ParsedAnswer(None, text)
     raise UsageError(f"{question.name}: {text[:60]!r} is not a choice; {_allowed(question)}")
 

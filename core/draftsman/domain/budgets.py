@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from draftsman.domain.quota import LIMIT_PREFIX
@@ -14,8 +15,6 @@ from draftsman.errors import Failure, UsageError
 if TYPE_CHECKING:
     from draftsman.domain.question_spec import QuestionSpec
 
-KEY: Final = "agent:budget"
-"""Key of the question; the functions of the database have the same."""
 STOP: Final = "stop"
 MEASURES: Final = ("cost_usd", "input_tokens", "output_tokens")
 MAX_ADDED: Final = 1e12
@@ -43,11 +42,47 @@ class BudgetState:
     reserved: float = 0.0
     budget: float = 0.0
     added: float = 0.0
+    seconds_left: float | None = None
+    """Seconds to the end of its day."""
 
     @property
     def scope(self) -> str:
         """Scope of the budget."""
         return self.name.partition(":")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetUse:
+    """A budget with its use; `day` is None for a job, and for a budget without a use today."""
+
+    name: str
+    day: date | None
+    measure: str
+    used: float
+    reserved: float
+    budget: float
+    added: float
+
+
+class CostGroup(StrEnum):
+    """Groups of costs."""
+
+    REPO = "repo"
+    PERSON = "person"
+    AGENT = "agent"
+    MODEL = "model"
+    DAY = "day"
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """The costs of a repository, person, agent, model or day; `value` is empty without one."""
+
+    value: str
+    calls: int
+    cost_usd: float
+    input_tokens: int
+    output_tokens: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +130,7 @@ def question_of(state: BudgetState, job: str, run: int) -> QuestionSpec:
 
     `action` names the budget, to which the answer is added.
     """
+    from draftsman.domain.question import BUDGET_KEY, OnExpire
     from draftsman.domain.question_spec import Choice, QuestionSpec
 
     base = state.budget - state.added
@@ -105,10 +141,13 @@ def question_of(state: BudgetState, job: str, run: int) -> QuestionSpec:
     ]
     first, second = (_short(state.measure, amount) for amount in amounts)
     return QuestionSpec(
-        key=KEY,
+        key=BUDGET_KEY,
         text=f"{use_text(state, job)}. Add {first}, add {second}, or stop?",
         choices=(*choices, Choice(value=STOP, label="Stop")),
         freeform=True,
+        # a budget of a day is new on the next day: the run continues without an answer
+        on_expire=OnExpire.EXPIRE if state.seconds_left is None else OnExpire.CONTINUE,
+        expires_in=None if state.seconds_left is None else max(state.seconds_left, 1.0),
         action={
             "budget": state.name,
             "day": state.day.isoformat() if state.day else "-infinity",

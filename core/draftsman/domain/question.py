@@ -10,6 +10,9 @@ from typing import Any, Final
 
 from draftsman.domain.ids import question_name
 
+BUDGET_KEY: Final = "agent:budget"
+"""Key of the question about a budget; the functions of the database have the same."""
+
 
 class QuestionKind(StrEnum):
     """`input` for an answer, `approval` for a decision."""
@@ -115,6 +118,11 @@ class Question:
     def name(self) -> str:
         """Display name: `D-142/2`."""
         return question_name(self.job, self.ordinal)
+
+    @property
+    def approved_action(self) -> dict[str, Any] | None:
+        """The action that an approval would allow; None for a question."""
+        return self.action if self.kind is QuestionKind.APPROVAL else None
 
     def labels(self) -> Sequence[str]:
         """Return the values of the choices, in order."""

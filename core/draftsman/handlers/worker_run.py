@@ -8,12 +8,12 @@ from functools import partial
 from typing import Any, ParamSpec, TypeVar
 from uuid import UUID
 
-from draftsman.domain import budgets, reserved_names
+from draftsman.domain import reserved_names
 from draftsman.domain.activity import stream
 from draftsman.domain.budgets import BudgetState, CallEstimate
 from draftsman.domain.ids import new_id
 from draftsman.domain.outcome import Parked
-from draftsman.domain.question import Answered, NoAnswer, QuestionKind
+from draftsman.domain.question import BUDGET_KEY, Answered, NoAnswer, QuestionKind
 from draftsman.domain.question_spec import QuestionSpec
 from draftsman.domain.quota import Quota, QuotaLimit
 from draftsman.domain.read_models import Step
@@ -288,7 +288,7 @@ class WorkerRun:
     async def _ask(self, item: QuestionSpec, grace: float = 0) -> None:
         answers = self.job.overrides.get("answers")
         answer = None
-        if isinstance(answers, dict) and item.key != budgets.KEY:
+        if isinstance(answers, dict) and item.key != BUDGET_KEY:
             answer = answers.get(item.key)
         await self.park(
             self.services.questions.ask,

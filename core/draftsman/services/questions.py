@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from draftsman.domain import answer as reading
-from draftsman.domain import budgets, refusals
+from draftsman.domain import refusals
 from draftsman.domain.answer import Answer, Verdict
 from draftsman.domain.ids import question_name
 from draftsman.domain.job import Source, Status
@@ -17,6 +17,7 @@ from draftsman.domain.messages.spans import Spans, encode_spans, spans_text
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.people.policy import Policy, Verb
 from draftsman.domain.question import (
+    BUDGET_KEY,
     OnExpire,
     OpenQuestion,
     Question,
@@ -368,7 +369,7 @@ class Questions:
         return replace(locked, invoker=self._policy.requester(locked.invoker))
 
     def _approvers(self, item: QuestionSpec) -> list[str]:
-        role = "operator" if item.key == budgets.KEY else "approver"
+        role = "operator" if item.key == BUDGET_KEY else "approver"
         if item.kind is not QuestionKind.APPROVAL and role == "approver":
             return []
         if item.approvers is not None:

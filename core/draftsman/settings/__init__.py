@@ -79,10 +79,12 @@ from draftsman.settings.tables import (
     UserPath,
     WorkerSettings,
 )
-from draftsman.settings.usage import UsageSettings
+from draftsman.settings.usage import BudgetSettings, BudgetsSettings, UsageSettings
 
 __all__ = [
     "AgentSettings",
+    "BudgetSettings",
+    "BudgetsSettings",
     "CommandSettings",
     "CredentialSettings",
     "DashboardSettings",
@@ -154,6 +156,7 @@ class Settings(BaseSettings):
     worker: WorkerSettings = Field(default_factory=WorkerSettings.model_construct)
     sweeps: SweepSettings = Field(default_factory=SweepSettings.model_construct)
     limits: UsageSettings = Field(default_factory=UsageSettings.model_construct)
+    budgets: BudgetsSettings = Field(default_factory=BudgetsSettings.model_construct)
     retention: RetentionSettings = Field(default_factory=RetentionSettings.model_construct)
     questions: QuestionSettings = Field(default_factory=QuestionSettings.model_construct)
     quotas: QuotaSettings = Field(default_factory=QuotaSettings.model_construct)

@@ -1,4 +1,4 @@
-"""Limits of concurrency and rates: how many jobs run at a time, and start in a period."""
+"""Limits of concurrency and rates, and budgets: how much jobs use at a time, and in a period."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from draftsman.settings.tables import Section
+from draftsman.settings.tables import Section, Zone
 
 _UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 _MAX_PERIOD: Final = 31 * 86_400
@@ -35,6 +35,7 @@ def _check_rate(value: str) -> str:
 
 _Rate = Annotated[str, AfterValidator(_check_rate)]
 _Count = Annotated[int, Field(ge=1, le=1_000_000)]
+_Tokens = Annotated[int, Field(ge=1, le=10**15)]
 
 
 class RateSettings(Section):
@@ -127,3 +128,62 @@ def _rule(scope: str, value: str, limit: RateSettings) -> dict[str, Any]:
     if limit.rate is not None:
         values["rate"], values["period"] = parse_rate(limit.rate)
     return {"scope": scope, "value": value, **values}
+
+
+class BudgetSettings(Section):
+    """A budget; at least one of its amounts is set."""
+
+    cost_usd: float | None = Field(None, gt=0, le=1e9)
+    """US dollars, by `[prices]`; None: unlimited."""
+    input_tokens: _Tokens | None = None
+    """Input tokens; None: unlimited."""
+    output_tokens: _Tokens | None = None
+    """Output tokens; None: unlimited."""
+
+    @model_validator(mode="after")
+    def _check_amounts(self) -> Self:
+        if (self.cost_usd, self.input_tokens, self.output_tokens) == (None, None, None):
+            raise ValueError("a budget needs cost_usd, input_tokens or output_tokens")
+        return self
+
+
+class BudgetsSettings(Section):
+    """Budgets by scope and value; `*` is each value without a budget of its own."""
+
+    timezone: Zone = "UTC"
+    """Time zone of the days."""
+    call: BudgetSettings | None = None
+    """A call through a gateway."""
+    job: BudgetSettings | None = None
+    """A job, unless the profile of its repository has an amount of its own."""
+    all: BudgetSettings | None = None
+    """All jobs together, in a day."""
+    repo: dict[str, BudgetSettings] = Field(default_factory=dict)
+    """The jobs of a repository, by name or owner/name, in a day."""
+    person: dict[str, BudgetSettings] = Field(default_factory=dict)
+    """The jobs that a person requested, in a day."""
+
+    @model_validator(mode="after")
+    def _check_values(self) -> Self:
+        for scope in ("repo", "person"):
+            if "" in getattr(self, scope):
+                raise ValueError(f"a budget of {scope} has an empty name; '*' is each {scope}")
+        return self
+
+    def rules(self) -> list[dict[str, Any]]:
+        """Return a row of the table `budgets` for each budget, in sorted order."""
+        budgets = [
+            (scope, value, budget)
+            for scope in ("all", "call", "job", "person", "repo")
+            for value, budget in self._of(scope)
+        ]
+        return [
+            {"scope": scope, "value": value, **budget.model_dump(exclude_none=True)}
+            for scope, value, budget in budgets
+        ]
+
+    def _of(self, scope: str) -> list[tuple[str, BudgetSettings]]:
+        found = getattr(self, scope)
+        if isinstance(found, dict):
+            return sorted(found.items())
+        return [] if found is None else [("*", found)]

@@ -1,15 +1,16 @@
-"""Budgets: reservations and usage of calls, and raises."""
+"""Budgets: reservations and usage of calls, raises, configuration and costs."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
-from draftsman.domain.budgets import BudgetState, CallEstimate
-from draftsman.domain.run import Lease
+from draftsman.domain.budgets import BudgetState, BudgetUse, CallEstimate, Cost, CostGroup
+from draftsman.domain.run import LeaderTerm, Lease
 from draftsman.store.postgres.database import Connection, execute, fetch_all, scalar
 from draftsman.store.queries import load
 
@@ -67,3 +68,26 @@ async def add(conn: Connection, lease: Lease, question: int, amount: float) -> b
     """Add an answered amount to its budget; False if it was added, None after a lost lease."""
     params = {"job": lease.job, "token": lease.token, "question": question, "amount": amount}
     return await scalar(conn, _Q["add"], params)  # type: ignore[no-any-return]
+
+
+async def configure(
+    conn: Connection, term: LeaderTerm, rules: Sequence[dict[str, Any]], timezone: str
+) -> bool:
+    """Replace the budgets; False when they are the same, or the term is over."""
+    params = {"owner": term.owner, "term": term.term, "budgets": json.dumps(rules)}
+    return bool(await scalar(conn, _Q["configure"], params | {"timezone": timezone}))
+
+
+async def release_lost(conn: Connection, term: LeaderTerm, limit: int) -> int:
+    """Delete the reservations of runs that have lost their lease; return their number."""
+    return await execute(conn, _Q["release_lost"], term.params(limit))
+
+
+async def uses(conn: Connection) -> list[BudgetUse]:
+    """Return the budgets with their use today, and those of unfinished jobs, by name."""
+    return await fetch_all(conn, _Q["uses"], None, BudgetUse)
+
+
+async def costs(conn: Connection, by: CostGroup, days: int) -> list[Cost]:
+    """Return the costs of the last days, the highest first; by day, in order."""
+    return await fetch_all(conn, _Q["costs"], {"by": by, "days": days}, Cost)

@@ -148,7 +148,7 @@ async def test_a_person_cancels_retries_and_links(as_role: As) -> None:
 async def test_the_people_of_a_process_are_those_of_the_database(
     as_role: As, known: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("draftsman.runtime.PEOPLE_REFRESH", 0.01)
+    monkeypatch.setattr("draftsman.configured.PEOPLE_REFRESH", 0.01)
     anna = await as_role("anna")
     actor = await anna.actor()
     assert (actor.person, sorted(actor.roles)) == ("anna", ["invoker"])

@@ -58,8 +58,10 @@ FIRING: Final = {"schedules.forget", "schedules.resolve"}
 WORK: Final = {
     "archives.lock_month",
     "budgets.add",
+    "budgets.configure",
     "budgets.record",
     "budgets.release",
+    "budgets.release_lost",
     "budgets.reserve",
     "archives.drop",
     "archives.make_partition",

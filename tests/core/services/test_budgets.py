@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+from datetime import datetime, time, timedelta
 from typing import Any
+from uuid import UUID
+from zoneinfo import ZoneInfo
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from draftsman.domain import budgets
 from draftsman.domain.budgets import BudgetState, CallEstimate
 from draftsman.domain.ids import new_id
 from draftsman.domain.response import Response
-from draftsman.domain.run import ClaimedJob
+from draftsman.domain.run import ClaimedJob, LeaderTerm
 from draftsman.errors import LeaseLost
 from draftsman.runtime import Runtime
+from draftsman.services.maintenance.budgets import BudgetSweep
+from draftsman.settings import BudgetsSettings
 from draftsman.store.postgres.database import Connection
 from tests.factories import Factory
+from tests.support.budgets import set_budgets
+from tests.support.clock import Clock
+from tests.support.people import People
 from tests.support.statements import rows
 
 REPO = "https://git.example.org/acme/shop"
@@ -136,3 +146,145 @@ async def test_an_answer_raises_the_budget_once(
         (0.5, f"job:{work.number}")
     ]
     assert "Add $1, add $4" in budgets.question_of(state, work.name, again.run).text
+
+
+async def test_a_value_replaces_each_value_in_every_scope(
+    rt: Runtime, make: Factory, conn: Connection
+) -> None:
+    assert await set_budgets(
+        conn,
+        job={"output_tokens": 1000},
+        repo={"*": {"cost_usd": 1}, "shop": {"cost_usd": 2}, "acme/shop": {"cost_usd": 3}},
+        person={"anna": {"cost_usd": 4}},
+    )
+    work = await make.running(repo=REPO)
+    names = {state.name: state.budget for state in await use(rt, work, 3)}
+    assert names == {"repo:acme/shop": 3}
+    other = await make.running(repo="https://git.example.org/tools/shop")
+    assert {state.name: state.budget for state in await use(rt, other, 2)} == {"repo:tools/shop": 2}
+    other = await make.running(repo="https://git.example.org/tools/x")
+    assert [state.budget for state in await use(rt, other, 1.5)] == [1]
+    assert await outcome(rt, work, call()) == "used"
+    states = await rt.checkpoints.usage(work.lease, {"cost_usd": 3, "output_tokens": 1000})
+    assert [state.name for state in states] == [f"job:{work.number}", "repo:acme/shop"]
+
+
+async def test_an_amount_of_the_profile_replaces_that_of_the_configuration(
+    rt: Runtime, make: Factory, conn: Connection
+) -> None:
+    await set_budgets(conn, job={"cost_usd": 1, "input_tokens": 50})
+    work = await make.running()
+    states = await rt.checkpoints.usage(
+        work.lease, {"cost_usd": 2, "input_tokens": 50}, own={"cost_usd": 5}
+    )
+    assert [(state.measure, state.budget) for state in states] == [("input_tokens", 50)]
+
+
+async def test_a_call_may_use_no_more_than_the_budget_of_a_call(
+    rt: Runtime, make: Factory, conn: Connection
+) -> None:
+    await set_budgets(conn, call={"cost_usd": 0.5, "output_tokens": 100})
+    work = await make.running()
+    assert await outcome(rt, work, call(0.5, 100)) == "reserved"
+    assert await outcome(rt, work, call(0.6, 100)) == "call"
+    assert await outcome(rt, work, call(None, 100)) == "price"
+    state = await rt.checkpoints.reserve(work.lease, new_id(), call(0.5, 101))
+    failure = budgets.failure_of(state, call(0.5, 101))
+    assert str(failure) == (
+        "the call may use 101 output tokens, more than 100 output tokens; the limit is"
+        " output_tokens of [budgets.call]"
+    )
+
+
+async def test_a_budget_of_a_day_is_new_on_the_next_day_in_its_time_zone(
+    rt: Runtime, make: Factory, conn: Connection, clock: Clock
+) -> None:
+    await set_budgets(conn, all={"cost_usd": 1}, timezone="Pacific/Kiritimati")
+    work = await make.running()
+    [state] = await use(rt, work, 1.5)
+    zone = ZoneInfo("Pacific/Kiritimati")
+    now = datetime.now(zone)
+    assert state.day == now.date()
+    midnight = datetime.combine(now.date() + timedelta(days=1), time(), zone)
+    assert state.seconds_left == pytest.approx((midnight - now).total_seconds(), abs=5)
+    question = budgets.question_of(state, work.name, work.run)
+    assert question.on_expire == "continue", "without an answer the job continues on the next day"
+    assert question.expires_in == state.seconds_left is not None
+    assert question.text.startswith(f"All jobs together have used $1.50 of $1.00 on {state.day}.")
+    await clock.forward(question.expires_in or 0)
+    await clock.forward(1)
+    assert await outcome(rt, work, call()) == "reserved"
+    await rt.checkpoints.usage(work.lease, {"cost_usd": 1.75})
+    costs = await rt.budgets.costs("day", 2 * 86_400)
+    assert [cost.cost_usd for cost in costs] == [1.5, 0.25]
+
+
+async def test_the_leader_writes_the_budgets_and_deletes_reservations_of_lost_runs(
+    rt: Runtime, make: Factory, conn: Connection
+) -> None:
+    work = await make.running()
+    await outcome(rt, work, call())
+    await rt.settlement.release_run(work, "shutdown")
+    term = LeaderTerm(make.worker, 1)
+    rules = BudgetsSettings.model_validate({"job": {"cost_usd": 5}}).rules()
+    sweep = BudgetSweep(rt.db, rules, "UTC").sweep
+    assert await sweep(term) == 0, "the term is over"
+    await conn.execute(
+        "INSERT INTO draftsman.leases (name, owner, term, expires_at)"
+        " VALUES ('leader', %s, 1, draftsman.now() + interval '1 minute')",
+        (make.worker,),
+    )
+    sweep = BudgetSweep(rt.db, rules, "UTC").sweep
+    assert await sweep(term) == 3, "one of the job, one of the person and one of all"
+    assert await sweep(term) == 0
+    assert [use.name for use in await rt.budgets.uses()] == ["job:*"]
+    assert not await set_budgets(conn, job={"cost_usd": 5}), "they are the same"
+
+
+async def test_only_an_operator_decides_on_a_budget(
+    rt: Runtime, make: Factory, people: People
+) -> None:
+    work = await make.running(actor=people.anna)
+    [state] = await use(rt, work, 2, own={"cost_usd": 1})
+    await rt.questions.ask(work.lease, budgets.question_of(state, work.name, work.run))
+    for person in (people.anna, people.ben):
+        response = Response(source_event_id=person.id, text="1")
+        verdict = await rt.questions.answer(work.number, 1, response, person)
+        assert not verdict.accepted
+        assert "may not decide on a budget (needs the role operator)" in (verdict.reason or "")
+
+
+OPS = st.tuples(st.sampled_from(("reserve", "record", "release")), st.integers(1, 12))
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=15)
+@given(ops=st.lists(OPS, min_size=4, max_size=20))
+async def test_calls_within_their_reservations_pass_a_budget_by_one_call(
+    rt: Runtime, make: Factory, ops: list[tuple[str, int]]
+) -> None:
+    budget, used, running = 20, 0, dict[UUID, int]()
+    own, work = {"input_tokens": float(budget)}, await make.running()
+    for op, tokens in ops:
+        if op == "reserve":
+            id = new_id()
+            estimate = CallEstimate("m", tokens, 0, 0.0)
+            state = await rt.checkpoints.reserve(work.lease, id, estimate, own)
+            reserved = sum(running.values())
+            fits = not running or used + reserved + tokens <= budget
+            expected = "used" if used >= budget else "reserved" if fits else "wait"
+            assert state.outcome == expected
+            if expected == "reserved":
+                running[id] = tokens
+            else:
+                assert (state.used, state.reserved) == (used, reserved)
+        elif running:
+            id, most = running.popitem()
+            if op == "release":
+                await rt.checkpoints.release(id)
+                continue
+            used += min(tokens, most)
+            states = await rt.checkpoints.usage(
+                work.lease, {"input_tokens": used}, call=id, own=own
+            )
+            assert bool(states) == (used >= budget)
+    assert used < budget + 12

@@ -1,12 +1,14 @@
-"""Budgets: reservations and usage of calls, and raises."""
+"""Budgets: reservations and usage of calls, raises, configuration and costs."""
 
 from __future__ import annotations
 
 from typing import Final
+from uuid import uuid4
 
-from draftsman.domain.budgets import CallEstimate
+from draftsman.domain.budgets import CallEstimate, CostGroup
 from draftsman.domain.ids import new_id
-from draftsman.store import budgets
+from draftsman.domain.run import LeaderTerm
+from draftsman.store import budgets, workers
 from draftsman.store.postgres.database import Connection
 from tests.soak.calls.call import RUNNING, Call
 
@@ -23,10 +25,27 @@ async def _call(conn: Connection) -> None:
     await budgets.release(conn, second)
 
 
+async def _configure(conn: Connection) -> None:
+    """Configure budgets, and read their use."""
+    owner = uuid4()
+    await conn.execute("UPDATE draftsman.leases SET expires_at = now()")
+    term = LeaderTerm(owner, await workers.acquire(conn, "leader", owner, 60, []))
+    rules = [{"scope": "repo", "value": "*", "cost_usd": 5}]
+    assert await budgets.configure(conn, term, rules, "Europe/Berlin")
+    assert await budgets.reserve(conn, RUN, new_id(), CallEstimate("m", 10, 10, 0.5), OWN)
+    assert await budgets.uses(conn)
+    assert await budgets.release_lost(conn, term, 100) == 0
+
+
 _CALL: Final = Call(_call)
+_CONFIGURE: Final = Call(_configure, 2000, "the jobs that run")
 CALLS: Final[dict[str, Call]] = {
     "budgets.reserve": _CALL,
     "budgets.record": _CALL,
     "budgets.release": _CALL,
+    "budgets.configure": _CONFIGURE,
+    "budgets.uses": _CONFIGURE,
+    "budgets.release_lost": _CONFIGURE,
+    "budgets.costs": Call(lambda conn: budgets.costs(conn, CostGroup.REPO, 7)),
     "budgets.add": Call(lambda conn: budgets.add(conn, RUN, 1, 5.0)),
 }

@@ -84,6 +84,8 @@ SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "sweep": ("process.workers", "Run a maintenance sweep now."),
         "queues": ("process.queues", "List, pause, resume, drain and release queues."),
         "limits": ("process.limits", "Show limits of concurrency and rates, and their use."),
+        "budgets": ("process.budgets", "List each budget with its use."),
+        "costs": ("process.budgets", "Show tokens and costs by repository, person or day."),
         "stats": ("process.workers", "Show counts of jobs, questions, deliveries and workers."),
         "soak": (
             "process.soak",

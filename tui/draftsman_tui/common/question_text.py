@@ -74,8 +74,8 @@ def detail_lines(
     if len(context) > max_lines:
         more = more or f"draftsman show {job_name(question.job)} --json"
         yield styled(f"  | … {len(context) - max_lines} more lines: {more}", "dim")
-    if question.action:
-        yield styled(f"  if approved: {one_line(action_text(question.action))}")
+    if action := question.approved_action:
+        yield styled(f"  if approved: {one_line(action_text(action))}")
 
 
 def _diff(question: Question, review: Review) -> Iterator[Text]:

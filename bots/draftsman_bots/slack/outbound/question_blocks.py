@@ -98,9 +98,9 @@ def render_question(
             yield from _context(question.context_snippet)
         else:
             yield context(f"The context is too long for this message. {_IN_FULL} {question.name}")
-    if question.action:
+    if action := question.approved_action:
         yield context("If approved:")
-        yield code_block(truncate(action_text(question.action), LENGTH // 3))
+        yield code_block(truncate(action_text(action), LENGTH // 3))
     if changes:
         command = f"`draftsman diff {question.name}`"
         yield context(f":page_facing_up: {escape_truncated(changes, 300)} · {command}")

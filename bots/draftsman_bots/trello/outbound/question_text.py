@@ -38,8 +38,8 @@ def render_question(
     yield escape_truncated(question.text, 6000)
     if question.context_snippet and question.context_snippet.strip():
         yield from _context(question.context_snippet)
-    if question.action:
-        yield f"If approved:\n{code(truncate(action_text(question.action), LENGTH // 3))}"
+    if action := question.approved_action:
+        yield f"If approved:\n{code(truncate(action_text(action), LENGTH // 3))}"
     if changes:
         yield f"{escape_truncated(changes, 300)}: `draftsman diff {question.name}`"
     if question.choices:

@@ -264,8 +264,8 @@ def question_lines(question: Question, changes: str = "") -> Iterator[str]:
     approval = question.kind is QuestionKind.APPROVAL
     yield f"{question.name} {'asks for approval' if approval else 'asks'}: {question.text}"
     yield from (f"| {line}" for line in (question.context_snippet or "").splitlines())
-    if question.action:
-        yield f"if approved: {action_text(question.action)}"
+    if action := question.approved_action:
+        yield f"if approved: {action_text(action)}"
     if missing := missing_diff(question):
         yield missing
     if changes:

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from draftsman.domain import budgets
 from draftsman.domain.job import Source
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.people.quiet_hours import QuietHours
+from draftsman.domain.question import BUDGET_KEY
 from draftsman.domain.text import clean
 from draftsman.errors import CommandHint, NotPermitted
 
@@ -186,7 +186,7 @@ class Policy:
 
         Only an operator answers the question about a budget, whose `key` it has.
         """
-        if key == budgets.KEY:
+        if key == BUDGET_KEY:
             self.check(actor, Verb.BUDGET)
         elif actor.person is None or actor.person not in self.approvers(names):
             self.check(actor, Verb.ANSWER, invoker=invoker)

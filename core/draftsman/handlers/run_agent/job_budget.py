@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from draftsman.domain import budgets
-from draftsman.domain.question import Answered
+from draftsman.domain.question import BUDGET_KEY, Answered
 from draftsman.handlers.question_mapping import to_answer
 from draftsman.handlers.worker_run import WorkerRun
 
@@ -13,7 +13,7 @@ async def apply_answer(run: WorkerRun) -> None:
 
     Raises Failure `limit:budget` if the answer is to stop.
     """
-    question = await run.wait(run.services.questions.of_key, run.job.number, budgets.KEY)
+    question = await run.wait(run.services.questions.of_key, run.job.number, BUDGET_KEY)
     answer = None if question is None else to_answer(question)
     if question is None or not isinstance(answer, Answered):
         return

@@ -17,6 +17,7 @@ from draftsman.errors import Refused, UsageError
 from draftsman.host import is_dead, is_this_host
 from draftsman.services.jobs.job_control import insert_retry
 from draftsman.services.maintenance.archives import Archives
+from draftsman.services.maintenance.budgets import BudgetSweep
 from draftsman.services.maintenance.limits import LimitSweep
 from draftsman.services.maintenance.reminders import Reminders
 from draftsman.services.queues import Queues
@@ -51,10 +52,13 @@ class Sweeps:
         firing: Firing,
         fallback: Target | None = None,
         limits: Sequence[dict[str, Any]] = (),
+        budgets: Sequence[dict[str, Any]] = (),
+        timezone: str = "UTC",
     ) -> None:
         """`fallback` receives dead letters that no other target receives.
 
-        `limits` are those of this configuration, as `UsageSettings.rules` returns them.
+        `limits` and `budgets` are those of this configuration, as `rules` of their settings returns
+        them; `timezone` is that of the days of budgets.
         """
         self._db = db
         self._policy = policy
@@ -69,6 +73,7 @@ class Sweeps:
             "promote": self.promote,
             "schedules": firing.fire,
             "limits": LimitSweep(db, limits).sweep,
+            "budgets": BudgetSweep(db, budgets, timezone).sweep,
             "rescue": self.rescue,
             "deregister": self.deregister,
             "notify": self.notify,

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from draftsman.domain.budgets import BudgetState, CallEstimate
 from draftsman.domain.ids import job_name, new_id
 from draftsman.domain.quota import UNLIMITED, Quota, QuotaLimit
 from draftsman.domain.read_models import Artifact, Step
@@ -27,10 +26,13 @@ from draftsman.errors import NotFound, UsageError
 from draftsman.services.reviews import Reviews
 from draftsman.services.runs.activity import ActivityStream
 from draftsman.services.runs.messages import RunMessages
-from draftsman.store import budgets, run_state
 from draftsman.store import checkpoints as store
 from draftsman.store import messages as job_messages
+from draftsman.store import run_state
 from draftsman.store.postgres.database import Connection, Database
+
+if TYPE_CHECKING:
+    from draftsman.domain.budgets import BudgetState, CallEstimate
 
 ARTIFACT_LIMIT = 25 * 1024 * 1024
 """Maximum size of an artifact, in bytes."""
@@ -217,6 +219,8 @@ class Checkpoints:
         `call` is the call that it grew by, whose reservation ends, and `own` the budget of the
         job by the profile of its repository.
         """
+        from draftsman.store import budgets
+
         cleaned, model = clean(amounts), clean(model)
         used_up = await self._db.run_transaction(
             lambda conn: budgets.record(conn, lease, cleaned, model, call, own)
@@ -233,6 +237,8 @@ class Checkpoints:
         own: Mapping[str, float] | None = None,
     ) -> BudgetState:
         """Reserve the estimate of a call, or only check the budgets; `own` as for `usage`."""
+        from draftsman.store import budgets
+
         state = await self._db.run_transaction(
             lambda conn: budgets.reserve(conn, lease, call, estimate, own)
         )
@@ -242,10 +248,14 @@ class Checkpoints:
 
     async def release(self, call: UUID) -> None:
         """End the reservation of a call that used nothing."""
+        from draftsman.store import budgets
+
         await self._db.run_transaction(lambda conn: budgets.release(conn, call))
 
     async def raise_budget(self, lease: Lease, question: int, amount: float) -> None:
         """Add the amount of a person's answer to the budget of its question, once."""
+        from draftsman.store import budgets
+
         added = await self._db.run_transaction(
             lambda conn: budgets.add(conn, lease, question, amount)
         )

@@ -5,7 +5,8 @@
 SELECT outcome, coalesce(name, '') AS name, nullif(day, '-infinity') AS day,
        coalesce(measure, 'cost_usd') AS measure, coalesce(used, 0)::float8 AS used,
        coalesce(reserved, 0)::float8 AS reserved, coalesce(budget, 0)::float8 AS budget,
-       coalesce(added, 0)::float8 AS added
+       coalesce(added, 0)::float8 AS added,
+       CASE WHEN day > '-infinity' THEN draftsman.seconds_left(day) END AS seconds_left
   FROM draftsman.reserve_budgets(%(job)s::bigint, %(token)s::bigint, %(call)s::uuid,
            %(cost_usd)s::numeric, %(input_tokens)s::bigint, %(output_tokens)s::bigint,
            %(own)s::jsonb)
@@ -15,9 +16,23 @@ SELECT outcome, coalesce(name, '') AS name, nullif(day, '-infinity') AS day,
 SELECT outcome, coalesce(name, '') AS name, nullif(day, '-infinity') AS day,
        coalesce(measure, 'cost_usd') AS measure, coalesce(used, 0)::float8 AS used,
        coalesce(reserved, 0)::float8 AS reserved, coalesce(budget, 0)::float8 AS budget,
-       coalesce(added, 0)::float8 AS added
+       coalesce(added, 0)::float8 AS added,
+       CASE WHEN day > '-infinity' THEN draftsman.seconds_left(day) END AS seconds_left
   FROM draftsman.record_usage(%(job)s::bigint, %(token)s::bigint, %(usage)s::jsonb, %(model)s::text,
            %(call)s::uuid, %(own)s::jsonb)
+
+-- Reservations of runs that have lost their lease, which do not count.
+-- name: release_lost
+WITH lost AS MATERIALIZED (
+    SELECT r.call, r.name FROM draftsman.budget_reservations r
+      LEFT JOIN draftsman.job_states s ON s.number = r.job AND s.lease_token = r.lease_token
+     WHERE s.number IS NULL AND (%(term)s::bigint IS NULL OR EXISTS (
+           SELECT FROM draftsman.leases WHERE name = 'leader' AND owner = %(owner)s
+              AND term = %(term)s AND expires_at > draftsman.now()))
+     LIMIT %(limit)s
+       FOR UPDATE OF r SKIP LOCKED
+)
+DELETE FROM draftsman.budget_reservations r USING lost l WHERE r.call = l.call AND r.name = l.name
 
 -- name: release
 DELETE FROM draftsman.budget_reservations WHERE call = %(call)s
@@ -25,3 +40,50 @@ DELETE FROM draftsman.budget_reservations WHERE call = %(call)s
 -- name: add
 SELECT draftsman.raise_budget(%(job)s::bigint, %(token)s::bigint, %(question)s::int,
                               %(amount)s::numeric)
+
+-- Replaces the configured budgets, in the term of the leader only.
+-- name: configure
+SELECT draftsman.set_budgets(%(budgets)s::jsonb, %(timezone)s::text, 'system')
+ WHERE EXISTS (SELECT FROM draftsman.leases WHERE name = 'leader' AND owner = %(owner)s
+                  AND term = %(term)s AND expires_at > draftsman.now())
+
+-- The budgets with their use today, those of jobs that run or wait for people, and the configured
+-- budgets without a use.
+-- name: uses
+WITH today AS MATERIALIZED (
+    SELECT draftsman.budget_day() AS day
+), active AS MATERIALIZED (
+    SELECT 'job:' || number AS name FROM draftsman.job_states
+     WHERE status IN ('claimed', 'running')
+     UNION ALL
+    SELECT 'job:' || job FROM draftsman.job_questions WHERE status = 'open' AND key = 'agent:budget'
+), used AS MATERIALIZED (
+    SELECT u.* FROM today t JOIN draftsman.budget_uses u ON u.day = t.day AND u.day > '-infinity'
+     UNION ALL
+    SELECT u.* FROM active a
+     CROSS JOIN LATERAL (
+           SELECT * FROM draftsman.budget_uses
+            WHERE name = a.name AND day = '-infinity'
+            LIMIT 1) u
+)
+SELECT s.name, nullif(s.day, '-infinity') AS day, s.measure, s.used::float8,
+       s.reserved::float8, s.budget::float8, s.added::float8
+  FROM used u
+ CROSS JOIN LATERAL draftsman.budget_states(u::draftsman.budget_uses, NULL) s
+ UNION ALL
+SELECT b.scope || ':' || b.value, NULL, m.measure, 0, 0, m.amount::float8, 0
+  FROM draftsman.budgets b
+ CROSS JOIN LATERAL draftsman.budget_of(b.scope || ':' || b.value, NULL) m
+ WHERE NOT EXISTS (SELECT FROM used u WHERE u.name = b.scope || ':' || b.value)
+ ORDER BY 1, 3
+
+-- The costs of the last days by a column.
+-- name: costs
+SELECT CASE %(by)s WHEN 'repo' THEN c.repo WHEN 'person' THEN c.person WHEN 'agent' THEN c.agent
+       WHEN 'model' THEN c.model ELSE c.day::text END AS value,
+       sum(c.calls)::bigint AS calls, sum(c.cost_usd)::float8 AS cost_usd,
+       sum(c.input_tokens)::bigint AS input_tokens, sum(c.output_tokens)::bigint AS output_tokens
+  FROM draftsman.daily_costs c
+ WHERE c.day > draftsman.budget_day() - %(days)s::int
+ GROUP BY 1
+ ORDER BY CASE WHEN %(by)s = 'day' THEN 0 ELSE -sum(c.cost_usd) END, 1

@@ -91,4 +91,5 @@ class InboxResource(Resource[OpenQuestion]):
 
 def _request_text(row: OpenQuestion) -> str:
     """Return the question, and the action that an approval allows."""
-    return f"{row.text} → {action_text(row.action)}" if row.action else row.text
+    action = row.approved_action
+    return f"{row.text} → {action_text(action)}" if action else row.text

@@ -1,0 +1,38 @@
+"""The leader's part in budgets: their configuration, and reservations of lost runs."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import Any, Final
+
+from draftsman.domain.run import LeaderTerm
+from draftsman.store import budgets as store
+from draftsman.store.postgres.database import Database
+
+LIMIT: Final = 1000
+"""Reservations that a transaction deletes."""
+_log = logging.getLogger(__name__)
+
+
+class BudgetSweep:
+    """Writes the budgets of this configuration to the database, once in the leader's term.
+
+    All workers obey the table, whatever their own configuration.
+    """
+
+    def __init__(self, db: Database, rules: Sequence[dict[str, Any]], timezone: str) -> None:
+        self._db = db
+        self._rules, self._timezone = rules, timezone
+        self._written: LeaderTerm | None = None
+
+    async def sweep(self, term: LeaderTerm) -> int:
+        """Apply changed budgets; return the number of deleted reservations of lost runs."""
+        if term.term is not None and self._written != term:
+            rules, zone = self._rules, self._timezone
+            if await self._db.run_transaction(
+                lambda conn: store.configure(conn, term, rules, zone)
+            ):
+                _log.info("the budgets have changed; now: %s", len(rules))
+            self._written = term
+        return await self._db.run_transaction(lambda conn: store.release_lost(conn, term, LIMIT))

@@ -1,0 +1,22 @@
+"""Budgets of tests."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from draftsman.settings.usage import BudgetsSettings
+from draftsman.store.postgres.database import Connection
+from tests.support.statements import value
+
+
+async def set_budgets(conn: Connection, **scopes: Any) -> bool:
+    """Replace the budgets, as the leader does; return whether they changed."""
+    settings = BudgetsSettings.model_validate(scopes)
+    return bool(
+        await value(
+            conn,
+            "SELECT draftsman.set_budgets(%s::jsonb, %s, 'system')",
+            (json.dumps(settings.rules()), settings.timezone),
+        )
+    )

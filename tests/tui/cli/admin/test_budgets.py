@@ -1,0 +1,84 @@
+"""`budgets` and `costs`."""
+
+from __future__ import annotations
+
+from draftsman.domain.budgets import CallEstimate
+from draftsman.domain.ids import new_id
+from draftsman.runtime import Runtime
+from draftsman.store.postgres.database import Connection
+from tests.factories import Factory
+from tests.support.budgets import set_budgets
+from tests.tui.cli.cli_runner import Cli
+
+
+async def test_budgets_are_listed_with_their_use(
+    cli: Cli, rt: Runtime, make: Factory, conn: Connection
+) -> None:
+    assert "configured in [budgets]" in (await cli("budgets")).err
+    assert (await cli("budgets", "--json")).json == []
+    await set_budgets(
+        conn,
+        call={"output_tokens": 500},
+        job={"cost_usd": 5},
+        repo={"*": {"cost_usd": 50}},
+        all={"cost_usd": 200, "input_tokens": 1000},
+    )
+    work = await make.running(repo="https://git.example.org/acme/shop")
+    await rt.checkpoints.usage(work.lease, {"cost_usd": 3.5, "input_tokens": 70}, "m")
+    await rt.checkpoints.reserve(work.lease, new_id(), CallEstimate("m", 10, 10, 0.25))
+    lines = [line.split() for line in (await cli("budgets")).out.splitlines()]
+    day = lines[1][2]
+    assert lines == [
+        ["FOR", "DAY", "USED", "RESERVED", "BUDGET", "ADDED"],
+        ["all", "jobs", day, "$3.50", "$0.25", "$200.00"],
+        [
+            "all",
+            "jobs",
+            day,
+            *["70", "input", "tokens", "10", "input", "tokens", "1,000", "input", "tokens"],
+        ],
+        ["each", "call", "500", "output", "tokens"],
+        ["each", "job", "$5.00"],
+        [work.name, "$3.50", "$0.25", "$5.00"],
+        ["each", "repo", "$50.00"],
+        ["repo", "acme/shop", day, "$3.50", "$0.25", "$50.00"],
+    ]
+    uses = (await cli("budgets", "--json")).json
+    assert {use["name"]: use["used"] for use in uses if use["measure"] == "cost_usd"} == {
+        "all:*": 3.5,
+        "job:*": 0,
+        f"job:{work.number}": 3.5,
+        "repo:*": 0,
+        "repo:acme/shop": 3.5,
+    }
+
+
+async def test_costs_are_grouped(cli: Cli, rt: Runtime, make: Factory, conn: Connection) -> None:
+    assert "no costs" in (await cli("costs")).err
+    first = await make.running(repo="https://git.example.org/acme/shop", agent="codex")
+    await rt.checkpoints.usage(first.lease, {"cost_usd": 3.5, "input_tokens": 7000}, "large")
+    second = await make.running()
+    await rt.checkpoints.usage(second.lease, {"cost_usd": 0.25, "output_tokens": 5}, "small")
+    await conn.execute(
+        "INSERT INTO draftsman.daily_costs VALUES"
+        " (draftsman.budget_day() - 7, 'old', 'anna', '', 'small', 2, 9, 1, 1)"
+    )
+    lines = [line.split() for line in (await cli("costs")).out.splitlines()]
+    assert lines == [
+        ["REPO", "CALLS", "INPUT", "TOKENS", "OUTPUT", "TOKENS", "COST"],
+        ["acme/shop", "1", "7,000", "0", "$3.50"],
+        ["none", "1", "0", "5", "$0.25"],
+        ["total", "2", "7,000", "5", "$3.75"],
+    ]
+    models = (await cli("costs", "--by", "model", "--since", "8d", "--json")).json
+    assert [(cost["value"], cost["cost_usd"]) for cost in models] == [
+        ("small", 9.25),
+        ("large", 3.5),
+    ]
+    days = (await cli("costs", "--by", "day", "--since", "30d", "--json")).json
+    assert [cost["cost_usd"] for cost in days] == [9, 3.75], "in the order of the days"
+    assert (await cli("costs", "--since", "1s", "--by", "agent", "--json")).json[0]["value"] == (
+        "codex"
+    )
+    refused = await cli("costs", "--since", "0s")
+    assert (refused.code, "out of range" in refused.err) == (2, True), refused.err
