@@ -70,6 +70,7 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = str(config.cache.mkdir("hypothesis"))
     for kind in ("CACHE", "CONFIG", "DATA", "STATE"):
         os.environ[f"XDG_{kind}_HOME"] = str(user)
+    repeated_costs.collect_less_garbage()
     if url is None and config.args_source is pytest.Config.ArgsSource.TESTPATHS:
         worker_forks.in_child(config, config.stash[SERVER].prepare)
     fork_server.install(worker_forks.start_importer(config))

@@ -26,9 +26,13 @@ QUICK: Final = "draftsman"
 """Name of the profile of Hypothesis for `make test`."""
 
 
-def avoid_repeated_costs() -> None:
-    """Share these results in this process from now on, and look for garbage less often."""
+def collect_less_garbage() -> None:
+    """Look for garbage less often, in this process and its forks."""
     gc.set_threshold(20_000, 20, 10)
+
+
+def avoid_repeated_costs() -> None:
+    """Share these results in this process from now on."""
     _share_tls_contexts()
     _share_adapters()
     _keep_handlers_of_signals()

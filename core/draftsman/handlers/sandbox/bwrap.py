@@ -70,23 +70,21 @@ def mounts(read: Sequence[str], repo: Path | None, home: Path, own: Sequence[Pat
     `own` are the folders of the run, which are mounted once, writable.
     """
     result: list[Mount] = []
+    covered = set(own)
     for path in dict.fromkeys(read):
         source = Path(path)
-        if any(source.is_relative_to(folder) for folder in own) or _is_covered(path, result):
+        if not covered.isdisjoint((source, *source.parents)):
             continue
         if source.is_symlink() and path in SYSTEM:
             result.append(("link", str(source.readlink()), path))
         elif source.exists():
             result.append(("ro", str(source.resolve()), path))
+            covered.add(source)
     result += [("ro", str(file), f"/etc/{file.name}") for file in sorted(OWN_ETC.iterdir())]
     if repo is not None:
         result.append(("rw", str(repo), REPO))
     result.append(("rw", str(home), HOME))
     return result
-
-
-def _is_covered(path: str, mounts: Sequence[Mount]) -> bool:
-    return any(Path(path).is_relative_to(inside) for kind, _, inside in mounts if kind == "ro")
 
 
 def _outermost(folders: set[str]) -> list[str]:
