@@ -38,7 +38,10 @@ async def pause(app: App, job: JobRef, reason: str) -> None:
 @command("resume", examples=("draftsman resume D-142",))
 @click.argument("job", type=params.JOB)
 async def resume(app: App, job: JobRef) -> None:
-    """Continue a paused job from its checkpoint."""
+    """Continue a paused job.
+
+    It continues from its checkpoint when a worker claims it, or after the answer that it waits for.
+    """
     async with app.runtime() as rt:
         number = await number_of(rt, job)
         result = await rt.job_control.resume(number, await rt.actor())
