@@ -204,6 +204,8 @@ DECLARE
     limited  boolean;
     reserved boolean;
     parents  boolean;
+    queued   boolean;
+    buckets  text[]; changes int[]; waited text[]; arrived bigint[];
 BEGIN
     -- a worker sets no actor, and PL/pgSQL prepares an expression again for each transaction
     IF coalesce(current_setting('draftsman.actor', true), '') <> ''
@@ -278,8 +280,9 @@ BEGIN
     SELECT bool_or(has_targets OR status IN ('resumed', 'dead_letter')),
            bool_or(concurrency_key IS NOT NULL), bool_or(limits IS NOT NULL),
            bool_or(has_children AND finished_at IS NOT NULL),
+           bool_or(limits IS NOT NULL AND status IN ('queued', 'resumed')),
            (SELECT true FROM draftsman.queue_reservations LIMIT 1)
-      INTO notified, keyed, limited, parents, reserved FROM new_states;
+      INTO notified, keyed, limited, parents, queued, reserved FROM new_states;
     IF reserved THEN
         PERFORM draftsman.follow_reservations(array_agg(number)) FROM new_states;
     END IF;
@@ -302,14 +305,29 @@ BEGIN
                      <> (o.status, o.priority, o.position)
                 ELSE n.status <> 'scheduled' AND n.hold = 'key' AND o.hold IS NULL END;
     END IF;
-    IF limited THEN
-        PERFORM draftsman.change_places(array_agg(p))
-           FROM new_states n FULL JOIN old_states o ON o.number = n.number
-          CROSS JOIN LATERAL draftsman.place_changes(
-                o::draftsman.job_states, n::draftsman.job_states) p
-          WHERE CASE WHEN o.status IN ('queued', 'resumed') AND o.hold IS NULL  -- a claim keeps its places
-                THEN n.status NOT IN ('claimed', 'running') OR n.limits IS DISTINCT FROM o.limits
-                ELSE true END;
+    IF limited THEN  -- a claim keeps its places
+        SELECT array_agg(c.bucket), array_agg(c.change) INTO buckets, changes
+          FROM (SELECT b AS bucket, sum(p.change)::int AS change
+                  FROM (SELECT limits, sum(change) AS change
+                          FROM (SELECT n.limits, 1 AS change FROM new_states n
+                                 WHERE draftsman.has_place(n::draftsman.job_states)
+                                 UNION ALL
+                                SELECT o.limits, -1 FROM old_states o
+                                 WHERE draftsman.has_place(o::draftsman.job_states)) h
+                         GROUP BY limits HAVING sum(change) <> 0) p
+                 CROSS JOIN LATERAL unnest(p.limits) b
+                 GROUP BY b HAVING sum(p.change) <> 0) c;
+        IF queued THEN
+            SELECT array_agg(DISTINCT n.held_by) FILTER (WHERE draftsman.begins_to_wait(
+                       o::draftsman.job_states, n::draftsman.job_states)),
+                   array_agg(n.number) FILTER (WHERE draftsman.has_arrived(
+                       o::draftsman.job_states, n::draftsman.job_states))
+              INTO waited, arrived
+              FROM new_states n FULL JOIN old_states o ON o.number = n.number;
+        END IF;
+        IF num_nonnulls(buckets, waited, arrived) > 0 THEN
+            PERFORM draftsman.change_places(buckets, changes, waited, arrived);
+        END IF;
     END IF;
     IF notified THEN
         PERFORM draftsman.enqueue_deliveries(o::draftsman.job_states, n::draftsman.job_states)

@@ -86,29 +86,17 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN
     s.limits IS NOT NULL AND (s.status IN ('claimed', 'running')
                               OR (s.status IN ('queued', 'resumed') AND s.hold IS NULL));
 
--- What a change of a state means for buckets: a place taken or freed, a job that begins to wait for a
--- place, or a job that was queued without asking for places.
-CREATE TYPE draftsman.place_change AS (bucket text, change int, waiting boolean, arrived bigint);
-CREATE FUNCTION draftsman.place_changes(o draftsman.job_states, n draftsman.job_states)
-RETURNS SETOF draftsman.place_change LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-    SELECT b, 1, false, NULL::bigint
-      FROM unnest(n.limits) b
-     WHERE draftsman.has_place(n)
-       AND NOT (draftsman.has_place(o) AND o.limits IS NOT DISTINCT FROM n.limits)
-     UNION ALL
-    SELECT b, -1, false, NULL
-      FROM unnest(o.limits) b
-     WHERE draftsman.has_place(o)
-       AND NOT (draftsman.has_place(n) AND o.limits IS NOT DISTINCT FROM n.limits)
-     UNION ALL
-    SELECT n.held_by, 0, true, NULL
-     WHERE n.held_by <> 'pause' AND (coalesce(o.held_by, 'pause') = 'pause'
-           OR (n.priority, n.position) <> (o.priority, o.position))
-     UNION ALL
-    SELECT NULL, 0, false, n.number
-     WHERE n.status IN ('queued', 'resumed') AND n.hold IS NULL AND n.limits <> '{}'
-       AND (o.status <> n.status OR o.hold >= 'key') AND NOT draftsman.has_place(o)
-$$;
+-- Whether a job begins to wait for a place in a bucket, or moves among those that wait.
+CREATE FUNCTION draftsman.begins_to_wait(o draftsman.job_states, n draftsman.job_states)
+RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN
+    n.held_by <> 'pause' AND (coalesce(o.held_by, 'pause') = 'pause'
+                              OR (n.priority, n.position) <> (o.priority, o.position));
+
+-- Whether a job was queued without asking for places.
+CREATE FUNCTION draftsman.has_arrived(o draftsman.job_states, n draftsman.job_states)
+RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN
+    n.status IN ('queued', 'resumed') AND n.hold IS NULL AND n.limits <> '{}'
+    AND (o.status <> n.status OR o.hold >= 'key') AND NOT draftsman.has_place(o);
 
 -- Buckets -----------------------------------------------------------------------------------------
 
@@ -331,27 +319,15 @@ BEGIN
      WHERE b.name = w.name AND b.next_at IS DISTINCT FROM w.next_at;
 END $$;
 
--- Tries to give places of these buckets to the jobs that wait for them, in one order of locks.
+-- Counts places that were taken and freed in each bucket, lets arrived jobs wait, and tries to give
+-- places of the tried buckets to the jobs that wait for them, in one order of locks.
 CREATE FUNCTION draftsman.try_places(
     tried text[], buckets text[] DEFAULT NULL, changes int[] DEFAULT NULL,
     arrived bigint[] DEFAULT NULL
 ) RETURNS int LANGUAGE plpgsql AS $$
 DECLARE
-    names  text[] := buckets || tried;
-    bucket draftsman.limit_buckets;
+    names text[] := buckets || tried;
 BEGIN
-    -- a single bucket for which no job waits: its lock keeps others from beginning to wait
-    IF arrived IS NULL AND cardinality(buckets) = 1 AND (tried IS NULL OR tried = buckets
-       AND NOT EXISTS (SELECT FROM draftsman.job_states s WHERE s.held_by = buckets[1])) THEN
-        UPDATE draftsman.limit_buckets b
-           SET taken = b.taken + changes[1], next_at = CASE WHEN tried IS NULL THEN b.next_at END
-         WHERE b.name = buckets[1] RETURNING b.* INTO bucket;
-        IF FOUND THEN
-            RETURN CASE WHEN tried IS NOT NULL AND EXISTS (
-                             SELECT FROM draftsman.job_states s WHERE s.held_by = bucket.name)
-                   THEN draftsman.admit(tried, ARRAY[bucket]) ELSE 0 END;
-        END IF;
-    END IF;
     IF num_nonnulls(buckets, tried, arrived) = 0 THEN
         RETURN 0;
     END IF;
@@ -383,17 +359,31 @@ BEGIN
     RETURN 0;
 END $$;
 
--- Counts the places that a statement took and freed, and gives free places to jobs that wait.
-CREATE FUNCTION draftsman.change_places(changes draftsman.place_change[]) RETURNS void
-LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $$
+-- Counts the places that a statement took and freed in each bucket, and gives free places to the jobs
+-- that waited and that wait now; arrived jobs ask for places.
+CREATE FUNCTION draftsman.change_places(
+    buckets text[], changes int[], waited text[], arrived bigint[]
+) RETURNS void LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $$
 BEGIN
-    IF changes IS NOT NULL THEN
-        PERFORM draftsman.try_places(
-                    array_agg(c.bucket) FILTER (WHERE c.waiting OR c.change < 0),
-                    array_agg(c.bucket) FILTER (WHERE c.change <> 0),
-                    array_agg(c.change) FILTER (WHERE c.change <> 0),
-                    (SELECT array_agg(arrived) FROM unnest(changes) WHERE arrived IS NOT NULL))
-           FROM (SELECT bucket, sum(change)::int AS change, bool_or(waiting) AS waiting
-                   FROM unnest(changes) WHERE bucket IS NOT NULL GROUP BY bucket) c;
+    -- a single bucket for which no job waits: its lock keeps others from beginning to wait
+    IF cardinality(buckets) = 1 AND num_nonnulls(waited, arrived) = 0 THEN
+        UPDATE draftsman.limit_buckets b
+           SET taken = b.taken + changes[1], next_at = CASE WHEN changes[1] > 0 THEN b.next_at END
+         WHERE b.name = buckets[1] AND (changes[1] > 0 OR NOT EXISTS (
+               SELECT FROM draftsman.job_states s WHERE s.held_by = buckets[1]));
+        IF FOUND THEN
+            IF changes[1] < 0 AND EXISTS (
+                   SELECT FROM draftsman.job_states s WHERE s.held_by = buckets[1]) THEN
+                PERFORM draftsman.admit(buckets, ARRAY[b])
+                   FROM draftsman.limit_buckets b WHERE b.name = buckets[1];
+            END IF;
+            RETURN;
+        END IF;
     END IF;
+    PERFORM draftsman.try_places(
+        (SELECT array_agg(t.name)
+           FROM (SELECT name FROM unnest(buckets, changes) AS c (name, change) WHERE change < 0
+                  UNION
+                 SELECT unnest(waited)) t),
+        buckets, changes, arrived);
 END $$;

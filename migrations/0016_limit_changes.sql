@@ -134,18 +134,10 @@ $$;
 -- claim loops would otherwise take turns, each waiting for the commit of the other. A full bucket hands
 -- on no more places than its runs free, so that an outdated count cannot exceed the limit.
 CREATE FUNCTION draftsman.hand_over(buckets text[], queues text[], types text[], most bigint)
-RETURNS SETOF tid LANGUAGE plpgsql ROWS 10
-    SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-    SET enable_seqscan = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
+RETURNS SETOF tid LANGUAGE plpgsql ROWS 10 AS $$
 BEGIN
-    IF (most > 0) IS NOT TRUE OR NOT EXISTS (
-           SELECT FROM draftsman.job_states s WHERE s.held_by = ANY ($1))
-       OR EXISTS (SELECT FROM draftsman.queue_pauses)
-       OR EXISTS (SELECT FROM draftsman.job_pauses)
-       OR EXISTS (SELECT FROM draftsman.queue_reservations) THEN
-        RETURN;
-    END IF;
-    RETURN QUERY
+    IF most > 0 AND EXISTS (SELECT FROM draftsman.job_states s WHERE s.held_by = ANY ($1)) THEN
+        RETURN QUERY
         SELECT f.location
           FROM (SELECT w.*, bool_and(w.queue = ANY ($2) AND w.type = ANY ($3)
                                      AND w.limits = ARRAY[b.name])
@@ -153,19 +145,26 @@ BEGIN
                        AS first
                   FROM (SELECT n.name, count(*) AS freed FROM unnest($1) AS n (name)
                          GROUP BY n.name) p
-                  JOIN draftsman.limit_buckets b
-                    ON b.name = p.name AND b.taken >= b.running AND b.rate IS NULL
+                 CROSS JOIN LATERAL (
+                       SELECT l.name, l.running - l.taken + p.freed AS places
+                         FROM draftsman.limit_buckets l
+                        WHERE l.name = p.name AND l.taken >= l.running AND l.rate IS NULL
+                        LIMIT 1) b
                  CROSS JOIN LATERAL (
                        SELECT s.ctid AS location, s.type, s.queue, s.limits, s.priority, s.position,
                               s.number
                          FROM draftsman.job_states s
                         WHERE s.held_by = b.name AND s.status IN ('queued', 'resumed')
                         ORDER BY s.priority DESC, s.position, s.number
-                        LIMIT least(most, greatest(0, b.running - b.taken + p.freed))
-                          FOR NO KEY UPDATE SKIP LOCKED) w) f
+                        LIMIT least(most, greatest(0, b.places))
+                          FOR NO KEY UPDATE SKIP LOCKED) w
+                 WHERE NOT EXISTS (SELECT FROM draftsman.queue_pauses)
+                   AND NOT EXISTS (SELECT FROM draftsman.job_pauses)
+                   AND NOT EXISTS (SELECT FROM draftsman.queue_reservations)) f
          WHERE f.first
          ORDER BY array_position($2, f.queue), f.priority DESC, f.position, f.number
          LIMIT most;
+    END IF;
 END $$;
 
 -- Configuration -----------------------------------------------------------------------------------

@@ -86,6 +86,18 @@ async def test_a_job_with_two_limits_is_claimed_in_a_second_step(
     await check_places(rt)
 
 
+async def test_a_place_of_a_limit_with_a_rate_is_not_handed_over(
+    rt: Runtime, make: Factory, conn: Connection
+) -> None:
+    await set_limits(rt, conn, queue={"q": {"running": 1, "rate": "1/1h"}})
+    numbers = [await make.queued(queue="q") for _ in range(2)]
+    claim, done = Claim(rt.db, make.worker, ("q",)), list[ClaimedJob]()
+    assert await _exchange(claim, done) == numbers[:1]
+    assert await _exchange(claim, done) == []
+    assert await waiting(conn) == {numbers[1]: "queue:q"}
+    await check_places(rt)
+
+
 async def test_places_above_a_lowered_limit_are_not_handed_over(
     rt: Runtime, make: Factory, conn: Connection
 ) -> None:
