@@ -9,7 +9,6 @@ from uuid import UUID
 
 import httpx
 import pytest
-from draftsman.handlers.run_agent.usage_meter import UsageMeter
 
 from draftsman.domain.budgets import CallEstimate
 from draftsman.domain.retries.retry_policy import RetryPolicy
@@ -19,6 +18,7 @@ from draftsman.handlers.gateway.gateway import Gateway, ModelCall
 from draftsman.handlers.gateway.http_server import serve
 from draftsman.handlers.run_agent import usage_meter
 from draftsman.handlers.run_agent.agent_messages import UsageMessage
+from draftsman.handlers.run_agent.session.usage_meter import UsageMeter
 from draftsman.handlers.worker_run import WorkerRun
 from draftsman.runtime import Runtime
 from draftsman.settings import GatewaySettings, HttpSettings, PriceSettings
