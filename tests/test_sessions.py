@@ -53,6 +53,16 @@ async def test_statements_stay_prepared_but_for_a_session_that_pins_its_plans(
         await conn.close()
 
 
+async def test_a_repeated_statement_is_prepared_and_stays_so_after_a_rollback(db: Database) -> None:
+    conn = await db.dedicated_connection()
+    for _ in range(2):
+        await value(conn, "SELECT 1")
+    await run(conn, "BEGIN")
+    await run(conn, "ROLLBACK")
+    assert await value(conn, PREPARED) == 1
+    await conn.close()
+
+
 async def test_a_setting_of_the_database_holds_in_a_backend_that_is_used_again(
     db: Database, server: Server, database: str
 ) -> None:

@@ -12,7 +12,7 @@ async def test_each_message_is_visible_once_and_in_order_despite_faults(
     make: Factory, rt: Runtime, conn: Connection
 ) -> None:
     backend = ChatBackend(seed=1)
-    chaos = ChaosRun(backend, jobs=8, notices=8, processes=2, kills=1, deadline=90)
+    chaos = ChaosRun(backend, jobs=8, notices=8, processes=2, kills=1, deadline=240)
     await chaos.run(make, conn)
     await chaos.check(rt, conn)
     assert set(backend.fault_counts) == backend.known, "not every fault was injected"

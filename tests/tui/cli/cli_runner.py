@@ -101,7 +101,7 @@ def process(
         stdout=stdout,
         stderr=subprocess.PIPE,
         text=True,
-        timeout=DEADLINE,
+        timeout=4 * DEADLINE,
         check=False,
     )
 
