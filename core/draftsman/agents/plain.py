@@ -34,8 +34,8 @@ POLL: Final = 1.0
 """Seconds between looks at a program whose output another program keeps open."""
 GRACE: Final = 3.0
 """Seconds for a program to end after SIGTERM."""
-MAX_TAIL: Final = 4000
-"""Characters of the end of the output, which are the summary without another."""
+MAX_TAIL: Final = 2000
+"""Characters of the last lines of the output, which are the summary without another."""
 NOT_FOUND: Final = (126, 127)
 END: Final = "end:"
 """Prefix of the keys of questions about a program that ended without evidence."""
@@ -193,7 +193,10 @@ class PlainAdapter(Adapter):
             lines, newline, text = text.rpartition("\n") if chunk else (text, "", "")
             if lines.strip():
                 self.client.send("log", text=lines)
-            self.tail = (self.tail + lines + newline)[-MAX_TAIL:]
+            self.tail += lines + newline
+            if len(self.tail) > MAX_TAIL:
+                end = self.tail[-MAX_TAIL:]
+                self.tail = end.partition("\n")[2] or end
             if not chunk:
                 self.tail = self.tail.strip()
                 self.client.wait(output, 0)  # the question of a program that has ended

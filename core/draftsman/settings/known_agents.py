@@ -55,6 +55,7 @@ KNOWN_AGENTS: Final[Mapping[str, Mapping[str, Any]]] = {
             *("--edit-format", "diff", "--no-check-update", "--no-analytics"),
             *("--no-auto-commits", "--no-dirty-commits", "--no-gitignore"),
             *("--no-suggest-shell-commands", "--no-show-release-notes"),
+            "--no-show-model-warnings",
         ),
         "prompt": "Work on this request: {title}\n\n{text}\n\n{history}",
         "scratch": (".aider*",),

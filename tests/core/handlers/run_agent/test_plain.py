@@ -104,6 +104,9 @@ def test_a_summary_or_the_report_of_an_investigation_is_evidence(runs: AdapterRu
     runs.answers.clear()
     report = last(shell(runs, IDLE, mode="investigate", checkpoint=None))
     assert (report["type"], report["summary"]) == ("result", "looked")
+    script = "head -c 3000 /dev/zero | tr '\\0' x"
+    long = last(shell(runs, script, mode="investigate", checkpoint=None))
+    assert long["summary"] == "x" * 2000
 
 
 def test_files_of_the_program_itself_are_removed_and_tracked_files_are_not(
