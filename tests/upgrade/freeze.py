@@ -24,6 +24,9 @@ from typing import Any, Final
 
 from draftsman import resources
 from draftsman.configured import directory
+from draftsman.domain.activity.stream import Activity, ActivityKind
+from draftsman.domain.budgets import CallEstimate, question_of
+from draftsman.domain.ids import new_id
 from draftsman.domain.job import Mode, Source, Status
 from draftsman.domain.messages.delivery import ChannelName, Receipt
 from draftsman.domain.people.actor import Actor
@@ -37,16 +40,19 @@ from draftsman.domain.trello.board import BoardConfig, LabelSighting
 from draftsman.errors import Failure
 from draftsman.runtime import Runtime, wire
 from draftsman.services.jobs.submissions import invocation
+from draftsman.services.maintenance.budgets import BudgetSweep
 from draftsman.services.maintenance.limits import LimitSweep
 from draftsman.services.questions import MAX_REFUSALS_PER_VOTER
 from draftsman.settings import Settings
-from draftsman.settings.usage import UsageSettings
+from draftsman.settings.usage import BudgetsSettings, UsageSettings
 from draftsman.store.postgres.database import Connection, Database
 from tests.factories import GATE, QUESTION, Factory
 from tests.support.people import GROUPS, PEOPLE, People
 from tests.support.server import Server, make_home
 from tests.upgrade.releases import ROOT, UNFILLED, checkout
 
+UNLIMITED_QUOTA: Final = QuotaLimit(1000, 1 << 20)
+NO_CALL: Final = CallEstimate("model-1", 1, 1, 0.1)
 NO_EXPIRY: Final = {"expires_in": 0}
 TABLES: Final = """
 SELECT relname FROM pg_class
@@ -107,8 +113,33 @@ async def fill(rt: Runtime, make: Factory) -> None:
     yearly = await rt.schedules.run("yearly", make.owner)
     await rt.job_control.cancel(yearly.number, make.owner)
     await rt.schedules.pause("yearly", make.owner)
+    await fill_agents(rt, make, term)
     await fill_outbox(rt, make)
     await fill_chat(rt, make)
+
+
+async def fill_agents(rt: Runtime, make: Factory, term: LeaderTerm) -> None:
+    """Create the activity, message, costs, budgets and pause of agents, and a grace period."""
+    amounts = BudgetsSettings.model_validate({"job": {"cost_usd": 1.0}})
+    await BudgetSweep(rt.db, amounts.rules(), amounts.timezone).sweep(term)
+    kept = await make.running(type="asks", worker=await make.worker_row(version="the release"))
+    await rt.questions.ask(kept.lease, QUESTION, grace=3600)
+    work = await make.running(type="run_agent", agent="tidy")
+    message = await rt.job_control.messages.send(
+        work.number, make.owner, "Use the v2 API", event="message-1"
+    )
+    assert message.message == 1
+    activity = [Activity(ActivityKind.MESSAGE, "I read the code.")]
+    await rt.checkpoints.activity.append(work.lease, 1, activity, UNLIMITED_QUOTA)
+    await rt.checkpoints.usage(work.lease, {"cost_usd": 1.5}, "model-1")
+    state = await rt.checkpoints.reserve(work.lease, None, NO_CALL)
+    question = question_of(state, work.name, work.run)
+    await rt.questions.ask(work.lease, question)
+    await make.answer(work.number, "1.0")
+    again = await make.running(work.number)
+    await rt.checkpoints.raise_budget(again.lease, 1, 1.0)
+    await rt.checkpoints.reserve(again.lease, new_id(), NO_CALL)
+    await rt.job_control.pause(await make.queued(), make.owner, "until the release")
 
 
 async def fill_groups(rt: Runtime, make: Factory) -> None:

@@ -16,8 +16,8 @@ from draftsman.domain.run import ClaimedJob
 from draftsman.handlers.gateway.access import GatewayAccess
 from draftsman.handlers.gateway.gateway import Gateway, ModelCall
 from draftsman.handlers.gateway.http_server import serve
-from draftsman.handlers.run_agent import usage_meter
 from draftsman.handlers.run_agent.agent_messages import UsageMessage
+from draftsman.handlers.run_agent.session import usage_meter
 from draftsman.handlers.run_agent.session.usage_meter import UsageMeter
 from draftsman.handlers.worker_run import WorkerRun
 from draftsman.runtime import Runtime
