@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from draftsman.domain.ids import job_name
@@ -49,6 +49,9 @@ class MessageFacts:
     """Replacement of a target that no longer exists."""
 
 
+_ENDINGS: Final = {"dead_letter": "is a dead letter", "canceled": "was canceled"}
+
+
 @dataclass(frozen=True, slots=True)
 class GroupStop:
     """How a group stopped; `reporter` is the job that reports it in the target of a delivery."""
@@ -60,6 +63,6 @@ class GroupStop:
 
     def text(self, group: str) -> str:
         """Return `group release stopped: D-2 failed, 3 jobs skipped`."""
-        cause = f"{job_name(self.job)} {self.status.replace('_', ' ')}"
+        cause = f"{job_name(self.job)} {_ENDINGS.get(self.status, self.status)}"
         jobs = "job" if self.skipped == 1 else "jobs"
         return f"group {group} stopped: {cause}, {self.skipped:,} {jobs} skipped"

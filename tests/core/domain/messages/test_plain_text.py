@@ -7,9 +7,12 @@ from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
+import pytest
+
 from draftsman.domain.job import Source, Status
 from draftsman.domain.messages.attachment import file_content, overflow_files
 from draftsman.domain.messages.delivery import DeliveryKind, Message, Subject
+from draftsman.domain.messages.message_facts import GroupStop
 from draftsman.domain.messages.plain_text import (
     brief_spans,
     change_summary,
@@ -155,3 +158,17 @@ def test_a_notice_keeps_its_actors_and_begins_with_the_job_unless_named() -> Non
     assert render_plain(message) == "D-7: asked by Anna"
     named = replace(message, payload={"text": "D-7 is queued", "names_job": True})
     assert notice_spans(named) == ("", "D-7 is queued")
+
+
+@pytest.mark.parametrize(
+    ("status", "skipped", "text"),
+    [
+        ("failed", 3, "group release stopped: D-7 failed, 3 jobs skipped"),
+        ("dead_letter", 1, "group release stopped: D-7 is a dead letter, 1 job skipped"),
+        ("canceled", 1000, "group release stopped: D-7 was canceled, 1,000 jobs skipped"),
+    ],
+)
+def test_a_stopped_group_names_the_job_and_counts_the_others(
+    status: str, skipped: int, text: str
+) -> None:
+    assert GroupStop(7, status, skipped, 7).text("release") == text
