@@ -19,6 +19,7 @@ from tests.core.loops.workers import (
     wait_for_status,
 )
 from tests.factories import Factory
+from tests.support.limits import check_places, placed, set_limits, waiting
 from tests.support.people import People
 from tests.support.statements import rows
 
@@ -135,3 +136,20 @@ async def test_refusals_of_a_pause(rt: Runtime, make: Factory, people: People) -
     ended = await make.canceled()
     with pytest.raises(Refused, match="is already canceled; nothing to pause"):
         await rt.job_control.pause(ended, make.owner, "wait")
+
+
+async def test_a_paused_job_gives_its_place_to_others_and_asks_for_it_again(
+    rt: Runtime, make: Factory, conn: Connection
+) -> None:
+    await set_limits(rt, conn, type={"noop": {"running": 1}})
+    first, second = await make.queued(queue="q"), await make.queued(queue="q")
+    assert await placed(conn) == [first]
+    await rt.job_control.pause(first, make.owner, "wait")
+    assert (await placed(conn), await waiting(conn)) == ([second], {first: "pause"})
+    assert await claimed(rt, make, "q") == [second]
+    await rt.job_control.resume(first, make.owner)
+    assert await waiting(conn) == {first: "type:noop"}
+    await rt.job_control.cancel(second, make.owner, force=True)
+    assert await placed(conn) == [first]
+    assert await claimed(rt, make, "q") == [first]
+    await check_places(rt)
