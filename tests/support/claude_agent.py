@@ -103,7 +103,7 @@ class Program:
         send(type="system", subtype="init", permissionMode=self.mode, **common, **tools)
 
     def work(self) -> None:
-        """Run turns of the script until one ends the work."""
+        """Run turns of the script to the end of the work."""
         while True:
             self.save()
             ended = len(self.state["results"]) + len(self.state["prompts"]) - 1
