@@ -259,10 +259,12 @@ BEGIN
                   FROM unnest(checked) c) w
          WHERE s.number = w.number AND s.finished_at IS NULL
            AND coalesce(s.limits, '{}') <> w.limits
-        RETURNING s.queue, s.held_by
+        RETURNING s.queue, CASE WHEN s.held_by IS NOT NULL THEN s.limits END AS limits
     )
-    SELECT array_agg(DISTINCT c.held_by) FILTER (WHERE c.held_by IS NOT NULL) INTO waiting
-      FROM (SELECT held_by, pg_notify('draftsman_jobs', queue)::text FROM changed) c;
+    -- all their buckets: others may wait for a place of a raised limit, and be ahead
+    SELECT array_agg(DISTINCT b) FILTER (WHERE b IS NOT NULL) INTO waiting
+      FROM (SELECT limits, pg_notify('draftsman_jobs', queue)::text FROM changed) c
+      LEFT JOIN LATERAL unnest(c.limits) b ON true;
     PERFORM draftsman.try_places(waiting);
     UPDATE draftsman.limit_changes c
        SET checked_to = CASE WHEN cardinality(checked) = most THEN checked[most]

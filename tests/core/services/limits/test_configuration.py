@@ -113,3 +113,16 @@ async def test_limits_are_listed_with_their_use(
     assert (repo.taken, repo.started, repo.free, repo.waiting) == (2, 2, 1, 0)
     assert uses["queue:idle"].free == 5
     assert uses["repo:*"].is_rule
+
+
+async def test_places_of_a_raised_limit_go_to_the_first_jobs_also_if_later_ones_get_new_limits(
+    rt: Runtime, make: Factory, conn: Connection
+) -> None:
+    await set_limits(rt, conn, type={"noop": {"running": 1}})
+    numbers = [await make.queued() for _ in range(2)]
+    later = await make.queued(repo="https://git.example.org/x/shop")
+    assert await placed(conn) == numbers[:1]
+    await set_limits(rt, conn, type={"noop": {"running": 2}}, repo={"*": {"running": 1}})
+    assert await placed(conn) == numbers
+    assert list(await waiting(conn)) == [later]
+    await check_places(rt)
