@@ -351,7 +351,8 @@ BEGIN
     END IF;
     -- read again after the locks, which a job that began to wait meanwhile has held
     IF EXISTS (SELECT FROM draftsman.job_states s WHERE s.held_by = ANY (tried)) THEN
-        RETURN (SELECT draftsman.admit(tried, array_agg(b)) FROM draftsman.limit_buckets b
+        -- of all locked buckets: a job that waits for another of them may be ahead
+        RETURN (SELECT draftsman.admit(array_agg(b.name), array_agg(b)) FROM draftsman.limit_buckets b
                  WHERE b.name = ANY (names));
     END IF;
     UPDATE draftsman.limit_buckets b SET next_at = NULL
