@@ -1,4 +1,7 @@
-"""Make docs/demo.svg, what `draftsman demo --kill` really prints: `python docs/picture.py`."""
+"""Make docs/demo.svg, what the demo with Codex really prints: `python docs/picture.py`.
+
+It needs the program of Codex on the PATH, outside of /tmp.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,8 @@ from rich.console import Console
 from rich.text import Text
 
 WIDTH = 84
-COMMAND = ("demo", "--kill", "--answer", "safe fixes")
+COMMAND = ("demo", "--agent", "codex")
+ANSWER = ("--answer", "allow once")
 
 
 def main() -> None:
@@ -22,7 +26,7 @@ def main() -> None:
     master, slave = pty.openpty()
     env = os.environ | {"COLUMNS": str(WIDTH), "TERM": "xterm-256color"}
     with subprocess.Popen(
-        [sys.executable, "-m", "draftsman_tui", *COMMAND],
+        [sys.executable, "-m", "draftsman_tui", *COMMAND, *ANSWER],
         stdin=slave,
         stdout=slave,
         stderr=slave,
@@ -33,7 +37,7 @@ def main() -> None:
     if process.returncode:
         raise SystemExit(shown)
     console = Console(record=True, width=WIDTH, file=io.StringIO(), force_terminal=True)
-    console.print(Text.from_ansi(f"$ draftsman {COMMAND[0]} {COMMAND[1]}\n{shown}".rstrip()))
+    console.print(Text.from_ansi(f"$ draftsman {' '.join(COMMAND)}\n{shown}".rstrip()))
     path = Path(__file__).with_name("demo.svg")
     drawn = console.export_svg(title="draftsman")
     # the reader's own monospaced font: a picture in a repository fetches nothing
