@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from draftsman.services.deliveries.outbox import Outbox
     from draftsman.services.jobs.bulk_retry import BulkRetry
     from draftsman.services.jobs.job_control import JobControl
+    from draftsman.services.jobs.messages import JobMessages
     from draftsman.services.jobs.read_model import ReadModel
     from draftsman.services.jobs.request_checks import RequestChecks
     from draftsman.services.jobs.submissions import Submissions
@@ -106,6 +107,13 @@ class Runtime:
         from draftsman.services.jobs.job_control import JobControl
 
         return JobControl(self.db, self.policy)
+
+    @cached_property
+    def messages(self) -> JobMessages:
+        """Messages of people to the agents of jobs."""
+        from draftsman.services.jobs.messages import JobMessages
+
+        return JobMessages(self.db, self.policy)
 
     @cached_property
     def read_model(self) -> ReadModel:

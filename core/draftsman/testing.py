@@ -181,7 +181,13 @@ class _Memory:
     async def latest(self, job: int) -> tuple[dict[str, Any] | None, bytes | None]:
         return copy.deepcopy(self.data), self.bundle
 
-    async def save(self, lease: Lease, data: dict[str, Any], bundle: bytes | None = None) -> None:
+    async def save(
+        self,
+        lease: Lease,
+        data: dict[str, Any],
+        bundle: bytes | None = None,
+        messages: Sequence[int] = (),
+    ) -> None:
         self.data, self.bundle = clean_within_limit(data, CHECKPOINT_LIMIT, "a checkpoint"), bundle
 
     async def begin_step(

@@ -57,7 +57,7 @@ def test_all_modules_that_drive_an_agent_are_searched() -> None:
     files = [path for path in folder.rglob("*.py") if path.parent.name != "builtin"]
     named = {path.stem for path in files} - {"__init__", "registry", "sample_repo"}
     named -= {"profile_check", "profile_detection"}  # of people's own commands
-    named -= {"command_check", "agent_check"}
+    named -= {"command_check", "agent_check", "agent_probe"}
     named -= {"programming_errors"}  # of the worker, about any handler
     assert set(kill_points.modules()) == named, "is the new module part of an agent's run?"
     assert {f"{path.stem}" for path in Path(queries.__file__).parent.glob("*.sql")} == {

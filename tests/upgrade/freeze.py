@@ -125,9 +125,7 @@ async def fill_agents(rt: Runtime, make: Factory, term: LeaderTerm) -> None:
     kept = await make.running(type="asks", worker=await make.worker_row(version="the release"))
     await rt.questions.ask(kept.lease, QUESTION, grace=3600)
     work = await make.running(type="run_agent", agent="tidy")
-    message = await rt.job_control.messages.send(
-        work.number, make.owner, "Use the v2 API", event="message-1"
-    )
+    message = await rt.messages.send(work.number, make.owner, "Use the v2 API", event="message-1")
     assert message.message == 1
     activity = [Activity(ActivityKind.MESSAGE, "I read the code.")]
     await rt.checkpoints.activity.append(work.lease, 1, activity, UNLIMITED_QUOTA)

@@ -4,34 +4,27 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Mapping
-from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Unpack, cast
 from uuid import UUID, uuid4
 
 from draftsman.client.batches import batch_note, batches
+from draftsman.client.queue_client import QueueClient
 from draftsman.client.request_fields import Fields, JobName, Request
 from draftsman.domain.activity.stream import ActivityRow
 from draftsman.domain.answer import Verdict
-from draftsman.domain.budgets import BudgetUse, Cost
 from draftsman.domain.event import Event
-from draftsman.domain.ids import job_name, parse_job, parse_question
+from draftsman.domain.ids import job_name, parse_question
 from draftsman.domain.invocation import Invocation
 from draftsman.domain.job import TERMINAL, Job, Source
 from draftsman.domain.job_message import SentMessage
 from draftsman.domain.question import Question
-from draftsman.domain.read_models import QueueSummary
 from draftsman.domain.response import Response
-from draftsman.domain.schedules.schedule import Schedule
-from draftsman.domain.schedules.template import Template
-from draftsman.domain.schedules.usage_limits import LimitUse
 from draftsman.domain.workflows.dependencies import JobTree
 from draftsman.domain.workflows.groups import GroupMember, JobGroup
 from draftsman.errors import QuestionClosed, Refused, UsageError
-from draftsman.runtime import Runtime
 from draftsman.services.jobs.job_control import CancelResult, PauseResult
 from draftsman.services.jobs.request_checks import build_request, require_instructions
 from draftsman.services.jobs.submissions import SubmittedJob
-from draftsman.services.queues import Place
 
 if TYPE_CHECKING:
     from draftsman.store.postgres.caller_connection import CallersConnection
@@ -42,15 +35,12 @@ ACTIVITY_INTERVAL = 0.3
 """Seconds between reads of new activity."""
 
 
-class Client:
+class Client(QueueClient):
     """An open connection; `async with Draftsman() as client` returns it.
 
     The actor is the operating-system user, or on a remote server the database role, as for the
     command line. Every method may raise NotPermitted and DatabaseUnreachable.
     """
-
-    def __init__(self, runtime: Runtime) -> None:
-        self._rt = runtime
 
     async def submit(
         self,
@@ -186,7 +176,7 @@ class Client:
         """
         number, actor = await self._number(job), await self._rt.actor(Source.API)
         event = None if key is None else f"tell:{number}:{key}"
-        return await self._rt.job_control.messages.send(number, actor, text, event=event)
+        return await self._rt.messages.send(number, actor, text, event=event)
 
     async def pause(self, job: JobName, reason: str) -> PauseResult:
         """Pause a job: a running job is parked, and no worker claims it. Raises Refused."""
@@ -217,93 +207,6 @@ class Client:
         """
         number, actor = await self._number(job), await self._rt.actor(Source.API)
         return await self._rt.job_control.retry(number, actor, fresh=fresh, again=again)
-
-    async def queues(self) -> list[QueueSummary]:
-        """Return the queues that have jobs, a pause, a reservation or a live worker."""
-        return await self._rt.queues.all()
-
-    async def limits(self) -> list[LimitUse]:
-        """Return each configured limit, and each value that has a limit in use, by name."""
-        return await self._rt.queues.limits()
-
-    async def budgets(self) -> list[BudgetUse]:
-        """Return the budgets with their use today, and those of unfinished jobs, by name."""
-        return await self._rt.budgets.uses()
-
-    async def costs(self, by: str = "repo", since: float = 7 * 86_400) -> list[Cost]:
-        """Return the costs of the last days by repo, person, agent, model or day.
-
-        `since` is in seconds. Raises UsageError.
-        """
-        return await self._rt.budgets.costs(by, since)
-
-    async def pause_queue(self, queue: str, reason: str, *, type: str | None = None) -> None:
-        """Pause a queue, or a type in it; raises Refused if it is paused."""
-        await self._rt.queues.pause(queue, await self._rt.actor(Source.API), reason, type)
-
-    async def resume_queue(self, queue: str, *, type: str | None = None) -> None:
-        """End a pause; raises Refused if the queue or type is not paused."""
-        await self._rt.queues.resume(queue, await self._rt.actor(Source.API), type)
-
-    async def drain_queue(
-        self,
-        queue: str,
-        reason: str = "draining",
-        *,
-        type: str | None = None,
-        timeout: float | None = None,
-    ) -> None:
-        """Pause a queue, or a type in it, and return once none of its jobs runs.
-
-        Raises TimeoutError after `timeout` seconds; the queue stays paused.
-        """
-        actor = await self._rt.actor(Source.API)
-        async with (
-            asyncio.timeout(timeout),
-            aclosing(self._rt.queues.drain(queue, actor, reason, type)) as progress,
-        ):
-            async for _ in progress:
-                pass
-
-    async def release_queue(self, queue: str) -> None:
-        """End the reservation of a queue; raises Refused if it is not reserved."""
-        await self._rt.queues.release_reservation(queue, await self._rt.actor(Source.API))
-
-    async def move(self, job: JobName, place: Place, anchor: JobName | None = None) -> None:
-        """Move a queued job to the `top` or `bottom`, or `before` or `after` another job.
-
-        Raises NotFound, and Refused for a job that is not queued or in another queue.
-        """
-        number = await self._number(job)
-        other = None if anchor is None else await self._number(anchor)
-        if (other is None) != (place in ("top", "bottom")):
-            raise UsageError("before and after require an anchor; top and bottom have none")
-        await self._rt.queues.move(number, place, await self._rt.actor(Source.API), other)
-
-    async def prioritize(self, job: JobName, priority: int) -> None:
-        """Change the priority of a waiting job; raises NotFound, UsageError, Refused."""
-        number, actor = await self._number(job), await self._rt.actor(Source.API)
-        await self._rt.queues.prioritize(number, priority, actor)
-
-    async def templates(self) -> list[Template]:
-        """Return the newest version of each template, by name."""
-        return await self._rt.templates.all()
-
-    async def schedules(self) -> list[Schedule]:
-        """Return all schedules, by name."""
-        return await self._rt.schedules.all()
-
-    async def run_schedule(self, name: str) -> SubmittedJob:
-        """Submit the job of a schedule now, beside its occurrences; raises NotFound."""
-        return await self._rt.schedules.run(name, await self._rt.actor(Source.API))
-
-    async def pause_schedule(self, name: str, reason: str | None = None) -> Schedule:
-        """Pause a schedule; raises NotFound, and Refused if it is paused."""
-        return await self._rt.schedules.pause(name, await self._rt.actor(Source.API), reason)
-
-    async def resume_schedule(self, name: str) -> Schedule:
-        """Resume a schedule from its next occurrence on; raises NotFound, Refused."""
-        return await self._rt.schedules.resume(name, await self._rt.actor(Source.API))
 
     async def events(
         self, job: JobName | None = None, *, after: Event | Cursor | None = None, new: bool = False
@@ -405,11 +308,6 @@ class Client:
     async def tree(self, job: JobName) -> JobTree:
         """Return a job and all that wait for it, directly or not; raises NotFound."""
         return await self._rt.workflows.tree(await self._number(job))
-
-    async def _number(self, job: JobName) -> int:
-        if isinstance(job, Job | SubmittedJob):
-            return job.number
-        return await self._rt.read_model.resolve(parse_job(str(job)))
 
     async def _question(self, question: str | Question) -> tuple[int, int]:
         if isinstance(question, Question):

@@ -16,11 +16,9 @@ from psycopg.rows import dict_row
 from draftsman import BlockingClient, Client, Draftsman, Request
 from draftsman.client.batches import BATCH
 from draftsman.client.request_fields import JobName
-from draftsman.domain.activity.stream import Activity, ActivityKind
 from draftsman.domain.job import Source, Status
 from draftsman.domain.outcome import Done
 from draftsman.domain.people.actor import Actor
-from draftsman.domain.quota import QuotaLimit
 from draftsman.errors import (
     DraftsmanError,
     IdempotencyConflict,
@@ -282,20 +280,6 @@ async def test_a_connection_without_a_transaction_is_refused(
 async def test_an_object_that_is_no_connection_is_refused(client: Client) -> None:
     with pytest.raises(UsageError, match="psycopg 3"):
         await client.submit(type="noop", connection="postgresql://")  # type: ignore[arg-type]
-
-
-async def test_activity_of_an_agent_is_followed_until_the_job_has_ended(
-    client: Client, make: Factory
-) -> None:
-    work = await make.running()
-    rows = client.activity(work.number)
-    stream = make.rt.checkpoints.activity
-    said = [Activity(ActivityKind.MESSAGE, text) for text in ("one", "two", "three")]
-    await stream.append(work.lease, 1, said[:2], QuotaLimit(9))
-    assert [(await anext(rows)).text for _ in range(2)] == ["one", "two"]
-    await stream.append(work.lease, 3, said[2:], QuotaLimit(9))
-    await make.rt.settlement.outcome(work, Done({}))
-    assert [row.text async for row in rows] == ["three"]
 
 
 def test_the_blocking_client_has_the_same_methods(

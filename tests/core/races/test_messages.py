@@ -21,7 +21,7 @@ async def test_a_message_before_the_end_of_a_run_is_kept(
     make: Factory, rt: Runtime, first: FirstSession, conn: Connection
 ) -> None:
     work = await make.running(**AGENT)
-    async with first.doing(first.rt.job_control.messages.send(work.number, make.owner, "x")) as m:
+    async with first.doing(first.rt.messages.send(work.number, make.owner, "x")) as m:
         status = await first.then(rt.settlement.outcome(work, Done()), conn)
     assert (m.result().status, status) == (Status.RUNNING, Status.COMPLETED)
     (message,) = await rt.checkpoints.messages.undelivered(work.number)
@@ -34,8 +34,8 @@ async def test_a_message_after_the_end_of_a_run_is_refused(
     work = await make.running(**AGENT)
     async with first.doing(first.rt.settlement.outcome(work, Done())):
         with pytest.raises(Refused, match="is completed, and takes no more messages"):
-            await first.then(rt.job_control.messages.send(work.number, make.owner, "x"), conn)
-    assert await rt.job_control.messages.of_job(work.number) == []
+            await first.then(rt.messages.send(work.number, make.owner, "x"), conn)
+    assert await rt.messages.of_job(work.number) == []
 
 
 async def test_a_message_waits_for_the_question_and_is_for_the_next_run(
@@ -43,7 +43,7 @@ async def test_a_message_waits_for_the_question_and_is_for_the_next_run(
 ) -> None:
     work = await make.running(**AGENT)
     async with first.doing(first.rt.questions.ask(work.lease, QUESTION)):
-        sent = await first.then(rt.job_control.messages.send(work.number, make.owner, "x"), conn)
+        sent = await first.then(rt.messages.send(work.number, make.owner, "x"), conn)
     assert sent.status is Status.WAITING_FOR_INPUT
 
 
@@ -53,7 +53,7 @@ async def test_a_message_waits_for_the_claim_and_is_for_its_run(
     number = await make.queued(queue="q", **AGENT)
     claim = first.rt.claim(make.worker, ("q",))
     async with first.doing(claim.exchange([], types=["run_agent"], skip=[], free=1, ahead=0)):
-        sent = await first.then(rt.job_control.messages.send(number, make.owner, "x"), conn)
+        sent = await first.then(rt.messages.send(number, make.owner, "x"), conn)
     assert sent.status is Status.RUNNING
 
 
@@ -63,18 +63,16 @@ async def test_a_message_after_a_cancel_is_refused(
     work = await make.running(**AGENT)
     async with first.doing(first.rt.job_control.cancel(work.number, make.owner)):
         with pytest.raises(Refused, match="is being canceled"):
-            await first.then(rt.job_control.messages.send(work.number, make.owner, "x"), conn)
+            await first.then(rt.messages.send(work.number, make.owner, "x"), conn)
 
 
 async def test_the_same_message_at_once_is_a_single_message(
     make: Factory, rt: Runtime, first: FirstSession, conn: Connection
 ) -> None:
     number = await make.queued(**AGENT)
-    send = first.rt.job_control.messages.send(number, make.owner, "x", event="e")
+    send = first.rt.messages.send(number, make.owner, "x", event="e")
     async with first.doing(send) as sent:
-        again = await first.then(
-            rt.job_control.messages.send(number, make.owner, "x", event="e"), conn
-        )
+        again = await first.then(rt.messages.send(number, make.owner, "x", event="e"), conn)
     assert (sent.result().message, again.message, again.created) == (1, 1, False)
 
 
@@ -82,7 +80,7 @@ async def test_a_lost_run_cannot_record_a_delivery(
     make: Factory, rt: Runtime, first: FirstSession, conn: Connection
 ) -> None:
     work = await make.running(**AGENT)
-    await rt.job_control.messages.send(work.number, make.owner, "x")
+    await rt.messages.send(work.number, make.owner, "x")
     async with first.doing(first.rt.settlement.release_run(work, "shutdown")):
         with pytest.raises(LeaseLost):
             await first.then(rt.checkpoints.save(work.lease, {}, None, [1]), conn)

@@ -37,7 +37,7 @@ SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "jobs": ("job.jobs", "List jobs, newest first."),
         "show": ("job.show", "Show the details of a job."),
         "events": ("job.events", "Show the event history, oldest first."),
-        "logs": ("job.logs", "Print the logs of a job: output of its runs, activity of its agent."),
+        "logs": ("job.logs", "Print the output of a job's runs and the activity of its agent."),
         "diff": ("job.artifacts", "Print the changes of a job or of a question."),
         "artifacts": ("job.artifacts", "List or download the artifacts of a job."),
         "wait": ("job.job_wait", "Wait for a job to finish."),

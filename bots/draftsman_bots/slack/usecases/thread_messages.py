@@ -46,7 +46,7 @@ async def handle_message(ctx: BotContext, message: MessageEvent) -> Reply | None
 
 async def send(ctx: BotContext, actor: Actor, job: int, text: str, key: str) -> Reply:
     """Send a message to the agent of a job; raises DraftsmanError."""
-    return confirmation(await ctx.rt.job_control.messages.send(job, actor, text, event=key))
+    return confirmation(await ctx.rt.messages.send(job, actor, text, event=key))
 
 
 def confirmation(sent: SentMessage) -> Reply:

@@ -54,9 +54,7 @@ async def send(
         return job.number, text, "replied"
     key = ids.action_key(action.comment)
     try:
-        sent = await context.rt.job_control.messages.send(
-            job.number, actor, comment.text, event=key
-        )
+        sent = await context.rt.messages.send(job.number, actor, comment.text, event=key)
     except (Refused, UsageError) as error:
         return job.number, error_text(error), "rejected"
     return job.number, f"{sent}.", "message_sent"

@@ -15,7 +15,6 @@ from draftsman.domain.submit_result import SubmitResult
 from draftsman.domain.text import clean
 from draftsman.errors import CommandHint, LostRace, OptionHint, Refused, UsageError
 from draftsman.services.jobs import groups as job_groups
-from draftsman.services.jobs.messages import JobMessages
 from draftsman.services.jobs.retried_trees import link_retry
 from draftsman.services.jobs.submissions import SUBMIT_ATTEMPTS, SubmittedJob
 from draftsman.store import job_control as store
@@ -77,13 +76,11 @@ class PauseResult:
 
 
 class JobControl:
-    """Cancellation, pause and retry of jobs, and messages to them."""
+    """Cancellation, pause and retry of jobs."""
 
     def __init__(self, db: Database, policy: Policy) -> None:
         self._db = db
         self._policy = policy
-        self.messages = JobMessages(db, policy)
-        """Messages of people to jobs."""
 
     async def cancel(
         self, job: int, actor: Actor, reason: str | None = None, *, force: bool = False

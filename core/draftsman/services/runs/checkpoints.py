@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -23,16 +24,14 @@ from draftsman.domain.text import (
     truncate_payload,
 )
 from draftsman.errors import NotFound, UsageError
-from draftsman.services.reviews import Reviews
-from draftsman.services.runs.activity import ActivityStream
-from draftsman.services.runs.messages import RunMessages
 from draftsman.store import checkpoints as store
-from draftsman.store import messages as job_messages
-from draftsman.store import run_state
 from draftsman.store.postgres.database import Connection, Database
 
 if TYPE_CHECKING:
     from draftsman.domain.budgets import BudgetState, CallEstimate
+    from draftsman.services.reviews import Reviews
+    from draftsman.services.runs.activity import ActivityStream
+    from draftsman.services.runs.messages import RunMessages
 
 ARTIFACT_LIMIT = 25 * 1024 * 1024
 """Maximum size of an artifact, in bytes."""
@@ -45,12 +44,27 @@ class Checkpoints:
 
     def __init__(self, db: Database) -> None:
         self._db = db
-        self.messages = RunMessages(db)
+
+    @cached_property
+    def messages(self) -> RunMessages:
         """Messages of people to the job of a run."""
-        self.activity = ActivityStream(db)
+        from draftsman.services.runs.messages import RunMessages
+
+        return RunMessages(self._db)
+
+    @cached_property
+    def activity(self) -> ActivityStream:
         """The activity of agents."""
-        self.reviews = Reviews(db)
-        """The changes that people review with questions."""
+        from draftsman.services.runs.activity import ActivityStream
+
+        return ActivityStream(self._db)
+
+    @cached_property
+    def reviews(self) -> Reviews:
+        """The changes that people review with a question."""
+        from draftsman.services.reviews import Reviews
+
+        return Reviews(self._db)
 
     async def save(
         self,
@@ -73,7 +87,7 @@ class Checkpoints:
                 bundle_id = await store.artifact(conn, lease, BUNDLE, "bundle", bundle)
                 if bundle_id is None:
                     return False
-            if messages and not await job_messages.deliver(conn, lease, messages):
+            if messages and not await self.messages.deliver_in(conn, lease, messages):
                 return False
             return await store.checkpoint(conn, lease, data, bundle_id)
 
@@ -192,16 +206,22 @@ class Checkpoints:
 
     async def pull_request(self, lease: Lease, url: str) -> None:
         """Record the pull request of the job's work."""
+        from draftsman.store import run_state
+
         await self._fenced(lease, lambda conn: run_state.pull_request(conn, lease, clean(url)))
 
     async def assign_agent(self, lease: Lease, agent: str) -> None:
         """Record the agent of a run's job that has none; raises LeaseLost."""
+        from draftsman.store import run_state
+
         await self._fenced(lease, lambda conn: run_state.assign_agent(conn, lease, agent))
 
     async def describe(
         self, lease: Lease, params: dict[str, Any], exit_code: int | None = None
     ) -> None:
         """Record the parameters that the run resolved, or the exit code of its program."""
+        from draftsman.store import run_state
+
         await self._fenced(
             lease, lambda conn: run_state.describe(conn, lease, clean(params), exit_code)
         )

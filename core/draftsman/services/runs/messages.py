@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from draftsman.domain.job_message import JobMessage
 from draftsman.domain.run import Lease, lease_lost
 from draftsman.store import messages as store
-from draftsman.store.postgres.database import Database
+from draftsman.store.postgres.database import Connection, Database
 
 
 class RunMessages:
@@ -30,3 +30,7 @@ class RunMessages:
         """Record that these messages are delivered."""
         if not await self._db.run_transaction(lambda conn: store.deliver(conn, lease, ordinals)):
             raise lease_lost(lease)
+
+    async def deliver_in(self, conn: Connection, lease: Lease, ordinals: Sequence[int]) -> bool:
+        """Record it in the transaction of the caller; return whether the run owns its job."""
+        return await store.deliver(conn, lease, ordinals)

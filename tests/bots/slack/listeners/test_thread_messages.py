@@ -21,7 +21,7 @@ async def running(bench: SlackBotHarness, **fields: Any) -> tuple[int, str]:
 
 
 async def texts(bench: SlackBotHarness, number: int) -> list[tuple[str, str]]:
-    messages = await bench.rt.job_control.messages.of_job(number)
+    messages = await bench.rt.messages.of_job(number)
     assert {item.source for item in messages} <= {Source.SLACK}
     return [(item.sender, item.text) for item in messages]
 

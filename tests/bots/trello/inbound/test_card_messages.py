@@ -17,7 +17,7 @@ async def _job(bench: TrelloBotHarness, trello: FakeTrello) -> tuple[str, int]:
 
 
 async def _texts(bench: TrelloBotHarness, number: int) -> list[tuple[str, str]]:
-    return [(item.sender, item.text) for item in await bench.rt.job_control.messages.of_job(number)]
+    return [(item.sender, item.text) for item in await bench.rt.messages.of_job(number)]
 
 
 async def test_a_comment_for_the_bot_is_a_single_message(

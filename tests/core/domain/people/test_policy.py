@@ -20,6 +20,7 @@ ROLE_OF = {
     Verb.SUBMIT: "invoker",
     Verb.ANSWER: "responder",
     Verb.APPROVE: "approver",
+    Verb.BUDGET: "operator",
     Verb.TELL: "responder",
     Verb.PAUSE: "operator",
     Verb.CANCEL: "operator",

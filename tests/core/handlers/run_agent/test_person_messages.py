@@ -46,7 +46,7 @@ def repo(tmp_path: Path) -> Path:
 
 
 async def tell(rt: Runtime, make: Factory, number: int, text: str) -> None:
-    await rt.job_control.messages.send(number, make.owner, text)
+    await rt.messages.send(number, make.owner, text)
 
 
 def got(job: Job) -> Any:
@@ -55,7 +55,7 @@ def got(job: Job) -> Any:
 
 
 async def states(rt: Runtime, number: int) -> list[tuple[str, int | None, bool]]:
-    messages = await rt.job_control.messages.of_job(number)
+    messages = await rt.messages.of_job(number)
     return [(item.text, item.run, item.delivered_at is not None) for item in messages]
 
 

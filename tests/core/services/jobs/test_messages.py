@@ -24,10 +24,10 @@ async def test_a_message_is_stored_with_its_sender_and_an_event(
 ) -> None:
     number = await make.queued(**AGENT)
     ben = people.on(Source.SLACK, "ben")
-    sent = await rt.job_control.messages.send(number, ben, " use the v2 API\n")
+    sent = await rt.messages.send(number, ben, " use the v2 API\n")
     assert (sent.message, sent.status, sent.created) == (1, Status.QUEUED, True)
     assert str(sent) == f"message 1 sent to D-{number}: the agent gets it with its next run"
-    (stored,) = await rt.job_control.messages.of_job(number)
+    (stored,) = await rt.messages.of_job(number)
     assert (stored.sender, stored.source, stored.text) == ("ben", Source.SLACK, "use the v2 API")
     assert (stored.run, stored.delivered_at) == (None, None)
     event = await last_event(rt, number, "message_sent")
@@ -36,17 +36,17 @@ async def test_a_message_is_stored_with_its_sender_and_an_event(
 
 async def test_an_event_of_a_channel_is_a_single_message(rt: Runtime, make: Factory) -> None:
     number, other = await make.queued(**AGENT), await make.queued(**AGENT)
-    send = rt.job_control.messages.send
+    send = rt.messages.send
     first = await send(number, make.owner, "one", event="m1")
     again = await send(other, make.owner, "another text", event="m1")
     assert (again.number, again.message, again.created) == (number, first.message, False)
     assert (await send(number, make.owner, "two", event="m2")).message == 2
-    assert await rt.job_control.messages.of_job(other) == []
+    assert await rt.messages.of_job(other) == []
 
 
 async def test_a_job_that_waits_for_an_answer_takes_messages(rt: Runtime, make: Factory) -> None:
     work = await make.asked(QUESTION, **AGENT)
-    sent = await rt.job_control.messages.send(work.number, make.owner, "use the v2 API")
+    sent = await rt.messages.send(work.number, make.owner, "use the v2 API")
     assert sent.status is Status.WAITING_FOR_INPUT
     assert (await rt.read_model.job(work.number)).status is Status.WAITING_FOR_INPUT
 
@@ -54,7 +54,7 @@ async def test_a_job_that_waits_for_an_answer_takes_messages(rt: Runtime, make: 
 async def test_refusals_say_what_to_do(
     rt: Runtime, make: Factory, people: People, conn: Connection
 ) -> None:
-    send = rt.job_control.messages.send
+    send = rt.messages.send
     number = await make.queued(**AGENT)
     with pytest.raises(NotPermitted, match=r"may not send messages to jobs \(needs the role resp"):
         await send(number, people.on(Source.CLI, "carol"), "hello")
@@ -85,12 +85,12 @@ async def test_a_retry_gets_the_messages_that_were_not_delivered(
 ) -> None:
     work = await make.running(**AGENT)
     for text in ("one", "two", "three"):
-        await rt.job_control.messages.send(work.number, make.owner, text)
+        await rt.messages.send(work.number, make.owner, text)
     await rt.checkpoints.save(work.lease, {}, None, [2])
     await rt.job_control.cancel(work.number, make.owner, force=True)
     retry = await rt.job_control.retry(work.number, make.owner)
     again = await rt.job_control.retry(work.number, make.owner)
     assert again.number == retry.number
-    messages = await rt.job_control.messages.of_job(retry.number)
+    messages = await rt.messages.of_job(retry.number)
     assert [(item.ordinal, item.text) for item in messages] == [(1, "one"), (2, "three")]
     assert {item.delivered_at for item in messages} == {None}

@@ -147,4 +147,5 @@ async def test_reports_outside_of_a_run_are_refused(
     (await cli(*command)).refused(2, "works only inside of a run")
     monkeypatch.setenv("DRAFTSMAN_SOCKET", "/no/such/run.sock")
     (await cli(*command)).refused(1, "cannot connect to the run at /no/such/run.sock")
-    (await cli("ask", "Which?", "--wait", "1m")).refused(2, "only outside of a run")
+    (await cli("ask", "Which?", "--notify", "log")).refused(2, "only outside of a run")
+    (await cli("approve-action", "Push?", "--wait", "1m")).refused(2, "the run parks")

@@ -146,7 +146,7 @@ async def test_sweep_and_restore_report_results_and_errors(
         await seen.command("sweep floors")
         await seen.wait_for_toast("unknown sweep 'floors'; choose: expire, remind")
         await seen.command("sweep")
-        await seen.see("1  expire", "11  prune")
+        await seen.see("1  expire", "12  prune")
         await seen.press("1")
         await seen.wait_for_toast("expire: changed 0 rows")
         await seen.command("restore")

@@ -40,7 +40,7 @@ WRITES: Final[dict[Verb, Try]] = {
     Verb.SUBMIT: lambda rt, who: rt.submissions.submit(invocation(type="noop"), who),
     Verb.ANSWER: lambda rt, who: _answered(rt, 1, _yes("red"), who),
     Verb.APPROVE: lambda rt, who: _answered(rt, 2, _yes(decision=True), who),
-    Verb.TELL: lambda rt, who: rt.job_control.messages.send(3, who, "use the v2 API"),
+    Verb.TELL: lambda rt, who: rt.messages.send(3, who, "use the v2 API"),
     Verb.PAUSE: lambda rt, who: rt.job_control.pause(3, who, "r"),
     Verb.CANCEL: lambda rt, who: rt.job_control.cancel(3, who),
     Verb.RETRY: lambda rt, who: rt.job_control.retry(4, who),
@@ -67,7 +67,8 @@ async def _answered(rt: Runtime, job: int, response: Response, actor: Actor) -> 
 
 
 def test_every_verb_of_core_has_a_command() -> None:
-    assert {command.needs for command in COMMANDS} - {None} == set(Verb) == WRITES.keys()
+    verbs = set(Verb) - {Verb.BUDGET}  # an answer, whose question decides
+    assert {command.needs for command in COMMANDS} - {None} == verbs == WRITES.keys()
 
 
 @pytest.mark.parametrize("name", PEOPLE)

@@ -136,7 +136,7 @@ async def test_a_message_is_sent_to_the_agent(make: Factory, rt: Runtime, owner:
         await seen.wait_for_toast(f"Message 1 sent to D-{number}")
         await seen.command("tell and test it")
         await seen.wait_for_toast(f"Message 2 sent to D-{number}")
-    messages = await rt.job_control.messages.of_job(number)
+    messages = await rt.messages.of_job(number)
     assert [item.text for item in messages] == ["use the v2 API", "and test it"]
 
 

@@ -55,7 +55,7 @@ STYLES: Final = {
 @click.option("--activity", is_flag=True, help="Only the activity of the agent.")
 @click.option("--output", is_flag=True, help="Only the output of programs.")
 async def logs(app: App, job: JobRef, follow: bool, activity: bool, output: bool) -> None:
-    """Print the logs of a job: output of its runs, activity of its agent.
+    """Print the output of a job's runs and the activity of its agent.
 
     Activity has the messages, calls of tools, files, plan and tokens of the agent. The newest rows
     are kept; the artifact transcript.jsonl of a run has all of them.

@@ -104,7 +104,7 @@ async def show(app: App, job: JobRef, tree: bool) -> None:
         occurrence = await rt.schedules.of_job(number) if is_scheduled else None
         parents = await rt.workflows.parents(number)
         group = await rt.workflows.groups.of_job(number)
-        messages = await rt.job_control.messages.of_job(number)
+        messages = await rt.messages.of_job(number)
         deliveries = await rt.outbox.all(number, limit=MAX_DELIVERIES)
         events = [
             *await rt.read_model.job_events(number),

@@ -37,7 +37,7 @@ async def tell(app: App, job: JobRef, message: tuple[str, ...], key: str | None)
     async with app.runtime() as rt:
         number = await number_of(rt, job)
         event = None if key is None else f"tell:{number}:{key}"
-        sent = await rt.job_control.messages.send(number, await rt.actor(), text, event=event)
+        sent = await rt.messages.send(number, await rt.actor(), text, event=event)
     if app.json:
         app.out.document(sent)
     else:

@@ -17,7 +17,7 @@ async def tell(screen: BaseScreen, text: str) -> None:
     number = screen.jobs()[0]
 
     async def send(message: str) -> SentMessage:
-        return await screen.rt.job_control.messages.send(number, screen.actor, message)
+        return await screen.rt.messages.send(number, screen.actor, message)
 
     dialog = PromptDialog(f"Message to the agent of {job_name(number)}?", "use the v2 API", send)
     if (sent := await (send(text) if text else screen.ask(dialog))) is not None:
