@@ -160,7 +160,7 @@ async def _run_session(
     decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
 
     async def on_stderr(chunk: bytes) -> None:
-        if await session.grace.may_store_output():
+        if await session.grace.may_write():
             await run.log_stream(decoder.decode(chunk))
 
     async def respond(line: bytes) -> bytes:

@@ -78,6 +78,26 @@ async def test_without_an_answer_the_agent_parks_and_its_slot_is_free(
     assert (len(result["pids"]), result["color"]) == (2, "blue")
 
 
+async def test_a_message_within_the_period_reaches_the_agent_after_the_answer(
+    rt: Runtime, make: Factory, repo: Path
+) -> None:
+    number = await submit_agent_job(make, repo)
+    code = """
+say("listen")
+reply = ask("color", choices=["red", "blue"], grace=300)
+said = hear()
+say("result", summary="", data={"reply": reply["type"], "said": said["text"]})
+"""
+    async with agent_worker(rt, repo.parent / "data", code, ask_grace=60):
+        await wait_for_question(rt, number)
+        await rt.messages.send(number, make.owner, "Use the v2 API")
+        await make.answer(number, "red")
+        result = data(await wait_for_end(rt, number))
+    assert result == {"reply": "answer", "said": "Use the v2 API"}
+    [message] = await rt.messages.of_job(number)
+    assert message.delivered_at is not None
+
+
 async def test_a_cancel_within_the_period_ends_the_agent(
     rt: Runtime, make: Factory, repo: Path
 ) -> None:

@@ -67,7 +67,7 @@ class _Ledger:
         """Reserve the maximum use of a call; return why it is refused."""
         session = self._session
         await session.started.wait()
-        if session.is_ending:
+        if not await session.grace.may_write() or session.is_ending:
             return "the run is ending"
         state = await session.meter.reserve(call, estimate)
         if state.outcome == "reserved":
@@ -82,6 +82,8 @@ class _Ledger:
 
     async def record(self, call: ModelCall) -> None:
         """Record a call, at no cost without a price of its model."""
+        if not await self._session.grace.may_write():
+            return  # the run was parked meanwhile, and owns nothing that it could write
         if call.cost_usd is None:
             self._run.log.write(f"[gateway] no price for the model {call.model}: set [prices]")
         usage = UsageMessage(

@@ -141,7 +141,7 @@ class AgentSession:
         """Send the messages of people to the agent until canceled."""
         await self.messages.relay(
             lambda message: self._send(process, message),
-            lambda: self.result is None and self._termination is None,
+            lambda: self.result is None and self._termination is None and not self._run.parked,
         )
 
     async def misses_messages(self) -> bool:
@@ -296,6 +296,7 @@ class AgentSession:
         answer = await self.grace.ask(process, item, seconds)
         if answer is not None:
             self.meter.begin_run()
+            self.messages.wake()
         return answer
 
     async def _pose(self, item: QuestionSpec) -> None:

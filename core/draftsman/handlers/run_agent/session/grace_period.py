@@ -50,7 +50,10 @@ class GracePeriod:
             await self.on_continue()
         return answer
 
-    async def may_store_output(self) -> bool:
-        """Wait for the end of a period; return whether output of the agent can be stored."""
+    async def may_write(self) -> bool:
+        """Wait for the end of a period; return whether the run may write again.
+
+        Output of the agent, messages for it and its calls of the model wait meanwhile.
+        """
         await self._lease_held.wait()
         return not self._run.parked

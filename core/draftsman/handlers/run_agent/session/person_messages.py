@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
 from draftsman.domain.job_message import JobMessage
+from draftsman.errors import LeaseLost
 from draftsman.handlers.run_agent.protocol import MessageBody, PersonMessage
 from draftsman.handlers.worker_run import WorkerRun
 
@@ -47,8 +48,11 @@ class PersonMessages:
             await self._woken.wait()
             self._woken.clear()
             if self._listening and is_open():
-                for item in await self._take():
-                    await send(PersonMessage.model_validate(_fields(item)))
+                try:
+                    for item in await self._take():
+                        await send(PersonMessage.model_validate(_fields(item)))
+                except LeaseLost:  # parked meanwhile, perhaps to continue after an answer
+                    continue
 
     def ordinals(self, ids: Sequence[str] | None) -> list[int]:
         """Return the numbers of the sent messages with these ids; None means all."""
