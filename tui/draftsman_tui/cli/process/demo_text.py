@@ -30,7 +30,7 @@ def _sandbox(payload: dict[str, Any]) -> str:
 
 STEPS: Final[dict[str, tuple[str, str, Callable[[dict[str, Any]], str]]]] = {
     "job_created": ("queued", "cyan", lambda _: "waiting for a worker"),
-    "job_started": ("run", "cyan", lambda _: "started in its own clone"),
+    "job_started": ("run", "cyan", lambda _: "started"),
     "repo_resolved": ("clone", "cyan", lambda payload: f"at {payload['base_sha'][:12]}"),
     "sandbox_applied": ("sandbox", "cyan", _sandbox),
     "iteration_started": (
@@ -45,7 +45,7 @@ STEPS: Final[dict[str, tuple[str, str, Callable[[dict[str, Any]], str]]]] = {
         lambda payload: f"{payload['name']}: {payload.get('summary', '')}",
     ),
     "agent.permission": ("decision", "green", lambda payload: str(payload.get("decision"))),
-    "needs_input": ("parked", "yellow", lambda _: "waiting for an answer, without using a slot"),
+    "needs_input": ("parked", "yellow", lambda _: "waiting for an answer"),
     "job_resumed": ("resumed", "green", lambda payload: f"by {', '.join(payload.get('by', ()))}"),
     "job_released": ("rescued", "green", lambda _: "continues from its last checkpoint"),
     "branch_published": (
