@@ -91,6 +91,7 @@ class Story:
             gateways__model__provider="openai",
             gateways__model__base_url=self._model.url,
             gateways__model__api_key__env="KEY_OF_TEST",
+            questions__ask_grace=0,
         )
         return host
 

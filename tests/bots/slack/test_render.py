@@ -54,6 +54,13 @@ def test_a_question_shows_the_changes_to_review_and_those_since_the_last_approva
         assert f"`draftsman diff {asked.name}`" in str(output.blocks)
 
 
+def test_a_result_shows_tokens_and_cost() -> None:
+    built = message(DeliveryKind.RESULT, "C1")
+    assert "$" not in str(render(built).blocks)
+    used = replace(built.subject, usage="1,020 tokens, $0.42")
+    assert "1,020 tokens, $0.42" in str(render(replace(built, subject=used)).blocks)
+
+
 def test_a_running_job_shows_its_plan_and_newest_line() -> None:
     progress = {"progress": {"plan": "3 of 7 steps: <write>", "line": "[runs] npm test"}}
     fields = {"payload": progress, "subject_status": Status.RUNNING}

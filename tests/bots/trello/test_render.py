@@ -65,6 +65,12 @@ def test_a_question_shows_the_changes_to_review_and_those_since_the_last_approva
         assert f"`draftsman diff {asked.name}`" in text
 
 
+def test_a_result_shows_tokens_and_cost() -> None:
+    built = message_of(DeliveryKind.RESULT)
+    used = replace(built.subject, usage="1,020 tokens, $0.42")
+    assert "\n\n1,020 tokens, $0.42\n\n" in render(replace(built, subject=used))
+
+
 def test_a_running_job_shows_its_plan_and_newest_line() -> None:
     progress = {"progress": {"plan": "3 of 7 steps: *write*", "line": "[runs] npm test"}}
     message = message_of(DeliveryKind.STATUS, payload=progress)

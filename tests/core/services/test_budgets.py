@@ -14,12 +14,15 @@ from hypothesis import strategies as st
 from draftsman.domain import budgets
 from draftsman.domain.budgets import BudgetState, CallEstimate
 from draftsman.domain.ids import new_id
+from draftsman.domain.messages.plain_text import usage_text
+from draftsman.domain.outcome import Done
 from draftsman.domain.response import Response
 from draftsman.domain.run import ClaimedJob, LeaderTerm
 from draftsman.errors import LeaseLost
 from draftsman.runtime import Runtime
 from draftsman.services.maintenance.budgets import BudgetSweep
 from draftsman.settings import BudgetsSettings
+from draftsman.store.outbox import deliveries
 from draftsman.store.postgres.database import Connection
 from tests.factories import Factory
 from tests.support.budgets import set_budgets
@@ -43,6 +46,22 @@ async def outcome(rt: Runtime, work: ClaimedJob, estimate: CallEstimate, **own: 
     """Reserve a call; return the outcome."""
     state = await rt.checkpoints.reserve(work.lease, new_id(), estimate, own)
     return state.outcome
+
+
+async def test_messages_have_the_usage_of_all_runs(
+    rt: Runtime, make: Factory, conn: Connection
+) -> None:
+    work = await make.running(notify=("log",))
+    await rt.checkpoints.usage(work.lease, {"output_tokens": 1000, "cost_usd": 0.424})
+    await rt.settlement.outcome(work, Done({"summary": "done"}))
+    for kind in ("status", "result"):
+        [(seq,)] = await rows(
+            conn, f"SELECT seq FROM draftsman.deliveries WHERE kind = '{kind}' ORDER BY seq LIMIT 1"
+        )
+        facts = await deliveries.message_facts(conn, seq)
+        assert facts.usage == {"tokens": 1000, "cost": 0.424}
+    assert usage_text(**(facts.usage or {})) == "1,000 tokens, $0.42"
+    assert (usage_text(), usage_text(5, 0.001)) == ("", "5 tokens")
 
 
 async def test_a_call_is_refused_once_its_budget_is_used(rt: Runtime, make: Factory) -> None:

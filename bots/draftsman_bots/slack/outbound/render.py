@@ -142,6 +142,8 @@ def _facts(subject: Subject) -> Iterator[str]:
     for name, value in (("", subject.repo), ("by ", subject.agent), ("group ", subject.group)):
         if value:
             yield name + escape_truncated(value, MAX_NAME)
+    if subject.usage:
+        yield subject.usage
     if subject.invoker:
         yield f"for {mention(ActorRef(subject.invoker))}"
     if subject.url:

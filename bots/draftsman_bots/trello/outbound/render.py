@@ -142,6 +142,8 @@ def _result(message: Message, names: MemberNames) -> Iterator[str]:
         yield escape_truncated(truncate(summary, LENGTH // 2))
     if url := pr_url(result):
         yield link(url)
+    if subject.usage:
+        yield subject.usage
     if rest := _rest(result):
         yield escape_truncated(truncate(rest, LENGTH // 4))
     yield _facts(subject, names)

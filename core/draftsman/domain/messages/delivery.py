@@ -85,6 +85,8 @@ class Subject:
     cancel_reason: str | None = None
     next_retry_at: datetime | None = None
     result: dict[str, Any] | None = None
+    usage: str = ""
+    """Tokens and cost of the job so far: `1,020 tokens, $0.42`."""
     created_at: datetime | None = None
     finished_at: datetime | None = None
 

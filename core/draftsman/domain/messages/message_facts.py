@@ -36,6 +36,8 @@ class MessageFacts:
     denial: dict[str, Any] | None
     """The resolution of the question whose denial failed the job."""
     result: dict[str, Any] | None
+    usage: dict[str, Any] | None
+    """Tokens, and their cost in US dollars, of all runs."""
     created_at: datetime
     finished_at: datetime | None
     copy_id: UUID | None

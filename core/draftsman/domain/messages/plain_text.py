@@ -62,6 +62,8 @@ def _lines(message: Message) -> Iterator[str]:
             if subject.group_stop:
                 yield subject.group_stop
             yield from _result(subject.result)
+            if subject.usage:
+                yield subject.usage
         case DeliveryKind.QUESTION | DeliveryKind.REMINDER if question is not None:
             if message.kind is DeliveryKind.REMINDER:
                 yield str(payload.get("text") or f"{question.name} is waiting for an answer")
@@ -189,6 +191,13 @@ def counts_summary(result: Mapping[str, Any]) -> str:
     numbers, _ = _split_numbers(result)
     counts = [f"{name} {_short(number)}" for name, number in numbers.items()]
     return ", ".join(text for text in (validation_summary(result), *counts) if text)
+
+
+def usage_text(tokens: int = 0, cost: float = 0.0) -> str:
+    """Return `1,020 tokens, $0.42`, the cost only if it is known; "" without tokens."""
+    if not tokens:
+        return ""
+    return f"{tokens:,} tokens" + (f", ${cost:,.2f}" if cost >= 0.005 else "")
 
 
 def unrendered_fields(result: Mapping[str, Any]) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from draftsman.domain.messages.delivery import (
     Subject,
 )
 from draftsman.domain.messages.message_facts import GroupStop, MessageFacts
+from draftsman.domain.messages.plain_text import usage_text
 from draftsman.domain.people.policy import Person, Policy
 from draftsman.domain.question import Question, QuestionKind
 from draftsman.domain.retries.error_classes import ErrorClass
@@ -120,6 +121,7 @@ def _subject(facts: MessageFacts | Job, id: UUID, resolution: Mapping[str, Any] 
         cancel_reason=_redacted(facts.cancel_reason),
         next_retry_at=facts.next_retry_at,
         result=_redacted(facts.result),
+        usage=usage_text(**(facts.usage or {})) if isinstance(facts, MessageFacts) else "",
         created_at=facts.created_at,
         finished_at=facts.finished_at,
     )

@@ -93,7 +93,11 @@ SELECT j.number, j.id AS job_id, j.type, j.status::text, j.mode::text, j.agent,
            AND q.resolution ->> 'outcome' = 'denied'
          ORDER BY q.ordinal DESC
          LIMIT 1) AS denial,
-       j.result, j.created_at, j.finished_at, o.id AS copy_id, o.status AS copy_status,
+       j.result,
+       (SELECT jsonb_build_object('tokens', u.input_tokens + u.output_tokens, 'cost', u.cost_usd)
+          FROM draftsman.budget_uses u
+         WHERE u.name = 'job:' || j.number AND u.day = '-infinity') AS usage,
+       j.created_at, j.finished_at, o.id AS copy_id, o.status AS copy_status,
        o.in_doubt AS copy_in_doubt, o.kind AS copy_kind, o.external_ref AS copy_ref,
        o.created_at AS copy_created_at,
        (SELECT r.external_ref FROM draftsman.deliveries r

@@ -113,6 +113,12 @@ def test_a_result_without_text_is_attached(result: dict[str, Any]) -> None:
     assert "{" not in lines
 
 
+def test_a_result_has_tokens_and_cost() -> None:
+    built = contract.message(DeliveryKind.RESULT)
+    used = replace(built.subject, usage="1,020 tokens, $0.42")
+    assert "\n1,020 tokens, $0.42" in render_plain(replace(built, subject=used))
+
+
 def test_a_denial_names_its_people_from_data_and_never_from_the_error() -> None:
     denied = Subject(
         7,
