@@ -46,7 +46,10 @@ CREATE TABLE draftsman.job_questions (
 );
 --   job_questions_open    a single open question a job
 --   job_questions_expiry  the sweep of expired questions; the inbox, page by page
+--   job_questions_budget  the jobs that ask about a budget: draftsman budgets
 CREATE UNIQUE INDEX job_questions_open ON draftsman.job_questions (job) WHERE status = 'open';
+CREATE INDEX job_questions_budget ON draftsman.job_questions (job)
+    WHERE status = 'open' AND key = 'agent:budget';
 CREATE INDEX job_questions_expiry ON draftsman.job_questions (expires_at, job, ordinal)
     WHERE status = 'open';
 

@@ -85,12 +85,13 @@ END $$;
 CREATE FUNCTION draftsman.claim_in_grace(job bigint) RETURNS boolean LANGUAGE plpgsql
     SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    keeper uuid;
+    keeper   uuid;
+    is_early boolean;
 BEGIN
     DELETE FROM draftsman.grace_periods g
-     WHERE g.job = $1 AND g.ends_at > draftsman.now()
-    RETURNING g.worker_id INTO keeper;
-    IF NOT FOUND THEN
+     WHERE g.job = $1
+    RETURNING g.worker_id, g.ends_at > draftsman.now() INTO keeper, is_early;
+    IF is_early IS NOT TRUE THEN
         RETURN false;
     END IF;
     PERFORM set_config('draftsman.actor', '', true), set_config('draftsman.detail',

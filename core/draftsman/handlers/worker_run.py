@@ -35,7 +35,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-ContinueInGrace = Callable[[float, Callable[[], None]], Awaitable[ClaimedJob | None]]
+ContinueInGrace = Callable[[float, Callable[[], bool]], Awaitable[ClaimedJob | None]]
 """Waits for so many seconds until the parked job is claimed for this worker, and starts it."""
 
 
@@ -303,11 +303,12 @@ class WorkerRun:
         self,
         item: QuestionSpec,
         seconds: float,
-        on_poll: Callable[[], None],
+        on_poll: Callable[[], bool],
     ) -> Answered | NoAnswer | None:
         """Ask, park, and continue as the job's next run if an answer comes within the time.
 
-        None if it does not: the run stays parked. `on_poll` is called about once a second.
+        None if it does not: the run stays parked. `on_poll` is called about once a second,
+        and returns whether the agent still waits.
         """
         await self._ask(item, grace=seconds)
         job = None

@@ -74,6 +74,10 @@ class ClaimLoop:
     def wake(self) -> None:
         """Claim at once instead of at the next poll."""
         self._wake.set()
+        self.wake_grace()
+
+    def wake_grace(self) -> None:
+        """Look for the answers that runs in a grace period wait for."""
         for event in self.in_grace.values():
             event.set()
 
@@ -220,7 +224,7 @@ class ClaimLoop:
         execution.start(self._ended)
 
     async def _continue_in_grace(
-        self, execution: Execution, seconds: float, on_poll: Callable[[], None]
+        self, execution: Execution, seconds: float, on_poll: Callable[[], bool]
     ) -> ClaimedJob | None:
         """Wait until an answer has claimed the job for this worker, and start it in its slot."""
         end = time.monotonic() + seconds
@@ -231,14 +235,19 @@ class ClaimLoop:
                 left = end - time.monotonic()
                 ends = left <= 0 or not waiting or bool(self._stop)
                 async with self.exchange_lock:  # else the claim would count as lost
-                    waiting, job = await self._claim.continue_in_grace(parked.number, ends=ends)
+                    try:
+                        waiting, job = await self._claim.continue_in_grace(parked.number, ends=ends)
+                    except DatabaseUnreachable:
+                        job, self.may_have_lost_claims = None, True
                     if job is not None:
                         self.running[job.token] = self.running.pop(parked.token)
                         execution.job = job
                         return job
                 if ends:
                     return None
-                on_poll()
+                if not on_poll():
+                    await self._claim.leave_grace(parked.number)
+                    return None
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(woken.wait(), min(left, self._settings.poll))
                 woken.clear()
@@ -246,7 +255,7 @@ class ClaimLoop:
             await asyncio.shield(self._claim.leave_grace(parked.number))
             raise
         finally:
-            del self.in_grace[parked.number]
+            self.in_grace.pop(parked.number, None)
 
     def _ended(self, execution: Execution) -> None:
         self.running.pop(execution.job.token, None)

@@ -62,7 +62,7 @@ class WorkerServices:
     """The child processes that check JSON Schemas."""
 
 
-ContinueExecution = Callable[["Execution", float, Callable[[], None]], Awaitable[ClaimedJob | None]]
+ContinueExecution = Callable[["Execution", float, Callable[[], bool]], Awaitable[ClaimedJob | None]]
 """Waits for so many seconds until the job of a parked execution is claimed again, and starts it."""
 
 
@@ -197,7 +197,7 @@ class Execution:
             await self._persist(run.close)
 
     async def _continue_in_grace(
-        self, seconds: float, on_poll: Callable[[], None]
+        self, seconds: float, on_poll: Callable[[], bool]
     ) -> ClaimedJob | None:
         """Wait for an answer; the time until it does not count as running time."""
         if self._continue is None:

@@ -76,6 +76,8 @@ class Worker:
     def wake_one(self) -> None:
         """Wake the claim loop with the most free slots; it wakes the other when they fill."""
         max(self._claim_loops, key=lambda claim_loop: claim_loop.free).wake()
+        for claim_loop in self._claim_loops:
+            claim_loop.wake_grace()
 
     def leases(self) -> list[Lease]:
         """Return the leases of active runs and of those that are not settled yet."""

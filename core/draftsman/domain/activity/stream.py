@@ -118,12 +118,22 @@ class ActivityBuffer:
         if item.kind in TEXT_KINDS:
             self._add_text(item)
             return
-        item = replace(item, text=_shorten(item.text, TITLE))
+        item = self._cleaned(item)
         for at, other in enumerate(self._items):
             if (other.kind, other.key) == (item.kind, item.key):
                 self._items[at] = item
                 return
         self._append(item)
+
+    def _cleaned(self, item: Activity) -> Activity:
+        """Mask secrets before texts are shortened: a part of a secret would not be found."""
+        key = None if item.key is None else _shorten(self._mask(item.key), TITLE)
+        detail = self._masked(item.detail)
+        if "entries" in detail:
+            steps = detail["entries"]
+            entries = [step | {"text": _shorten(step["text"], TITLE)} for step in steps]
+            detail = detail | {"entries": entries}
+        return replace(item, text=_shorten(self._mask(item.text), TITLE), key=key, detail=detail)
 
     def take(self, now: float, *, final: bool = False) -> list[Activity]:
         """Return the batch, without a line whose end may still come; `now` is monotonic."""
@@ -142,14 +152,16 @@ class ActivityBuffer:
         if continues and self._items and self._items[-1].kind is item.kind:
             last = self._items[-1]
             room = max(0, min(TEXT - len(last.text), BATCH_CHARACTERS - self._characters))
-            self._items[-1] = replace(last, text=last.text + text[:room])
-            self._characters += len(text[:room])
-            text = text[room:]
+            part = _first_part(text, room)
+            self._items[-1] = replace(last, text=last.text + part)
+            self._characters += len(part)
+            text = text[len(part) :]
         while text:
-            if not self._append(replace(item, text=text[:TEXT], continues=continues)):
-                self._omitted += len(text) - len(text[:TEXT])
+            part = _first_part(text, TEXT)
+            if not self._append(replace(item, text=part, continues=continues)):
+                self._omitted += len(text) - len(part)
                 return
-            text, continues = text[TEXT:], True
+            text, continues = text[len(part) :], True
 
     def _append(self, item: Activity) -> bool:
         full = len(self._items) >= BATCH_ROWS
@@ -187,6 +199,14 @@ class ActivityBuffer:
         if isinstance(value, list | tuple):
             return [self._masked(item) for item in value]
         return value
+
+
+def _first_part(text: str, most: int) -> str:
+    """Return the beginning of a text, cut after white space, so that no secret is cut."""
+    if len(text) <= most:
+        return text
+    end = max(text.rfind(" ", 0, most), text.rfind("\n", 0, most)) + 1
+    return text[: end or most]
 
 
 def _shorten(text: str, most: int) -> str:

@@ -10,7 +10,6 @@ from draftsman.domain import question_spec
 from draftsman.domain.activity.stream import (
     PLAN_ENTRIES,
     TEXT_KINDS,
-    TITLE,
     Activity,
     ActivityKind,
     ActivityState,
@@ -217,19 +216,18 @@ class ActivityMessage(OptionalReplyMessage):
         """Return the activity as a domain object."""
         kind = ActivityKind(self.kind)
         entries = [
-            {"text": entry.text[:TITLE], "state": entry.state}
-            for entry in self.entries[:PLAN_ENTRIES]
+            {"text": entry.text, "state": entry.state} for entry in self.entries[:PLAN_ENTRIES]
         ]
         details: dict[ActivityKind, dict[str, Any]] = {
             ActivityKind.PLAN: {"entries": entries},
             ActivityKind.TOOL: {"tool": self.tool} if self.tool else {},
         }
-        keys = {ActivityKind.FILE: self.text[:TITLE], ActivityKind.PLAN: "plan"}
+        keys = {ActivityKind.FILE: self.text, ActivityKind.PLAN: "plan"}
         return Activity(
             kind,
             "" if kind is ActivityKind.PLAN else self.text,
             None if self.state is None else ActivityState(self.state),
-            keys.get(kind, self.key or self.text[:TITLE] if kind is ActivityKind.TOOL else None),
+            keys.get(kind, self.key or self.text if kind is ActivityKind.TOOL else None),
             details.get(kind, {}),
             self.continues and kind in TEXT_KINDS,
         )

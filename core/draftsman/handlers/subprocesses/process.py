@@ -147,6 +147,11 @@ class AgentProcess:
         if not self._freezing.locked() and self._replies.silent_for() > self._lease:
             self._kill_guard()
 
+    def is_alive(self) -> bool:
+        """Renew the lease; return whether the agent has not exited."""
+        self.heartbeat()
+        return not self._stdout.at_eof()
+
     def terminate(self) -> None:
         """Send SIGTERM to the agent's process group."""
         self._send_order(guard.TERMINATE)

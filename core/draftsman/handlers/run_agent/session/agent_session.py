@@ -55,6 +55,7 @@ TERMINATE_TIMEOUT: Final = 5.0
 """Seconds between SIGTERM and SIGKILL."""
 PROGRAM_MESSAGES: Final = (AskMessage, ApproveMessage, EventMessage)
 """Messages that any program of the run may send on its socket."""
+PARKED: Final = "the run is parked: exit, and continue in the next run"
 PROGRESS: Final = "progress"
 """Kind of events of which only the newest in an interval is stored."""
 PROGRESS_INTERVAL: Final = 5.0
@@ -113,13 +114,13 @@ class AgentSession:
         """Return whether a budget is used up before the agent starts; then `question` is set."""
         state = await self.meter.check()
         if state.outcome == "used":
-            self._ask_for_budget(state)
+            self.question = question_of(state, self._run.job.name, self._run.job.run)
         return self.question is not None
 
     async def stop_for_budget(self, state: BudgetState) -> None:
         """Ask for a larger budget, and park the agent so that it saves its work."""
         if self.question is None and self._process is not None:
-            self._ask_for_budget(state)
+            self.question = question_of(state, self._run.job.name, self._run.job.run)
             await self.park(self._process, None)
 
     def stop(self, failure: Failure) -> None:
@@ -171,16 +172,17 @@ class AgentSession:
         self._run.log.write(f"[stopped] {failure}")
         process.kill()
 
-    def _ask_for_budget(self, state: BudgetState) -> None:
-        """Ask at the end of the run whether the job may use more than its budget."""
-        self.question = question_of(state, self._run.job.name, self._run.job.run)
-
     def _schedule_termination(self, process: AgentProcess) -> None:
         if self._termination is None:
             self._termination = asyncio.create_task(_terminate_after_timeout(process))
 
     async def _receive(self, process: AgentProcess, line: bytes | MalformedLine) -> None:
-        if is_quota(self.error) or self._run.parked:
+        if is_quota(self.error):
+            return
+        if self._run.parked:  # its question is asked: nothing can be stored
+            message = line if isinstance(line, MalformedLine) else parse_line(line)
+            if message.id is not None:
+                await self._send(process, RefusedMessage(id=message.id, reason=PARKED))
             return
         try:
             async with self._turn:
@@ -213,6 +215,9 @@ class AgentSession:
                 return encode(_refusal(message.id, error))
             except DraftsmanError as error:
                 return encode(_refusal(message.id, Failure(str(error))))
+            finally:
+                if self._run.parked:
+                    await self.park(process, None)
 
     async def _reply_to_program(
         self, process: AgentProcess, message: AskMessage | ApproveMessage | EventMessage, id: str
@@ -235,6 +240,7 @@ class AgentSession:
                 await self.work.save_running(process)
                 if answer := await self._ask_in_grace(process, reply, seconds):
                     return AnswerMessage.of(message.id, message.key, answer)
+                return ParkMessage(id=id)  # the caller parks the agent
             await self.park(process, None)
             return ParkMessage(id=id)
         return reply
@@ -295,7 +301,6 @@ class AgentSession:
             await self._run.patch(patch)
         answer = await self.grace.ask(process, item, seconds)
         if answer is not None:
-            self.meter.begin_run()
             self.messages.wake()
         return answer
 

@@ -43,7 +43,7 @@ class GracePeriod:
         """Ask, and wait for the answer; None if the run stays parked."""
         self._lease_held.clear()
         try:
-            answer = await self._run.ask_in_grace(item, seconds, process.heartbeat)
+            answer = await self._run.ask_in_grace(item, seconds, process.is_alive)
         finally:
             self._lease_held.set()
         if answer is not None and self.on_continue is not None:

@@ -37,6 +37,8 @@ class UsageMeter:
     ) -> None:
         self._run = run
         self._usage = usage
+        self._counted = run.job.run
+        """The run whose usage it is."""
         self._own = own
         self._metered = metered
         self._turn = asyncio.Lock()
@@ -49,6 +51,9 @@ class UsageMeter:
     async def add(self, call: UsageMessage, id: UUID | None = None) -> list[BudgetState]:
         """Add a call, whose reservation ends; return the budgets that are used up."""
         async with self._turn:
+            if self._run.job.run != self._counted:  # a grace period ended with the next run
+                self._counted = self._run.job.run
+                self._usage.clear()
             for name in MEASURES:
                 self._usage[name] = self._usage.get(name, 0) + getattr(call, name)
             models = {*self._usage.get("models", ())}
@@ -72,7 +77,3 @@ class UsageMeter:
     async def check(self) -> BudgetState:
         """Return whether a budget is used up, before the agent starts."""
         return await self._run.reserve(None, _NOTHING, self._own)
-
-    def begin_run(self) -> None:
-        """Begin the usage of the job's next run, which continues this one."""
-        self._usage.clear()
