@@ -52,7 +52,12 @@ INDEXES = {
         "job_states_subject",
     },
     "job_runs": {"job_runs_pkey"},
-    "job_questions": {"job_questions_pkey", "job_questions_open", "job_questions_expiry"},
+    "job_questions": {
+        "job_questions_pkey",
+        "job_questions_open",
+        "job_questions_budget",
+        "job_questions_expiry",
+    },
     "job_events": {"job_events_job", "job_events_cursor", "job_events_kind"},
     "job_targets": {
         "job_targets_pkey",
