@@ -43,7 +43,7 @@ UNDECIDED: Final = "There is no decision on this call, so it was not made."
 
 
 @dataclass(frozen=True, slots=True)
-class Deferred:
+class DeferredCall:
     """A call that waits for people: a permission, or questions of the model."""
 
     tool_id: str
@@ -60,7 +60,7 @@ class ClaudeAdapter(Adapter):
         self.mode = self.mode or "default"
         self.hooks = HookSocket(Path.home(), self.decide_call)
         self.program: AgentProgram | None = None
-        self.deferred: Deferred | None = None
+        self.deferred: DeferredCall | None = None
         self.expected: str | None = part_of(self.saved, "pending").get("call")
         """Digest of the call that people were asked about."""
         self.answered = False
@@ -273,12 +273,12 @@ class ClaudeAdapter(Adapter):
             try:
                 decision = self.decide(call, tool_id)
             except RunParked:  # the answer was for another tree
-                return self.defer(Deferred(tool_id, call))
+                return self.defer(DeferredCall(tool_id, call))
             self.answered = False
             if decision.allowed:
                 return self.allow(event, reason=decision.text)
             return _output("deny", decision.text)
-        return self.defer(Deferred(tool_id, call))
+        return self.defer(DeferredCall(tool_id, call))
 
     def decide_questions(self, event: Message, tool_id: str) -> Message:
         """Return the output of the hook for questions of the model."""
@@ -290,10 +290,10 @@ class ClaudeAdapter(Adapter):
         for ask in asks:
             try:
                 if not self.answered and ask["key"] not in self.client.start["answers"]:
-                    return self.defer(Deferred(tool_id, None, asks))
+                    return self.defer(DeferredCall(tool_id, None, asks))
                 answer = self.client.call("ask", **ask)
             except RunParked:
-                return self.defer(Deferred(tool_id, None, asks))
+                return self.defer(DeferredCall(tool_id, None, asks))
             text = answer.get("text") or answer.get("value")
             if text is None:
                 return _output(
@@ -313,12 +313,12 @@ class ClaudeAdapter(Adapter):
             output["hookSpecificOutput"]["updatedInput"] = updated
         return output
 
-    def defer(self, deferred: Deferred) -> Message:
+    def defer(self, deferred: DeferredCall) -> Message:
         """Return the output that ends the program with this call pending."""
         self.deferred = deferred
         return _output("defer")
 
-    def ask_people(self, deferred: Deferred) -> str:
+    def ask_people(self, deferred: DeferredCall) -> str:
         """Ask about a call after the program has exited; raises RunParked.
 
         Return the next prompt for an answer that is known.
