@@ -81,10 +81,13 @@ class Story:
     ) -> None:
         self.rt, self._hosts, self._program, self._model = rt, hosts, program, model
         self.number = 0
+        self._configured: dict[str, Installation] = {}
 
     def host(self, name: str) -> Installation:
         """Return an installation with the entry of Codex that draftsman has, and a gateway."""
-        host = self._hosts(name)
+        if name in self._configured:  # its worker may be reading the configuration
+            return self._configured[name]
+        host = self._configured[name] = self._hosts(name)
         host.configure(
             agents__codex__command=[self._program, "app-server", "-c", 'model="fake-1"'],
             agents__codex__gateway="model",
