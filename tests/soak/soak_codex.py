@@ -21,6 +21,7 @@ from tests.support.codex_recording import (
     FOLDER,
     QUESTION,
     differences,
+    native_program,
     record,
     recorded_version,
     recording_of,
@@ -52,9 +53,7 @@ args = ["-c", "touch started.txt"]
 def program() -> str:
     if PROGRAM is None:
         pytest.skip("no Codex here: npm i @openai/codex@0.169.0 outside of /tmp; set CODEX")
-    path = Path(PROGRAM).resolve()
-    natives = sorted(path.parents[1].parent.glob("codex-*/vendor/*/bin/codex"))
-    return str(natives[0] if path.suffix == ".js" and natives else path)
+    return native_program(PROGRAM)
 
 
 @pytest.fixture
