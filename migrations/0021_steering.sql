@@ -102,7 +102,17 @@ END $$;
 -- Pauses --------------------------------------------------------------------------------------
 
 -- Tells the targets of a job that it was paused or resumed; the caller has just written the event.
+-- The status messages in chats are edited, too.
 CREATE FUNCTION draftsman.notify_pause(job bigint, text text) RETURNS void LANGUAGE sql AS $$
+    INSERT INTO draftsman.deliveries AS d
+           (job, channel, target, thread, thread_key, kind, version)
+    SELECT t.job, t.channel, t.target, t.thread, t.thread_key, 'status', j.version
+      FROM draftsman.job_targets t
+      JOIN draftsman.job_states j ON j.number = t.job
+     WHERE t.job = $1 AND t.channel IN ('slack', 'trello') AND 'status' = ANY (t.kinds)
+     ORDER BY t.ordinal
+        ON CONFLICT (thread_key) WHERE kind = 'status' AND status = 'pending'
+           DO UPDATE SET version = excluded.version;
     INSERT INTO draftsman.deliveries
            (job, channel, target, thread, thread_key, kind, dedupe_key, payload)
     SELECT t.job, t.channel, t.target, t.thread, t.thread_key, 'notice',

@@ -11,14 +11,14 @@ from draftsman.domain.ids import actor_name, job_name, unknown_job
 from draftsman.domain.job import Status
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.people.policy import Policy, Verb
-from draftsman.domain.read_models import (
+from draftsman.domain.run import LeaderTerm
+from draftsman.domain.schedules.queue_models import (
     QueueChange,
     QueuedJob,
     QueuePause,
     QueueSummary,
     pause_name,
 )
-from draftsman.domain.run import LeaderTerm
 from draftsman.domain.text import clean, humanize
 from draftsman.errors import CommandHint, Refused, UsageError
 from draftsman.store import read_model

@@ -38,6 +38,8 @@ STYLES: Final = {
 }
 DENIED: Final = "yellow"
 """Color of a denied job."""
+PAUSED: Final = "bold magenta"
+"""Color of a paused job."""
 MAX_STEPS: Final = 20
 """Newest steps of a job to show."""
 
@@ -53,9 +55,16 @@ def type_text(job: Job) -> str:
     return f"{job.type}{agent} · mode {job.mode}"
 
 
-def status_text(status: object, error_class: str | None = None) -> Text:
-    """Render a status; a denied job has a color of its own."""
+def status_text(
+    status: object, error_class: str | None = None, *, paused: bool = False, detail: bool = True
+) -> Text:
+    """Render a status; a denied job has a color of its own.
+
+    `paused`: the job is shown as paused, with `detail` also its status.
+    """
     name = str(status)
+    if paused:
+        return styled(f"paused ({humanize(name)})" if detail else "paused", PAUSED)
     if error_class == ErrorClass.DENIED:
         return styled(name, DENIED)
     return styled(humanize(name), STYLES.get(Status(name), "") if name in STYLES else "")
@@ -69,6 +78,7 @@ def reason_data(reason: WaitReason) -> dict[str, Any]:
         "text": reason.text,
         "next_step": reason.next_step,
         "due_in": reason.due_in,
+        "paused": reason.paused,
     }
 
 

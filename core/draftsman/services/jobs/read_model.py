@@ -146,7 +146,8 @@ class ReadModel:
         params: dict[str, Any] = {**scanned, "since": since, "limit": limit}
         params["statuses"] = [str(item) for item in (Status if statuses is None else statuses)]
         async with self._db.connection() as conn:
-            if filters.get("key") is not None or filters.get("group") is not None:
+            selected = filters.get("key"), filters.get("group"), filters.get("paused") or None
+            if any(value is not None for value in selected):
                 return JobPage(await selected_page.page(conn, filters, params))
             end = await store.newest(conn) + 1 if before is None else before
             first = 0 if since is None else await store.first_since(conn, since)

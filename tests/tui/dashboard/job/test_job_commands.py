@@ -152,3 +152,20 @@ async def test_a_job_is_paused_and_resumed(make: Factory, rt: Runtime, owner: Ac
         assert "the API is down" in (await rt.read_model.why(number)).text
         await seen.press("Z")
         await seen.wait_for_toast(f"D-{number} resumed")
+
+
+async def test_a_paused_job_that_waits_is_shown_as_paused(
+    make: Factory, rt: Runtime, owner: Actor
+) -> None:
+    work = await make.asked()
+    other = await make.asked()
+    await rt.job_control.pause(work.number, owner, "the API is down")
+    async with open_dashboard(rt, owner, size=(140, 30)) as seen:
+        await seen.rows(other.name, work.name)
+        await seen.see(f"{work.name}        paused", "paused by cli:root: the API is down")
+        await seen.command("jobs status:paused")
+        await seen.rows(work.name)
+        await seen.command("jobs status:paused,queued")
+        await seen.rows(work.name)
+        await seen.job(work.name)
+        await seen.see("paused (waiting for input)", "waits  paused since", "Z: resume; a: answer")

@@ -191,7 +191,7 @@ def _head(job: Job, why: WaitReason, chain: Sequence[RetryLink]) -> Iterator[Tex
     yield line(
         styled(job.name, "bold"),
         f"  {one_line(job.ticket_title or job.type)}  ",
-        status_text(job.status, job.error_class),
+        status_text(job.status, job.error_class, paused=why.shown_as_paused),
     )
     yield _pair("type", type_text(job))
     if job.repo:
