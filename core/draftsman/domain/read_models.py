@@ -68,6 +68,15 @@ class JobSummary:
 
 
 @dataclass(frozen=True, slots=True)
+class JobVersion:
+    """The status of a job, its version, which grows with each update, and whether it is paused."""
+
+    status: Status
+    version: int
+    paused: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Replacement:
     """The unique key of a job, the job that it replaced, and the job that replaced it."""
 

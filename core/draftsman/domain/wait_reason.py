@@ -8,12 +8,11 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from draftsman.domain.ids import actor_name, job_name, worker_name
+from draftsman.domain.ids import actor_name, job_name, pause_name, worker_name
 from draftsman.domain.job import LEASED, TERMINAL, Status
 from draftsman.domain.question import GATE_ENDS, Question, QuestionKind, QuestionStatus
 from draftsman.domain.retries.error_classes import ErrorClass
 from draftsman.domain.retries.retry_policy import layer
-from draftsman.domain.schedules.queue_models import pause_name
 from draftsman.domain.text import first_line, humanize
 from draftsman.errors import CommandHint
 

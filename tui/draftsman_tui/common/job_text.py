@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
+from draftsman.domain.ids import job_name
 from draftsman.domain.job import TERMINAL, Status
 from draftsman.domain.retries.error_classes import ErrorClass
 from draftsman.domain.text import humanize
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from draftsman.domain.job import Job
     from draftsman.domain.run import CheckpointSummary, Run, StepSummary
     from draftsman.domain.wait_reason import WaitReason
+    from draftsman.runtime import Runtime
 
 
 STYLES: Final = {
@@ -68,6 +70,12 @@ def status_text(
     if error_class == ErrorClass.DENIED:
         return styled(name, DENIED)
     return styled(humanize(name), STYLES.get(Status(name), "") if name in STYLES else "")
+
+
+async def pause_text(rt: Runtime, number: int) -> str:
+    """Return who paused a job, why, and how to resume it; "" if it is not paused."""
+    why = await rt.read_model.why(number)
+    return f"{job_name(number)} is {one_line(why.text)}; {why.next_step}" if why.paused else ""
 
 
 def reason_data(reason: WaitReason) -> dict[str, Any]:

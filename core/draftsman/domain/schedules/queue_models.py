@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from draftsman.domain.ids import pause_name
 from draftsman.domain.job import Status
 
 if TYPE_CHECKING:
@@ -77,8 +78,3 @@ class QueueSummary:
     def pause(self) -> QueuePause | None:
         """The pause of the whole queue."""
         return next((pause for pause in self.pauses if pause.type is None), None)
-
-
-def pause_name(queue: str, type: str | None) -> str:
-    """Return the text for people of a queue or type."""
-    return f"queue {queue!r}" if type is None else f"type {type!r} in the queue {queue!r}"

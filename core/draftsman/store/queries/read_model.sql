@@ -252,8 +252,8 @@ WITH passed AS MATERIALIZED (
      ORDER BY epoch, txid, id
      LIMIT 1
 )
-SELECT s.span, s.finished, coalesce(a.seconds, '{}') AS answers,
-       r.epoch, r.txid::text::bigint AS txid, r.id
+SELECT s.span, s.finished, coalesce(a.seconds, '{}') AS answers, r.epoch,
+       r.txid::text::bigint AS txid, r.id
   FROM (SELECT span, count(*) FILTER (WHERE to_status = ANY (%(terminal)s::draftsman.job_status[]))
                AS finished
           FROM passed
@@ -261,11 +261,9 @@ SELECT s.span, s.finished, coalesce(a.seconds, '{}') AS answers,
   LEFT JOIN answered a ON a.span = s.span
   LEFT JOIN rest r ON true
 
--- name: status
-SELECT status FROM draftsman.job_states WHERE number = %(job)s
-
--- name: status_and_version
-SELECT status, version FROM draftsman.job_states WHERE number = %(job)s
+-- name: version
+SELECT status, version, EXISTS (SELECT FROM draftsman.job_pauses WHERE job = number) AS paused
+  FROM draftsman.job_states WHERE number = %(job)s
 
 -- The chain of a job, from the request to the newest retry: each has the next key of the first.
 -- name: chain

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tests.factories import Factory
+from draftsman.runtime import Runtime
+from tests.factories import GATE, QUESTION, Factory
 from tests.tui.cli.cli_runner import Cli
 from tests.tui.cli.conftest import As
 
@@ -59,3 +60,39 @@ async def test_a_paused_job_is_shown_as_paused_in_every_state(cli: Cli, make: Fa
     refused = await cli("jobs", "--status", "paused,failed")
     refused.refused(2, "--status paused cannot be combined with other statuses")
     (await cli("cancel", "--status", "paused", "--yes")).refused(2, "unknown status 'paused'")
+
+
+async def test_an_answer_to_a_paused_job_names_the_pause(cli: Cli, as_: As, make: Factory) -> None:
+    for item, who, command, outcome in (
+        (QUESTION, cli, ("answer", "red"), "answered: red"),
+        (GATE, as_("carol"), ("approve",), "approved"),
+    ):
+        work = await make.asked(item)
+        await cli("pause", work.name, "--reason", "the API is down")
+        out = (await who(command[0], f"{work.name}/1", *command[1:])).out
+        assert out.startswith(f"{work.name}/1 {outcome}; stored, but {work.name} is paused since ")
+        assert out.endswith(
+            f" by cli:root: the API is down; to resume it: draftsman resume {work.name}\n"
+        )
+
+
+async def test_commands_that_wait_for_a_paused_job_say_so_once(
+    cli: Cli, make: Factory, rt: Runtime
+) -> None:
+    work = await make.asked(type="ask_people", payload={"text": "Which?"})
+    await cli("pause", work.name, "--reason", "noon")
+    hint = f"by cli:root: noon; {work.name}/1 needs an answer: Which one?; to resume it: draftsman"
+    done = await cli("ask", "--continue", work.name, "--wait", "0.3s")
+    assert done.code == 5
+    assert done.err.count(f"{work.name} is paused since") == 1
+    assert hint in done.err
+    done = await cli("wait", work.name, "--timeout", "0.3s")
+    assert done.err.count(f"{work.name} is paused since") == 1
+    assert hint in done.err
+    await cli("resume", work.name)
+    assert "paused" not in (await cli("wait", work.name, "--timeout", "0.1s")).err
+    key = ("--type", "noop", "--queue", "q", "--key", "k", "--wait", "--timeout", "0.3s")
+    number = await make.queued(queue="q", key="k")
+    await cli("pause", number, "--reason", "noon")
+    done = await cli("submit", *key)
+    assert done.err.count(f"D-{number} is paused since") == 1, done

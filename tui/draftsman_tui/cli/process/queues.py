@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from draftsman.domain.ids import actor_name, job_name
-from draftsman.domain.schedules.queue_models import pause_name
+from draftsman.domain.ids import actor_name, job_name, pause_name
 from draftsman.errors import DraftsmanError, Refused
 from draftsman_tui.cli.app import App, ListGroup, command, example_lines
 from draftsman_tui.cli.prompts import confirm

@@ -93,8 +93,7 @@ async def _cancelable(screen: BaseScreen) -> tuple[list[int], str]:
     Raises Refused if all have finished.
     """
     statuses = {
-        number: (await screen.rt.read_model.status_and_version(number))[0]
-        for number in screen.jobs()
+        number: (await screen.rt.read_model.version(number)).status for number in screen.jobs()
     }
     finished = [number for number, status in statuses.items() if status in TERMINAL]
     cancelable = [number for number in statuses if number not in finished]
