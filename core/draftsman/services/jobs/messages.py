@@ -15,7 +15,7 @@ from draftsman.domain.job_message import (
 )
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.people.policy import Policy, Verb
-from draftsman.errors import CommandHint, Refused
+from draftsman.errors import CommandHint, IdempotencyConflict, Refused
 from draftsman.store import job_control as jobs
 from draftsman.store import messages as store
 from draftsman.store.postgres.database import Connection, Database
@@ -29,17 +29,25 @@ class JobMessages:
         self._policy = policy
 
     async def send(
-        self, job: int, actor: Actor, text: str, *, event: str | None = None
+        self,
+        job: int,
+        actor: Actor,
+        text: str,
+        *,
+        event: str | None = None,
+        key: str | None = None,
     ) -> SentMessage:
         """Store a message; the agent gets it between two turns, or with the next run.
 
-        `event` identifies the message in its channel: the same event is a single message. Raises
-        NotFound, NotPermitted, UsageError for its text, and Refused for a job that has finished,
-        runs no agent or has too many messages.
+        `event` identifies the message in its channel, and `key` among those of its job: each is a
+        single message. Raises NotFound, NotPermitted, UsageError for its text, IdempotencyConflict
+        for a key of another text, and Refused for a job that has finished, runs no agent or has too
+        many messages.
         """
         actor = self._policy.resolve(actor)
         text = check_text(text)
-        key = event or str(new_id())
+        if event is None:
+            event = str(new_id()) if key is None else f"tell:{job}:{key}"
 
         async def work(conn: Connection) -> SentMessage:
             locked = await jobs.lock(conn, job)
@@ -55,13 +63,19 @@ class JobMessages:
                 )
             if locked.canceling and locked.status is Status.RUNNING:
                 raise Refused("is being canceled, and takes no more messages", subject=name)
-            sent = await store.send(conn, job, actor, key, text)
+            sent = await store.send(conn, job, actor, event, text)
             if sent is None:
                 retry = CommandHint("retry", name, lead="to continue its work")
                 raise Refused(
                     f"is {locked.status}, and takes no more messages", subject=name, hint=retry
                 )
-            number, message, created = sent
+            number, message, created, is_equal = sent
+            if key is not None and not is_equal:
+                raise IdempotencyConflict(
+                    f"the key {key!r} was used for message {message} to {name}, which has another"
+                    " text; use another key",
+                    job=job,
+                )
             if message is None:
                 raise Refused(
                     f"has {MAX_MESSAGES} messages, the maximum; cancel it and submit a new request",
