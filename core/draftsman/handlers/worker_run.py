@@ -342,6 +342,11 @@ class WorkerRun:
         self.log.append(text)
         await self.log.wait_for_room()
 
+    async def log_parked(self, text: str) -> None:
+        """Append a line to the log of the run, which has parked; nothing for an empty text."""
+        if text:
+            await self.wait(self.services.checkpoints.log_parked, self.job.lease, f"{text}\n")
+
     @property
     def activity(self) -> ActivityRecorder:
         """The run's activity, opened when it is first used."""

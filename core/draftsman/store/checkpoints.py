@@ -122,6 +122,11 @@ async def log(
     return owned, stored
 
 
+async def log_parked(conn: Connection, lease: Lease, text: str) -> None:
+    """Append a chunk to the log of the run that parked with this lease."""
+    await execute(conn, _Q["log_parked"], {**_lease(lease), "text": text})
+
+
 async def consume_quota(
     conn: Connection, lease: Lease, quota: Quota, size: int, limit: QuotaLimit
 ) -> tuple[bool, bool]:

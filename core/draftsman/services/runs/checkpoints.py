@@ -195,6 +195,10 @@ class Checkpoints:
             raise lease_lost(lease)
         return stored
 
+    async def log_parked(self, lease: Lease, text: str) -> None:
+        """Append a line to the log of a run that has parked; nothing if this is not its lease."""
+        await self._db.run_transaction(lambda conn: store.log_parked(conn, lease, clean(text)))
+
     async def spend(self, lease: Lease, quota: Quota, size: int, limit: QuotaLimit) -> bool:
         """Consume a use of so many bytes; return whether the job's quota allows it."""
         owned, allowed = await self._db.run_transaction(
