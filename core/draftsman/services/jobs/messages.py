@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from draftsman.domain.ids import job_name, new_id, unknown_job
-from draftsman.domain.job import Status
+from draftsman.domain.job import TERMINAL, Status
 from draftsman.domain.job_message import (
     AGENT_TYPE,
     MAX_MESSAGES,
@@ -15,6 +15,7 @@ from draftsman.domain.job_message import (
 )
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.people.policy import Policy, Verb
+from draftsman.domain.text import humanize
 from draftsman.errors import CommandHint, IdempotencyConflict, Refused
 from draftsman.store import job_control as jobs
 from draftsman.store import messages as store
@@ -50,25 +51,10 @@ class JobMessages:
             event = str(new_id()) if key is None else f"tell:{job}:{key}"
 
         async def work(conn: Connection) -> SentMessage:
-            locked = await jobs.lock(conn, job)
-            if locked is None:
-                raise unknown_job(job)
-            self._policy.check(actor, Verb.TELL, invoker=locked.invoker_id)
-            name = job_name(job)
-            if locked.type != AGENT_TYPE:
-                raise Refused(
-                    f"is a job of type {locked.type}, which has no agent to read a message; only"
-                    f" jobs of type {AGENT_TYPE} take messages",
-                    subject=name,
-                )
-            if locked.canceling and locked.status is Status.RUNNING:
-                raise Refused("is being canceled, and takes no more messages", subject=name)
+            locked, name = await self._lock(conn, job, actor), job_name(job)
             sent = await store.send(conn, job, actor, event, text)
             if sent is None:
-                retry = CommandHint("retry", name, lead="to continue its work")
-                raise Refused(
-                    f"is {locked.status}, and takes no more messages", subject=name, hint=retry
-                )
+                raise _finished(locked)
             number, message, created, is_equal = sent
             if key is not None and not is_equal:
                 raise IdempotencyConflict(
@@ -85,7 +71,42 @@ class JobMessages:
 
         return await self._db.run_transaction(work)
 
+    async def check(self, job: int, actor: Actor) -> None:
+        """Raise the errors of `send`, before a text is asked for."""
+        actor = self._policy.resolve(actor)
+
+        async def work(conn: Connection) -> None:
+            locked = await self._lock(conn, job, actor)
+            if locked.status in TERMINAL:
+                raise _finished(locked)
+
+        await self._db.run_transaction(work)
+
+    async def _lock(self, conn: Connection, job: int, actor: Actor) -> jobs.LockedJob:
+        """Lock a job that takes messages of this person; raises as `send`."""
+        locked = await jobs.lock(conn, job)
+        if locked is None:
+            raise unknown_job(job)
+        self._policy.check(actor, Verb.TELL, invoker=locked.invoker_id)
+        if locked.type != AGENT_TYPE:
+            raise Refused(
+                f"is a job of type {locked.type}, which has no agent to read a message; only"
+                f" jobs of type {AGENT_TYPE} take messages",
+                subject=job_name(job),
+            )
+        if locked.canceling and locked.status is Status.RUNNING:
+            raise Refused("is being canceled, and takes no more messages", subject=job_name(job))
+        return locked
+
     async def of_job(self, job: int) -> Sequence[JobMessage]:
         """Return the messages of a job, oldest first."""
         async with self._db.connection() as conn:
             return await store.of_job(conn, job)
+
+
+def _finished(locked: jobs.LockedJob) -> Refused:
+    name = job_name(locked.number)
+    retry = CommandHint("retry", name, lead="to continue its work")
+    return Refused(
+        f"is {humanize(locked.status)}, and takes no more messages", subject=name, hint=retry
+    )

@@ -48,6 +48,8 @@ async def cancel_force(screen: BaseScreen, text: str) -> None:
 async def pause(screen: BaseScreen, text: str) -> None:
     """Pause the selected job; asks for the reason unless it is given."""
     number = screen.jobs()[0]
+    if not text:
+        await screen.rt.job_control.check_pause(number, screen.actor)
     dialog = PromptDialog(f"Reason for the pause of {job_name(number)}?", "the API is down")
     if reason := text or await screen.ask(dialog):
         await screen.rt.job_control.pause(number, screen.actor, reason)

@@ -1,4 +1,4 @@
-"""What an agent sends after its run has parked in a grace period, which cannot be stored."""
+"""Messages and output of an agent whose run has parked in a grace period: they are not stored."""
 
 from __future__ import annotations
 
