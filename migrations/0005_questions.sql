@@ -282,6 +282,15 @@ END $$;
 CREATE TRIGGER refused_answers_count BEFORE INSERT OR UPDATE ON draftsman.refused_answers
     FOR EACH ROW EXECUTE FUNCTION draftsman.count_refused();
 
+-- The label of the choice with a value, for events; NULL where the label is the beginning of the
+-- value, as that of a choice without a label is.
+CREATE FUNCTION draftsman.label_of(choices jsonb, value text) RETURNS text LANGUAGE sql IMMUTABLE
+    SET search_path = pg_catalog, pg_temp AS $$
+    SELECT c ->> 'label' FROM jsonb_array_elements($1) c
+     WHERE c ->> 'value' = $2 AND NOT starts_with($2, c ->> 'label')
+     LIMIT 1
+$$;
+
 -- Whether the stored answers justify this resolution of a question.
 CREATE FUNCTION draftsman.is_resolution_valid(
     asked draftsman.job_questions, after draftsman.question_status, how jsonb

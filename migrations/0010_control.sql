@@ -49,7 +49,8 @@ BEGIN
     END IF;
     detail := (detail::jsonb
         || jsonb_strip_nulls(jsonb_build_object('checkpoint', (
-               SELECT max(c.id) FROM draftsman.job_checkpoints c WHERE c.job = $1)))
+               SELECT max(c.id) FROM draftsman.job_checkpoints c WHERE c.job = $1),
+               'label', draftsman.label_of(asked.choices, asked.resolution ->> 'value')))
         || coalesce((SELECT jsonb_build_object('answer', a.id, 'source', a.source,
                                                'responder', a.responder_id)
                        FROM draftsman.job_answers a

@@ -34,9 +34,8 @@ async def outcome_text(rt: Runtime, verdict: Verdict) -> str:
     if not verdict.resolved:
         return f"recorded: {verdict.votes} of {verdict.quorum} approvals"
     resolution = verdict.resolution or {}
-    value = resolution.get("value") or resolution.get("text")
     own = " (your own request)" if resolution.get("self_approved") else ""
-    answer = f": {one_line(str(value))}" if value else ""
+    answer = f": {one_line(verdict.answer_text)}" if verdict.answer_text else ""
     pause = await pause_text(rt, verdict.job)
     effect = f"stored, but {pause}" if pause else f"job {humanize(str(verdict.job_status or ''))}"
     return f"{resolution.get('outcome')}{answer}{own}; {effect}"

@@ -328,7 +328,7 @@ def resolution_spans(question: Question) -> Spans:
     by: tuple[Span, ...] = actor_spans(resolution.get("by", ()))
     if not by and resolution.get("via") == "policy":
         by = ("policy",)
-    text = resolution.get("value") or resolution.get("text") or resolution.get("reason")
+    text = question.answer_text() or resolution.get("reason")
     verb = outcome if outcome == "expired" else f"was {outcome}"
     own = " (own request)" if resolution.get("self_approved") else ""
     people = (" by ", *by, own) if by else ()
@@ -344,8 +344,8 @@ def already_recorded(verdict: Verdict) -> str:
         )
     resolution = verdict.resolution or {}
     kind = _NOUNS.get(str(resolution.get("outcome")), "answer")
-    text = resolution.get("value") or resolution.get("text") or ""
-    return f"{verdict.name}: your {kind} is already recorded{f': {text}' if text else ''}."
+    text = f": {verdict.answer_text}" if verdict.answer_text else ""
+    return f"{verdict.name}: your {kind} is already recorded{text}."
 
 
 def job_outcome_text(subject: Subject, again: str | None = None) -> str:

@@ -43,7 +43,7 @@ async def test_asking_parks_the_run_and_frees_the_worker(make: Factory, rt: Runt
         1,
         QuestionStatus.OPEN,
     )
-    assert question.labels() == ["red", "blue"]
+    assert question.values() == ["red", "blue"]
 
 
 async def test_an_approval_sets_waiting_for_approval(make: Factory, rt: Runtime) -> None:
