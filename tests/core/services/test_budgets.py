@@ -256,7 +256,7 @@ async def test_the_leader_writes_the_budgets_and_deletes_reservations_of_lost_ru
     sweep = BudgetSweep(rt.db, rules, "UTC").sweep
     assert await sweep(term) == 3, "one of the job, one of the person and one of all"
     assert await sweep(term) == 0
-    assert [use.name for use in await rt.budgets.uses()] == ["job:*"]
+    assert [use.name for use in await rt.budgets.uses()] == ["job:*", f"job:{work.number}"]
     assert not await set_budgets(conn, job={"cost_usd": 5}), "they are the same"
 
 

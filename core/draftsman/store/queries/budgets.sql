@@ -47,16 +47,20 @@ SELECT draftsman.set_budgets(%(budgets)s::jsonb, %(timezone)s::text, 'system')
  WHERE EXISTS (SELECT FROM draftsman.leases WHERE name = 'leader' AND owner = %(owner)s
                   AND term = %(term)s AND expires_at > draftsman.now())
 
--- The budgets with their use today, those of jobs that run or wait for people, and the configured
--- budgets without a use.
+-- The budgets with their use today, those of unfinished jobs that have run, of the newest jobs of each
+-- status, and the configured budgets without a use.
 -- name: uses
 WITH today AS MATERIALIZED (
     SELECT draftsman.budget_day() AS day
 ), active AS MATERIALIZED (
-    SELECT 'job:' || number AS name FROM draftsman.job_states
-     WHERE status IN ('claimed', 'running')
-     UNION ALL
-    SELECT 'job:' || job FROM draftsman.job_questions WHERE status = 'open' AND key = 'agent:budget'
+    SELECT 'job:' || s.number AS name
+      FROM unnest(%(statuses)s::draftsman.job_status[]) AS w (status)
+     CROSS JOIN LATERAL (
+           SELECT j.number FROM draftsman.job_states j
+            WHERE (j.status, j.number) >= (w.status, 0)
+              AND (j.status, j.number) < (w.status, 9223372036854775807)
+            ORDER BY j.status DESC, j.number DESC
+            LIMIT %(limit)s) s
 ), used AS MATERIALIZED (
     SELECT u.* FROM today t JOIN draftsman.budget_uses u ON u.day = t.day AND u.day > '-infinity'
      UNION ALL
