@@ -264,7 +264,7 @@ ROWS: Final[dict[str, list[Any]]] = {
     "dead": [job(134, Status.DEAD_LETTER), job(97, Status.DEAD_LETTER)],
     "runs": [
         run(143, 1, RunStatus.RUNNING),
-        run(142, 1, RunStatus.PAUSED),
+        run(142, 1, RunStatus.PARKED),
         run(135, 2, RunStatus.FAILED),
         run(135, 1, RunStatus.COMPLETED),
     ],
@@ -376,7 +376,7 @@ def job_snapshot() -> JobSnapshot:
             Status.WAITING_FOR_INPUT, "question", "D-142/1 needs an answer", "a: answer it"
         ),
         events=ROWS["events"][::-1],
-        runs=[run(142, 1, RunStatus.PAUSED)],
+        runs=[run(142, 1, RunStatus.PARKED)],
         questions=[question()],
         answers=[answered],
         responders={1: "anna, ben"},

@@ -159,7 +159,7 @@ WITH locked AS MATERIALIZED (
 ), parked AS MATERIALIZED (
     SELECT r.job, r.ordinal FROM locked l
       JOIN draftsman.job_runs r ON r.job = l.number
-     WHERE r.lease_token = %(token)s AND r.status = 'paused'
+     WHERE r.lease_token = %(token)s AND r.status = 'parked'
 )
 INSERT INTO draftsman.run_log_chunks (job, run, seq, text)
 SELECT p.job, p.ordinal, coalesce((SELECT max(c.seq) + 1 FROM draftsman.run_log_chunks c

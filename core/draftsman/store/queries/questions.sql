@@ -25,7 +25,7 @@ WITH context AS MATERIALIZED (
        AND NOT m.canceled
 ), paused AS (
     UPDATE draftsman.job_runs r
-       SET status = CASE WHEN m.canceled THEN 'canceled' ELSE 'paused' END::draftsman.run_status,
+       SET status = CASE WHEN m.canceled THEN 'canceled' ELSE 'parked' END::draftsman.run_status,
            finished_at = draftsman.now()
       FROM owned m
      WHERE r.job = m.number AND r.ordinal = m.run_count AND r.status = 'running'

@@ -59,7 +59,7 @@ async def test_an_answer_within_the_period_continues_the_same_process(
     result = data(job)
     assert (len(result["pids"]), result["color"]) == (1, "red")
     runs = await rt.read_model.runs(number)
-    assert [(run.ordinal, str(run.status)) for run in runs] == [(1, "paused"), (2, "completed")]
+    assert [(run.ordinal, str(run.status)) for run in runs] == [(1, "parked"), (2, "completed")]
     assert (runs[1].usage or {})["input_tokens"] == 5
     kinds = await event_kinds(rt, number)
     assert kinds[-6:].count("job_claimed") == 1

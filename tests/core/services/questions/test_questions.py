@@ -36,7 +36,7 @@ async def test_asking_parks_the_run_and_frees_the_worker(make: Factory, rt: Runt
     (run,) = await rt.read_model.runs(work.number)
     assert (job.status, job.worker_id, job.lease_token) == (Status.WAITING_FOR_INPUT, None, None)
     assert (job.attempts, job.retry_count) == (0, 0)
-    assert run.status is RunStatus.PAUSED
+    assert run.status is RunStatus.PARKED
     question = await rt.questions.get(work.number, 1)
     assert (question.name, question.run, question.status) == (
         f"{work.name}/1",
