@@ -75,12 +75,13 @@ CREATE INDEX question_times_due ON draftsman.question_times (remind_at)
     WHERE remind_at IS NOT NULL;
 
 -- Workers that keep the agent of a question running, to continue it at once if the answer comes
--- before `ends_at`.
+-- before `ends_at`. `lease_token` is that of the parked run, whose calls of a model may still run.
 CREATE TABLE draftsman.grace_periods (
-    job        bigint PRIMARY KEY,
-    question   int NOT NULL,
-    worker_id  uuid NOT NULL,
-    ends_at    timestamptz NOT NULL,
+    job          bigint PRIMARY KEY,
+    question     int NOT NULL,
+    worker_id    uuid NOT NULL,
+    lease_token  bigint NOT NULL,
+    ends_at      timestamptz NOT NULL,
     FOREIGN KEY (job, question) REFERENCES draftsman.job_questions (job, ordinal)
 );
 

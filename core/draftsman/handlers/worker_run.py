@@ -212,7 +212,7 @@ class WorkerRun:
         own: Mapping[str, float] | None = None,
     ) -> list[BudgetState]:
         """Record the usage of the run so far, as `Checkpoints.usage` does."""
-        if self._activity is not None:
+        if self._activity is not None and not self.parked:
             self._activity.add(stream.of_usage(amounts))
         record = self.services.checkpoints.usage
         return await self.wait(record, self.job.lease, amounts, model, call, own)

@@ -311,7 +311,7 @@ async def _require_approval(
     await run.ask_or_park(approval, shown)
 
 
-def _own_budget(repository: JobRepository) -> dict[str, float] | None:
+def _own_budget(repository: JobRepository) -> dict[str, float]:
     """Return the budget of the job by the profile of its repository."""
     return own_budget(repository.saved.profile.budget if repository.saved else None)
 
