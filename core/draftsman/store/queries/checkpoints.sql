@@ -144,8 +144,9 @@ WITH owned AS MATERIALIZED (
          WHERE q.bytes + excluded.bytes <= %(limit)s::bigint
     RETURNING job
 ), written AS (
-    INSERT INTO draftsman.run_log_chunks (job, run, seq, text)
-    SELECT m.number, m.run_count, %(seq)s, %(text)s
+    INSERT INTO draftsman.run_log_chunks (job, run, seq, text, created_at)
+    SELECT m.number, m.run_count, %(seq)s, %(text)s,
+           draftsman.now() - make_interval(secs => %(age)s)
       FROM owned m JOIN counted c ON c.job = m.number
         ON CONFLICT DO NOTHING
 )
