@@ -280,5 +280,6 @@ async def test_output_and_activity_are_in_the_order_in_which_they_were_written(
         await log.close()
     chunks = await rt.checkpoints.logs(work.number)
     rows = await rt.checkpoints.activity.page(work.number)
-    items = sorted((item.created_at, item.text.strip()) for item in (*chunks, *rows))
+    items = [(chunk.created_at, chunk.text.strip()) for chunk in chunks]
+    items = sorted([*items, *((row.created_at, row.text) for row in rows)])
     assert [text for _, text in items] == ["1", "2", "3", "4"]
