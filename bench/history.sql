@@ -20,7 +20,7 @@ SELECT g, 'noop', CASE WHEN g <= %(finished)s THEN 'completed' ELSE 'waiting_for
 -- name: runs
 INSERT INTO draftsman.job_runs (job, ordinal, worker_id, lease_token, status, finished_at)
 SELECT g, 1, %(worker)s, nextval('draftsman.lease_tokens'),
-       CASE WHEN g <= %(finished)s THEN 'completed' ELSE 'paused' END::draftsman.run_status, now()
+       CASE WHEN g <= %(finished)s THEN 'completed' ELSE 'parked' END::draftsman.run_status, now()
   FROM generate_series(%(first)s::int, %(last)s::int) g
 
 -- name: events

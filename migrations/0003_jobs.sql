@@ -10,7 +10,7 @@ CREATE TYPE draftsman.job_status AS ENUM (
 CREATE TYPE draftsman.job_mode AS ENUM ('investigate', 'fix');
 CREATE TYPE draftsman.source_type AS ENUM ('trello_ticket', 'plain_text_intake');
 CREATE TYPE draftsman.run_status AS ENUM (
-    'running', 'completed', 'failed', 'skipped', 'paused', 'interrupted', 'canceled');
+    'running', 'completed', 'failed', 'skipped', 'parked', 'interrupted', 'canceled');
 CREATE TYPE draftsman.on_lost AS ENUM ('retry', 'resume', 'fail', 'new_job');
 CREATE TYPE draftsman.error_class AS ENUM (
     'TRANSIENT_INFRA', 'TRANSIENT_APP', 'PERMANENT', 'INVALID_OUTPUT', 'DENIED');

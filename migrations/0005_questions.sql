@@ -75,12 +75,13 @@ CREATE INDEX question_times_due ON draftsman.question_times (remind_at)
     WHERE remind_at IS NOT NULL;
 
 -- Workers that keep the agent of a question running, to continue it at once if the answer comes
--- before `ends_at`.
+-- before `ends_at`. `lease_token` is that of the parked run, whose calls of a model may still run.
 CREATE TABLE draftsman.grace_periods (
-    job        bigint PRIMARY KEY,
-    question   int NOT NULL,
-    worker_id  uuid NOT NULL,
-    ends_at    timestamptz NOT NULL,
+    job          bigint PRIMARY KEY,
+    question     int NOT NULL,
+    worker_id    uuid NOT NULL,
+    lease_token  bigint NOT NULL,
+    ends_at      timestamptz NOT NULL,
     FOREIGN KEY (job, question) REFERENCES draftsman.job_questions (job, ordinal)
 );
 
@@ -281,6 +282,15 @@ BEGIN
 END $$;
 CREATE TRIGGER refused_answers_count BEFORE INSERT OR UPDATE ON draftsman.refused_answers
     FOR EACH ROW EXECUTE FUNCTION draftsman.count_refused();
+
+-- The label of the choice with a value, for events; NULL where the label is the beginning of the
+-- value, as that of a choice without a label is.
+CREATE FUNCTION draftsman.label_of(choices jsonb, value text) RETURNS text LANGUAGE sql IMMUTABLE
+    SET search_path = pg_catalog, pg_temp AS $$
+    SELECT c ->> 'label' FROM jsonb_array_elements($1) c
+     WHERE c ->> 'value' = $2 AND NOT starts_with($2, c ->> 'label')
+     LIMIT 1
+$$;
 
 -- Whether the stored answers justify this resolution of a question.
 CREATE FUNCTION draftsman.is_resolution_valid(

@@ -389,9 +389,10 @@ CREATE TRIGGER job_runs_inserted AFTER INSERT ON draftsman.job_runs
     REFERENCING NEW TABLE AS new_runs
     FOR EACH STATEMENT EXECUTE FUNCTION draftsman.check_runs();
 
--- AFTER, because a BEFORE UPDATE trigger locks the row first, which is logged.
+-- AFTER, because a BEFORE UPDATE trigger locks the row first, which is logged. Calls of a parked run count.
 CREATE TRIGGER job_runs_immutable AFTER UPDATE ON draftsman.job_runs FOR EACH ROW
-    WHEN (OLD.status <> 'running')
+    WHEN (OLD.status <> 'running' AND (OLD.status <> 'parked'
+          OR to_jsonb(NEW) - 'usage' <> to_jsonb(OLD) - 'usage'))
     EXECUTE FUNCTION draftsman.refuse_change('a finished run is immutable');
 CREATE TRIGGER job_runs_no_delete BEFORE DELETE ON draftsman.job_runs FOR EACH ROW
     EXECUTE FUNCTION draftsman.refuse_change('runs are never deleted');

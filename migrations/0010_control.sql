@@ -49,7 +49,8 @@ BEGIN
     END IF;
     detail := (detail::jsonb
         || jsonb_strip_nulls(jsonb_build_object('checkpoint', (
-               SELECT max(c.id) FROM draftsman.job_checkpoints c WHERE c.job = $1)))
+               SELECT max(c.id) FROM draftsman.job_checkpoints c WHERE c.job = $1),
+               'label', draftsman.label_of(asked.choices, asked.resolution ->> 'value')))
         || coalesce((SELECT jsonb_build_object('answer', a.id, 'source', a.source,
                                                'responder', a.responder_id)
                        FROM draftsman.job_answers a
@@ -77,37 +78,6 @@ BEGIN
     RETURNING j.status,
               CASE WHEN j.status = 'resumed' THEN pg_notify('draftsman_jobs', j.queue)::text END;
     PERFORM draftsman.claim_in_grace($1);
-END $$;
-
--- Claims a resumed job for the worker that keeps the agent of its question running, if a worker
--- could claim it now; false if not, so that any worker claims it. The worker starts the claim, or
--- releases it at the end of the grace period; if it dies, its claims are rescued.
-CREATE FUNCTION draftsman.claim_in_grace(job bigint) RETURNS boolean LANGUAGE plpgsql
-    SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    keeper   uuid;
-    is_early boolean;
-BEGIN
-    DELETE FROM draftsman.grace_periods g
-     WHERE g.job = $1
-    RETURNING g.worker_id, g.ends_at > draftsman.now() INTO keeper, is_early;
-    IF is_early IS NOT TRUE THEN
-        RETURN false;
-    END IF;
-    PERFORM set_config('draftsman.actor', '', true), set_config('draftsman.detail',
-        '{"reason": "its agent waited for this answer"}', true);
-    UPDATE draftsman.job_states s
-       SET status = 'claimed', claimed_from = 'resumed', worker_id = keeper,
-           lease_token = nextval('draftsman.lease_tokens'), version = s.version + 1,
-           claimed_at = draftsman.now(), updated_at = draftsman.now()
-     WHERE s.ctid = (SELECT c.location FROM draftsman.claimable c WHERE c.number = $1)
-       AND s.status = 'resumed'
-       AND NOT EXISTS (SELECT FROM draftsman.queue_pauses p
-                        WHERE p.queue = s.queue AND p.type IS NULL)
-       AND NOT EXISTS (SELECT FROM draftsman.active_reservations r
-                        WHERE r.queue = s.queue AND r.job <> s.number)
-       AND EXISTS (SELECT FROM draftsman.workers w WHERE w.id = keeper AND NOT w.draining);
-    RETURN FOUND;
 END $$;
 
 CREATE FUNCTION draftsman.extend_question(

@@ -38,3 +38,46 @@ BEGIN
     END IF;
     RETURN true;
 END $$;
+
+-- Claims a resumed job for the worker that keeps the agent of its question running, if a worker
+-- could claim it now; false if not, so that any worker claims it. The worker starts the claim, or
+-- releases it at the end of the grace period; if it dies, its claims are rescued. A worker whose
+-- session lock is free has died. The reservations of running calls follow the agent to the new lease.
+CREATE FUNCTION draftsman.claim_in_grace(job bigint) RETURNS boolean LANGUAGE plpgsql
+    SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    period draftsman.grace_periods;
+    token  bigint;
+BEGIN
+    SELECT * INTO period FROM draftsman.grace_periods g
+     WHERE g.job = $1 AND g.ends_at > draftsman.now() FOR UPDATE;
+    IF NOT FOUND THEN
+        RETURN false;
+    END IF;
+    PERFORM set_config('draftsman.actor', '', true), set_config('draftsman.detail',
+        '{"reason": "its agent waited for this answer"}', true);
+    UPDATE draftsman.job_states s
+       SET status = 'claimed', claimed_from = 'resumed', worker_id = period.worker_id,
+           lease_token = nextval('draftsman.lease_tokens'), version = s.version + 1,
+           claimed_at = draftsman.now(), updated_at = draftsman.now()
+     WHERE s.ctid = (SELECT c.location FROM draftsman.claimable c WHERE c.number = $1)
+       AND s.status = 'resumed'
+       AND NOT EXISTS (SELECT FROM draftsman.queue_pauses p
+                        WHERE p.queue = s.queue AND p.type IS NULL)
+       AND NOT EXISTS (SELECT FROM draftsman.active_reservations r
+                        WHERE r.queue = s.queue AND r.job <> s.number)
+       AND EXISTS (SELECT FROM draftsman.workers w
+                     JOIN pg_catalog.pg_locks l ON l.objid = w.lock_id::oid
+                    WHERE w.id = period.worker_id AND NOT w.draining
+                      AND l.locktype = 'advisory' AND l.classid = 1146242644 AND l.database = (
+                          SELECT oid FROM pg_database WHERE datname = current_database()))
+    RETURNING s.lease_token INTO token;
+    IF NOT FOUND THEN
+        UPDATE draftsman.grace_periods g SET ends_at = draftsman.now() WHERE g.job = $1;
+        RETURN false;
+    END IF;
+    DELETE FROM draftsman.grace_periods g WHERE g.job = $1;
+    UPDATE draftsman.budget_reservations r SET lease_token = token
+     WHERE r.job = $1 AND r.lease_token = period.lease_token;
+    RETURN true;
+END $$;

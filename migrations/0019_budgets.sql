@@ -42,8 +42,8 @@ CREATE TABLE draftsman.budget_uses (
 --   budget_uses_day  the budgets of today
 CREATE INDEX budget_uses_day ON draftsman.budget_uses (day) WHERE day > '-infinity';
 
--- The maximum use of a call, until it has ended. It counts while its run has the lease, so that
--- the calls of a dead worker reserve nothing.
+-- The maximum use of a call, until it has ended. It counts while the run may make calls, so that the
+-- calls of a dead worker reserve nothing.
 CREATE TABLE draftsman.budget_reservations (
     call           uuid NOT NULL,
     name           text NOT NULL,
@@ -120,11 +120,33 @@ RETURNS TABLE (measure text, amount numeric) LANGUAGE sql STABLE AS $$
      WHERE num_nonnulls(m.own, m.configured) > 0
 $$;
 
--- The use and the reservations of each amount of a budget, and the part that people added. Calls of
--- runs that have lost their lease reserve nothing.
+-- A budget as a call found it.
 CREATE TYPE draftsman.budget_state AS (
     outcome text, name text, day date, measure text, used numeric, reserved numeric, budget numeric,
     added numeric);
+
+-- Whether the calls of a run reserve: it has its lease, or its agent waits in a grace period, or has
+-- half a minute after it to exit.
+CREATE FUNCTION draftsman.is_reserving(job bigint, token bigint) RETURNS boolean LANGUAGE sql STABLE AS $$
+    SELECT EXISTS (SELECT FROM draftsman.job_states s WHERE s.number = $1 AND s.lease_token = $2)
+        OR EXISTS (SELECT FROM draftsman.grace_periods g
+                    WHERE g.job = $1 AND g.lease_token = $2
+                      AND g.ends_at > draftsman.now() - interval '30 seconds')
+$$;
+
+-- The reply to a call: the columns of the state that the worker reads.
+CREATE FUNCTION draftsman.budget_reply(s draftsman.budget_state) RETURNS TABLE (
+    outcome text, name text, day date, measure text, used float8, reserved float8, budget float8,
+    added float8, seconds_left float8
+) LANGUAGE sql STABLE AS $$
+    SELECT $1.outcome, coalesce($1.name, ''), nullif($1.day, '-infinity'),
+           coalesce($1.measure, 'cost_usd'), coalesce($1.used, 0)::float8,
+           coalesce($1.reserved, 0)::float8, coalesce($1.budget, 0)::float8,
+           coalesce($1.added, 0)::float8,
+           CASE WHEN $1.day > '-infinity' THEN draftsman.seconds_left($1.day) END
+$$;
+
+-- The use and the reservations of each amount of a budget, and the part that people added.
 CREATE FUNCTION draftsman.budget_states(u draftsman.budget_uses, except_call uuid)
 RETURNS SETOF draftsman.budget_state LANGUAGE sql STABLE AS $$
     SELECT NULL, u.name, u.day, b.measure,
@@ -139,23 +161,27 @@ RETURNS SETOF draftsman.budget_state LANGUAGE sql STABLE AS $$
                   coalesce(sum(r.input_tokens), 0) AS input_tokens,
                   coalesce(sum(r.output_tokens), 0) AS output_tokens
              FROM draftsman.budget_reservations r
-             JOIN draftsman.job_states s ON s.number = r.job AND s.lease_token = r.lease_token
-            WHERE r.name = u.name AND r.day = u.day AND r.call IS DISTINCT FROM $2) r
+            WHERE r.name = u.name AND r.day = u.day AND r.call IS DISTINCT FROM $2
+              AND draftsman.is_reserving(r.job, r.lease_token)) r
      CROSS JOIN LATERAL (
            SELECT coalesce(sum(a.amount), 0) AS amount FROM draftsman.budget_raises a
             WHERE a.name = u.name AND a.day = u.day AND a.measure = b.measure) a
 $$;
 
 -- Locks a job by its lease, then the uses of its budgets in sorted order, so that two sessions cannot
--- deadlock. Returns the names; NULL after a lost lease.
-CREATE FUNCTION draftsman.lock_budgets(job bigint, token bigint, today date, own jsonb)
-RETURNS text[] LANGUAGE plpgsql AS $$
+-- deadlock. Returns the names; NULL after a lost lease. `or_parked`: also for a run that parked.
+CREATE FUNCTION draftsman.lock_budgets(
+    job bigint, token bigint, today date, own jsonb, or_parked boolean DEFAULT false
+) RETURNS text[] LANGUAGE plpgsql AS $$
 DECLARE
     names text[];
 BEGIN
     PERFORM FROM draftsman.job_states s
-      WHERE s.number = $1 AND s.lease_token = $2 AND s.status = 'running' FOR NO KEY UPDATE;
-    IF NOT FOUND THEN
+      WHERE s.number = $1 AND (s.lease_token = $2 AND s.status = 'running' OR $5)
+        FOR NO KEY UPDATE;
+    IF NOT FOUND OR ($5 AND NOT EXISTS (
+        SELECT FROM draftsman.job_runs r
+         WHERE r.job = $1 AND r.lease_token = $2 AND r.status IN ('running', 'parked'))) THEN
         RETURN NULL;
     END IF;
     SELECT array_remove(ARRAY['all:*', 'job:' || r.number, 'person:' || nullif(r.invoker_id, ''),
@@ -190,9 +216,7 @@ BEGIN
     END IF;
     DELETE FROM draftsman.budget_reservations r
      USING (SELECT d.call, d.name FROM draftsman.budget_reservations d
-              LEFT JOIN draftsman.job_states s
-                ON s.number = d.job AND s.lease_token = d.lease_token
-             WHERE d.name = ANY (names) AND s.number IS NULL
+             WHERE d.name = ANY (names) AND NOT draftsman.is_reserving(d.job, d.lease_token)
                FOR UPDATE OF d SKIP LOCKED) dead
      WHERE r.call = dead.call AND r.name = dead.name;
     SELECT s.outcome, s.name, s.day, s.measure, s.used, s.reserved, s.budget, s.added INTO worst
@@ -247,8 +271,8 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN greatest(
     draftsman.usage_amount(after, measure) - draftsman.usage_amount(coalesce(before, '{}'), measure), 0);
 
 -- Records the usage of a run so far. The increase counts for its budgets and for the costs of the day;
--- for a call, it is the day of its reservation, which ends. The first row says
--- `recorded`, unless the lease was lost; each further row is a budget that is used up.
+-- for a call, it is the day of its reservation, which ends; also after the run has parked. The first row
+-- says `recorded`, unless the lease was lost; each further row is a budget that is used up.
 CREATE FUNCTION draftsman.record_usage(
     job bigint, token bigint, usage jsonb, model text, call uuid, own jsonb
 ) RETURNS SETOF draftsman.budget_state LANGUAGE plpgsql
@@ -256,7 +280,7 @@ CREATE FUNCTION draftsman.record_usage(
 DECLARE
     today   date := coalesce((SELECT r.day FROM draftsman.budget_reservations r
                                WHERE r.call = $5 AND r.name = 'all:*'), draftsman.budget_day());
-    names   text[] := draftsman.lock_budgets(job, token, today, own);
+    names   text[] := draftsman.lock_budgets(job, token, today, own, true);
     before  jsonb;
     program text;
     cost    numeric;
@@ -267,12 +291,12 @@ BEGIN
         RETURN;
     END IF;
     SELECT r.usage, r.params_snapshot ->> 'agent' INTO before, program
-      FROM draftsman.job_runs r WHERE r.job = $1 AND r.status = 'running' AND r.lease_token = $2;
+      FROM draftsman.job_runs r WHERE r.job = $1 AND r.lease_token = $2;
     cost := draftsman.usage_growth(before, usage, 'cost_usd');
     input := draftsman.usage_growth(before, usage, 'input_tokens');
     output := draftsman.usage_growth(before, usage, 'output_tokens');
     UPDATE draftsman.job_runs r SET usage = $3
-     WHERE r.job = $1 AND r.status = 'running' AND r.lease_token = $2;
+     WHERE r.job = $1 AND r.lease_token = $2;
     DELETE FROM draftsman.budget_reservations r WHERE r.call = $5;
     IF cost > 0 OR input > 0 OR output > 0 THEN
         UPDATE draftsman.budget_uses u

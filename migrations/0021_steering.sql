@@ -37,12 +37,12 @@ CREATE TRIGGER job_messages_no_truncate BEFORE TRUNCATE ON draftsman.job_message
     EXECUTE FUNCTION draftsman.refuse_change('messages to jobs are never deleted');
 
 -- Stores a message to an unfinished job, once for each event of its channel, and wakes the worker of
--- a running job. Returns job and number of the message, and whether it is new; no row if the job has
--- finished, and no number if it has 200 messages.
+-- a running job. Returns job and number of the message, whether it is new, and whether its text is
+-- this text; no row if the job has finished, and no number if it has 200 messages.
 CREATE FUNCTION draftsman.send_message(
     job bigint, source draftsman.channel, sender_id text, display_name text, sender text,
     source_event_id text, text text
-) RETURNS TABLE (message_job bigint, message int, is_new boolean) LANGUAGE plpgsql
+) RETURNS TABLE (message_job bigint, message int, is_new boolean, is_equal boolean) LANGUAGE plpgsql
     SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     actor text := $2 || ':' || $3;
@@ -54,7 +54,7 @@ BEGIN
     END IF;
     PERFORM FROM draftsman.job_states j WHERE j.number = $1 FOR NO KEY UPDATE;
     RETURN QUERY
-    SELECT m.job, m.ordinal, false FROM draftsman.job_messages m
+    SELECT m.job, m.ordinal, false, m.text = $7 FROM draftsman.job_messages m
      WHERE m.source = $2 AND m.source_event_id = $6;
     IF FOUND OR NOT EXISTS (SELECT FROM draftsman.job_states j
                              WHERE j.number = $1 AND j.finished_at IS NULL) THEN
@@ -62,7 +62,7 @@ BEGIN
     END IF;
     SELECT coalesce(max(m.ordinal), 0) + 1 INTO next FROM draftsman.job_messages m WHERE m.job = $1;
     IF next > 200 THEN
-        RETURN QUERY SELECT $1, NULL::int, false;
+        RETURN QUERY SELECT $1, NULL::int, false, true;
         RETURN;
     END IF;
     INSERT INTO draftsman.job_messages
@@ -73,7 +73,7 @@ BEGIN
     VALUES ($1, 'message_sent', actor,
             jsonb_build_object('message', next, 'text', left($7, 2000)));
     PERFORM pg_notify('draftsman_runs', $1::text);
-    RETURN QUERY SELECT $1, next, true;
+    RETURN QUERY SELECT $1, next, true, true;
 END $$;
 
 -- Copies the messages that a finished job did not deliver to its retry; returns their number.
@@ -102,7 +102,17 @@ END $$;
 -- Pauses --------------------------------------------------------------------------------------
 
 -- Tells the targets of a job that it was paused or resumed; the caller has just written the event.
+-- The status messages in chats are edited, too.
 CREATE FUNCTION draftsman.notify_pause(job bigint, text text) RETURNS void LANGUAGE sql AS $$
+    INSERT INTO draftsman.deliveries AS d
+           (job, channel, target, thread, thread_key, kind, version)
+    SELECT t.job, t.channel, t.target, t.thread, t.thread_key, 'status', j.version
+      FROM draftsman.job_targets t
+      JOIN draftsman.job_states j ON j.number = t.job
+     WHERE t.job = $1 AND t.channel IN ('slack', 'trello') AND 'status' = ANY (t.kinds)
+     ORDER BY t.ordinal
+        ON CONFLICT (thread_key) WHERE kind = 'status' AND status = 'pending'
+           DO UPDATE SET version = excluded.version;
     INSERT INTO draftsman.deliveries
            (job, channel, target, thread, thread_key, kind, dedupe_key, payload)
     SELECT t.job, t.channel, t.target, t.thread, t.thread_key, 'notice',

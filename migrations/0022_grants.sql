@@ -115,7 +115,8 @@ BEGIN
             draftsman.next_start(draftsman.limit_buckets), draftsman.descendants(bigint),
             draftsman.current_members(bigint),
             draftsman.is_met(draftsman.dependency_condition, draftsman.job_status),
-            draftsman.acts_in_chat(text, text), draftsman.is_controlled_in_chat(text),
+            draftsman.label_of(jsonb, text), draftsman.is_reserving(bigint, bigint),
+            draftsman.budget_reply(draftsman.budget_state), draftsman.acts_in_chat(text, text), draftsman.is_controlled_in_chat(text),
             draftsman.budget_day(), draftsman.seconds_left(date), draftsman.budget_of(text, jsonb),
             draftsman.budget_states(draftsman.budget_uses, uuid),
             draftsman.events_of_row(bigint, int, text, draftsman.job_status, draftsman.job_status)

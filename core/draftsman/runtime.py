@@ -175,7 +175,7 @@ class Runtime:
         """Budgets with their use, and costs."""
         from draftsman.services.budgets import Budgets
 
-        return Budgets(self.db)
+        return Budgets(self.db, self.settings.budgets.rules())
 
     @cached_property
     def queues(self) -> Queues:

@@ -93,7 +93,7 @@ class SimulatedUsers:
         if question.kind is QuestionKind.APPROVAL:
             approves = self.chance.random() < 0.9
             return Response(source_event_id=f"{event}:{approves}", decision=approves)
-        values = question.labels()
+        values = question.values()
         text = SAFE if SAFE in values else self.chance.choice(list(values))
         return Response(source_event_id=f"{event}:{text}", text=text)
 

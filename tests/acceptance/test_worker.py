@@ -249,7 +249,7 @@ async def test_sleeping_job_loses_no_attempt_when_its_worker_is_killed(
     woken = await last_event(rt, number, "job_woken")
     assert slept.run_at is not None
     assert woken.created_at >= slept.run_at
-    assert [run.status for run in await rt.read_model.runs(number)] == ["paused", "completed"]
+    assert [run.status for run in await rt.read_model.runs(number)] == ["parked", "completed"]
 
 
 @pytest.mark.slow(

@@ -284,7 +284,7 @@ async def _look(rt: Runtime, number: int, round_number: int) -> None:
     await inspect.jobs()
     await inspect.page(since=job.created_at)
     await inspect.runs(round_number)
-    await inspect.status_and_version(round_number)
+    await inspect.version(round_number)
     await inspect.job_events(round_number)
     await inspect.latest_job_events(round_number)
     await inspect.events()

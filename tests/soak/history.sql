@@ -93,7 +93,7 @@ INSERT INTO draftsman.job_runs (job, ordinal, worker_id, lease_token, status, st
 SELECT j.number, n, coalesce(j.worker_id, md5('worker' || j.number %% 20)::uuid),
        coalesce(j.lease_token, j.number),
        (CASE WHEN n < j.run_count OR j.status IN ('expired', 'waiting_for_input',
-                                                  'waiting_for_approval') THEN 'paused'
+                                                  'waiting_for_approval') THEN 'parked'
              WHEN j.status IN ('dead_letter', 'retrying') THEN 'failed'
              WHEN j.status = 'resumed' THEN 'interrupted'
              ELSE j.status::text END)::draftsman.run_status,

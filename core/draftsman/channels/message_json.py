@@ -50,6 +50,8 @@ def _job(subject: Subject) -> dict[str, Any]:
         "url": subject.url,
         "invoker": subject.invoker,
         "error": subject.error,
+        "paused_by": subject.paused_by if subject.pause_reason is not None else None,
+        "pause_reason": subject.pause_reason,
         "canceled_by": subject.canceled_by,
         "cancel_reason": subject.cancel_reason,
         "result": subject.result,

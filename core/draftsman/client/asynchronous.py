@@ -172,11 +172,11 @@ class Client(QueueClient):
     async def tell(self, job: JobName, text: str, *, key: str | None = None) -> SentMessage:
         """Send a message to the agent of a job; the same `key` is sent once.
 
-        Raises NotFound, UsageError for its text, and Refused for a job that takes no messages.
+        Raises NotFound, UsageError for its text, IdempotencyConflict for a key of another text, and
+        Refused for a job that takes no messages.
         """
         number, actor = await self._number(job), await self._rt.actor(Source.API)
-        event = None if key is None else f"tell:{number}:{key}"
-        return await self._rt.messages.send(number, actor, text, event=event)
+        return await self._rt.messages.send(number, actor, text, key=key)
 
     async def pause(self, job: JobName, reason: str) -> PauseResult:
         """Pause a job: a running job is parked, and no worker claims it. Raises Refused."""

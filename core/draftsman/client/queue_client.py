@@ -9,7 +9,7 @@ from draftsman.client.request_fields import JobName
 from draftsman.domain.budgets import BudgetUse, Cost
 from draftsman.domain.ids import parse_job
 from draftsman.domain.job import Job, Source
-from draftsman.domain.read_models import QueueSummary
+from draftsman.domain.schedules.queue_models import QueueSummary
 from draftsman.domain.schedules.schedule import Schedule
 from draftsman.domain.schedules.template import Template
 from draftsman.domain.schedules.usage_limits import LimitUse

@@ -54,6 +54,8 @@ class Verdict:
     quorum: int = 1
     recorded: bool = False
     reason_spans: Spans = ()
+    answer_text: str = ""
+    """The answer as people read it: the label of the choice, or free text."""
 
     @property
     def name(self) -> str:

@@ -208,9 +208,9 @@ def budget_failure(text: str) -> Failure:
     return Failure(text, origin="agent", code=f"{LIMIT_PREFIX}budget", declared="PERMANENT")
 
 
-def own_budget(profile: Mapping[str, Any] | None) -> dict[str, float] | None:
-    """Return the budget of a job by the profile of its repository; None without."""
-    return {name: profile[name] for name in MEASURES if name in profile} if profile else None
+def own_budget(profile: Mapping[str, Any] | None) -> dict[str, float]:
+    """Return the budget of a job by the profile of its repository; empty without amounts."""
+    return {name: profile[name] for name in MEASURES if name in profile} if profile else {}
 
 
 def _short(measure: str, amount: float) -> str:

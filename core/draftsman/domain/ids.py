@@ -95,3 +95,8 @@ def parse_question(text: str) -> tuple[JobRef, int | None]:
     if not re.fullmatch(r"[1-9][0-9]{0,8}", ordinal):
         raise UsageError(f"{text[:60]!r} is not a question; use a name such as D-142/2")
     return parse_job(job), int(ordinal)
+
+
+def pause_name(queue: str, type: str | None) -> str:
+    """Return the text for people of a queue or type."""
+    return f"queue {queue!r}" if type is None else f"type {type!r} in the queue {queue!r}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -124,9 +124,27 @@ class Question:
         """The action that an approval would allow; None for a question."""
         return self.action if self.kind is QuestionKind.APPROVAL else None
 
-    def labels(self) -> Sequence[str]:
+    def values(self) -> Sequence[str]:
         """Return the values of the choices, in order."""
         return [str(choice["value"]) for choice in self.choices]
+
+    def labels(self) -> Sequence[str]:
+        """Return the labels of the choices, which people read, in order."""
+        return [str(choice["label"]) for choice in self.choices]
+
+    def label_of(self, value: str) -> str:
+        """Return the label of a choice; the value itself if no choice has it.
+
+        Also the value if the label is its beginning: a choice without a label has such a label.
+        """
+        label = dict(zip(self.values(), self.labels(), strict=True)).get(value, value)
+        return value if value.startswith(label) else label
+
+    def answer_text(self, resolution: Mapping[str, Any] | None = None) -> str:
+        """Return the answer in a resolution, by default its own, as people read it; or ""."""
+        resolution = (self.resolution if resolution is None else resolution) or {}
+        value = resolution.get("value")
+        return str(resolution.get("text") or "") if value is None else self.label_of(str(value))
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from uuid import UUID
 
 from draftsman.domain.ids import job_name
-from draftsman.domain.job import Mode, Source, Status
+from draftsman.domain.job import LEASED, Mode, Source, Status
 from draftsman.domain.messages.delivery import ChannelName
 from draftsman.domain.reserved_names import Owner
 
 if TYPE_CHECKING:
     from draftsman.domain.repos.repo_profile import RepoProfile
-    from draftsman.domain.schedules.reservation import QueueReservation
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +52,28 @@ class JobSummary:
     """Seconds until its scheduled time, by the database's clock; None: not scheduled."""
     pr_url: str | None = None
     hold: str | None = None
-    """Why a queued job cannot be claimed: `paused`, `key` (in use) or `limit` (no free place)."""
+    """Why a job cannot be claimed: `paused`, `key` (in use), `limit` (no free place), …"""
     held_by: str | None = None
     """The limit in which it waits for a place, such as `repo:shop`."""
+    job_paused: bool = False
+    """Whether the job itself is paused, in any state but a final one; else only its queue."""
+    pause_reason: str | None = None
+    paused_by: str | None = None
+    paused_at: datetime | None = None
+
+    @property
+    def shown_as_paused(self) -> bool:
+        """Whether lists show it as paused: a run that was not parked yet is shown as running."""
+        return self.job_paused and self.status not in LEASED
+
+
+@dataclass(frozen=True, slots=True)
+class JobVersion:
+    """The status of a job, its version, which grows with each update, and whether it is paused."""
+
+    status: Status
+    version: int
+    paused: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +102,8 @@ class JobFilters(TypedDict, total=False):
     key: str | None
     """The idempotency key, which jobs of several types may have."""
     group: str | None
+    paused: bool
+    """Only jobs that are paused themselves."""
     since: datetime | None
     before: int | None
     limit: int
@@ -317,75 +337,3 @@ class JobArchive:
     events: int
     host: str
     path: str
-
-
-@dataclass(frozen=True, slots=True)
-class QueuePause:
-    """A pause of a queue, or of a type in it."""
-
-    queue: str
-    type: str | None
-    reason: str
-    paused_by: str
-    paused_at: datetime
-
-    @property
-    def name(self) -> str:
-        """The text for people: `queue 'pay'` or `type 'noop' in the queue 'pay'`."""
-        return pause_name(self.queue, self.type)
-
-
-@dataclass(frozen=True, slots=True)
-class QueueChange:
-    """A pause or resume of a queue or type."""
-
-    queue: str
-    type: str | None
-    action: str
-    actor: str
-    reason: str | None
-    created_at: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class QueuedJob:
-    """A job that can be claimed."""
-
-    queue: str
-    number: int
-    priority: int
-    type: str
-    status: Status
-    ticket_title: str | None
-    repo_name: str | None
-    created_at: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class QueueSummary:
-    """A queue in a list.
-
-    `queued` jobs can be claimed, `held` jobs cannot; `limited` of them wait for places of limits.
-    `oldest_wait` is in seconds.
-    """
-
-    name: str
-    queued: int
-    held: int
-    running: int
-    oldest_wait: float | None
-    capped: bool
-    """Whether more jobs are waiting than were counted."""
-    pauses: tuple[QueuePause, ...] = ()
-    limited: int = 0
-    reservation: QueueReservation | None = None
-
-    @property
-    def pause(self) -> QueuePause | None:
-        """The pause of the whole queue."""
-        return next((pause for pause in self.pauses if pause.type is None), None)
-
-
-def pause_name(queue: str, type: str | None) -> str:
-    """Return the text for people of a queue or type."""
-    return f"queue {queue!r}" if type is None else f"type {type!r} in the queue {queue!r}"

@@ -24,7 +24,7 @@ class RunStatus(StrEnum):
     COMPLETED = "completed"
     FAILED = "failed"
     SKIPPED = "skipped"
-    PAUSED = "paused"
+    PARKED = "parked"
     INTERRUPTED = "interrupted"
     CANCELED = "canceled"
 

@@ -8,10 +8,9 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from draftsman.domain.ids import actor_name, job_name, worker_name
-from draftsman.domain.job import TERMINAL, Status
+from draftsman.domain.ids import actor_name, job_name, pause_name, worker_name
+from draftsman.domain.job import LEASED, TERMINAL, Status
 from draftsman.domain.question import GATE_ENDS, Question, QuestionKind, QuestionStatus
-from draftsman.domain.read_models import pause_name
 from draftsman.domain.retries.error_classes import ErrorClass
 from draftsman.domain.retries.retry_policy import layer
 from draftsman.domain.text import first_line, humanize
@@ -95,6 +94,13 @@ class WaitReason:
     due_in: float | None = None
     parts: tuple[str | CommandHint, ...] = ()
     """`next_step` in parts, so that a front end can word the commands in its own way."""
+    paused: bool = False
+    """Whether the job itself is paused; else its queue may be."""
+
+    @property
+    def shown_as_paused(self) -> bool:
+        """Whether the job is shown as paused: a run that was not parked yet is running."""
+        return self.paused and self.status not in LEASED
 
 
 NextStep = str | tuple[str | CommandHint, ...]
@@ -108,7 +114,9 @@ def explain(facts: JobFacts, question: Question | None) -> WaitReason:
     """
     reason, text, then = _reason(facts, question)
     parts = (then,) if isinstance(then, str) else then
-    return WaitReason(facts.status, reason, text, "".join(map(str, parts)), facts.due_in, parts)
+    paused = facts.job_paused and facts.status not in TERMINAL
+    next_step = "".join(map(str, parts))
+    return WaitReason(facts.status, reason, text, next_step, facts.due_in, parts, paused)
 
 
 def _reason(facts: JobFacts, question: Question | None) -> tuple[str, str, NextStep]:
@@ -182,7 +190,7 @@ def _waiting_for_answer(question: Question) -> tuple[str, str, NextStep]:
 
 def _job_paused(facts: JobFacts, question: Question | None) -> tuple[str, str, NextStep]:
     text = f"paused {_pause(facts)}"
-    if facts.status in (Status.CLAIMED, Status.RUNNING):
+    if facts.status in LEASED:
         text += "; its worker is stopping it"
     resume = ("to resume it: ", _command("resume", job_name(facts.number)))
     if question is None:

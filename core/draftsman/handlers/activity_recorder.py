@@ -53,6 +53,9 @@ class ActivityRecorder:
         self._chat = _ChatProgress(stream, lease)
         self._buffer = ActivityBuffer(redact)
         self._batch: Sequence[Activity] = ()  # being stored, unchanged until it is confirmed
+        self._batch_at = 0.0
+        self._began_at = 0.0
+        """When the batch and the buffer began, by the monotonic clock."""
         self._seq = 1
         self._lost = False
         self._store_lock = asyncio.Lock()
@@ -63,6 +66,7 @@ class ActivityRecorder:
         if self._lost:
             return
         self._buffer.add(item)
+        self._began_at = self._began_at or time.monotonic()
         if self._writer is None or self._writer.done():
             self._writer = asyncio.create_task(self._write())
 
@@ -95,9 +99,15 @@ class ActivityRecorder:
             while True:
                 retried = bool(self._batch)
                 if not retried:
-                    self._batch = self._buffer.take(time.monotonic(), final=final)
+                    now = time.monotonic()
+                    self._batch = self._buffer.take(now, final=final)
+                    self._batch_at = self._began_at or now
+                    self._began_at = now if self._buffer else 0.0
                 if self._batch:
-                    at = await self._stream.append(self._lease, self._seq, self._batch, self._limit)
+                    age = time.monotonic() - self._batch_at
+                    at = await self._stream.append(
+                        self._lease, self._seq, self._batch, self._limit, age
+                    )
                     self._transcript.add(self._seq, self._batch, at)
                     self._chat.add(self._batch)
                     self._seq += len(self._batch)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import time
 from typing import Final
 
 from draftsman.domain.ids import job_name
@@ -43,6 +44,9 @@ class RunLog:
         self._lease = lease
         self._text = ""
         self._chunk = ""  # being stored, unchanged until the database confirms it
+        self._chunk_at = 0.0
+        self._began_at = 0.0
+        """When the chunk and the buffer began, by the monotonic clock."""
         self._seq = 0
         self._store_lock = asyncio.Lock()
         self._full = asyncio.Event()
@@ -61,6 +65,8 @@ class RunLog:
 
     def append(self, text: str) -> None:
         """Append text unchanged."""
+        if not self._text:
+            self._began_at = time.monotonic()
         self._text += self._within(text)
         if len(self._text) > BUFFER_LIMIT:
             self._text = TRUNCATION_MARK + self._text[-BUFFER_LIMIT // 2 :]
@@ -94,10 +100,11 @@ class RunLog:
     async def _store(self) -> None:
         """Store a chunk; once the job's quota is used up, store QUOTA_MARK and stop."""
         limit = self._quotas.job_log_bytes
-        if await self._checkpoints.log(self._lease, self._seq, self._chunk, limit):
+        age = time.monotonic() - self._chunk_at
+        if await self._checkpoints.log(self._lease, self._seq, self._chunk, limit, age):
             return
         mark = QUOTA_MARK.format(limit, "job", "job_log_bytes")
-        await self._checkpoints.log(self._lease, self._seq, mark, limit + QUOTA_MARK_BYTES)
+        await self._checkpoints.log(self._lease, self._seq, mark, limit + QUOTA_MARK_BYTES, age)
         self._bytes_left, self._text = 0, ""
 
     async def _write(self) -> None:
@@ -120,6 +127,7 @@ class RunLog:
             while self._chunk or self._text:
                 if not self._chunk:
                     self._chunk, self._text = self._text[:CHUNK], self._text[CHUNK:]
+                    self._chunk_at, self._began_at = self._began_at, time.monotonic()
                 await self._store()
                 self._chunk = ""
                 self._seq += 1

@@ -212,7 +212,7 @@ class WorkerRun:
         own: Mapping[str, float] | None = None,
     ) -> list[BudgetState]:
         """Record the usage of the run so far, as `Checkpoints.usage` does."""
-        if self._activity is not None:
+        if self._activity is not None and not self.parked:
             self._activity.add(stream.of_usage(amounts))
         record = self.services.checkpoints.usage
         return await self.wait(record, self.job.lease, amounts, model, call, own)
@@ -341,6 +341,11 @@ class WorkerRun:
         """Append program output unchanged; waits while the buffer is full."""
         self.log.append(text)
         await self.log.wait_for_room()
+
+    async def log_parked(self, text: str) -> None:
+        """Append a line to the log of the run, which has parked; nothing for an empty text."""
+        if text:
+            await self.wait(self.services.checkpoints.log_parked, self.job.lease, f"{text}\n")
 
     @property
     def activity(self) -> ActivityRecorder:

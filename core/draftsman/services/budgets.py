@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from typing import Any
 
-from draftsman.domain.budgets import BudgetUse, Cost, CostGroup
+from draftsman.domain.budgets import MEASURES, BudgetUse, Cost, CostGroup
 from draftsman.errors import UsageError
 from draftsman.store import budgets as store
 from draftsman.store.postgres.database import Database
@@ -16,13 +18,29 @@ MAX_DAYS = 36_600
 class Budgets:
     """Reads of budgets and costs."""
 
-    def __init__(self, db: Database) -> None:
+    def __init__(self, db: Database, rules: Sequence[dict[str, Any]] = ()) -> None:
+        """`rules` are the budgets of this configuration, as its settings return them."""
         self._db = db
+        self._rules = rules
 
     async def uses(self) -> list[BudgetUse]:
-        """Return the budgets with their use today, and those of unfinished jobs, by name."""
+        """Return the budgets with their use today, and those of unfinished jobs, by name.
+
+        The leader writes the configured budgets; the jobs are the newest 200 of each status.
+        """
         async with self._db.connection() as conn:
             return await store.uses(conn)
+
+    def missing(self, uses: Sequence[BudgetUse]) -> list[BudgetUse]:
+        """Return the budgets of this configuration that are not in use: no leader wrote them."""
+        amounts = {(use.name, use.measure): use.budget - use.added for use in uses}
+        configured = [
+            BudgetUse(f"{rule['scope']}:{rule['value']}", None, measure, 0, 0, rule[measure], 0)
+            for rule in self._rules
+            for measure in MEASURES
+            if measure in rule
+        ]
+        return [use for use in configured if amounts.get((use.name, use.measure)) != use.budget]
 
     async def costs(
         self, by: CostGroup | str = CostGroup.REPO, since: float = 7 * DAY

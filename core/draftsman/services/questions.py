@@ -297,6 +297,7 @@ class Questions:
             _verdict(locked, True, None),
             resolved=True,
             resolution=resolution.as_json(),
+            answer_text=question.answer_text(resolution.as_json()),
             job_status=status,
         )
 
@@ -391,6 +392,7 @@ def _verdict(
         reason_spans=refusal or (),
         duplicate=duplicate,
         resolution=question.resolution,
+        answer_text=question.answer_text(),
         job_status=locked.job_status,
         quorum=question.quorum,
     )

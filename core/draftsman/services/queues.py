@@ -7,18 +7,17 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal
 
-from draftsman.domain.ids import actor_name, job_name, unknown_job
+from draftsman.domain.ids import actor_name, job_name, pause_name, unknown_job
 from draftsman.domain.job import Status
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.people.policy import Policy, Verb
-from draftsman.domain.read_models import (
+from draftsman.domain.run import LeaderTerm
+from draftsman.domain.schedules.queue_models import (
     QueueChange,
     QueuedJob,
     QueuePause,
     QueueSummary,
-    pause_name,
 )
-from draftsman.domain.run import LeaderTerm
 from draftsman.domain.text import clean, humanize
 from draftsman.errors import CommandHint, Refused, UsageError
 from draftsman.store import read_model
@@ -168,7 +167,7 @@ class Queues:
 
         async def work(conn: Connection) -> tuple[str, Status]:
             for number in filter(None, (job, anchor)):
-                if await read_model.status(conn, number) is None:
+                if await read_model.version(conn, number) is None:
                     raise unknown_job(number)
             return await store.move(conn, job, place, anchor, actor.name)
 
@@ -189,7 +188,7 @@ class Queues:
             raise UsageError(f"priority {priority}: allowed are -{MAX_PRIORITY} to {MAX_PRIORITY}")
 
         async def work(conn: Connection) -> tuple[str, Status]:
-            if await read_model.status(conn, job) is None:
+            if await read_model.version(conn, job) is None:
                 raise unknown_job(job)
             return await store.prioritize(conn, job, priority, actor.name)
 

@@ -8,7 +8,7 @@ from draftsman.domain.ids import question_name
 from draftsman.domain.messages.interdiff import interdiff
 from draftsman.domain.messages.review import Review, last_approved
 from draftsman.domain.question import Question
-from draftsman.errors import Refused
+from draftsman.errors import CommandHint, Refused
 from draftsman.store import checkpoints, questions
 from draftsman.store.postgres.database import Connection, Database
 
@@ -46,7 +46,10 @@ class Reviews:
             if ordinal is None:
                 earlier = last_approved(asked, question.ordinal)
                 if earlier is None:
-                    raise Refused(f"no question before {question.name} was approved")
+                    raise Refused(
+                        f"nothing was approved before {question.name}",
+                        hint=CommandHint("diff", question.name, lead="for all changes"),
+                    )
             else:
                 found = [item for item in asked if item.ordinal == ordinal]
                 if not found:

@@ -17,9 +17,12 @@ _Q = load("activity")
 
 
 async def append(
-    conn: Connection, lease: Lease, first: int, items: Sequence[Activity]
+    conn: Connection, lease: Lease, first: int, items: Sequence[Activity], age: float = 0
 ) -> datetime | None:
-    """Store rows from this position on; return the time, None after a lost lease."""
+    """Store rows from this position on; return their time, None after a lost lease.
+
+    `age`: seconds since the first of them.
+    """
     data = [
         {
             "seq": seq,
@@ -32,7 +35,7 @@ async def append(
         }
         for seq, item in enumerate(items, first)
     ]
-    params = {"job": lease.job, "token": lease.token, "items": Jsonb(data)}
+    params = {"job": lease.job, "token": lease.token, "items": Jsonb(data), "age": age}
     return await scalar(conn, _Q["append"], params)  # type: ignore[no-any-return]
 
 

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
 from draftsman.domain.budgets import BudgetState, BudgetUse, CallEstimate, Cost, CostGroup
+from draftsman.domain.job import TERMINAL, Status
 from draftsman.domain.run import LeaderTerm, Lease
 from draftsman.store.postgres.database import Connection, execute, fetch_all, scalar
 from draftsman.store.queries import load
 
+MAX_JOBS: Final = 200
+"""Jobs of each status whose budgets are listed, the newest."""
+_STARTED: Final = sorted(frozenset(Status) - TERMINAL - {Status.QUEUED})
+"""Statuses of unfinished jobs that may have run."""
 _Q = load("budgets")
 
 
@@ -85,7 +90,8 @@ async def release_lost(conn: Connection, term: LeaderTerm, limit: int) -> int:
 
 async def uses(conn: Connection) -> list[BudgetUse]:
     """Return the budgets with their use today, and those of unfinished jobs, by name."""
-    return await fetch_all(conn, _Q["uses"], None, BudgetUse)
+    params = {"statuses": [str(status) for status in _STARTED], "limit": MAX_JOBS}
+    return await fetch_all(conn, _Q["uses"], params, BudgetUse)
 
 
 async def costs(conn: Connection, by: CostGroup, days: int) -> list[Cost]:

@@ -111,15 +111,22 @@ async def artifact(conn: Connection, lease: Lease, name: str, kind: str, data: b
 
 
 async def log(
-    conn: Connection, lease: Lease, seq: int, text: str, limit: int = UNLIMITED
+    conn: Connection, lease: Lease, seq: int, text: str, limit: int = UNLIMITED, age: float = 0
 ) -> tuple[bool, bool]:
-    """Append a chunk to the run's log, up to `limit` bytes of logs of the job.
+    """Append a chunk, which began `age` seconds ago, to the run's log.
+
+    The logs of the job have up to `limit` bytes.
 
     Return whether the run still owns its job, and whether the chunk was stored.
     """
-    params = {**_lease(lease), "seq": seq, "text": text, "limit": limit}
+    params = {**_lease(lease), "seq": seq, "text": text, "limit": limit, "age": age}
     owned, stored = (await rows(conn, _Q["log"], params))[0]
     return owned, stored
+
+
+async def log_parked(conn: Connection, lease: Lease, text: str) -> None:
+    """Append a chunk to the log of the run that parked with this lease."""
+    await execute(conn, _Q["log_parked"], {**_lease(lease), "text": text})
 
 
 async def consume_quota(

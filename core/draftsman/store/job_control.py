@@ -67,6 +67,12 @@ async def unpause(conn: Connection, job: int, by: str) -> bool:
     return bool(await scalar(conn, _Q["unpause"], {"job": job, "by": by}))
 
 
+async def paused(conn: Connection, before: int, limit: int) -> list[int]:
+    """Return the numbers of paused jobs below `before`, newest first; some may have ended."""
+    params = {"before": before, "limit": limit}
+    return [row[0] for row in await rows(conn, _Q["paused"], params)]
+
+
 async def cancel_now(conn: Connection, job: int, by: str, reason: str | None) -> None:
     """Cancel a locked job that is not finished."""
     await execute(conn, _Q["cancel_now"], {"job": job, "by": by, "reason": reason})

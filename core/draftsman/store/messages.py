@@ -15,8 +15,8 @@ _Q = load("messages")
 
 async def send(
     conn: Connection, job: int, actor: Actor, event: str, text: str
-) -> tuple[int, int | None, bool] | None:
-    """Store a message; return its job and number, and whether it is new.
+) -> tuple[int, int | None, bool, bool] | None:
+    """Store a message; return its job and number, whether it is new, and whether it has this text.
 
     None if the job has finished; no number if it has the maximum of messages.
     """
@@ -30,7 +30,10 @@ async def send(
         "text": text,
     }
     records = await rows(conn, _Q["send"], params)
-    return (records[0][0], records[0][1], records[0][2]) if records else None
+    if not records:
+        return None
+    stored_job, ordinal, is_new, is_equal = records[0]
+    return stored_job, ordinal, is_new, is_equal
 
 
 async def of_job(conn: Connection, job: int) -> list[JobMessage]:

@@ -8,10 +8,11 @@ from typing import Any
 from uuid import UUID
 
 from draftsman.domain.event import Event
-from draftsman.domain.job import TERMINAL, Job, Status
+from draftsman.domain.job import TERMINAL, Job
 from draftsman.domain.read_models import (
     ActivityBucket,
     JobSummary,
+    JobVersion,
     RetryLink,
     ServerHealth,
 )
@@ -146,15 +147,9 @@ async def end_cursor(conn: Connection) -> EventCursor:
     return epoch, txid, 0
 
 
-async def status(conn: Connection, job: int) -> Status | None:
-    """Return a job's status."""
-    return await scalar(conn, _Q["status"], {"job": job})  # type: ignore[no-any-return]
-
-
-async def status_and_version(conn: Connection, job: int) -> tuple[Status, int] | None:
-    """Return a job's status and version, which grows with each update."""
-    records = await rows(conn, _Q["status_and_version"], {"job": job})
-    return (records[0][0], records[0][1]) if records else None
+async def version(conn: Connection, job: int) -> JobVersion | None:
+    """Return a job's version, which grows with each update, with its status and pause."""
+    return await fetch_one(conn, _Q["version"], {"job": job}, JobVersion)
 
 
 async def chain(conn: Connection, job: int) -> list[RetryLink]:

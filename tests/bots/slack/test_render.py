@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 
 from draftsman.domain.job import Status
 from draftsman.domain.messages.delivery import DeliveryKind, Message
-from draftsman.domain.messages.plain_text import resolution_text
+from draftsman.domain.messages.plain_text import render_plain, resolution_text
 from draftsman.domain.question import QuestionKind, QuestionStatus
 from draftsman_bots.slack import ids
 from draftsman_bots.slack.outbound.render import STATUS_EMOJI, render
@@ -59,6 +59,16 @@ def test_a_result_shows_tokens_and_cost() -> None:
     assert "$" not in str(render(built).blocks)
     used = replace(built.subject, usage="1,020 tokens, $0.42")
     assert "1,020 tokens, $0.42" in str(render(replace(built, subject=used)).blocks)
+
+
+def test_a_paused_job_shows_who_paused_it_and_why() -> None:
+    built = message(DeliveryKind.STATUS, "C1", subject_status=Status.WAITING_FOR_INPUT)
+    paused = replace(built.subject, paused_by="anna", pause_reason="no <API>\nuntil noon")
+    texts = [item["text"] for item in render(replace(built, subject=paused)).blocks[1]["elements"]]
+    assert texts[:2] == ["waiting for input", "paused by anna: no &lt;API&gt; until noon"]
+    assert "is waiting for input, paused by anna: no <API> until noon" in render_plain(
+        replace(built, subject=paused)
+    )
 
 
 def test_a_running_job_shows_its_plan_and_newest_line() -> None:

@@ -71,6 +71,12 @@ def test_a_result_shows_tokens_and_cost() -> None:
     assert "\n\n1,020 tokens, $0.42\n\n" in render(replace(built, subject=used))
 
 
+def test_a_paused_job_shows_who_paused_it_and_why() -> None:
+    message = message_of(DeliveryKind.STATUS)
+    paused = replace(message.subject, paused_by="anna", pause_reason="no *API*")
+    assert " · paused by anna: no \\*API\\* · " in render(replace(message, subject=paused))
+
+
 def test_a_running_job_shows_its_plan_and_newest_line() -> None:
     progress = {"progress": {"plan": "3 of 7 steps: *write*", "line": "[runs] npm test"}}
     message = message_of(DeliveryKind.STATUS, payload=progress)

@@ -193,7 +193,7 @@ async def test_a_sleep_uses_no_slot_and_no_attempt(rt: Runtime, make: Factory, l
     assert run == 2
     assert at >= slept.run_at - timedelta(milliseconds=5)
     assert (job.status, job.attempts, job.retry_count) == (S.COMPLETED, 0, 0)
-    assert (await run_of(rt, number)).status == "paused"
+    assert (await run_of(rt, number)).status == "parked"
 
 
 async def test_an_elapsed_sleep_does_not_park(rt: Runtime, make: Factory) -> None:

@@ -153,7 +153,7 @@ async def test_a_park_with_a_lost_reply_ends_the_run(
         assert (waits.attempts, waits.last_error) == (0, None)
         process.shut_down("test")
     assert len((await rt.questions.of_job(number))[0]) == int(wait != "sleep")
-    assert (await run_of(rt, number)).status == "paused"
+    assert (await run_of(rt, number)).status == "parked"
     assert await rt.read_model.job(number) == waits
 
 

@@ -7,15 +7,18 @@ from datetime import timedelta
 
 import pytest
 
+from draftsman.domain.activity.stream import Activity, ActivityKind
 from draftsman.domain.job import Status
 from draftsman.domain.outcome import Done, Outcome, Snooze
 from draftsman.domain.run import LeaderTerm
 from draftsman.handlers import run_log
+from draftsman.handlers.activity_recorder import ActivityRecorder
 from draftsman.handlers.context import RunContext
 from draftsman.handlers.registry import Handler
 from draftsman.handlers.run_log import BUFFER_LIMIT, CHUNK, RunLog
 from draftsman.runtime import Runtime
 from draftsman.services.runs.checkpoints import Checkpoints
+from draftsman.settings import QuotaSettings
 from draftsman.store.postgres.database import Connection
 from tests.core.loops.cuttable_proxy import open_proxied
 from tests.core.loops.workers import (
@@ -262,3 +265,21 @@ async def test_each_run_has_its_own_log(rt: Runtime, make: Factory) -> None:
         (1, 0, "this is run 1\n"),
         (2, 0, "this is run 2\n"),
     ]
+
+
+async def test_output_and_activity_are_in_the_order_in_which_they_were_written(
+    rt: Runtime, make: Factory
+) -> None:
+    work = await make.running()
+    log = RunLog(rt.checkpoints, work.lease)
+    recorder = ActivityRecorder(rt.checkpoints.activity, work.lease, QuotaSettings())
+    for number in (1, 3):
+        log.write(f"{number}")
+        recorder.add(Activity(ActivityKind.MESSAGE, f"{number + 1}"))
+        await recorder.close()  # activity is stored sooner than output
+        await log.close()
+    chunks = await rt.checkpoints.logs(work.number)
+    rows = await rt.checkpoints.activity.page(work.number)
+    items = [(chunk.created_at, chunk.text.strip()) for chunk in chunks]
+    items = sorted([*items, *((row.created_at, row.text) for row in rows)])
+    assert [text for _, text in items] == ["1", "2", "3", "4"]

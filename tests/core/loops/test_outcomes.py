@@ -76,7 +76,7 @@ async def test_a_snooze_delays_the_job_without_using_an_attempt(rt: Runtime, mak
     at = datetime.now(UTC) + timedelta(hours=2)
     job = await run_to_end(rt, make, returning(Snooze(at)), S.SCHEDULED)
     assert (job.run_at, job.attempts, job.retry_count) == (at, 0, 0)
-    assert (await run_of(rt, job.number)).status == "paused"
+    assert (await run_of(rt, job.number)).status == "parked"
 
 
 async def test_a_handler_can_cancel_its_job(rt: Runtime, make: Factory) -> None:

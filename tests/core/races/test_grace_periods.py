@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from uuid import UUID
 
 import pytest
 
+from draftsman.domain.budgets import CallEstimate
+from draftsman.domain.ids import new_id
 from draftsman.domain.job import Status
-from draftsman.domain.run import ClaimedJob
+from draftsman.domain.run import ClaimedJob, LeaderTerm
 from draftsman.runtime import Runtime
+from draftsman.services.maintenance.budgets import BudgetSweep
 from draftsman.services.runs.claim import Claim
 from draftsman.store.postgres.database import Connection
 from tests.factories import QUESTION, Factory
+from tests.support.budgets import set_budgets
 from tests.support.clock import Clock
 from tests.support.races import FirstSession
 from tests.support.statements import run, value
@@ -19,12 +24,26 @@ from tests.support.statements import run, value
 PERIODS = "SELECT count(*)::int FROM draftsman.grace_periods"
 
 
+LOCK = "1146242644, (SELECT lock_id FROM draftsman.workers)"
+"""The session lock of the only worker."""
+
+
 async def kept(
-    rt: Runtime, make: Factory, session: Runtime | None = None
+    rt: Runtime,
+    make: Factory,
+    conn: Connection,
+    session: Runtime | None = None,
+    in_flight: UUID | None = None,
 ) -> tuple[ClaimedJob, Claim]:
-    """Ask in a grace period of a minute; return the parked job and the claims of its worker."""
+    """Ask in a grace period of a minute; return the parked job and the claims of its worker.
+
+    `conn` has the session lock of the worker, which lives; `in_flight` is a call of its agent.
+    """
     worker = await make.worker_row()
+    await run(conn, f"SELECT pg_advisory_lock({LOCK})")
     work = await make.running(worker=worker, queue="work")
+    if in_flight is not None:
+        assert (await rt.checkpoints.reserve(work.lease, in_flight, call(6))).outcome == "reserved"
     await rt.questions.ask(work.lease, QUESTION, grace=60)
     return work, (session or rt).claim(worker, ["default"])
 
@@ -36,7 +55,7 @@ async def status(rt: Runtime, work: ClaimedJob) -> Status:
 async def test_an_answer_claims_the_job_for_the_worker_that_waits(
     make: Factory, rt: Runtime, conn: Connection
 ) -> None:
-    work, claim = await kept(rt, make)
+    work, claim = await kept(rt, make, conn)
     assert await claim.continue_in_grace(work.number, ends=False) == (True, None)
     assert (await make.answer(work.number, "red")).accepted
     waiting, job = await claim.continue_in_grace(work.number, ends=False)
@@ -52,7 +71,7 @@ async def test_an_answer_claims_the_job_for_the_worker_that_waits(
 async def test_the_end_of_the_period_waits_for_an_answer_under_way(
     make: Factory, rt: Runtime, first: FirstSession, conn: Connection
 ) -> None:
-    work, claim = await kept(rt, make)
+    work, claim = await kept(rt, make, conn)
     answering = Factory(first.rt, make.owner)
     async with first.doing(answering.answer(work.number, "red")):
         _, job = await first.then(claim.continue_in_grace(work.number, ends=True), conn)
@@ -63,15 +82,17 @@ async def test_the_end_of_the_period_waits_for_an_answer_under_way(
 async def test_an_answer_after_the_end_leaves_the_job_to_any_worker(
     make: Factory, rt: Runtime, first: FirstSession, conn: Connection
 ) -> None:
-    work, claim = await kept(rt, make, first.rt)
+    work, claim = await kept(rt, make, conn, first.rt)
     async with first.doing(claim.leave_grace(work.number)):
         verdict = await first.then(make.answer(work.number, "red"), conn)
     assert verdict.job_status is Status.RESUMED
     assert await status(rt, work) is Status.RESUMED
 
 
-async def test_a_claim_whose_agent_has_ended_goes_back(make: Factory, rt: Runtime) -> None:
-    work, claim = await kept(rt, make)
+async def test_a_claim_whose_agent_has_ended_goes_back(
+    make: Factory, rt: Runtime, conn: Connection
+) -> None:
+    work, claim = await kept(rt, make, conn)
     await make.answer(work.number, "red")
     assert await status(rt, work) is Status.CLAIMED
     await claim.leave_grace(work.number)
@@ -79,9 +100,9 @@ async def test_a_claim_whose_agent_has_ended_goes_back(make: Factory, rt: Runtim
 
 
 async def test_an_answer_at_the_end_of_the_period_is_late(
-    make: Factory, rt: Runtime, clock: Clock
+    make: Factory, rt: Runtime, conn: Connection, clock: Clock
 ) -> None:
-    work, _ = await kept(rt, make)
+    work, _ = await kept(rt, make, conn)
     await clock.forward(61)
     await make.answer(work.number, "red")
     assert await status(rt, work) is Status.RESUMED
@@ -99,15 +120,84 @@ async def remove(rt: Runtime, conn: Connection, make: Factory) -> None:
     await run(conn, "DELETE FROM draftsman.workers")
 
 
-@pytest.mark.parametrize("prepare", [pause, drain, remove])
+async def kill(rt: Runtime, conn: Connection, make: Factory) -> None:
+    await run(conn, f"SELECT pg_advisory_unlock({LOCK})")
+
+
+@pytest.mark.parametrize("prepare", [pause, drain, remove, kill])
 async def test_a_job_that_no_worker_or_not_this_worker_may_claim_is_not_claimed(
     make: Factory,
     rt: Runtime,
     conn: Connection,
     prepare: Callable[[Runtime, Connection, Factory], Awaitable[None]],
 ) -> None:
-    work, claim = await kept(rt, make)
+    work, claim = await kept(rt, make, conn)
     await prepare(rt, conn, make)
     await make.answer(work.number, "red")
     assert await status(rt, work) is Status.RESUMED
     assert await claim.continue_in_grace(work.number, ends=False) == (False, None)
+
+
+def call(cost: float) -> CallEstimate:
+    return CallEstimate("m", 1, 1, cost)
+
+
+async def test_a_call_in_flight_reserves_while_its_agent_waits_and_after_the_answer(
+    make: Factory, rt: Runtime, first: FirstSession, conn: Connection
+) -> None:
+    await set_budgets(conn, all={"cost_usd": 10})
+    id = new_id()
+    work, claim = await kept(rt, make, conn, in_flight=id)
+    other = await make.running()
+
+    async def reserved() -> str:
+        return (await rt.checkpoints.reserve(other.lease, new_id(), call(5))).outcome
+
+    assert await reserved() == "wait", "the run is parked, and its agent waits"
+    answering = Factory(first.rt, make.owner)
+    async with first.doing(answering.answer(work.number, "red")):
+        assert await reserved() == "wait", "before the commit of the answer"
+    assert await reserved() == "wait", "after it"
+    assert await BudgetSweep(rt.db, [], "UTC").sweep(LeaderTerm()) == 0
+    _, job = await claim.continue_in_grace(work.number, ends=False)
+    assert job is not None
+    assert await reserved() == "wait", "the next run has the call"
+    await rt.checkpoints.usage(job.lease, {"cost_usd": 6}, "m", id)
+    assert await reserved() == "reserved"
+    [use] = [use for use in await rt.budgets.uses() if use.name == "all:*"]
+    assert (use.used, use.reserved) == (6, 5)
+
+
+async def test_a_call_that_ends_after_the_period_counts_and_reserves_until_then(
+    make: Factory, rt: Runtime, conn: Connection, clock: Clock
+) -> None:
+    await set_budgets(conn, all={"cost_usd": 10})
+    id = new_id()
+    work, claim = await kept(rt, make, conn, in_flight=id)
+    other = await make.running()
+    assert await claim.continue_in_grace(work.number, ends=True) == (True, None)
+    await make.answer(work.number, "red")
+    assert await status(rt, work) is Status.RESUMED
+    state = await rt.checkpoints.reserve(other.lease, new_id(), call(5))
+    assert state.outcome == "wait"
+    for cost in (6, 11):
+        used = await rt.checkpoints.usage(work.lease, {"cost_usd": cost}, "m", id)
+    assert [state.used for state in used] == [11]
+    [parked] = await rt.read_model.runs(work.number)
+    assert (parked.usage or {})["cost_usd"] == 11
+
+
+async def test_a_call_that_never_ends_reserves_until_its_agent_has_exited(
+    make: Factory, rt: Runtime, conn: Connection, clock: Clock
+) -> None:
+    await set_budgets(conn, all={"cost_usd": 10})
+    await kept(rt, make, conn, in_flight=new_id())
+    await clock.forward(89)
+    [use] = await rt.budgets.uses()
+    assert use.reserved == 6
+    await clock.forward(2)
+    [use] = await rt.budgets.uses()
+    assert use.reserved == 0, "an agent has half a minute to exit after the period"
+    await clock.forward(30)
+    assert await BudgetSweep(rt.db, [], "UTC").sweep(LeaderTerm()) == 3
+    assert await value(conn, PERIODS) == 0

@@ -84,6 +84,7 @@ WORK: Final = {
     "checkpoints.clear_chunks",
     "checkpoints.chunk",
     "checkpoints.log",
+    "checkpoints.log_parked",
     "checkpoints.consume_quota",
     "dependencies.await_jobs",
     "dependencies.record_spawn",

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from draftsman.domain import budgets
-from draftsman.domain.budgets import BudgetState, CallEstimate
+from draftsman.domain.budgets import BudgetState, CallEstimate, own_budget
 from draftsman.domain.ids import new_id
 from draftsman.domain.messages.plain_text import usage_text
 from draftsman.domain.outcome import Done
@@ -256,7 +256,7 @@ async def test_the_leader_writes_the_budgets_and_deletes_reservations_of_lost_ru
     sweep = BudgetSweep(rt.db, rules, "UTC").sweep
     assert await sweep(term) == 3, "one of the job, one of the person and one of all"
     assert await sweep(term) == 0
-    assert [use.name for use in await rt.budgets.uses()] == ["job:*"]
+    assert [use.name for use in await rt.budgets.uses()] == ["job:*", f"job:{work.number}"]
     assert not await set_budgets(conn, job={"cost_usd": 5}), "they are the same"
 
 
@@ -307,3 +307,35 @@ async def test_calls_within_their_reservations_pass_a_budget_by_one_call(
             )
             assert bool(states) == (used >= budget)
     assert used < budget + 12
+
+
+async def test_a_budget_that_the_profile_of_a_repository_loses_is_removed_from_its_jobs(
+    rt: Runtime, make: Factory
+) -> None:
+    work = await make.running()
+    await use(rt, work, 1.5, own={"cost_usd": 1.0})
+    assert await outcome(rt, work, call(0.0), cost_usd=1.0) == "used"
+    assert await use(rt, work, 1.75) != [], "a writer without the profile does not change it"
+    assert (own_budget({}), own_budget(None)) == ({}, {})
+    state = await rt.checkpoints.reserve(work.lease, new_id(), call(0.0), own_budget({}))
+    assert state.outcome == "reserved"
+    assert await rt.budgets.uses() == []
+
+
+async def test_a_worker_that_dies_in_a_call_releases_it_and_a_budget_is_passed_by_one_call(
+    rt: Runtime, make: Factory, conn: Connection
+) -> None:
+    await set_budgets(conn, all={"cost_usd": 10})
+    worker, id = await make.worker_row(), new_id()
+    dead, other = await make.running(worker=worker), await make.running()
+    await use(rt, other, 9)
+    assert (await rt.checkpoints.reserve(dead.lease, id, call(6))).outcome == "reserved"
+    assert await outcome(rt, other, call(1)) == "wait"
+    assert await rt.sweeps.rescue(LeaderTerm(), [worker]) == 1
+    with pytest.raises(LeaseLost):
+        await rt.checkpoints.usage(dead.lease, {"cost_usd": 6}, "m", id)
+    heir = await make.running()
+    assert await outcome(rt, heir, call(6)) == "reserved"
+    [state] = await use(rt, heir, 6)
+    assert (state.used, state.budget) == (15, 10), "one call has passed it"
+    assert await outcome(rt, heir, call(0)) == "used"

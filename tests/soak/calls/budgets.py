@@ -44,7 +44,7 @@ CALLS: Final[dict[str, Call]] = {
     "budgets.record": _CALL,
     "budgets.release": _CALL,
     "budgets.configure": _CONFIGURE,
-    "budgets.uses": _CONFIGURE,
+    "budgets.uses": Call(_configure, 4000, "the newest jobs of each status"),
     "budgets.release_lost": _CONFIGURE,
     "budgets.costs": Call(lambda conn: budgets.costs(conn, CostGroup.REPO, 7)),
     "budgets.add": Call(lambda conn: budgets.add(conn, RUN, 1, 5.0)),

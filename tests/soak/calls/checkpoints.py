@@ -43,6 +43,7 @@ CALLS: Final[dict[str, Call]] = {
     "checkpoints.clear_chunks": ARTIFACT,
     "checkpoints.chunk": ARTIFACT,
     "checkpoints.log": Call(lambda conn: checkpoints.log(conn, RUN, 99, "a line")),
+    "checkpoints.log_parked": Call(lambda conn: checkpoints.log_parked(conn, RUN, "a line")),
     "checkpoints.consume_quota": Call(
         lambda conn: checkpoints.consume_quota(conn, RUN, Quota.EVENTS, 10, QuotaLimit(100, 1000))
     ),

@@ -79,8 +79,7 @@ async def _feed_of_nothing(conn: Connection) -> object:
 
 CALLS: Final[dict[str, Call]] = {
     **_each("get", read_model.get),
-    **_each("status", read_model.status),
-    **_each("status_and_version", read_model.status_and_version),
+    **_each("version", read_model.version),
     **_each("chain", read_model.chain),
     **_each("runs", read_model.runs),
     **_each(

@@ -17,7 +17,7 @@ ENDINGS: Final = {
     "retrying": RunEnd(
         *(Status.RETRYING, RunStatus.FAILED), error="busy", error_class="TRANSIENT_INFRA", delay=9
     ),
-    "snoozed": RunEnd(Status.SCHEDULED, RunStatus.PAUSED, delay=9),
+    "snoozed": RunEnd(Status.SCHEDULED, RunStatus.PARKED, delay=9),
     "released": RunEnd(Status.RESUMED, RunStatus.INTERRUPTED, detail={"reason": "shutdown"}),
 }
 

@@ -15,9 +15,10 @@ from draftsman.domain.messages.delivery import ChannelName, Delivery, DeliveryKi
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.people.policy import ROLES
 from draftsman.domain.question import OnDeny, OnExpire, OpenQuestion, QuestionKind, QuestionStatus
-from draftsman.domain.read_models import ActivityBucket, JobSummary, QueuePause, QueueSummary
+from draftsman.domain.read_models import ActivityBucket, JobSummary
 from draftsman.domain.repos.repo_catalog import Repo
 from draftsman.domain.run import Run, RunStatus
+from draftsman.domain.schedules.queue_models import QueuePause, QueueSummary
 from draftsman.domain.schedules.schedule import FireStatus, Misfire, Overlap, Schedule
 from draftsman.domain.schedules.template import Template, TemplateDefinition
 from draftsman.domain.trello.board import BoardConfig, LabelRule
@@ -263,7 +264,7 @@ ROWS: Final[dict[str, list[Any]]] = {
     "dead": [job(134, Status.DEAD_LETTER), job(97, Status.DEAD_LETTER)],
     "runs": [
         run(143, 1, RunStatus.RUNNING),
-        run(142, 1, RunStatus.PAUSED),
+        run(142, 1, RunStatus.PARKED),
         run(135, 2, RunStatus.FAILED),
         run(135, 1, RunStatus.COMPLETED),
     ],
@@ -375,7 +376,7 @@ def job_snapshot() -> JobSnapshot:
             Status.WAITING_FOR_INPUT, "question", "D-142/1 needs an answer", "a: answer it"
         ),
         events=ROWS["events"][::-1],
-        runs=[run(142, 1, RunStatus.PAUSED)],
+        runs=[run(142, 1, RunStatus.PARKED)],
         questions=[question()],
         answers=[answered],
         responders={1: "anna, ben"},

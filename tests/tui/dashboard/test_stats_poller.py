@@ -154,3 +154,5 @@ def test_problems_come_first() -> None:
         " your clock is 4 s behind   no workers; to start one: draftsman up"
     )
     assert _second(WorkerStats(), stale=30).startswith(" as of 30 s ago ")
+    starting = lines(DashboardStats({}, [], WorkerStats()), NOW, width=120, supervised=True)
+    assert "no workers; its worker is starting" in starting.plain

@@ -11,6 +11,7 @@ from draftsman.domain.question import QuestionKind, QuestionStatus
 from draftsman.domain.response import Response
 from draftsman.domain.text import humanize
 from draftsman.errors import DraftsmanError, LostRace, Refused
+from draftsman_tui.common.job_text import pause_text
 from draftsman_tui.common.output import one_line
 
 if TYPE_CHECKING:
@@ -28,16 +29,16 @@ async def submit_response(
     return verdict
 
 
-def outcome_text(verdict: Verdict) -> str:
-    """Describe the effect of an accepted answer."""
+async def outcome_text(rt: Runtime, verdict: Verdict) -> str:
+    """Describe the effect of an accepted answer, and how to resume a job that is paused."""
     if not verdict.resolved:
         return f"recorded: {verdict.votes} of {verdict.quorum} approvals"
     resolution = verdict.resolution or {}
-    value = resolution.get("value") or resolution.get("text")
     own = " (your own request)" if resolution.get("self_approved") else ""
-    status = humanize(str(verdict.job_status or ""))
-    answer = f": {one_line(str(value))}" if value else ""
-    return f"{resolution.get('outcome')}{answer}{own}; job {status}"
+    answer = f": {one_line(verdict.answer_text)}" if verdict.answer_text else ""
+    pause = await pause_text(rt, verdict.job)
+    effect = f"stored, but {pause}" if pause else f"job {humanize(str(verdict.job_status or ''))}"
+    return f"{resolution.get('outcome')}{answer}{own}; {effect}"
 
 
 async def rejection_error(rt: Runtime, verdict: Verdict, event: str) -> DraftsmanError:

@@ -23,7 +23,7 @@ async def read_patch(rt: Runtime, number: int, run: int | None = None) -> str | 
 
 async def no_diff_reason(rt: Runtime, name: str, number: int, missing: bool) -> str:
     """Explain why a job or a question has no diff; `missing`: there is no patch at all."""
-    status, _ = await rt.read_model.status_and_version(number)
+    status = (await rt.read_model.version(number)).status
     if status in TERMINAL and "/" not in name:
         return f"{name} has no changes"
     return f"{name}: diff not available" if missing else f"{name} has no changes so far"

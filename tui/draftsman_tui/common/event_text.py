@@ -43,7 +43,10 @@ def event_text(event: Event, *, name: bool = False, now: datetime | None = None)
     moved = f" {event.to_status.replace('_', ' ')}" if event.to_status else ""
     denied = event.payload.get("error_class") == ErrorClass.DENIED
     style = DENIED if denied else STYLES.get(event.to_status or "", "cyan")
-    detail = "  ".join(f"{key}={_value(value)}" for key, value in event.payload.items())
+    # a person reads the label of a choice instead of its value
+    hidden = "value" if "label" in event.payload else ""
+    details = {key: value for key, value in event.payload.items() if key != hidden}
+    detail = "  ".join(f"{key}={_value(value)}" for key, value in details.items())
     return line(
         styled(times.clock(event.created_at, now), "dim"),
         styled(f"  {job_name(event.job)}" if name else "", "bold"),

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
+from draftsman.domain.ids import job_name
 from draftsman.domain.job import TERMINAL, Status
 from draftsman.domain.retries.error_classes import ErrorClass
 from draftsman.domain.text import humanize
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from draftsman.domain.job import Job
     from draftsman.domain.run import CheckpointSummary, Run, StepSummary
     from draftsman.domain.wait_reason import WaitReason
+    from draftsman.runtime import Runtime
 
 
 STYLES: Final = {
@@ -38,6 +40,8 @@ STYLES: Final = {
 }
 DENIED: Final = "yellow"
 """Color of a denied job."""
+PAUSED: Final = "bold magenta"
+"""Color of a paused job."""
 MAX_STEPS: Final = 20
 """Newest steps of a job to show."""
 
@@ -53,12 +57,25 @@ def type_text(job: Job) -> str:
     return f"{job.type}{agent} · mode {job.mode}"
 
 
-def status_text(status: object, error_class: str | None = None) -> Text:
-    """Render a status; a denied job has a color of its own."""
+def status_text(
+    status: object, error_class: str | None = None, *, paused: bool = False, detail: bool = True
+) -> Text:
+    """Render a status; a denied job has a color of its own.
+
+    `paused`: the job is shown as paused, with `detail` also its status.
+    """
     name = str(status)
+    if paused:
+        return styled(f"paused ({humanize(name)})" if detail else "paused", PAUSED)
     if error_class == ErrorClass.DENIED:
         return styled(name, DENIED)
     return styled(humanize(name), STYLES.get(Status(name), "") if name in STYLES else "")
+
+
+async def pause_text(rt: Runtime, number: int) -> str:
+    """Return who paused a job, why, and how to resume it; "" if it is not paused."""
+    why = await rt.read_model.why(number)
+    return f"{job_name(number)} is {one_line(why.text)}; {why.next_step}" if why.paused else ""
 
 
 def reason_data(reason: WaitReason) -> dict[str, Any]:
@@ -69,6 +86,7 @@ def reason_data(reason: WaitReason) -> dict[str, Any]:
         "text": reason.text,
         "next_step": reason.next_step,
         "due_in": reason.due_in,
+        "paused": reason.paused,
     }
 
 

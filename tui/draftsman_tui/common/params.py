@@ -28,6 +28,8 @@ else:
 
 WAITING = "waiting"
 """Alias of both waiting statuses."""
+PAUSED = "paused"
+"""Name for jobs that are paused, whatever their status."""
 
 
 class JobParam(Param):
@@ -120,24 +122,34 @@ class WordsParam(Param):
 
 
 class StatusParam(Param):
-    """Statuses separated by commas; `waiting` matches both waiting statuses."""
+    """Statuses separated by commas; `waiting` matches both waiting statuses.
+
+    With `paused`, that name is allowed too: jobs of any status may be paused.
+    """
 
     name = "status"
 
-    def convert(self, value: Any, param: object, ctx: object) -> tuple[Status, ...]:
+    def __init__(self, *, paused: bool = False) -> None:
+        self._paused = paused
+
+    def convert(self, value: Any, param: object, ctx: object) -> tuple[str, ...]:
         """Parse the statuses; raises UsageError with the allowed values."""
         if isinstance(value, tuple):
             return value
-        statuses: list[Status] = []
+        statuses: list[str] = []
         for word in str(value).split(","):
             name = word.strip().lower().replace("-", "_").replace(" ", "_")
             if name == WAITING:
                 statuses += [Status.WAITING_FOR_INPUT, Status.WAITING_FOR_APPROVAL]
             elif name in list(Status):
                 statuses.append(Status(name))
+            elif self._paused and name == PAUSED:
+                statuses.append(PAUSED)
             else:
+                paused = f"{PAUSED}, " if self._paused else ""
                 raise UsageError(
-                    f"unknown status {word.strip()!r}; available: {WAITING}, {', '.join(Status)}"
+                    f"unknown status {word.strip()!r}; available: {WAITING}, {paused}"
+                    f"{', '.join(Status)}"
                 )
         return tuple(statuses)
 
@@ -247,6 +259,7 @@ DURATION = DurationParam()
 EXTENSION = ExtensionParam()
 INSTANT = InstantParam()
 STATUS = StatusParam()
+STATUS_OR_PAUSED = StatusParam(paused=True)
 WORDS = WordsParam()
 TEXT = TextParam()
 TEXT_OR_STDIN = TextParam(stdin=True)

@@ -97,7 +97,7 @@ def deadline_text(question: Question, now: datetime | None = None) -> str:
         return "no deadline"
     fallback = {
         OnExpire.EXPIRE: "",
-        OnExpire.DEFAULT: f", default: {question.default_value!r}",
+        OnExpire.DEFAULT: f", default: {question.label_of(question.default_value or '')!r}",
         OnExpire.CONTINUE: ", then continues without an answer",
         OnExpire.ESCALATE: (
             "" if question.escalated_at else f", then escalates to {question.escalate_to}"

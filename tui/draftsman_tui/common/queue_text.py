@@ -11,7 +11,8 @@ from draftsman_tui.common.output import one_line
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from draftsman.domain.read_models import QueueSummary
+    from draftsman.domain.read_models import JobSummary
+    from draftsman.domain.schedules.queue_models import QueueSummary
 
 
 def blocks_text(summary: QueueSummary, now: datetime | None = None) -> str:
@@ -31,11 +32,13 @@ def blocks_text(summary: QueueSummary, now: datetime | None = None) -> str:
     return "; ".join(blocks)
 
 
-def hold_text(hold: str, held_by: str | None) -> str:
-    """Return the condition that a held job waits for."""
-    if hold == "limit" and held_by is not None and ":" in held_by:
+def hold_text(job: JobSummary) -> str:
+    """Return the condition that a held job waits for; who paused a paused job, and why."""
+    if job.job_paused:
+        return f"paused by {actor_name(job.paused_by or '')}: {one_line(job.pause_reason or '')}"
+    if job.hold == "limit" and job.held_by is not None and ":" in job.held_by:
         from draftsman.domain.schedules.usage_limits import bucket_title
 
-        return f"a place: {bucket_title(held_by)}"
+        return f"a place: {bucket_title(job.held_by)}"
     names = {"key": "its concurrency key", "reserved": "its reserved queue"}
-    return names.get(hold, "its paused queue")
+    return names.get(job.hold or "", "its paused queue")

@@ -16,7 +16,7 @@ ROLES: Final = {
     **dict.fromkeys(("queued", "claimed", "resumed", "scheduled", "pending"), "calm"),
     **dict.fromkeys(("running", "sending", "alive"), "busy"),
     **dict.fromkeys(("waiting_for_input", "waiting_for_approval", "open"), "asks"),
-    **dict.fromkeys(("retrying", "unconfirmed", "silent", "draining", "paused"), "warns"),
+    **dict.fromkeys(("retrying", "unconfirmed", "silent", "draining", "paused", "parked"), "warns"),
     **dict.fromkeys(("failed", "dead_letter", "expired", "lost"), "bad"),
     **dict.fromkeys(("completed", "sent", "answered"), "good"),
     **dict.fromkeys(("canceled", "superseded"), "dim"),

@@ -53,6 +53,8 @@ class FilterFields:
     source: str = ""
     responders: tuple[str, ...] = ()
     """People and groups that it waits for."""
+    second_status: str = ""
+    """Another status that matches: `paused`."""
     shown: str = ""
     """Text of its columns and aliases of its status; empty unless the filter searches text."""
 
@@ -116,7 +118,7 @@ class Filter:
         return (
             all(word.casefold() in text for word in self.words)
             and not any(word.casefold() in text for word in self.without)
-            and (not self.statuses or row.status in self.statuses)
+            and (not self.statuses or not {row.status, row.second_status}.isdisjoint(self.statuses))
             and _is_in(self.repo, (row.repo, row.repo.rpartition("/")[2]))
             and _is_in(self.by, (row.by, row.by.rpartition(":")[2]))
             and _is_in(self.agent, (row.agent,))

@@ -126,7 +126,7 @@ def _refresh() -> Block:
 
 
 def _job(job: JobSummary, allowed: frozenset[Verb]) -> Block:
-    state = str(job.status).replace("_", " ")
+    state = "paused" if job.shown_as_paused else str(job.status).replace("_", " ")
     block = section(
         f"{STATUS_EMOJI[job.status]} *D-{job.number}* {bold(job.ticket_title or job.type, 120)}"
     )

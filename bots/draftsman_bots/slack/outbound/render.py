@@ -19,6 +19,7 @@ from draftsman.domain.messages.plain_text import (
     counts_summary,
     job_outcome_spans,
     notice_spans,
+    pause_text,
     pr_url,
     progress_text,
     resolution_spans,
@@ -137,6 +138,8 @@ def _facts(subject: Subject) -> Iterator[str]:
         state = f"{state} {local_time(subject.next_retry_at)}"
     if not subject.denied:
         yield state
+    if pause := pause_text(subject):
+        yield escape_truncated(pause, 300)
     if subject.status is Status.CANCELED or subject.denied:
         yield mention_spans(job_outcome_spans(subject, again=""), 300)
     for name, value in (("", subject.repo), ("by ", subject.agent), ("group ", subject.group)):

@@ -45,7 +45,7 @@ async def submit_answer(
 
 def choice_value(question: Question, choice: int | None) -> str | None:
     """Return the value of a choice, None if the question has no such choice."""
-    values = question.labels()
+    values = question.values()
     return values[choice - 1] if choice is not None and choice <= len(values) else None
 
 
@@ -59,8 +59,8 @@ def verdict_reply(verdict: Verdict) -> Reply:
     if not verdict.resolved:
         return Reply(f"{verdict.name}: approval recorded, {verdict.votes} of {verdict.quorum}.")
     resolution = verdict.resolution or {}
-    answer = resolution.get("value") or resolution.get("text") or ""
-    suffix = f": {escape_truncated(str(answer), 300)}" if answer else ""
+    answer = verdict.answer_text
+    suffix = f": {escape_truncated(answer, 300)}" if answer else ""
     return Reply(
         f"{verdict.name} is {escape_truncated(str(resolution.get('outcome', 'answered')))}{suffix}."
     )

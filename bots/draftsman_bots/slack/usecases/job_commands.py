@@ -10,6 +10,7 @@ from draftsman.domain.ids import parse_job, parse_question
 from draftsman.domain.messages.spans import ActorRef
 from draftsman.domain.question import QuestionKind
 from draftsman.domain.retries.error_classes import ErrorClass
+from draftsman.domain.text import humanize
 from draftsman.errors import UsageError
 from draftsman_bots.answer_resolution import build_response
 from draftsman_bots.slack.ids import CANCEL, RETRY, job_value
@@ -21,6 +22,7 @@ from draftsman_bots.slack.usecases.ephemeral import Reply
 if TYPE_CHECKING:
     from draftsman.domain.job import Job
     from draftsman.domain.people.actor import Actor
+    from draftsman.domain.wait_reason import WaitReason
     from draftsman_bots.slack.context import BotContext
     from draftsman_bots.slack.parsers.command_parser import TextCommand
 
@@ -39,7 +41,7 @@ async def _list(ctx: BotContext, actor: Actor, command: TextCommand, key: str) -
     if not jobs:
         return Reply(f"No jobs yet. Start one: `{ctx.settings.command} fix TEXT`")
     lines = [
-        f"*D-{job.number}* {str(job.status).replace('_', ' ')}:"
+        f"*D-{job.number}* {'paused' if job.shown_as_paused else humanize(job.status)}:"
         f" {escape_truncated(job.ticket_title or job.type, 120)}"
         for job in jobs
     ]
@@ -53,20 +55,20 @@ async def _status(ctx: BotContext, actor: Actor, command: TextCommand, key: str)
     reason = await ctx.rt.read_model.why(job.number)
     hint = "".join(part if isinstance(part, str) else chat_command(part) for part in reason.parts)
     heading = f"*D-{job.number}* {escape_truncated(job.ticket_title or job.type, 120)}"
-    return Reply(
-        f"{heading}\n{_status_text(job)}: {escape_truncated(reason.text)}\n{escape_truncated(hint)}"
-    )
+    text = f"{_status_text(reason)}: {escape_truncated(reason.text)}"
+    return Reply(f"{heading}\n{text}\n{escape_truncated(hint)}")
 
 
 async def _show(ctx: BotContext, actor: Actor, command: TextCommand, key: str) -> Reply:
     job = await _job(ctx, command)
+    reason = await ctx.rt.read_model.why(job.number)
     runs = await ctx.rt.read_model.runs(job.number)
     questions = await ctx.rt.questions.open(job.number)
     invoker = mention(ActorRef(job.invoker_id, job.invoker_display_name or ""))
     run_count = f"{len(runs)} run{'' if len(runs) == 1 else 's'}"
     lines = [
         f"*D-{job.number}* {escape_truncated(job.ticket_title or job.type, 120)}",
-        f"{_status_text(job)} · requested by {invoker} · {run_count}",
+        f"{_status_text(reason)} · requested by {invoker} · {run_count}",
     ]
     lines += [
         f"{question.name} is open: {escape_truncated(question.text, 500)}" for question in questions
@@ -167,8 +169,9 @@ async def _question(ctx: BotContext, command: TextCommand) -> tuple[int, int]:
     )
 
 
-def _status_text(job: Job) -> str:
-    return str(job.status).replace("_", " ")
+def _status_text(reason: WaitReason) -> str:
+    status = humanize(reason.status)
+    return f"paused ({status})" if reason.shown_as_paused else status
 
 
 def _controls(job: Job) -> Block:

@@ -18,6 +18,7 @@ from draftsman.domain.messages.plain_text import (
     job_outcome_spans,
     job_outcome_text,
     notice_spans,
+    pause_text,
     pr_url,
     progress_text,
     render_plain,
@@ -170,6 +171,8 @@ def _headline(subject: Subject) -> str:
 
 def _facts(subject: Subject, names: MemberNames) -> str:
     facts = [] if subject.denied else [escape_truncated(_state(subject), 200)]
+    if pause := pause_text(subject):
+        facts.append(escape_truncated(pause, 300))
     if subject.status is Status.CANCELED or subject.denied:
         facts.append(escape_truncated(with_names(job_outcome_spans(subject, again=""), names), 300))
     invoker = with_names([ActorRef(subject.invoker)], names)

@@ -83,6 +83,9 @@ class Subject:
     denial_reason: str | None = None
     canceled_by: str | None = None
     cancel_reason: str | None = None
+    paused_by: str | None = None
+    pause_reason: str | None = None
+    """Reason of the pause of the job; None: not paused."""
     next_retry_at: datetime | None = None
     result: dict[str, Any] | None = None
     usage: str = ""

@@ -47,6 +47,9 @@ class MessageFacts:
     copy_ref: str | None
     copy_created_at: datetime | None
     root: str | None
+    paused_by: str | None
+    pause_reason: str | None
+    """Reason of the pause of the job; None: not paused."""
     replacement_target: str | None
     """Replacement of a target that no longer exists."""
 

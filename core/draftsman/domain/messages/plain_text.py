@@ -81,6 +81,13 @@ def _lines(message: Message) -> Iterator[str]:
             assert_never(message.kind)
 
 
+def pause_text(subject: Subject) -> str:
+    """Return `paused by anna: the API is down`; "" for a job that is not paused."""
+    if subject.pause_reason is None:
+        return ""
+    return f"paused by {subject.paused_by}: {' '.join(subject.pause_reason.split())}"
+
+
 def progress_text(message: Message) -> str:
     """Return the progress of a running agent: `3 of 7 steps: write tests`, and its newest line."""
     progress = (message.payload or {}).get("progress")
@@ -321,7 +328,7 @@ def resolution_spans(question: Question) -> Spans:
     by: tuple[Span, ...] = actor_spans(resolution.get("by", ()))
     if not by and resolution.get("via") == "policy":
         by = ("policy",)
-    text = resolution.get("value") or resolution.get("text") or resolution.get("reason")
+    text = question.answer_text() or resolution.get("reason")
     verb = outcome if outcome == "expired" else f"was {outcome}"
     own = " (own request)" if resolution.get("self_approved") else ""
     people = (" by ", *by, own) if by else ()
@@ -337,8 +344,8 @@ def already_recorded(verdict: Verdict) -> str:
         )
     resolution = verdict.resolution or {}
     kind = _NOUNS.get(str(resolution.get("outcome")), "answer")
-    text = resolution.get("value") or resolution.get("text") or ""
-    return f"{verdict.name}: your {kind} is already recorded{f': {text}' if text else ''}."
+    text = f": {verdict.answer_text}" if verdict.answer_text else ""
+    return f"{verdict.name}: your {kind} is already recorded{text}."
 
 
 def job_outcome_text(subject: Subject, again: str | None = None) -> str:
@@ -376,8 +383,9 @@ def _headline(subject: Subject) -> str:
 
 
 def _state(subject: Subject) -> str:
-    state = humanize(subject.status)
-    if subject.status is Status.RETRYING and subject.next_retry_at is not None:
+    pause = pause_text(subject)
+    state = humanize(subject.status) + (f", {pause}" if pause else "")
+    if subject.status is Status.RETRYING and subject.next_retry_at is not None and not pause:
         return f"{state} at {subject.next_retry_at.isoformat(timespec='seconds')}: {subject.error}"
     return state
 

@@ -41,7 +41,10 @@ class Review:
 
 
 def last_approved(questions: Sequence[Question], ordinal: int) -> Question | None:
-    """Return the last question before this question that a person approved or answered."""
+    """Return the last approval or permission request before this question that was approved.
+
+    Answers to other questions, as for more budget, approve no changes.
+    """
     before = (item for item in reversed(questions) if item.ordinal < ordinal)
     return next((item for item in before if _is_approved(item)), None)
 
@@ -51,9 +54,8 @@ def _is_approved(question: Question) -> bool:
     outcome = resolution.get("outcome")
     if question.kind is QuestionKind.APPROVAL:
         return outcome == "approved"
-    if question.key.startswith(PERMISSION):
-        return outcome == "answered" and resolution.get("value") in ALLOWED
-    return outcome == "answered"
+    allowed = outcome == "answered" and resolution.get("value") in ALLOWED
+    return allowed and question.key.startswith(PERMISSION)
 
 
 def _counts(patch: str) -> str:

@@ -137,6 +137,7 @@ async def _run_iteration(
             await run.event("iteration_started", begun, Owner.WORKER)
             await _run_session(run, agent, workspace, session, start)
             if run.parked:  # its question was asked while it was running
+                await run.log_parked(session.dropped.text)
                 raise Parked
             await session.store_progress()
             await run.exited(session.exit_code)
@@ -162,6 +163,8 @@ async def _run_session(
     async def on_stderr(chunk: bytes) -> None:
         if await session.grace.may_write():
             await run.log_stream(decoder.decode(chunk))
+        else:
+            session.dropped.add_output(chunk)
 
     async def respond(line: bytes) -> bytes:
         return await session.answer_program(await started, line)
@@ -308,7 +311,7 @@ async def _require_approval(
     await run.ask_or_park(approval, shown)
 
 
-def _own_budget(repository: JobRepository) -> dict[str, float] | None:
+def _own_budget(repository: JobRepository) -> dict[str, float]:
     """Return the budget of the job by the profile of its repository."""
     return own_budget(repository.saved.profile.budget if repository.saved else None)
 

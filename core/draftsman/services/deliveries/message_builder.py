@@ -103,6 +103,8 @@ def _subject(facts: MessageFacts | Job, id: UUID, resolution: Mapping[str, Any] 
     denied = facts.error_class == ErrorClass.DENIED
     denial = _redacted(dict(resolution or {})) if denied else {}
     repo = f"{facts.repo_owner}/{facts.repo_name}" if facts.repo_owner else facts.repo_name
+    pause_reason = facts.pause_reason if isinstance(facts, MessageFacts) else None
+    paused_by = actor_name(facts.paused_by or "") if isinstance(facts, MessageFacts) else None
     return Subject(
         number=facts.number,
         id=id,
@@ -119,6 +121,8 @@ def _subject(facts: MessageFacts | Job, id: UUID, resolution: Mapping[str, Any] 
         denial_reason=denial.get("reason"),
         canceled_by=actor_name(facts.cancel_requested_by) if facts.cancel_requested_by else None,
         cancel_reason=_redacted(facts.cancel_reason),
+        paused_by=paused_by,
+        pause_reason=_redacted(pause_reason),
         next_retry_at=facts.next_retry_at,
         result=_redacted(facts.result),
         usage=usage_text(**(facts.usage or {})) if isinstance(facts, MessageFacts) else "",

@@ -12,7 +12,7 @@ from draftsman.domain.people.actor import Actor
 from draftsman.domain.people.policy import Policy, Verb
 from draftsman.domain.retries.retry_policy import CHAIN_LIMIT
 from draftsman.domain.submit_result import SubmitResult
-from draftsman.domain.text import clean
+from draftsman.domain.text import clean, humanize
 from draftsman.errors import CommandHint, LostRace, OptionHint, Refused, UsageError
 from draftsman.services.jobs import groups as job_groups
 from draftsman.services.jobs.retried_trees import link_retry
@@ -179,15 +179,19 @@ class JobControl:
             raise UsageError("a pause needs a reason, which `why` shows")
 
         async def change(conn: Connection, locked: LockedJob, actor: Actor) -> bool:
-            if locked.status in TERMINAL:
-                raise Refused(
-                    f"is already {locked.status}; nothing to pause", subject=job_name(job)
-                )
-            if locked.canceling:
-                raise Refused("is being canceled; nothing to pause", subject=job_name(job))
+            _check_pausable(locked)
             return await store.pause(conn, job, actor.name, reason)
 
         return await self._change_pause(job, actor, change, "is already paused")
+
+    async def check_pause(self, job: int, actor: Actor) -> None:
+        """Raise the errors of `pause`, before a reason is asked for."""
+
+        async def change(conn: Connection, locked: LockedJob, actor: Actor) -> bool:
+            _check_pausable(locked)
+            return await store.paused(conn, job + 1, 1) != [job]
+
+        await self._change_pause(job, actor, change, "is already paused")
 
     async def resume(self, job: int, actor: Actor) -> PauseResult:
         """End the pause of a job, which continues from its checkpoint; raises as `pause` does."""
@@ -362,3 +366,11 @@ async def _insert(conn: Connection, row: dict[str, Any], actor: Actor) -> Submit
         if submitted := await requests.submit(conn, [row], actor.name):
             return submitted[0]
     raise LostRace("another request for the same subject is being committed; try again")
+
+
+def _check_pausable(locked: LockedJob) -> None:
+    name = job_name(locked.number)
+    if locked.status in TERMINAL:
+        raise Refused(f"is already {humanize(locked.status)}; nothing to pause", subject=name)
+    if locked.canceling:
+        raise Refused("is being canceled; nothing to pause", subject=name)

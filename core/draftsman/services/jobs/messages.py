@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from draftsman.domain.ids import job_name, new_id, unknown_job
-from draftsman.domain.job import Status
+from draftsman.domain.job import TERMINAL, Status
 from draftsman.domain.job_message import (
     AGENT_TYPE,
     MAX_MESSAGES,
@@ -15,7 +15,8 @@ from draftsman.domain.job_message import (
 )
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.people.policy import Policy, Verb
-from draftsman.errors import CommandHint, Refused
+from draftsman.domain.text import humanize
+from draftsman.errors import CommandHint, IdempotencyConflict, Refused
 from draftsman.store import job_control as jobs
 from draftsman.store import messages as store
 from draftsman.store.postgres.database import Connection, Database
@@ -29,39 +30,38 @@ class JobMessages:
         self._policy = policy
 
     async def send(
-        self, job: int, actor: Actor, text: str, *, event: str | None = None
+        self,
+        job: int,
+        actor: Actor,
+        text: str,
+        *,
+        event: str | None = None,
+        key: str | None = None,
     ) -> SentMessage:
         """Store a message; the agent gets it between two turns, or with the next run.
 
-        `event` identifies the message in its channel: the same event is a single message. Raises
-        NotFound, NotPermitted, UsageError for its text, and Refused for a job that has finished,
-        runs no agent or has too many messages.
+        `event` identifies the message in its channel, and `key` among those of its job: each is a
+        single message. Raises NotFound, NotPermitted, UsageError for its text, IdempotencyConflict
+        for a key of another text, and Refused for a job that has finished, runs no agent or has too
+        many messages.
         """
         actor = self._policy.resolve(actor)
         text = check_text(text)
-        key = event or str(new_id())
+        if event is None:
+            event = str(new_id()) if key is None else f"tell:{job}:{key}"
 
         async def work(conn: Connection) -> SentMessage:
-            locked = await jobs.lock(conn, job)
-            if locked is None:
-                raise unknown_job(job)
-            self._policy.check(actor, Verb.TELL, invoker=locked.invoker_id)
-            name = job_name(job)
-            if locked.type != AGENT_TYPE:
-                raise Refused(
-                    f"is a job of type {locked.type}, which has no agent to read a message; only"
-                    f" jobs of type {AGENT_TYPE} take messages",
-                    subject=name,
-                )
-            if locked.canceling and locked.status is Status.RUNNING:
-                raise Refused("is being canceled, and takes no more messages", subject=name)
-            sent = await store.send(conn, job, actor, key, text)
+            locked, name = await self._lock(conn, job, actor), job_name(job)
+            sent = await store.send(conn, job, actor, event, text)
             if sent is None:
-                retry = CommandHint("retry", name, lead="to continue its work")
-                raise Refused(
-                    f"is {locked.status}, and takes no more messages", subject=name, hint=retry
+                raise _finished(locked)
+            number, message, created, is_equal = sent
+            if key is not None and not is_equal:
+                raise IdempotencyConflict(
+                    f"the key {key!r} was used for message {message} to {name}, which has another"
+                    " text; use another key",
+                    job=job,
                 )
-            number, message, created = sent
             if message is None:
                 raise Refused(
                     f"has {MAX_MESSAGES} messages, the maximum; cancel it and submit a new request",
@@ -71,7 +71,42 @@ class JobMessages:
 
         return await self._db.run_transaction(work)
 
+    async def check(self, job: int, actor: Actor) -> None:
+        """Raise the errors of `send`, before a text is asked for."""
+        actor = self._policy.resolve(actor)
+
+        async def work(conn: Connection) -> None:
+            locked = await self._lock(conn, job, actor)
+            if locked.status in TERMINAL:
+                raise _finished(locked)
+
+        await self._db.run_transaction(work)
+
+    async def _lock(self, conn: Connection, job: int, actor: Actor) -> jobs.LockedJob:
+        """Lock a job that takes messages of this person; raises as `send`."""
+        locked = await jobs.lock(conn, job)
+        if locked is None:
+            raise unknown_job(job)
+        self._policy.check(actor, Verb.TELL, invoker=locked.invoker_id)
+        if locked.type != AGENT_TYPE:
+            raise Refused(
+                f"is a job of type {locked.type}, which has no agent to read a message; only"
+                f" jobs of type {AGENT_TYPE} take messages",
+                subject=job_name(job),
+            )
+        if locked.canceling and locked.status is Status.RUNNING:
+            raise Refused("is being canceled, and takes no more messages", subject=job_name(job))
+        return locked
+
     async def of_job(self, job: int) -> Sequence[JobMessage]:
         """Return the messages of a job, oldest first."""
         async with self._db.connection() as conn:
             return await store.of_job(conn, job)
+
+
+def _finished(locked: jobs.LockedJob) -> Refused:
+    name = job_name(locked.number)
+    retry = CommandHint("retry", name, lead="to continue its work")
+    return Refused(
+        f"is {humanize(locked.status)}, and takes no more messages", subject=name, hint=retry
+    )

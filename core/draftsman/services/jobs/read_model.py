@@ -17,6 +17,7 @@ from draftsman.domain.read_models import (
     JobFilters,
     JobPage,
     JobSummary,
+    JobVersion,
     RegisteredWorker,
     Replacement,
     RetryLink,
@@ -99,7 +100,7 @@ class ReadModel:
         """Return the number of the referenced job; raises NotFound, UsageError (ambiguous)."""
         async with self._db.connection() as conn:
             if ref.number is not None:
-                if await store.status(conn, ref.number) is None:
+                if await store.version(conn, ref.number) is None:
                     raise unknown_job(ref.number)
                 return ref.number
             numbers = await store.find(conn, ref.lowest, ref.highest)
@@ -117,16 +118,13 @@ class ReadModel:
             raise unknown_job(number)
         return job
 
-    async def status_and_version(self, number: int) -> tuple[Status, int]:
-        """Return the status and version of a job; raises NotFound.
-
-        The version grows with each update.
-        """
+    async def version(self, number: int) -> JobVersion:
+        """Return the status and version of a job; raises NotFound."""
         async with self._db.connection() as conn:
-            status_and_version = await store.status_and_version(conn, number)
-        if status_and_version is None:
+            version = await store.version(conn, number)
+        if version is None:
             raise unknown_job(number)
-        return status_and_version
+        return version
 
     async def jobs(self, **filters: Unpack[JobFilters]) -> list[JobSummary]:
         """Return the jobs of `page`."""
@@ -146,7 +144,8 @@ class ReadModel:
         params: dict[str, Any] = {**scanned, "since": since, "limit": limit}
         params["statuses"] = [str(item) for item in (Status if statuses is None else statuses)]
         async with self._db.connection() as conn:
-            if filters.get("key") is not None or filters.get("group") is not None:
+            selected = filters.get("key"), filters.get("group"), filters.get("paused") or None
+            if any(value is not None for value in selected):
                 return JobPage(await selected_page.page(conn, filters, params))
             end = await store.newest(conn) + 1 if before is None else before
             first = 0 if since is None else await store.first_since(conn, since)
@@ -252,17 +251,25 @@ class ReadModel:
 
         Statuses between two polls are skipped.
         """
-        last: tuple[Status, int] | None = None
-        while last is None or last[0] not in TERMINAL:
-            async with self._db.connection() as conn:
-                current = await store.status_and_version(conn, number)
-            if current is None:
-                raise unknown_job(number)
+        last = 0
+        async for current in self.versions(number):
+            if current.version != last:
+                last = current.version
+                yield current.status
+
+    async def versions(self, number: int) -> AsyncIterator[JobVersion]:
+        """Yield the version of a job on each change, pause and resume, until it finishes.
+
+        Raises NotFound. Versions between two polls are skipped.
+        """
+        last: JobVersion | None = None
+        while last is None or last.status not in TERMINAL:
+            current = await self.version(number)
             if current == last:
                 await asyncio.sleep(FOLLOW_INTERVAL)
                 continue
             last = current
-            yield current[0]
+            yield current
 
     async def workers(self) -> list[RegisteredWorker]:
         """Return every registered worker."""

@@ -1,4 +1,4 @@
-"""Pages of jobs that an index selects: those of an idempotency key or a group."""
+"""Pages of jobs that an index selects: of an idempotency key, of a group, or paused jobs."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any
 
 from draftsman.domain.read_models import JobFilters, JobSummary
 from draftsman.errors import CommandHint, NotFound
+from draftsman.store import job_control
 from draftsman.store import read_model as store
 from draftsman.store.postgres.database import Connection
 from draftsman.store.scheduling import groups
@@ -26,16 +27,20 @@ async def page(conn: Connection, filters: JobFilters, params: dict[str, Any]) ->
     if group is not None and not await groups.groups(conn, 1, name=group):
         raise NotFound(f"there is no group {group!r}", hint=CommandHint("groups"))
     jobs: list[JobSummary] = []
+    only_paused = filters.get("paused", False)
     while len(jobs) < limit:
         if group is not None:
             numbers = await groups.numbers(conn, group, before, _PAGE)
+        elif keyed is not None:
+            numbers = sorted(keyed, reverse=True)
         else:
-            numbers = sorted(keyed or (), reverse=True)
+            numbers = await job_control.paused(conn, before, _PAGE)
         for number in numbers:
-            if (group is None or keyed is None or number in keyed) and len(jobs) < limit:
+            if (keyed is None or number in keyed) and len(jobs) < limit:
                 bounds = {"lowest": number, "before": number + 1}
-                jobs += await store.page(conn, params | bounds)
-        if group is None or len(numbers) < _PAGE:
+                selected = await store.page(conn, params | bounds)
+                jobs += [job for job in selected if job.job_paused or not only_paused]
+        if (group is None and keyed is not None) or len(numbers) < _PAGE:
             break
         before = numbers[-1]
     return jobs

@@ -118,7 +118,7 @@ class Workflows:
                 raise lease_lost(work.lease)
             if not unfinished:
                 return await _ended(conn, work, jobs)
-            ending = run_state.RunEnd(Status.SCHEDULED, RunStatus.PAUSED, delay=LONGEST_WAIT)
+            ending = run_state.RunEnd(Status.SCHEDULED, RunStatus.PARKED, delay=LONGEST_WAIT)
             if await run_state.settle(conn, work.lease, ending) is None:
                 raise lease_lost(work.lease)
             return None

@@ -20,16 +20,21 @@ class ActivityStream:
         self._db = db
 
     async def append(
-        self, lease: Lease, first: int, items: Sequence[Activity], limit: QuotaLimit
+        self,
+        lease: Lease,
+        first: int,
+        items: Sequence[Activity],
+        limit: QuotaLimit,
+        age: float = 0,
     ) -> datetime:
         """Store a batch from this position of the run on, and delete the oldest rows of the job.
 
-        Return the time of the batch.
+        Return the time of the batch, which began `age` seconds ago.
         """
         cleaned = [_clean(item) for item in items]
 
         async def work(conn: Connection) -> datetime | None:
-            at = await store.append(conn, lease, first, cleaned)
+            at = await store.append(conn, lease, first, cleaned, age)
             if at is not None:
                 await store.evict(conn, lease.job, limit.count, limit.bytes)
             return at

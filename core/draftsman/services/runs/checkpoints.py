@@ -183,17 +183,23 @@ class Checkpoints:
 
         await self._fenced(lease, work)
 
-    async def log(self, lease: Lease, seq: int, text: str, limit: int = UNLIMITED) -> bool:
-        """Append a chunk of at most 64 KB to the run's log.
+    async def log(
+        self, lease: Lease, seq: int, text: str, limit: int = UNLIMITED, age: float = 0
+    ) -> bool:
+        """Append a chunk of at most 64 KB, which began `age` seconds ago, to the run's log.
 
         Return False, without writing it, where the logs of the job would exceed `limit` bytes.
         """
         owned, stored = await self._db.run_transaction(
-            lambda conn: store.log(conn, lease, seq, clean(text), limit)
+            lambda conn: store.log(conn, lease, seq, clean(text), limit, age)
         )
         if not owned:
             raise lease_lost(lease)
         return stored
+
+    async def log_parked(self, lease: Lease, text: str) -> None:
+        """Append a line to the log of a run that has parked; nothing if this is not its lease."""
+        await self._db.run_transaction(lambda conn: store.log_parked(conn, lease, clean(text)))
 
     async def spend(self, lease: Lease, quota: Quota, size: int, limit: QuotaLimit) -> bool:
         """Consume a use of so many bytes; return whether the job's quota allows it."""

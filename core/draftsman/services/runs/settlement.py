@@ -135,6 +135,6 @@ def _origin(failure: Failure) -> dict[str, str] | None:
 
 def _snoozed(until: datetime | float) -> store.RunEnd:
     if isinstance(until, datetime):
-        return store.RunEnd(Status.SCHEDULED, RunStatus.PAUSED, until=until)
+        return store.RunEnd(Status.SCHEDULED, RunStatus.PARKED, until=until)
     delay = min(max(0.0, float(until)), MAX_SNOOZE) if math.isfinite(until) else MAX_SNOOZE
-    return store.RunEnd(Status.SCHEDULED, RunStatus.PAUSED, delay=delay)
+    return store.RunEnd(Status.SCHEDULED, RunStatus.PARKED, delay=delay)

@@ -7,14 +7,16 @@ WITH owned AS MATERIALIZED (
      WHERE number = %(job)s AND lease_token = %(token)s AND status = 'running'
        FOR NO KEY UPDATE
 ), written AS (
-    INSERT INTO draftsman.run_activity (job, run, seq, kind, state, key, text, detail, continues)
-    SELECT m.number, m.run_count, a.seq, a.kind, a.state, a.key, a.text, a.detail, a.continues
+    INSERT INTO draftsman.run_activity (job, run, seq, kind, state, key, text, detail, continues,
+           created_at)
+    SELECT m.number, m.run_count, a.seq, a.kind, a.state, a.key, a.text, a.detail, a.continues,
+           draftsman.now() - make_interval(secs => %(age)s)
       FROM owned m
      CROSS JOIN jsonb_to_recordset(%(items)s::jsonb) AS a (
            seq int, kind text, state text, key text, text text, detail jsonb, continues boolean)
         ON CONFLICT DO NOTHING
 )
-SELECT draftsman.now() FROM owned
+SELECT draftsman.now() - make_interval(secs => %(age)s) FROM owned
 
 -- Rows beyond the newest ones of a job, by their number and bytes.
 -- name: evict

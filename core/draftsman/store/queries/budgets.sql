@@ -2,33 +2,30 @@
 
 -- Reserves the estimate of a call; without a call, only checks whether a budget is used up.
 -- name: reserve
-SELECT outcome, coalesce(name, '') AS name, nullif(day, '-infinity') AS day,
-       coalesce(measure, 'cost_usd') AS measure, coalesce(used, 0)::float8 AS used,
-       coalesce(reserved, 0)::float8 AS reserved, coalesce(budget, 0)::float8 AS budget,
-       coalesce(added, 0)::float8 AS added,
-       CASE WHEN day > '-infinity' THEN draftsman.seconds_left(day) END AS seconds_left
-  FROM draftsman.reserve_budgets(%(job)s::bigint, %(token)s::bigint, %(call)s::uuid,
+SELECT r.* FROM draftsman.reserve_budgets(%(job)s::bigint, %(token)s::bigint, %(call)s::uuid,
            %(cost_usd)s::numeric, %(input_tokens)s::bigint, %(output_tokens)s::bigint,
-           %(own)s::jsonb)
+           %(own)s::jsonb) s
+ CROSS JOIN LATERAL draftsman.budget_reply(s) r
 
 -- The usage of a run so far, with the call that it grew by.
 -- name: record
-SELECT outcome, coalesce(name, '') AS name, nullif(day, '-infinity') AS day,
-       coalesce(measure, 'cost_usd') AS measure, coalesce(used, 0)::float8 AS used,
-       coalesce(reserved, 0)::float8 AS reserved, coalesce(budget, 0)::float8 AS budget,
-       coalesce(added, 0)::float8 AS added,
-       CASE WHEN day > '-infinity' THEN draftsman.seconds_left(day) END AS seconds_left
-  FROM draftsman.record_usage(%(job)s::bigint, %(token)s::bigint, %(usage)s::jsonb, %(model)s::text,
-           %(call)s::uuid, %(own)s::jsonb)
+SELECT r.* FROM draftsman.record_usage(%(job)s::bigint, %(token)s::bigint, %(usage)s::jsonb, %(model)s::text,
+           %(call)s::uuid, %(own)s::jsonb) s
+ CROSS JOIN LATERAL draftsman.budget_reply(s) r
 
--- Reservations of runs that have lost their lease, which do not count.
+-- Reservations of runs that make no calls any more, which do not count; and grace periods that are
+-- over. Returns the number of reservations.
 -- name: release_lost
-WITH lost AS MATERIALIZED (
-    SELECT r.call, r.name FROM draftsman.budget_reservations r
-      LEFT JOIN draftsman.job_states s ON s.number = r.job AND s.lease_token = r.lease_token
-     WHERE s.number IS NULL AND (%(term)s::bigint IS NULL OR EXISTS (
+WITH term AS MATERIALIZED (
+    SELECT WHERE %(term)s::bigint IS NULL OR EXISTS (
            SELECT FROM draftsman.leases WHERE name = 'leader' AND owner = %(owner)s
-              AND term = %(term)s AND expires_at > draftsman.now()))
+              AND term = %(term)s AND expires_at > draftsman.now())
+), periods AS (
+    DELETE FROM draftsman.grace_periods g USING term
+     WHERE g.ends_at < draftsman.now() - interval '1 minute'
+), lost AS MATERIALIZED (
+    SELECT r.call, r.name FROM draftsman.budget_reservations r
+     WHERE NOT draftsman.is_reserving(r.job, r.lease_token) AND EXISTS (SELECT FROM term)
      LIMIT %(limit)s
        FOR UPDATE OF r SKIP LOCKED
 )
@@ -47,16 +44,20 @@ SELECT draftsman.set_budgets(%(budgets)s::jsonb, %(timezone)s::text, 'system')
  WHERE EXISTS (SELECT FROM draftsman.leases WHERE name = 'leader' AND owner = %(owner)s
                   AND term = %(term)s AND expires_at > draftsman.now())
 
--- The budgets with their use today, those of jobs that run or wait for people, and the configured
--- budgets without a use.
+-- The budgets with their use today, those of unfinished jobs that have run, of the newest jobs of each
+-- status, and the configured budgets without a use.
 -- name: uses
 WITH today AS MATERIALIZED (
     SELECT draftsman.budget_day() AS day
 ), active AS MATERIALIZED (
-    SELECT 'job:' || number AS name FROM draftsman.job_states
-     WHERE status IN ('claimed', 'running')
-     UNION ALL
-    SELECT 'job:' || job FROM draftsman.job_questions WHERE status = 'open' AND key = 'agent:budget'
+    SELECT 'job:' || s.number AS name
+      FROM unnest(%(statuses)s::draftsman.job_status[]) AS w (status)
+     CROSS JOIN LATERAL (
+           SELECT j.number FROM draftsman.job_states j
+            WHERE (j.status, j.number) >= (w.status, 0)
+              AND (j.status, j.number) < (w.status, 9223372036854775807)
+            ORDER BY j.status DESC, j.number DESC
+            LIMIT %(limit)s) s
 ), used AS MATERIALIZED (
     SELECT u.* FROM today t JOIN draftsman.budget_uses u ON u.day = t.day AND u.day > '-infinity'
      UNION ALL

@@ -144,12 +144,28 @@ WITH owned AS MATERIALIZED (
          WHERE q.bytes + excluded.bytes <= %(limit)s::bigint
     RETURNING job
 ), written AS (
-    INSERT INTO draftsman.run_log_chunks (job, run, seq, text)
-    SELECT m.number, m.run_count, %(seq)s, %(text)s
+    INSERT INTO draftsman.run_log_chunks (job, run, seq, text, created_at)
+    SELECT m.number, m.run_count, %(seq)s, %(text)s,
+           draftsman.now() - make_interval(secs => %(age)s)
       FROM owned m JOIN counted c ON c.job = m.number
         ON CONFLICT DO NOTHING
 )
 SELECT EXISTS (SELECT FROM owned), EXISTS (SELECT FROM counted)
+
+-- A line about the end of a run that has parked: its token proves that the run was the caller's. The
+-- job is locked, so that the deletion of old logs is over.
+-- name: log_parked
+WITH locked AS MATERIALIZED (
+    SELECT number FROM draftsman.job_states WHERE number = %(job)s FOR NO KEY UPDATE
+), parked AS MATERIALIZED (
+    SELECT r.job, r.ordinal FROM locked l
+      JOIN draftsman.job_runs r ON r.job = l.number
+     WHERE r.lease_token = %(token)s AND r.status = 'parked'
+)
+INSERT INTO draftsman.run_log_chunks (job, run, seq, text)
+SELECT p.job, p.ordinal, coalesce((SELECT max(c.seq) + 1 FROM draftsman.run_log_chunks c
+                                    WHERE c.job = p.job AND c.run = p.ordinal), 0), %(text)s
+  FROM parked p
 
 -- A use of a quota; a use over the limit is not counted. The job's lock serializes writes.
 -- name: consume_quota

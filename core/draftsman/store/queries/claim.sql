@@ -265,6 +265,8 @@ SELECT status IN ('waiting_for_input', 'waiting_for_approval') AS waiting,
   FROM draftsman.job_states
  WHERE number = %(job)s
 
--- An answer under way is waited for: it has claimed the job for this worker, or will not.
+-- An answer under way is waited for: it has claimed the job for this worker, or will not. The row is
+-- kept for the calls that the agent still makes, and removed by the leader.
 -- name: end_grace
-DELETE FROM draftsman.grace_periods WHERE job = %(job)s AND worker_id = %(worker)s
+UPDATE draftsman.grace_periods SET ends_at = least(ends_at, draftsman.now())
+ WHERE job = %(job)s AND worker_id = %(worker)s

@@ -20,6 +20,13 @@ SELECT draftsman.pause_job(%(job)s::bigint, %(reason)s::text, %(by)s::text)
 -- name: unpause
 SELECT draftsman.unpause_job(%(job)s::bigint, %(by)s::text)
 
+-- The paused jobs before a number, newest first; the pause of an ended job is removed by the leader.
+-- name: paused
+SELECT job FROM draftsman.job_pauses
+ WHERE job < %(before)s
+ ORDER BY job DESC
+ LIMIT %(limit)s
+
 -- Cancels an unfinished job, with its open question and its open run.
 -- name: cancel_now
 SELECT draftsman.cancel_job(%(job)s::bigint, %(by)s::text, %(reason)s::text)

@@ -1,7 +1,7 @@
 -- Messages of people to jobs. Writes of a run lock the job by the run's lease first.
 
 -- name: send
-SELECT message_job, message, is_new FROM draftsman.send_message(
+SELECT message_job, message, is_new, is_equal FROM draftsman.send_message(
     %(job)s::bigint, %(source)s::draftsman.channel, %(sender_id)s::text, %(display_name)s::text,
     %(sender)s::text, %(event)s::text, %(text)s::text)
 

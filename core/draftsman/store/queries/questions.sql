@@ -25,7 +25,7 @@ WITH context AS MATERIALIZED (
        AND NOT m.canceled
 ), paused AS (
     UPDATE draftsman.job_runs r
-       SET status = CASE WHEN m.canceled THEN 'canceled' ELSE 'paused' END::draftsman.run_status,
+       SET status = CASE WHEN m.canceled THEN 'canceled' ELSE 'parked' END::draftsman.run_status,
            finished_at = draftsman.now()
       FROM owned m
      WHERE r.job = m.number AND r.ordinal = m.run_count AND r.status = 'running'
@@ -49,13 +49,14 @@ WITH context AS MATERIALIZED (
       LEFT JOIN draftsman.artifacts a ON a.job = q.job AND a.run = q.run AND a.kind = 'patch'
      WHERE %(escalate_to)s::text IS NOT NULL OR a.sha256 IS NOT NULL
 ), kept AS (
-    INSERT INTO draftsman.grace_periods AS g (job, question, worker_id, ends_at)
-    SELECT q.job, q.ordinal, m.worker_id, draftsman.now() + make_interval(secs => %(grace)s)
+    INSERT INTO draftsman.grace_periods AS g (job, question, worker_id, lease_token, ends_at)
+    SELECT q.job, q.ordinal, m.worker_id, %(token)s,
+           draftsman.now() + make_interval(secs => %(grace)s)
       FROM asked q JOIN owned m ON m.number = q.job
      WHERE %(grace)s::float8 > 0
         ON CONFLICT (job) DO UPDATE
            SET question = excluded.question, worker_id = excluded.worker_id,
-               ends_at = excluded.ends_at
+               lease_token = excluded.lease_token, ends_at = excluded.ends_at
 ), parked AS (
     UPDATE draftsman.job_states j
        SET status = CASE WHEN m.canceled THEN 'canceled'

@@ -30,13 +30,11 @@ SELECT p.*
        SELECT s.number, r.id, r.type, s.queue, s.status, r.mode, r.source, r.agent, r.repo_owner,
               r.repo_name, r.ticket_title, r.invoker_id, r.tags, s.attempts, s.max_attempts,
               s.retry_count, s.max_retries, s.run_count, s.next_retry_at, s.run_at, s.last_error,
-              s.error_class::text, r.created_at, s.started_at, s.finished_at, s.pr_url,
-              r.template, r.template_version,
-              CASE WHEN s.status IN ('queued', 'resumed') AND (EXISTS (
-                  SELECT FROM draftsman.queue_pauses p
-                   WHERE p.queue = s.queue AND (p.type IS NULL OR p.type = s.type))
-                   OR EXISTS (SELECT FROM draftsman.job_pauses p WHERE p.job = s.number))
-                   THEN 'paused'
+              s.error_class::text, r.created_at, s.started_at, s.finished_at, s.pr_url, r.template,
+              r.template_version, o.reason IS NOT NULL AS job_paused,
+              coalesce(o.reason, q.reason) AS pause_reason,
+              coalesce(o.paused_by, q.paused_by) AS paused_by, coalesce(o.paused_at, q.paused_at) AS paused_at,
+              CASE WHEN coalesce(o.reason, q.reason) IS NOT NULL THEN 'paused'
                    WHEN s.status IN ('queued', 'resumed') AND s.hold IS NOT NULL THEN s.hold::text
                    WHEN s.status IN ('queued', 'resumed') AND EXISTS (
                   SELECT FROM draftsman.active_reservations v
@@ -63,6 +61,11 @@ SELECT p.*
                               WHERE t.tag = f.tag OR starts_with(t.tag, f.tag || '=')))))
                  AND (%(since)s::timestamptz IS NULL OR created_at >= %(since)s)
                LIMIT 1) r
+         LEFT JOIN draftsman.job_pauses o ON o.job = s.number AND s.finished_at IS NULL
+         LEFT JOIN LATERAL (
+              SELECT reason, paused_by, paused_at FROM draftsman.queue_pauses
+               WHERE queue = s.queue AND (type IS NULL OR type = s.type)
+               ORDER BY type DESC LIMIT 1) q ON s.status IN ('queued', 'resumed')
         WHERE (s.status, s.number) >= (w.status, %(lowest)s::bigint)
           AND (s.status, s.number) < (w.status, %(before)s::bigint)
           AND s.number >= %(lowest)s::bigint AND s.number < %(before)s::bigint
@@ -249,8 +252,8 @@ WITH passed AS MATERIALIZED (
      ORDER BY epoch, txid, id
      LIMIT 1
 )
-SELECT s.span, s.finished, coalesce(a.seconds, '{}') AS answers,
-       r.epoch, r.txid::text::bigint AS txid, r.id
+SELECT s.span, s.finished, coalesce(a.seconds, '{}') AS answers, r.epoch,
+       r.txid::text::bigint AS txid, r.id
   FROM (SELECT span, count(*) FILTER (WHERE to_status = ANY (%(terminal)s::draftsman.job_status[]))
                AS finished
           FROM passed
@@ -258,11 +261,9 @@ SELECT s.span, s.finished, coalesce(a.seconds, '{}') AS answers,
   LEFT JOIN answered a ON a.span = s.span
   LEFT JOIN rest r ON true
 
--- name: status
-SELECT status FROM draftsman.job_states WHERE number = %(job)s
-
--- name: status_and_version
-SELECT status, version FROM draftsman.job_states WHERE number = %(job)s
+-- name: version
+SELECT status, version, EXISTS (SELECT FROM draftsman.job_pauses WHERE job = number) AS paused
+  FROM draftsman.job_states WHERE number = %(job)s
 
 -- The chain of a job, from the request to the newest retry: each has the next key of the first.
 -- name: chain
@@ -298,8 +299,7 @@ SELECT j.number, j.status, j.queue, j.type, j.run_at, j.next_retry_at, j.last_er
        j.hold::text, j.held_by, j.concurrency_key,
        (SELECT k.number FROM draftsman.job_states k
          WHERE k.concurrency_key = j.concurrency_key AND (k.hold >= 'key') IS NOT TRUE
-           AND k.finished_at IS NULL)
-           AS key_holder,
+           AND k.finished_at IS NULL) AS key_holder,
        (SELECT coalesce(jsonb_agg(jsonb_build_array(d.parent, k.status)), '[]')
           FROM (SELECT parent FROM draftsman.job_dependencies
                  WHERE job = j.number AND met IS NOT TRUE AND met IS NULL
@@ -392,9 +392,7 @@ SELECT count(*),
 
 -- name: health
 SELECT current_setting('server_version') AS version,
-       extract(epoch FROM clock_timestamp())::float8 AS clock,
-       current_setting('fsync') AS fsync,
+       extract(epoch FROM clock_timestamp())::float8 AS clock, current_setting('fsync') AS fsync,
        current_setting('synchronous_commit') AS synchronous_commit,
-       inet_server_addr() IS NULL AS local,
-       session_user::text AS role,
+       inet_server_addr() IS NULL AS local, session_user::text AS role,
        draftsman.session_kind() AS kind

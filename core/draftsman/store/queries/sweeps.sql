@@ -93,11 +93,13 @@ WITH candidates AS (
        AND (q.on_expire <> 'escalate'
             OR (SELECT t.escalated_at FROM draftsman.question_times t
                  WHERE t.job = q.job AND t.question = q.ordinal) IS NOT NULL)
-    RETURNING q.job, q.ordinal, q.key, q.on_expire, q.resolution
+    RETURNING q.job, q.ordinal, q.key, q.on_expire, q.resolution,
+              jsonb_strip_nulls(jsonb_build_object('label',
+                  draftsman.label_of(q.choices, q.resolution ->> 'value'))) AS label
 ), recorded AS (
     INSERT INTO draftsman.job_events (job, kind, actor, payload)
     SELECT job, 'question_expired', 'system',
-           jsonb_build_object('question', ordinal, 'key', key) || resolution
+           jsonb_build_object('question', ordinal, 'key', key) || resolution || label
       FROM closed
 ), updated AS (
     UPDATE draftsman.job_states j

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from draftsman.domain.messages.review import Review, last_approved
-from draftsman.domain.question import Question, QuestionKind
+from draftsman.domain.question import BUDGET_KEY, Question, QuestionKind
 from tests.core.channels.contract import question
 
 PATCH = "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1,2 @@\n-a\n+b\n+c\n"
@@ -38,7 +38,7 @@ def asked(ordinal: int, **fields: Any) -> Question:
     return replace(question(), ordinal=ordinal, **fields)
 
 
-def test_the_last_question_that_was_approved_allowed_or_answered_counts() -> None:
+def test_only_approvals_and_allowed_permission_requests_approve_changes() -> None:
     gate = {"kind": QuestionKind.APPROVAL}
     answered = {"outcome": "answered"}
     asked_questions = [
@@ -49,7 +49,8 @@ def test_the_last_question_that_was_approved_allowed_or_answered_counts() -> Non
         asked(5, key="permission:3", resolution=answered | {"text": "not now"}),
         asked(6, key="which", resolution={"outcome": "expired"}),
         asked(7, key="which", resolution=answered | {"text": "blue"}),
-        asked(8),
+        asked(8, key=BUDGET_KEY, resolution=answered | {"value": "4"}),
+        asked(9),
     ]
     found = [last_approved(asked_questions, item.ordinal) for item in asked_questions]
-    assert [item and item.ordinal for item in found] == [None, 1, 1, 1, 4, 4, 4, 7]
+    assert [item and item.ordinal for item in found] == [None, 1, 1, 1, 4, 4, 4, 4, 4]

@@ -79,7 +79,7 @@ async def test_an_agent_that_is_kept_makes_the_call_in_the_same_process(
         job = await ended(rt, number)
     assert lines_of(repo, number) == ["approved"]
     assert json.loads((job.result or {})["summary"].removeprefix("all done ")) == ["Do it"]
-    assert [run.status for run in await rt.read_model.runs(number)] == ["paused", "completed"]
+    assert [run.status for run in await rt.read_model.runs(number)] == ["parked", "completed"]
 
 
 async def test_an_approved_call_runs_once_in_a_later_run_on_another_host(

@@ -27,6 +27,9 @@ sys.stderr.write("waiting\\n")
 reply = ask("color", choices=["red", "blue"], grace=300)
 sys.stderr.write("heard " + reply["type"] + "\\n")
 if reply["type"] == "park":
+    say("event", kind="late")
+    say("checkpoint", id="late", data={})
+    assert hear()["type"] == "refused"
     sys.exit(0)
 say("usage", input_tokens=5)
 say("checkpoint", id="d", data=saved)
@@ -56,7 +59,7 @@ async def test_an_answer_within_the_period_continues_the_same_process(
     result = data(job)
     assert (len(result["pids"]), result["color"]) == (1, "red")
     runs = await rt.read_model.runs(number)
-    assert [(run.ordinal, str(run.status)) for run in runs] == [(1, "paused"), (2, "completed")]
+    assert [(run.ordinal, str(run.status)) for run in runs] == [(1, "parked"), (2, "completed")]
     assert (runs[1].usage or {})["input_tokens"] == 5
     kinds = await event_kinds(rt, number)
     assert kinds[-6:].count("job_claimed") == 1
@@ -75,7 +78,17 @@ async def test_without_an_answer_the_agent_parks_and_its_slot_is_free(
         await wait_for_question(rt, other)
         await make.answer(number, "blue")
         result = data(await wait_for_end(rt, number))
+        async with rt.db.connection() as conn:
+            [log] = await rows(
+                conn,
+                "SELECT string_agg(text, '' ORDER BY seq) FROM draftsman.run_log_chunks"
+                f" WHERE job = {number} AND run = 1",
+            )
     assert (len(result["pids"]), result["color"]) == (2, "blue")
+    assert log[0] == (
+        "waiting\n[parked] dropped: 1 checkpoint, 1 event, 11 bytes of output; the run had parked,"
+        " and stores nothing more\n"
+    )
 
 
 async def test_a_message_within_the_period_reaches_the_agent_after_the_answer(

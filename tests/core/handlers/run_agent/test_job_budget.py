@@ -83,8 +83,10 @@ async def test_an_agent_that_is_refused_a_call_continues_after_the_budget_was_ra
             "Add $0.0160",
             "Stop",
         ]
+        why = await rt.read_model.why(number)
+        assert why.text == f"D-{number}/1 needs an answer from olga: {question.text}"
         [run] = await rt.read_model.runs(number)
-        assert (run.status, run.error) == ("paused", None), "the refusal is no failure"
+        assert (run.status, run.error) == ("parked", None), "the refusal is no failure"
         assert await answer(rt, number, 1, "0.004", make.owner)
         await wait_for_question(rt, number, 2)
         assert await answer(rt, number, 2, "$1.50", make.owner)

@@ -10,6 +10,7 @@ from draftsman.domain.job import Source, Status
 from draftsman.domain.run import LeaderTerm
 from draftsman.errors import NotPermitted, Refused, UsageError
 from draftsman.runtime import Runtime
+from draftsman.store.outbox import deliveries
 from draftsman.store.postgres.database import Connection
 from tests.core.loops.workers import (
     BlockingHandler,
@@ -21,7 +22,7 @@ from tests.core.loops.workers import (
 from tests.factories import Factory
 from tests.support.limits import check_places, placed, set_limits, waiting
 from tests.support.people import People
-from tests.support.statements import rows
+from tests.support.statements import rows, run
 
 S: Final = Status
 
@@ -68,6 +69,25 @@ async def test_the_targets_of_a_job_are_notified_of_its_pause(
         ]
         * 2
     )
+
+
+async def test_the_status_message_of_a_chat_is_edited_with_a_pause_and_its_end(
+    rt: Runtime, make: Factory, conn: Connection
+) -> None:
+    work = await make.asked(notify=["slack:C1"])
+    await run(
+        conn,
+        "UPDATE draftsman.deliveries SET status = 'sent', external_ref = 'C1:1', sent_at ="
+        " draftsman.now(), next_attempt_at = NULL WHERE kind = 'status'",
+    )
+    query = "SELECT seq FROM draftsman.deliveries WHERE kind = 'status' AND status = 'pending'"
+    await rt.job_control.pause(work.number, make.owner, "the API\nis down")
+    ((seq,),) = await rows(conn, query)
+    facts = await deliveries.message_facts(conn, seq)
+    assert (facts.paused_by, facts.pause_reason) == ("cli:root", "the API\nis down")
+    await rt.job_control.resume(work.number, make.owner)
+    assert await rows(conn, query) == [(seq,)]
+    assert (await deliveries.message_facts(conn, seq)).pause_reason is None
 
 
 async def test_an_answer_to_a_paused_job_is_accepted_and_starts_nothing(

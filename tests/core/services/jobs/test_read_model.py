@@ -10,6 +10,7 @@ import pytest
 from draftsman.domain.ids import parse_job
 from draftsman.domain.job import Status
 from draftsman.domain.outcome import Done
+from draftsman.domain.read_models import JobVersion
 from draftsman.errors import NotFound, UsageError
 from draftsman.runtime import Runtime
 from draftsman.services.jobs.read_model import RecentActivity
@@ -218,11 +219,11 @@ async def test_latest_events_of_a_job_are_in_their_order(make: Factory, rt: Runt
 
 async def test_a_job_has_a_status_and_a_version(make: Factory, rt: Runtime) -> None:
     number = await make.queued()
-    assert await rt.read_model.status_and_version(number) == (Status.QUEUED, 1)
+    assert await rt.read_model.version(number) == JobVersion(Status.QUEUED, 1, False)
     await make.running(number)
-    assert await rt.read_model.status_and_version(number) == (Status.RUNNING, 3)
+    assert await rt.read_model.version(number) == JobVersion(Status.RUNNING, 3, False)
     with pytest.raises(NotFound, match="there is no job D-99"):
-        await rt.read_model.status_and_version(99)
+        await rt.read_model.version(99)
 
 
 async def test_latest_events_are_newest_first(make: Factory, rt: Runtime) -> None:

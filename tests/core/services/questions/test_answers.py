@@ -82,7 +82,7 @@ async def test_an_invalid_choice_is_refused_with_the_choices_and_not_stored(
     make: Factory, rt: Runtime, text: str
 ) -> None:
     work = await make.asked(CHOICES)
-    with pytest.raises(UsageError, match="choose: 1 2, 2 b, 3 1"):
+    with pytest.raises(UsageError, match="choose: 1 One, 2 Two words, 3 1"):
         await make.answer(work.number, text)
     assert (await rt.questions.of_job(work.number))[1] == []
     assert (await make.answer(work.number, "b")).accepted

@@ -36,14 +36,14 @@ async def test_asking_parks_the_run_and_frees_the_worker(make: Factory, rt: Runt
     (run,) = await rt.read_model.runs(work.number)
     assert (job.status, job.worker_id, job.lease_token) == (Status.WAITING_FOR_INPUT, None, None)
     assert (job.attempts, job.retry_count) == (0, 0)
-    assert run.status is RunStatus.PAUSED
+    assert run.status is RunStatus.PARKED
     question = await rt.questions.get(work.number, 1)
     assert (question.name, question.run, question.status) == (
         f"{work.name}/1",
         1,
         QuestionStatus.OPEN,
     )
-    assert question.labels() == ["red", "blue"]
+    assert question.values() == ["red", "blue"]
 
 
 async def test_an_approval_sets_waiting_for_approval(make: Factory, rt: Runtime) -> None:

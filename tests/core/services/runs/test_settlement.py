@@ -42,7 +42,7 @@ async def test_a_snoozed_job_is_resumed_without_using_an_attempt(
     assert (job.attempts, job.retry_count, job.run_count) == (0, 0, 1)
     assert job.run_at is not None
     assert 30 < (job.run_at - job.updated_at).total_seconds() <= 60
-    assert (await rt.read_model.runs(work.number))[0].status is RunStatus.PAUSED
+    assert (await rt.read_model.runs(work.number))[0].status is RunStatus.PARKED
     assert await rt.sweeps.promote(LeaderTerm()) == 0
     await clock.forward(61)
     assert await rt.sweeps.promote(LeaderTerm()) == 1

@@ -26,7 +26,7 @@ class QuestionModel(RunModel):
         job.questions.append(replace(item, asked=self.now, expires=expires))
         job.questions[-1].timed(self.now)
         kind = "waiting_for_input" if item.kind == "input" else "waiting_for_approval"
-        self.end(job, kind, "paused")
+        self.end(job, kind, "parked")
         return len(job.questions)
 
     def answer(self, place: int, number: int, event: str, text: str, actor: ModelActor) -> Verdict:

@@ -78,7 +78,7 @@ class RunModel(State):
     def snooze(self, job: Job, seconds: float) -> str:
         if not job.cancel:
             job.due = self.now + seconds
-        return self.end(job, "scheduled", "paused")
+        return self.end(job, "scheduled", "parked")
 
     def fail(self, job: Job, error: str, wait: float) -> str:
         """End a run with an error of this class; `wait` is the retry-after of the service."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from draftsman.domain.budgets import CallEstimate
 from draftsman.domain.ids import new_id
+from draftsman.errors import Failure
 from draftsman.runtime import Runtime
 from draftsman.store.postgres.database import Connection
-from tests.factories import Factory
+from tests.factories import QUESTION, Factory
 from tests.support.budgets import set_budgets
 from tests.tui.cli.cli_runner import Cli
 
@@ -14,7 +15,7 @@ from tests.tui.cli.cli_runner import Cli
 async def test_budgets_are_listed_with_their_use(
     cli: Cli, rt: Runtime, make: Factory, conn: Connection
 ) -> None:
-    assert "configured in [budgets]" in (await cli("budgets")).err
+    assert "no budgets: [budgets] of the configuration has none" in (await cli("budgets")).err
     assert (await cli("budgets", "--json")).json == []
     await set_budgets(
         conn,
@@ -82,3 +83,30 @@ async def test_costs_are_grouped(cli: Cli, rt: Runtime, make: Factory, conn: Con
     )
     refused = await cli("costs", "--since", "0s")
     assert (refused.code, "out of range" in refused.err) == (2, True), refused.err
+
+
+async def test_budgets_are_listed_before_a_worker_applies_them_and_for_jobs_that_wait(
+    cli: Cli, rt: Runtime, make: Factory, conn: Connection
+) -> None:
+    with cli.config.open("a", encoding="utf-8") as config:
+        config.write("\n[budgets.job]\ncost_usd = 5\n[budgets.repo.shop]\ninput_tokens = 9\n")
+    listed = await cli("budgets")
+    assert [line.split() for line in listed.out.splitlines()[1:]] == [
+        ["each", "job", "$5.00"],
+        ["repo", "shop", "9", "input", "tokens"],
+    ]
+    assert "not in effect: each job, repo shop; a worker that becomes the leader" in listed.err
+    waiting, paused = await make.running(), await make.running()
+    for work in (waiting, paused):
+        await rt.checkpoints.reserve(work.lease, None, CallEstimate("", 0, 0, 0), {"cost_usd": 2})
+    await rt.questions.ask(waiting.lease, QUESTION)
+    await rt.job_control.pause(paused.number, make.owner, "noon")
+    await rt.settlement.failure(paused, Failure("busy", http_status=503))
+    await set_budgets(conn, job={"cost_usd": 5}, repo={"shop": {"input_tokens": 9}})
+    listed = await cli("budgets")
+    assert listed.err == ""
+    assert [line.split()[0] for line in listed.out.splitlines()[1:]] == [
+        *("each", waiting.name, paused.name, "repo")
+    ]
+    await rt.job_control.cancel(waiting.number, make.owner)
+    assert waiting.name not in (await cli("budgets")).out

@@ -7,7 +7,9 @@ from collections.abc import Callable
 
 import pytest
 
-from draftsman.domain.question_spec import QuestionSpec
+from draftsman.domain.messages.plain_text import resolution_text
+from draftsman.domain.question_spec import Choice, QuestionSpec
+from draftsman.domain.run import LeaderTerm
 from draftsman.runtime import Runtime
 from tests.factories import GATE, QUESTION, Factory
 from tests.support.clock import Clock
@@ -240,3 +242,39 @@ async def test_an_answer_typed_for_a_question_never_answers_the_next(
     assert screen.end() == 4
     assert "was already answered by ben" in screen.plain
     assert (await rt.questions.get(work.number, 2)).status == "open"
+
+
+LABELED = QuestionSpec(
+    key="more",
+    text="How much?",
+    choices=(Choice(value="4", label="Add $4"), Choice(value="stop", label="Stop")),
+    on_expire="default",
+    default="stop",
+    expires_in=60,
+)
+
+
+async def test_people_read_the_label_of_an_answer_and_programs_its_value(
+    cli: Cli, make: Factory, rt: Runtime, clock: Clock
+) -> None:
+    work = await make.asked(LABELED)
+    assert "default: 'Stop'" in (await cli("questions", work.name)).out
+    name = f"{work.name}/1"
+    (await cli("answer", name, "5")).refused(2, "choose: 1 Add $4, 2 Stop")
+    assert (await cli("answer", name, "1")).out == f"{name} answered: Add $4; job resumed\n"
+    assert "→ Add $4, by root" in (await cli("show", work.name)).out
+    events = (await cli("events", "--job", work.name)).out
+    assert "label=Add $4" in events
+    assert "value=4" not in events
+    listed = (await cli("events", "--job", work.name, "--json")).out
+    assert '"value": "4"' in listed
+    question = await rt.questions.get(work.number, 1)
+    assert resolution_text(question) == "was answered by root: Add $4"
+    [asked] = (await cli("show", work.name, "--json")).json["questions"]
+    assert asked["resolution"]["value"] == "4"
+    late = await make.asked(LABELED)
+    await clock.forward(61)
+    await rt.sweeps.expire(LeaderTerm())
+    events = (await cli("events", "--job", late.name)).out
+    assert "label=Stop" in events
+    assert "→ Stop, by policy" in (await cli("show", late.name)).out

@@ -154,7 +154,7 @@ async def test_waiting_matches_input_and_approval(cli: Cli, make: Factory) -> No
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--status", "lost"], "unknown status 'lost'; available: waiting, scheduled"),
+        (["--status", "lost"], "unknown status 'lost'; available: waiting, paused, scheduled"),
         (["--since", "yesterday"], "90s, 10m"),
         (["--limit", "0"], "1<=x<=1000"),
         (["--before", "me"], "'me' is not a job"),

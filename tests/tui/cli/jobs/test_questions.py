@@ -42,7 +42,7 @@ async def test_the_inbox_shows_choices_responders_and_expiry(cli: Cli, make: Fac
     output = (await cli("questions")).out
     for text in (
         f"{work.name}/1  question for ben, root · asked ",
-        "expires in 2.0 h, default: 'safe'",
+        "expires in 2.0 h, default: 'safe fixes'",
         "  What should be applied?\n  Look first.\n",
         "  | line 11\n  | … 8 more lines",
         "    1  safe fixes  certain\n    2  all",

@@ -57,7 +57,7 @@ async def test_a_job_with_a_history_is_shown_completely(
     assert "{" not in done.out
     document = (await cli("show", work.name, "--json")).json
     assert (document["number"], document["status"]) == (work.number, "completed")
-    assert [run["status"] for run in document["runs"]] == ["paused", "completed"]
+    assert [run["status"] for run in document["runs"]] == ["parked", "completed"]
     assert document["questions"][0]["resolution"]["value"] == "red"
     assert [entry["accepted"] for entry in document["answers"]] == [False, True]
     assert [entry["name"] for entry in document["artifacts"]] == ["report.json"]

@@ -26,6 +26,10 @@ async def test_a_message_is_sent_once_for_its_key_and_shown(
     expected = {"number": work.number, "message": 2, "status": "running"}
     assert (await cli(*keyed)).json == expected | {"created": True}
     assert (await cli(*keyed)).json == expected | {"created": False}
+    (await cli(*keyed[:4], "or not")).refused(
+        4, f"the key 'k' was used for message 2 to {work.name}, which has another text"
+    )
+    assert len(await rt.messages.of_job(work.number)) == 2
     await rt.checkpoints.messages.hand(work.lease, [1, 2])
     await rt.checkpoints.save(work.lease, {}, None, [1])
     shown = (await cli("show", work.name)).out

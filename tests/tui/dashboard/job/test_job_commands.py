@@ -146,9 +146,51 @@ async def test_a_job_is_paused_and_resumed(make: Factory, rt: Runtime, owner: Ac
         await seen.rows(f"D-{number}")
         await seen.press("z")
         await seen.dialog("PromptDialog")
+        await seen.see("for example: the API is down")
+        await seen.press("enter")
+        await seen.see("type a text first, or press esc to go back")
         await seen.type("the API is down")
         await seen.press("enter")
         await seen.wait_for_toast(f"D-{number} paused")
         assert "the API is down" in (await rt.read_model.why(number)).text
         await seen.press("Z")
         await seen.wait_for_toast(f"D-{number} resumed")
+
+
+async def test_a_paused_job_that_waits_is_shown_as_paused(
+    make: Factory, rt: Runtime, owner: Actor
+) -> None:
+    work = await make.asked()
+    other = await make.asked()
+    await rt.job_control.pause(work.number, owner, "the API is down")
+    async with open_dashboard(rt, owner, size=(140, 30)) as seen:
+        await seen.rows(other.name, work.name)
+        await seen.see(f"{work.name}        paused", "paused by cli:root: the API is down")
+        await seen.command("jobs status:paused")
+        await seen.rows(work.name)
+        await seen.command("jobs status:paused,queued")
+        await seen.rows(work.name)
+        await seen.job(work.name)
+        await seen.see("paused (waiting for input)", "waits  paused since", "Z: resume; a: answer")
+
+
+async def test_messages_and_pauses_that_a_job_refuses_ask_for_no_text(
+    make: Factory, rt: Runtime, owner: Actor
+) -> None:
+    ended = await make.completed()
+    async with open_dashboard(rt, owner) as seen:
+        await seen.rows(f"D-{ended}")
+        await seen.press("m")
+        await seen.wait_for_toast(f"D-{ended} is a job of type noop, which has no agent to read")
+        await seen.press("z")
+        await seen.wait_for_toast(f"D-{ended} is already completed; nothing to pause")
+        paused = await make.queued(type="run_agent", title="Do it")
+        await rt.job_control.pause(paused, owner, "noon")
+        await seen.rows(f"D-{paused}", f"D-{ended}")
+        await seen.press("home", "z")
+        await seen.wait_for_toast(f"D-{paused} is already paused")
+        await rt.job_control.cancel(paused, owner)
+        await seen.see("canceled")
+        await seen.press("m")
+        await seen.wait_for_toast(f"D-{paused} is canceled, and takes no more messages")
+        assert seen.app.screen is seen.app.main

@@ -53,14 +53,14 @@ async def test_loader_reads_only_data_that_may_have_changed(
     assert (first.job.status, len(first.events)) == (Status.QUEUED, 1)
     calls.clear()
     again = await seen(rt, job_loader)
-    assert calls == ["status_and_version", "latest_job_events"]
+    assert calls == ["version", "latest_job_events"]
     assert (again.job, again.events) == (first.job, first.events)
     work = await make.running(number)
     assert (await seen(rt, job_loader)).job.status is Status.RUNNING
     await rt.checkpoints.event(work.lease, "noted", {})
     calls.clear()
     assert (await seen(rt, job_loader)).events[-1].kind == "noted"
-    assert calls == ["status_and_version", "latest_job_events"]
+    assert calls == ["version", "latest_job_events"]
     await rt.job_control.cancel(number, owner, force=True)
     over = await seen(rt, job_loader)
     assert (over.job.status, over.why, over.events[-1].kind) == (
@@ -71,7 +71,7 @@ async def test_loader_reads_only_data_that_may_have_changed(
     calls.clear()
     job_loader.tab = "log"
     await seen(rt, job_loader)
-    assert calls == ["status_and_version", "latest_job_events", "log_end"]
+    assert calls == ["version", "latest_job_events", "log_end"]
     assert job_loader.poll_interval == loader.FINISHED_INTERVAL
     assert not job_loader.is_affected_by([])
     assert not job_loader.is_affected_by(await rt.read_model.job_events(await make.queued()))

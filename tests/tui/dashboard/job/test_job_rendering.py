@@ -153,13 +153,13 @@ def test_activity_has_lines_of_its_own_between_the_output() -> None:
 
 
 def test_run_without_a_log_has_its_heading() -> None:
-    runs = [run(142, nth, RunStatus.PAUSED) for nth in (1, 2, 3)]
+    runs = [run(142, nth, RunStatus.PARKED) for nth in (1, 2, 3)]
     view = LogView([LogLine(0, 2, "here")])
     drawn = log(replace(job_snapshot(), runs=runs, log=view), 80, NOW)
     heads = [text(item.rows[0]) for item in drawn]
-    assert heads[0] == "── run D-142.1, paused: no output ──"
-    assert "run D-142.2, paused, started" in heads[1]
-    assert heads[3] == "── run D-142.3, paused: no output ──"
+    assert heads[0] == "── run D-142.1, parked: no output ──"
+    assert "run D-142.2, parked, started" in heads[1]
+    assert heads[3] == "── run D-142.3, parked: no output ──"
     single = log(replace(job_snapshot(), runs=runs, log=replace(view, run=2)), 80, NOW)
     assert [text(item.rows[0]) for item in single] == heads[1:3]
     late = log(replace(job_snapshot(), runs=runs, log=replace(view, earlier=True)), 80, NOW)

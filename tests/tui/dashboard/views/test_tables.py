@@ -43,7 +43,7 @@ async def test_every_table_shows_its_rows_or_an_empty_message(
         "jobs": (f"D-{dead}", "dead", f"D-{gate.number}", "approve or deny"),
         "inbox": (f"D-{asked.number}/1", "Which one?", "red, blue", "approval"),
         "dead": (f"D-{dead}", "gone"),
-        "runs": (f"D-{dead}.1", "failed", f"D-{asked.number}.1", "paused"),
+        "runs": (f"D-{dead}.1", "failed", f"D-{asked.number}.1", "parked"),
         "deliveries": (f"D-{dead}", "log", "pending"),
         "workers": (str(worker)[-8:], "far", "alive"),
         "events": ("job created", "needs input", "cli:root"),

@@ -37,9 +37,7 @@ if TYPE_CHECKING:
     metavar="QUESTION",
     help="Only the changes since this question of the job, e.g. D-142/2.",
 )
-@click.option(
-    "--since-approval", is_flag=True, help="Only the changes since the last approved question."
-)
+@click.option("--since-approval", is_flag=True, help="Only the changes since the last approval.")
 async def diff(
     app: App,
     job: tuple[JobRef, int | None],

@@ -13,7 +13,7 @@ from draftsman.errors import AnswerTimeout, DraftsmanError
 from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.common import params, times
 from draftsman_tui.common.event_text import event_text
-from draftsman_tui.common.job_text import status_text
+from draftsman_tui.common.job_text import pause_text, status_text
 from draftsman_tui.common.output import as_data, line, one_line
 from draftsman_tui.common.question_text import describe
 
@@ -38,14 +38,24 @@ async def wait(app: App, job: JobRef, timeout: float | None) -> None:
 
 
 async def until_end(app: App, rt: Runtime, number: int, timeout: float | None) -> None:
-    """Wait for the end of the job or the timeout; prints scheduled retries on stderr."""
+    """Wait for the end of the job or the timeout; prints retries and pauses on stderr."""
+    last, paused = 0, False
     try:
         async with asyncio.timeout(timeout):
-            async for status in rt.read_model.statuses(number):
-                if status is Status.RETRYING:
+            async for current in rt.read_model.versions(number):
+                if current.paused and not paused:
+                    await print_pause(app, rt, number)
+                elif current.status is Status.RETRYING and current.version != last:
                     await _print_next_retry(app, rt, number)
+                last, paused = current.version, current.paused
     except TimeoutError:
         return
+
+
+async def print_pause(app: App, rt: Runtime, number: int) -> None:
+    """Print who paused the job, why, and how to resume it, if it is still paused."""
+    if text := await pause_text(rt, number):
+        app.out.info(text)
 
 
 async def _print_next_retry(app: App, rt: Runtime, number: int) -> None:
@@ -61,6 +71,8 @@ async def narrate(app: App, rt: Runtime, number: int, timeout: float | None) -> 
         async with asyncio.timeout(timeout):
             async for event in rt.read_model.follow(number):
                 app.out.print_stderr(event_text(event), cut=True)
+                if event.kind == "job_paused":
+                    await print_pause(app, rt, number)
                 if event.to_status == Status.RETRYING:
                     await _print_next_retry(app, rt, number)
                 if event.to_status in WAITING:

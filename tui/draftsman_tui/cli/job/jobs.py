@@ -73,9 +73,9 @@ class SortParam(params.Param):
 )
 @click.option(
     "--status",
-    type=params.STATUS,
+    type=params.STATUS_OR_PAUSED,
     multiple=True,
-    help="Filter by status; `waiting` matches both waiting statuses.",
+    help="Filter by status; `waiting` matches both waiting statuses, `paused` each paused job.",
 )
 @click.option("--agent", type=params.TEXT, help="Filter by agent.")
 @click.option("--repo", type=params.TEXT, help="Filter by repository, in any case.")
@@ -117,7 +117,7 @@ class SortParam(params.Param):
 async def jobs(
     app: App,
     queued: bool,
-    status: tuple[tuple[Status, ...], ...],
+    status: tuple[tuple[str, ...], ...],
     since: float | None,
     before: JobRef | None,
     mine: bool,
@@ -136,7 +136,13 @@ async def jobs(
             raise UsageError("--queued can only be combined with --limit")
         await print_queued(app, filters["limit"])
         return
-    statuses = [value for group in status for value in group] or None
+    names = [name for group in status for name in group]
+    paused = params.PAUSED in names
+    if paused and set(names) != {params.PAUSED}:
+        raise UsageError(
+            "--status paused cannot be combined with other statuses: paused jobs have any of them"
+        )
+    statuses = [Status(name) for name in names if name != params.PAUSED] or None
     oldest = datetime.now(UTC) - timedelta(seconds=since) if since else None
     async with app.runtime(read_only=True) as rt:
         cursor = before.number if before else None
@@ -144,7 +150,12 @@ async def jobs(
             cursor = await number_of(rt, before)
         invoker = (await rt.actor()).voter if mine else None
         page = await rt.read_model.page(
-            statuses=statuses, since=oldest, before=cursor, invoker=invoker, **filters
+            statuses=statuses,
+            paused=paused,
+            since=oldest,
+            before=cursor,
+            invoker=invoker,
+            **filters,
         )
         listed = page.jobs
         filters |= {"mine": mine, "sort": sort}
@@ -153,7 +164,7 @@ async def jobs(
         elif listed:
             await _show(app, rt, _sorted(listed, sort))
             if len(listed) == filters["limit"] and app.out.on_screen:
-                options = {"status": ",".join(statuses or ()), "since": since, **filters}
+                options = {"status": ",".join(names), "since": since, **filters}
                 older = _older(listed[-1].number, options)
                 app.out.info(f"there may be more jobs; to list older jobs: {older}")
         elif page.scanned_to is None:
@@ -161,10 +172,10 @@ async def jobs(
                 app.out.info("no dead letters")
             else:
                 _print_no_jobs(
-                    app, narrowed=bool(statuses or since or before or _has_filters(filters))
+                    app, narrowed=bool(names or since or before or _has_filters(filters))
                 )
         if page.scanned_to is not None:
-            options = {"status": ",".join(statuses or ()), "since": since, **filters}
+            options = {"status": ",".join(names), "since": since, **filters}
             older = _older(page.scanned_to, options)
             app.out.info(
                 f"searched back to {job_name(page.scanned_to)}; to search older jobs: {older}"
@@ -184,7 +195,8 @@ async def why(app: App, job: JobRef) -> None:
     if app.json:
         app.out.document({"number": number} | reason_data(reason))
         return
-    app.out.print(line(f"{job_name(number)} ", status_text(reason.status), f": {reason.text}"))
+    status = status_text(reason.status, paused=reason.shown_as_paused)
+    app.out.print(line(f"{job_name(number)} ", status, f": {reason.text}"))
     app.out.print(styled(f"  {reason.next_step}", "dim"))
 
 
@@ -199,7 +211,7 @@ async def _show(app: App, rt: Runtime, listed: list[Any]) -> None:
     rows = [
         (
             styled(job_name(job.number), "bold"),
-            status_text(job.status, job.error_class),
+            status_text(job.status, job.error_class, paused=job.shown_as_paused, detail=False),
             one_line(job.ticket_title or job.type),
             job.repo_name or "",
             times.span((datetime.now(UTC) - job.created_at).total_seconds()),
@@ -223,8 +235,10 @@ def _sorted(listed: list[JobSummary], sort: str | None) -> list[JobSummary]:
     return sorted(listed, key=SORTS[sort.removeprefix("-")], reverse=sort.startswith("-"))
 
 
-def _next(job: Any, question: Question | None, served: set[str]) -> str:
+def _next(job: JobSummary, question: Question | None, served: set[str]) -> str:
     """Summarize the reason for waiting, or the last error."""
+    if job.job_paused:
+        return hold_text(job)
     error = first_line(job.last_error or "", MAX_ERROR_LENGTH)
     match job.status:
         case Status.WAITING_FOR_INPUT | Status.WAITING_FOR_APPROVAL:
@@ -239,7 +253,7 @@ def _next(job: Any, question: Question | None, served: set[str]) -> str:
             return f"its start time {times.due(job.due_in)}"
         case Status.QUEUED | Status.RESUMED:
             if job.hold:
-                return hold_text(job.hold, job.held_by)
+                return hold_text(job)
             return "a free slot" if job.queue in served else f"a worker for queue {job.queue}"
         case Status.CLAIMED:
             return "a worker to start it"
@@ -268,7 +282,7 @@ def _words(name: str, value: Any) -> list[str]:
     return [f"--{name}"] if value is True else [f"--{name}", str(value)]
 
 
-def _retry_count(job: Any) -> str:
+def _retry_count(job: JobSummary) -> str:
     spent = layer(
         job.error_class,
         attempts=job.attempts,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 POLL_INTERVAL: Final = 0.3
 """Seconds between polls with --follow."""
+SETTLED: Final = timedelta(seconds=1.2)
+"""Age from which items are in order: output and activity are stored within a second."""
 PAGE: Final = 500
 STYLES: Final = {
     "running": "cyan",
@@ -154,8 +157,13 @@ async def log_items(
             rows = await rt.checkpoints.activity.page(number, after_row, PAGE)
         full = [page for page in (chunks, rows) if len(page) == PAGE]
         horizon = min((_order(page[-1]) for page in full), default=None)
+        both = output and activity and not ended
+        settled = await rt.checkpoints.now() - SETTLED if both and (chunks or rows) else None
         for item in sorted((*chunks, *rows), key=_order):
             if horizon is not None and _order(item) > horizon:
+                break
+            if settled is not None and item.created_at > settled:
+                full = []
                 break
             if isinstance(item, ActivityRow):
                 after_row = item.run, item.seq

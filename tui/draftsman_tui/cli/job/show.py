@@ -191,7 +191,7 @@ def _head(job: Job, why: WaitReason, chain: Sequence[RetryLink]) -> Iterator[Tex
     yield line(
         styled(job.name, "bold"),
         f"  {one_line(job.ticket_title or job.type)}  ",
-        status_text(job.status, job.error_class),
+        status_text(job.status, job.error_class, paused=why.shown_as_paused),
     )
     yield _pair("type", type_text(job))
     if job.repo:
@@ -324,7 +324,7 @@ def _question(
 ) -> Iterator[Text]:
     resolution = question.resolution or {}
     outcome = resolution.get("outcome", "open")
-    value = resolution.get("value") or resolution.get("text")
+    given = question.answer_text()
     voters = ", ".join(resolution.get("by", ()))
     yield line(
         styled(f"  {question.name} ", "bold"),
@@ -339,9 +339,9 @@ def _question(
             yield styled(f"    {'or ' if question.choices else ''}free text", "dim")
     elif question.escalated_at:
         yield styled(f"    {escalation_text(question)}", "yellow")
-    if value or voters:
+    if given or voters:
         reason = f": {resolution['reason']}" if resolution.get("reason") else ""
-        text = f"{one_line(str(value))}, " if value else ""
+        text = f"{one_line(given)}, " if given else ""
         yield styled(f"    → {text}by {voters or resolution.get('via')}{reason}")
     for answer in answers:
         if answer.question == question.ordinal and not answer.accepted:

@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 )
 @click.argument("job", type=params.JOB)
 @click.argument("message", nargs=-1, type=params.TEXT)
-@click.option("--key", type=params.TEXT, help="Key of the message: the same key is sent once.")
+@click.option(
+    "--key", type=params.TEXT, help="Key of the message: sent once; refused with another text."
+)
 async def tell(app: App, job: JobRef, message: tuple[str, ...], key: str | None) -> None:
     """Send a message to the agent of a job.
 
@@ -36,8 +38,7 @@ async def tell(app: App, job: JobRef, message: tuple[str, ...], key: str | None)
         raise UsageError("MESSAGE is required: draftsman tell D-142 'use the v2 API'")
     async with app.runtime() as rt:
         number = await number_of(rt, job)
-        event = None if key is None else f"tell:{number}:{key}"
-        sent = await rt.messages.send(number, await rt.actor(), text, event=event)
+        sent = await rt.messages.send(number, await rt.actor(), text, key=key)
     if app.json:
         app.out.document(sent)
     else:

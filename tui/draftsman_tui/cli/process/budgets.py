@@ -19,19 +19,26 @@ if TYPE_CHECKING:
 async def budgets(app: App) -> None:
     """List each budget with its use.
 
-    Budgets of repositories, people and all jobs are those of today. RESERVED is the maximum use of
-    running calls, and ADDED the part of BUDGET that people added.
+    These are the configured budgets, and those of unfinished jobs that have run, of the newest 200
+    jobs of each status. Budgets of repositories, people and all jobs are those of today. RESERVED
+    is the maximum use of running calls, and ADDED the part of BUDGET that people added.
     """
     async with app.runtime(read_only=True) as rt:
         uses = await rt.budgets.uses()
+        missing = rt.budgets.missing(uses)
     if app.json:
         app.out.document(uses)
-    elif not uses:
-        app.out.info("no budgets; they are configured in [budgets]: draftsman config")
-    else:
+    elif uses or missing:
         heads = ("FOR", "DAY", "USED", "RESERVED", "BUDGET", "ADDED")
-        rows = [_use_row(use) for use in uses]
+        rows = [_use_row(use) for use in (*uses, *missing)]
         app.out.table(heads, rows, flexible=0, right=(2, 3, 4, 5))
+    if missing:
+        names = ", ".join(dict.fromkeys(_title(use) for use in missing))
+        app.out.info(
+            f"not in effect: {names}; a worker that becomes the leader applies its configuration"
+        )
+    elif not uses:
+        app.out.info("no budgets: [budgets] of the configuration has none; see: draftsman config")
 
 
 @command(
@@ -75,21 +82,25 @@ async def costs(app: App, *, by: str, since: float) -> None:
         app.out.table(heads, rows, flexible=0, right=(1, 2, 3, 4))
 
 
-def _use_row(use: BudgetUse) -> tuple[str, ...]:
+def _title(use: BudgetUse) -> str:
     scope, _, value = use.name.partition(":")
-    name = f"each {scope}" if value == "*" else f"{scope} {value}"
+    if scope == "all":
+        return "all jobs"
     if scope == "job" and value != "*":
-        name = f"D-{value}"
-    elif scope == "all":
-        name = "all jobs"
-    is_rule = scope == "call" or (use.day is None and not name.startswith("D-"))
+        return f"D-{value}"
+    return one_line(f"each {scope}" if value == "*" else f"{scope} {value}")
+
+
+def _use_row(use: BudgetUse) -> tuple[str, ...]:
+    name = _title(use)
+    is_rule = use.day is None and not name.startswith("D-")
     day = use.day.isoformat() if use.day else ""
     used, reserved, budget, added = (
         amount_text(use.measure, amount)
         for amount in (use.used, use.reserved, use.budget, use.added)
     )
     return (
-        one_line(name),
+        name,
         day,
         "" if is_rule else used,
         reserved if use.reserved else "",

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from draftsman.domain.ids import actor_name, job_name
-from draftsman.domain.read_models import pause_name
+from draftsman.domain.ids import actor_name, job_name, pause_name
 from draftsman.errors import DraftsmanError, Refused
 from draftsman_tui.cli.app import App, ListGroup, command, example_lines
 from draftsman_tui.cli.prompts import confirm
@@ -17,7 +16,7 @@ from draftsman_tui.common.output import one_line, styled
 from draftsman_tui.common.queue_text import blocks_text
 
 if TYPE_CHECKING:
-    from draftsman.domain.read_models import QueueSummary
+    from draftsman.domain.schedules.queue_models import QueueSummary
     from draftsman.services.queues import DrainProgress
 
 DRAIN_REASON = "draining"

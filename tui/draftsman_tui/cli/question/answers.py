@@ -155,7 +155,7 @@ async def _submit(app: App, rt: Runtime, job: int, ordinal: int, response: Respo
     if not verdict.accepted:
         raise await rejection_error(rt, verdict, response.source_event_id)
     if not app.json:
-        app.out.print(line(styled(verdict.name, "bold"), f" {outcome_text(verdict)}"))
+        app.out.print(line(styled(verdict.name, "bold"), f" {await outcome_text(rt, verdict)}"))
 
 
 async def _show(app: App, rt: Runtime, question: Question) -> None:

@@ -10,6 +10,7 @@ from draftsman.domain.job import WAITING, Status
 from draftsman.errors import AnswerTimeout, DraftsmanError, Refused
 from draftsman.services.jobs.request_checks import build_request
 from draftsman_tui.cli.app import App, number_of
+from draftsman_tui.cli.job.job_wait import print_pause
 from draftsman_tui.common import times
 from draftsman_tui.common.job_request import options_named
 from draftsman_tui.common.question_text import describe
@@ -59,12 +60,17 @@ async def continue_asking(app: App, ref: JobRef, wait: float | None) -> dict[str
 async def _wait_for_answer(
     app: App, rt: Runtime, number: int, wait: float | None
 ) -> dict[str, Any]:
+    last, paused = 0, False
     try:
         async with asyncio.timeout(wait):
-            async for status in rt.read_model.statuses(number):
-                if status in WAITING:
+            async for current in rt.read_model.versions(number):
+                if current.paused and not paused:
+                    await print_pause(app, rt, number)
+                paused = current.paused
+                if current.version != last and current.status in WAITING:
                     for question in await rt.questions.open(number):
                         app.out.print_stderr(*await describe(rt, question))
+                last = current.version
     except TimeoutError:
         text = f"no answer within {times.span(wait or 0)}; {_stays_open(number)}"
         raise AnswerTimeout(text) from None

@@ -48,6 +48,8 @@ async def cancel_force(screen: BaseScreen, text: str) -> None:
 async def pause(screen: BaseScreen, text: str) -> None:
     """Pause the selected job; asks for the reason unless it is given."""
     number = screen.jobs()[0]
+    if not text:
+        await screen.rt.job_control.check_pause(number, screen.actor)
     dialog = PromptDialog(f"Reason for the pause of {job_name(number)}?", "the API is down")
     if reason := text or await screen.ask(dialog):
         await screen.rt.job_control.pause(number, screen.actor, reason)
@@ -93,8 +95,7 @@ async def _cancelable(screen: BaseScreen) -> tuple[list[int], str]:
     Raises Refused if all have finished.
     """
     statuses = {
-        number: (await screen.rt.read_model.status_and_version(number))[0]
-        for number in screen.jobs()
+        number: (await screen.rt.read_model.version(number)).status for number in screen.jobs()
     }
     finished = [number for number, status in statuses.items() if status in TERMINAL]
     cancelable = [number for number in statuses if number not in finished]

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 async def tell(screen: BaseScreen, text: str) -> None:
     """Send a message to the agent of the selected job; asks for the text unless it is given."""
     number = screen.jobs()[0]
+    if not text:
+        await screen.rt.messages.check(number, screen.actor)
 
     async def send(message: str) -> SentMessage:
         return await screen.rt.messages.send(number, screen.actor, message)

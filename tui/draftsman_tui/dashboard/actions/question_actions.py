@@ -132,7 +132,7 @@ def _submitter(
             if retried is None:
                 raise
             return retried
-        return f"{verdict.name} {outcome_text(verdict)}"
+        return f"{verdict.name} {await outcome_text(screen.rt, verdict)}"
 
     return submit
 

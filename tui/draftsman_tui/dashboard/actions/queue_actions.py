@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, cast
 
-from draftsman.domain.ids import job_name
-from draftsman.domain.read_models import pause_name
+from draftsman.domain.ids import job_name, pause_name
 from draftsman.errors import Refused
 from draftsman_tui.dashboard.dialogs.choice_dialog import ChoiceDialog
 from draftsman_tui.dashboard.dialogs.confirm_dialog import ConfirmDialog
 from draftsman_tui.dashboard.dialogs.prompt_dialog import PromptDialog
 
 if TYPE_CHECKING:
-    from draftsman.domain.read_models import QueueSummary
+    from draftsman.domain.schedules.queue_models import QueueSummary
     from draftsman_tui.dashboard.screens.main import MainScreen
 
 TYPE: Final = "type:"

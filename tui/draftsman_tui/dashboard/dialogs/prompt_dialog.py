@@ -12,7 +12,7 @@ from draftsman_tui.dashboard.dialogs.base import Do, SubmitDialog, return_value,
 
 
 class PromptDialog(SubmitDialog[Any]):
-    """Submits the text, and returns the result."""
+    """Submits the text, and returns the result; `example` is shown in the empty field."""
 
     def __init__(self, question: str, example: str, do: Do[Any] = return_value) -> None:
         super().__init__(do)
@@ -22,7 +22,7 @@ class PromptDialog(SubmitDialog[Any]):
     def compose(self) -> ComposeResult:
         with Vertical(classes="box"):
             yield Static(safe(self._question), classes="heading")
-            yield Input(placeholder=self._example)
+            yield Input(placeholder=f"for example: {self._example}" if self._example else "")
             yield Static("", classes="error")
             yield Static("enter: confirm   esc: back", classes="hint")
 
@@ -30,4 +30,4 @@ class PromptDialog(SubmitDialog[Any]):
         if event.value.strip():
             self.attempt(event.value.strip())
         else:
-            self.dismiss(None)
+            self.show_notice("type a text first, or press esc to go back")

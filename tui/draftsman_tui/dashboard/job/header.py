@@ -23,10 +23,11 @@ from draftsman_tui.dashboard.resource import Cell
 def head(snapshot: JobSnapshot, now: datetime) -> list[Row]:
     """Return the three rows of the header."""
     job = snapshot.job
-    role = DENIED if _denied(job) else ROLES.get(job.status, "")
+    paused = snapshot.why is not None and snapshot.why.shown_as_paused
+    role = DENIED if _denied(job) else ROLES.get("paused" if paused else job.status, "")
     return [
         (
-            Cell(status_text(job.status).plain, role),
+            Cell(status_text(job.status, paused=paused).plain, role),
             *_separated(_origin(job, now)),
         ),
         tuple(_separated(_progress(snapshot, now))[1:]),
@@ -92,7 +93,8 @@ def _what_next(snapshot: JobSnapshot, now: datetime) -> Row:
         )
     if snapshot.why is not None:
         is_running = job.status is Status.RUNNING
-        lead = Cell("now  " if is_running else "waits  ", "asks" if snapshot.open else "head")
+        role = "warns" if snapshot.why.paused else "asks" if snapshot.open else "head"
+        lead = Cell("now  " if is_running else "waits  ", role)
         then = Cell(one_line(f"; {_then(snapshot, snapshot.why)}"), "dim")
         doing = (Cell(f"; {snapshot.doing}", "busy"),) if is_running and snapshot.doing else ()
         return (lead, Cell(one_line(snapshot.why.text)), *doing, then)
@@ -119,6 +121,9 @@ def _denied(job: Job) -> bool:
 
 def _then(snapshot: JobSnapshot, why: WaitReason) -> str:
     """Return the hint, with the dashboard's keys where it has them."""
+    if why.paused:
+        answer = "; a: answer" if snapshot.open is not None else ""
+        return f"Z: resume{answer}"
     if snapshot.open is not None:
         return "a: decide" if snapshot.open.kind is QuestionKind.APPROVAL else "a: answer"
     return "l: show log" if why.reason == "running" else why.next_step

@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from draftsman.domain.activity.agent_progress import AgentProgress
-from draftsman.domain.job import LEASED, TERMINAL, Status
+from draftsman.domain.job import LEASED, TERMINAL
 from draftsman.domain.messages.delivery import DeliveryStatus
 from draftsman.domain.question import QuestionStatus
 from draftsman.domain.workflows.groups import GroupState
@@ -26,6 +26,7 @@ from draftsman_tui.dashboard.job.snapshot import JobLoaded, JobPatch, JobSnapsho
 
 if TYPE_CHECKING:
     from draftsman.domain.event import Event
+    from draftsman.domain.read_models import JobVersion
     from draftsman.runtime import Runtime
 
 EVENTS: Final = 500
@@ -58,7 +59,7 @@ class JobLoader:
         self.number = number
         self.tab = tab
         self._log_buffer = LogBuffer(run)
-        self._version: tuple[Status, int] | None = None
+        self._version: JobVersion | None = None
         self._snapshot: JobSnapshot | None = None
         self._patch: tuple[int, str] | None = None
         self._loaded_at: float | None = None
@@ -110,7 +111,7 @@ class JobLoader:
 
     async def read(self, rt: Runtime, now: datetime) -> JobLoaded:
         """Return a current snapshot; raises NotFound."""
-        version = await rt.read_model.status_and_version(self.number)
+        version = await rt.read_model.version(self.number)
         last = self._snapshot.events[-1].id if self._snapshot and self._snapshot.events else 0
         new_events = await rt.read_model.latest_job_events(self.number, last, EVENTS + 1)
         changed = version != self._version or any(_is_significant(event) for event in new_events)

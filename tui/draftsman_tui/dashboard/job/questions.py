@@ -81,16 +81,14 @@ def _answers(question: Question, snapshot: JobSnapshot, now: datetime) -> Iterat
         )
         yield (Cell(f"  {votes} of {question.quorum} approvals", "head"),)
     for answer in answers:
-        yield _answer_row(answer, now)
+        yield _answer_row(question, answer, now)
 
 
-def _answer_row(answer: Answer, now: datetime) -> Row:
+def _answer_row(question: Question, answer: Answer, now: datetime) -> Row:
     name = answer.responder_display_name or answer.voter
     person = answer.voter.rpartition(":")[2]
     voter = name if person.casefold() in name.casefold() else f"{name}, as {person}"
-    value = (
-        answer.payload.get("decision") or answer.payload.get("value") or answer.payload.get("text")
-    )
+    value = answer.payload.get("decision") or question.answer_text(answer.payload)
     verb = {"approve": "approves", "deny": "denies"}.get(str(value), f"answers {value}")
     reason = f": {answer.payload['reason']}" if answer.payload.get("reason") else ""
     text = Cell(f"{one_line(f'{voter} ({answer.source})')} ")

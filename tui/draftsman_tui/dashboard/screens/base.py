@@ -161,7 +161,7 @@ class BaseScreen(Screen[None]):
         """Handle new jobs created by a retry."""
 
     def compose(self) -> ComposeResult:
-        yield Overview()
+        yield Overview(supervised=self.session.supervised is not None)
         yield Title()
         yield Banner()
         yield Notice()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from draftsman.domain.ids import job_name
 from draftsman.domain.job import WAITING, Status
@@ -20,13 +20,16 @@ from draftsman_tui.dashboard.resource import Cell, Column, Query, Resource, Rows
 if TYPE_CHECKING:
     from draftsman.runtime import Runtime
 
+PAUSED: Final = "paused"
+"""Filter value of jobs that are paused, in whatever status."""
+
 
 class JobsResource(Resource[JobSummary]):
     """All jobs."""
 
     name = "jobs"
     help = "All jobs, newest first."
-    statuses = tuple(map(str, Status))
+    statuses = (*map(str, Status), PAUSED)
     fields = ("status", "repo", "by", "agent", "tag", "source", "group", "age")
     empty = "No jobs yet. Press n to submit a job, or in a shell: draftsman demo, draftsman submit"
     columns = (
@@ -45,8 +48,11 @@ class JobsResource(Resource[JobSummary]):
 
     async def read(self, rt: Runtime, query: Query) -> Rows[JobSummary]:
         job_filter = query.filter
+        # both a status and `paused`: the filter of the table selects the rows
+        is_mixed = PAUSED in job_filter.statuses and len(job_filter.statuses) > 1
         jobs_page = await rt.read_model.page(
-            statuses=statuses(job_filter),
+            statuses=None if is_mixed else statuses(job_filter),
+            paused=job_filter.statuses == (PAUSED,),
             agent=job_filter.agent,
             repo=job_filter.repo,
             group=job_filter.group,
@@ -79,7 +85,7 @@ class JobsResource(Resource[JobSummary]):
     def cells(self, row: JobSummary, now: datetime) -> Sequence[Cell]:
         return (
             Cell(self.key(row), "key"),
-            cells.status(row.status, row.error_class),
+            cells.status(PAUSED if row.shown_as_paused else row.status, row.error_class),
             cells.text(row.ticket_title or row.type),
             cells.text(row.repo_name),
             cells.text(row.agent),
@@ -108,25 +114,26 @@ class JobsResource(Resource[JobSummary]):
             tuple(name for tag in row.tags for name in (tag, tag.partition("=")[0])),
             row.created_at,
             row.source,
+            second_status=PAUSED if row.job_paused else "",
         )
 
 
 def statuses(job_filter: Filter) -> list[Status] | None:
-    """Return the statuses of a filter, None for all; raises UsageError."""
-    return [Status(name) for name in JobsResource().resolve(job_filter).statuses] or None
+    """Return the statuses of a filter without `paused`, None for all; raises UsageError."""
+    names = JobsResource().resolve(job_filter).statuses
+    return [Status(name) for name in names if name != PAUSED] or None
 
 
 def _next(row: JobSummary) -> Cell:
+    if row.job_paused:
+        return cells.text(hold_text(row), "warns")
     match row.status:
         case Status.WAITING_FOR_INPUT:
             return Cell("answer", "asks")
         case Status.WAITING_FOR_APPROVAL:
             return Cell("approve or deny", "asks")
         case Status.QUEUED | Status.RESUMED if row.hold:
-            return cells.text(
-                "paused" if row.hold == "paused" else hold_text(row.hold or "", row.held_by),
-                "warns",
-            )
+            return cells.text(hold_text(row), "warns")
         case Status.RETRYING | Status.SCHEDULED:
             return cells.text(f"{times.due(row.due_in)} {first_line(row.last_error or '', 60)}")
         case Status.FAILED | Status.DEAD_LETTER:

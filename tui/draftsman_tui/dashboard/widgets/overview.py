@@ -39,10 +39,17 @@ WIDE: Final = 100
 
 
 class Overview(Static):
-    """Two lines of statistics; the second starts with problems."""
+    """Two lines of statistics; the second starts with problems.
+
+    `supervised`: `draftsman up` starts a worker for this dashboard.
+    """
 
     _stats: tuple[DashboardStats, datetime, float] | None = None
     _shown = Text()
+
+    def __init__(self, *, supervised: bool = False) -> None:
+        super().__init__()
+        self._supervised = supervised
 
     def show_notice(self, text: str) -> None:
         """Show a text until there are statistics."""
@@ -60,16 +67,25 @@ class Overview(Static):
     def _draw(self) -> None:
         if self._stats is None:
             return
-        drawn = lines(*self._stats, width=self.content_size.width)
+        width = self.content_size.width
+        drawn = lines(*self._stats, width=width, supervised=self._supervised)
         if drawn != self._shown:
             self._shown = drawn
             self.update(drawn, layout=False)
 
 
-def lines(stats: DashboardStats, now: datetime, stale: float = 0, *, width: int) -> Text:
-    """Return the overview for a width in cells."""
+def lines(
+    stats: DashboardStats,
+    now: datetime,
+    stale: float = 0,
+    *,
+    width: int,
+    supervised: bool = False,
+) -> Text:
+    """Return the overview for a width in cells; `supervised` as for `Overview`."""
     narrow = width < WIDE
-    leading = [*_problems(stats, stale), *_workers(stats.workers, narrow=narrow)]
+    workers = _workers(stats.workers, narrow=narrow, supervised=supervised)
+    leading = [*_problems(stats, stale), *workers]
     separator = Text("  " if narrow else " · ")
     for bars in WIDTHS:
         parts = [*leading, *_activity(stats.activity, now, bars)]
@@ -128,10 +144,11 @@ def _problems(stats: DashboardStats, stale: float) -> Iterator[Text]:
     return (Text(f" {problem} ", "bold reverse") for problem in problems)
 
 
-def _workers(workers: WorkerStats, *, narrow: bool) -> Iterator[Text]:
+def _workers(workers: WorkerStats, *, narrow: bool, supervised: bool) -> Iterator[Text]:
     """Yield the workers and the leader."""
     if not workers.health:
-        yield Text("no workers; to start one: draftsman up", "bold")
+        hint = "its worker is starting" if supervised else "to start one: draftsman up"
+        yield Text(f"no workers; {hint}", "bold")
         return
     draining = workers.health.get("draining", 0)
     words = [f"{workers.health.get('alive', 0)} alive"] + [f"{draining} draining"] * bool(draining)

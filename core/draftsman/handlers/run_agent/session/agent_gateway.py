@@ -81,10 +81,9 @@ class _Ledger:
         return refusal
 
     async def record(self, call: ModelCall) -> None:
-        """Record a call, at no cost without a price of its model."""
-        if not await self._session.grace.may_write():
-            return  # the run was parked meanwhile, and owns nothing that it could write
-        if call.cost_usd is None:
+        """Record a call, at no cost without a price of its model; also if the run has parked."""
+        may_write = await self._session.grace.may_write()
+        if call.cost_usd is None and may_write:
             self._run.log.write(f"[gateway] no price for the model {call.model}: set [prices]")
         usage = UsageMessage(
             input_tokens=call.usage.input,

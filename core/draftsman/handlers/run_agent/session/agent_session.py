@@ -40,6 +40,7 @@ from draftsman.handlers.run_agent.protocol import (
     ToAgent,
 )
 from draftsman.handlers.run_agent.protocol_codec import encode, parse_line
+from draftsman.handlers.run_agent.session.dropped_output import DroppedOutput
 from draftsman.handlers.run_agent.session.grace_period import GracePeriod
 from draftsman.handlers.run_agent.session.person_messages import PersonMessages
 from draftsman.handlers.run_agent.session.quota_tracker import QuotaTracker, size_of, watch_disk
@@ -55,7 +56,6 @@ TERMINATE_TIMEOUT: Final = 5.0
 """Seconds between SIGTERM and SIGKILL."""
 PROGRAM_MESSAGES: Final = (AskMessage, ApproveMessage, EventMessage)
 """Messages that any program of the run may send on its socket."""
-PARKED: Final = "the run is parked: exit, and continue in the next run"
 PROGRESS: Final = "progress"
 """Kind of events of which only the newest in an interval is stored."""
 PROGRESS_INTERVAL: Final = 5.0
@@ -87,6 +87,7 @@ class AgentSession:
         self.work = work
         self.meter = meter
         self.grace = GracePeriod(run)
+        self.dropped = DroppedOutput()
         self._termination: asyncio.Task[None] | None = None
         self._turn = asyncio.Lock()
         """Held while a message of the agent or of another program is handled."""
@@ -180,9 +181,8 @@ class AgentSession:
         if is_quota(self.error):
             return
         if self._run.parked:  # its question is asked: nothing can be stored
-            message = line if isinstance(line, MalformedLine) else parse_line(line)
-            if message.id is not None:
-                await self._send(process, RefusedMessage(id=message.id, reason=PARKED))
+            if (refusal := self.dropped.add_message(line)) is not None:
+                await self._send(process, refusal)
             return
         try:
             async with self._turn:

@@ -1,0 +1,80 @@
+"""Queues, their pauses and jobs, as services return them to front ends."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from draftsman.domain.ids import pause_name
+from draftsman.domain.job import Status
+
+if TYPE_CHECKING:
+    from draftsman.domain.schedules.reservation import QueueReservation
+
+
+@dataclass(frozen=True, slots=True)
+class QueuePause:
+    """A pause of a queue, or of a type in it."""
+
+    queue: str
+    type: str | None
+    reason: str
+    paused_by: str
+    paused_at: datetime
+
+    @property
+    def name(self) -> str:
+        """The text for people: `queue 'pay'` or `type 'noop' in the queue 'pay'`."""
+        return pause_name(self.queue, self.type)
+
+
+@dataclass(frozen=True, slots=True)
+class QueueChange:
+    """A pause or resume of a queue or type."""
+
+    queue: str
+    type: str | None
+    action: str
+    actor: str
+    reason: str | None
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class QueuedJob:
+    """A job that can be claimed."""
+
+    queue: str
+    number: int
+    priority: int
+    type: str
+    status: Status
+    ticket_title: str | None
+    repo_name: str | None
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class QueueSummary:
+    """A queue in a list.
+
+    `queued` jobs can be claimed, `held` jobs cannot; `limited` of them wait for places of limits.
+    `oldest_wait` is in seconds.
+    """
+
+    name: str
+    queued: int
+    held: int
+    running: int
+    oldest_wait: float | None
+    capped: bool
+    """Whether more jobs are waiting than were counted."""
+    pauses: tuple[QueuePause, ...] = ()
+    limited: int = 0
+    reservation: QueueReservation | None = None
+
+    @property
+    def pause(self) -> QueuePause | None:
+        """The pause of the whole queue."""
+        return next((pause for pause in self.pauses if pause.type is None), None)
