@@ -28,7 +28,7 @@ EVENT_KINDS: Final = frozenset(TRANSITIONS.values()) | {
     *("attachment_failed", "attachment_uploaded", "branch_published", "cancel_requested"),
     "budget_raised",
     *("command_executed", "delivery_dead_lettered", "delivery_sent", "job_created", "pr_created"),
-    *("iteration_started", "message_delivered", "message_sent"),
+    *("iteration_finished", "iteration_started", "message_delivered", "message_sent"),
     *(
         "job_moved",
         "job_paused",

@@ -217,6 +217,10 @@ class WorkerRun:
         record = self.services.checkpoints.usage
         return await self.wait(record, self.job.lease, amounts, model, call, own)
 
+    async def total_usage(self) -> dict[str, float]:
+        """Return the usage of all runs of the job so far, by measure."""
+        return await self.wait(self.services.checkpoints.total_usage, self.job.number)
+
     async def reserve(
         self, call: UUID | None, estimate: CallEstimate, own: Mapping[str, float] | None
     ) -> BudgetState:

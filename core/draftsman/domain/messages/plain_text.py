@@ -24,7 +24,9 @@ from draftsman.domain.messages.spans import (
 from draftsman.domain.question import Question, QuestionKind, QuestionStatus
 from draftsman.domain.text import humanize, is_link
 
-_CHANGE: Final = ("branch", "commit", "files_changed", "insertions", "deletions")
+_CHANGE: Final = (
+    *("branch", "draft", "commit", "files_changed", "insertions", "deletions", "check_files"),
+)
 """Fields of a result that `change_summary` renders."""
 _ENDED: Final = {
     Status.FAILED: "failed",
@@ -152,9 +154,13 @@ def format_time(when: datetime) -> str:
 
 
 def change_summary(result: Mapping[str, Any]) -> str:
-    """Return the changes: `branch fix/it, commit 0123abcd, 1 file changed, +2 -1`; or ""."""
+    """Return the changes: `branch fix/it, commit 0123abcd, 1 file changed, +2 -1`; or "".
+
+    A draft and changed check files are named.
+    """
     change = {key: result.get(key) for key in _CHANGE}
-    parts = [f"branch {change['branch']}"] if isinstance(change["branch"], str) else []
+    draft = " (draft)" if change["draft"] is True else ""
+    parts = [f"branch {change['branch']}{draft}"] if isinstance(change["branch"], str) else []
     if isinstance(change["commit"], str):
         parts.append(f"commit {change['commit'][:12]}")
     if isinstance(files := change["files_changed"], int):
@@ -162,6 +168,9 @@ def change_summary(result: Mapping[str, Any]) -> str:
     lines = [(sign, change[key]) for sign, key in (("+", "insertions"), ("-", "deletions"))]
     if counts := " ".join(f"{sign}{n}" for sign, n in lines if isinstance(n, int)):
         parts.append(counts)
+    if isinstance(checks := change["check_files"], list) and checks:
+        more = f" and {len(checks) - 3} more" if len(checks) > 3 else ""
+        parts.append(f"changes check files {', '.join(map(str, checks[:3]))}{more}")
     return ", ".join(parts)
 
 

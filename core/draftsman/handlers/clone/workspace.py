@@ -28,9 +28,10 @@ from draftsman.handlers.clone import home_files
 from draftsman.handlers.clone.artifact import read_artifact
 from draftsman.handlers.clone.git import COMMITTER, git, git_failure
 from draftsman.handlers.clone.mirror import commit_time, fetch_base, open_mirror
+from draftsman.handlers.clone.mixed_commit import mixed_commit
 from draftsman.handlers.clone.source import RepoSource
 from draftsman.handlers.clone.tree_removal import remove_tree
-from draftsman.handlers.sandbox.run_sandbox import open_run_sandbox
+from draftsman.handlers.sandbox.run_sandbox import change_owner, open_run_sandbox
 from draftsman.handlers.sandbox.sandbox_plan import RunSandbox
 from draftsman.settings import HttpSettings, SandboxSettings
 
@@ -192,6 +193,16 @@ class Workspace:
             return None
         objects += [f"^{snapshot.base_sha}"] if snapshot.files_changed else []
         return await git("bundle", "create", "--quiet", "-", *objects, cwd=self.mirror)
+
+    async def check_out(self, commit: str) -> None:
+        """Replace the tracked files by those of a commit of the mirror; other files stay."""
+        await self._run_git("read-tree", "--reset", "-u", commit)
+        if self.sandbox is not None and self.sandbox.uid is not None:
+            await asyncio.to_thread(change_owner, self.path, self.sandbox.uid)
+
+    async def mixed(self, commit: str, other: str, paths: Sequence[str]) -> str:
+        """Return a commit in the mirror: the files of `commit`, but these paths of `other`."""
+        return await mixed_commit(self.mirror, commit, other, paths)
 
     async def diff(self, snapshot: Snapshot) -> bytes:
         """Return the work as a patch for `git apply`, binary files included."""

@@ -6,7 +6,7 @@ import asyncio
 import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -56,6 +56,10 @@ class CommandResult:
         lines = [line.strip() for line in self.output.splitlines() if line.strip()]
         tallies = [line for line in lines if SUMMARY_LINE.search(line)]
         return (tallies or lines or [f"exit {self.exit_code}"])[-1][:200]
+
+    def with_output(self, output: str) -> CommandResult:
+        """Return the result with another text as its output."""
+        return replace(self, output=output)
 
     def as_json(self) -> dict[str, Any]:
         """Return the JSON object for results and profiles."""

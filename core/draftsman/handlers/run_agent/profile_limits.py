@@ -12,6 +12,7 @@ from draftsman.domain.quota import LIMIT_PREFIX, limit_failure
 from draftsman.domain.repos.repo_profile import RepoProfile
 from draftsman.errors import Failure
 from draftsman.handlers.clone.workspace import Snapshot
+from draftsman.handlers.run_agent.validation import Validation
 
 APPROVAL: Final = "agent:limits"
 """Key of the approval of work that exceeds a limit."""
@@ -26,15 +27,30 @@ def check_paths(profile: RepoProfile, paths: Iterable[str]) -> None:
     if profile.path_allowlist is None:
         return
     if other := [path for path in paths if not _is_among(path, profile.path_allowlist)]:
-        text = f"changes outside of the allowed paths: {_names(other)}"
+        text = f"changes outside of the allowed paths: {names(other)}"
         raise limit_failure("path_allowlist", text)
 
 
 def approval_of(
-    profile: RepoProfile, snapshot: Snapshot, paths: Sequence[str], branch: str
+    profile: RepoProfile,
+    snapshot: Snapshot,
+    paths: Sequence[str],
+    branch: str,
+    validation: Validation,
 ) -> QuestionSpec | None:
-    """Return the approval that the work needs before it is published; None within the limits."""
+    """Return the approval that the work needs before it is published; None within the limits.
+
+    Changed check files are named in it; they need an approval only if a required command passes
+    because of them.
+    """
     reasons = ". ".join(_reasons(profile, snapshot, paths))
+    changed = names(validation.check_files)
+    if validation.weakened:
+        commands = names(validation.weakened)
+        weakened = f"Only with the changes of {changed} does this pass: {commands}"
+        reasons = f"{reasons}. {weakened}" if reasons else weakened
+    elif reasons and changed:
+        reasons = f"{reasons}. It changes check files: {changed}"
     if not reasons:
         return None
     text = f"Publish {branch}? {reasons}."
@@ -53,6 +69,12 @@ def unapprovable(approval: QuestionSpec, error: Exception) -> Failure:
     )
 
 
+def names(paths: Sequence[str]) -> str:
+    """Return the first paths, and the number of the others."""
+    shown = ", ".join(path[:MAX_PATH] for path in paths[:MAX_NAMED])
+    return f"{shown} and {len(paths) - MAX_NAMED} more" if len(paths) > MAX_NAMED else shown
+
+
 def _reasons(profile: RepoProfile, snapshot: Snapshot, paths: Sequence[str]) -> Iterator[str]:
     lines = snapshot.insertions + snapshot.deletions
     if snapshot.files_changed > (most := profile.max_files_changed):
@@ -60,7 +82,7 @@ def _reasons(profile: RepoProfile, snapshot: Snapshot, paths: Sequence[str]) -> 
     if lines > (most := profile.max_loc_delta):
         yield f"It adds and deletes {lines:,} lines (max_loc_delta: {most:,})"
     if risky := [path for path in paths if _is_among(path, profile.risky_paths or ())]:
-        yield f"It changes risky paths: {_names(risky)}"
+        yield f"It changes risky paths: {names(risky)}"
 
 
 def _is_among(path: str, patterns: Iterable[str]) -> bool:
@@ -69,8 +91,3 @@ def _is_among(path: str, patterns: Iterable[str]) -> bool:
         path.startswith(f"{pattern.rstrip('/')}/") or fnmatchcase(path, pattern)
         for pattern in patterns
     )
-
-
-def _names(paths: Sequence[str]) -> str:
-    shown = ", ".join(path[:MAX_PATH] for path in paths[:MAX_NAMED])
-    return f"{shown} and {len(paths) - MAX_NAMED} more" if len(paths) > MAX_NAMED else shown

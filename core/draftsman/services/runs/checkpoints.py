@@ -249,6 +249,16 @@ class Checkpoints:
             raise lease_lost(lease)
         return used_up
 
+    async def total_usage(self, job: int) -> dict[str, float]:
+        """Return the usage of all runs of a job, by measure, without measures that are 0."""
+        from draftsman.domain.budgets import MEASURES
+        from draftsman.store import read_model
+
+        async with self._db.connection() as conn:
+            used = [run.usage or {} for run in await read_model.runs(conn, job)]
+        totals = {name: sum(usage.get(name, 0) for usage in used) for name in MEASURES}
+        return {name: total for name, total in totals.items() if total}
+
     async def reserve(
         self,
         lease: Lease,
