@@ -81,5 +81,5 @@ def _script(command: Sequence[str]) -> str | None:
     """Return the program of a command, or the script that its interpreter runs."""
     program = PurePosixPath(command[0]).name
     if not any(fnmatchcase(program, pattern) for pattern in INTERPRETERS):
-        return command[0]
+        return command[0] if "/" in command[0] else None
     return next((word for word in command[1:] if not word.startswith("-")), None)

@@ -28,6 +28,7 @@ def test_scripts_of_the_validation_commands_are_check_files() -> None:
         ["{python}", "-P", "tools/types.py"],
         ["python3", "-m", "pytest", "tests"],
         ["/usr/bin/env", "true"],
+        ["make", "check"],
     ]
     fields = {
         "path": "api",
@@ -36,5 +37,5 @@ def test_scripts_of_the_validation_commands_are_check_files() -> None:
         ],
     }
     named = ["api/bin/lint.sh", "api/run-tests", "api/tools/types.py"]
-    others = ["api/src/pay.py", "bin/lint.sh", "api/tests/test_a.py"]
+    others = ["api/src/pay.py", "bin/lint.sh", "api/tests/test_a.py", "api/make"]
     assert check_files([*named, *others], profile(fields)) == named
