@@ -47,7 +47,13 @@ COMMON_KINDS: Final = frozenset({"job_created", "job_claimed", "job_started", "j
 PATCH: Final = "changes.patch"
 BUNDLE: Final = "checkpoint.bundle"
 TRANSCRIPT: Final = "transcript.jsonl"
-ARTIFACTS: Final = {"patch": PATCH, "bundle": BUNDLE, "transcript": TRANSCRIPT}
+EVIDENCE: Final = "evidence.json"
+ARTIFACTS: Final = {
+    "patch": PATCH,
+    "bundle": BUNDLE,
+    "transcript": TRANSCRIPT,
+    "evidence": EVIDENCE,
+}
 """Kinds of the worker's artifacts, and the name of each."""
 
 

@@ -257,7 +257,7 @@ def _take_numbers(
 def _rendered_keys(result: Mapping[str, Any]) -> set[str]:
     """Return the keys of a result that a summary contains."""
     keys = set(_CHANGE) if change_summary(result) else set()
-    kinds = {"summary": str, "validation": list, "validated": bool}
+    kinds = {"summary": str, "validation": list, "validated": bool, "evidence": str}
     keys |= {key for key, kind in kinds.items() if isinstance(result.get(key), kind)}
     return keys | {"pr_url"} if pr_url(result) else keys
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 from typing import Annotated, Any, Final
 
@@ -10,11 +12,27 @@ from pydantic import AfterValidator, Field, ValidationError, model_validator
 from draftsman import field_errors
 from draftsman.domain.text import REQUEST_LIMIT, check_size, clean, clean_fields
 from draftsman.field_errors import matching
-from draftsman.settings import CommandSettings, FixSettings, ProfileSettings, SetupSettings
+from draftsman.settings import (
+    CommandSettings,
+    FixSettings,
+    ProfileSettings,
+    Section,
+    SetupSettings,
+)
 
 MAX_COMMANDS: Final = 50
 _KIND: Final = "allowed: lower-case letters, digits and _ + - without spaces, such as python"
 _SECRET: Final = ("TOKEN", "SECRET", "PASSWORD", "PASSWD", "API_KEY", "PRIVATE_KEY")
+FILES: Final = "{files}"
+"""Word of the test command that stands for a test file."""
+
+
+def is_among(path: str, patterns: Iterable[str]) -> bool:
+    """Return whether a file matches a pattern, or is in a folder of the list."""
+    return any(
+        path.startswith(f"{pattern.rstrip('/')}/") or fnmatchcase(path, pattern)
+        for pattern in patterns
+    )
 
 
 def folder(path: str) -> str:
@@ -39,6 +57,48 @@ def _public(env: dict[str, str]) -> dict[str, str]:
     return env
 
 
+def _with_files(command: tuple[str, ...]) -> tuple[str, ...]:
+    if FILES not in command:
+        raise ValueError(f"must have the word {FILES}, such as pytest {FILES}")
+    return command
+
+
+Patterns = Annotated[tuple[str, ...], Field(max_length=1000)]
+
+
+class EvidenceProfile(Section):
+    """Test command of a profile, and which files are tests."""
+
+    test: Annotated[tuple[str, ...], AfterValidator(_with_files)]
+    """Command that runs the test file `{files}`: exit code 0 if its tests pass."""
+    files: Patterns = (
+        *("test_*.py", "*_test.py", "*.test.*", "*.spec.*", "*_test.go", "*_spec.rb"),
+        *("*Test.java", "*Tests.java", "*Test.kt", "*Test.php", "*Tests.cs", "*_test.exs"),
+    )
+    """Patterns of test files: of the name, or with `/` of the path."""
+    support: Patterns = (
+        *("tests/", "test/", "spec/", "__tests__/", "testdata/", "fixtures/", "conftest.py"),
+    )
+    """Files that tests need, besides test files: they are taken along to the other commit."""
+    required: bool = True
+    """Whether a new or changed test must fail on the base and pass on the work."""
+    timeout: float = Field(300, gt=0)
+    """Seconds for the tests of a file."""
+
+    def is_test(self, path: str) -> bool:
+        """Return whether a file has tests."""
+        name = PurePosixPath(path).name
+        return any(fnmatchcase(path if "/" in pattern else name, pattern) for pattern in self.files)
+
+    def is_support(self, path: str) -> bool:
+        """Return whether a file belongs to the tests, but has none itself."""
+        name = PurePosixPath(path).name
+        folders = (str(folder) for folder in PurePosixPath(path).parents)
+        named = {pattern.rstrip("/") for pattern in self.support if pattern.endswith("/")}
+        inside = any(folder.rpartition("/")[2] in named for folder in folders)
+        return inside or is_among(path, self.support) or is_among(name, self.support)
+
+
 class RepoProfile(ProfileSettings):
     """Profile of a repository, or of a folder of it."""
 
@@ -59,6 +119,8 @@ class RepoProfile(ProfileSettings):
     path_allowlist: tuple[str, ...] | None = Field(None, max_length=1000)
     risky_paths: tuple[str, ...] | None = Field(None, max_length=1000)
     default_skills: tuple[str, ...] = Field((), max_length=100)
+    evidence: EvidenceProfile | None = None
+    """How changed tests prove the work; None: they do not have to."""
     max_iterations: int = Field(5, ge=1, le=1000)
     max_runtime_seconds: int = Field(900, ge=1, le=86_400 * 7)
     max_files_changed: int = Field(20, ge=1, le=1_000_000)

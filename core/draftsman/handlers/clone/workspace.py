@@ -217,6 +217,20 @@ class Workspace:
         names = await self._diff(snapshot.commit, "--name-only", "-z", "--no-renames")
         return [os.fsdecode(name) for name in names.split(b"\0") if name]
 
+    async def changes(self, snapshot: Snapshot) -> dict[str, str]:
+        """Return the files that the work changes, each with `A`, `M`, `T` or `D`."""
+        output = await self._diff(snapshot.commit, "--name-status", "-z", "--no-renames")
+        words = [os.fsdecode(word) for word in output.split(b"\0") if word]
+        return dict(zip(words[1::2], words[::2], strict=True))
+
+    async def binaries(self, snapshot: Snapshot) -> list[str]:
+        """Return the binary files that the work adds or changes."""
+        output = await self._diff(
+            snapshot.commit, "--numstat", "-z", "--no-renames", "--diff-filter=AMT"
+        )
+        rows = [row.split(b"\t", 2) for row in output.split(b"\0") if row]
+        return [os.fsdecode(row[2]) for row in rows if row[0] == b"-"]
+
     async def bundle_commit(self) -> str | None:
         """Return the commit of the bundle that was passed to `prepare`; None without changes."""
         return await self._resolve("work")

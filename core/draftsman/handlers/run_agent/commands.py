@@ -7,6 +7,7 @@ import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -42,6 +43,8 @@ class CommandResult:
     required: bool = True
     missing: bool = False
     """Whether its program or Python module is not installed, so that it checked nothing."""
+    at: str = ""
+    """Time of its end by the worker's clock, in ISO 8601."""
 
     @property
     def passed(self) -> bool:
@@ -160,7 +163,10 @@ class CommandRunner:
         required = getattr(settings, "required", True)
         seconds = clock() - started
         command_line = shlex.join(settings.command)
-        return CommandResult(settings.name, command_line, code, seconds, text, required, missing)
+        return CommandResult(
+            *(settings.name, command_line, code, seconds, text, required, missing),
+            at=datetime.now(UTC).isoformat(timespec="seconds"),
+        )
 
     async def _run(
         self, settings: CommandSettings | SetupSettings, output: BoundedOutput

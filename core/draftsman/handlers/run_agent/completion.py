@@ -13,10 +13,11 @@ from draftsman.domain.outcome import Done
 from draftsman.domain.question import Answered, NoAnswer
 from draftsman.domain.question_spec import QuestionSpec
 from draftsman.domain.read_models import SavedProfile
-from draftsman.domain.reserved_names import Owner
+from draftsman.domain.reserved_names import EVIDENCE, Owner
 from draftsman.errors import Failure, UsageError
 from draftsman.handlers.clone.workspace import Snapshot, Workspace
 from draftsman.handlers.run_agent import failed_work
+from draftsman.handlers.run_agent.evidence.signed_statement import sign_statement
 from draftsman.handlers.run_agent.iteration import Iteration, iterations_failure
 from draftsman.handlers.run_agent.profile_limits import approval_of, check_paths, unapprovable
 from draftsman.handlers.run_agent.publishing import publish
@@ -31,7 +32,7 @@ DEFAULT_AGENT: Final = "tidy"
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """What happens to the work of an iteration after its agent has ended."""
+    """Validation and publication of the work of an iteration, after its agent has ended."""
 
     run: WorkerRun
     workspace: Workspace
@@ -78,6 +79,11 @@ class Completion:
             result = validation.add_to(result)
             if validation.failed:
                 result["draft"] = True
+            await sign_statement(
+                *(self.run, self.workspace, snapshot, self.saved, validation),
+                iterations=self.iteration.number,
+            )
+            result["evidence"] = EVIDENCE
         await self._publish(snapshot, result)
         return await self._to_done(result)
 
@@ -110,7 +116,7 @@ class Completion:
             files_changed=snapshot.files_changed,
             failed=[item.name for item in validation.failed],
             check_files=list(validation.check_files[:100]),
-            weakened=list(validation.weakened),
+            weakened=validation.weakened,
         )
         return validation
 

@@ -1,7 +1,7 @@
 """Fresh clones of a commit, in which draftsman runs the commands that judge the work.
 
-No file that an agent or an earlier command left is in them: only what the commit has, and what
-the setup commands of the profile make.
+No file that an agent or an earlier command left is in them: only the files of the commit, and
+those that the setup commands of the profile make.
 """
 
 from __future__ import annotations

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from fnmatch import fnmatchcase
 from typing import Final
 
 from draftsman.domain.question import QuestionKind
 from draftsman.domain.question_spec import QuestionSpec
 from draftsman.domain.quota import LIMIT_PREFIX, limit_failure
-from draftsman.domain.repos.repo_profile import RepoProfile
+from draftsman.domain.repos.repo_profile import RepoProfile, is_among
 from draftsman.errors import Failure
 from draftsman.handlers.clone.workspace import Snapshot
 from draftsman.handlers.run_agent.validation import Validation
@@ -26,7 +25,7 @@ def check_paths(profile: RepoProfile, paths: Iterable[str]) -> None:
     """Raise Failure `limit:path_allowlist` for changes of other files."""
     if profile.path_allowlist is None:
         return
-    if other := [path for path in paths if not _is_among(path, profile.path_allowlist)]:
+    if other := [path for path in paths if not is_among(path, profile.path_allowlist)]:
         text = f"changes outside of the allowed paths: {names(other)}"
         raise limit_failure("path_allowlist", text)
 
@@ -43,17 +42,12 @@ def approval_of(
     Changed check files are named in it; they need an approval only if a required command passes
     because of them.
     """
-    reasons = ". ".join(_reasons(profile, snapshot, paths))
-    changed = names(validation.check_files)
-    if validation.weakened:
-        commands = names(validation.weakened)
-        weakened = f"Only with the changes of {changed} does this pass: {commands}"
-        reasons = f"{reasons}. {weakened}" if reasons else weakened
-    elif reasons and changed:
-        reasons = f"{reasons}. It changes check files: {changed}"
+    reasons = [*_reasons(profile, snapshot, paths), *validation.reasons(names)]
+    if (changed := validation.check_files) and not validation.weakened:
+        reasons += [f"It changes check files: {names(changed)}"] if reasons else []
     if not reasons:
         return None
-    text = f"Publish {branch}? {reasons}."
+    text = f"Publish {branch}? {'. '.join(reasons)}."
     return QuestionSpec(
         key=APPROVAL, kind=QuestionKind.APPROVAL, text=text, action={"publish": branch}
     )
@@ -81,13 +75,5 @@ def _reasons(profile: RepoProfile, snapshot: Snapshot, paths: Sequence[str]) -> 
         yield f"It changes {snapshot.files_changed:,} files (max_files_changed: {most:,})"
     if lines > (most := profile.max_loc_delta):
         yield f"It adds and deletes {lines:,} lines (max_loc_delta: {most:,})"
-    if risky := [path for path in paths if _is_among(path, profile.risky_paths or ())]:
+    if risky := [path for path in paths if is_among(path, profile.risky_paths or ())]:
         yield f"It changes risky paths: {names(risky)}"
-
-
-def _is_among(path: str, patterns: Iterable[str]) -> bool:
-    """Return whether a file matches a pattern, or is in a folder of the list."""
-    return any(
-        path.startswith(f"{pattern.rstrip('/')}/") or fnmatchcase(path, pattern)
-        for pattern in patterns
-    )

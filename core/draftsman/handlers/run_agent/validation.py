@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
+from draftsman.domain.evidence.findings import TestEvidence
 from draftsman.domain.read_models import SavedProfile
 from draftsman.domain.repos.check_files import check_files
 from draftsman.domain.reserved_names import Owner
 from draftsman.domain.text import digest
 from draftsman.handlers.clone.workspace import Snapshot, Workspace
 from draftsman.handlers.run_agent.commands import CommandResult
+from draftsman.handlers.run_agent.evidence.changed_tests import prove
 from draftsman.handlers.run_agent.fresh_clone import fresh_clone
 from draftsman.handlers.worker_run import WorkerRun
 
@@ -21,18 +23,25 @@ STEP: Final = "agent:validation:"
 
 @dataclass(frozen=True, slots=True)
 class Validation:
-    """The results of the validation commands on a commit."""
+    """The results of the validation commands and of the changed tests on a commit."""
 
     commands: tuple[CommandResult, ...] = ()
     check_files: tuple[str, ...] = ()
     """The check files that the work changes."""
-    weakened: tuple[str, ...] = ()
-    """Required commands that pass with the changed check files, and fail with those of the base."""
+    base_checks: tuple[CommandResult, ...] = ()
+    """The required commands again, with the check files of the base commit."""
+    evidence: TestEvidence | None = None
+    """Evidence of the changed tests, if the profile asks for it and the commands passed."""
 
     @property
     def failed(self) -> list[CommandResult]:
         """The required commands that failed; the work must not be published."""
         return [item for item in self.commands if item.required and not item.passed]
+
+    @property
+    def weakened(self) -> list[str]:
+        """Required commands that pass with the changed check files alone."""
+        return [item.name for item in self.base_checks if not item.passed]
 
     @property
     def outcome(self) -> str:
@@ -41,15 +50,33 @@ class Validation:
             return "failed"
         return "not_validated" if all(item.missing for item in self.commands) else "passed"
 
+    def reasons(self, names: Callable[[Sequence[str]], str]) -> Iterator[str]:
+        """Yield the reasons for an approval of work that passes; `names` lists files."""
+        if self.weakened:
+            changed = names(self.check_files)
+            yield f"Only with the changes of {changed} does this pass: {names(self.weakened)}"
+        for reason, files in self.evidence.reasons() if self.evidence is not None else ():
+            yield f"{reason}: {names(files)}"
+
     def as_json(self) -> dict[str, Any]:
         """Return the JSON object of the step that records it."""
-        return asdict(self)
+        return {
+            "commands": [asdict(item) for item in self.commands],
+            "check_files": list(self.check_files),
+            "base_checks": [asdict(item) for item in self.base_checks],
+            "evidence": None if self.evidence is None else self.evidence.as_json(),
+        }
 
     @classmethod
     def of(cls, fields: dict[str, Any]) -> Validation:
         """Return the recorded validation."""
-        commands = tuple(CommandResult(**item) for item in fields["commands"])
-        return cls(commands, tuple(fields["check_files"]), tuple(fields["weakened"]))
+        evidence = fields["evidence"]
+        return cls(
+            tuple(CommandResult(**item) for item in fields["commands"]),
+            tuple(fields["check_files"]),
+            tuple(CommandResult(**item) for item in fields["base_checks"]),
+            None if evidence is None else TestEvidence.of(evidence),
+        )
 
     def add_to(self, result: dict[str, Any]) -> dict[str, Any]:
         """Return the job's result with the validation results; `validated` if all passed."""
@@ -87,21 +114,25 @@ async def validate(
     """Run the validation commands in a fresh clone of the commit, and record the results.
 
     Each result is an event. If the work changes check files and passes, the required commands
-    run again with the check files of the base commit, which the agent could not weaken.
+    run again with the check files of the base commit, which the agent could not weaken. Then the
+    changed tests run, if the profile has `evidence`.
     """
     key = _step_key(snapshot, saved)
     await run.note_step(key, owner=Owner.WORKER)
-    changed = check_files(await workspace.changed_paths(snapshot), saved.profile)
+    changed = tuple(check_files(await workspace.changed_paths(snapshot), saved.profile))
     results = await _run_commands(run, workspace, saved, snapshot.commit, "check", network=network)
-    validation = Validation(tuple(results), tuple(changed))
+    validation = Validation(tuple(results), changed)
     required = [item.name for item in results if item.required]
     if changed and required and not validation.failed:
         mixed = await workspace.mixed(snapshot.commit, snapshot.base_sha, changed)
         again = await _run_commands(
             run, workspace, saved, mixed, "base", only=required, network=network
         )
-        weakened = tuple(item.name for item in again if not item.passed)
-        validation = Validation(validation.commands, validation.check_files, weakened)
+        validation = Validation(validation.commands, changed, tuple(again))
+    if (asked := saved.profile.evidence) is not None and not validation.failed:
+        evidence, entry = await prove(run, workspace, snapshot, saved, asked, network=network)
+        commands = (*validation.commands, entry)
+        validation = Validation(commands, changed, validation.base_checks, evidence)
     await run.finish_step(key, validation.as_json(), Owner.WORKER)
     return validation
 

@@ -15,7 +15,14 @@ from draftsman.domain.ids import job_name, new_id
 from draftsman.domain.quota import UNLIMITED, Quota, QuotaLimit
 from draftsman.domain.read_models import Artifact, Step
 from draftsman.domain.reserved_names import BUNDLE, Owner, check_key
-from draftsman.domain.run import CheckpointSummary, Lease, LogChunk, StepSummary, lease_lost
+from draftsman.domain.run import (
+    CheckpointSummary,
+    Lease,
+    LogChunk,
+    Run,
+    StepSummary,
+    lease_lost,
+)
 from draftsman.domain.text import (
     CHECKPOINT_LIMIT,
     REQUEST_LIMIT,
@@ -249,15 +256,12 @@ class Checkpoints:
             raise lease_lost(lease)
         return used_up
 
-    async def total_usage(self, job: int) -> dict[str, float]:
-        """Return the usage of all runs of a job, by measure, without measures that are 0."""
-        from draftsman.domain.budgets import MEASURES
+    async def runs(self, job: int) -> list[Run]:
+        """Return the runs of a job."""
         from draftsman.store import read_model
 
         async with self._db.connection() as conn:
-            used = [run.usage or {} for run in await read_model.runs(conn, job)]
-        totals = {name: sum(usage.get(name, 0) for usage in used) for name in MEASURES}
-        return {name: total for name, total in totals.items() if total}
+            return await read_model.runs(conn, job)
 
     async def reserve(
         self,
