@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
+from draftsman.domain.evidence.coverage import Coverage
+
 
 class FindingKind(StrEnum):
     """Kinds of findings."""
@@ -86,6 +88,8 @@ class TestEvidence:
 
     runs: tuple[TestRun, ...] = ()
     findings: tuple[Finding, ...] = ()
+    coverage: Coverage | None = None
+    """Coverage of the changed lines, if the profile measures it."""
 
     @property
     def refused(self) -> list[Finding]:
@@ -121,6 +125,7 @@ class TestEvidence:
                 for run in self.runs
             ],
             "findings": [{"kind": str(item.kind), "file": item.file} for item in self.findings],
+            "coverage": None if self.coverage is None else self.coverage.as_json(),
         }
 
     @classmethod
@@ -133,7 +138,8 @@ class TestEvidence:
             for item in fields["runs"]
         ]
         found = [Finding(FindingKind(item["kind"]), item["file"]) for item in fields["findings"]]
-        return cls(tuple(runs), tuple(found))
+        coverage = fields["coverage"]
+        return cls(tuple(runs), tuple(found), None if coverage is None else Coverage.of(coverage))
 
 
 def judge(

@@ -63,6 +63,9 @@ def statement_lines(predicate: Mapping[str, Any]) -> Iterator[str]:
         yield f"test      {item.get('file')} {item.get('outcome')} {where.get(item.get('on'))}"
     for item in (predicate.get("tests") or {}).get("findings", ()):
         yield f"finding   {str(item.get('kind')).replace('_', ' ')}: {item.get('file')}"
+    if coverage := (predicate.get("tests") or {}).get("coverage"):
+        covered, measured = coverage.get("covered"), coverage.get("measured")
+        yield f"coverage  {covered} of {measured} changed lines"
     for path in predicate.get("check_files", ()):
         yield f"changed   check file {path}"
     for item in predicate.get("decisions", ()):

@@ -184,7 +184,7 @@ def pr_url(result: Mapping[str, Any]) -> str | None:
 
 
 def validation_summary(result: Mapping[str, Any]) -> str:
-    """Return how many validators passed: `validation 2 of 3 passed`; or ""."""
+    """Return how many validators passed: `validation 2 of 3 passed, signed evidence`; or ""."""
     validators = result.get("validation")
     if not isinstance(validators, list) or not validators:
         return ""
@@ -192,7 +192,8 @@ def validation_summary(result: Mapping[str, Any]) -> str:
         isinstance(validator, Mapping) and validator.get("passed") is True
         for validator in validators
     )
-    return f"validation {passed} of {len(validators)} passed"
+    signed = ", signed evidence" if isinstance(result.get("evidence"), str) else ""
+    return f"validation {passed} of {len(validators)} passed{signed}"
 
 
 def counts_summary(result: Mapping[str, Any]) -> str:

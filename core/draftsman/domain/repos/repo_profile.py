@@ -66,6 +66,18 @@ def _with_files(command: tuple[str, ...]) -> tuple[str, ...]:
 Patterns = Annotated[tuple[str, ...], Field(max_length=1000)]
 
 
+class CoverageProfile(Section):
+    """Coverage command of a profile, and its report."""
+
+    command: tuple[str, ...] = Field(min_length=1)
+    """Command that runs the tests and writes the report."""
+    report: Folder = "lcov.info"
+    """Path of the report in the folder of the profile, in the format of LCOV."""
+    minimum: float | None = Field(None, gt=0, le=100)
+    """Percentage of the changed lines that the tests must run; None: it is only recorded."""
+    timeout: float = Field(900, gt=0)
+
+
 class EvidenceProfile(Section):
     """Test command of a profile, and which files are tests."""
 
@@ -84,6 +96,8 @@ class EvidenceProfile(Section):
     """Whether a new or changed test must fail on the base and pass on the work."""
     timeout: float = Field(300, gt=0)
     """Seconds for the tests of a file."""
+    coverage: CoverageProfile | None = None
+    """How the coverage of the changed lines is measured; None: it is not."""
 
     def is_test(self, path: str) -> bool:
         """Return whether a file has tests."""

@@ -223,6 +223,11 @@ class Workspace:
         words = [os.fsdecode(word) for word in output.split(b"\0") if word]
         return dict(zip(words[1::2], words[::2], strict=True))
 
+    async def has_file(self, commit: str, path: str) -> bool:
+        """Return whether a commit of the mirror has a file."""
+        names = await git("ls-tree", "--full-tree", commit, "--", path, cwd=self.mirror)
+        return bool(names)
+
     async def binaries(self, snapshot: Snapshot) -> list[str]:
         """Return the binary files that the work adds or changes."""
         output = await self._diff(

@@ -60,9 +60,10 @@ class CommandResult:
         tallies = [line for line in lines if SUMMARY_LINE.search(line)]
         return (tallies or lines or [f"exit {self.exit_code}"])[-1][:200]
 
-    def with_output(self, output: str) -> CommandResult:
-        """Return the result with another text as its output."""
-        return replace(self, output=output)
+    def with_output(self, output: str, exit_code: int | None = None) -> CommandResult:
+        """Return the result with another output, and another exit code if it is not None."""
+        code = self.exit_code if exit_code is None else exit_code
+        return replace(self, output=output, exit_code=code)
 
     def as_json(self) -> dict[str, Any]:
         """Return the JSON object for results and profiles."""

@@ -101,7 +101,7 @@ class Iteration:
         if tree == self.tree:
             return f"{text}; iteration {self.number} changed nothing"
         if self.number >= max(limit, self.last):
-            return f"{text}; {self.number} iterations"
+            return f"{text}; {self.number} iteration{'' if self.number == 1 else 's'}"
         return None
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
 from draftsman.domain.evidence.findings import TestEvidence
@@ -14,6 +14,7 @@ from draftsman.domain.text import digest
 from draftsman.handlers.clone.workspace import Snapshot, Workspace
 from draftsman.handlers.run_agent.commands import CommandResult
 from draftsman.handlers.run_agent.evidence.changed_tests import prove
+from draftsman.handlers.run_agent.evidence.line_coverage import measure
 from draftsman.handlers.run_agent.fresh_clone import fresh_clone
 from draftsman.handlers.worker_run import WorkerRun
 
@@ -132,6 +133,14 @@ async def validate(
     if (asked := saved.profile.evidence) is not None and not validation.failed:
         evidence, entry = await prove(run, workspace, snapshot, saved, asked, network=network)
         commands = (*validation.commands, entry)
+        if (coverage := asked.coverage) is not None and not entry.missing:
+            covered, measured = await measure(
+                *(run, workspace, snapshot, saved, coverage),
+                required=asked.required,
+                network=network,
+            )
+            evidence = replace(evidence, coverage=covered)
+            commands = (*commands, measured)
         validation = Validation(commands, changed, validation.base_checks, evidence)
     await run.finish_step(key, validation.as_json(), Owner.WORKER)
     return validation

@@ -162,3 +162,36 @@ async def test_the_private_key_is_in_a_file_of_the_worker_only(
         job = await wait_for_end(rt, refused)
     assert (job.status, job.error_class) == (S.FAILED, "PERMANENT")
     assert (job.last_error or "").endswith(f"(0640); run: chmod 600 {key}")
+
+
+COVERS = f"""
+{WRITE}
+write({{"code.sh": "value=3 # fixed\\nmore=4\\n", "tests/test_code.sh": {PROVES!r}}})
+if start["iteration"] == 2:
+    write({{"covered": "1"}})
+failed = [item["output"] for item in start["failed"]]
+say("result", summary="fixed", data={{"failed": failed}})
+"""
+MEASURE = """
+hits=$(cat covered 2>/dev/null || echo 0)
+printf 'SF:code.sh\\nDA:1,1\\nDA:2,%s\\nend_of_record\\n' $hits > lcov.info
+"""
+
+
+async def test_the_coverage_of_changed_lines_is_measured_and_has_a_minimum(
+    rt: Runtime, make: Factory, tmp_path: Path
+) -> None:
+    coverage = {"command": ["sh", "-c", MEASURE], "minimum": 80}
+    files = {"code.sh": "value=3\n", ".gitignore": "lcov.info\n"}
+    evidence = EVIDENCE | {"coverage": coverage}
+    number, _ = await profiled_job(rt, make, tmp_path / "repo", files, evidence=evidence)
+    async with agent_worker(rt, tmp_path / "data", COVERS):
+        job = await wait_for_end(rt, number)
+    text = "code.sh: not covered: 2\n1 of 2 changed lines are covered (50 %); the minimum is 80 %"
+    assert (job.status, (job.result or {})["data"]) == (S.COMPLETED, {"failed": [text]})
+    made = statement((await rt.checkpoints.read_artifact(number, "evidence.json"))[1])
+    assert made["tests"]["coverage"] == {
+        "covered": 2,
+        "measured": 2,
+        "files": [{"path": "code.sh", "covered": 2, "uncovered": []}],
+    }

@@ -17,9 +17,9 @@ from tests.factories import Factory
 S = Status
 TWO = {"name": "tests", "command": ["grep", "-c", "two", "a.txt"]}
 FAILS = 'open("a.txt", "a").write("no\\n")\nsay("result", summary="did it")'
-TWICE = """
+FOURTH = """
 say("usage", cost_usd=0.5, input_tokens=7)
-open("a.txt", "a").write({1: "no\\n", 2: "two\\n"}[start["iteration"]])
+open("a.txt", "a").write("two\\n" if start["iteration"] == 4 else "no\\n")
 data = (start["failed"] or [{}])[0]
 say("result", summary=f"iteration {start['iteration']}", data=data)
 """
@@ -34,14 +34,14 @@ async def test_people_decide_after_the_last_iteration(
     rt: Runtime, make: Factory, tmp_path: Path
 ) -> None:
     """To go on allows as many iterations again; a draft is published; a stop is a failure."""
-    fields = {"validation_commands": [TWO], "max_iterations": 1}
+    fields = {"validation_commands": [TWO], "max_iterations": 2}
     number, repo = await profiled_job(rt, make, tmp_path / "repo", {}, **fields)
     branch = f"draftsman/D-{number}"
-    async with agent_worker(rt, tmp_path / "data", TWICE):
+    async with agent_worker(rt, tmp_path / "data", FOURTH):
         await wait_for_question(rt, number)
         question = await rt.questions.get(number, 1)
         assert question.text == (
-            f"Required validators fail on {branch}: tests: 0; 1 iterations."
+            f"Required validators fail on {branch}: tests: 0; 2 iterations."
             " Go on, hand over as a draft, or stop?"
         )
         assert question.labels() == ["go on", "draft", "stop"]
@@ -51,22 +51,13 @@ async def test_people_decide_after_the_last_iteration(
         await make.answer(number, "go on")
         job = await wait_for_end(rt, number)
     result = job.result or {}
-    assert (job.status, job.run_count, result["summary"]) == (S.COMPLETED, 2, "iteration 2")
+    assert (job.status, job.run_count, result["summary"]) == (S.COMPLETED, 2, "iteration 4")
     assert (result["data"]["exit_code"], result["data"]["output"]) == (1, "0\n")
+    usage = {"cost_usd": 0.5, "input_tokens": 7}
+    failed = {"outcome": "failed", "failed": ["tests"], "files_changed": 1, "usage": usage}
     assert [event.payload for event in await finished(rt, number)] == [
-        {
-            "iteration": 1,
-            "outcome": "failed",
-            "failed": ["tests"],
-            "files_changed": 1,
-            "usage": {"cost_usd": 0.5, "input_tokens": 7},
-        },
-        {
-            "iteration": 2,
-            "outcome": "passed",
-            "files_changed": 1,
-            "usage": {"cost_usd": 0.5, "input_tokens": 7},
-        },
+        *({"iteration": number} | failed for number in (1, 2, 3)),
+        {"iteration": 4, "outcome": "passed", "files_changed": 1, "usage": usage},
     ]
 
 
@@ -89,7 +80,7 @@ async def test_failed_work_is_handed_over_as_a_draft_or_stopped(
     assert (await event_kinds(rt, drafted)).count("validation_ran") == 1, "the tree was the same"
     assert (other_job.status, other_job.error_class) == (S.FAILED, "PERMANENT")
     assert other_job.last_error == (
-        "not published, because required validators failed: tests: 0; 1 iterations; stopped by"
+        "not published, because required validators failed: tests: 0; 1 iteration; stopped by"
         f" {make.owner.voter}; the limit is max_iterations of the repository's profile"
     )
     assert git("branch", "--list", "draftsman/*", cwd=other) == ""
