@@ -66,12 +66,22 @@ def _with_files(command: tuple[str, ...]) -> tuple[str, ...]:
 Patterns = Annotated[tuple[str, ...], Field(max_length=1000)]
 
 
+def _report(path: str) -> str:
+    try:
+        return folder(path)
+    except ValueError:
+        raise ValueError("must be a path in the folder of the profile, such as lcov.info") from None
+
+
+ReportPath = Annotated[str, AfterValidator(_report), Field(min_length=1)]
+
+
 class CoverageProfile(Section):
     """Coverage command of a profile, and its report."""
 
     command: tuple[str, ...] = Field(min_length=1)
     """Command that runs the tests and writes the report."""
-    report: Folder = "lcov.info"
+    report: ReportPath = "lcov.info"
     """Path of the report in the folder of the profile, in the format of LCOV."""
     minimum: float | None = Field(None, gt=0, le=100)
     """Percentage of the changed lines that the tests must run; None: it is only recorded."""
@@ -169,6 +179,14 @@ class RepoProfile(ProfileSettings):
         return limits | ({"budget": self.budget} if self.budget else {})
 
 
+_MODELS: Final[dict[str, type[Section]]] = {
+    "evidence.coverage.": CoverageProfile,
+    "evidence.": EvidenceProfile,
+    "": RepoProfile,
+}
+"""Models of a profile's tables, by the beginning of the names of their keys."""
+
+
 def effective_profile(saved: RepoProfile | None, configured: ProfileSettings) -> ProfileSettings:
     """Return the profile with the commands of an agent.
 
@@ -190,7 +208,10 @@ def profile(fields: Any) -> RepoProfile:
     try:
         return RepoProfile.model_validate(check_size(clean(fields), REQUEST_LIMIT, "a profile"))
     except ValidationError as error:
-        allowed = RepoProfile.model_fields
+        field, _ = field_errors.first_error(error)
+        allowed = next(
+            model.model_fields for prefix, model in _MODELS.items() if field.startswith(prefix)
+        )
         raise field_errors.field_error(
             error, "profile", parent="profile", allowed=allowed
         ) from None
