@@ -151,8 +151,11 @@ def _read_private(path: Path) -> Ed25519PrivateKey:
 def _read(path: Path, *, private: bool = False) -> bytes:
     try:
         with path.open("rb") as file:
-            mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
-            if private and mode & 0o077:
+            status = os.fstat(file.fileno())
+            mode = stat.S_IMODE(status.st_mode)
+            # a mounted secret belongs to root, and its group is that of the worker
+            mounted = status.st_uid != os.geteuid()
+            if private and mode & (0o037 if mounted else 0o077):
                 raise ConfigError(
                     f"{path}: other users have access to the private key ({mode:04o});"
                     f" run: chmod 600 {path}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -43,6 +44,22 @@ def test_a_new_key_leaves_the_public_key_of_the_former(tmp_path: Path) -> None:
     current = signing_key(tmp_path, None)
     assert former.public.id != current.public.id
     assert {key.id for key in trusted_keys(tmp_path, ())} == {former.public.id, current.public.id}
+
+
+def test_a_mounted_key_may_be_read_by_the_group_of_the_worker(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "mounted.key"
+    path.write_bytes(private_pem(Ed25519PrivateKey.generate()))
+    owner = path.stat().st_uid
+    path.chmod(0o440)
+    with pytest.raises(ConfigError, match="chmod 600"):
+        signing_key(tmp_path, path)
+    monkeypatch.setattr(os, "geteuid", lambda: owner + 1)
+    assert signing_key(tmp_path, path).public.id
+    path.chmod(0o444)
+    with pytest.raises(ConfigError, match="chmod 600"):
+        signing_key(tmp_path, path)
 
 
 def test_a_configured_key_is_checked(tmp_path: Path) -> None:

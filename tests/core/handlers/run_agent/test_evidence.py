@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from draftsman.domain.evidence.envelope import parse_envelope, parse_payload
 from draftsman.domain.job import Status
 from draftsman.domain.response import Response
@@ -195,3 +197,40 @@ async def test_the_coverage_of_changed_lines_is_measured_and_has_a_minimum(
         "measured": 2,
         "files": [{"path": "code.sh", "covered": 2, "uncovered": []}],
     }
+
+
+PYTHON = f"""
+{WRITE}
+head = "from unittest import TestCase, skip\\nfrom pay import total\\n\\nclass Test(TestCase):\\n"
+proves = head + "    def test_half(self):\\n        self.assertEqual(total(2.5), 3)\\n"
+lies = {{
+    "tests/test_skipped.py": head + "    @skip('later')\\n    def test_x(self):\\n        1 / 0\\n",
+    "tests/test_true.py": head + "    def test_it(self):\\n        assert True\\n",
+}}
+if start["iteration"] == 1:
+    code = "def total(x):\\n    return int(x + 0.5)\\n"
+    write({{"pay.py": code, "tests/test_half.py": proves}} | lies)
+else:
+    write(dict.fromkeys(lies))
+failed = [item["output"].splitlines() for item in start["failed"]]
+say("result", summary="all tests pass", data={{"failed": failed}})
+"""
+
+
+@pytest.mark.slow(fast="test_each_lie_about_tests_and_checks_is_caught")
+async def test_lies_in_tests_of_unittest_are_caught(
+    rt: Runtime, make: Factory, tmp_path: Path
+) -> None:
+    evidence = {"test": ["{python}", "-B", "-m", "unittest", "{files}"]}
+    files = {"pay.py": "def total(x):\n    return round(x)\n"}
+    number, _ = await profiled_job(rt, make, tmp_path / "repo", files, evidence=evidence)
+    async with agent_worker(rt, tmp_path / "data", PYTHON):
+        job = await wait_for_end(rt, number)
+    assert job.status is S.COMPLETED, job.last_error
+    passes = "passes on the base commit too, so it does not prove the change"
+    named = [f"tests/test_{name}.py {passes}" for name in ("skipped", "true")]
+    assert (job.result or {})["data"]["failed"] == [named]
+    made = statement((await rt.checkpoints.read_artifact(number, "evidence.json"))[1])
+    runs = [(run["file"], run["on"], run["outcome"]) for run in made["tests"]["runs"]]
+    half = "tests/test_half.py"
+    assert runs == [(half, "work", "passed"), (half, "base", "failed")]

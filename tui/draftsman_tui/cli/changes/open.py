@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -57,18 +58,20 @@ async def open_page(app: App, job: JobRef, page: str | None, print_only: bool) -
 
 
 def _open(url: str) -> bool:
-    """Open the URL; False without a browser, and with one that draws on this terminal."""
+    """Open the URL; False without a browser, and with one that draws on this terminal.
+
+    A browser of `$BROWSER` is used in any case.
+    """
     import webbrowser
 
     try:
         browser = webbrowser.get()
     except webbrowser.Error:
         return False
-    if isinstance(browser, webbrowser.GenericBrowser) and not isinstance(
+    on_terminal = isinstance(browser, webbrowser.GenericBrowser) and not isinstance(
         browser, webbrowser.BackgroundBrowser
-    ):
-        return False
-    return browser.open(url)
+    )
+    return browser.open(url) if os.environ.get("BROWSER") or not on_terminal else False
 
 
 open = open_page  # noqa: A001 - the module has the command under its name
