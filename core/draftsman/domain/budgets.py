@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date
 from enum import StrEnum
@@ -14,6 +14,7 @@ from draftsman.errors import Failure, UsageError
 
 if TYPE_CHECKING:
     from draftsman.domain.question_spec import QuestionSpec
+    from draftsman.domain.run import Run
 
 STOP: Final = "stop"
 MEASURES: Final = ("cost_usd", "input_tokens", "output_tokens")
@@ -206,6 +207,13 @@ def failure_of(state: BudgetState, estimate: CallEstimate) -> Failure | None:
 def budget_failure(text: str) -> Failure:
     """Return the permanent failure of a job because of a budget."""
     return Failure(text, origin="agent", code=f"{LIMIT_PREFIX}budget", declared="PERMANENT")
+
+
+def usage_of(runs: Iterable[Run]) -> dict[str, float]:
+    """Return the usage of runs by measure, without measures that are 0."""
+    used = [run.usage or {} for run in runs]
+    totals = {name: sum(usage.get(name, 0) for usage in used) for name in MEASURES}
+    return {name: total for name, total in totals.items() if total}
 
 
 def own_budget(profile: Mapping[str, Any] | None) -> dict[str, float]:

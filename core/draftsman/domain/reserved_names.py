@@ -28,7 +28,7 @@ EVENT_KINDS: Final = frozenset(TRANSITIONS.values()) | {
     *("attachment_failed", "attachment_uploaded", "branch_published", "cancel_requested"),
     "budget_raised",
     *("command_executed", "delivery_dead_lettered", "delivery_sent", "job_created", "pr_created"),
-    *("iteration_started", "message_delivered", "message_sent"),
+    *("iteration_finished", "iteration_started", "message_delivered", "message_sent"),
     *(
         "job_moved",
         "job_paused",
@@ -47,7 +47,13 @@ COMMON_KINDS: Final = frozenset({"job_created", "job_claimed", "job_started", "j
 PATCH: Final = "changes.patch"
 BUNDLE: Final = "checkpoint.bundle"
 TRANSCRIPT: Final = "transcript.jsonl"
-ARTIFACTS: Final = {"patch": PATCH, "bundle": BUNDLE, "transcript": TRANSCRIPT}
+EVIDENCE: Final = "evidence.json"
+ARTIFACTS: Final = {
+    "patch": PATCH,
+    "bundle": BUNDLE,
+    "transcript": TRANSCRIPT,
+    "evidence": EVIDENCE,
+}
 """Kinds of the worker's artifacts, and the name of each."""
 
 

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from draftsman.domain import reserved_names
 from draftsman.domain.activity import stream
-from draftsman.domain.budgets import BudgetState, CallEstimate
+from draftsman.domain.budgets import BudgetState, CallEstimate, usage_of
 from draftsman.domain.ids import new_id
 from draftsman.domain.outcome import Parked
 from draftsman.domain.question import BUDGET_KEY, Answered, NoAnswer, QuestionKind
@@ -19,7 +19,7 @@ from draftsman.domain.quota import Quota, QuotaLimit
 from draftsman.domain.read_models import Step
 from draftsman.domain.reserved_names import Owner
 from draftsman.domain.retries.retry_policy import RetryPolicy
-from draftsman.domain.run import ClaimedJob
+from draftsman.domain.run import ClaimedJob, Run
 from draftsman.handlers.activity_recorder import ActivityRecorder
 from draftsman.handlers.db_retry import wait_for_database
 from draftsman.handlers.print_capture import PrintCapture
@@ -200,6 +200,11 @@ class WorkerRun:
         store = self.services.checkpoints.artifact
         await self.wait(store, self.job.lease, reserved_names.PATCH, "patch", data)
 
+    async def evidence(self, data: bytes) -> None:
+        """Store the signed statement about the work."""
+        store = self.services.checkpoints.artifact
+        await self.wait(store, self.job.lease, reserved_names.EVIDENCE, "evidence", data)
+
     async def has_patch(self) -> bool:
         """Return whether a run of the job stored a patch."""
         return await self.wait(self.services.checkpoints.patch, self.job.number) is not None
@@ -216,6 +221,14 @@ class WorkerRun:
             self._activity.add(stream.of_usage(amounts))
         record = self.services.checkpoints.usage
         return await self.wait(record, self.job.lease, amounts, model, call, own)
+
+    async def runs(self) -> list[Run]:
+        """Return the runs of the job so far."""
+        return await self.wait(self.services.checkpoints.runs, self.job.number)
+
+    async def total_usage(self) -> dict[str, float]:
+        """Return the usage of all runs of the job so far, by measure."""
+        return usage_of(await self.runs())
 
     async def reserve(
         self, call: UUID | None, estimate: CallEstimate, own: Mapping[str, float] | None

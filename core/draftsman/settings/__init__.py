@@ -44,6 +44,7 @@ from draftsman.settings import env_variables, former_names
 from draftsman.settings.chat import SlackSettings, TrelloSettings
 from draftsman.settings.config_errors import explain, unparsable
 from draftsman.settings.dashboard import DashboardSettings
+from draftsman.settings.evidence import EvidenceSettings
 from draftsman.settings.known_agents import with_known_agents
 from draftsman.settings.outbound import (
     CredentialSettings,
@@ -90,6 +91,7 @@ __all__ = [
     "DashboardSettings",
     "DatabaseSettings",
     "EmbeddedSettings",
+    "EvidenceSettings",
     "FixSettings",
     "GatewaySettings",
     "HttpSettings",
@@ -179,6 +181,7 @@ class Settings(BaseSettings):
     prices: dict[str, PriceSettings] = {}
     """By model, or by a pattern such as `claude-opus-*`."""
     http: HttpSettings = Field(default_factory=HttpSettings.model_construct)
+    evidence: EvidenceSettings = Field(default_factory=EvidenceSettings.model_construct)
     sandbox: SandboxSettings = Field(default_factory=SandboxSettings.model_construct)
     profile: ProfileSettings = Field(default_factory=ProfileSettings.model_construct)
     profiles: dict[str, ProfileSettings] = {}

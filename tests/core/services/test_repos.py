@@ -129,6 +129,10 @@ async def test_the_database_stores_no_secret(
         await conn.execute(insert, (url,))
 
 
+def _evidence(**fields: object) -> dict[str, object]:
+    return {"evidence": {"test": ["jest", "{files}"], **fields}}
+
+
 @cases(
     ("fields", "message"),
     [
@@ -142,6 +146,13 @@ async def test_the_database_stores_no_secret(
         ({"validation_commands": [{"name": "x", "command": ["a"]}] * 2}, "the same name"),
         ({"max_iterations": 0}, "max_iterations"),
         ({"budget": {"cost_usd": -1}}, "budget.cost_usd"),
+        ({"evidence": {"test": ["jest"]}}, "evidence.test: must have the word {files}"),
+        (_evidence(tests=1), "evidence.tests: unknown key; allowed: test, files, support"),
+        (_evidence(coverage={"command": ["c"], "report": "../x"}), "a path in the folder"),
+        (
+            _evidence(coverage={"command": ["c"], "min": 1}),
+            "evidence.coverage.min: unknown key; allowed: command, report, minimum, timeout",
+        ),
     ],
 )
 def test_an_invalid_profile_is_refused_in_one_line(fields: dict[str, object], message: str) -> None:

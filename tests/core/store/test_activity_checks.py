@@ -16,7 +16,12 @@ ROWS: Final = [
     ({"text": "repeat('x', 16001)"}, "run_activity_text_check"),
     ({"detail": "to_jsonb(repeat('x', 131072))"}, "run_activity_detail_check"),
 ]
-NAMES: Final = [("'transcript.jsonl'", "'file'"), ("'my.jsonl'", "'transcript'")]
+NAMES: Final = [
+    ("'transcript.jsonl'", "'file'"),
+    ("'my.jsonl'", "'transcript'"),
+    ("'evidence.json'", "'file'"),
+    ("'my.json'", "'evidence'"),
+]
 TABLES: Final = (ROWS,)
 
 
@@ -34,7 +39,9 @@ async def test_a_row_of_activity_is_bounded(
 
 
 @pytest.mark.parametrize(("name", "kind"), NAMES)
-async def test_the_name_of_transcripts_is_reserved(conn: Connection, name: str, kind: str) -> None:
+async def test_the_names_of_transcripts_and_evidence_are_reserved(
+    conn: Connection, name: str, kind: str
+) -> None:
     async with refused(CHECK, '"artifacts_reserved"'):
         await run(
             conn,

@@ -32,6 +32,8 @@ class App:
     verbose: bool = False
     json: bool = False
     color: bool | None = None
+    pager: bool | None = None
+    """Whether long output is shown in a pager; None: it is."""
     uses_fallback_url: bool = field(default=False, init=False)
     """Whether the database is that of the variable `DATABASE_URL`."""
     _settings: Settings | None = field(default=None, init=False)
@@ -40,7 +42,7 @@ class App:
     @property
     def out(self) -> CommandOutput:
         """Output of the command."""
-        return CommandOutput(json=self.json, color=self.color)
+        return CommandOutput(json=self.json, color=self.color, pager=self.pager is not False)
 
     @property
     def settings(self) -> Settings:
@@ -220,6 +222,15 @@ def shared_options(*, hidden: bool) -> list[click.Parameter]:
             expose_value=False,
             callback=lambda ctx, _, value: _keep(ctx, "color", False if value else None),
         ),
+        click.Option(
+            ["--no-pager", "pager"],
+            is_flag=True,
+            flag_value=True,
+            help="Print long output without a pager.",
+            hidden=hidden,
+            expose_value=False,
+            callback=lambda ctx, _, value: _keep(ctx, "pager", False if value else None),
+        ),
     ]
 
 
@@ -240,5 +251,5 @@ def _remember(key: str) -> Callable[[click.Context, click.Parameter, Any], None]
 
 def _keep(ctx: click.Context, key: str, value: Any) -> None:
     """Store an option if it was set; the default does not override an earlier value."""
-    if value not in (None, False) or (key == "color" and value is False):
+    if value not in (None, False) or (key in ("color", "pager") and value is False):
         setattr(ctx.ensure_object(App), key, value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from typing import TYPE_CHECKING, Any
 
 from draftsman.domain.job import TERMINAL
@@ -64,3 +65,11 @@ def file_text(artifact: Any, *, over: bool) -> Text:
         styled(f"  {artifact.name}", "bold"),
         f"  {artifact.kind}  {format_size(artifact.size)}  run .{artifact.run}",
     )
+
+
+def content_json(data: bytes) -> dict[str, Any]:
+    """Return the content for JSON, base64-encoded unless it is UTF-8 text."""
+    try:
+        return {"content": data.decode("utf-8")}
+    except UnicodeDecodeError:
+        return {"content_base64": base64.b64encode(data).decode("ascii")}

@@ -11,7 +11,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from draftsman_tui.common import stdio
@@ -99,11 +99,20 @@ def as_data(value: object) -> Any:
 
 
 class CommandOutput:
-    """Output of a command; `json` and `color` are its options."""
+    """Output of a command; `json`, `color` and `pager` are its options."""
 
-    def __init__(self, *, json: bool = False, color: bool | None = None) -> None:
+    def __init__(
+        self, *, json: bool = False, color: bool | None = None, pager: bool = True
+    ) -> None:
         self.json = json
         self.color = color
+        self._pager = pager
+
+    def paged(self, *, unless: bool = False) -> AbstractContextManager[None]:
+        """Show long output on a terminal in a pager, unless it is followed live."""
+        from draftsman_tui.common import pager
+
+        return pager.paged(enabled=self._pager and not unless)
 
     @property
     def interactive(self) -> bool:

@@ -11,7 +11,7 @@ import errno
 import os
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from draftsman.errors import DraftsmanError
@@ -59,7 +59,23 @@ def is_utf8() -> bool:
 
 def write(text: str, lost: str = "") -> None:
     """Write to stdout; raises BrokenStdout, or StdoutError with the `lost` text."""
-    _write(lambda: sys.stdout.write(text), lost)
+    if _redirected:
+        _redirected[-1](text)
+    else:
+        _write(lambda: sys.stdout.write(text), lost)
+
+
+@contextlib.contextmanager
+def redirect(put: Callable[[str], None]) -> Iterator[None]:
+    """Pass text for stdout and stderr to a function."""
+    _redirected.append(put)
+    try:
+        yield
+    finally:
+        _redirected.pop()
+
+
+_redirected: Final[list[Callable[[str], None]]] = []
 
 
 def write_bytes(data: bytes) -> None:
@@ -69,6 +85,9 @@ def write_bytes(data: bytes) -> None:
 
 def write_stderr(text: str) -> None:
     """Write to stderr; a closed stream is ignored."""
+    if _redirected:
+        _redirected[-1](text)
+        return
     with contextlib.suppress(OSError, ValueError):
         sys.stderr.write(text)
         sys.stderr.flush()

@@ -9,6 +9,9 @@ from typing import Final
 
 MAX_FILES: Final = 20
 """Files listed by name."""
+_ESCAPE: Final = re.compile(r"\\([0-7]{3}|.)")
+_ESCAPED: Final = dict(zip('abtnvfr"\\', '\a\b\t\n\v\f\r"\\', strict=True))
+"""Characters that git escapes by a letter; others are escaped by their octal number."""
 _HUNK: Final = re.compile(r"@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@")
 
 
@@ -18,14 +21,23 @@ def is_diff(text: str) -> bool:
     return any(old.startswith("--- ") and new.startswith("+++ ") for old, new in pairwise(lines))
 
 
-def diffstat(diff: str) -> str:
-    """Count the added and removed lines of each file, and their sums, as `git diff --stat`."""
-    files = list(_files(diff.splitlines()))
+def changed_files(diff: str) -> list[tuple[str, int, int]]:
+    """Return (path, lines added, lines removed) of each file; the new path of a renamed file."""
+    return list(_files(diff.split("\n")))
+
+
+def diffstat(diff: str, most: int | None = MAX_FILES) -> str:
+    """Count the added and removed lines of each file, and their sums, as `git diff --stat`.
+
+    At most so many files are listed; None: all.
+    """
+    files = changed_files(diff)
+    most = len(files) if most is None else most
     plus = sum(added for _, added, _ in files)
     minus = sum(removed for _, _, removed in files)
-    lines = [f"{name} | +{added} -{removed}" for name, added, removed in files[:MAX_FILES]]
-    if len(files) > MAX_FILES:
-        lines.append(f"… and {len(files) - MAX_FILES} more")
+    lines = [f"{name} | +{added} -{removed}" for name, added, removed in files[:most]]
+    if len(files) > most:
+        lines.append(f"… and {len(files) - most} more")
     noun = "file" if len(files) == 1 else "files"
     return "\n".join([*lines, f"{len(files)} {noun} changed, +{plus} -{minus}"])
 
@@ -57,6 +69,16 @@ def _files(lines: list[str]) -> Iterator[tuple[str, int, int]]:
 
 def _name(line: str) -> str | None:
     if line.startswith("diff --git "):
-        return line.rpartition(" b/")[2] or None
+        return _unquoted(line.rpartition(' "b/')[2]) or line.rpartition(" b/")[2] or None
     path = line[4:].partition("\t")[0].strip()
+    if path.startswith('"'):
+        path = _unquoted(path[1:])
     return None if path == "/dev/null" else path.removeprefix("a/").removeprefix("b/")
+
+
+def _unquoted(text: str) -> str:
+    """Return a path that git quoted, of the text after the first quote; "" without a last quote."""
+    if not text.endswith('"'):
+        return ""
+    raw = _ESCAPE.sub(lambda match: _ESCAPED.get(match[1]) or chr(int(match[1], 8)), text[:-1])
+    return raw.encode("latin-1", "replace").decode("utf-8", "replace")

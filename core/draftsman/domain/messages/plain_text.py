@@ -24,7 +24,9 @@ from draftsman.domain.messages.spans import (
 from draftsman.domain.question import Question, QuestionKind, QuestionStatus
 from draftsman.domain.text import humanize, is_link
 
-_CHANGE: Final = ("branch", "commit", "files_changed", "insertions", "deletions")
+_CHANGE: Final = (
+    *("branch", "draft", "commit", "files_changed", "insertions", "deletions", "check_files"),
+)
 """Fields of a result that `change_summary` renders."""
 _ENDED: Final = {
     Status.FAILED: "failed",
@@ -159,9 +161,13 @@ def format_time(when: datetime) -> str:
 
 
 def change_summary(result: Mapping[str, Any]) -> str:
-    """Return the changes: `branch fix/it, commit 0123abcd, 1 file changed, +2 -1`; or ""."""
+    """Return the changes: `branch fix/it, commit 0123abcd, 1 file changed, +2 -1`; or "".
+
+    A draft and changed check files are named.
+    """
     change = {key: result.get(key) for key in _CHANGE}
-    parts = [f"branch {change['branch']}"] if isinstance(change["branch"], str) else []
+    draft = " (draft)" if change["draft"] is True else ""
+    parts = [f"branch {change['branch']}{draft}"] if isinstance(change["branch"], str) else []
     if isinstance(change["commit"], str):
         parts.append(f"commit {change['commit'][:12]}")
     if isinstance(files := change["files_changed"], int):
@@ -169,6 +175,9 @@ def change_summary(result: Mapping[str, Any]) -> str:
     lines = [(sign, change[key]) for sign, key in (("+", "insertions"), ("-", "deletions"))]
     if counts := " ".join(f"{sign}{n}" for sign, n in lines if isinstance(n, int)):
         parts.append(counts)
+    if isinstance(checks := change["check_files"], list) and checks:
+        more = f" and {len(checks) - 3} more" if len(checks) > 3 else ""
+        parts.append(f"changes check files {', '.join(map(str, checks[:3]))}{more}")
     return ", ".join(parts)
 
 
@@ -182,7 +191,7 @@ def pr_url(result: Mapping[str, Any]) -> str | None:
 
 
 def validation_summary(result: Mapping[str, Any]) -> str:
-    """Return how many validators passed: `validation 2 of 3 passed`; or ""."""
+    """Return how many validators passed: `validation 2 of 3 passed, signed evidence`; or ""."""
     validators = result.get("validation")
     if not isinstance(validators, list) or not validators:
         return ""
@@ -190,7 +199,8 @@ def validation_summary(result: Mapping[str, Any]) -> str:
         isinstance(validator, Mapping) and validator.get("passed") is True
         for validator in validators
     )
-    return f"validation {passed} of {len(validators)} passed"
+    signed = ", signed evidence" if isinstance(result.get("evidence"), str) else ""
+    return f"validation {passed} of {len(validators)} passed{signed}"
 
 
 def counts_summary(result: Mapping[str, Any]) -> str:
@@ -255,7 +265,7 @@ def _take_numbers(
 def _rendered_keys(result: Mapping[str, Any]) -> set[str]:
     """Return the keys of a result that a summary contains."""
     keys = set(_CHANGE) if change_summary(result) else set()
-    kinds = {"summary": str, "validation": list, "validated": bool}
+    kinds = {"summary": str, "validation": list, "validated": bool, "evidence": str}
     keys |= {key for key, kind in kinds.items() if isinstance(result.get(key), kind)}
     return keys | {"pr_url"} if pr_url(result) else keys
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 from typing import Annotated, Any, Final
 
@@ -10,11 +12,27 @@ from pydantic import AfterValidator, Field, ValidationError, model_validator
 from draftsman import field_errors
 from draftsman.domain.text import REQUEST_LIMIT, check_size, clean, clean_fields
 from draftsman.field_errors import matching
-from draftsman.settings import CommandSettings, FixSettings, ProfileSettings, SetupSettings
+from draftsman.settings import (
+    CommandSettings,
+    FixSettings,
+    ProfileSettings,
+    Section,
+    SetupSettings,
+)
 
 MAX_COMMANDS: Final = 50
 _KIND: Final = "allowed: lower-case letters, digits and _ + - without spaces, such as python"
 _SECRET: Final = ("TOKEN", "SECRET", "PASSWORD", "PASSWD", "API_KEY", "PRIVATE_KEY")
+FILES: Final = "{files}"
+"""Word of the test command that stands for a test file."""
+
+
+def is_among(path: str, patterns: Iterable[str]) -> bool:
+    """Return whether a file matches a pattern, or is in a folder of the list."""
+    return any(
+        path.startswith(f"{pattern.rstrip('/')}/") or fnmatchcase(path, pattern)
+        for pattern in patterns
+    )
 
 
 def folder(path: str) -> str:
@@ -39,6 +57,72 @@ def _public(env: dict[str, str]) -> dict[str, str]:
     return env
 
 
+def _with_files(command: tuple[str, ...]) -> tuple[str, ...]:
+    if FILES not in command:
+        raise ValueError(f"must have the word {FILES}, such as pytest {FILES}")
+    return command
+
+
+Patterns = Annotated[tuple[str, ...], Field(max_length=1000)]
+
+
+def _report(path: str) -> str:
+    try:
+        return folder(path)
+    except ValueError:
+        raise ValueError("must be a path in the folder of the profile, such as lcov.info") from None
+
+
+ReportPath = Annotated[str, AfterValidator(_report), Field(min_length=1)]
+
+
+class CoverageProfile(Section):
+    """Coverage command of a profile, and its report."""
+
+    command: tuple[str, ...] = Field(min_length=1)
+    """Command that runs the tests and writes the report."""
+    report: ReportPath = "lcov.info"
+    """Path of the report in the folder of the profile, in the format of LCOV."""
+    minimum: float | None = Field(None, gt=0, le=100)
+    """Percentage of the changed lines that the tests must run; None: it is only recorded."""
+    timeout: float = Field(900, gt=0)
+
+
+class EvidenceProfile(Section):
+    """Test command of a profile, and which files are tests."""
+
+    test: Annotated[tuple[str, ...], AfterValidator(_with_files)]
+    """Command that runs the test file `{files}`: exit code 0 if its tests pass."""
+    files: Patterns = (
+        *("test_*.py", "*_test.py", "*.test.*", "*.spec.*", "*_test.go", "*_spec.rb"),
+        *("*Test.java", "*Tests.java", "*Test.kt", "*Test.php", "*Tests.cs", "*_test.exs"),
+    )
+    """Patterns of test files: of the name, or with `/` of the path."""
+    support: Patterns = (
+        *("tests/", "test/", "spec/", "__tests__/", "testdata/", "fixtures/", "conftest.py"),
+    )
+    """Files that tests need, besides test files: they are taken along to the other commit."""
+    required: bool = True
+    """Whether a new or changed test must fail on the base and pass on the work."""
+    timeout: float = Field(300, gt=0)
+    """Seconds for the tests of a file."""
+    coverage: CoverageProfile | None = None
+    """How the coverage of the changed lines is measured; None: it is not."""
+
+    def is_test(self, path: str) -> bool:
+        """Return whether a file has tests."""
+        name = PurePosixPath(path).name
+        return any(fnmatchcase(path if "/" in pattern else name, pattern) for pattern in self.files)
+
+    def is_support(self, path: str) -> bool:
+        """Return whether a file belongs to the tests, but has none itself."""
+        name = PurePosixPath(path).name
+        folders = (str(folder) for folder in PurePosixPath(path).parents)
+        named = {pattern.rstrip("/") for pattern in self.support if pattern.endswith("/")}
+        inside = any(folder.rpartition("/")[2] in named for folder in folders)
+        return inside or is_among(path, self.support) or is_among(name, self.support)
+
+
 class RepoProfile(ProfileSettings):
     """Profile of a repository, or of a folder of it."""
 
@@ -59,6 +143,8 @@ class RepoProfile(ProfileSettings):
     path_allowlist: tuple[str, ...] | None = Field(None, max_length=1000)
     risky_paths: tuple[str, ...] | None = Field(None, max_length=1000)
     default_skills: tuple[str, ...] = Field((), max_length=100)
+    evidence: EvidenceProfile | None = None
+    """How changed tests prove the work; None: they do not have to."""
     max_iterations: int = Field(5, ge=1, le=1000)
     max_runtime_seconds: int = Field(900, ge=1, le=86_400 * 7)
     max_files_changed: int = Field(20, ge=1, le=1_000_000)
@@ -93,6 +179,14 @@ class RepoProfile(ProfileSettings):
         return limits | ({"budget": self.budget} if self.budget else {})
 
 
+_MODELS: Final[dict[str, type[Section]]] = {
+    "evidence.coverage.": CoverageProfile,
+    "evidence.": EvidenceProfile,
+    "": RepoProfile,
+}
+"""Models of a profile's tables, by the beginning of the names of their keys."""
+
+
 def effective_profile(saved: RepoProfile | None, configured: ProfileSettings) -> ProfileSettings:
     """Return the profile with the commands of an agent.
 
@@ -114,7 +208,10 @@ def profile(fields: Any) -> RepoProfile:
     try:
         return RepoProfile.model_validate(check_size(clean(fields), REQUEST_LIMIT, "a profile"))
     except ValidationError as error:
-        allowed = RepoProfile.model_fields
+        field, _ = field_errors.first_error(error)
+        allowed = next(
+            model.model_fields for prefix, model in _MODELS.items() if field.startswith(prefix)
+        )
         raise field_errors.field_error(
             error, "profile", parent="profile", allowed=allowed
         ) from None

@@ -12,7 +12,8 @@ from uuid import UUID
 from draftsman.handlers.clone.tree_removal import remove_tree
 from draftsman.services.runs.claim import Claim
 
-NAME: Final = re.compile(r"D-(\d{1,18})\.(\d{1,9})-([0-9a-f]{12})")
+NAME: Final = re.compile(r"D-(\d{1,18})\.(\d{1,9})-([0-9a-f]{12})(?:-[a-z]{1,20})?")
+"""A folder of a run: job, run, tag, and the purpose of a clone besides that of the agent."""
 
 
 def clone_tag(job_id: UUID) -> str:

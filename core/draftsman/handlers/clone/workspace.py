@@ -28,9 +28,10 @@ from draftsman.handlers.clone import home_files
 from draftsman.handlers.clone.artifact import read_artifact
 from draftsman.handlers.clone.git import COMMITTER, git, git_failure
 from draftsman.handlers.clone.mirror import commit_time, fetch_base, open_mirror
+from draftsman.handlers.clone.mixed_commit import mixed_commit
 from draftsman.handlers.clone.source import RepoSource
 from draftsman.handlers.clone.tree_removal import remove_tree
-from draftsman.handlers.sandbox.run_sandbox import open_run_sandbox
+from draftsman.handlers.sandbox.run_sandbox import change_owner, open_run_sandbox
 from draftsman.handlers.sandbox.sandbox_plan import RunSandbox
 from draftsman.settings import HttpSettings, SandboxSettings
 
@@ -193,6 +194,16 @@ class Workspace:
         objects += [f"^{snapshot.base_sha}"] if snapshot.files_changed else []
         return await git("bundle", "create", "--quiet", "-", *objects, cwd=self.mirror)
 
+    async def check_out(self, commit: str) -> None:
+        """Replace the tracked files by those of a commit of the mirror; other files stay."""
+        await self._run_git("read-tree", "--reset", "-u", commit)
+        if self.sandbox is not None and self.sandbox.uid is not None:
+            await asyncio.to_thread(change_owner, self.path, self.sandbox.uid)
+
+    async def mixed(self, commit: str, other: str, paths: Sequence[str]) -> str:
+        """Return a commit in the mirror: the files of `commit`, but these paths of `other`."""
+        return await mixed_commit(self.mirror, commit, other, paths)
+
     async def diff(self, snapshot: Snapshot) -> bytes:
         """Return the work as a patch for `git apply`, binary files included."""
         return await self.patch(snapshot.commit)
@@ -205,6 +216,25 @@ class Workspace:
         """Return the files that the work changes; a renamed file counts with both names."""
         names = await self._diff(snapshot.commit, "--name-only", "-z", "--no-renames")
         return [os.fsdecode(name) for name in names.split(b"\0") if name]
+
+    async def changes(self, snapshot: Snapshot) -> dict[str, str]:
+        """Return the files that the work changes, each with `A`, `M`, `T` or `D`."""
+        output = await self._diff(snapshot.commit, "--name-status", "-z", "--no-renames")
+        words = [os.fsdecode(word) for word in output.split(b"\0") if word]
+        return dict(zip(words[1::2], words[::2], strict=True))
+
+    async def has_file(self, commit: str, path: str) -> bool:
+        """Return whether a commit of the mirror has a file."""
+        names = await git("ls-tree", "--full-tree", commit, "--", path, cwd=self.mirror)
+        return bool(names)
+
+    async def binaries(self, snapshot: Snapshot) -> list[str]:
+        """Return the binary files that the work adds or changes."""
+        output = await self._diff(
+            snapshot.commit, "--numstat", "-z", "--no-renames", "--diff-filter=AMT"
+        )
+        rows = [row.split(b"\t", 2) for row in output.split(b"\0") if row]
+        return [os.fsdecode(row[2]) for row in rows if row[0] == b"-"]
 
     async def bundle_commit(self) -> str | None:
         """Return the commit of the bundle that was passed to `prepare`; None without changes."""

@@ -6,7 +6,8 @@ import asyncio
 import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -42,6 +43,8 @@ class CommandResult:
     required: bool = True
     missing: bool = False
     """Whether its program or Python module is not installed, so that it checked nothing."""
+    at: str = ""
+    """Time of its end by the worker's clock, in ISO 8601."""
 
     @property
     def passed(self) -> bool:
@@ -56,6 +59,11 @@ class CommandResult:
         lines = [line.strip() for line in self.output.splitlines() if line.strip()]
         tallies = [line for line in lines if SUMMARY_LINE.search(line)]
         return (tallies or lines or [f"exit {self.exit_code}"])[-1][:200]
+
+    def with_output(self, output: str, exit_code: int | None = None) -> CommandResult:
+        """Return the result with another output, and another exit code if it is not None."""
+        code = self.exit_code if exit_code is None else exit_code
+        return replace(self, output=output, exit_code=code)
 
     def as_json(self) -> dict[str, Any]:
         """Return the JSON object for results and profiles."""
@@ -156,7 +164,10 @@ class CommandRunner:
         required = getattr(settings, "required", True)
         seconds = clock() - started
         command_line = shlex.join(settings.command)
-        return CommandResult(settings.name, command_line, code, seconds, text, required, missing)
+        return CommandResult(
+            *(settings.name, command_line, code, seconds, text, required, missing),
+            at=datetime.now(UTC).isoformat(timespec="seconds"),
+        )
 
     async def _run(
         self, settings: CommandSettings | SetupSettings, output: BoundedOutput

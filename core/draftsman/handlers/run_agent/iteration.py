@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from draftsman.domain.quota import limit_failure
@@ -16,7 +16,7 @@ from draftsman.handlers.worker_run import WorkerRun
 STEP: Final = "agent:iteration:"
 """Prefix of the steps that record the iterations after the first."""
 RESULT: Final = "agent:result:"
-"""Prefix of the steps that record the result of an iteration whose work waits for an approval."""
+"""Prefix of the steps that record the result of an iteration whose work waits for people."""
 FAILED: Final = "validation"
 """Failure code of work whose required validators fail."""
 
@@ -31,7 +31,11 @@ class Iteration:
     failed: tuple[dict[str, Any], ...] = ()
     """The required validators that failed on it."""
     result: dict[str, Any] | None = None
-    """The result of the agent, if its work waited for an approval."""
+    """The result of the agent, if its work waited for people."""
+    last: int = 0
+    """The last iteration that people allowed; 0: as in the profile."""
+    usage: dict[str, float] = field(default_factory=dict)
+    """Usage of the job before this iteration, by measure."""
 
     @classmethod
     def latest(cls, steps: Mapping[str, Step]) -> Iteration:
@@ -41,39 +45,87 @@ class Iteration:
             number += 1
         recorded: dict[str, Any] = steps[f"{STEP}{number}"].result if number > 1 else {}
         ended = f"{RESULT}{number}"
-        result = steps[ended].result if _is_done(steps, ended) else None
-        return cls(number, recorded.get("tree"), tuple(recorded.get("failed", ())), result)
+        return cls(
+            number,
+            recorded.get("tree"),
+            tuple(recorded.get("failed", ())),
+            steps[ended].result if _is_done(steps, ended) else None,
+            recorded.get("last", 0),
+            recorded.get("usage", {}),
+        )
 
     async def save_result(self, run: WorkerRun, result: dict[str, Any]) -> None:
-        """Record the result, so that the run after an approval does not start the agent again."""
+        """Record the result, so that the run after an answer does not start the agent again."""
         await run.step(f"{RESULT}{self.number}", lambda _: result, owner=Owner.WORKER)
 
-    async def begin_next(
-        self, run: WorkerRun, tree: str = "", failed: Sequence[CommandResult] = ()
-    ) -> None:
-        """Record that another iteration begins; `tree` is the work that failed, if it did."""
-        reason = {"tree": tree, "failed": [_failed_validator(item) for item in failed]}
-        key = f"{STEP}{self.number + 1}"
-        await run.step(key, lambda _: reason, owner=Owner.WORKER)
+    async def finish(self, run: WorkerRun, outcome: str, **fields: Any) -> None:
+        """Write the event of its end, with the tokens and cost that are known."""
+        total = await run.total_usage()
+        used = {name: amount - self.usage.get(name, 0) for name, amount in total.items()}
+        payload = {
+            "iteration": self.number,
+            "outcome": outcome,
+            "usage": {name: round(amount, 9) for name, amount in used.items() if amount > 0},
+        }
+        fields = {name: value for name, value in fields.items() if value}
+        await run.event("iteration_finished", payload | fields, Owner.WORKER)
 
-    def check_next(self, tree: str, failed: Sequence[CommandResult], limit: int) -> None:
-        """Raise Failure if another iteration is useless, or `limit:max_iterations`."""
-        text = "; ".join(f"{item.name}: {item.summary}" for item in failed)
-        text = f"not published, because required validators failed: {text}"
+    async def begin_next(
+        self,
+        run: WorkerRun,
+        tree: str = "",
+        failed: Sequence[CommandResult] = (),
+        last: int = 0,
+    ) -> None:
+        """Record that another iteration begins.
+
+        `tree` is the work that failed, if it did; `last` is the last iteration that people allow.
+        """
+        recorded = {
+            "tree": tree,
+            "failed": [_failed_validator(item) for item in failed],
+            "last": last or self.last,
+            "usage": await run.total_usage(),
+        }
+        await run.step(f"{STEP}{self.number + 1}", lambda _: recorded, owner=Owner.WORKER)
+
+    def end_reason(self, tree: str, failed: Sequence[CommandResult], limit: int) -> str | None:
+        """Return why people decide about failed work; None if the agent gets it back.
+
+        Raises Failure for a command that is not installed, which no agent can mend.
+        """
+        text = failures_text(failed)
         if missing := [item.name for item in failed if item.missing]:
-            raise _validation_failure(f"{text}; install {', '.join(missing)} on the workers")
+            text = f"{text}; install {', '.join(missing)} on the workers"
+            raise validation_failure(text)
         if tree == self.tree:
-            raise _validation_failure(f"{text}; iteration {self.number} changed nothing")
-        if self.number >= limit:
-            raise limit_failure("max_iterations", f"{text}; {self.number} iterations")
+            return f"{text}; iteration {self.number} changed nothing"
+        if self.number >= max(limit, self.last):
+            return f"{text}; {self.number} iteration{'' if self.number == 1 else 's'}"
+        return None
+
+
+def failures_text(failed: Sequence[CommandResult]) -> str:
+    """Return the failed commands with the summary of each."""
+    return "; ".join(f"{item.name}: {item.summary}" for item in failed)
+
+
+def validation_failure(text: str) -> Failure:
+    """Return the failure of a job whose required validators fail."""
+    return Failure(_not_published(text), origin="agent", code=FAILED, declared="PERMANENT")
+
+
+def iterations_failure(text: str) -> Failure:
+    """Return the failure of a job after its last iteration, with code `limit:max_iterations`."""
+    return limit_failure("max_iterations", _not_published(text))
+
+
+def _not_published(text: str) -> str:
+    return f"not published, because required validators failed: {text}"
 
 
 def _is_done(steps: Mapping[str, Step], key: str) -> bool:
     return key in steps and steps[key].status == "done"
-
-
-def _validation_failure(text: str) -> Failure:
-    return Failure(text, origin="agent", code=FAILED, declared="PERMANENT")
 
 
 def _failed_validator(item: CommandResult) -> dict[str, Any]:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from fnmatch import fnmatchcase
 from typing import Final
 
 from draftsman.domain.question import QuestionKind
 from draftsman.domain.question_spec import QuestionSpec
 from draftsman.domain.quota import LIMIT_PREFIX, limit_failure
-from draftsman.domain.repos.repo_profile import RepoProfile
+from draftsman.domain.repos.repo_profile import RepoProfile, is_among
 from draftsman.errors import Failure
 from draftsman.handlers.clone.workspace import Snapshot
+from draftsman.handlers.run_agent.validation import Validation
 
 APPROVAL: Final = "agent:limits"
 """Key of the approval of work that exceeds a limit."""
@@ -25,19 +25,29 @@ def check_paths(profile: RepoProfile, paths: Iterable[str]) -> None:
     """Raise Failure `limit:path_allowlist` for changes of other files."""
     if profile.path_allowlist is None:
         return
-    if other := [path for path in paths if not _is_among(path, profile.path_allowlist)]:
-        text = f"changes outside of the allowed paths: {_names(other)}"
+    if other := [path for path in paths if not is_among(path, profile.path_allowlist)]:
+        text = f"changes outside of the allowed paths: {names(other)}"
         raise limit_failure("path_allowlist", text)
 
 
 def approval_of(
-    profile: RepoProfile, snapshot: Snapshot, paths: Sequence[str], branch: str
+    profile: RepoProfile,
+    snapshot: Snapshot,
+    paths: Sequence[str],
+    branch: str,
+    validation: Validation,
 ) -> QuestionSpec | None:
-    """Return the approval that the work needs before it is published; None within the limits."""
-    reasons = ". ".join(_reasons(profile, snapshot, paths))
+    """Return the approval that the work needs before it is published; None within the limits.
+
+    Changed check files are named in it; they need an approval only if a required command passes
+    because of them.
+    """
+    reasons = [*_reasons(profile, snapshot, paths), *validation.reasons(names)]
+    if (changed := validation.check_files) and not validation.weakened:
+        reasons += [f"It changes check files: {names(changed)}"] if reasons else []
     if not reasons:
         return None
-    text = f"Publish {branch}? {reasons}."
+    text = f"Publish {branch}? {'. '.join(reasons)}."
     return QuestionSpec(
         key=APPROVAL, kind=QuestionKind.APPROVAL, text=text, action={"publish": branch}
     )
@@ -53,24 +63,17 @@ def unapprovable(approval: QuestionSpec, error: Exception) -> Failure:
     )
 
 
+def names(paths: Sequence[str]) -> str:
+    """Return the first paths, and the number of the others."""
+    shown = ", ".join(path[:MAX_PATH] for path in paths[:MAX_NAMED])
+    return f"{shown} and {len(paths) - MAX_NAMED} more" if len(paths) > MAX_NAMED else shown
+
+
 def _reasons(profile: RepoProfile, snapshot: Snapshot, paths: Sequence[str]) -> Iterator[str]:
     lines = snapshot.insertions + snapshot.deletions
     if snapshot.files_changed > (most := profile.max_files_changed):
         yield f"It changes {snapshot.files_changed:,} files (max_files_changed: {most:,})"
     if lines > (most := profile.max_loc_delta):
         yield f"It adds and deletes {lines:,} lines (max_loc_delta: {most:,})"
-    if risky := [path for path in paths if _is_among(path, profile.risky_paths or ())]:
-        yield f"It changes risky paths: {_names(risky)}"
-
-
-def _is_among(path: str, patterns: Iterable[str]) -> bool:
-    """Return whether a file matches a pattern, or is in a folder of the list."""
-    return any(
-        path.startswith(f"{pattern.rstrip('/')}/") or fnmatchcase(path, pattern)
-        for pattern in patterns
-    )
-
-
-def _names(paths: Sequence[str]) -> str:
-    shown = ", ".join(path[:MAX_PATH] for path in paths[:MAX_NAMED])
-    return f"{shown} and {len(paths) - MAX_NAMED} more" if len(paths) > MAX_NAMED else shown
+    if risky := [path for path in paths if is_among(path, profile.risky_paths or ())]:
+        yield f"It changes risky paths: {names(risky)}"

@@ -15,7 +15,14 @@ from draftsman.domain.ids import job_name, new_id
 from draftsman.domain.quota import UNLIMITED, Quota, QuotaLimit
 from draftsman.domain.read_models import Artifact, Step
 from draftsman.domain.reserved_names import BUNDLE, Owner, check_key
-from draftsman.domain.run import CheckpointSummary, Lease, LogChunk, StepSummary, lease_lost
+from draftsman.domain.run import (
+    CheckpointSummary,
+    Lease,
+    LogChunk,
+    Run,
+    StepSummary,
+    lease_lost,
+)
 from draftsman.domain.text import (
     CHECKPOINT_LIMIT,
     REQUEST_LIMIT,
@@ -254,6 +261,13 @@ class Checkpoints:
         if used_up is None:
             raise lease_lost(lease)
         return used_up
+
+    async def runs(self, job: int) -> list[Run]:
+        """Return the runs of a job."""
+        from draftsman.store import read_model
+
+        async with self._db.connection() as conn:
+            return await read_model.runs(conn, job)
 
     async def reserve(
         self,

@@ -84,30 +84,6 @@ async def test_work_returns_to_the_agent_until_its_required_validators_pass(
     assert (await last_event(rt, job.number, "iteration_started")).payload["iteration"] == 2
 
 
-async def test_work_is_not_published_if_a_required_validator_fails_in_the_last_iteration(
-    rt: Runtime, make: Factory, data: Path
-) -> None:
-    code = 'open("a.txt", "a").write("no\\n")\nsay("result", summary="did it")'
-    fields = {"validation_commands": [TESTS], "max_iterations": 2}
-    job = await job_of(rt, make, data, code, {}, **fields)
-    assert (job.status, job.error_class, branches(data)) == (S.FAILED, "PERMANENT", "")
-    assert job.last_error == (
-        "not published, because required validators failed: tests: 0; 2 iterations;"
-        " the limit is max_iterations of the repository's profile"
-    )
-    patch = (await rt.checkpoints.read_artifact(job.number, "changes.patch"))[1]
-    assert b"+no" in patch
-
-
-async def test_an_iteration_that_changes_nothing_is_the_last(
-    rt: Runtime, make: Factory, data: Path
-) -> None:
-    code = 'open("a.txt", "w").write("no\\n")\nsay("result", summary="did it")'
-    job = await job_of(rt, make, data, code, {}, validation_commands=[TESTS])
-    assert (job.status, branches(data)) == (S.FAILED, "")
-    assert (job.last_error or "").endswith("tests: 0; iteration 2 changed nothing")
-
-
 async def test_a_required_validator_that_is_not_installed_blocks_at_once(
     rt: Runtime, make: Factory, data: Path
 ) -> None:

@@ -17,7 +17,7 @@ from draftsman.domain.repos.repo_url import parse
 from draftsman.domain.trello.board import BoardConfig
 from draftsman.runtime import Runtime
 from draftsman.services.jobs.submissions import invocation
-from draftsman_tui.dashboard.actions.browser_actions import message_pages
+from draftsman_tui.common.job_pages import message_pages
 from tests.factories import Factory
 from tests.support.people import People
 from tests.tui.dashboard.pilot import open_dashboard

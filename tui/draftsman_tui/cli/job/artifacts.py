@@ -1,10 +1,9 @@
-"""The `diff` and `artifacts` commands."""
+"""The `artifacts` command."""
 
 from __future__ import annotations
 
-import base64
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,92 +11,11 @@ from draftsman.domain.ids import job_name
 from draftsman.errors import Refused, UsageError
 from draftsman_tui.cli.app import App, Group, command, example_lines, number_of
 from draftsman_tui.common import params, stdio, times
-from draftsman_tui.common.artifact_text import format_size, no_diff_reason, patch_line, printable
+from draftsman_tui.common.artifact_text import content_json, format_size
 from draftsman_tui.common.output import as_data, plain, styled
 
 if TYPE_CHECKING:
     from draftsman.domain.ids import JobRef
-    from draftsman.runtime import Runtime
-
-
-@command(
-    "diff",
-    examples=(
-        "draftsman diff D-142",
-        "draftsman diff D-142/3",
-        "draftsman diff D-142/3 --since-approval",
-        "draftsman diff D-142/3 --since D-142/2",
-        "draftsman diff D-142 | git apply",
-    ),
-)
-@click.argument("job", metavar="JOB[/QUESTION]", type=params.QUESTION)
-@click.option(
-    "--since",
-    type=params.QUESTION,
-    metavar="QUESTION",
-    help="Only the changes since this question of the job, e.g. D-142/2.",
-)
-@click.option("--since-approval", is_flag=True, help="Only the changes since the last approval.")
-async def diff(
-    app: App,
-    job: tuple[JobRef, int | None],
-    since: tuple[JobRef, int | None] | None,
-    since_approval: bool,
-) -> None:
-    """Print the changes of a job or of a question.
-
-    The output is a patch for `git apply`. For a question, it is the patch under review.
-    """
-    if since is not None and since_approval:
-        raise UsageError("--since and --since-approval cannot be combined")
-    async with app.runtime(read_only=True) as rt:
-        ref, ordinal = job
-        number = await number_of(rt, ref)
-        if since is not None or since_approval:
-            await _print_since(app, rt, number, ordinal, since)
-            return
-        name, run = job_name(number), None
-        if ordinal is not None:
-            question = await rt.questions.get(number, ordinal)
-            name, run = question.name, question.run
-        patch = await rt.checkpoints.patch(number, run)
-        if patch is None or patch.size == 0:
-            reason = await no_diff_reason(rt, name, number, patch is None)
-            raise Refused(f"{reason}; see: draftsman show {job_name(number)}")
-        data = await rt.checkpoints.content(patch)
-    if app.json:
-        app.out.document(as_data(patch) | _content(data))
-    elif app.out.on_screen:
-        lines = data.decode("utf-8", "replace").splitlines()
-        app.out.print(*(patch_line(text) for text in lines))
-    else:
-        stdio.write_bytes(data)
-
-
-async def _print_since(
-    app: App, rt: Runtime, number: int, ordinal: int | None, since: tuple[JobRef, int | None] | None
-) -> None:
-    """Print the changes between two questions of a job; by default up to its newest question."""
-    earlier = None
-    if since is not None:
-        ref, earlier = since
-        if earlier is None or await number_of(rt, ref) != number:
-            raise UsageError(f"--since requires a question of {job_name(number)}")
-    if ordinal is None:
-        asked, _ = await rt.questions.of_job(number)
-        if not asked:
-            raise Refused(f"{job_name(number)} has asked no questions")
-        ordinal = asked[-1].ordinal
-    question = await rt.questions.get(number, ordinal)
-    patch, name = await rt.checkpoints.reviews.between(question, earlier)
-    if app.json:
-        app.out.document({"question": question.name, "since": name, "content": printable(patch)})
-    elif not patch:
-        app.out.info(f"no changes since {name}")
-    elif app.out.on_screen:
-        app.out.print(*(patch_line(printable(text)) for text in patch.split("\n")[:-1]))
-    else:
-        stdio.write_bytes(patch.encode("utf-8", "surrogateescape"))
 
 
 @click.group(
@@ -160,13 +78,14 @@ async def get(app: App, job: JobRef, name: str, output: Path | None) -> None:
         if app.json:
             app.out.document(as_data(artifact) | {"path": str(path)})
     elif app.json:
-        app.out.document(as_data(artifact) | _content(data))
+        app.out.document(as_data(artifact) | content_json(data))
     elif not app.out.on_screen:
         stdio.write_bytes(data)
     elif b"\0" in data:
         raise Refused(f"{name} is a binary file; use -o FILE, or -o - and a pipe")
     else:
-        app.out.write(plain(data.decode("utf-8", "replace")))
+        with app.out.paged():
+            app.out.write(plain(data.decode("utf-8", "replace")))
 
 
 artifacts.add_command(list_artifacts)
@@ -184,11 +103,3 @@ def _save(output: Path, name: str, data: bytes) -> Path:
         temporary.unlink(missing_ok=True)
         raise UsageError(f"{path}: {error.strerror}; use -o with a writable path") from None
     return path
-
-
-def _content(data: bytes) -> dict[str, Any]:
-    """Return the content for JSON, base64-encoded unless it is UTF-8 text."""
-    try:
-        return {"content": data.decode("utf-8")}
-    except UnicodeDecodeError:
-        return {"content_base64": base64.b64encode(data).decode("ascii")}

@@ -98,16 +98,19 @@ async def events(
             await print_missing_months(app, rt, number, (0, 0, 0))
             stream = _job_events(rt, number, after[2] if after else 0, follow)
         async with aclosing(stream):
-            async for event in stream:
-                if (kinds and event.kind not in kinds) or (oldest and event.created_at < oldest):
-                    continue
-                count += 1
-                if app.json:
-                    app.out.item(as_data(event) | {"cursor": ".".join(map(str, event.cursor))})
-                else:
-                    app.out.print(event_text(event, name=job is None), cut=True)
-                if count == limit:
-                    break
+            with app.out.paged(unless=follow):
+                async for event in stream:
+                    if (kinds and event.kind not in kinds) or (
+                        oldest and event.created_at < oldest
+                    ):
+                        continue
+                    count += 1
+                    if app.json:
+                        app.out.item(as_data(event) | {"cursor": ".".join(map(str, event.cursor))})
+                    else:
+                        app.out.print(event_text(event, name=job is None), cut=True)
+                    if count == limit:
+                        break
         if not count:
             app.out.info(_no_events(kinds, narrowed=bool(kinds or since), after=after))
 

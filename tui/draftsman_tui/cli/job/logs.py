@@ -68,16 +68,19 @@ async def logs(app: App, job: JobRef, follow: bool, activity: bool, output: bool
     async with app.runtime(read_only=True) as rt:
         number = await number_of(rt, job)
         printer = LogPrinter(app.out, number)
-        async for item in log_items(
-            rt, number, follow=follow, output=not activity, activity=not output
-        ):
-            if app.json:
-                app.out.item(item)
-            else:
-                printer.print(item)
+        with app.out.paged(unless=follow):
+            async for item in log_items(
+                rt, number, follow=follow, output=not activity, activity=not output
+            ):
+                if app.json:
+                    app.out.item(item)
+                else:
+                    printer.print(item)
+            if printer.run or app.json:
+                printer.end()
         if printer.run or app.json:
-            printer.end()
-        elif activity:
+            return
+        if activity:
             app.out.info(f"{job_name(number)} has no activity; see: draftsman logs --output")
         else:
             retention = rt.settings.retention.logs

@@ -129,7 +129,7 @@ async def show(app: App, job: JobRef, tree: bool) -> None:
         parts |= {"wait_reason": None if over else reason_data(why)}
         app.out.document(as_data(details) | as_data(parts))
         return
-    app.out.print(
+    lines = (
         *_head(details, why, chain),
         *([_pair("after", parents_text(parents))] if parents else []),
         *([_pair("group", f"{group.name}: {group.succeeded_text}")] if group else []),
@@ -154,6 +154,8 @@ async def show(app: App, job: JobRef, tree: bool) -> None:
         ),
         *_section("Result", _result(details)),
     )
+    with app.out.paged():
+        app.out.print(*lines)
 
 
 async def _show_tree(app: App, job: JobRef) -> None:

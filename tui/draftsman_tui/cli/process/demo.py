@@ -38,7 +38,7 @@ ANSWER: Final = "safe fixes"
 ALLOW: Final = "allow once"
 KILL_AT: Final = "job_started"
 """Event kind at which --kill kills the worker: the start of the run that applies the answer."""
-HIDDEN: Final = frozenset({"job_claimed", "answer_received"})
+HIDDEN: Final = frozenset({"answer_received", "iteration_finished", "job_claimed"})
 TIMEOUT: Final = 120
 """Maximum number of seconds without an event."""
 

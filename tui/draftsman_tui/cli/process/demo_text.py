@@ -38,6 +38,7 @@ STEPS: Final[dict[str, tuple[str, str, Callable[[dict[str, Any]], str]]]] = {
         "cyan",
         lambda payload: f"{payload['agent']}, iteration {payload['iteration']}",
     ),
+    "validation_ran": ("validate", "cyan", _validation),
     "agent.validation_ran": ("validate", "cyan", _validation),
     "agent.command_executed": (
         "fix",

@@ -2,36 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
-from urllib.parse import quote, urlencode, urlsplit
 
-from draftsman.domain.messages.delivery import ChannelName, Delivery
 from draftsman.errors import Refused
-from draftsman_tui.common.delivery_text import target_text
+from draftsman_tui.common.job_pages import is_web_url, pages_of
 from draftsman_tui.dashboard.dialogs.choice_dialog import ChoiceDialog
 
 if TYPE_CHECKING:
-    from draftsman.domain.job import Job
     from draftsman_tui.dashboard.screens.base import BaseScreen
-
-Page = tuple[str, str]
-"""Title and URL."""
 
 
 async def browse(screen: BaseScreen, text: str) -> None:
     """Open a page of the row in the browser, asking which if there are several."""
     numbers = screen.jobs(optional=True)
     pages = [("page", screen.page_url)] if screen.page_url and not numbers else []
+    pages = [(title, url) for title, url in pages if is_web_url(url)]
     if numbers:
-        job = await screen.rt.read_model.job(numbers[0])
-        deliveries = await screen.rt.outbox.all(job.number)
-        slack = screen.rt.settings.slack
-        pages += [*job_pages(job), *message_pages(deliveries, slack.team if slack else None)]
-    titles = {url: title for title, url in reversed(pages) if _is_web_url(url)}
+        pages += await pages_of(screen.rt, numbers[0])
     choices = [
         (f"{title}  {url}", url)
-        for url, title in reversed(titles.items())
+        for title, url in pages
         if title.startswith("pull" if text == "pr" else text)
     ]
     if not choices:
@@ -41,49 +31,3 @@ async def browse(screen: BaseScreen, text: str) -> None:
     if url is not None:
         screen.app.open_url(url)
         screen.show_message(f"Opened {url}")
-
-
-def job_pages(job: Job) -> Iterator[Page]:
-    """Yield the pull request, ticket and repository of a job."""
-    pr_url = job.pr_url or (job.result or {}).get("pr_url")
-    if isinstance(pr_url, str):
-        yield "pull request", pr_url
-    if job.ticket_url:
-        yield "ticket", job.ticket_url
-    repo = job.payload.get("repo")
-    source = repo.get("source") if isinstance(repo, dict) else None
-    if isinstance(source, str) and source.startswith("https://"):
-        yield "repository", source.removesuffix(".git")
-
-
-def message_pages(deliveries: Iterable[Delivery], team: str | None = None) -> Iterator[Page]:
-    """Yield the page of each target's first message; deliveries come newest first."""
-    pages: dict[str, Page] = {}
-    for delivery in deliveries:
-        if url := _message_url(delivery, team):
-            pages[target_text(delivery)] = (f"thread in {target_text(delivery)}", url)
-    yield from pages.values()
-
-
-def _message_url(delivery: Delivery, team: str | None) -> str | None:
-    """Return the URL of a message; Slack's redirects a signed-in user to it."""
-    match delivery.channel:
-        case ChannelName.SLACK if delivery.external_ref:
-            channel, _, ts = delivery.external_ref.partition("/")
-            fields = {"channel": channel, "message_ts": ts, "team": team}
-            query = {name: value for name, value in fields.items() if value}
-            return f"https://slack.com/app_redirect?{urlencode(query)}"
-        case ChannelName.TRELLO:
-            anchor = f"#comment-{quote(delivery.external_ref)}" if delivery.external_ref else ""
-            return f"https://trello.com/c/{quote(delivery.target)}{anchor}"
-        case _:
-            return None
-
-
-def _is_web_url(url: str | None) -> bool:
-    """Return whether a user-supplied URL is safe to open in a browser."""
-    try:
-        parts = urlsplit(url or "")
-        return parts.scheme in ("https", "http") and bool(parts.hostname)
-    except ValueError:
-        return False

@@ -1,0 +1,1 @@
+"""Evidence of published work: findings about its tests, signed statements. Pure."""

@@ -1,0 +1,75 @@
+"""Statements of evidence, in the format of in-toto, version 1. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from draftsman.errors import UsageError
+
+STATEMENT: Final = "https://in-toto.io/Statement/v1"
+PREDICATE: Final = "urn:draftsman:evidence:v1"
+PATCH_SUBJECT: Final = "changes.patch"
+
+
+def statement_of(predicate: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the statement about the commit and the patch of the predicate."""
+    subjects = [
+        {"name": predicate["branch"], "digest": {"gitCommit": predicate["head"]}},
+        {"name": PATCH_SUBJECT, "digest": {"sha256": predicate["patch_sha256"]}},
+    ]
+    return {
+        "_type": STATEMENT,
+        "subject": subjects,
+        "predicateType": PREDICATE,
+        "predicate": dict(predicate),
+    }
+
+
+def predicate_of(statement: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the predicate of a statement whose subjects are those of its predicate.
+
+    Raises UsageError for another statement.
+    """
+    predicate = statement.get("predicate")
+    kinds = (statement.get("_type"), statement.get("predicateType"))
+    if kinds != (STATEMENT, PREDICATE) or not isinstance(predicate, dict):
+        raise UsageError(f"a statement of {str(kinds[1])[:80]!r}, not of {PREDICATE}")
+    try:
+        expected = statement_of(predicate)["subject"]
+    except KeyError as error:
+        raise UsageError(f"the statement has no {error.args[0]}") from None
+    if statement.get("subject") != expected:
+        raise UsageError("the subjects of the statement differ from its predicate")
+    return predicate
+
+
+def statement_lines(predicate: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the statement as lines of text: commits, commands, tests and decisions."""
+    agent = predicate.get("agent") or {}
+    yield f"{predicate['job']} of {predicate.get('repository')}: {predicate['branch']}"
+    yield f"base      {predicate['base']}"
+    yield f"head      {predicate['head']}{' (draft)' if predicate.get('draft') else ''}"
+    yield f"patch     sha256 {predicate['patch_sha256']}"
+    models = ", ".join(agent.get("models") or ())
+    version = " ".join(str(agent.get(name)) for name in ("name", "version") if agent.get(name))
+    yield f"agent     {version}{f' with {models}' if models else ''}"
+    for item in predicate.get("commands", ()):
+        state = "passed" if item.get("exit_code") == 0 else f"failed ({item.get('exit_code')})"
+        checks = " with the check files of the base" if item.get("check_files") == "base" else ""
+        yield f"command   {item.get('name')} {state}{checks}: {item.get('command')}"
+    for item in (predicate.get("tests") or {}).get("runs", ()):
+        where = {"work": "on the work", "base": "on the base", "old": "in its old form"}
+        yield f"test      {item.get('file')} {item.get('outcome')} {where.get(item.get('on'))}"
+    for item in (predicate.get("tests") or {}).get("findings", ()):
+        yield f"finding   {str(item.get('kind')).replace('_', ' ')}: {item.get('file')}"
+    if coverage := (predicate.get("tests") or {}).get("coverage"):
+        covered, measured = coverage.get("covered"), coverage.get("measured")
+        yield f"coverage  {covered} of {measured} changed lines"
+    for path in predicate.get("check_files", ()):
+        yield f"changed   check file {path}"
+    for item in predicate.get("decisions", ()):
+        by = ", ".join(item.get("by") or ()) or item.get("via")
+        digest = f", patch sha256 {item['patch_sha256'][:16]}…" if item.get("patch_sha256") else ""
+        value = f" {item['value']}" if item.get("value") else ""
+        yield f"decision  {item.get('question')} {item.get('outcome')}{value} by {by}{digest}"

@@ -1,0 +1,127 @@
+"""`checkout` and `apply`: the changes of a job in a repository of a person."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from draftsman.runtime import Runtime
+from tests.core.loops.agent_jobs import agent_worker, git, make_repository, submit_agent_job
+from tests.core.loops.workers import wait_for_end
+from tests.factories import Factory
+from tests.tui.cli.cli_runner import Cli
+
+WORK = """
+open("a.txt", "w").write("zero\\none\\ntwo\\nthree\\nfour\\nfive\\n")
+open("new.txt", "w").write("new\\n")
+say("result", summary="did it")
+"""
+BEFORE = "one\ntwo\nthree\nfour\n"
+
+
+@pytest.fixture
+async def job(rt: Runtime, make: Factory, tmp_path: Path) -> str:
+    """Provide a job with a published branch in `origin`."""
+    origin = make_repository(tmp_path / "origin", a=BEFORE)
+    number = await submit_agent_job(make, origin)
+    async with agent_worker(rt, tmp_path / "data", WORK):
+        await wait_for_end(rt, number)
+    git("clone", "-q", str(origin), str(tmp_path / "mine"), cwd=tmp_path)
+    return f"D-{number}"
+
+
+def commit(repo: Path, name: str, text: str) -> str:
+    (repo / name).write_text(text)
+    git("add", "-A", cwd=repo)
+    git("commit", "-qm", f"change {name}", cwd=repo)
+    return git("rev-parse", "HEAD", cwd=repo)
+
+
+async def test_the_branch_of_a_job_is_checked_out_and_nothing_is_lost(
+    cli: Cli, make: Factory, job: str, tmp_path: Path
+) -> None:
+    mine, origin, branch = tmp_path / "mine", tmp_path / "origin", f"draftsman/{job}"
+    published = git("rev-parse", branch, cwd=origin)
+
+    def checked_out() -> tuple[str, str]:
+        return git("branch", "--show-current", cwd=mine), git("rev-parse", "HEAD", cwd=mine)
+
+    (mine / "a.txt").write_text("my change\n")
+    refused = await cli("checkout", job, "-C", mine)
+    refused.refused(1, "has 1 changed file; commit or stash them, or use --worktree")
+    assert (mine / "a.txt").read_text() == "my change\n"
+    assert git("branch", "--list", branch, cwd=mine) == ""
+    beside = await cli("checkout", job, "-C", mine, "--worktree", "--detach")
+    assert beside.out == f"{tmp_path / f'mine-{job}'}\n"
+    assert (tmp_path / f"mine-{job}" / "new.txt").exists()
+    git("checkout", "-q", ".", cwd=mine)
+
+    done = await cli("checkout", job, "-C", mine, "--json")
+    assert done.json == {"job": job, "branch": branch, "commit": published, "path": str(mine)}
+    assert checked_out() == (branch, published)
+    assert (await cli("checkout", job, "-C", mine / ".git" / "..")).code == 0, "it is idempotent"
+
+    git("checkout", "-q", branch, cwd=origin)
+    newer = commit(origin, "b.txt", "of a colleague\n")
+    assert (await cli("checkout", job, "-C", mine)).code == 0
+    assert checked_out() == (branch, newer), "it moves forward"
+    own = commit(mine, "c.txt", "mine\n")
+    git("checkout", "-q", "main", cwd=mine)
+    assert (await cli("checkout", job, "-C", mine)).code == 0
+    assert checked_out() == (branch, own), "commits of the person stay"
+
+    git("reset", "-q", "--hard", "main", cwd=mine)
+    other = commit(mine, "d.txt", "other\n")
+    git("checkout", "-q", "main", cwd=mine)
+    refused = await cli("checkout", job, "-C", mine)
+    refused.refused(1, f"your branch {branch} has other commits ({other[:12]}); rename it, or use")
+    assert (await cli("checkout", job, "-C", mine, "--detach")).code == 0
+    assert checked_out() == ("", newer)
+    assert git("rev-parse", branch, cwd=mine) == other
+
+
+async def test_a_checkout_that_cannot_be_right_is_refused(
+    cli: Cli, make: Factory, job: str, tmp_path: Path
+) -> None:
+    unpublished = await make.queued()
+    done = await cli("checkout", unpublished, "-C", tmp_path / "mine")
+    done.refused(1, "has no published branch; to use its changes: draftsman apply")
+    stranger = make_repository(tmp_path / "stranger", z="z\n")
+    (await cli("checkout", job, "-C", stranger)).refused(1, "use a clone of that repository")
+    assert git("branch", "--list", "draftsman/*", cwd=stranger) == ""
+    (await cli("checkout", job, "-C", tmp_path)).refused(2, "not in a working tree of git")
+    (tmp_path / "mine" / ".git" / "MERGE_HEAD").write_text("0" * 40)
+    done = await cli("checkout", job, "-C", tmp_path / "mine")
+    done.refused(1, "a merge is in progress; finish it first")
+    (tmp_path / "mine" / ".git" / "MERGE_HEAD").unlink()
+    git("branch", "-D", f"draftsman/{job}", cwd=tmp_path / "origin")
+    done = await cli("checkout", job, "-C", tmp_path / "mine")
+    done.refused(1, f"cannot fetch draftsman/{job} of origin: couldn't find remote ref")
+
+
+async def test_changes_are_applied_with_a_merge_and_taken_back(
+    cli: Cli, job: str, tmp_path: Path
+) -> None:
+    mine = tmp_path / "mine"
+    commit(mine, "a.txt", BEFORE + "mine\n")
+    assert (await cli("apply", job, "-C", mine, "--check")).code == 1, "it needs a merge"
+    (await cli("apply", job, "-C", mine)).refused(1, "applied with conflicts", "a.txt")
+    assert "<<<<<<<" in (mine / "a.txt").read_text()
+    git("reset", "-q", "--hard", cwd=mine)
+    commit(mine, "a.txt", BEFORE.replace("three", "drei"))
+    git("rm", "-q", "a.txt", cwd=mine)
+    (await cli("apply", job, "-C", mine)).refused(1, "has 1 changed file", "or use --dirty")
+    git("reset", "-q", "--hard", "origin/main", cwd=mine)
+
+    done = await cli("apply", job, "-C", mine, "--json")
+    assert done.json["files"] == ["a.txt", "new.txt"]
+    assert (mine / "a.txt").read_text() == "zero\none\ntwo\nthree\nfour\nfive\n"
+    assert (await cli("apply", job, "-C", mine, "--reverse", "--dirty")).code == 0
+    assert ((mine / "a.txt").read_text(), (mine / "new.txt").exists()) == (BEFORE, False)
+    stat = await cli("diff", job, "--stat")
+    assert stat.out == "a.txt | +2 -0\nnew.txt | +1 -0\n2 files changed, +3 -0\n"
+    assert (await cli("diff", job, "--name-only")).out == "a.txt\nnew.txt\n"
+    files = (await cli("diff", job, "--name-only", "--json")).json["files"]
+    assert files == ["a.txt", "new.txt"]
+    (await cli("diff", job, "--stat", "--name-only")).refused(2, "cannot be combined")

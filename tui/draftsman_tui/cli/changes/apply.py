@@ -1,0 +1,92 @@
+"""The `apply` command."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from draftsman.domain.ids import job_name
+from draftsman.domain.messages.diff import changed_files
+from draftsman.errors import Refused
+from draftsman_tui.cli.app import App, command, number_of
+from draftsman_tui.cli.changes.user_repository import UserRepository, reason_of
+from draftsman_tui.common import params
+from draftsman_tui.common.artifact_text import no_diff_reason
+
+if TYPE_CHECKING:
+    from draftsman.domain.ids import JobRef
+    from draftsman.runtime import Runtime
+
+
+@command(
+    "apply",
+    examples=(
+        "draftsman apply D-142",
+        "draftsman apply D-142/3 --check",
+        "draftsman apply D-142 --reverse",
+    ),
+)
+@click.argument("job", metavar="JOB[/QUESTION]", type=params.QUESTION)
+@click.option("--check", is_flag=True, help="Only test whether the changes apply.")
+@click.option("--reverse", is_flag=True, help="Take the changes back.")
+@click.option("--dirty", is_flag=True, help="Even with local changes, and then without a merge.")
+@click.option(
+    "-C",
+    "folder",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=".",
+    help="A folder of your repository.",
+)
+async def apply(
+    app: App,
+    job: tuple[JobRef, int | None],
+    check: bool,
+    reverse: bool,
+    dirty: bool,
+    folder: Path,
+) -> None:
+    """Apply the changes of a job to your working tree.
+
+    They are merged, also into files that changed since. Conflicts are left in the files, and the
+    exit code is 1.
+    """
+    async with app.runtime(read_only=True) as rt:
+        number = await number_of(rt, job[0])
+        patch = await _patch(rt, number, job[1])
+    repository = UserRepository.at(folder)
+    if not dirty and not check:
+        repository.check_clean("--dirty")
+    flags = ["--whitespace=nowarn", *(["--reverse"] if reverse else [])]
+    flags.append("--check" if check else "--3way")
+    if dirty and not check:
+        flags.remove("--3way")
+    done = repository.attempt("apply", *flags, "-", stdin=patch)
+    conflicts = repository.git("diff", "--name-only", "--diff-filter=U").splitlines()
+    if done.returncode and not (conflicts and not dirty):
+        raise Refused(f"{job_name(number)} does not apply: {reason_of(done.stderr)}")
+    files = [name for name, _, _ in changed_files(patch.decode("utf-8", "replace"))]
+    if app.json:
+        app.out.document(
+            {"job": job_name(number), "path": str(repository.top), "files": files}
+            | {"applied": not check, "conflicts": conflicts}
+        )
+    verb = "applies" if check else ("was taken back" if reverse else "applied")
+    count = f"{len(files)} file{'' if len(files) == 1 else 's'}"
+    if conflicts:
+        names = ", ".join(conflicts[:5])
+        raise Refused(f"{job_name(number)} {verb} with conflicts; resolve them: {names}")
+    app.out.info(f"{repository.top}: {job_name(number)} {verb} ({count})")
+
+
+async def _patch(rt: Runtime, number: int, ordinal: int | None) -> bytes:
+    """Return the patch of a job, or of the run that asked a question; raises Refused."""
+    name, run = job_name(number), None
+    if ordinal is not None:
+        question = await rt.questions.get(number, ordinal)
+        name, run = question.name, question.run
+    patch = await rt.checkpoints.patch(number, run)
+    if patch is None or patch.size == 0:
+        raise Refused(await no_diff_reason(rt, name, number, patch is None))
+    return await rt.checkpoints.content(patch)

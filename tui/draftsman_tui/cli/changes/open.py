@@ -1,0 +1,77 @@
+"""The `open` command."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from draftsman.domain.ids import job_name
+from draftsman.errors import Refused
+from draftsman_tui.cli.app import App, command, number_of
+from draftsman_tui.common import params
+from draftsman_tui.common.job_pages import pages_of
+
+if TYPE_CHECKING:
+    from draftsman.domain.ids import JobRef
+
+PAGES: Final = {"pr": "pull", "ticket": "ticket", "repo": "repository", "thread": "thread"}
+"""Names of pages, and the first word of their titles."""
+
+
+@command(
+    "open",
+    examples=(
+        "draftsman open D-142",
+        "draftsman open D-142 thread",
+        "draftsman open D-142 --print",
+    ),
+)
+@click.argument("job", type=params.JOB)
+@click.argument("page", type=click.Choice(list(PAGES)), required=False)
+@click.option("--print", "print_only", is_flag=True, help="Print the URLs; open no browser.")
+async def open_page(app: App, job: JobRef, page: str | None, print_only: bool) -> None:
+    """Open the pull request, ticket or thread of a job.
+
+    By default the first that it has. Without a browser, the URL is printed.
+    """
+    async with app.runtime(read_only=True) as rt:
+        number = await number_of(rt, job)
+        pages = await pages_of(rt, number)
+    order = [page] if page else ["pr", "ticket", "thread", "repo"]
+    found = [
+        (title, url) for name in order for title, url in pages if title.startswith(PAGES[name])
+    ]
+    if not found:
+        have = ", ".join(title for title, _ in pages)
+        text = f"{job_name(number)} has no {page or 'web page'}"
+        raise Refused(f"{text}; it has: {have}" if have else text)
+    shown = found if print_only else found[:1]
+    opened = False if print_only or app.json else _open(found[0][1])
+    if app.json:
+        app.out.document([{"title": title, "url": url} for title, url in shown])
+    elif opened:
+        app.out.info(f"opened {found[0][1]}")
+    else:
+        app.out.print("\n".join(url for _, url in shown))
+
+
+def _open(url: str) -> bool:
+    """Open the URL; False without a browser, and with one that draws on this terminal.
+
+    A browser of `$BROWSER` is used in any case.
+    """
+    import webbrowser
+
+    try:
+        browser = webbrowser.get()
+    except webbrowser.Error:
+        return False
+    on_terminal = isinstance(browser, webbrowser.GenericBrowser) and not isinstance(
+        browser, webbrowser.BackgroundBrowser
+    )
+    return browser.open(url) if os.environ.get("BROWSER") or not on_terminal else False
+
+
+open = open_page  # noqa: A001 - the module has the command under its name
