@@ -53,7 +53,8 @@ CREATE TABLE draftsman.repo_profiles (
     fix_commands         jsonb NOT NULL DEFAULT '[]',
     env                  jsonb NOT NULL DEFAULT '{}',
     agent                text,
-    network              boolean NOT NULL DEFAULT true,
+    network              jsonb NOT NULL DEFAULT 'true'
+                         CHECK (jsonb_typeof(network) IN ('boolean', 'array')),
     budget               jsonb NOT NULL DEFAULT '{}',
     path_allowlist       jsonb,
     risky_paths          jsonb,

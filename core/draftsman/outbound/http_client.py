@@ -227,7 +227,7 @@ class HttpClient:
 
     def _transport(self) -> httpx.AsyncHTTPTransport:
         return httpx.AsyncHTTPTransport(
-            verify=_trust(self._settings.ca_file),
+            verify=trusted_certificates(self._settings.ca_file),
             trust_env=False,
             proxy=self._settings.proxy,
             limits=httpx.Limits(max_keepalive_connections=0),
@@ -300,7 +300,8 @@ def _port(url: httpx.URL) -> int:
 
 
 @lru_cache(maxsize=4)
-def _trust(ca_file: Path | None) -> ssl.SSLContext:
+def trusted_certificates(ca_file: Path | None) -> ssl.SSLContext:
+    """Return the context of TLS connections, with additional certificates; raises ConfigError."""
     context = httpx.create_ssl_context()
     if ca_file is not None:
         try:

@@ -20,6 +20,7 @@ from pydantic import (
 
 from draftsman.basic_settings import expand_user
 from draftsman.field_errors import matching
+from draftsman.settings.network import Network
 
 Role = Literal["invoker", "responder", "approver", "operator"]
 
@@ -244,8 +245,8 @@ class AgentSettings(LimitSettings):
     """Environment variables."""
     pass_env: tuple[str, ...] = ()
     """Names of inherited variables, besides the allowlist."""
-    network: bool = False
-    """Whether it has network access, unless a profile has `network = false`."""
+    network: Network = False
+    """Its network, within that of its repository's profile."""
     gateway: str | None = None
     """Gateway for its model: a name in `[gateways]`; None: it has a key and a network itself."""
 

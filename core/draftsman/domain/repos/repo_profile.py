@@ -11,6 +11,7 @@ from draftsman import field_errors
 from draftsman.domain.text import REQUEST_LIMIT, check_size, clean, clean_fields
 from draftsman.field_errors import matching
 from draftsman.settings import CommandSettings, FixSettings, ProfileSettings, SetupSettings
+from draftsman.settings.network import Network, as_json
 
 MAX_COMMANDS: Final = 50
 _KIND: Final = "allowed: lower-case letters, digits and _ + - without spaces, such as python"
@@ -53,7 +54,8 @@ class RepoProfile(ProfileSettings):
     """Environment variables of the agent and the commands; no secrets."""
     agent: str | None = Field(None, min_length=1, max_length=100)
     """Default agent of the repository's jobs."""
-    network: bool = True
+    network: Network = True
+    """Network of the setup commands, and the most that an agent has."""
     budget: dict[str, Annotated[float, Field(gt=0)]] = Field({}, max_length=20)
     """Budget of a job: `cost_usd`, `input_tokens`, `output_tokens`."""
     path_allowlist: tuple[str, ...] | None = Field(None, max_length=1000)
@@ -85,7 +87,7 @@ class RepoProfile(ProfileSettings):
             "max_runtime_seconds": self.max_runtime_seconds,
             "max_files_changed": self.max_files_changed,
             "max_loc_delta": self.max_loc_delta,
-            "network": self.network,
+            "network": as_json(self.network),
         }
         for name in ("path_allowlist", "risky_paths"):
             if (paths := getattr(self, name)) is not None:

@@ -33,6 +33,8 @@ from draftsman.errors import Failure, UsageError
 from draftsman.handlers.clone.clone_cleanup import clone_tag
 from draftsman.handlers.clone.workspace import Snapshot, Workspace
 from draftsman.handlers.context import RunContext, worker_run
+from draftsman.handlers.network_proxy.access import open_network_proxy
+from draftsman.handlers.run_agent.agent_choice import AGENT_SETTING, DEFAULT_AGENT, choose_agent
 from draftsman.handlers.run_agent.agent_messages import ResultMessage
 from draftsman.handlers.run_agent.iteration import Iteration
 from draftsman.handlers.run_agent.job_budget import apply_answer
@@ -63,7 +65,6 @@ PUBLISH: Final = "agent:publish"
 PUSH: Final = "agent:push:"
 """Prefix of steps of runs that pushed, whose invocation ids are the commits."""
 COMMIT: Final = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
-DEFAULT_AGENT: Final = "tidy"
 
 
 async def run_agent(ctx: RunContext) -> Outcome:
@@ -85,7 +86,7 @@ async def _run_iteration(
     """
     checkpoint, bundle = await run.saved_work()
     repository = await resolve_repository(run, (checkpoint or {}).get("repo"))
-    agent_name, agent = _find_agent(run, repository)
+    agent_name, agent = choose_agent(run, repository)
     if run.job.agent is None:
         await run.assign_agent(agent_name)
     steps = await run.steps(Owner.WORKER)
@@ -173,6 +174,11 @@ async def _run_session(
     async with (
         serve_run_socket(folder, sandbox.uid, respond),
         open_gateway(run, agent, sandbox, session) as gateway,
+        open_network_proxy(
+            *(run.settings.http, agent.network, sandbox, run.limits),
+            setting=AGENT_SETTING,
+            log=run.log_line,
+        ) as proxy,
         await AgentProcess.start(
             agent,
             cwd=workspace.path,
@@ -181,6 +187,7 @@ async def _run_session(
             on_stderr=on_stderr,
             sandbox=sandbox,
             gateway=gateway,
+            proxy=proxy,
         ) as process,
     ):
         started.set_result(process)
@@ -364,23 +371,6 @@ async def _push(workspace: Workspace, snapshot: Snapshot, own_commits: list[str]
         else:
             return
     raise branch_moved
-
-
-def _find_agent(run: WorkerRun, repository: JobRepository) -> tuple[str, AgentSettings]:
-    """Return the agent of the job or its repository, with the environment of the profile."""
-    profile = repository.saved.profile if repository.saved else None
-    name = (
-        run.job.agent or (profile and profile.agent) or run.settings.default_agent or DEFAULT_AGENT
-    )
-    agent = run.settings.agents.get(name)
-    if agent is None:
-        names = ", ".join(sorted(run.settings.agents))
-        text = f"no agent {name!r} on this worker; configured agents: {names}"
-        raise Failure(text, origin="agent", code="no_such_agent")
-    if profile is None:
-        return name, agent
-    network = agent.network and profile.network
-    return name, agent.model_copy(update={"env": profile.env | agent.env, "network": network})
 
 
 def _repo_name(run: WorkerRun) -> str:

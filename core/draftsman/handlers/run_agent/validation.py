@@ -67,5 +67,4 @@ def add_validation(result: dict[str, Any], commands: Sequence[CommandResult]) ->
 
 
 def _runner(run: WorkerRun, workspace: Workspace, saved: SavedProfile) -> CommandRunner:
-    lease, quotas = run.settings.worker.lease, run.settings.quotas
-    return CommandRunner.of(workspace, saved.profile, lease, run.on_heartbeat, quotas)
+    return CommandRunner.of(workspace, saved.profile, run.settings, run.on_heartbeat, run.log_line)
