@@ -55,6 +55,7 @@ CREATE TABLE draftsman.repo_profiles (
     agent                text,
     network              jsonb NOT NULL DEFAULT 'true'
                          CHECK (jsonb_typeof(network) IN ('boolean', 'array')),
+    agent_config         jsonb NOT NULL DEFAULT '[]' CHECK (jsonb_typeof(agent_config) = 'array'),
     budget               jsonb NOT NULL DEFAULT '{}',
     path_allowlist       jsonb,
     risky_paths          jsonb,

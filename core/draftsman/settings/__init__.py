@@ -41,6 +41,7 @@ from draftsman.basic_settings import (
 )
 from draftsman.errors import ConfigError, OptionHint
 from draftsman.settings import env_variables, former_names
+from draftsman.settings.agents import AgentSettings
 from draftsman.settings.chat import SlackSettings, TrelloSettings
 from draftsman.settings.config_errors import explain, unparsable
 from draftsman.settings.dashboard import DashboardSettings
@@ -59,7 +60,6 @@ from draftsman.settings.outbound import (
 )
 from draftsman.settings.quotas import QuotaSettings
 from draftsman.settings.tables import (
-    AgentSettings,
     CommandSettings,
     DatabaseSettings,
     EmbeddedSettings,

@@ -11,6 +11,7 @@ from draftsman import field_errors
 from draftsman.domain.text import REQUEST_LIMIT, check_size, clean, clean_fields
 from draftsman.field_errors import matching
 from draftsman.settings import CommandSettings, FixSettings, ProfileSettings, SetupSettings
+from draftsman.settings.known_agents import RepoConfigName
 from draftsman.settings.network import Network, as_json
 
 MAX_COMMANDS: Final = 50
@@ -56,6 +57,8 @@ class RepoProfile(ProfileSettings):
     """Default agent of the repository's jobs."""
     network: Network = True
     """Network of the setup commands, and the most that an agent has."""
+    agent_config: tuple[RepoConfigName, ...] = ()
+    """Agents that load their own configuration of the repository, such as hooks and servers."""
     budget: dict[str, Annotated[float, Field(gt=0)]] = Field({}, max_length=20)
     """Budget of a job: `cost_usd`, `input_tokens`, `output_tokens`."""
     path_allowlist: tuple[str, ...] | None = Field(None, max_length=1000)

@@ -9,6 +9,7 @@ from draftsman.errors import Failure
 from draftsman.handlers.run_agent.repository import JobRepository
 from draftsman.handlers.worker_run import WorkerRun
 from draftsman.settings import AgentSettings, Settings
+from draftsman.settings.known_agents import repo_config_name
 from draftsman.settings.network import intersect
 
 DEFAULT_AGENT: Final = "tidy"
@@ -22,7 +23,8 @@ AGENT_SETTING: Final = (
 def choose_agent(run: WorkerRun, repository: JobRepository) -> tuple[str, AgentSettings]:
     """Return the agent of the job or its repository, with environment and network of the profile.
 
-    Its network has hosts instead of groups. Raises Failure `no_such_agent`, `network`.
+    Its network has hosts instead of groups; it loads its own configuration of the repository if the
+    profile names it. Raises Failure `no_such_agent`, `network`.
     """
     profile = repository.saved.profile if repository.saved else None
     name = (
@@ -37,7 +39,10 @@ def choose_agent(run: WorkerRun, repository: JobRepository) -> tuple[str, AgentS
     if profile is None:
         return name, agent.model_copy(update={"network": network})
     network = intersect(network, profile_network(run.settings, profile))
-    return name, agent.model_copy(update={"env": profile.env | agent.env, "network": network})
+    agent = agent.model_copy(update={"env": profile.env | agent.env, "network": network})
+    if repo_config_name(agent.kind, agent.command) in profile.agent_config:
+        agent = agent.with_repo_config()
+    return name, agent
 
 
 def profile_network(settings: Settings, profile: RepoProfile) -> bool | tuple[str, ...]:

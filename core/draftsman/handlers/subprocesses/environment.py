@@ -96,7 +96,8 @@ def _options(agent: AgentSettings) -> list[str]:
     prompt = [] if agent.prompt is None else [f"--prompt={agent.prompt}"]
     tools = [f"--allow={tool}" for tool in agent.allowed_tools]
     scratch = [f"--scratch={pattern}" for pattern in agent.scratch]
-    return [f"--name={name}", *mode, *files, *prompt, *tools, *scratch]
+    config = ["--repo-config"] if agent.repo_config else []
+    return [f"--name={name}", *mode, *files, *prompt, *tools, *scratch, *config]
 
 
 def find_program(program: str, environment: Mapping[str, str]) -> str:
