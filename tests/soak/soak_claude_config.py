@@ -12,6 +12,7 @@ from draftsman.domain.repos.repo_catalog import Repo
 from draftsman.domain.repos.repo_profile import profile
 from draftsman.domain.repos.repo_url import parse
 from draftsman.runtime import Runtime
+from tests.attacks.catalog import attack
 from tests.core.loops.agent_jobs import git, submit_agent_job
 from tests.factories import Factory
 from tests.soak.soak_claude import DONE, RUN, asked, claude, repo, scripted, summary_of
@@ -52,6 +53,26 @@ def commit_hostile(repo: Path) -> None:
     git("commit", "-qm", "hostile", cwd=repo)
 
 
+@attack(
+    "A hook of .claude/settings.json runs when Claude Code starts (SessionStart)",
+    surface="repository",
+    with_sandbox="not loaded, unless the repository's profile allows it by agent_config",
+)
+@attack(
+    "A server of .mcp.json is started by Claude Code",
+    surface="repository",
+    with_sandbox="not loaded, unless the repository's profile allows it by agent_config",
+)
+@attack(
+    "The apiKeyHelper of .claude/settings.json is a program",
+    surface="repository",
+    with_sandbox="not loaded, unless the repository's profile allows it by agent_config",
+)
+@attack(
+    "Settings of the repository disable the hook that decides calls, and allow every tool",
+    surface="repository",
+    with_sandbox="not loaded, unless the repository's profile allows it by agent_config",
+)
 async def test_the_configuration_of_a_hostile_repository_runs_nothing(
     rt: Runtime, make: Factory, repo: Path, tmp_path: Path
 ) -> None:

@@ -19,6 +19,7 @@ from draftsman.handlers.clone.tree_removal import remove_tree
 from draftsman.runtime import Runtime
 from tests.acceptance.conftest import installations as installations
 from tests.acceptance.processes import Installation, Process
+from tests.attacks.catalog import attack
 from tests.core.loops.agent_jobs import git, make_repository
 from tests.factories import Factory
 from tests.support.codex_recording import (
@@ -145,6 +146,11 @@ async def stop(worker: Process) -> None:
     assert await worker.end() == 0, worker.output_text
 
 
+@attack(
+    "The .codex of a repository starts a server, and approves all commands by its policy and rules",
+    surface="repository",
+    with_sandbox="not loaded, unless the repository's profile allows it by agent_config",
+)
 async def test_exactly_the_approved_call_runs_once_on_another_host(
     rt: Runtime,
     installations: Callable[[str], Installation],

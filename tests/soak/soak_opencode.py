@@ -20,6 +20,7 @@ from draftsman.handlers.clone.tree_removal import remove_tree
 from draftsman.loops.worker_process import WorkerProcess
 from draftsman.runtime import Runtime
 from draftsman.settings.known_agents import KNOWN_AGENTS
+from tests.attacks.catalog import attack
 from tests.core.loops.agent_jobs import git, make_repository, submit_agent_job
 from tests.core.loops.workers import running_worker, runtime_with
 from tests.factories import Factory
@@ -135,6 +136,11 @@ export const Plugin = async () => { writeFileSync("/workspace/repo/plugin.txt", 
 """
 
 
+@attack(
+    "A plugin of .opencode runs when OpenCode starts",
+    surface="repository",
+    with_sandbox="not loaded, unless the repository's profile allows it by agent_config",
+)
 @pytest.mark.parametrize("allowed", [False, True])
 async def test_the_plugins_of_a_repository_run_if_its_profile_names_the_agent(
     rt: Runtime, make: Factory, repo: Path, tmp_path: Path, allowed: bool

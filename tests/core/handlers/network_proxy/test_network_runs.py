@@ -16,6 +16,7 @@ from draftsman.domain.repos.repo_url import parse
 from draftsman.handlers import registry
 from draftsman.runtime import Runtime, wire
 from draftsman.settings import HttpSettings, NetworkSettings, Settings
+from tests.attacks.catalog import attack
 from tests.core.handlers.builtin.web_jobs import configured, done, log_of
 from tests.core.handlers.run_agent.gateway_agents import REPLY, provider, with_gateway
 from tests.core.loops.agent_jobs import make_repository, submit_agent_job
@@ -74,6 +75,12 @@ async def run(rt: Runtime, make: Factory, configured: Runtime, repository: str |
         return await wait_for_end(rt, number)
 
 
+@attack(
+    "A program ignores the proxy's variables, and connects or resolves names directly",
+    surface="network",
+    with_sandbox="its own network has no other host, and no name server",
+    without_sandbox="such a program does not start",
+)
 async def test_an_agent_and_its_setup_reach_the_hosts_of_their_networks_only(
     rt: Runtime, make: Factory, tmp_path: Path, provider: FaultyServer, mirror: FaultyServer
 ) -> None:

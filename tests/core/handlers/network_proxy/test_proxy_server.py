@@ -18,6 +18,7 @@ from draftsman.handlers.network_proxy.proxy_server import NetworkProxy
 from draftsman.handlers.sandbox.sandbox_port import SandboxPort
 from draftsman.outbound.egress_policy import IpAddress
 from draftsman.settings import HttpSettings
+from tests.attacks.catalog import attack
 from tests.support.faulty_server import FaultyServer, answer, web
 from tests.support.waits import until
 
@@ -116,6 +117,18 @@ async def test_an_allowed_host_is_reached_by_tunnels_and_by_http_urls(
     assert forwarded.headers == {"host": target, "connection": "close", "accept": "*/*"}
 
 
+@attack(
+    "An allowed name resolves to loopback, a private address or the metadata service",
+    surface="network",
+    with_sandbox="the proxy refuses the address, unless http.allow permits it",
+    without_sandbox="such a program does not start",
+)
+@attack(
+    "A program with named hosts connects to another host, port, subdomain or address",
+    surface="network",
+    with_sandbox="refused with 403, and logged with the setting that would allow it",
+    without_sandbox="such a program does not start",
+)
 async def test_other_hosts_ports_and_private_addresses_are_refused(server: FaultyServer) -> None:
     names = {
         "meta.test": "169.254.169.254",
@@ -153,6 +166,12 @@ async def test_refusals_are_reported_once_for_a_host_and_for_few_hosts() -> None
     assert client.lines[-1] == "further problems are not shown"
 
 
+@attack(
+    "A program confuses the proxy by malformed requests, users in URLs or another Host",
+    surface="network",
+    with_sandbox="refused; the host of the request line alone counts",
+    without_sandbox="such a program does not start",
+)
 @pytest.mark.parametrize(
     ("head", "status"),
     [
@@ -187,6 +206,12 @@ async def test_a_head_that_does_not_arrive_ends_its_connection(
         writer.close()
 
 
+@attack(
+    "A program holds an unlimited number of connections open",
+    surface="network",
+    with_sandbox="100 at a time, which end without a byte for the idle timeout",
+    without_sandbox="such a program does not start",
+)
 async def test_connections_are_limited_and_idle_connections_end(
     server: FaultyServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
