@@ -142,7 +142,7 @@ def _starter(folder: Path, mode: str, *, ports: bool) -> Start:
         began = time.perf_counter()
         sandbox = await open_run_sandbox(settings, repo=folder / "repo", home=folder / "home")
         with closing(sandbox), GatewayAccess("anthropic", "x", private_network=True) as gateway:
-            proxy = ProxyAccess(SandboxPort("network_proxy", PROXY_PORT))
+            proxy = ProxyAccess(SandboxPort("network proxy", PROXY_PORT))
             async with await AgentProcess.start(
                 AgentSettings(command=PROGRAM),
                 cwd=folder / "repo",

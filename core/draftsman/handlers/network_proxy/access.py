@@ -61,7 +61,7 @@ async def open_network_proxy(
     connector = HostConnector(network, http, limits.connect_timeout, setting)
     idle = limits.call_timeout if limits.idle_timeout is None else limits.idle_timeout
     proxy = NetworkProxy(connector, idle, report)
-    access = ProxyAccess(SandboxPort("network_proxy", PROXY_PORT))
+    access = ProxyAccess(SandboxPort("network proxy", PROXY_PORT))
     server = asyncio.create_task(_serve(access.port, proxy, report))
     try:
         yield access

@@ -50,7 +50,10 @@ class SandboxPort:
             self._sandbox_end = None
 
     async def listener(self) -> socket.socket:
-        """Return the listening socket, which the caller closes; raises Failure `no_NAME`."""
+        """Return the listening socket, which the caller closes.
+
+        Raises Failure `no_gateway` or `no_network_proxy`.
+        """
         if self._listener is None:
             self._listener = await self._receive()
         listener, self._listener = self._listener, None
@@ -85,6 +88,6 @@ class SandboxPort:
         return Failure(
             f"no {self._name} for the program: {problem}",
             origin="handler",
-            code=f"no_{self._name}",
+            code=f"no_{self._name.replace(' ', '_')}",
             declared="TRANSIENT_INFRA",
         )

@@ -78,7 +78,7 @@ async def served(
     settings = HttpSettings.model_validate(http)
     connector = HostConnector(hosts, settings, DEADLINE, SETTING, resolve)
     proxy = NetworkProxy(connector, idle, lines.append)
-    port = SandboxPort("network_proxy", None)
+    port = SandboxPort("network proxy", None)
     async with proxy.serve(await port.listener()):
         yield Client(port.port, proxy, lines, resolved)
     port.close()
@@ -145,7 +145,15 @@ async def test_other_hosts_ports_and_private_addresses_are_refused(server: Fault
         assert f'http.allow = ["meta.test:{server.port}"]' in client.lines[0]
         assert client.resolved == list(names), "an address is not resolved"
         client.lines.clear()
-        for host in ("other.test", "deep.test", "evildeep.test", "xlo.test", "lo.test.evil"):
+        others = (
+            "other.test",
+            "deep.test",
+            "evildeep.test",
+            "xlo.test",
+            "x.lo.test",
+            "lo.test.evil",
+        )
+        for host in others:
             assert await client.status(f"CONNECT {host}:{server.port} HTTP/1.1") == 403
         assert await client.status(f"CONNECT lo.test:{server.port + 1} HTTP/1.1") == 403
         assert await client.status(f"GET http://lo.test/ HTTP/1.1\r\nHost: a:{server.port}") == 403
