@@ -133,6 +133,8 @@ GOALS = (
     *(Goal(measure, "rate", 0.8, plain=drain) for measure, drain in LIMITED),
     most("held", "ratio", 1.2),
     most("schedules", "fired_s", 60),
+    most("agents", "over_ms", 60),
+    most("agents", "call_over_ms", 5),
     *(Goal(drain, "rate", 0.9, host=host) for drain in DRAINS for host in NAMES),
     *(
         Goal(drain, "server_us", 1.1, least=False, host=host, floor=floor)

@@ -130,7 +130,22 @@ SCHEDULES = {
     "wal_bytes": "WAL, B a job",
 }
 """Figures of schedules that are due at the same minute."""
+AGENTS = {
+    "bare_ms": "a program without a sandbox, from its start to its output, ms",
+    "off_ms": "the same by a worker, mode off, ms",
+    "landlock_ms": "in landlock, ms",
+    "bwrap_ms": "in bwrap, ms",
+    "over_ms": "in bwrap, more than without, ms",
+    "over_cpu_ms": "in bwrap, CPU of all processes, more than without, ms",
+    "ports_over_ms": "with gateway and network proxy, more than that, ms",
+    "direct_ms": "a call of a model, direct, ms",
+    "call_ms": "by an agent through its gateway, recorded, ms",
+    "call_over_ms": "more than direct, ms",
+    "call_cpu_ms": "CPU of the worker, ms a call",
+}
+"""Figures of programs in the sandbox, and of calls through the gateway: medians."""
 LISTS = {
+    "agents": (AGENTS, "new database", ""),
     "held": (HELD, "new database", ""),
     "schedules": (SCHEDULES, "new database", ""),
     "dashboard": (DASHBOARD, "1,000 jobs", "past / 1,000"),

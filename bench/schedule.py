@@ -11,7 +11,19 @@ from functools import partial
 
 import psycopg
 
-from bench import answer, checks, dashboard, floor, limits, measure, pgbench, slack, vacuum, volumes
+from bench import (
+    agents,
+    answer,
+    checks,
+    dashboard,
+    floor,
+    limits,
+    measure,
+    pgbench,
+    slack,
+    vacuum,
+    volumes,
+)
 from bench.history import Backlog, seed
 from bench.measure import Run
 from bench.queue_process import Contestant
@@ -87,6 +99,9 @@ def scenarios(jobs: int, minutes: float | None) -> list[Scenario]:
             alone=True,
             once=True,
             fresh=True,
+        ),
+        Scenario(
+            "agents", agents.agents, "default", max(20, jobs // 50), True, alone=True, fresh=True
         ),
         Scenario("idle", measure.idle, "fast", samples, same=True),
         Scenario("answer", answer.answer, "default", samples, same=True, alone=True),

@@ -53,7 +53,9 @@ CREATE TABLE draftsman.repo_profiles (
     fix_commands         jsonb NOT NULL DEFAULT '[]',
     env                  jsonb NOT NULL DEFAULT '{}',
     agent                text,
-    network              boolean NOT NULL DEFAULT true,
+    network              jsonb NOT NULL DEFAULT 'true'
+                         CHECK (jsonb_typeof(network) IN ('boolean', 'array')),
+    agent_config         jsonb NOT NULL DEFAULT '[]' CHECK (jsonb_typeof(agent_config) = 'array'),
     budget               jsonb NOT NULL DEFAULT '{}',
     path_allowlist       jsonb,
     risky_paths          jsonb,

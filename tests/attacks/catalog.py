@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeVar
 
 Surface = Literal[
-    "protocol", "process", "tree", "quota", "network", "input", "approval", "database"
+    "repository", "protocol", "process", "tree", "quota", "network", "input", "approval", "database"
 ]
 Test = TypeVar("Test", bound=Callable[..., Any])
 
@@ -34,19 +34,27 @@ class Attack:
     with_sandbox: str
     without_sandbox: str
     test: str
+    effect: bool | None = None
+    """Whether it has an effect with `mode = "off"`, which a test checks; None: unchecked."""
 
 
 CATALOG: Final[list[Attack]] = []
 
 
 def attack(
-    title: str, *, surface: Surface, with_sandbox: str, without_sandbox: str | None = None
+    title: str,
+    *,
+    surface: Surface,
+    with_sandbox: str,
+    without_sandbox: str | None = None,
+    effect: bool | None = None,
 ) -> Callable[[Test], Test]:
     """Register the decorated test; `without_sandbox` defaults to `with_sandbox`."""
 
     def register(test: Test) -> Test:
         path = f"{test.__module__.replace('.', '/')}.py::{test.__qualname__}"
-        CATALOG.append(Attack(title, surface, with_sandbox, without_sandbox or with_sandbox, path))
+        without = without_sandbox or with_sandbox
+        CATALOG.append(Attack(title, surface, with_sandbox, without, path, effect))
         return test
 
     return register

@@ -34,6 +34,19 @@ def connect(family: int, address: Any) -> bool:
     return True
 
 
+def send(port: int) -> bool:
+    """Send a query to a name server of the host; the test looks for it."""
+    query = b"\x12\x34\x01\0\0\1\0\0\0\0\0\0\7secrets\4evil\4test\0\0\1\0\1"
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
+        client.sendto(query, ("127.0.0.1", port))
+    return False
+
+
+def resolve() -> bool:
+    """Resolve a name by the system's resolver."""
+    return bool(socket.getaddrinfo("secrets.example.com", 443))
+
+
 def read(path: str) -> bool:
     """Read a file."""
     return bool(Path(path).read_bytes())
@@ -150,6 +163,9 @@ def main(targets: dict[str, Any]) -> None:
         "abstract_socket": lambda: connect(socket.AF_UNIX, "\0" + targets["abstract_socket"]),
         "tcp_port": lambda: connect(socket.AF_INET, ("127.0.0.1", targets["tcp_port"])),
         "internet": lambda: connect(socket.AF_INET, ("192.0.2.1", 443)),
+        "metadata": lambda: connect(socket.AF_INET, ("169.254.169.254", 80)),
+        "udp": lambda: send(targets["udp_port"]),
+        "resolve": resolve,
         "write_outside": lambda: write(targets["ssh_key"]),
         "write_program": lambda: write(str(Path(sys.prefix) / "planted")),
         "write_system": lambda: write("/usr/planted"),

@@ -2,56 +2,24 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
-import os
-import socket
 import sys
 from pathlib import Path
-from subprocess import PIPE
 
-import psutil
 import pytest
 import pytest_asyncio
 
-from draftsman.handlers.sandbox.run_sandbox import open_run_sandbox
-from draftsman.handlers.subprocesses.process import AgentProcess
-from draftsman.settings import AgentSettings, SandboxSettings
-from tests.attacks import hostile_agent
-from tests.attacks.catalog import attack
+from tests.attacks.catalog import CATALOG, attack
+from tests.attacks.probe_report import Report, attack_report, run_program
 from tests.core.loops.agent_jobs import running_with
 
-DEADLINE = 60.0
 MODES = ("bwrap", "landlock")
-LIMITS = {"processes": 64, "file_size_mb": 16, "memory_mb": 1024}
 pytestmark = pytest.mark.asyncio(loop_scope="module")
-Report = dict[str, str]
-
-
-async def run(mode: str, folder: Path, *command: str) -> bytes:
-    """Return the output of a program in the sandbox."""
-    stderr = b""
-
-    async def log(chunk: bytes) -> None:
-        nonlocal stderr
-        stderr += chunk
-
-    settings = SandboxSettings.model_validate({"mode": mode, **LIMITS})
-    sandbox = await open_run_sandbox(settings, repo=folder / "repo", home=folder / "home")
-    with contextlib.closing(sandbox):
-        agent = AgentSettings(command=command)
-        async with await AgentProcess.start(
-            agent,
-            cwd=folder / "repo",
-            home=folder / "home",
-            lease=DEADLINE,
-            on_stderr=log,
-            sandbox=sandbox,
-        ) as process:
-            chunks = [chunk async for chunk in process.chunks()]
-            await process.wait()
-    assert chunks, stderr.decode()
-    return b"".join(chunks)
+EFFECTS = {
+    **dict.fromkeys(("tcp_port", "abstract_socket", "unix_socket", "udp"), True),
+    **dict.fromkeys(("root", "is_root", "set_uid", "fork_bomb", "file_size"), False),
+    **dict.fromkeys(("memory", "limits", "descriptors", "secrets"), False),
+}
+"""Whether an attack works with `mode = "off"`; others depend on the worker's user."""
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module", params=MODES)
@@ -60,50 +28,6 @@ async def report(
 ) -> Report:
     """Return the report of a hostile agent in a mode, which tries all attacks in one run."""
     return await attack_report(request.param, tmp_path_factory.mktemp(f"attack-{request.param}"))
-
-
-async def attack_report(mode: str, folder: Path) -> Report:
-    """Return the result of each attack."""
-    key, other = folder / "id_ed25519", folder / "runs" / "D-2.1" / "repo" / "secret"
-    other.parent.mkdir(parents=True)
-    for path in (key, other):
-        path.write_text("outside")
-        path.chmod(0o666)  # access is refused by the sandbox, not by permissions
-    with (
-        socket.socket(socket.AF_UNIX) as unix,
-        socket.socket(socket.AF_UNIX) as abstract,
-        socket.socket() as tcp,
-    ):
-        socket_path = f"/tmp/draftsman-attack-{os.getpid()}-{mode}"
-        name = Path(socket_path).name
-        unix.bind(socket_path)
-        Path(socket_path).chmod(0o777)
-        abstract.bind(f"\0{name}")
-        tcp.bind(("127.0.0.1", 0))
-        for server in (unix, abstract, tcp):
-            server.listen()
-        targets = {
-            "pid": os.getpid(),
-            "ssh_key": str(key),
-            "other_clone": str(other),
-            "unix_socket": socket_path,
-            "abstract_socket": name,
-            "tcp_port": tcp.getsockname()[1],
-        }
-        victim = psutil.Popen(["cat"], stdin=PIPE) if mode == "off" else None
-        if victim is not None:  # without a sandbox a traced worker would be stopped
-            targets["pid"] = victim.pid
-        os.environ["SLACK_BOT_TOKEN"] = "hunter2"
-        try:
-            command = (sys.executable, "-I", "-S", hostile_agent.__file__, json.dumps(targets))
-            output = await run(mode, folder, *command)
-        finally:
-            del os.environ["SLACK_BOT_TOKEN"]
-            if victim is not None:
-                victim.kill()
-                victim.communicate()
-            Path(socket_path).unlink()
-    return {"mode": mode, **json.loads(output)}
 
 
 def assert_failed(report: Report, name: str) -> None:
@@ -185,6 +109,7 @@ async def test_the_worker_cannot_be_signaled(report: Report) -> None:
     surface="process",
     with_sandbox="connection refused: it has its own network",
     without_sandbox="operation not permitted",
+    effect=True,
 )
 async def test_an_abstract_socket_is_not_reachable(report: Report) -> None:
     assert_failed(report, "abstract_socket")
@@ -195,6 +120,7 @@ async def test_an_abstract_socket_is_not_reachable(report: Report) -> None:
     surface="process",
     with_sandbox="connection refused: it has its own network",
     without_sandbox="permission denied",
+    effect=True,
 )
 async def test_a_local_port_is_not_reachable(report: Report) -> None:
     assert_failed(report, "tcp_port")
@@ -208,6 +134,29 @@ async def test_a_local_port_is_not_reachable(report: Report) -> None:
 )
 async def test_the_internet_is_not_reachable(report: Report) -> None:
     assert_failed(report, "internet")
+
+
+@attack(
+    "An agent sends secrets in queries to a name server",
+    surface="network",
+    with_sandbox="its own network has no name server, and no route to one",
+    without_sandbox="UDP is open",
+    effect=True,
+)
+async def test_no_name_server_is_reachable(report: Report) -> None:
+    if report["mode"] == "bwrap":
+        assert_failed(report, "udp")
+        assert_failed(report, "resolve")
+
+
+@attack(
+    "An agent reads credentials of the cloud from its metadata service",
+    surface="network",
+    with_sandbox="network is unreachable",
+    without_sandbox="permission denied by Landlock; open without it",
+)
+async def test_the_metadata_service_is_not_reachable(report: Report) -> None:
+    assert_failed(report, "metadata")
 
 
 @attack(
@@ -255,6 +204,7 @@ async def test_an_outside_file_cannot_be_linked(report: Report) -> None:
     surface="process",
     with_sandbox="operation not permitted",
     without_sandbox="operation not permitted",
+    effect=False,
 )
 async def test_an_agent_cannot_become_root(report: Report) -> None:
     assert_failed(report, "root")
@@ -265,6 +215,7 @@ async def test_an_agent_cannot_become_root(report: Report) -> None:
     surface="process",
     with_sandbox="it has its own user",
     without_sandbox="it has its own user",
+    effect=False,
 )
 async def test_an_agent_does_not_run_as_root(report: Report) -> None:
     assert_failed(report, "is_root")
@@ -275,6 +226,7 @@ async def test_an_agent_does_not_run_as_root(report: Report) -> None:
     surface="process",
     with_sandbox="no new privileges",
     without_sandbox="no new privileges",
+    effect=False,
 )
 async def test_a_set_uid_program_gets_no_privileges(report: Report) -> None:
     assert_failed(report, "set_uid")
@@ -295,6 +247,7 @@ async def test_nothing_can_be_mounted(report: Report) -> None:
     surface="process",
     with_sandbox="limited by processes",
     without_sandbox="limited by processes",
+    effect=False,
 )
 async def test_a_fork_bomb_is_limited(report: Report) -> None:
     assert_failed(report, "fork_bomb")
@@ -305,6 +258,7 @@ async def test_a_fork_bomb_is_limited(report: Report) -> None:
     surface="process",
     with_sandbox="limited by file_size_mb",
     without_sandbox="limited by file_size_mb",
+    effect=False,
 )
 async def test_the_size_of_a_file_is_limited(report: Report) -> None:
     assert_failed(report, "file_size")
@@ -315,6 +269,7 @@ async def test_the_size_of_a_file_is_limited(report: Report) -> None:
     surface="process",
     with_sandbox="limited by memory_mb",
     without_sandbox="limited by memory_mb",
+    effect=False,
 )
 async def test_the_memory_of_an_agent_is_limited(report: Report) -> None:
     assert_failed(report, "memory")
@@ -326,6 +281,7 @@ async def test_the_memory_of_an_agent_is_limited(report: Report) -> None:
     surface="process",
     with_sandbox="there are none",
     without_sandbox="there are none",
+    effect=False,
 )
 async def test_descriptors_of_the_worker_are_not_inherited(report: Report) -> None:
     assert_failed(report, "descriptors")
@@ -336,6 +292,7 @@ async def test_descriptors_of_the_worker_are_not_inherited(report: Report) -> No
     surface="process",
     with_sandbox="the environment is an allowlist",
     without_sandbox="the environment is an allowlist",
+    effect=False,
 )
 async def test_an_agent_gets_no_secret(report: Report) -> None:
     assert_failed(report, "secrets")
@@ -358,6 +315,7 @@ async def test_a_user_namespace_cannot_be_created(report: Report) -> None:
     surface="process",
     with_sandbox="it is not visible",
     without_sandbox="it connects: the embedded server asks for a password",
+    effect=True,
 )
 async def test_a_unix_socket_is_not_reachable(report: Report) -> None:
     if report["mode"] == "bwrap":
@@ -386,11 +344,15 @@ async def test_a_daemon_ends_with_its_run(mode: str, tmp_path: Path) -> None:
         "os.read(reader, 1)\n"
     )
     command = (sys.executable, "-I", "-S", "-c", code, mark)
-    assert await run(mode, tmp_path, *command) == b"up\n"
+    assert await run_program(mode, tmp_path, *command) == b"up\n"
     assert running_with(mark) == []
 
 
-async def test_the_same_attacks_work_without_a_sandbox(tmp_path: Path) -> None:
+async def test_the_same_attacks_without_a_sandbox(tmp_path: Path) -> None:
+    """The column `mode = off` of docs/attacks.md."""
     report = await attack_report("off", tmp_path)
-    for name in ("tcp_port", "abstract_socket", "unix_socket"):
-        assert report[name] == "worked", name
+    for name, effect in EFFECTS.items():
+        assert (report[name] == "worked") == effect, (name, report[name])
+    rows = [item for item in CATALOG if f"/{Path(__file__).name}::" in item.test]
+    assert sum(item.effect is True for item in rows) == sum(EFFECTS.values())
+    assert sum(item.effect is False for item in rows) <= len(EFFECTS) - sum(EFFECTS.values())

@@ -31,6 +31,7 @@ def test_volumes_are_not_measured_over_a_history() -> None:
     assert {scenario.name for scenario in scenarios(1000, None) if scenario.fresh} == {
         "held",
         "schedules",
+        "agents",
     }
 
 

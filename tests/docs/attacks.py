@@ -15,12 +15,22 @@ from tests.docs.pages import DOCS, filled
 
 PAGE: Final = DOCS / "attacks.md"
 FOLDER: Final = Path(__file__).resolve().parents[1] / "attacks"
+OTHERS: Final = (
+    "tests.core.handlers.clone.test_workspace",
+    "tests.core.handlers.run_agent.test_run_socket",
+    "tests.core.handlers.network_proxy.test_proxy_server",
+    "tests.core.handlers.network_proxy.test_network_runs",
+    *(f"tests.soak.soak_{name}" for name in ("claude_config", "codex", "opencode", "attacks")),
+)
+"""Other modules with attacks."""
 
 
 def catalog() -> list[Attack]:
     """Return every registered attack, by surface and then in the order of the files."""
     for file in sorted(FOLDER.glob("test_*.py")):
         import_module(f"tests.attacks.{file.stem}")
+    for name in OTHERS:
+        import_module(name)
     surfaces = get_args(Surface)
     return sorted(CATALOG, key=lambda attack: (surfaces.index(attack.surface), attack.test))
 
@@ -31,11 +41,12 @@ def page(text: str) -> str:
 
 
 def _table(attacks: list[Attack]) -> Iterator[str]:
-    yield "| | attack | surface | with sandbox | without sandbox | test |"
-    yield "|---|---|---|---|---|---|"
+    yield "| | attack | surface | with sandbox | without sandbox | effect with `off` | test |"
+    yield "|---|---|---|---|---|---|---|"
     for number, attack in enumerate(attacks, 1):
         test = f"`{attack.test.removeprefix('tests/attacks/')}`"
-        outcomes = f"{attack.with_sandbox} | {attack.without_sandbox}"
+        effect = {True: "**yes**", False: "no", None: ""}[attack.effect]
+        outcomes = f"{attack.with_sandbox} | {attack.without_sandbox} | {effect}"
         yield f"| {number} | {attack.title} | {attack.surface} | {outcomes} | {test} |"
 
 

@@ -12,11 +12,16 @@ from typing import Any, Final
 
 import pytest
 
+from draftsman.domain.repos.repo_catalog import Repo
+from draftsman.domain.repos.repo_profile import profile
+from draftsman.domain.repos.repo_url import parse
 from draftsman.handlers.clone.tree_removal import remove_tree
 from draftsman.runtime import Runtime
 from tests.acceptance.conftest import installations as installations
 from tests.acceptance.processes import Installation, Process
+from tests.attacks.catalog import attack
 from tests.core.loops.agent_jobs import git, make_repository
+from tests.factories import Factory
 from tests.support.codex_recording import (
     FOLDER,
     QUESTION,
@@ -143,6 +148,11 @@ async def stop(worker: Process) -> None:
     assert await worker.end() == 0, worker.output_text
 
 
+@attack(
+    "The .codex of a repository starts a server, and approves all commands by its policy and rules",
+    surface="repository",
+    with_sandbox="not loaded, unless the repository's profile allows it by agent_config",
+)
 async def test_exactly_the_approved_call_runs_once_on_another_host(
     rt: Runtime,
     installations: Callable[[str], Installation],
@@ -196,6 +206,29 @@ async def test_a_changed_call_is_asked_anew_and_a_denial_reaches_the_model(
     assert "not on a Friday" in json.dumps(model.conversations[-1])
     [*_, run] = await rt.read_model.runs(story.number)
     assert (run.usage or {})["models"] == ["fake-1"], "the gateway counts"
+
+
+async def test_the_configuration_of_a_repository_is_loaded_if_its_profile_names_the_agent(
+    rt: Runtime,
+    make: Factory,
+    installations: Callable[[str], Installation],
+    program: str,
+    repo: Path,
+) -> None:
+    """Its servers start, and its rules allow a command; people decide the others."""
+    fields = {"agent_config": ["codex"], "validation_commands": []}
+    await rt.repos.add(Repo.at(parse(str(repo))), profile(fields), make.owner)
+    touch = {"tool": "exec_command", "args": {"cmd": "touch allowed-by-the-repository"}}
+    with fake_model([touch, RUN, RUN, DONE]) as model:  # the interrupted call counts as well
+        story = Story(rt, installations, program, model)
+        worker = story.worker("one")
+        await story.submit(story.host("one"), repo)
+        assert "$ echo yes >> ran.txt" in await story.asked(1)
+        await story.answer(story.host("one"), 1, "allow once")
+        await story.result()
+        await stop(worker)
+    changed = git("diff", "--name-only", "main", f"draftsman/D-{story.number}", cwd=repo).split()
+    assert changed == ["allowed-by-the-repository", "ran.txt", "started.txt"]
 
 
 def test_the_recording_is_of_this_version(program: str, tmp_path: Path) -> None:

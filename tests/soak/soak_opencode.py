@@ -12,11 +12,15 @@ from typing import Any, Final
 
 import pytest
 
+from draftsman.domain.repos.repo_catalog import Repo
+from draftsman.domain.repos.repo_profile import profile
+from draftsman.domain.repos.repo_url import parse
 from draftsman.handlers import registry
 from draftsman.handlers.clone.tree_removal import remove_tree
 from draftsman.loops.worker_process import WorkerProcess
 from draftsman.runtime import Runtime
 from draftsman.settings.known_agents import KNOWN_AGENTS
+from tests.attacks.catalog import attack
 from tests.core.loops.agent_jobs import git, make_repository, submit_agent_job
 from tests.core.loops.workers import running_worker, runtime_with
 from tests.factories import Factory
@@ -124,3 +128,36 @@ async def test_a_changed_call_is_asked_anew_and_a_denial_reaches_the_model(
     assert statuses == ["superseded", "answered"]
     assert ((await rt.read_model.job(number)).result or {})["files_changed"] == 0
     assert "not on a Friday" in json.dumps(model.conversations[-1])
+
+
+PLUGIN: Final = """
+import { writeFileSync } from "fs"
+export const Plugin = async () => { writeFileSync("/workspace/repo/plugin.txt", "x"); return {} }
+"""
+
+
+@attack(
+    "A plugin of .opencode runs when OpenCode starts",
+    surface="repository",
+    with_sandbox="not loaded, unless the repository's profile allows it by agent_config",
+)
+@pytest.mark.parametrize("allowed", [False, True])
+async def test_the_plugins_of_a_repository_run_if_its_profile_names_the_agent(
+    rt: Runtime, make: Factory, repo: Path, tmp_path: Path, allowed: bool
+) -> None:
+    plugin = repo / ".opencode" / "plugin" / "x.ts"
+    plugin.parent.mkdir(parents=True)
+    plugin.write_text(PLUGIN)
+    git("add", "-A", cwd=repo)
+    git("commit", "-qm", "hostile", cwd=repo)
+    fields = {"agent_config": ["opencode"] if allowed else [], "validation_commands": []}
+    await rt.repos.add(Repo.at(parse(str(repo))), profile(fields), make.owner)
+    number = await submit_agent_job(make, repo)
+    with fake_model([RUN, RUN, DONE]) as model:  # the interrupted call counts as well
+        async with opencode(rt, tmp_path / "data", model):
+            assert "$ echo yes >> ran.txt" in await asked(rt, number, 1)
+            await make.answer(number, "allow once")
+            assert await summary_of(rt, number) == "all done"
+    changed = git("diff", "--name-only", "main", f"draftsman/D-{number}", cwd=repo).split()
+    assert "ran.txt" in changed
+    assert ("plugin.txt" in changed) == allowed

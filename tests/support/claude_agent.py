@@ -34,6 +34,9 @@ FLAGS: Final = {
     "print": True,
 }
 
+TRUSTED: Final = {"setting_sources": "user,project", "strict_mcp_config": False}
+"""Flags that load the configuration of the repository, here a list of commands."""
+
 
 def send(**message: Any) -> None:
     """Write a message."""
@@ -66,7 +69,13 @@ class Program:
         parser.add_argument("--resume", type=Path)
         options = parser.parse_args()
         given = {name: getattr(options, name) for name in FLAGS}
-        require(given == FLAGS, f"flags {given}")
+        trusted = options.setting_sources == "user,project"
+        require(given == FLAGS | (TRUSTED if trusted else {}), f"flags {given}")
+        require(options.settings["disableAllHooks"] is False, "hooks may be disabled")
+        if trusted:
+            require("ANTHROPIC_BASE_URL" in options.settings["env"], "no URL of the model")
+            for hook in json.loads(Path(".claude/settings.json").read_text())["SessionStart"]:
+                subprocess.run(["sh", "-c", hook], check=True)
         self.options, self.script, self.mode = options, options.script, options.permission_mode
         [entry] = options.settings["hooks"]["PreToolUse"]
         [hook] = entry["hooks"]

@@ -45,6 +45,8 @@ class Adapter:
         self.command: list[str] = options.command
         self.mode: str | None = options.mode
         self.home: list[str] = options.home
+        self.repo_config: bool = options.repo_config
+        """Whether the agent loads its own configuration of the repository."""
         start = client.start
         self.workspace: str = start["workspace"]
         saved = start["checkpoint"]
@@ -348,6 +350,7 @@ def main(module: str, adapter: Callable[[AgentClient, argparse.Namespace], Adapt
     parser.add_argument("--allow", action="append", default=[])
     parser.add_argument("--prompt")
     parser.add_argument("--scratch", action="append", default=[])
+    parser.add_argument("--repo-config", action="store_true")
     parser.add_argument("command", nargs="+")
     options = parser.parse_args()
     try:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import shlex
 import sys
 import uuid
@@ -30,6 +31,7 @@ TOOLS: Final = (ASK, "Bash", "Edit", "Glob", "Grep", "NotebookEdit", "Read", "Wr
 """Built-in tools, unless the command has `--tools`."""
 FORBIDDEN_MODES: Final = ("auto", "bypassPermissions")
 """Modes in which a model, or nothing, decides in the place of people."""
+API: Final = "https://api.anthropic.com"
 HOOK_SECONDS: Final = 600
 EXIT_SECONDS: Final = 20.0
 """Time to exit after a result."""
@@ -91,17 +93,23 @@ class ClaudeAdapter(Adapter):
         session = ("--session-id", self.saved["session"])
         hook = (sys.executable, "-I", "-S", claude_hook.__file__, str(self.hooks.path))
         entry = {"type": "command", "command": shlex.join(hook), "timeout": HOOK_SECONDS}
-        settings = {
+        settings: dict[str, Any] = {
             "hooks": {"PreToolUse": [{"matcher": "*", "hooks": [entry]}]},
             "permissions": {"disableBypassPermissionsMode": "disable"},
+            "disableAllHooks": False,  # overrides that of the repository
         }
+        sources = ["--setting-sources", "user", "--strict-mcp-config"]
+        if self.repo_config:
+            sources = ["--setting-sources", "user,project"]
+            # the repository must not send the key to another server
+            settings["env"] = {"ANTHROPIC_BASE_URL": os.environ.get("ANTHROPIC_BASE_URL", API)}
         tools = () if "--tools" in self.command else ("--tools", ",".join(TOOLS))
         command = (
             *self.command,
             *tools,
             *("-p", "--input-format", "stream-json", "--output-format", "stream-json"),
             *("--verbose", "--permission-prompt-tool", "stdio", "--permission-mode"),
-            *(str(self.mode), "--setting-sources", "user", "--strict-mcp-config"),
+            *(str(self.mode), *sources),
             *("--settings", json.dumps(settings)),
             *(session if transcript is None else ("--resume", str(transcript))),
         )

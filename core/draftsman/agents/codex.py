@@ -3,7 +3,8 @@
 {python} -m draftsman.agents.codex [--name NAME] [--mode POLICY] [--home PATH]… -- codex app-server
 
 `thread/start` trusts a repository whose commands run without Codex's own sandbox, and would start
-the servers and hooks of its `.codex`: the configuration that the adapter passes forbids this.
+the servers and hooks of its `.codex`: the configuration that the adapter passes forbids this,
+unless the repository's profile allows it.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from draftsman.agents.json_rpc import RpcConnection
 from draftsman.agents.program import AgentFailure, Message
 
 UNTRUSTED: Final = "untrusted"
+TRUSTED: Final = "trusted"
 POLICIES: Final = (UNTRUSTED, "on-request")
 """Approval policies that ask: `on-request` asks only where the model wants it."""
 API: Final = "https://api.openai.com/v1"
@@ -51,7 +53,8 @@ class CodexAdapter(Adapter):
         self.turn_id = ""
         self.turn_ended: Message | None = None
         self.counted: Message | None = None
-        settings = configuration(self.workspace, os.environ)
+        self.trust = TRUSTED if self.repo_config else UNTRUSTED
+        settings = configuration(self.workspace, os.environ, self.trust)
         command = [*self.command, *(part for item in settings for part in ("-c", item))]
         self.agent = RpcConnection(client, command, self.workspace, self.notice, self.request, {})
 
@@ -107,15 +110,14 @@ class CodexAdapter(Adapter):
             raise self.wrong_mode(f"has a sandbox of its own: {kind}")
 
     def verify_configuration(self) -> None:
-        """Raise AgentFailure `mode` for a trusted repository, and for programs that read input."""
+        """Raise AgentFailure `mode` for another trust level, and for programs that read input."""
         config = part_of(self.agent.request("config/read", cwd=self.workspace), "config")
         projects = part_of(config, "projects")
-        trusted = [
-            folder
+        differs = any(
+            part_of(projects, folder).get("trust_level") != self.trust
             for folder in folders_of(self.workspace)
-            if part_of(projects, folder).get("trust_level") != UNTRUSTED
-        ]
-        if trusted or part_of(config, "features").get("unified_exec_tty") is not False:
+        )
+        if differs or part_of(config, "features").get("unified_exec_tty") is not False:
             text = "this version of Codex does not apply the configuration that draftsman passes"
             raise AgentFailure("PERMANENT", "mode", text)
 
@@ -244,13 +246,17 @@ def folders_of(workspace: str) -> list[str]:
     return sorted({workspace, str(Path(workspace).resolve())})
 
 
-def configuration(workspace: str, environment: Mapping[str, str]) -> list[str]:
+def configuration(
+    workspace: str, environment: Mapping[str, str], trust: str = UNTRUSTED
+) -> list[str]:
     """Return settings for `-c`, which override all files of configuration.
+
+    The configuration of a trusted repository is loaded.
 
     With a key in the environment, which is the token of the run where there is a gateway, the
     model is called there.
     """
-    levels = [f"{_toml(path)}={{trust_level={_toml(UNTRUSTED)}}}" for path in folders_of(workspace)]
+    levels = [f"{_toml(path)}={{trust_level={_toml(trust)}}}" for path in folders_of(workspace)]
     settings = [f"projects={{{','.join(levels)}}}", *SETTINGS]
     if "OPENAI_API_KEY" not in environment:
         return settings

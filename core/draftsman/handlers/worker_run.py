@@ -350,6 +350,11 @@ class WorkerRun:
             self._log = RunLog(self.services.checkpoints, self.job.lease, self.settings.quotas)
         return self._log
 
+    def log_line(self, line: str) -> None:
+        """Append a line to the log of the run, unless the run is parked already."""
+        if not self.parked:
+            self.log.write(line)
+
     async def log_stream(self, text: str) -> None:
         """Append program output unchanged; waits while the buffer is full."""
         self.log.append(text)

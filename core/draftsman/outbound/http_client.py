@@ -10,10 +10,12 @@ parser (100 kB), the decompressed body by the configuration.
 from __future__ import annotations
 
 import ssl
+import sys
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
@@ -39,6 +41,11 @@ SAFE_HEADERS: Final = frozenset(
 """Headers that are sent to another origin after a redirect; others may be credentials."""
 BECOMES_GET: Final = frozenset({301, 302, 303})
 REDIRECTS: Final = BECOMES_GET | {307, 308}
+
+# httpcore imports sniffio for each of its locks, eight times a call; where it is not installed, the
+# failing search of all folders takes a fifth of the CPU of a call. None makes it fail at once.
+if find_spec("sniffio") is None:
+    sys.modules["sniffio"] = None  # type: ignore[assignment]
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +234,7 @@ class HttpClient:
 
     def _transport(self) -> httpx.AsyncHTTPTransport:
         return httpx.AsyncHTTPTransport(
-            verify=_trust(self._settings.ca_file),
+            verify=trusted_certificates(self._settings.ca_file),
             trust_env=False,
             proxy=self._settings.proxy,
             limits=httpx.Limits(max_keepalive_connections=0),
@@ -300,7 +307,8 @@ def _port(url: httpx.URL) -> int:
 
 
 @lru_cache(maxsize=4)
-def _trust(ca_file: Path | None) -> ssl.SSLContext:
+def trusted_certificates(ca_file: Path | None) -> ssl.SSLContext:
+    """Return the context of TLS connections, with additional certificates; raises ConfigError."""
     context = httpx.create_ssl_context()
     if ca_file is not None:
         try:

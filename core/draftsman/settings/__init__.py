@@ -41,16 +41,19 @@ from draftsman.basic_settings import (
 )
 from draftsman.errors import ConfigError, OptionHint
 from draftsman.settings import env_variables, former_names
+from draftsman.settings.agents import AgentSettings
 from draftsman.settings.chat import SlackSettings, TrelloSettings
 from draftsman.settings.config_errors import explain, unparsable
 from draftsman.settings.dashboard import DashboardSettings
 from draftsman.settings.evidence import EvidenceSettings
 from draftsman.settings.known_agents import with_known_agents
+from draftsman.settings.network import GROUP, resolve_groups
 from draftsman.settings.outbound import (
     CredentialSettings,
     GatewaySettings,
     HttpSettings,
     LlmSettings,
+    NetworkSettings,
     PriceSettings,
     SecretSettings,
     ToolSettings,
@@ -58,7 +61,6 @@ from draftsman.settings.outbound import (
 )
 from draftsman.settings.quotas import QuotaSettings
 from draftsman.settings.tables import (
-    AgentSettings,
     CommandSettings,
     DatabaseSettings,
     EmbeddedSettings,
@@ -99,6 +101,7 @@ __all__ = [
     "LlmSettings",
     "LogSettings",
     "Months",
+    "NetworkSettings",
     "NotificationSettings",
     "PersonSettings",
     "PriceSettings",
@@ -180,6 +183,7 @@ class Settings(BaseSettings):
     gateways: dict[str, GatewaySettings] = {}
     prices: dict[str, PriceSettings] = {}
     """By model, or by a pattern such as `claude-opus-*`."""
+    networks: dict[str, NetworkSettings] = {}
     http: HttpSettings = Field(default_factory=HttpSettings.model_construct)
     evidence: EvidenceSettings = Field(default_factory=EvidenceSettings.model_construct)
     sandbox: SandboxSettings = Field(default_factory=SandboxSettings.model_construct)
@@ -215,6 +219,10 @@ class Settings(BaseSettings):
         """Return the configured profile of the repository `owner/name`."""
         return self.profiles.get(repo, self.profile)
 
+    def resolve_network(self, network: bool | tuple[str, ...]) -> bool | tuple[str, ...]:
+        """Return a network with the hosts of its groups; raises ValueError for an unknown group."""
+        return resolve_groups(network, {name: item.hosts for name, item in self.networks.items()})
+
     @field_validator("agents", mode="before")
     @classmethod
     def _complete_known_agents(cls, value: Any) -> Any:
@@ -246,15 +254,29 @@ class Settings(BaseSettings):
                     )
         if "tidy" not in self.agents:
             object.__setattr__(self, "agents", {**_tidy(), **self.agents})
+        if self.default_agent is not None and self.default_agent not in self.agents:
+            known = ", ".join(sorted(self.agents))
+            raise ValueError(f"unknown default_agent {self.default_agent!r}; agents: {known}")
+        return self
+
+    @model_validator(mode="after")
+    def _check_references(self) -> Self:
+        """Check the gateways and groups of hosts that programs name."""
         for name, agent in self.agents.items():
             if agent.gateway is not None and agent.gateway not in self.gateways:
                 known = ", ".join(sorted(self.gateways)) or "none"
                 raise ValueError(
                     f"agents.{name}.gateway: no gateway {agent.gateway!r}; gateways: {known}"
                 )
-        if self.default_agent is not None and self.default_agent not in self.agents:
-            known = ", ".join(sorted(self.agents))
-            raise ValueError(f"unknown default_agent {self.default_agent!r}; agents: {known}")
+        for name in self.networks:
+            if GROUP.fullmatch(name) is None:
+                raise ValueError(f"networks.{name}: use lower-case letters, digits, - and _")
+        for table, programs in (("agents", self.agents), ("tools", self.tools)):
+            for name, program in programs.items():
+                try:
+                    self.resolve_network(program.network)
+                except ValueError as error:
+                    raise ValueError(f"{table}.{name}.network: {error}") from None
         return self
 
     @classmethod

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, Literal
 
+NO_REPO_CONFIG: Final = "OPENCODE_DISABLE_PROJECT_CONFIG"
+"""Variable by which OpenCode does not load the configuration of a repository."""
 KNOWN_AGENTS: Final[Mapping[str, Mapping[str, Any]]] = {
     "claude": {
         "kind": "claude",
@@ -33,7 +36,7 @@ KNOWN_AGENTS: Final[Mapping[str, Mapping[str, Any]]] = {
             "OPENCODE_DISABLE_AUTOUPDATE": "1",
             "OPENCODE_DISABLE_DEFAULT_PLUGINS": "1",
             "OPENCODE_DISABLE_LSP_DOWNLOAD": "1",
-            "OPENCODE_DISABLE_PROJECT_CONFIG": "1",
+            NO_REPO_CONFIG: "1",
         },
     },
     "codex": {
@@ -64,6 +67,15 @@ KNOWN_AGENTS: Final[Mapping[str, Mapping[str, Any]]] = {
     "goose": {"kind": "acp", "command": ("goose", "acp"), "session_mode": "approve"},
 }
 """Keys of `[agents.NAME]` by name; keys of the configuration override them."""
+
+
+RepoConfigName = Literal["claude", "codex", "opencode"]
+"""Agents whose own configuration of a repository can be allowed; it is not loaded otherwise."""
+
+
+def repo_config_name(kind: str, command: Sequence[str]) -> str:
+    """Return the name by which a profile allows the agent's own configuration."""
+    return kind if kind in ("claude", "codex") else Path(command[0]).name.removesuffix(".exe")
 
 
 def with_known_agents(agents: Any) -> Any:

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from pydantic import Field, JsonValue, field_validator, model_validator
 
 from draftsman.field_errors import matching
+from draftsman.settings.network import MAX_HOSTS, HostEntry, Network
 from draftsman.settings.tables import LimitSettings, Section, UserPath
 
 HOST = re.compile(r"([A-Za-z0-9_.-]+|\[[0-9A-Fa-f:.]+\])(?::(\d{1,5}))?\Z")
@@ -155,6 +156,13 @@ class PriceSettings(Section):
     """Where it was looked up, such as the URL of the provider's price list."""
 
 
+class NetworkSettings(Section):
+    """A group of hosts, for `network = ["NAME"]`."""
+
+    hosts: tuple[HostEntry, ...] = Field(min_length=1, max_length=MAX_HOSTS)
+    """Hosts with an optional port (443); `*.host` are all names below it."""
+
+
 class WebhookSettings(Section):
     """A receiver of signed webhooks, for notifications and `webhook_dispatch`."""
 
@@ -183,8 +191,8 @@ class ToolSettings(LimitSettings):
     """Environment variables."""
     pass_env: tuple[str, ...] = ()
     """Names of inherited variables, besides the allowlist."""
-    network: bool = Field(False)
-    """Whether it has network access."""
+    network: Network = Field(False)
+    """Its network."""
 
     @field_validator("input_schema", "output_schema")
     @classmethod

@@ -35,7 +35,7 @@ def run_double(
     calls = home / "calls"
     hook = f"cat >> {calls}; echo >> {calls}; printf '%s' {shlex.quote(output)}"
     entry = {"matcher": "*", "hooks": [{"type": "command", "command": hook}]}
-    settings = json.dumps({"hooks": {"PreToolUse": [entry]}})
+    settings = json.dumps({"hooks": {"PreToolUse": [entry]}, "disableAllHooks": False})
     user = {"type": "user", "message": {"role": "user", "content": "go"}}
     done = subprocess.run(
         [

@@ -18,6 +18,8 @@ MAX_JOINED_LENGTH: Final = 100
 """Maximum number of characters of a list on one line."""
 MAX_NAME_WIDTH: Final = 20
 """Maximum width of a name that is aligned with others."""
+SHOWN_HOSTS: Final = 5
+"""Maximum number of hosts of a network."""
 USED: Final = {
     "input_tokens": "input tokens",
     "output_tokens": "output tokens",
@@ -119,3 +121,11 @@ def _amount(name: str, value: Any) -> str:
     if name == "cost_usd" and isinstance(value, int | float):
         return f"${value:,.4f}"
     return f"{value:,}" if isinstance(value, int | float) else str(value)
+
+
+def network_text(network: object, yes: str = "yes", no: str = "no") -> str:
+    """Return the network of a program: `yes`, `no` or its first hosts."""
+    if not isinstance(network, list | tuple):
+        return yes if network else no
+    more = f" and {len(network) - SHOWN_HOSTS} more" if len(network) > SHOWN_HOSTS else ""
+    return ", ".join(str(host) for host in network[:SHOWN_HOSTS]) + more

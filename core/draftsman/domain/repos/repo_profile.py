@@ -19,6 +19,8 @@ from draftsman.settings import (
     Section,
     SetupSettings,
 )
+from draftsman.settings.known_agents import RepoConfigName
+from draftsman.settings.network import Network, as_json
 
 MAX_COMMANDS: Final = 50
 _KIND: Final = "allowed: lower-case letters, digits and _ + - without spaces, such as python"
@@ -137,7 +139,10 @@ class RepoProfile(ProfileSettings):
     """Environment variables of the agent and the commands; no secrets."""
     agent: str | None = Field(None, min_length=1, max_length=100)
     """Default agent of the repository's jobs."""
-    network: bool = True
+    network: Network = True
+    """Network of the setup commands, and the most that an agent has."""
+    agent_config: tuple[RepoConfigName, ...] = ()
+    """Agents that load their own configuration of the repository, such as hooks and servers."""
     budget: dict[str, Annotated[float, Field(gt=0)]] = Field({}, max_length=20)
     """Budget of a job: `cost_usd`, `input_tokens`, `output_tokens`."""
     path_allowlist: tuple[str, ...] | None = Field(None, max_length=1000)
@@ -171,7 +176,7 @@ class RepoProfile(ProfileSettings):
             "max_runtime_seconds": self.max_runtime_seconds,
             "max_files_changed": self.max_files_changed,
             "max_loc_delta": self.max_loc_delta,
-            "network": self.network,
+            "network": as_json(self.network),
         }
         for name in ("path_allowlist", "risky_paths"):
             if (paths := getattr(self, name)) is not None:

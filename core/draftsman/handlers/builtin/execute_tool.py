@@ -22,6 +22,7 @@ from draftsman.handlers.clone.clone_cleanup import clone_tag
 from draftsman.handlers.clone.tree_removal import remove_tree
 from draftsman.handlers.clone.workspace import make_private
 from draftsman.handlers.context import RunContext, worker_run
+from draftsman.handlers.network_proxy.access import open_network_proxy
 from draftsman.handlers.run_agent.session.quota_tracker import enforce_disk_quota
 from draftsman.handlers.sandbox.run_sandbox import open_run_sandbox
 from draftsman.handlers.sandbox.sandbox_plan import RunSandbox
@@ -70,7 +71,8 @@ async def _run(
     sandbox = None
     try:
         sandbox = await open_run_sandbox(run.settings.sandbox, repo=None, home=folder)
-        applied = sandbox.as_event(tool.network)
+        network = run.settings.resolve_network(tool.network)
+        applied = sandbox.as_event(network)
         await run.describe(
             {
                 "tool": payload.tool,
@@ -80,7 +82,7 @@ async def _run(
         )
         await run.event("sandbox_applied", applied, Owner.WORKER)
         async with time_limit("call", run.limits.call_timeout, f"{label} ran", origin="tool"):
-            code, data = await _drive(run, tool, payload.input, invocation, sandbox)
+            code, data = await _drive(run, payload, tool, invocation, network, sandbox)
         await run.exited(code)
     finally:
         if sandbox is not None:
@@ -98,7 +100,12 @@ async def _run(
 
 
 async def _drive(
-    run: WorkerRun, tool: ToolSettings, tool_input: Any, invocation: str, sandbox: RunSandbox
+    run: WorkerRun,
+    payload: ExecuteTool,
+    tool: ToolSettings,
+    invocation: str,
+    network: bool | tuple[str, ...],
+    sandbox: RunSandbox,
 ) -> tuple[int, bytes]:
     """Return exit code and output, at most one byte over MAX_OUTPUT; the tool is killed then."""
     decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
@@ -110,29 +117,43 @@ async def _drive(
         command=tool.command,
         env={**tool.env, INVOCATION: invocation},
         pass_env=tool.pass_env,
-        network=tool.network,
+        network=network,
     )
-    async with time_limit(
-        "connect", run.limits.connect_timeout, "tool did not start", origin="tool"
-    ):
-        starting = await AgentProcess.start(
-            program,
-            cwd=sandbox.home,
-            home=sandbox.home,
-            lease=run.settings.worker.lease,
-            on_stderr=on_stderr,
-            sandbox=sandbox,
-        )
-    async with starting as process, enforce_disk_quota(process, sandbox.home, run.settings.quotas):
-        run.on_heartbeat(process.heartbeat)
-        await process.send(json.dumps(tool_input, ensure_ascii=False).encode())
-        process.close_input()
-        data = bytearray()
-        async for chunk in process.chunks():
-            data += chunk
-            if len(data) > MAX_OUTPUT:
-                return 0, bytes(data[: MAX_OUTPUT + 1])
-        return await process.wait(), bytes(data)
+    async with open_network_proxy(
+        *(run.settings.http, network, sandbox, run.limits),
+        setting=f"network of [tools.{payload.tool}], or to a group in [networks]",
+        log=run.log_line,
+    ) as proxy:
+        async with time_limit(
+            "connect", run.limits.connect_timeout, "tool did not start", origin="tool"
+        ):
+            starting = await AgentProcess.start(
+                program,
+                cwd=sandbox.home,
+                home=sandbox.home,
+                lease=run.settings.worker.lease,
+                on_stderr=on_stderr,
+                sandbox=sandbox,
+                proxy=proxy,
+            )
+        async with (
+            starting as process,
+            enforce_disk_quota(process, sandbox.home, run.settings.quotas),
+        ):
+            return await _read_output(run, process, payload.input)
+
+
+async def _read_output(run: WorkerRun, process: AgentProcess, tool_input: Any) -> tuple[int, bytes]:
+    """Send the input, and return exit code and output."""
+    run.on_heartbeat(process.heartbeat)
+    await process.send(json.dumps(tool_input, ensure_ascii=False).encode())
+    process.close_input()
+    data = bytearray()
+    async for chunk in process.chunks():
+        data += chunk
+        if len(data) > MAX_OUTPUT:
+            return 0, bytes(data[: MAX_OUTPUT + 1])
+    return await process.wait(), bytes(data)
 
 
 def _exit_failure(label: str, tool: ToolSettings, code: int) -> Failure:

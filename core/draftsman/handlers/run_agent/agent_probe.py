@@ -18,6 +18,8 @@ from draftsman.errors import Failure
 from draftsman.handlers.clone.git import git
 from draftsman.handlers.gateway.access import GatewayAccess
 from draftsman.handlers.gateway.gateway import Gateway, ModelCall
+from draftsman.handlers.network_proxy.access import open_network_proxy
+from draftsman.handlers.run_agent.agent_choice import AGENT_SETTING
 from draftsman.handlers.run_agent.agent_messages import (
     ApproveMessage,
     AskMessage,
@@ -116,6 +118,7 @@ class _Calls:
 async def _run(
     settings: Settings, agent: AgentSettings, sandbox: RunSandbox, repo: Path, probe: AgentProbe
 ) -> None:
+    agent = agent.model_copy(update={"network": settings.resolve_network(agent.network)})
     if agent.gateway is None:
         await _talk(settings, agent, sandbox, repo, probe, None)
         return
@@ -152,15 +155,25 @@ async def _talk(
         mode="investigate",
         request=RequestBody(title=PROMPT),
     )
-    async with await AgentProcess.start(
-        agent,
-        cwd=repo,
-        home=sandbox.home,
-        lease=settings.worker.lease,
-        on_stderr=on_stderr,
-        sandbox=sandbox,
-        gateway=access,
-    ) as process:
+    refusals: list[str] = []
+    limits = BUILT_IN["run_agent"].nested()
+    async with (
+        open_network_proxy(
+            *(settings.http, agent.network, sandbox, limits),
+            setting=AGENT_SETTING,
+            log=refusals.append,
+        ) as proxy,
+        await AgentProcess.start(
+            agent,
+            cwd=repo,
+            home=sandbox.home,
+            lease=settings.worker.lease,
+            on_stderr=on_stderr,
+            sandbox=sandbox,
+            gateway=access,
+            proxy=proxy,
+        ) as process,
+    ):
         await process.send(encode(start))
         async for line in process.lines():
             message = parse_line(line) if isinstance(line, bytes) else line
@@ -171,6 +184,7 @@ async def _talk(
         code = await process.wait()
     if not probe.succeeded and not probe.text:
         detail = errors.decode(errors="replace").strip().rpartition("\n")[2]
+        detail = "; ".join([*refusals[:1], detail])
         probe.fail(f"exited with code {code} without a result: {detail}".rstrip(": "))
 
 

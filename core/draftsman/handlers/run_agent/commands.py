@@ -12,16 +12,28 @@ from pathlib import Path
 from typing import Any, Final
 
 from draftsman.domain.repos.repo_profile import RepoProfile
+from draftsman.domain.retries.retry_policy import BUILT_IN
 from draftsman.errors import Failure
 from draftsman.handlers.clone.workspace import Workspace
+from draftsman.handlers.network_proxy.access import open_network_proxy
+from draftsman.handlers.run_agent.agent_choice import profile_network
 from draftsman.handlers.run_agent.session.quota_tracker import enforce_disk_quota
 from draftsman.handlers.subprocesses.process import AgentProcess
-from draftsman.settings import AgentSettings, CommandSettings, QuotaSettings, SetupSettings
+from draftsman.settings import (
+    AgentSettings,
+    CommandSettings,
+    HttpSettings,
+    QuotaSettings,
+    Settings,
+    SetupSettings,
+)
 
 KEPT_BYTES: Final = 2000
 """Bytes stored of the start, and of the end, of an output."""
 NOT_FOUND_EXIT: Final = 127
 """Exit code of a shell for a program that it cannot find."""
+SETUP_SETTING: Final = "network of the repository's profile, or to a group in [networks]"
+"""Where the hosts of setup commands are listed."""
 QUIET_ENVIRONMENT: Final = {"NO_COLOR": "1", "PYTHONDONTWRITEBYTECODE": "1", "CI": "1"}
 SUMMARY_LINE: Final = re.compile(
     r"\b\d{1,9} \w{0,100}?(error|failed|failure|file|finding|issue|passed|problem)"
@@ -114,27 +126,36 @@ class CommandRunner:
     env: Mapping[str, str]
     lease: float
     on_heartbeat: OnHeartbeat | None = None
-    network: bool = False
-    """Whether setup commands may use the network; validation commands never may."""
+    network: bool | tuple[str, ...] = False
+    """Network of the setup commands, without groups; validation commands have none."""
     quotas: QuotaSettings = field(default_factory=QuotaSettings)
+    http: HttpSettings = field(default_factory=HttpSettings)
+    log: Callable[[str], None] | None = None
+    """Gets lines about the hosts of setup commands."""
 
     @classmethod
     def of(
         cls,
         workspace: Workspace,
         profile: RepoProfile,
-        lease: float,
+        settings: Settings,
         on_heartbeat: OnHeartbeat | None = None,
-        quotas: QuotaSettings | None = None,
+        log: Callable[[str], None] | None = None,
     ) -> CommandRunner:
-        """Return the runner of a profile; raises Failure if its folder does not exist."""
+        """Return the runner of a profile.
+
+        Raises Failure if its folder does not exist, or if its network has an unknown group.
+        """
         folder = (workspace.path / profile.path).resolve()
         if not folder.is_dir() or not folder.is_relative_to(workspace.path.resolve()):
             text = f"the repository has no folder {profile.path!r}; correct its profile"
             raise Failure(text, origin="agent", code="no_folder", declared="PERMANENT")
-        quotas = quotas or QuotaSettings()
         return cls(
-            workspace, profile.path, profile.env, lease, on_heartbeat, profile.network, quotas
+            *(workspace, profile.path, profile.env, settings.worker.lease, on_heartbeat),
+            network=profile_network(settings, profile),
+            quotas=settings.quotas,
+            http=settings.http,
+            log=log,
         )
 
     async def run_all(
@@ -176,21 +197,33 @@ class CommandRunner:
         program = AgentSettings(
             command=_resolve_program(settings.command, folder),
             env={**QUIET_ENVIRONMENT, **self.env},
-            network=self.network and isinstance(settings, SetupSettings),
+            network=self.network if isinstance(settings, SetupSettings) else False,
         )
 
         async def on_stderr(chunk: bytes) -> None:
             output.add(chunk)
 
+        def on_network(line: str) -> None:
+            output.add(f"{line}\n".encode())
+            if self.log is not None:
+                self.log(line)
+
         lease = self.lease if self.on_heartbeat else settings.timeout + self.lease
-        async with await AgentProcess.start(
-            program,
-            cwd=folder,
-            home=self.workspace.home,
-            lease=lease,
-            on_stderr=on_stderr,
-            sandbox=self.workspace.sandbox,
-        ) as process:
+        sandbox, limits = self.workspace.sandbox, BUILT_IN["run_agent"].nested()
+        async with (
+            open_network_proxy(
+                self.http, program.network, sandbox, limits, setting=SETUP_SETTING, log=on_network
+            ) as proxy,
+            await AgentProcess.start(
+                program,
+                cwd=folder,
+                home=self.workspace.home,
+                lease=lease,
+                on_stderr=on_stderr,
+                sandbox=sandbox,
+                proxy=proxy,
+            ) as process,
+        ):
             if self.on_heartbeat is not None:
                 self.on_heartbeat(process.heartbeat)
             process.close_input()

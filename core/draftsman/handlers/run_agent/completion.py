@@ -17,6 +17,7 @@ from draftsman.domain.reserved_names import EVIDENCE, Owner
 from draftsman.errors import Failure, UsageError
 from draftsman.handlers.clone.workspace import Snapshot, Workspace
 from draftsman.handlers.run_agent import failed_work
+from draftsman.handlers.run_agent.agent_choice import DEFAULT_AGENT
 from draftsman.handlers.run_agent.evidence.signed_statement import sign_statement
 from draftsman.handlers.run_agent.iteration import Iteration, iterations_failure
 from draftsman.handlers.run_agent.profile_limits import approval_of, check_paths, unapprovable
@@ -27,7 +28,6 @@ from draftsman.handlers.worker_run import WorkerRun
 from draftsman.settings import AgentSettings
 
 PUBLISH: Final = "agent:publish"
-DEFAULT_AGENT: Final = "tidy"
 
 
 @dataclass(frozen=True, slots=True)

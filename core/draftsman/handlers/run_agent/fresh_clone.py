@@ -15,9 +15,11 @@ from draftsman.domain.read_models import SavedProfile
 from draftsman.domain.reserved_names import Owner
 from draftsman.errors import Failure
 from draftsman.handlers.clone.workspace import Workspace
+from draftsman.handlers.run_agent.agent_choice import profile_network
 from draftsman.handlers.run_agent.commands import CommandResult, CommandRunner
 from draftsman.handlers.worker_run import WorkerRun
 from draftsman.settings import CommandSettings, SetupSettings
+from draftsman.settings.network import intersect
 
 SETUP: Final = "setup"
 """Failure code of a setup command, which may have failed because of the network."""
@@ -46,17 +48,19 @@ async def fresh_clone(
     commit: str,
     *,
     purpose: str,
-    network: bool,
+    network: bool | tuple[str, ...],
 ) -> AsyncIterator[FreshClone]:
     """Clone a commit of the mirror, and run the setup commands.
 
-    `purpose` is part of the folder's name: letters. `network` is whether the agent has network
-    access. Setup commands with more access than the agent run on the base commit, before the
-    files of the commit replace those of the base: else the agent could give them code to run.
-    Raises Failure `setup` if a command fails on the base commit.
+    `purpose` is part of the folder's name: letters. `network` is that of the agent. Setup commands
+    with more access than the agent run on the base commit, before the files of the commit replace
+    those of the base: else the agent could give them code to run. Raises Failure `setup` if a
+    command fails on the base commit.
     """
     profile = saved.profile
-    on_base = bool(profile.setup_commands) and profile.network and not network
+    setup_network = profile_network(run.settings, profile)
+    more = intersect(setup_network, network) != setup_network
+    on_base = bool(profile.setup_commands) and more
     clone = await Workspace.prepare(
         run.settings.data_dir,
         workspace.source.location,
@@ -108,5 +112,4 @@ async def _first_failure(
 
 def runner_of(run: WorkerRun, workspace: Workspace, saved: SavedProfile) -> CommandRunner:
     """Return the runner of the profile's commands in a clone of this run."""
-    lease, quotas = run.settings.worker.lease, run.settings.quotas
-    return CommandRunner.of(workspace, saved.profile, lease, run.on_heartbeat, quotas)
+    return CommandRunner.of(workspace, saved.profile, run.settings, run.on_heartbeat, run.log_line)

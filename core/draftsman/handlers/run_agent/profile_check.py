@@ -28,7 +28,7 @@ class RepoInspection:
     """A temporary clone to inspect."""
 
     workspace: Workspace
-    lease: float
+    settings: Settings
 
     @property
     def commit(self) -> str:
@@ -43,7 +43,7 @@ class RepoInspection:
 
     async def check(self, profile: RepoProfile) -> list[CommandResult]:
         """Run the setup and validation commands; raises Failure if a setup command fails."""
-        runner = CommandRunner.of(self.workspace, profile, self.lease)
+        runner = CommandRunner.of(self.workspace, profile, self.settings)
         for result in await runner.run_all(profile.setup_commands):
             if not result.passed:
                 text = f"setup command {result.name!r} failed: {result.summary}"
@@ -67,7 +67,7 @@ async def inspect_repository(
     )
     try:
         workspace = await workspace.with_sandbox(settings.sandbox)
-        yield RepoInspection(workspace, settings.worker.lease)
+        yield RepoInspection(workspace, settings)
     finally:
         with suppress(Failure, OSError):
             await workspace.remove()

@@ -26,8 +26,10 @@ from draftsman.errors import Failure
 from draftsman.handlers.clone.clone_cleanup import clone_tag
 from draftsman.handlers.clone.workspace import Workspace
 from draftsman.handlers.context import RunContext, worker_run
+from draftsman.handlers.network_proxy.access import open_network_proxy
+from draftsman.handlers.run_agent.agent_choice import AGENT_SETTING, choose_agent
 from draftsman.handlers.run_agent.agent_messages import ResultMessage
-from draftsman.handlers.run_agent.completion import DEFAULT_AGENT, Completion
+from draftsman.handlers.run_agent.completion import Completion
 from draftsman.handlers.run_agent.fresh_clone import run_setup
 from draftsman.handlers.run_agent.iteration import Iteration
 from draftsman.handlers.run_agent.job_budget import apply_answer
@@ -68,7 +70,7 @@ async def _run_iteration(
     """
     checkpoint, bundle = await run.saved_work()
     repository = await resolve_repository(run, (checkpoint or {}).get("repo"))
-    agent_name, agent = _find_agent(run, repository)
+    agent_name, agent = choose_agent(run, repository)
     if run.job.agent is None:
         await run.assign_agent(agent_name)
     steps = await run.steps(Owner.WORKER)
@@ -161,6 +163,11 @@ async def _run_session(
     async with (
         serve_run_socket(folder, sandbox.uid, respond),
         open_gateway(run, agent, sandbox, session) as gateway,
+        open_network_proxy(
+            *(run.settings.http, agent.network, sandbox, run.limits),
+            setting=AGENT_SETTING,
+            log=run.log_line,
+        ) as proxy,
         await AgentProcess.start(
             agent,
             cwd=workspace.path,
@@ -169,6 +176,7 @@ async def _run_session(
             on_stderr=on_stderr,
             sandbox=sandbox,
             gateway=gateway,
+            proxy=proxy,
         ) as process,
     ):
         started.set_result(process)
@@ -209,20 +217,3 @@ async def _park(run: WorkerRun, session: AgentSession, question: QuestionSpec) -
 def _own_budget(repository: JobRepository) -> dict[str, float]:
     """Return the budget of the job by the profile of its repository."""
     return own_budget(repository.saved.profile.budget if repository.saved else None)
-
-
-def _find_agent(run: WorkerRun, repository: JobRepository) -> tuple[str, AgentSettings]:
-    """Return the agent of the job or its repository, with the environment of the profile."""
-    profile = repository.saved.profile if repository.saved else None
-    name = (
-        run.job.agent or (profile and profile.agent) or run.settings.default_agent or DEFAULT_AGENT
-    )
-    agent = run.settings.agents.get(name)
-    if agent is None:
-        names = ", ".join(sorted(run.settings.agents))
-        text = f"no agent {name!r} on this worker; configured agents: {names}"
-        raise Failure(text, origin="agent", code="no_such_agent")
-    if profile is None:
-        return name, agent
-    network = agent.network and profile.network
-    return name, agent.model_copy(update={"env": profile.env | agent.env, "network": network})

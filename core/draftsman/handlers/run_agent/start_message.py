@@ -27,6 +27,7 @@ from draftsman.handlers.run_agent.repository import JobRepository
 from draftsman.handlers.worker_run import WorkerRun
 from draftsman.log import redact
 from draftsman.settings import AgentSettings
+from draftsman.settings.network import as_json
 
 MAX_PARENTS: Final = 1000
 """Maximum number of parents in the message."""
@@ -43,11 +44,11 @@ async def build_start_message(
     deadline: datetime,
     *,
     messages: Sequence[MessageBody],
-    network: bool,
+    network: bool | tuple[str, ...],
 ) -> StartMessage:
     """Return the message with the state of earlier runs and iterations.
 
-    `messages` are those of people, `network` is whether the agent may use the network.
+    `messages` are those of people, `network` is that of the agent, without groups.
     """
     answers = {
         key: AnswerBody(
@@ -96,7 +97,7 @@ async def build_start_message(
         iteration=iteration.number,
         messages=tuple(messages),
         failed=tuple(FailedValidator.model_validate(item) for item in iteration.failed),
-        limits=repo_profile.limits | {"network": network} if repo_profile else {},
+        limits=repo_profile.limits | {"network": as_json(network)} if repo_profile else {},
     )
 
 

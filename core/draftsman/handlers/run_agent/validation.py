@@ -110,7 +110,7 @@ async def validate(
     snapshot: Snapshot,
     saved: SavedProfile,
     *,
-    network: bool,
+    network: bool | tuple[str, ...],
 ) -> Validation:
     """Run the validation commands in a fresh clone of the commit, and record the results.
 
@@ -154,7 +154,7 @@ async def _run_commands(
     purpose: str,
     *,
     only: Sequence[str] | None = None,
-    network: bool,
+    network: bool | tuple[str, ...],
 ) -> list[CommandResult]:
     """Run the commands on a commit: all, or `only` these, with the check files of the base."""
     commands = [

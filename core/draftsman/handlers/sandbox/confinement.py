@@ -8,8 +8,8 @@ The plan is a JSON object from `draftsman.handlers.sandbox.run_sandbox`:
     network  whether TCP and the host's network are open
     mounts   [kind, source, destination] of bwrap: ro, rw or link
     chdir    folder to start in, as seen inside
-    gateway  port of the gateway, or null
-    gateway_socket, listener   of bwrap: descriptor and command that open the port inside, or null
+    ports    ports that the program may connect to
+    port_sockets, port_opener   of bwrap: [descriptor, port] of each port that the command opens
     read, write   paths of Landlock
     memory, file_size, processes, tmp   limits: bytes, bytes, count, bytes
 
@@ -21,6 +21,7 @@ the dynamic linker must not follow an LD_LIBRARY_PATH into the clone. Standard l
 from __future__ import annotations
 
 import ctypes
+import fcntl
 import json
 import os
 import resource
@@ -44,8 +45,8 @@ USERNS = 9
 """Descriptor of the user namespace, which bwrap leaves open."""
 ENVIRONMENT = "DRAFTSMAN_PROGRAM_ENVIRONMENT"
 """Variable with the program's environment, as a JSON object."""
-GATEWAY = 10
-"""Descriptor through which the sandbox sends the listening socket of the gateway."""
+FIRST_PORT_SOCKET = 10
+"""First descriptor through which the sandbox sends a listening socket; after USERNS."""
 LIMITED = 'exec 9<&-; ulimit -u "$0" 2>/dev/null || ulimit -p "$0"; exec "$@"'
 """Sets the process limit inside the namespace; outside, all processes of the user would count."""
 
@@ -65,16 +66,15 @@ def enter(plan: dict[str, Any], command: list[str]) -> NoReturn:
         _make_reachable([*plan["read"], *plan["write"]])
     _change_user(plan["uid"])
     if plan["mode"] == "landlock":
-        landlock.restrict(plan["read"], plan["write"], plan["network"], plan["gateway"])
+        landlock.restrict(plan["read"], plan["write"], plan["network"], plan["ports"])
     os.execve(command[0], command, environment)  # noqa: S606
 
 
 def _enter_bwrap(plan: dict[str, Any], command: list[str], environment: dict[str, str]) -> NoReturn:
     mounts = [tuple(mount) for mount in plan["mounts"]]
-    if plan["gateway_socket"] is not None:
-        os.dup2(plan["gateway_socket"], GATEWAY)
-        os.set_inheritable(GATEWAY, True)  # dup2 does nothing if it has this number already
-        command = [*plan["listener"], str(GATEWAY), str(plan["gateway"]), *command]
+    if plan["port_sockets"]:
+        ports = [f"{_inheritable(socket)}:{port}" for socket, port in plan["port_sockets"]]
+        command = [*plan["port_opener"], ",".join(ports), *command]
     arguments = [plan["bwrap"], "--unshare-ipc", "--unshare-pid", "--unshare-uts"]
     arguments += ["--unshare-cgroup-try", "--die-with-parent", "--new-session"]
     arguments += ["--uid", str(SANDBOX_UID), "--gid", str(SANDBOX_UID), "--hostname", "draftsman"]
@@ -108,6 +108,11 @@ def _enter_bwrap(plan: dict[str, Any], command: list[str], environment: dict[str
     _limit(resource.RLIMIT_DATA, plan["memory"])
     shell = ["/bin/sh", "-c", LIMITED, str(plan["processes"])]
     os.execve(plan["bwrap"], [*arguments, *shell, *command], {})  # noqa: S606
+
+
+def _inheritable(descriptor: int) -> int:
+    """Return an inheritable copy of a descriptor."""
+    return fcntl.fcntl(descriptor, fcntl.F_DUPFD, FIRST_PORT_SOCKET)
 
 
 def _environment_arguments(environment: dict[str, str]) -> int:

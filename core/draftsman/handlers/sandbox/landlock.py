@@ -40,19 +40,19 @@ def abi() -> int:
 
 
 def restrict(
-    read: Iterable[str], write: Iterable[str], network: bool, port: int | None = None
+    read: Iterable[str], write: Iterable[str], network: bool, ports: Iterable[int] = ()
 ) -> None:
     """Confine this process and its future children permanently.
 
     They may read and execute below `read`, do everything except create devices below `write`, and
-    use TCP if `network`, else connect to `port` only; signals and abstract sockets reach only each
-    other. Raises OSError.
+    use TCP if `network`, else connect to `ports` of any address only; signals and abstract sockets
+    reach only each other. Raises OSError.
     """
     ruleset = _ruleset(ALL_FILES, 0 if network else BIND_AND_CONNECT_TCP)
     for paths, access in ((read, READ), (write, WRITE)):
         for path in paths:
             _allow(ruleset, path, access)
-    if port is not None and not network:
+    for port in () if network else ports:
         rule = struct.pack("=QQ", CONNECT_TCP, port)
         _check_call(_libc.syscall(ADD_RULE, ruleset, NET_PORT, rule, 0))
     _restrict_self(ruleset)

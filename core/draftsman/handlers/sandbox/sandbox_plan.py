@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from draftsman.handlers.gateway import listener
-from draftsman.handlers.gateway.access import GatewayAccess
-from draftsman.handlers.sandbox import bwrap
+from draftsman.errors import Failure
+from draftsman.handlers.sandbox import bwrap, port_opener
+from draftsman.handlers.sandbox.sandbox_port import SandboxPort
 from draftsman.resources import module_command
 from draftsman.settings import SandboxSettings
+from draftsman.settings.network import as_json
 
 MEGABYTE: Final = 1 << 20
 TEMPORARY: Final = ".tmp"
@@ -42,6 +43,18 @@ class SandboxMode:
     """The reason why each stronger mode does not work."""
     cacheable: bool = True
     """Whether no probe of a stronger mode timed out, which may work when the load is lower."""
+
+    def check_network(self, network: bool | tuple[str, ...]) -> None:
+        """Raise Failure `no_sandbox` for named hosts, unless the network namespace is private.
+
+        Landlock limits TCP by the port alone, and does not limit UDP.
+        """
+        if isinstance(network, tuple) and self.mode != "bwrap":
+            text = (
+                f"the sandbox mode {self.mode!r} cannot limit the network to named hosts; use the"
+                " mode bwrap, network = true or network = false"
+            )
+            raise Failure(text, origin="handler", code="no_sandbox", declared="TRANSIENT_INFRA")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,50 +101,52 @@ class RunSandbox:
         self,
         command: Sequence[str],
         cwd: Path,
-        network: bool,
-        gateway: GatewayAccess | None = None,
+        network: bool | tuple[str, ...],
+        ports: Sequence[SandboxPort] = (),
     ) -> dict[str, Any]:
         """Return the plan for `draftsman.handlers.sandbox.confinement`.
 
         Files that the command names by absolute path are readable, except below the run's own
-        folders, where a link could lead anywhere.
+        folders, where a link could lead anywhere. Raises Failure `no_sandbox` for a network of
+        named hosts in a mode that cannot enforce it.
         """
+        self.sandbox.check_network(network)
         settings, mode = self.sandbox.settings, self.sandbox.mode
         own = [self.home] if self.repo is None else [self.home, self.repo]
         command_paths = [
             part for part in command if not any(Path(part).is_relative_to(folder) for folder in own)
         ]
-        read = list(bwrap.readable(settings.read_only, command_paths, network))
+        read = list(bwrap.readable(settings.read_only, command_paths, network is True))
         sockets = [] if self.socket is None else [str(self.socket)]
         plan: dict[str, Any] = {
             "mode": mode,
             "uid": self.uid,
-            "network": network,
+            "network": network is True,
             "chdir": self.sandbox_path(cwd),
             "memory": settings.memory_mb * MEGABYTE,
             "file_size": settings.file_size_mb * MEGABYTE,
             "processes": settings.processes,
             "tmp": settings.file_size_mb * MEGABYTE,
-            "gateway": None if gateway is None else gateway.port,
+            "ports": [port.port for port in ports],
             "keep": [] if self.lock is None else [self.lock],
         }
         if mode == "bwrap":
             mounts = bwrap.mounts(read, self.repo, self.home, own)
             mounts += [("ro", folder, bwrap.SOCKETS) for folder in sockets]
             bwrap_plan = {"bwrap": self.sandbox.program, "mounts": mounts}
-            return plan | bwrap_plan | _listener(plan, gateway)
+            return plan | bwrap_plan | _port_opener(plan, ports)
         devices = DEVICES if self.uid is None else DEVICES + SHARED_DEVICES
         write = [*(f"/dev/{name}" for name in devices), *(str(folder) for folder in own)]
         return plan | {"read": [*read, *LANDLOCK_PATHS, *sockets], "write": write}
 
-    def has_private_network(self, network: bool) -> bool:
+    def has_private_network(self, network: bool | tuple[str, ...]) -> bool:
         """Return whether a program's loopback is not that of the host."""
-        return self.sandbox.mode == "bwrap" and not network
+        return self.sandbox.mode == "bwrap" and network is not True
 
-    def as_event(self, network: bool) -> dict[str, Any]:
+    def as_event(self, network: bool | tuple[str, ...]) -> dict[str, Any]:
         """Return the payload of the event `sandbox_applied`."""
         uid = os.geteuid() if self.uid is None else self.uid
-        return {"mode": self.sandbox.mode, "network": network, "uid": uid}
+        return {"mode": self.sandbox.mode, "network": as_json(network), "uid": uid}
 
     def close(self) -> None:
         """Release the user id."""
@@ -146,12 +161,11 @@ def _with_own_commands(path: str) -> str:
     return f"{path}{os.pathsep}{folder}" if (folder / "draftsman").is_file() else path
 
 
-def _listener(plan: Mapping[str, Any], gateway: GatewayAccess | None) -> dict[str, Any]:
-    """Return the part of a plan that opens the gateway's port inside the sandbox."""
-    if gateway is None or gateway.descriptor is None:
-        return {"gateway_socket": None}
+def _port_opener(plan: Mapping[str, Any], ports: Sequence[SandboxPort]) -> dict[str, Any]:
+    """Return the part of a plan that opens ports inside the sandbox."""
+    sockets = [(port.descriptor, port.port) for port in ports if port.descriptor is not None]
     return {
-        "gateway_socket": gateway.descriptor,
-        "listener": module_command(listener.__name__),
-        "keep": [*plan["keep"], gateway.descriptor],
+        "port_sockets": sockets,
+        "port_opener": module_command(port_opener.__name__) if sockets else [],
+        "keep": [*plan["keep"], *(descriptor for descriptor, _ in sockets)],
     }

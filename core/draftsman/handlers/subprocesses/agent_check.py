@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from draftsman.errors import Failure
 from draftsman.handlers.sandbox.sandbox_plan import SandboxMode
 from draftsman.handlers.subprocesses.command_check import (
     find_command_problem,
@@ -26,7 +27,7 @@ class AgentCheck:
     name: str
     kind: str
     command: tuple[str, ...]
-    network: bool
+    network: bool | tuple[str, ...]
     version: str | None = None
     problem: str | None = None
     warning: str | None = None
@@ -53,6 +54,11 @@ def check_agent(
     """
     program = agent.model_copy(update={"kind": "json"})  # without the adapter, which is ours
     problem, hint = find_command_problem(program, sandbox) or (None, None)
+    if problem is None and sandbox is not None:
+        try:
+            sandbox.check_network(agent.network)
+        except Failure as error:
+            problem, hint = str(error), "see docs/sandbox.md#network"
     warning = None
     if problem is None and (warning := relative_arguments(program)) is not None:
         hint = "use an absolute path"

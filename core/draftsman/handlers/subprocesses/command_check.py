@@ -161,7 +161,7 @@ def _find_problem_inside(
     with probe_folder() as folder:
         home = folder / "home"
         run_sandbox = probe_sandbox(sandbox, home)
-        plan = run_sandbox.plan(command, home, agent.network)
+        plan = run_sandbox.plan(command, home, agent.network is True)
         variables = run_sandbox.environment(environment)
         try:
             completed = run_probe(plan, ["/bin/sh", "-c", CHECK_FILES, "sh", *items], variables)

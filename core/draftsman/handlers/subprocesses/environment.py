@@ -13,6 +13,7 @@ from typing import Final
 
 from draftsman.errors import Failure
 from draftsman.handlers.gateway.access import GatewayAccess
+from draftsman.handlers.network_proxy.access import ProxyAccess
 from draftsman.resources import PACKAGE_ROOT
 from draftsman.settings import AgentSettings
 
@@ -58,8 +59,11 @@ def agent_environment(
     home: Path,
     inherited: Mapping[str, str] = os.environ,
     gateway: GatewayAccess | None = None,
+    proxy: ProxyAccess | None = None,
 ) -> dict[str, str]:
-    """Return the agent's whole environment; the gateway's variables replace inherited keys.
+    """Return the agent's whole environment.
+
+    The variables of the gateway and the proxy replace inherited variables.
 
     Variables of `env` with a value of the gateway are left out without a gateway.
 
@@ -76,6 +80,8 @@ def agent_environment(
         else {}
     )
     base = allowed | {"HOME": str(home)} | python_path | passed
+    if proxy is not None:
+        base |= proxy.environment()
     if gateway is None:
         return base | {key: text for key, text in agent.env.items() if "{gateway_" not in text}
     own = {name: gateway.replace(value) for name, value in agent.env.items()}
@@ -90,7 +96,8 @@ def _options(agent: AgentSettings) -> list[str]:
     prompt = [] if agent.prompt is None else [f"--prompt={agent.prompt}"]
     tools = [f"--allow={tool}" for tool in agent.allowed_tools]
     scratch = [f"--scratch={pattern}" for pattern in agent.scratch]
-    return [f"--name={name}", *mode, *files, *prompt, *tools, *scratch]
+    config = ["--repo-config"] if agent.repo_config else []
+    return [f"--name={name}", *mode, *files, *prompt, *tools, *scratch, *config]
 
 
 def find_program(program: str, environment: Mapping[str, str]) -> str:

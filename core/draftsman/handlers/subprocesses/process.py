@@ -14,6 +14,7 @@ from typing import Final, Self
 
 from draftsman.errors import Failure
 from draftsman.handlers.gateway.access import GatewayAccess
+from draftsman.handlers.network_proxy.access import ProxyAccess
 from draftsman.handlers.sandbox import confinement
 from draftsman.handlers.sandbox.run_sandbox import open_run_sandbox
 from draftsman.handlers.sandbox.sandbox_plan import RunSandbox
@@ -80,14 +81,15 @@ class AgentProcess:
         on_stderr: OnStderr,
         sandbox: RunSandbox | None = None,
         gateway: GatewayAccess | None = None,
+        proxy: ProxyAccess | None = None,
     ) -> Self:
         """Start the agent in `cwd` with the allowlisted environment.
 
         It runs in `sandbox`; by default in a sandbox of its two folders, with default settings, and
-        reaches its model through `gateway`.
+        reaches its model through `gateway`, and named hosts through `proxy`.
         Raises Failure `command_not_found`, `environment` for a forbidden variable, `no_sandbox`.
         """
-        environment = agent_environment(agent, home, gateway=gateway)
+        environment = agent_environment(agent, home, gateway=gateway, proxy=proxy)
         program, *arguments = agent_command(agent)
         program = find_program(program, environment)
         own_sandbox = (
@@ -97,15 +99,16 @@ class AgentProcess:
         assert sandbox is not None  # noqa: S101 - set above
         try:
             command = (sandbox.sandbox_path(Path(program)), *arguments)
-            plan = sandbox.plan((program, *arguments), cwd.resolve(), agent.network, gateway)
+            ports = [access.port for access in (gateway, proxy) if access is not None]
+            plan = sandbox.plan((program, *arguments), cwd.resolve(), agent.network, ports)
             process, control, replies = await _spawn(
                 (str(lease), json.dumps(plan), "--", *command),
                 cwd=cwd,
                 env=sandbox.environment(environment),
                 keep=plan["keep"],
             )
-            if gateway is not None:
-                gateway.release_descriptor()
+            for port in ports:
+                port.release_descriptor()
         except BaseException:
             if own_sandbox is not None:
                 own_sandbox.close()

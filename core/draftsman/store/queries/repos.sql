@@ -72,12 +72,13 @@ RETURNING id
 
 -- name: save_profile
 INSERT INTO draftsman.repo_profiles AS p (repo, path, profile_type, setup_commands,
-       validation_commands, fix_commands, env, agent, network, budget, path_allowlist, risky_paths,
-       default_skills, evidence, max_iterations, max_runtime_seconds, max_files_changed,
-       max_loc_delta, checked_at, checked_commit, checks, updated_by)
+       validation_commands, fix_commands, env, agent, network, agent_config, budget, path_allowlist,
+       risky_paths, default_skills, evidence, max_iterations, max_runtime_seconds,
+       max_files_changed, max_loc_delta, checked_at, checked_commit, checks, updated_by)
 SELECT %(repo)s, f.path, f.profile_type, f.setup_commands, f.validation_commands, f.fix_commands,
-       f.env, f.agent, f.network, f.budget, f.path_allowlist, f.risky_paths, f.default_skills,
-       f.evidence, f.max_iterations, f.max_runtime_seconds, f.max_files_changed, f.max_loc_delta,
+       f.env, f.agent, f.network, f.agent_config, f.budget, f.path_allowlist, f.risky_paths,
+       f.default_skills, f.evidence, f.max_iterations, f.max_runtime_seconds, f.max_files_changed,
+       f.max_loc_delta,
        CASE WHEN %(commit)s::text IS NOT NULL THEN draftsman.now() END, %(commit)s, %(checks)s,
        %(actor)s
   FROM jsonb_populate_record(NULL::draftsman.repo_profiles, %(fields)s) f
@@ -86,7 +87,8 @@ SELECT %(repo)s, f.path, f.profile_type, f.setup_commands, f.validation_commands
                      setup_commands = excluded.setup_commands,
                      validation_commands = excluded.validation_commands,
                      fix_commands = excluded.fix_commands, env = excluded.env,
-                     agent = excluded.agent, network = excluded.network, budget = excluded.budget,
+                     agent = excluded.agent, network = excluded.network,
+                     agent_config = excluded.agent_config, budget = excluded.budget,
                      path_allowlist = excluded.path_allowlist, risky_paths = excluded.risky_paths,
                      default_skills = excluded.default_skills, evidence = excluded.evidence,
                      max_iterations = excluded.max_iterations,
@@ -99,9 +101,9 @@ RETURNING id
 
 -- name: profiles
 SELECT p.path, p.profile_type, p.setup_commands, p.validation_commands, p.fix_commands, p.env,
-       p.agent, p.network, p.budget, p.path_allowlist, p.risky_paths, p.default_skills,
-       p.evidence, p.max_iterations, p.max_runtime_seconds, p.max_files_changed, p.max_loc_delta,
-       p.checked_at, p.checked_commit, p.checks, p.updated_by, p.updated_at
+       p.agent, p.network, p.agent_config, p.budget, p.path_allowlist, p.risky_paths,
+       p.default_skills, p.evidence, p.max_iterations, p.max_runtime_seconds, p.max_files_changed,
+       p.max_loc_delta, p.checked_at, p.checked_commit, p.checks, p.updated_by, p.updated_at
   FROM draftsman.repo_profiles p
  WHERE p.repo = %(repo)s AND (%(path)s::text IS NULL OR p.path = %(path)s)
  ORDER BY p.path

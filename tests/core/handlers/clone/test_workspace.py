@@ -18,6 +18,7 @@ from draftsman.errors import Failure
 from draftsman.handlers.clone import git as git_module
 from draftsman.handlers.clone.git import git, git_environment
 from draftsman.handlers.clone.workspace import Workspace
+from tests.attacks.catalog import attack
 
 DEADLINE = 20.0
 CREATED = datetime(2024, 5, 17, 12, 0, tzinfo=UTC)
@@ -323,6 +324,11 @@ async def test_a_missing_git_is_reported(
     assert raised.value.code == "git_missing"
 
 
+@attack(
+    "An agent replaces its clone by a link to a folder outside",
+    surface="tree",
+    with_sandbox="it is not read: the run fails with workspace_gone",
+)
 async def test_a_workspace_that_its_agent_removed_or_replaced_is_not_read(
     data: Path, source: Path
 ) -> None:

@@ -145,7 +145,7 @@ async def served(
         token = {"x-api-key": gateway.token} if provider == "anthropic" else {}
         bearer = {} if token else {"authorization": f"Bearer {gateway.token}"}
         async with (
-            serve(await access.listener(), gateway.respond),
+            serve(await access.port.listener(), gateway.respond),
             httpx.AsyncClient(base_url=url, headers=token | bearer, trust_env=False) as client,
         ):
             yield Peer(client, access, gateway, ledger)
@@ -228,7 +228,7 @@ async def test_a_large_request_is_refused(server: FaultyServer) -> None:
 async def test_broken_requests_end_only_their_connection(server: FaultyServer) -> None:
     async with served(server) as peer:
         for data in (b"\x16\x03\x01\r\n\r\n", b"POST /v1/messages HTTP/1.1\r\n\r\n", b"GET /" * 99):
-            reader, writer = await asyncio.open_connection("127.0.0.1", peer.access.port)
+            reader, writer = await asyncio.open_connection("127.0.0.1", peer.access.port.port)
             writer.write(data)
             writer.write_eof()
             received = await asyncio.wait_for(reader.read(), 10)
@@ -275,7 +275,7 @@ async def test_an_agent_that_hangs_up_pays_for_the_whole_response(server: Faulty
 
     server.routes["/v1/messages"] = slow
     async with served(server) as peer:
-        client = socket.create_connection(("127.0.0.1", peer.access.port))
+        client = socket.create_connection(("127.0.0.1", peer.access.port.port))
         body = json.dumps(ASK).encode()
         fields = f"host: a\r\nx-api-key: {peer.gateway.token}\r\ncontent-length: {len(body)}"
         client.sendall(f"POST /v1/messages HTTP/1.1\r\n{fields}\r\n\r\n".encode() + body)

@@ -13,6 +13,9 @@ from typing import Any, Final
 import pytest
 
 from draftsman.domain.job import Job, Status
+from draftsman.domain.repos.repo_catalog import Repo
+from draftsman.domain.repos.repo_profile import profile
+from draftsman.domain.repos.repo_url import parse
 from draftsman.handlers import registry
 from draftsman.handlers.clone.tree_removal import remove_tree
 from draftsman.loops.worker_process import WorkerProcess
@@ -238,6 +241,28 @@ ERRORS: Final = (
     ),
 )
 """Programs, and the error class and the error of their runs."""
+
+
+@pytest.mark.parametrize("allowed", [False, True])
+async def test_the_configuration_of_the_repository_is_loaded_if_its_profile_names_the_agent(
+    rt: Runtime, make: Factory, repo: Path, tmp_path: Path, allowed: bool
+) -> None:
+    (repo / ".claude").mkdir()
+    hook = json.dumps({"SessionStart": ["echo started > started.txt"]})
+    (repo / ".claude" / "settings.json").write_text(hook)
+    git("add", "-A", cwd=repo)
+    git("commit", "-qm", "hostile", cwd=repo)
+    fields = {"agent_config": ["codex", *(["claude"] if allowed else [])]}
+    saved = profile(fields | {"validation_commands": []})
+    await rt.repos.add(Repo.at(parse(str(repo))), saved, make.owner)
+    number = await submit_agent_job(make, str(repo))
+    async with claude_worker(rt, tmp_path / "data", [RUN, DONE]):
+        assert "$ echo approved" in await asked(rt, number)
+        await make.answer(number, "allow once")
+        job = await wait_for_end(rt, number)
+    assert job.status is S.COMPLETED, job.last_error
+    changed = git("diff", "--name-only", "main", f"draftsman/D-{number}", cwd=repo).split()
+    assert changed == ["ran.txt", *(["started.txt"] if allowed else [])]
 
 
 async def test_an_agent_in_another_mode_or_with_a_failed_turn_is_an_error(

@@ -171,6 +171,8 @@ def test_the_configuration_distrusts_the_repository_and_calls_the_gateway() -> N
     assert plain["projects"] == {'/work "space"/repo': {"trust_level": "untrusted"}}
     assert plain["web_search"] == "disabled"
     assert "model_provider" not in plain
+    [trusted] = configuration("/repo", {}, "trusted")[:1]
+    assert tomllib.loads(trusted)["projects"] == {"/repo": {"trust_level": "trusted"}}
     gateway = parsed({"OPENAI_API_KEY": "t", "OPENAI_BASE_URL": "http://127.0.0.1:8787/v1"})
     provider = gateway["model_providers"][gateway["model_provider"]]
     assert provider["base_url"] == "http://127.0.0.1:8787/v1"

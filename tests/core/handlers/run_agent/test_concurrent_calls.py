@@ -75,7 +75,7 @@ async def test_fifty_concurrent_calls_pass_a_daily_budget_by_one_call(
                 gateway = Gateway(settings, HttpSettings(), prices, RetryPolicy(), ledger)
                 access = GatewayAccess("openai", gateway.token, private_network=False)
                 stack.enter_context(access)
-                listener = await access.listener()
+                listener = await access.port.listener()
                 await stack.enter_async_context(serve(listener, gateway.respond))
                 client = httpx.AsyncClient(
                     base_url=access.environment()["OPENAI_BASE_URL"],

@@ -155,4 +155,4 @@ def test_aider_gets_the_address_of_a_gateway_and_no_address_without_a_gateway() 
     assert "OPENAI_API_BASE" not in agent_environment(aider, Path("/home/agent"), {})
     with GatewayAccess("openai", "token", private_network=False) as access:
         environment = agent_environment(aider, Path("/home/agent"), {}, access)
-    assert environment["OPENAI_API_BASE"] == f"http://127.0.0.1:{access.port}/v1"
+    assert environment["OPENAI_API_BASE"] == f"http://127.0.0.1:{access.port.port}/v1"

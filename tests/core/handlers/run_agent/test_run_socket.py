@@ -15,6 +15,7 @@ from draftsman.handlers.run_agent.session import agent_session, run_socket
 from draftsman.loops import leader
 from draftsman.runtime import Runtime
 from draftsman.settings import SandboxSettings
+from tests.attacks.catalog import attack
 from tests.core.loops.agent_jobs import agent_worker, make_repository, submit_agent_job
 from tests.core.loops.workers import wait_for_end, wait_for_question
 from tests.factories import Factory
@@ -147,12 +148,18 @@ REFUSED: tuple[tuple[str, str], ...] = (
     ("{'type': 'result', 'id': '1', 'summary': 'all done'}", "sends ask, approve or event"),
     ("{'type': 'checkpoint', 'id': '1', 'data': 1}", "sends ask, approve or event"),
     ("{'type': 'event', 'kind': 'x'}", "with an id"),
+    ("{'type': 'answer', 'id': '1', 'key': 'gate', 'value': 'approve'}", "unknown type 'answer'"),
     ("{'type': 'ask', 'id': '1', 'key': 'agent:x', 'text': 'Which?'}", "reserved"),
     ("b'x' * (2**20 + 1)", "too long; the limit is 1,048,576 bytes"),
 )
 """Messages of a program, and the reason of each refusal."""
 
 
+@attack(
+    "A program answers its job's question, or ends the run, on the run's socket",
+    surface="protocol",
+    with_sandbox="the socket takes questions and events only",
+)
 async def test_hostile_messages_are_refused_on_a_line_and_change_nothing(
     rt: Runtime, make: Factory, repo: Path
 ) -> None:
@@ -165,6 +172,11 @@ async def test_hostile_messages_are_refused_on_a_line_and_change_nothing(
     assert (await rt.questions.of_job(job.number))[0] == []
 
 
+@attack(
+    "A program holds connections to the run's socket",
+    surface="quota",
+    with_sandbox="32 at a time; they end with the run",
+)
 async def test_connections_are_limited(
     rt: Runtime, make: Factory, repo: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

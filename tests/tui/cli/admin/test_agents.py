@@ -99,6 +99,33 @@ async def test_the_check_shows_the_way_to_the_model_and_its_missing_key(
     assert "it has no gateway and no network to reach a model" in without.out
 
 
+async def test_the_network_is_shown_and_named_hosts_need_bwrap(
+    cli: Cli, configured: Callable[[str], str]
+) -> None:
+    hosts = [f"{letter}.example" for letter in "abcdefg"]
+    entry = f'[agents.git]\ncommand = ["git"]\nnetwork = {json.dumps(["mirror", *hosts])}\n'
+    groups = '[networks.mirror]\nhosts = ["*.files.example:80"]\n'
+    option = configured(entry + groups)
+    shown = await cli("agents", "check", "git", option)
+    assert shown.code == 0, shown.out
+    assert "network    mirror, a.example:443, b.example:443, c.example:443," in shown.out
+    assert "d.example:443 and 3 more" in shown.out
+    [agent] = [
+        item for item in (await cli("agents", "--json", option)).json if item["name"] == "git"
+    ]
+    assert agent["network"][:2] == ["mirror", "a.example:443"]
+    weaker = configured(entry + groups + '[sandbox]\nmode = "landlock"\n')
+    refused = await cli("agents", "check", "git", weaker)
+    assert refused.code == 1
+    assert "the sandbox mode 'landlock' cannot limit the network to named hosts" in refused.out
+    unknown = await cli("agents", configured(entry))
+    assert unknown.code == 2
+    assert "agents.git.network: no group 'mirror' in [networks]; groups: none" in unknown.err
+    wrong = await cli("agents", configured(entry.replace("b.example", "https://b")))
+    assert "'https://b' is not a host or host:port" in wrong.err
+    assert wrong.err.count("\n") == 1
+
+
 async def test_a_probe_prints_the_reply_or_the_reason_and_its_exit_code(
     cli: Cli, configured: Callable[[str], str]
 ) -> None:

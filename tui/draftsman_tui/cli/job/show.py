@@ -37,7 +37,7 @@ from draftsman_tui.common.question_text import (
     escalation_text,
 )
 from draftsman_tui.common.tree_text import group_data, parents_data, parents_text, tree_lines
-from draftsman_tui.common.value_format import fields, sum_usage, usage_lines
+from draftsman_tui.common.value_format import fields, network_text, sum_usage, usage_lines
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -178,7 +178,7 @@ def _occurrence(fire: Fire) -> str:
 
 def _sandbox(applied: dict[str, Any]) -> str:
     """Describe the sandbox of the newest run on a line."""
-    network = "with network" if applied.get("network") else "no network"
+    network = network_text(applied.get("network"), "with network", "no network")
     return f"{applied.get('mode')} · {network} · uid {applied.get('uid')}"
 
 

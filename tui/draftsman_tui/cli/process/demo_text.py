@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from draftsman.domain.ids import actor_name
 from draftsman_tui.common.output import line, one_line, styled
+from draftsman_tui.common.value_format import network_text
 
 if TYPE_CHECKING:
     from draftsman.domain.event import Event
@@ -22,7 +23,7 @@ def _validation(payload: dict[str, Any]) -> str:
 
 
 def _sandbox(payload: dict[str, Any]) -> str:
-    network = "network open" if payload.get("network") else "no network"
+    network = network_text(payload.get("network"), "network open", "no network")
     weaker = "; weaker than bwrap: see draftsman doctor"
     warning = weaker if payload.get("mode") == "landlock" else ""
     return f"{payload.get('mode')}, {network}{warning}"

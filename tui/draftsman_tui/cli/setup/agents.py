@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from draftsman.errors import Failure, NotFound
+from draftsman.settings.network import as_json
 from draftsman_tui.cli.app import App, ListGroup, command, example_lines
 from draftsman_tui.cli.setup.configuration import mask_command
 from draftsman_tui.common.output import one_line
+from draftsman_tui.common.value_format import network_text
 
 if TYPE_CHECKING:
     from draftsman.handlers.subprocesses.agent_check import AgentCheck
@@ -47,7 +49,7 @@ async def list_agents(app: App) -> None:
             check.kind,
             "yes" if check.installed else "no",
             check.version or "",
-            "yes" if check.network else "no",
+            network_text(check.network),
             one_line(shlex.join(mask_command(list(check.command)))),
         )
         for check in checks
@@ -98,7 +100,7 @@ async def check_agent(app: App, name: str, probe: bool, timeout: float) -> None:
             "kind": check.kind,
             "command": shlex.join(mask_command(list(check.command))),
             "version": check.version or "unknown",
-            "network": "yes" if check.network else "no",
+            "network": network_text(check.network),
             "installed": "yes" if check.installed else "no",
         }
         if check.model is not None:
@@ -148,7 +150,7 @@ def _document(check: AgentCheck) -> dict[str, Any]:
         "name": check.name,
         "kind": check.kind,
         "command": mask_command(list(check.command)),
-        "network": check.network,
+        "network": as_json(check.network),
         "installed": check.installed,
         "model": check.model,
         "version": check.version,

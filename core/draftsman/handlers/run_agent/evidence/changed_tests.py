@@ -36,7 +36,7 @@ async def prove(
     saved: SavedProfile,
     evidence: EvidenceProfile,
     *,
-    network: bool,
+    network: bool | tuple[str, ...],
 ) -> tuple[TestEvidence, CommandResult]:
     """Run the changed tests both ways; return the evidence, and its entry for the validation.
 

@@ -29,7 +29,7 @@ async def measure(
     asked: CoverageProfile,
     *,
     required: bool,
-    network: bool,
+    network: bool | tuple[str, ...],
 ) -> tuple[Coverage | None, CommandResult]:
     """Run the coverage command on the work; return the coverage, and its validation entry.
 

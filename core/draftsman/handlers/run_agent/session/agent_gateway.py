@@ -98,7 +98,7 @@ async def _serve(
     access: GatewayAccess, gateway: Gateway, on_failure: Callable[[str], None]
 ) -> None:
     try:
-        listener = await access.listener()
+        listener = await access.port.listener()
     except Failure as error:
         on_failure(str(error))
         return
