@@ -53,7 +53,8 @@ class JobSummary:
     """Seconds until its scheduled time, by the database's clock; None: not scheduled."""
     pr_url: str | None = None
     hold: str | None = None
-    """Why a queued job cannot be claimed: `paused`, `key` (in use) or `limit` (no free place)."""
+    """Why a queued job cannot be claimed: `paused_job`, `paused` (its queue or type), `reserved`,
+    `parents`, `key` (in use) or `limit` (no free place)."""
     held_by: str | None = None
     """The limit in which it waits for a place, such as `repo:shop`."""
 
@@ -349,7 +350,7 @@ class QueueChange:
 
 @dataclass(frozen=True, slots=True)
 class QueuedJob:
-    """A job that can be claimed."""
+    """A job in the order of its queue."""
 
     queue: str
     number: int
@@ -359,6 +360,10 @@ class QueuedJob:
     ticket_title: str | None
     repo_name: str | None
     created_at: datetime
+    hold: str | None = None
+    """`key` or `limit` if it cannot be claimed yet."""
+    held_by: str | None = None
+    """The limit in which it waits for a place, such as `repo:shop`."""
 
 
 @dataclass(frozen=True, slots=True)

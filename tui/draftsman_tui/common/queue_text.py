@@ -37,5 +37,10 @@ def hold_text(hold: str, held_by: str | None) -> str:
         from draftsman.domain.schedules.usage_limits import bucket_title
 
         return f"a place: {bucket_title(held_by)}"
-    names = {"key": "its concurrency key", "reserved": "its reserved queue"}
+    names = {
+        "key": "its concurrency key",
+        "parents": "its parents",
+        "paused_job": "its resume",
+        "reserved": "its reserved queue",
+    }
     return names.get(hold, "its paused queue")

@@ -32,11 +32,11 @@ SELECT p.*
               s.retry_count, s.max_retries, s.run_count, s.next_retry_at, s.run_at, s.last_error,
               s.error_class::text, r.created_at, s.started_at, s.finished_at, s.pr_url,
               r.template, r.template_version,
-              CASE WHEN s.status IN ('queued', 'resumed') AND (EXISTS (
+              CASE WHEN s.status IN ('queued', 'resumed') AND EXISTS (
+                  SELECT FROM draftsman.job_pauses p WHERE p.job = s.number) THEN 'paused_job'
+                   WHEN s.status IN ('queued', 'resumed') AND EXISTS (
                   SELECT FROM draftsman.queue_pauses p
-                   WHERE p.queue = s.queue AND (p.type IS NULL OR p.type = s.type))
-                   OR EXISTS (SELECT FROM draftsman.job_pauses p WHERE p.job = s.number))
-                   THEN 'paused'
+                   WHERE p.queue = s.queue AND (p.type IS NULL OR p.type = s.type)) THEN 'paused'
                    WHEN s.status IN ('queued', 'resumed') AND s.hold IS NOT NULL THEN s.hold::text
                    WHEN s.status IN ('queued', 'resumed') AND EXISTS (
                   SELECT FROM draftsman.active_reservations v

@@ -124,7 +124,7 @@ def _next(row: JobSummary) -> Cell:
             return Cell("approve or deny", "asks")
         case Status.QUEUED | Status.RESUMED if row.hold:
             return cells.text(
-                "paused" if row.hold == "paused" else hold_text(row.hold or "", row.held_by),
+                "paused" if row.hold.startswith("paused") else hold_text(row.hold, row.held_by),
                 "warns",
             )
         case Status.RETRYING | Status.SCHEDULED:
