@@ -283,9 +283,6 @@ BEGIN
            bool_or(limits IS NOT NULL AND status IN ('queued', 'resumed')),
            (SELECT true FROM draftsman.queue_reservations LIMIT 1)
       INTO notified, keyed, limited, parents, queued, reserved FROM new_states;
-    IF reserved THEN
-        PERFORM draftsman.follow_reservations(array_agg(number)) FROM new_states;
-    END IF;
     IF parents THEN  -- before keys are locked, which waits for rows could deadlock with
         PERFORM draftsman.resolve_children(array_agg(number))
            FROM new_states WHERE has_children AND finished_at IS NOT NULL;
@@ -328,6 +325,9 @@ BEGIN
         IF num_nonnulls(buckets, waited, arrived) > 0 THEN
             PERFORM draftsman.change_places(buckets, changes, waited, arrived);
         END IF;
+    END IF;
+    IF reserved THEN  -- a job that asked for places has them now, or waits for them
+        PERFORM draftsman.follow_reservations(array_agg(number)) FROM new_states;
     END IF;
     IF notified THEN
         PERFORM draftsman.enqueue_deliveries(o::draftsman.job_states, n::draftsman.job_states)

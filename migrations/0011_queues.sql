@@ -58,6 +58,18 @@ CREATE VIEW draftsman.claimable AS
        AND (NOT EXISTS (SELECT FROM draftsman.job_pauses)
             OR NOT EXISTS (SELECT FROM draftsman.job_pauses p WHERE p.job = s.number));
 
+-- The last sign of life of each job that a worker has: of its run, or, while it is only claimed, of
+-- its worker. Both the rescue and the explanation of a job read this view, so that they cannot disagree.
+CREATE VIEW draftsman.heartbeats AS
+    SELECT j.number AS job, j.worker_id, w.host, j.updated_at,
+           coalesce(CASE WHEN j.status = 'running' THEN r.heartbeat_at
+                    ELSE greatest(w.heartbeat_at, j.claimed_at) END, j.updated_at) AS heartbeat_at
+      FROM draftsman.job_states j
+      LEFT JOIN draftsman.job_runs r ON r.job = j.number AND r.ordinal = j.run_count
+       AND r.status = 'running'
+      LEFT JOIN draftsman.workers w ON w.id = j.worker_id
+     WHERE j.status IN ('claimed', 'running');
+
 -- Raises an error unless the actor may act in this session and is an operator.
 CREATE FUNCTION draftsman.require_queue_control(queue text, actor text) RETURNS void
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$

@@ -52,7 +52,8 @@ class JobSummary:
     """Seconds until its scheduled time, by the database's clock; None: not scheduled."""
     pr_url: str | None = None
     hold: str | None = None
-    """Why a job cannot be claimed: `paused`, `key` (in use), `limit` (no free place), …"""
+    """Why a job cannot be claimed: `paused`, `reserved`, `parents`, `key` (in use) or `limit` (no
+    free place)."""
     held_by: str | None = None
     """The limit in which it waits for a place, such as `repo:shop`."""
     job_paused: bool = False

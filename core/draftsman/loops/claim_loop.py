@@ -125,6 +125,7 @@ class ClaimLoop:
             if len(claimed) < max(1, free):
                 return
             self._more_jobs()
+            await asyncio.sleep(0)  # runs that end at once are settled together
 
     async def _exchange(self, free: int, ahead: int) -> list[ClaimedJob]:
         """Settle all finished runs and claim; a run whose result is rejected fails."""

@@ -155,6 +155,11 @@ class Queues:
         async with self._db.connection() as conn:
             return await store.in_order(conn, limit)
 
+    async def held(self, limit: int = 50) -> list[QueuedJob]:
+        """Return the jobs that wait for a place or their key, by queue, in its order."""
+        async with self._db.connection() as conn:
+            return await store.held_in_order(conn, limit)
+
     async def move(self, job: int, place: Place, actor: Actor, anchor: int | None = None) -> None:
         """Move a queued job before or after another job of its queue, or to the top or bottom.
 

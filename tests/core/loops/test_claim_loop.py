@@ -13,6 +13,7 @@ from draftsman.handlers.context import RunContext
 from draftsman.loops.worker import TWO_LOOPS_MIN_SLOTS
 from draftsman.runtime import Runtime
 from draftsman.services.runs.claim import Claim
+from draftsman.store.postgres.database import Connection
 from tests.core.loops.workers import running_worker, runtime_with, wait_for_end
 from tests.factories import Factory
 from tests.support.waits import until
@@ -74,3 +75,30 @@ async def test_claims_in_flight_in_one_loop_are_not_released_by_another(
         gate.set()
         runs = [(await wait_for_end(rt, number)).run_count for number in numbers]
     assert runs == [1, 1, 1], "a claim was released although its reply was only late"
+
+
+async def test_a_run_that_was_locked_is_settled_with_the_runs_that_end_meanwhile(
+    rt: Runtime, make: Factory, conn: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    numbers = [await make.queued(queue="q") for _ in range(6)]
+    settled, exchange = list[int](), Claim.exchange
+
+    async def beside_a_lock(self: Claim, done: Any, **more: Any) -> list[ClaimedJob]:
+        settled.append(len(done))
+        if len(settled) != 2:
+            return await exchange(self, done, **more)
+        async with conn.transaction():
+            await conn.execute(
+                "SELECT FROM draftsman.job_states WHERE number = %s FOR NO KEY UPDATE",
+                (done[0][0].job,),
+            )
+            return await exchange(self, done, **more)
+
+    async def noop(_: RunContext) -> Outcome:
+        return Done({})
+
+    monkeypatch.setattr(Claim, "exchange", beside_a_lock)
+    async with running_worker(runtime_with(rt), {"noop": noop}, slots=2, queues=("q",)):
+        for number in numbers:
+            await wait_for_end(rt, number)
+    assert settled[:3] == [0, 2, 3]

@@ -14,6 +14,7 @@ from draftsman.services.jobs.submissions import invocation
 from draftsman.store.postgres.database import Connection
 from tests.core.services.test_queues import claim
 from tests.factories import Factory
+from tests.support.limits import set_limits
 from tests.support.people import People
 from tests.support.statements import run, value
 
@@ -121,6 +122,23 @@ async def test_a_job_of_a_lost_worker_keeps_its_reservation(
     assert [item.job for item in await rt.reservations.all()] == [job]
     await make.due(job)
     assert await claimed(conn, make) == [job]
+
+
+async def test_a_job_that_is_retried_keeps_its_reservation_while_its_limits_have_places(
+    rt: Runtime, make: Factory, owner: Actor, conn: Connection
+) -> None:
+    await set_limits(rt, conn, type={"noop": {"running": 1}})
+    job = await reserve(rt, owner)
+    for _ in range(2):
+        await make.running(number=job)
+        await rt.sweeps.rescue(LeaderTerm(), [make.worker])
+        await make.due(job)
+        assert [item.job for item in await rt.reservations.all()] == [job]
+    await make.running(number=job)
+    await rt.sweeps.rescue(LeaderTerm(), [make.worker])
+    await make.running(queue="other")  # it takes the only place
+    await make.due(job)
+    assert await ends(rt, job) == ["held"]
 
 
 async def test_a_canceled_job_ends_its_reservation(

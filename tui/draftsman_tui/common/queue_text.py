@@ -36,9 +36,18 @@ def hold_text(job: JobSummary) -> str:
     """Return the condition that a held job waits for; who paused a paused job, and why."""
     if job.job_paused:
         return f"paused by {actor_name(job.paused_by or '')}: {one_line(job.pause_reason or '')}"
-    if job.hold == "limit" and job.held_by is not None and ":" in job.held_by:
+    return condition_text(job.hold or "", job.held_by)
+
+
+def condition_text(hold: str, held_by: str | None) -> str:
+    """Return the condition of a hold."""
+    if hold == "limit" and held_by is not None and ":" in held_by:
         from draftsman.domain.schedules.usage_limits import bucket_title
 
-        return f"a place: {bucket_title(job.held_by)}"
-    names = {"key": "its concurrency key", "reserved": "its reserved queue"}
-    return names.get(job.hold or "", "its paused queue")
+        return f"a place: {bucket_title(held_by)}"
+    names = {
+        "key": "its concurrency key",
+        "parents": "its parents",
+        "reserved": "its reserved queue",
+    }
+    return names.get(hold, "its paused queue")

@@ -43,7 +43,7 @@ class QueueChange:
 
 @dataclass(frozen=True, slots=True)
 class QueuedJob:
-    """A job that can be claimed."""
+    """A job in the order of its queue."""
 
     queue: str
     number: int
@@ -53,6 +53,10 @@ class QueuedJob:
     ticket_title: str | None
     repo_name: str | None
     created_at: datetime
+    hold: str | None = None
+    """`key` or `limit` if it cannot be claimed yet."""
+    held_by: str | None = None
+    """The limit in which it waits for a place, such as `repo:shop`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,8 @@ from draftsman.store.postgres.database import Connection, Database, retry_confli
 CLAIMED: Final = (Status.CLAIMED, Status.RUNNING)
 CONNECT_TIMEOUT: Final = 2.0
 """Seconds that the worker's loops wait for a connection before it counts as an outage."""
+IN_TWO_STEPS: Final = 20
+"""Calls in two statements after which a single statement is tried again."""
 
 
 class Claim:
@@ -27,7 +29,8 @@ class Claim:
         """`limited` says whether jobs may have limits."""
         self._db = db
         self._limited = limited
-        self._in_two_steps = False
+        self._in_two_steps = 0
+        """The next calls that are made in two statements."""
         self._worker = worker
         self._queues = queues
         self._session = db.dedicated_session()
@@ -81,8 +84,11 @@ class Claim:
         jobs = await retry_conflicts(work)
         if self._limited and done:
             claimed = sum(job.status in CLAIMED for job in jobs)
-            handed = min(free, len(done))
-            self._in_two_steps = bool(claimed) if self._in_two_steps else claimed < handed
+            settled = len(jobs) - claimed  # others are locked, and keep their places
+            if self._in_two_steps:
+                self._in_two_steps = self._in_two_steps - 1 if claimed else 0
+            elif claimed < min(free, settled):
+                self._in_two_steps = IN_TWO_STEPS
         return jobs
 
     async def start(self, leases: Sequence[Lease]) -> list[ClaimedJob]:

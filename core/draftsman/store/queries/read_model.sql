@@ -329,16 +329,8 @@ SELECT j.number, j.status, j.queue, j.type, j.run_at, j.next_retry_at, j.last_er
        (SELECT coalesce(sum(w.slots), 0) FROM draftsman.workers w
          WHERE j.queue = ANY (w.queues) AND NOT w.draining
            AND w.heartbeat_at > draftsman.now() - make_interval(secs => %(lease)s)) AS slots,
-       (SELECT w.host FROM draftsman.workers w WHERE w.id = j.worker_id) AS host,
-       (SELECT extract(epoch FROM draftsman.now() - r.heartbeat_at)::float8
-          FROM draftsman.job_runs r
-         WHERE r.job = j.number AND r.status = 'running') AS heartbeat_age,
-       j.status IN ('claimed', 'running') AND coalesce(CASE WHEN j.status = 'running'
-           THEN (SELECT r.heartbeat_at FROM draftsman.job_runs r
-                  WHERE r.job = j.number AND r.ordinal = j.run_count AND r.status = 'running')
-           ELSE greatest((SELECT w.heartbeat_at FROM draftsman.workers w
-                           WHERE w.id = j.worker_id), j.claimed_at) END, j.updated_at)
-           < draftsman.now() - make_interval(secs => %(lease)s) AS lost,
+       b.host, extract(epoch FROM draftsman.now() - b.heartbeat_at)::float8 AS heartbeat_age,
+       coalesce(b.heartbeat_at < draftsman.now() - make_interval(secs => %(lease)s), false) AS lost,
        CASE WHEN j.status IN ('scheduled', 'retrying')
             THEN extract(epoch FROM coalesce(j.next_retry_at, j.run_at) - draftsman.now())::float8
             END AS due_in
@@ -350,6 +342,7 @@ SELECT j.number, j.status, j.queue, j.type, j.run_at, j.next_retry_at, j.last_er
         LIMIT 1) p ON true
   LEFT JOIN draftsman.active_reservations v ON v.queue = j.queue
   LEFT JOIN draftsman.job_pauses o ON o.job = j.number
+  LEFT JOIN draftsman.heartbeats b ON b.job = j.number
  WHERE j.number = %(job)s
 
 -- Exact counts of active jobs; of each final status, jobs are counted up to a limit.

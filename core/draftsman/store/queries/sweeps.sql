@@ -201,19 +201,13 @@ SELECT d.number, r.invoker_id
 -- person's last request.
 -- name: rescue
 WITH lost AS MATERIALIZED (
-    SELECT j.number FROM draftsman.job_states j
-      LEFT JOIN draftsman.job_runs r ON r.job = j.number AND r.ordinal = j.run_count
-       AND r.status = 'running'
-      LEFT JOIN draftsman.workers w ON w.id = j.worker_id
-     WHERE j.status IN ('claimed', 'running')
-       AND (j.worker_id = ANY (%(dead)s::uuid[])
-            OR coalesce(CASE WHEN j.status = 'running' THEN r.heartbeat_at
-                        ELSE greatest(w.heartbeat_at, j.claimed_at) END, j.updated_at)
-               < draftsman.now() - make_interval(secs => %(lease)s))
+    SELECT b.job AS number FROM draftsman.heartbeats b
+     WHERE (b.worker_id = ANY (%(dead)s::uuid[])
+            OR b.heartbeat_at < draftsman.now() - make_interval(secs => %(lease)s))
        AND (%(term)s::bigint IS NULL OR EXISTS (
            SELECT FROM draftsman.leases WHERE name = 'leader' AND owner = %(owner)s
               AND term = %(term)s AND expires_at > draftsman.now()))
-     ORDER BY j.updated_at
+     ORDER BY b.updated_at
      LIMIT %(limit)s
 ), context AS MATERIALIZED (
     SELECT set_config('draftsman.actor', 'system', true),

@@ -54,6 +54,11 @@ async def in_order(conn: Connection, limit: int) -> list[QueuedJob]:
     return await fetch_all(conn, _Q["in_order"], {"limit": limit}, QueuedJob)
 
 
+async def held_in_order(conn: Connection, limit: int) -> list[QueuedJob]:
+    """Return the jobs that wait for a place or their concurrency key, by queue, in its order."""
+    return await fetch_all(conn, _Q["held_in_order"], {"limit": limit}, QueuedJob)
+
+
 async def hold(conn: Connection, term: LeaderTerm, limit: int) -> int:
     """Hold the first jobs of paused types; return their number."""
     return await scalar(conn, _Q["hold"], term.params(limit)) or 0

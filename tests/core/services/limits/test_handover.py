@@ -86,6 +86,40 @@ async def test_a_job_with_two_limits_is_claimed_in_a_second_step(
     await check_places(rt)
 
 
+async def test_a_locked_run_and_a_removed_limit_leave_claims_in_one_statement(
+    rt: Runtime, make: Factory, conn: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("draftsman.services.runs.claim.IN_TWO_STEPS", 1)
+    await set_limits(rt, conn, queue={"q": {"running": 2}})
+    for _ in range(20):
+        await make.queued(queue="q")
+    claim, done = Claim(rt.db, make.worker, ("q",), limited=True), list[ClaimedJob]()
+    await _exchange(claim, done)
+    locked = done[0]
+    async with conn.transaction():
+        await conn.execute(
+            "SELECT FROM draftsman.job_states WHERE number = %s FOR NO KEY UPDATE", (locked.number,)
+        )
+        assert len(await _exchange(claim, done)) == 1  # the locked run keeps its place
+    done.append(locked)
+    assert await _is_handed_over(conn, claim, done)
+
+    await set_limits(rt, conn, all={"running": 9}, queue={"q": {"running": 2}})
+    assert await _exchange(claim, done) == []
+    await set_limits(rt, conn, queue={"q": {"running": 2}})
+    await _exchange(claim, done)
+    assert not await _is_handed_over(conn, claim, done)
+    assert await _is_handed_over(conn, claim, done)
+
+
+async def _is_handed_over(conn: Connection, claim: Claim, done: list[ClaimedJob]) -> bool:
+    """Return whether two jobs start with the end of two others without a change of their bucket."""
+    query = "SELECT ctid::text FROM draftsman.limit_buckets WHERE name = 'queue:q'"
+    before = await rows(conn, query)
+    assert len(await _exchange(claim, done)) == 2
+    return await rows(conn, query) == before
+
+
 async def test_a_place_of_a_limit_with_a_rate_is_not_handed_over(
     rt: Runtime, make: Factory, conn: Connection
 ) -> None:

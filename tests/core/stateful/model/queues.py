@@ -307,12 +307,6 @@ class QueueModel:
         self.reserved[job.queue] = (number, self.now + RESERVATION)
         return None
 
-    def renew(self, number: int) -> None:
-        """Renew the reservation of a running job."""
-        for queue, (job, until) in list(self.reserved.items()):
-            if job == number and until > self.now:
-                self.reserved[queue] = (job, max(until, self.now + RESERVATION))
-
     def release(self, queue: str) -> str | None:
         """End a reservation; return why it is refused."""
         if queue not in self.reservations:
@@ -356,8 +350,8 @@ class QueueModel:
             job.placed = bool(buckets) and job.status == "running"
             if buckets and job.status in WAITING and not held:
                 job.swept = False
-                self.end_reservation(job.number)
         self.seat()
+        self.end_waiting()
 
     # keys and places
 
@@ -389,6 +383,12 @@ class QueueModel:
                 job.placed = True
                 for bucket in self.buckets(job):
                     self.limits.starts[bucket].append(self.now)
+
+    def end_waiting(self) -> None:
+        """End the reservations for jobs that wait for a place."""
+        for number in self.reservations.values():
+            if self.hold(self.job(number)) == "limit":
+                self.end_reservation(number)
 
     def end_reservation(self, number: int) -> None:
         """End the reservation for a job that ended, waits or is held."""

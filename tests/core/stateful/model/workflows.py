@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from math import ceil, exp
 
-from tests.core.stateful.model.queues import ENDED, WAITING, QueuedJob, QueueModel
+from tests.core.stateful.model.queues import ENDED, RESERVATION, WAITING, QueuedJob, QueueModel
 from tests.core.stateful.model.sweeps import LEASE
 
 LIVE = (*WAITING, "running", "scheduled", "retrying", "waiting_for_input")
@@ -132,15 +132,19 @@ class WorkflowModel(QueueModel):
             job.placed = job.placed and job.status != "retrying"
         self.finish([job for job in lost if job.status in ENDED], None)
 
+    def renew(self, number: int) -> None:
+        """Renew the reservation of a running job."""
+        for queue, (job, until) in list(self.reserved.items()):
+            if job == number and until > self.now:
+                self.reserved[queue] = (job, max(until, self.now + RESERVATION))
+
     def requeue(self, jobs: list[QueuedJob]) -> None:
         """Queue jobs that waited for a time or for a person; they ask for places again."""
         for job in jobs:
             job.status = "queued" if job.status == "retrying" else "resumed"
         self.assign(*[job.key for job in jobs])
-        for job in jobs:
-            if self.hold(job) == "limit":
-                self.end_reservation(job.number)
         self.seat()
+        self.end_waiting()
 
     def pass_time(self, seconds: float, beating: list[int]) -> None:
         """Let time pass; these runs have a heartbeat, rates allow starts, and jobs wake up."""

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from draftsman.runtime import Runtime
+from draftsman.store.postgres.database import Connection
 from tests.factories import Factory
+from tests.support.limits import set_limits
 from tests.tui.cli.cli_runner import Cli
 from tests.tui.cli.conftest import As
 
@@ -39,6 +42,31 @@ async def test_jobs_are_listed_in_the_order_of_the_claim_and_moved(cli: Cli, mak
     ]
     await cli("queues", "pause", "q", "--reason", "r")
     assert "3 held in the queue q; draftsman queues" in (await cli("jobs", "--queued")).err
+
+
+async def test_jobs_that_wait_for_a_place_or_a_key_are_listed_in_queue_order(
+    cli: Cli, make: Factory, rt: Runtime, conn: Connection
+) -> None:
+    await set_limits(rt, conn, type={"noop": {"running": 1}})
+    first, a, b = [await make.queued(queue="q") for _ in range(3)]
+    holder, key = [
+        await make.queued(queue="q", type="other", concurrency_key="k") for _ in range(2)
+    ]
+    await cli("move", b, "--before", a)
+    child = await make.queued(queue="q", type="other", after=(first,))
+    lines = (await cli("jobs", "--queued")).out.splitlines()
+    assert [(line.split()[0], line.split("  ")[-1]) for line in lines[1:]] == [
+        (f"D-{first}", "a free slot"),
+        (f"D-{holder}", "a free slot"),
+        (f"D-{b}", "a place: type noop"),
+        (f"D-{a}", "a place: type noop"),
+        (f"D-{key}", "its concurrency key"),
+    ]
+    assert await listed(cli) == [first, holder, b, a, key]
+    await rt.job_control.pause(holder, make.owner, "r")
+    waits = dict(line.split("  ", 1) for line in (await cli("jobs")).out.splitlines()[1:])
+    assert waits[f"D-{child}"].endswith("its parents")
+    assert waits[f"D-{holder}"].endswith("its resume")
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from draftsman.errors import UsageError
 from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.common import params, times
 from draftsman_tui.common.output import one_line, styled
+from draftsman_tui.common.queue_text import condition_text
 
 if TYPE_CHECKING:
     from draftsman.domain.ids import JobRef
@@ -83,17 +84,16 @@ async def priority(app: App, job: JobRef, priority: int) -> None:
 
 
 async def print_queued(app: App, limit: int) -> None:
-    """Print the jobs that can be claimed, by queue, in the order of the claim."""
+    """Print the jobs in the order of the claim, then those that wait for places and keys."""
     async with app.runtime(read_only=True) as rt:
         queued = await rt.queues.order(limit)
+        waiting = await rt.queues.held(limit)
         held = [summary for summary in await rt.queues.all() if summary.held]
     if app.json:
-        app.out.document(queued)
+        app.out.document([*queued, *waiting])
         return
-    if not queued:
-        app.out.info("no job can be claimed")
-    else:
-        heads = ("JOB", "QUEUE", "PRIORITY", "TITLE", "REPO", "AGE")
+    if queued or waiting:
+        heads = ("JOB", "QUEUE", "PRIORITY", "TITLE", "REPO", "AGE", "WAITING FOR")
         rows = [
             (
                 styled(job_name(job.number), "bold"),
@@ -102,10 +102,13 @@ async def print_queued(app: App, limit: int) -> None:
                 one_line(job.ticket_title or job.type),
                 job.repo_name or "",
                 times.ago(job.created_at),
+                condition_text(job.hold, job.held_by) if job.hold else "a free slot",
             )
-            for job in queued
+            for job in [*queued, *waiting]
         ]
         app.out.table(heads, rows, flexible=3, right=(2, 5))
+    if not queued:
+        app.out.info("no job can be claimed")
     for summary in held:
         more = "+" if summary.capped else ""
         app.out.info(f"{summary.held:,}{more} held in the queue {summary.name}; draftsman queues")

@@ -61,6 +61,56 @@ SELECT c.queue, c.number, c.priority, c.type, c.status, r.ticket_title, r.repo_n
  ORDER BY c.queue, c.priority DESC, c.position, c.number
  LIMIT %(limit)s
 
+-- The jobs that wait for a place or for their concurrency key, by queue, in queue order. The first jobs
+-- of each bucket and key are read by index, of at most 1,000 of them.
+-- name: held_in_order
+WITH RECURSIVE buckets AS (
+    (SELECT held_by AS name FROM draftsman.job_states
+      WHERE held_by IS NOT NULL ORDER BY held_by LIMIT 1)
+     UNION ALL
+    SELECT (SELECT s.held_by FROM draftsman.job_states s
+             WHERE s.held_by > b.name ORDER BY s.held_by LIMIT 1)
+      FROM buckets b
+     WHERE b.name IS NOT NULL
+), keys AS (
+    (SELECT concurrency_key AS name FROM draftsman.job_states
+      WHERE hold = 'key' AND hold IS NOT NULL AND held_by IS NULL
+      ORDER BY concurrency_key LIMIT 1)
+     UNION ALL
+    SELECT (SELECT s.concurrency_key FROM draftsman.job_states s
+             WHERE s.hold = 'key' AND s.hold IS NOT NULL AND s.held_by IS NULL
+               AND s.concurrency_key > k.name
+             ORDER BY s.concurrency_key LIMIT 1)
+      FROM keys k
+     WHERE k.name IS NOT NULL
+)
+SELECT h.queue, h.number, h.priority, h.type, h.status, r.ticket_title, r.repo_name, r.created_at,
+       h.hold::text, h.held_by
+  FROM ((SELECT s.*
+           FROM (SELECT name FROM buckets LIMIT 1000) b
+          CROSS JOIN LATERAL (
+                SELECT queue, number, priority, position, type, status, hold, held_by
+                  FROM draftsman.job_states
+                 WHERE held_by = b.name
+                 ORDER BY priority DESC, position, number
+                 LIMIT %(limit)s) s)
+         UNION ALL
+        (SELECT s.*
+           FROM (SELECT name FROM keys LIMIT 1000) k
+          CROSS JOIN LATERAL (
+                SELECT queue, number, priority, position, type, status, hold, held_by
+                  FROM draftsman.job_states
+                 WHERE hold = 'key' AND hold IS NOT NULL AND held_by IS NULL
+                   AND concurrency_key = k.name AND status IN ('queued', 'resumed')
+                 ORDER BY priority DESC, position, number
+                 LIMIT %(limit)s) s)
+         ORDER BY queue, priority DESC, position, number
+         LIMIT %(limit)s) h
+ CROSS JOIN LATERAL (
+       SELECT ticket_title, repo_name, created_at FROM draftsman.job_requests
+        WHERE number = h.number LIMIT 1) r
+ ORDER BY h.queue, h.priority DESC, h.position, h.number
+
 -- name: hold
 SELECT draftsman.hold_paused_types(%(limit)s)
  WHERE %(term)s::bigint IS NULL OR EXISTS (
