@@ -36,7 +36,7 @@ STYLES: Final = {
     Status.CANCELED: "dim",
     Status.EXPIRED: "red",
 }
-DENIED: Final = "yellow"
+DENIED: Final = "bright_magenta"
 """Color of a denied job."""
 MAX_STEPS: Final = 20
 """Newest steps of a job to show."""

@@ -167,8 +167,8 @@ async def test_denied_job_has_its_own_role(
         VIEWS["jobs"].cells(jobs[number], datetime.now(UTC)) for number in (work.number, failed)
     )
     assert [(cell.text, cell.role) for cell in (denied[1], denied[-1])] == [
-        ("failed", "warns"),
-        ("denied by carol: too risky", "warns"),
+        ("failed", "denied"),
+        ("denied by carol: too risky", "denied"),
     ]
     assert {crashed[1].role, crashed[-1].role} == {"bad"}
 
@@ -183,6 +183,15 @@ async def test_rows_are_sorted_by_a_column_in_both_directions(
         await seen.rows("D-3", "D-1", "D-2")
         await seen.press("S")
         await seen.rows("D-2", "D-1", "D-3")
+        for order in (["D-3", "D-1", "D-2"], ["D-2", "D-1", "D-3"]):
+            await seen.press("s")
+            await seen.dialog("ChoiceDialog")
+            await seen.see("3  title")
+            await seen.press("3")
+            await seen.rows(*order)
+        await seen.command("jobs")
+        await seen.press("ctrl+d")
+        assert seen.cursor_key == "D-3"
         await seen.command("sort nonsense")
         await seen.wait_for_toast("cannot sort by column 'nonsense'")
 

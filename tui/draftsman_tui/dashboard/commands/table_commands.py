@@ -35,7 +35,7 @@ TABLE_COMMANDS: Final = (
     ),
     DashboardCommand(
         "sort",
-        "Sort by the next column, or by the named column.",
+        "Sort by a column, by its number or name; again: in reverse.",
         navigation.sort,
         "s",
         on=TABLES,

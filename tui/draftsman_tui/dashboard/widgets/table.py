@@ -27,7 +27,7 @@ from draftsman_tui.dashboard.widgets.column_layout import (
 )
 from draftsman_tui.dashboard.widgets.mouse_table import MouseTable
 
-_ROLES = ("key", "dim", "calm", "busy", "asks", "warns", "bad", "good")
+_ROLES = ("key", "dim", "calm", "busy", "asks", "warns", "bad", "good", "denied")
 LOADING: Final = "loading …"
 
 
@@ -51,8 +51,8 @@ class ResourceTable(MouseTable):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("left", "shift(-1)", "Columns to the left", show=False, id="left"),
         Binding("right", "shift(1)", "Columns to the right", show=False, id="right"),
-        Binding("pageup", "page(-1)", "Page up", show=False, id="page-up"),
-        Binding("pagedown", "page(1)", "Page down", show=False, id="page-down"),
+        Binding("pageup,ctrl+b", "page(-1)", "Page up", show=False, id="page-up"),
+        Binding("pagedown,ctrl+f", "page(1)", "Page down", show=False, id="page-down"),
     ]
 
     class Marked(Message):
@@ -157,9 +157,8 @@ class ResourceTable(MouseTable):
     def action_end(self, last: bool) -> None:
         self.action_move(self.length if last else -self.length)
 
-    def action_page(self, pages: int) -> None:
-        """Move the cursor by a screen."""
-        self.action_move(pages * max(1, self.size.height - 2))
+    def action_page(self, pages: float) -> None:
+        self.action_move(round(pages * max(2, self.size.height - 2)))
 
     def action_shift(self, by: int) -> None:
         """Scroll the columns."""
