@@ -25,7 +25,9 @@ from draftsman.errors import (
     SchemaOutdated,
 )
 from draftsman.services.jobs.read_model import PAGE_SIZE
+from draftsman_tui.dashboard.polling.attention import Attention, AttentionPoller
 from draftsman_tui.dashboard.polling.messages import (
+    AttentionUpdated,
     ConnectionLost,
     LoadRejected,
     Reconnected,
@@ -37,6 +39,7 @@ from draftsman_tui.dashboard.resource import Query, Resource
 
 if TYPE_CHECKING:
     from draftsman.domain.event import Event
+    from draftsman.domain.people.actor import Actor
     from draftsman.runtime import Runtime
 
 T = TypeVar("T")
@@ -95,13 +98,22 @@ class TableLoader:
 class Refresher:
     """Polls the database for a dashboard, and posts messages.
 
-    `runtime` returns the services once they are connected.
+    `runtime` returns the services once they are connected, and `actor` the user whose questions are
+    counted.
     """
 
-    def __init__(self, runtime: Callable[[], Runtime], post: Callable[[Message], object]) -> None:
+    def __init__(
+        self,
+        runtime: Callable[[], Runtime],
+        post: Callable[[Message], object],
+        actor: Callable[[], Actor] | None = None,
+    ) -> None:
         self._runtime = runtime
         self._post = post
         self._stats_poller = StatsPoller(runtime, post)
+        self._attention_poller = None if actor is None else AttentionPoller(runtime, actor)
+        self.attention: Attention | None = None
+        """Questions that wait for the user; None until they are counted."""
         self.lost: ConnectionLost | None = None
         """Set while the database is unreachable."""
         self._loader: Loader | None = None
@@ -230,6 +242,7 @@ class Refresher:
         affected = (changed or woken) and self._affects_view(events)
         if requested or affected or self._is_due(self._read_at, self._view_interval):
             await self._read()
+        await self._count_questions(events)
         if changed or first:
             self._stats_poller.changed()
         return changed
@@ -245,6 +258,13 @@ class Refresher:
         if len(events) == PAGE_SIZE:  # too far behind: continue at the present
             self._cursor = await read_model.end_cursor()
         return events
+
+    async def _count_questions(self, events: list[Event]) -> None:
+        if self._attention_poller is not None:
+            attention = await self._attention_poller.poll(events)
+            if attention is not None:
+                self.attention = attention
+                self._post(AttentionUpdated(attention))
 
     def _affects_view(self, events: list[Event]) -> bool:
         if self._loader is None:

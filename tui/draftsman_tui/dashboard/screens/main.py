@@ -14,6 +14,7 @@ from draftsman.errors import Refused
 from draftsman_tui.dashboard import filter as filters
 from draftsman_tui.dashboard.completion import Values
 from draftsman_tui.dashboard.polling import messages
+from draftsman_tui.dashboard.polling.attention import responder_names
 from draftsman_tui.dashboard.polling.refresher import TableLoader
 from draftsman_tui.dashboard.resource import MAX_ROWS, PAGE, Query, Resource
 from draftsman_tui.dashboard.saved_views import View
@@ -181,10 +182,8 @@ class MainScreen(BaseScreen):
 
     def resolve_filter(self, table_filter: filters.Filter) -> filters.Filter:
         """Return the filter with `me` replaced by the current user."""
-        me, policy = self.actor.voter, self.rt.policy
-        groups = [name for name, members in policy.groups.items() if me in members]
-        responders = None if self.actor.owner else (me, *groups, filters.ANYBODY)
-        return table_filter.resolve_me(me, responders)
+        names = responder_names(self.actor, self.rt.policy)
+        return table_filter.resolve_me(self.actor.voter, names)
 
     def jobs(self, *, optional: bool = False) -> list[int]:
         jobs = (self.resource.job(row) for row in self.table.selected)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from draftsman.domain.messages.action_text import action_text
 from draftsman.domain.question import OpenQuestion, QuestionKind
 from draftsman_tui.dashboard import cells
-from draftsman_tui.dashboard.filter import ANYBODY, FilterFields
+from draftsman_tui.dashboard.filter import FilterFields
+from draftsman_tui.dashboard.polling.attention import responders_of
 from draftsman_tui.dashboard.resource import Cell, Column, Query, Resource, Rows, page
 
 if TYPE_CHECKING:
@@ -76,8 +77,6 @@ class InboxResource(Resource[OpenQuestion]):
     def filter_fields(self, row: OpenQuestion) -> FilterFields:
         details = (row.title, row.repo, row.requester, row.agent)
         text = f"{row.name} {row.kind} {_request_text(row)} {' '.join(row.labels())} "
-        is_approval = row.kind is QuestionKind.APPROVAL
-        responders = tuple(row.approvers) or (() if is_approval else (ANYBODY,))
         return FilterFields(
             text + " ".join(filter(None, details)),
             str(row.kind),
@@ -85,7 +84,7 @@ class InboxResource(Resource[OpenQuestion]):
             by=row.requester,
             agent=row.agent or "",
             at=row.asked_at,
-            responders=responders,
+            responders=responders_of(row),
         )
 
 
