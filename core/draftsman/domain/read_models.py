@@ -56,6 +56,8 @@ class JobSummary:
     """Why a queued job cannot be claimed: `paused`, `key` (in use) or `limit` (no free place)."""
     held_by: str | None = None
     """The limit in which it waits for a place, such as `repo:shop`."""
+    retried_as: int | None = None
+    """The job that retries it, if it failed or is a dead letter."""
 
 
 @dataclass(frozen=True, slots=True)

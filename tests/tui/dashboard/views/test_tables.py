@@ -173,6 +173,20 @@ async def test_denied_job_has_its_own_role(
     assert {crashed[1].role, crashed[-1].role} == {"bad"}
 
 
+async def test_retried_dead_letter_is_marked(make: Factory, rt: Runtime, owner: Actor) -> None:
+    first, second = await make.dead(), await make.dead()
+    retried = await rt.job_control.retry(first, owner)
+    async with open_dashboard(rt, owner, view="dead") as seen:
+        await seen.rows(f"D-{second}", f"D-{first}")
+        await seen.see(f"retried as {retried.name}: gone")
+    page = await rt.read_model.page(limit=9)
+    assert {job.number: job.retried_as for job in page.jobs} == {
+        first: retried.number,
+        second: None,
+        retried.number: None,
+    }
+
+
 async def test_rows_are_sorted_by_a_column_in_both_directions(
     make: Factory, rt: Runtime, owner: Actor
 ) -> None:
