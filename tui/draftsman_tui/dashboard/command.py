@@ -31,6 +31,8 @@ QUESTION_VIEWS: Final = frozenset({"jobs", "inbox"}) | JOB
 """Views whose selection may have an open question."""
 ORDERED: Final = frozenset({"jobs"}) | JOB
 """Views whose selection may have queued jobs."""
+GROUPED: Final = frozenset({"jobs", "inbox"})
+"""Views whose rows can be grouped."""
 GROUPS: Final = frozenset({"groups"})
 REPOS: Final = frozenset({"repos"})
 QUEUES: Final = frozenset({"queues"})

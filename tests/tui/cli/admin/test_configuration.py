@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -97,10 +98,10 @@ async def test_a_shell_completes_jobs_questions_agents_repositories_and_statuses
         ("jobs --status failed,dead", "failed,dead_letter"),
     ):
         arguments = f"draftsman --config {cli.config} {typed}".split(" ")
-        line = {"COMP_WORDS": " ".join(arguments), "COMP_CWORD": str(len(arguments) - 1)}
+        line: Any = {"COMP_WORDS": " ".join(arguments), "COMP_CWORD": str(len(arguments) - 1)}
         done = process(_DRAFTSMAN_COMPLETE="bash_complete", **line)
         assert f"plain,{offered}" in done.stdout.splitlines(), (typed, done)
-    away = {"DRAFTSMAN_DATABASE_URL": "postgresql://nobody@127.0.0.1:1/none"}
+    away: Any = {"DRAFTSMAN_DATABASE_URL": "postgresql://nobody@127.0.0.1:1/none"}
     line = {"COMP_WORDS": "draftsman show D-", "COMP_CWORD": "2"}
     done = process(_DRAFTSMAN_COMPLETE="bash_complete", **line, **away)
     assert (done.returncode, done.stdout.strip(), done.stderr) == (0, "", "")

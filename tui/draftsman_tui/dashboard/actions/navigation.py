@@ -62,6 +62,23 @@ async def reverse(screen: MainScreen, text: str) -> None:
     screen.sort(screen.state.sort, reverse=True)
 
 
+async def group_by(screen: MainScreen, text: str) -> None:
+    """Group the rows by the named value, or by the next; after the last, not at all."""
+    names = [*screen.resource.groups, "none"]
+    if text and text not in names:
+        raise UsageError(f"cannot group by {text!r}; choose from: {', '.join(names)}")
+    name = text or names[(names.index(screen.state.group or "none") + 1) % len(names)]
+    screen.group_by("" if name == "none" else name)
+
+
+async def fold(screen: MainScreen, text: str) -> None:
+    """Fold all groups, or unfold them if all are folded."""
+    if not screen.group_labels:
+        raise Refused("no groups to fold; press b to group the rows")
+    all_folded = screen.state.folded >= screen.group_labels
+    screen.fold(frozenset() if all_folded else screen.group_labels)
+
+
 async def mark(screen: MainScreen, text: str) -> None:
     """Mark the row under the cursor."""
     screen.table.mark()

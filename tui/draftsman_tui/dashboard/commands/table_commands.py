@@ -10,7 +10,7 @@ from draftsman_tui.dashboard.actions import (
     navigation,
     view_actions,
 )
-from draftsman_tui.dashboard.command import TABLES, DashboardCommand
+from draftsman_tui.dashboard.command import GROUPED, TABLES, DashboardCommand
 
 TABLE_COMMANDS: Final = (
     DashboardCommand("copy", "Copy the ids of the selected rows.", job_actions.copy, "ctrl+y,Y"),
@@ -40,6 +40,17 @@ TABLE_COMMANDS: Final = (
         "s",
         on=TABLES,
         takes="COLUMN",
+    ),
+    DashboardCommand(
+        "group-by",
+        "Group the rows by the next value, or by the named one; enter folds a group.",
+        navigation.group_by,
+        "b",
+        on=GROUPED,
+        takes="repository|person|question|status|none",
+    ),
+    DashboardCommand(
+        "fold", "Fold all groups, or unfold them.", navigation.fold, "minus", on=GROUPED
     ),
     DashboardCommand("reverse", "Reverse the sort order.", navigation.reverse, "S", on=TABLES),
     DashboardCommand(

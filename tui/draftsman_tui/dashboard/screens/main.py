@@ -10,9 +10,11 @@ from textual import on
 from textual.widget import Widget
 
 from draftsman.domain.ids import job_name
+from draftsman.domain.question import OpenQuestion
 from draftsman.errors import Refused
 from draftsman_tui.dashboard import filter as filters
 from draftsman_tui.dashboard.completion import Values
+from draftsman_tui.dashboard.grouping import GroupHead
 from draftsman_tui.dashboard.polling import messages
 from draftsman_tui.dashboard.polling.attention import responder_names
 from draftsman_tui.dashboard.polling.refresher import TableLoader
@@ -24,7 +26,7 @@ from draftsman_tui.dashboard.screens.session import Session
 from draftsman_tui.dashboard.screens.table_state import (
     TableState,
     from_view,
-    sorted_rows,
+    shown_lines,
     title_parts,
 )
 from draftsman_tui.dashboard.views import VIEWS
@@ -79,6 +81,13 @@ class MainScreen(BaseScreen):
         return self.resource.question(rows[0]) if len(rows) == 1 else None
 
     @property
+    def reviewed_questions(self) -> Sequence[OpenQuestion] | None:
+        """The marked questions, or those of a filtered inbox; None: all for the user."""
+        if self._view != "inbox" or not (self.table.marked or self.state.filter):
+            return None
+        return self.table.selected if self.table.marked else self.table.rows
+
+    @property
     def deliveries(self) -> list[int]:
         return [int(key) for key in self.ids] if self._view == "deliveries" else []
 
@@ -127,7 +136,10 @@ class MainScreen(BaseScreen):
         self.app.push_screen(JobScreen(self.session, self, number, tab, key))
 
     def open_row(self) -> None:
-        """Open the job, or the table, of the row under the cursor."""
+        """Open the job, or the table, of the row under the cursor; fold or unfold a group."""
+        if (group := self.table.head) is not None:
+            self.fold(self.state.folded ^ {group.label})
+            return
         row = self.table.row
         if row is not None and (table := self.resource.table(row)) is not None:
             self.show_table(*table)
@@ -143,9 +155,10 @@ class MainScreen(BaseScreen):
         Returns None at the end of the table.
         """
         table = self.table
-        end = len(table.rows) if by > 0 else -1
+        end = len(table.lines) if by > 0 else -1
         for index in range(table.cursor + by, end, by):
-            job = self.resource.job(table.rows[index])
+            line = table.lines[index]
+            job = None if isinstance(line, GroupHead) else self.resource.job(line)
             if job not in (None, number):
                 table.go_to(table.keys[index])
                 return job
@@ -160,6 +173,20 @@ class MainScreen(BaseScreen):
     def sort(self, head: str | None, *, reverse: bool = False) -> None:
         """Sort by a column, or not at all; `reverse` flips the direction."""
         self._change(sort=head, down=self.state.down ^ reverse, name="")
+
+    def group_by(self, name: str) -> None:
+        """Group the rows; an empty name ungroups them."""
+        self._change(group=name, folded=frozenset(), name="")
+
+    @property
+    def group_labels(self) -> frozenset[str]:
+        """Labels of the groups in the table."""
+        return frozenset(line.label for line in self.table.lines if isinstance(line, GroupHead))
+
+    def fold(self, labels: frozenset[str]) -> None:
+        """Fold the groups with these labels, and no others."""
+        self._states[self._view] = replace(self.state, folded=labels)
+        self._draw()
 
     def show_columns(self, heads: Sequence[str]) -> None:
         """Show the columns in the given order; if empty, those that fit."""
@@ -283,7 +310,11 @@ class MainScreen(BaseScreen):
 
     def _draw(self) -> None:
         state, resource = self.state, self.resource
-        self.table.show(resource, sorted_rows(resource, state), self.refresher.now, state.shape)
+        names = None
+        if self.session.is_connected:
+            names = responder_names(self.actor, self.rt.policy)
+        lines = shown_lines(resource, state, names)
+        self.table.show(resource, lines, self.refresher.now, state.shape)
         if self._sought_key in self.table.keys:
             self.table.go_to(str(self._sought_key))
             self._sought_key = None
