@@ -55,7 +55,7 @@ async def test_every_table_shows_its_rows_or_an_empty_message(
         "groups": ("nightly", "running", "0 of 1 succeeded, 1 waiting"),
     }
     assert shown.keys() == VIEWS.keys()
-    async with open_dashboard(rt, owner, view="boards", size=(140, 40)) as seen:
+    async with open_dashboard(rt, owner, view="boards", size=(240, 40)) as seen:
         await seen.see("Plans")
         for name, words in shown.items():
             await seen.command(name)

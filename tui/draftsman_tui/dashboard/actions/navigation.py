@@ -79,6 +79,11 @@ async def fold(screen: MainScreen, text: str) -> None:
     screen.fold(frozenset() if all_folded else screen.group_labels)
 
 
+async def preview(screen: MainScreen, text: str) -> None:
+    """Hide the preview, or show it again."""
+    screen.row_preview.toggle()
+
+
 async def mark(screen: MainScreen, text: str) -> None:
     """Mark the row under the cursor."""
     screen.table.mark()

@@ -11,6 +11,7 @@ from draftsman_tui.dashboard.actions import (
     view_actions,
 )
 from draftsman_tui.dashboard.command import GROUPED, TABLES, DashboardCommand
+from draftsman_tui.dashboard.screens.row_preview import PREVIEWED
 
 TABLE_COMMANDS: Final = (
     DashboardCommand("copy", "Copy the ids of the selected rows.", job_actions.copy, "ctrl+y,Y"),
@@ -40,6 +41,13 @@ TABLE_COMMANDS: Final = (
         "s",
         on=TABLES,
         takes="COLUMN",
+    ),
+    DashboardCommand(
+        "preview",
+        "Hide or show the preview of the job, on large screens.",
+        navigation.preview,
+        "p",
+        on=PREVIEWED,
     ),
     DashboardCommand(
         "group-by",

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, TypeVar
 from textual.binding import Binding, BindingType
 from textual.widgets import Static
 
-from draftsman.domain.question import Question
+from draftsman.domain.question import Question, QuestionKind
 from draftsman.errors import Refused
 from draftsman_tui.common.question_text import deadline_text
 from draftsman_tui.dashboard.dialogs.base import (
@@ -107,8 +107,11 @@ class QuestionDialog(SubmitDialog[T]):
 
     def hints(self, *keys: str) -> str:
         """Return the line of keys, with those of a review."""
-        review = ["s: skip", "esc: end the review"] if self._position else ["esc: back"]
-        return "   ".join([*keys, *review])
+        if not self._position:
+            return "   ".join([*keys, "esc: back"])
+        has_text = not self.question.choices and self.question.kind is QuestionKind.INPUT
+        skip = "ctrl+n: skip" if has_text else "s: skip"
+        return "   ".join([*keys, skip, "esc: end the review"])
 
     def action_copy(self) -> None:
         """Copy the typed text."""

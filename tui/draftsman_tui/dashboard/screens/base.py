@@ -377,13 +377,16 @@ class BaseScreen(Screen[None]):
                 self.show_error(str(error))
         else:
             if self._typed is entered:
-                self.on_screen_suspend()
+                self._close_line()
 
     @abstractmethod
     def apply_search(self, text: str) -> None:
         """Apply the text of the `/` line; raises UsageError."""
 
     def on_screen_suspend(self) -> None:
+        self._close_line()
+
+    def _close_line(self) -> None:
         """Close the line of valid input."""
         if self._typed is not None:
             self._typed = None

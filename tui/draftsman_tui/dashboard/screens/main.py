@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from textual import on
+from textual import events, on
+from textual.containers import Container
 from textual.widget import Widget
 
 from draftsman.domain.ids import job_name
@@ -15,6 +16,7 @@ from draftsman.errors import Refused
 from draftsman_tui.dashboard import filter as filters
 from draftsman_tui.dashboard.completion import Values
 from draftsman_tui.dashboard.grouping import GroupHead
+from draftsman_tui.dashboard.job.snapshot import JobLoaded
 from draftsman_tui.dashboard.polling import messages
 from draftsman_tui.dashboard.polling.attention import responder_names
 from draftsman_tui.dashboard.polling.refresher import TableLoader
@@ -22,6 +24,7 @@ from draftsman_tui.dashboard.resource import MAX_ROWS, PAGE, Query, Resource
 from draftsman_tui.dashboard.saved_views import View
 from draftsman_tui.dashboard.screens.base import BaseScreen
 from draftsman_tui.dashboard.screens.job import JobScreen
+from draftsman_tui.dashboard.screens.row_preview import RowPreview
 from draftsman_tui.dashboard.screens.session import Session
 from draftsman_tui.dashboard.screens.table_state import (
     TableState,
@@ -30,6 +33,7 @@ from draftsman_tui.dashboard.screens.table_state import (
     title_parts,
 )
 from draftsman_tui.dashboard.views import VIEWS
+from draftsman_tui.dashboard.widgets.preview_pane import PreviewPane
 from draftsman_tui.dashboard.widgets.table import ResourceTable
 from draftsman_tui.dashboard.widgets.title import Title
 
@@ -44,6 +48,7 @@ class MainScreen(BaseScreen):
         super().__init__(session)
         self._states = dict.fromkeys(VIEWS, TableState())
         self._sought_key: str | None = None
+        self.row_preview = RowPreview(self)
         if isinstance(view, str):
             self._view = view
         else:
@@ -106,7 +111,9 @@ class MainScreen(BaseScreen):
         return () if row is None else self.resource.invokers(row)
 
     def body(self) -> Iterable[Widget]:
-        yield ResourceTable()
+        with Container(id="panes"):
+            yield ResourceTable()
+            yield PreviewPane()
 
     @property
     def focus_target(self) -> Widget:
@@ -123,6 +130,7 @@ class MainScreen(BaseScreen):
     def tick(self) -> None:
         super().tick()
         self.table.tick(self.refresher.now)
+        self.row_preview.draw()
 
     def show_table(self, view: str, table_filter: filters.Filter | None = None) -> None:
         self._view = view
@@ -275,6 +283,22 @@ class MainScreen(BaseScreen):
     def _moved(self) -> None:
         self.position_toasts()
         self.refresh_bindings()
+        self.row_preview.follow()
+
+    def on_resize(self, event: events.Resize) -> None:
+        self.row_preview.place()
+
+    @on(JobLoaded)
+    def _preview_loaded(self, loaded: JobLoaded) -> None:
+        self.row_preview.show(loaded.snapshot)
+
+    def on_screen_suspend(self) -> None:
+        super().on_screen_suspend()
+        self.row_preview.suspend()
+
+    def on_screen_resume(self) -> None:
+        super().on_screen_resume()
+        self.row_preview.resume()
 
     @on(ResourceTable.Opened)
     def _opened(self) -> None:
@@ -306,6 +330,7 @@ class MainScreen(BaseScreen):
         """Show the cached rows, and request current rows."""
         self.load()
         self._draw()
+        self.row_preview.place()
         self.refresh_bindings()
 
     def _draw(self) -> None:
@@ -319,6 +344,7 @@ class MainScreen(BaseScreen):
             self.table.go_to(str(self._sought_key))
             self._sought_key = None
         self._show_title()
+        self.row_preview.follow()
 
     @on(ResourceTable.Marked)
     def _show_title(self) -> None:
