@@ -23,7 +23,6 @@ import sys
 from pathlib import Path
 from draftsman_tui.dashboard.preferences import Preferences
 from draftsman_tui.dashboard.saved_views import View
-from draftsman_tui.dashboard.views import VIEWS
 preferences = Preferences(Path(sys.argv[1]))
 sys.stdin.read(1)
 for nth in range(20):

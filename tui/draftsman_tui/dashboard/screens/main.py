@@ -32,9 +32,11 @@ from draftsman_tui.dashboard.screens.table_state import (
     shown_lines,
     title_parts,
 )
+from draftsman_tui.dashboard.screens.table_tabs import COUNTED, MIN_HEIGHT, table_tabs
 from draftsman_tui.dashboard.views import VIEWS
 from draftsman_tui.dashboard.widgets.preview_pane import PreviewPane
 from draftsman_tui.dashboard.widgets.table import ResourceTable
+from draftsman_tui.dashboard.widgets.tabs import Tabs
 from draftsman_tui.dashboard.widgets.title import Title
 
 COMPLETION_ROWS: Final = 200
@@ -111,6 +113,7 @@ class MainScreen(BaseScreen):
         return () if row is None else self.resource.invokers(row)
 
     def body(self) -> Iterable[Widget]:
+        yield Tabs(wide=COUNTED, counted=COUNTED)
         with Container(id="panes"):
             yield ResourceTable()
             yield PreviewPane()
@@ -131,6 +134,7 @@ class MainScreen(BaseScreen):
         super().tick()
         self.table.tick(self.refresher.now)
         self.row_preview.draw()
+        self._show_tabs()
 
     def show_table(self, view: str, table_filter: filters.Filter | None = None) -> None:
         self._view = view
@@ -285,7 +289,18 @@ class MainScreen(BaseScreen):
         self.refresh_bindings()
         self.row_preview.follow()
 
+    @on(Tabs.Chosen)
+    def _chosen(self, chosen: Tabs.Chosen) -> None:
+        self.show_table(chosen.name)
+
+    def _show_tabs(self) -> None:
+        bar, last = self.query_one(Tabs), self.refresher.last_stats
+        bar.display = self.size.height >= MIN_HEIGHT
+        stats = None if last is None else last.stats
+        bar.show(table_tabs(stats, self.refresher.attention), self._view)
+
     def on_resize(self, event: events.Resize) -> None:
+        self._show_tabs()
         self.row_preview.place()
 
     @on(JobLoaded)
@@ -344,6 +359,7 @@ class MainScreen(BaseScreen):
             self.table.go_to(str(self._sought_key))
             self._sought_key = None
         self._show_title()
+        self._show_tabs()
         self.row_preview.follow()
 
     @on(ResourceTable.Marked)

@@ -45,8 +45,11 @@ class Tabs(Widget):
             super().__init__()
             self.name = name
 
-    def __init__(self) -> None:
+    def __init__(self, *, wide: int = WIDE, counted: int = COUNTED) -> None:
+        """Create a bar with the widths from which long names and numbers are shown."""
         super().__init__()
+        self._wide = wide
+        self._counted = counted
         self._tabs: Sequence[Tab] = ()
         self._current = ""
 
@@ -76,9 +79,9 @@ class Tabs(Widget):
                 return
 
     def _text(self, tab: Tab) -> str:
-        long = self.size.width >= WIDE
+        long = self.size.width >= self._wide
         mark = "●" if tab.needs_attention else ""
-        count = f" ({tab.count:,})" if self.size.width >= COUNTED and tab.count else ""
+        count = f" ({tab.count:,})" if self.size.width >= self._counted and tab.count else ""
         return f"{tab.key}:{tab.name if long else tab.short}{count}{mark}{' ' if long else ''}"
 
     def _partial(self, name: str) -> Style:
