@@ -12,18 +12,20 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from unittest.mock import PropertyMock, patch
 
 from draftsman.domain.invocation import Invocation
 from draftsman.domain.job import Source, Status
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.people.policy import ROLES
+from draftsman.domain.question_spec import QuestionSpec
 from draftsman.handlers.clone.sample_repo import make_sample_repo
 from draftsman.runtime import Runtime, open_runtime
 from draftsman.services.jobs.submissions import invocation
 from draftsman.settings import load
 from draftsman_tui.dashboard.polling.refresher import Refresher
+from draftsman_tui.dashboard.widgets.preview_pane import PreviewPane
 from tests.docs.pages import DOCS
 from tests.factories import GATE, Factory
 from tests.support.server import Server, make_home
@@ -33,8 +35,13 @@ from tests.tui.cli.cli_runner import COMMAND
 from tests.tui.dashboard.pilot import DashboardPilot, open_dashboard
 
 PLACE: Final = DOCS / "pictures"
+HERO: Final = (140, 40)
+"""Size of the picture of the jobs, with a preview."""
 SIZE: Final = (100, 24)
 ANNA: Final = Actor(Source.CLI, "anna", "Anna", "anna", ROLES, owner=True)
+NAMING: Final = QuestionSpec(
+    key="name", text="Which name should the option have?", choices=["gift_wrap", "wrap"]
+)
 HOST: Final = "build-1"
 """Host name of the worker in a picture."""
 PICTURED: Final = re.compile(r"!\[[^\]]*\]\((docs/[^)]+\.svg)\)")
@@ -46,8 +53,7 @@ async def take(config: Path, into: Path) -> None:
     await make_sample_repo(repo)
     async with open_runtime(load(config)) as rt:
         make = Factory(rt, ANNA)
-        await make.failed(title="Publish the price list")
-        await make.retrying(title="Fetch exchange rates")
+        await _history(make)
         async with _worker(rt, config):
             done, asking = [
                 (await rt.submissions.submit(_request(repo, title), ANNA)).number
@@ -57,18 +63,51 @@ async def take(config: Path, into: Path) -> None:
                 await _reached(rt, number, Status.WAITING_FOR_INPUT)
             await make.answer(done, "safe fixes")
             await _reached(rt, done, Status.COMPLETED)
-            await make.asked(GATE, title="Deploy the shop")
-            await make.running(title="Count the stock")
-            await make.queued(title="Send the weekly report")
+            for name, title in (("shop", "Deploy the shop"), ("pay", "Deploy the payments")):
+                action = {"to": "origin", "push": f"draftsman/{name}"}
+                gate = GATE.model_copy(update={"text": "Push the branch?", "action": action})
+                await make.asked(gate, **_of(name, title))
+            await make.asked(NAMING, **_of("shop", "Add an option for gift wrapping"))
+            for name, title in (("stock", "Count the stock"), ("pay", "Round each refund once")):
+                await make.running(**_of(name, title))
+            for name, title in (("site", "Send the weekly report"), ("pay", "Update httpx")):
+                await make.queued(**_of(name, title))
             into.mkdir(exist_ok=True)
             with _clock_at(await _now(rt) + timedelta(minutes=2)):
                 await _pictures(rt, done, asking, into)
 
 
+async def _history(make: Factory) -> None:
+    """Make jobs that have ended, or that are retried."""
+    for name, title in (("site", "Publish the price list"), ("stock", "Import the old orders")):
+        await make.failed(**_of(name, title))
+    await make.dead(**_of("pay", "Fetch the bank statements"))
+    for name, title in (
+        *(("shop", "Translate the emails"), ("site", "Compress the pictures")),
+        *(("stock", "Check the addresses"), ("pay", "Rename the ledger")),
+    ):
+        await make.completed(**_of(name, title))
+    await make.canceled(**_of("site", "Rewrite the front page"))
+    await make.retrying(**_of("stock", "Fetch exchange rates"))
+
+
+def _of(repo: str, title: str) -> dict[str, Any]:
+    """Return the fields of a job in a repository."""
+    return {"type": "run_agent", "repo": f"https://git.example/acme/{repo}", "title": title}
+
+
 async def _pictures(rt: Runtime, done: int, asking: int, into: Path) -> None:
-    async with open_dashboard(rt, ANNA, size=SIZE) as dashboard:
-        await dashboard.see("approve or deny", "leader ")
+    async with open_dashboard(rt, ANNA, size=HERO) as dashboard:
+        await dashboard.see("approve or deny", "leader ", "waiting for you")
+        for _ in range(len(dashboard.keys)):
+            row = dashboard.app.main.table.row
+            if row is not None and row.ticket_title == "Deploy the shop":
+                break
+            await dashboard.press("down")
+        pane = dashboard.app.main.query_one(PreviewPane)
+        await dashboard.until(lambda: "Deploy the shop" in pane.text)
         _keep(dashboard, into / "jobs.svg")
+    async with open_dashboard(rt, ANNA, size=SIZE) as dashboard:
         await dashboard.job(f"D-{done}", "4")
         await dashboard.see("files changed")
         _keep(dashboard, into / "job.svg")

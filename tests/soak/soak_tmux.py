@@ -93,7 +93,7 @@ async def test_question_is_answered_and_its_job_resumes(
     family = tmux.family
     assert len(family) == 3
     tmux.type("q")
-    see(tmux, "Stop all processes, leave them running, or stay?")
+    see(tmux, "Leave the processes running, stop them all, or stay?")
     tmux.type("s")
     see(tmux, "it ended with 0")
     assert ended(family)

@@ -61,6 +61,8 @@ class JobSummary:
     pause_reason: str | None = None
     paused_by: str | None = None
     paused_at: datetime | None = None
+    retried_as: int | None = None
+    """The job that retries it, if it failed or is a dead letter."""
 
     @property
     def shown_as_paused(self) -> bool:

@@ -16,5 +16,11 @@ class DashboardSettings(Section):
     """Color theme; None: the last selected theme, initially dark."""
     view: str | None = Field(None, min_length=1, max_length=40)
     """Initial table or saved view; None: jobs."""
+    alerts: tuple[Literal["bell", "notification", "title"], ...] = (
+        "bell",
+        "notification",
+        "title",
+    )
+    """How the terminal alerts to questions for the user; empty: not at all."""
     keys: dict[str, str] = Field(default_factory=dict)
     """Keys by command; the dashboard validates them."""

@@ -58,6 +58,7 @@ VALUES: Final[Mapping[str, Mapping[str, str]]] = {
 COLUMNS: Final[Mapping[str, Mapping[str, str]]] = {
     "dead": {"TRIES": "RUNS"},
     "deliveries": {"TRIES": "ATTEMPTS"},
+    "inbox": {"ASKED": "WAITS", "TEXT": "ABOUT"},
     "jobs": {"TRIES": "RUNS"},
 }
 """Current column heading of a saved view of the dashboard, by table and former heading."""

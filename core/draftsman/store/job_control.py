@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -48,6 +49,11 @@ async def finished(
     """Return the jobs that finished with this status, with numbers above `after`, in order."""
     params = filters | {"status": status, "after": after, "limit": limit}
     return await fetch_all(conn, _Q["finished"], params, FinishedJob)
+
+
+async def retries(conn: Connection, jobs: Sequence[int]) -> dict[int, int]:
+    """Return the retry of each of these finished jobs that was retried."""
+    return dict(await rows(conn, _Q["retries"], {"jobs": list(jobs)}))
 
 
 async def request_cancel(conn: Connection, job: int, by: str, reason: str | None) -> bool:

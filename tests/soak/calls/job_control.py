@@ -46,6 +46,11 @@ CALLS: Final[dict[str, Call]] = {
     "job_control.cancel_now: running": _cancel("running"),
     "job_control.finished: everything": _ended(0),
     "job_control.finished: nobody's": _ended(MIDDLE, agent="nobody"),
+    "job_control.retries": Call(
+        lambda conn: job_control.retries(conn, list(range(MIDDLE, MIDDLE + 200))),
+        2000,
+        "two hundred jobs, and what followed each",
+    ),
     "job_control.request_columns: the last of a chain": Call(
         lambda conn: job_control.request_columns(conn, last_of("queued"))
     ),

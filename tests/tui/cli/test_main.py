@@ -49,6 +49,15 @@ def test_help_names_every_command_in_its_section() -> None:
     assert process("-h").stdout == done.stdout
 
 
+def test_help_and_ls_are_other_names() -> None:
+    assert process("help").stdout == process("--help").stdout
+    assert process("help", "queues", "pause").stdout == process("queues", "pause", "--help").stdout
+    assert "List jobs, newest first." in process("ls", "--help").stdout
+    done = process("help", "shw")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "did you mean show" in done.stderr
+
+
 def test_help_loads_nothing_heavy() -> None:
     script = (
         "import sys\nfrom draftsman_tui.cli.main import run\ncode = run(['--help'])\n"

@@ -28,6 +28,7 @@ from textual.widgets import Input, TextArea
 from draftsman.domain.people.policy import Policy
 from draftsman.runtime import Runtime
 from draftsman_tui.dashboard.filter import NOTHING
+from draftsman_tui.dashboard.polling.attention import Attention
 from draftsman_tui.dashboard.polling.messages import RowsLoaded, StatsUpdated
 from draftsman_tui.dashboard.resource import Query, Rows
 from draftsman_tui.dashboard.themes import THEMES as PALETTES
@@ -62,6 +63,7 @@ async def shown(view: str = "jobs", *, read_only: bool = False) -> AsyncIterator
     how: dict[str, Any] = {"view": view, "size": SIZES[0], "read_only": read_only}
     async with open_dashboard(RUNTIME, ANNA, **how) as seen:
         loaded = RowsLoaded(VIEWS[view], Query(NOTHING, NOW), Rows(ROWS[view]))
+        seen.app.refresher.attention = Attention(6, 2)
         seen.app.main.post_message(loaded)
         seen.app.main.post_message(StatsUpdated(STATS))
         await seen.see("your clock is 4 s ahead")

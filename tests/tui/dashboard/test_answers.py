@@ -13,8 +13,8 @@ from draftsman.domain.question import OnExpire, Question, QuestionKind
 from draftsman.domain.question_spec import Choice, QuestionSpec
 from draftsman.domain.run import LeaderTerm
 from draftsman.runtime import Runtime
-from draftsman_tui.dashboard.actions import question_watch
 from draftsman_tui.dashboard.dialogs.answer_dialog import AnswerDialog
+from draftsman_tui.dashboard.polling import question_watch
 from tests.core.loops.agent_jobs import job_at_gate
 from tests.factories import GATE, QUESTION, Factory
 from tests.support.people import People
@@ -233,10 +233,10 @@ async def test_questions_show_their_changes_and_those_since_the_last_approval(
         await seen.press("a")
         await seen.dialog("ApprovalDialog")
         await seen.see(f"+2 -0; since {work.name}/1: 1 file changed, +1 -0", "+two", "+three")
-        await seen.press("s")
-        await seen.see(f"showing the changes since {work.name}/1; s: all changes", "+three")
+        await seen.press("c")
+        await seen.see(f"showing the changes since {work.name}/1; c: all changes", "+three")
         assert "+two" not in seen.text
-        await seen.press("s")
+        await seen.press("c")
         await seen.see("+two", "+three")
         await seen.press("y")
         await seen.wait_for_toast("approved")

@@ -31,9 +31,21 @@ async def test_ctrl_c_in_a_form_asks_to_quit_and_keeps_the_input(tabs: int, tmp_
             await seen.press("tab")
         await seen.press("ctrl+c")
         await seen.dialog("QuitDialog")
-        await seen.press("enter")
+        await seen.press("escape")
         await seen.dialog("NewJobDialog")
         assert seen.app.screen.query(MultilineInput).first().text == "Tidy"
+
+
+async def test_quitting_preselects_to_leave_the_processes_running(tmp_path: Path) -> None:
+    started = SupervisedProcesses(1, tmp_path / "log")
+    app = Dashboard(connection(RUNTIME, ANNA), LaunchOptions(), started=started)
+    async with app.run_test(size=(120, 30)) as pilot:
+        seen = DashboardPilot(pilot, app)
+        await seen.dialog("MainScreen")
+        await seen.press("q")
+        await seen.dialog("QuitDialog")
+        await seen.press("enter")
+    assert app.return_value == "leave"
 
 
 async def test_ctrl_c_copies_the_selection() -> None:

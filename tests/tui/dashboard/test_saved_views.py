@@ -279,9 +279,12 @@ async def test_search_without_matches_is_reported_and_cleared() -> None:
         seen.app.screen.post_message(JobLoaded(job_snapshot()))
         await seen.see("ruff check")
         await seen.command("find elephants")
+        await seen.see("/elephants · no match", "ruff check")
+        await seen.command("job-questions")
+        await seen.command("find elephants")
         await seen.see("No matches for elephants. Esc clears the search")
         await seen.press("escape")
-        await seen.see("ruff check")
+        await seen.see("Which fixes should be applied?")
 
 
 async def test_equal_notifications_are_shown_once_away_from_the_line() -> None:

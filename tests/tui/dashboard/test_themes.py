@@ -10,7 +10,17 @@ from textual.color import Color
 from draftsman_tui.dashboard.themes import NAMES, THEMES, Palette, next_theme
 
 COLOURED = [theme for theme in THEMES if "ansi" not in theme]
-ROLES = ("foreground", "primary", "secondary", "accent", "warning", "error", "success", "quiet")
+ROLES = (
+    "foreground",
+    "primary",
+    "secondary",
+    "accent",
+    "warning",
+    "error",
+    "success",
+    "quiet",
+    "denied",
+)
 GROUNDS = ("background", "surface", "panel")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import functools
 import inspect
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from draftsman.domain.ids import JobRef
     from draftsman.runtime import Runtime
     from draftsman.settings import Settings
+    from draftsman_tui.common.params import Completed
 
 Function = Callable[..., Any]
 
@@ -55,6 +56,12 @@ class App:
             for warning in self._settings.deprecations:
                 _warn(warning)
         return self._settings
+
+    def complete(self, kind: Completed) -> Sequence[tuple[str, str]]:
+        """Return the values of a kind that the shell completes, with a description."""
+        from draftsman_tui.cli import completions
+
+        return completions.values(self, kind)
 
     @asynccontextmanager
     async def runtime(

@@ -116,12 +116,27 @@ SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {
 COMMANDS: Final = {name: entry for section in SECTIONS.values() for name, entry in section.items()}
 
 
+ALIASES: Final = {"ls": "jobs"}
+"""Other names of commands, which help and completion leave out."""
+
+
 class Commands(Group):
     """Group that imports a command's module only when the command is used."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Skip the help that `Group` prints without arguments: `cli` decides."""
         return click.Group.parse_args(self, ctx, args)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command; `help COMMAND` is `COMMAND --help`, and `ls` is `jobs`."""
+        if args[0] == "help" and not ctx.resilient_parsing:
+            if not args[1:]:
+                CommandOutput().write(ctx.get_help() + "\n")
+                ctx.exit()
+            args = [*args[1:], "--help"]
+        return super().resolve_command(ctx, [ALIASES.get(args[0], args[0]), *args[1:]])
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return all command names in the order of the help."""
@@ -241,7 +256,7 @@ def _completes() -> bool:
     from click.shell_completion import shell_complete
 
     try:
-        shell_complete(cli, {}, "draftsman", "_DRAFTSMAN_COMPLETE", instruction)
+        shell_complete(cli, {"obj": App()}, "draftsman", "_DRAFTSMAN_COMPLETE", instruction)
     except (KeyError, ValueError):
         text = "shell completion requires COMP_WORDS and COMP_CWORD"
         raise click.UsageError(text) from None

@@ -38,7 +38,7 @@ STYLES: Final = {
     Status.CANCELED: "dim",
     Status.EXPIRED: "red",
 }
-DENIED: Final = "yellow"
+DENIED: Final = "bright_magenta"
 """Color of a denied job."""
 PAUSED: Final = "bold magenta"
 """Color of a paused job."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import click
 
@@ -18,7 +18,10 @@ from draftsman.errors import UsageError
 from draftsman_tui.common import times
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from datetime import datetime
+
+    from click.shell_completion import CompletionItem
 
     from draftsman.domain.ids import JobRef
 
@@ -30,12 +33,42 @@ WAITING = "waiting"
 """Alias of both waiting statuses."""
 PAUSED = "paused"
 """Name for jobs that are paused, whatever their status."""
+Completed = Literal["job", "question", "agent", "repo"]
+"""Kinds of values that the shell completes from the configuration or the database."""
+
+
+class Completer(Protocol):
+    """Object of the root context that knows values for completion."""
+
+    def complete(self, kind: Completed) -> Sequence[tuple[str, str]]:
+        """Return values with a description."""
+
+
+def _completions(ctx: click.Context, kind: Completed, incomplete: str) -> list[CompletionItem]:
+    """Return the values that start with a text in any case; `14` completes `D-142`, too."""
+    from click.shell_completion import CompletionItem
+
+    completer: Completer | None = ctx.find_root().obj
+    values = () if completer is None else completer.complete(kind)
+    if incomplete.isdigit():
+        values = [(value.removeprefix("D-"), help) for value, help in values]
+    return [
+        CompletionItem(value, help=" ".join(help.split()) or None)
+        for value, help in values
+        if value.casefold().startswith(incomplete.casefold())
+    ]
 
 
 class JobParam(Param):
     """A job: `D-142`, `142`, an id or its prefix."""
 
     name = "job"
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """Complete the newest jobs."""
+        return _completions(ctx, "job", incomplete)
 
     def convert(self, value: Any, param: object, ctx: object) -> JobRef:
         """Parse the job; raises UsageError."""
@@ -68,6 +101,12 @@ class QuestionParam(Param):
     """A question `D-142/2`; the ordinal of a bare job is None."""
 
     name = "question"
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """Complete the open questions."""
+        return _completions(ctx, "question", incomplete)
 
     def convert(self, value: Any, param: object, ctx: object) -> tuple[JobRef, int | None]:
         """Parse the question; raises UsageError."""
@@ -132,6 +171,16 @@ class StatusParam(Param):
     def __init__(self, *, paused: bool = False) -> None:
         self._paused = paused
 
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """Complete the last status."""
+        from click.shell_completion import CompletionItem
+
+        before, comma, last = incomplete.rpartition(",")
+        names = (WAITING, *((PAUSED,) if self._paused else ()), *Status)
+        return [CompletionItem(f"{before}{comma}{name}") for name in names if name.startswith(last)]
+
     def convert(self, value: Any, param: object, ctx: object) -> tuple[str, ...]:
         """Parse the statuses; raises UsageError with the allowed values."""
         if isinstance(value, tuple):
@@ -165,6 +214,30 @@ class TextParam(Param):
     def convert(self, value: Any, param: object, ctx: object) -> str:
         """Clean the text."""
         return read_stdin() if self._stdin and value == "-" else str(clean(str(value)))
+
+
+class AgentParam(TextParam):
+    """Name of an agent."""
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """Complete the configured agents."""
+        return _completions(ctx, "agent", incomplete)
+
+
+class RepoParam(TextParam):
+    """Name, path or URL of a repository."""
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """Complete the registered repositories, and paths."""
+        from click.shell_completion import CompletionItem
+
+        if incomplete.startswith((".", "/", "~")):
+            return [CompletionItem(incomplete, type="dir")]
+        return _completions(ctx, "repo", incomplete)
 
 
 class JsonParam(Param):
@@ -262,6 +335,8 @@ STATUS = StatusParam()
 STATUS_OR_PAUSED = StatusParam(paused=True)
 WORDS = WordsParam()
 TEXT = TextParam()
+AGENT = AgentParam()
+REPO = RepoParam()
 TEXT_OR_STDIN = TextParam(stdin=True)
 JSON = JsonParam()
 PAIR = PairParam()

@@ -37,7 +37,7 @@ async def describe(rt: Runtime, question: Question) -> list[Text]:
         *detail_lines(question),
         *_diff(question, review),
         *choice_lines(question),
-        _command(question),
+        answer_command(question),
     ]
 
 
@@ -123,7 +123,8 @@ def choice_lines(question: Question) -> Iterator[Text]:
         )
 
 
-def _command(question: Question) -> Text:
+def answer_command(question: Question) -> Text:
+    """Return the command that answers or decides a question."""
     if question.kind is QuestionKind.APPROVAL:
         return styled(
             f"  draftsman approve {question.name}, or deny {question.name} --reason …", "cyan"

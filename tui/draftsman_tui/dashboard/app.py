@@ -17,9 +17,11 @@ from textual.theme import Theme
 from textual.worker import Worker, WorkerError
 
 from draftsman_tui.common.output import one_line
+from draftsman_tui.dashboard.alerts import TerminalAlerts
 from draftsman_tui.dashboard.command_table import COMMANDS
 from draftsman_tui.dashboard.dialogs.quit_dialog import QuitDialog
 from draftsman_tui.dashboard.launch_options import LaunchOptions
+from draftsman_tui.dashboard.polling.messages import AttentionUpdated
 from draftsman_tui.dashboard.polling.refresher import Refresher
 from draftsman_tui.dashboard.screens.base import BaseScreen
 from draftsman_tui.dashboard.screens.main import MainScreen
@@ -58,7 +60,10 @@ class Dashboard(App[str]):
             self.register_theme(Theme(**palette))
         self.theme = options.theme
         self.set_keymap({name: keys for name, keys in options.keys.items() if name not in COMMANDS})
-        self.refresher = Refresher(lambda: self.session.rt, self._forward)
+        self.refresher = Refresher(
+            lambda: self.session.rt, self._forward, lambda: self.session.actor
+        )
+        self._alerts = TerminalAlerts(self._write_sequence, options.alerts)
         self.session = Session(self.refresher, COMMANDS, server, read_only, started, options.keys)
         self.main = MainScreen(self.session, options.view)
         self._warnings = options.warnings
@@ -77,6 +82,10 @@ class Dashboard(App[str]):
         if self._error is not None:
             raise self._error
         return result
+
+    def on_unmount(self) -> None:
+        """Restore the title of the terminal."""
+        self._alerts.close()
 
     async def on_mount(self) -> None:
         await self.push_screen(self.main)
@@ -146,8 +155,15 @@ class Dashboard(App[str]):
                 screen.show_connected()
         await self.refresher.run()
 
+    def _write_sequence(self, sequence: str) -> None:
+        if self._driver is not None:
+            self._driver.write(sequence)
+            self._driver.flush()
+
     def _forward(self, message: Message) -> None:
         """Post a refresher message to the top screen below any dialog."""
+        if isinstance(message, AttentionUpdated):
+            self._alerts.show(message.attention)
         screen = next(
             (
                 candidate

@@ -22,8 +22,8 @@ ROLES: Final = {
     **dict.fromkeys(("canceled", "superseded"), "dim"),
 }
 """The role of each status, of jobs, runs, deliveries and workers."""
-DENIED: Final = "warns"
-"""The role of a job that failed because a person denied it."""
+DENIED: Final = "denied"
+"""The role of a job that failed because a person denied it, which is no fault."""
 _SHORT: Final = {
     Status.WAITING_FOR_INPUT: "question",
     Status.WAITING_FOR_APPROVAL: "approval",

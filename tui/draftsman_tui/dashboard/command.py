@@ -31,6 +31,8 @@ QUESTION_VIEWS: Final = frozenset({"jobs", "inbox"}) | JOB
 """Views whose selection may have an open question."""
 ORDERED: Final = frozenset({"jobs"}) | JOB
 """Views whose selection may have queued jobs."""
+GROUPED: Final = frozenset({"jobs", "inbox"})
+"""Views whose rows can be grouped."""
 GROUPS: Final = frozenset({"groups"})
 REPOS: Final = frozenset({"repos"})
 QUEUES: Final = frozenset({"queues"})
@@ -121,7 +123,8 @@ class CommandSet:
     def parse(self, text: str, views: Iterable[str] = ()) -> tuple[DashboardCommand, str]:
         """Parse a command line into a command and its arguments; raises UsageError.
 
-        The name of a saved view opens the view; the name of a job or a question opens it.
+        The name of a saved view opens the view; the name of a job or a question opens it. A prefix
+        of several names is that of a table, which changes nothing; `:j` opens the jobs.
         """
         if NAMED.fullmatch(text.strip()):
             return self["job"], text.strip()
@@ -130,6 +133,8 @@ class CommandSet:
         matches = [known for known in names if name and known.startswith(name)]
         if name in names:
             matches = [name]
+        elif tables := [match for match in matches if match in VIEWS]:
+            matches = tables[:1]
         if len(matches) > 1:
             raise UsageError(f"ambiguous command {name!r}: {', '.join(matches)}")
         if not matches:

@@ -12,7 +12,10 @@ from draftsman_tui.dashboard.actions import navigation
 from draftsman_tui.dashboard.command import JOB, CommandSet, DashboardCommand
 from draftsman_tui.dashboard.commands.admin_commands import ADMIN_COMMANDS
 from draftsman_tui.dashboard.commands.job_commands import JOB_COMMANDS
-from draftsman_tui.dashboard.commands.job_screen_commands import JOB_SCREEN_COMMANDS
+from draftsman_tui.dashboard.commands.job_screen_commands import (
+    JOB_SCREEN_COMMANDS,
+    SEARCH_COMMANDS,
+)
 from draftsman_tui.dashboard.commands.schedule_commands import SCHEDULE_COMMANDS
 from draftsman_tui.dashboard.commands.table_commands import TABLE_COMMANDS
 from draftsman_tui.dashboard.job.job_tabs import JOB_TABS
@@ -39,6 +42,7 @@ def _tab(nth: int, name: str) -> DashboardCommand:
 COMMANDS: Final = CommandSet(
     (
         *(_tab(nth, name) for nth, name in enumerate(JOB_TABS, 1)),
+        *SEARCH_COMMANDS,
         *(_view(nth, name) for nth, name in enumerate(VIEWS, 1)),
         *JOB_COMMANDS,
         *JOB_SCREEN_COMMANDS,

@@ -32,7 +32,14 @@ REGEX_INPUT: Final = 1000
 """Maximum characters of a row that a regular expression is matched against."""
 _AGE = re.compile(r"age([<>])(.+)")
 _REGEX = re.compile(r"(?:^|(?<=\s))/((?:[^/\\]|\\.)+)/(?=\s|$)")
-_FIELD_ALIASES: Final = {"channel": "source", "repository": "repo", "state": "status"}
+_FIELD_ALIASES: Final = {
+    "channel": "source",
+    "repository": "repo",
+    "state": "status",
+    "kind": "status",
+    "person": "by",
+    "requester": "by",
+}
 _FIELD = re.compile(r"(-?)([A-Za-z][A-Za-z_]+):(?!//)(.*)", re.DOTALL)
 """A field; `https://a.example`, `D-7:` and `12:30` are words."""
 _SPACE: Final = " \t\r\n"

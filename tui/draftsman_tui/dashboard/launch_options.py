@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -11,6 +11,7 @@ from textual.binding import Binding
 
 from draftsman.errors import ConfigError, UsageError
 from draftsman_tui.dashboard import key_map
+from draftsman_tui.dashboard.alerts import KINDS
 from draftsman_tui.dashboard.command_table import COMMANDS
 from draftsman_tui.dashboard.preferences import Preferences
 from draftsman_tui.dashboard.saved_views import BUILTIN_VIEWS, View
@@ -30,6 +31,8 @@ class LaunchOptions:
     view: str | tuple[str, View] = "jobs"
     theme: str = "dark"
     keys: Mapping[str, str] = field(default_factory=dict)
+    alerts: Collection[str] = KINDS
+    """Kinds of terminal alerts about questions for the user."""
     warnings: tuple[str, ...] = ()
     """Deprecations in the configuration to show to the user."""
 
@@ -48,8 +51,13 @@ def resolve_options(
         or (preferences.theme if preferences.theme in NAMES else None)
         or "dark"
     )
-    keys = keymap(settings)
-    return LaunchOptions(_view(preferences, settings, view), chosen, keys, warnings)
+    return LaunchOptions(
+        view=_view(preferences, settings, view),
+        theme=chosen,
+        keys=keymap(settings),
+        alerts=settings.alerts,
+        warnings=warnings,
+    )
 
 
 def keymap(settings: DashboardSettings) -> dict[str, str]:

@@ -7,7 +7,7 @@ tested without a screen.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar
@@ -89,6 +89,10 @@ class Resource(ABC, Generic[T]):
     columns: tuple[Column[T], ...]
     poll_interval: ClassVar[float] = 10.0
     """Maximum seconds between reads without events."""
+    groups: ClassVar[Mapping[str, Callable[[Any], str]]] = {}
+    """Ways to group the rows: the label of a row, by name."""
+    mine_first: ClassVar[bool] = False
+    """Whether rows that wait for the user come first in the default order."""
     follows: ClassVar[bool] = False
     """Whether a cursor on the first row stays first when rows are added above."""
 

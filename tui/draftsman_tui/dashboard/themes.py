@@ -34,6 +34,7 @@ _MORE: Final = (
         "ansi-background",
         "ansi-foreground",
         "quiet",
+        "denied",
         "border",
         "border-blurred",
         "block-cursor-foreground",
@@ -56,7 +57,7 @@ THEMES: Final = (
         surface="#1c1c1c",
         panel="#303030",
         dark=True,
-        variables={"quiet": "#9e9e9e"},
+        variables={"quiet": "#9e9e9e", "denied": "#d7afff"},
     ),
     Palette(
         name="light",
@@ -71,7 +72,7 @@ THEMES: Final = (
         surface="#f0f0f0",
         panel="#dcdcdc",
         dark=False,
-        variables={"quiet": "#5a5a5a"},
+        variables={"quiet": "#5a5a5a", "denied": "#7a3fb0"},
     ),
     Palette(
         name="contrast",
@@ -86,7 +87,7 @@ THEMES: Final = (
         surface="#000000",
         panel="#262626",
         dark=True,
-        variables={"quiet": "#e0e0e0"},
+        variables={"quiet": "#e0e0e0", "denied": "#ffafff"},
     ),
     Palette(
         name="none",

@@ -146,11 +146,13 @@ class ReadModel:
         async with self._db.connection() as conn:
             selected = filters.get("key"), filters.get("group"), filters.get("paused") or None
             if any(value is not None for value in selected):
-                return JobPage(await selected_page.page(conn, filters, params))
+                jobs = await selected_page.page(conn, filters, params)
+                return JobPage(await selected_page.with_retries(conn, jobs))
             end = await store.newest(conn) + 1 if before is None else before
             first = 0 if since is None else await store.first_since(conn, since)
             lowest = max(first, end - SCAN_LIMIT) if any(scanned.values()) else first
             jobs = await store.page(conn, params | {"before": end, "lowest": lowest})
+            jobs = await selected_page.with_retries(conn, jobs)
         return JobPage(jobs, lowest if len(jobs) < limit and lowest > max(first, 1) else None)
 
     async def runs(self, number: int) -> list[Run]:

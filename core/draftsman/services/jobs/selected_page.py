@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+from draftsman.domain.job import Status
 from draftsman.domain.read_models import JobFilters, JobSummary
 from draftsman.errors import CommandHint, NotFound
 from draftsman.store import job_control
@@ -12,6 +14,18 @@ from draftsman.store.postgres.database import Connection
 from draftsman.store.scheduling import groups
 
 _PAGE = 1000
+_RETRIED = (Status.FAILED, Status.DEAD_LETTER)
+"""Statuses of jobs whose retry a list shows."""
+
+
+async def with_retries(conn: Connection, jobs: list[JobSummary]) -> list[JobSummary]:
+    """Return the jobs with the retries of those that failed or are dead letters."""
+    ended = [job.number for job in jobs if job.status in _RETRIED]
+    retries = await job_control.retries(conn, ended) if ended else {}
+    return [
+        replace(job, retried_as=retries[job.number]) if job.number in retries else job
+        for job in jobs
+    ]
 
 
 async def page(conn: Connection, filters: JobFilters, params: dict[str, Any]) -> list[JobSummary]:

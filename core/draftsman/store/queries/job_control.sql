@@ -68,6 +68,17 @@ SELECT j.number, j.status, j.type, j.agent, j.ticket_title, j.last_error, j.fini
  ORDER BY j.status, j.number
  LIMIT %(limit)s
 
+-- The retries of some finished jobs, by their unique keys.
+-- name: retries
+SELECT j.number, n.number AS retry
+  FROM draftsman.jobs j
+  JOIN draftsman.job_requests n
+    ON n.type = j.type AND n.retry_of = j.number
+   AND n.idempotency_key = 'retry:' || CASE WHEN j.retry_of IS NULL THEN j.number::text
+       ELSE split_part(j.idempotency_key, ':', 2) END || ':' || (j.chain_length + 1)
+   AND NOT starts_with(n.idempotency_key, 'auto:')
+ WHERE j.number = ANY (%(jobs)s::bigint[])
+
 -- The newest checkpoint and its work bundle are copied to the retry, as those of a run 0.
 -- name: copy_checkpoint
 SELECT draftsman.inherit_checkpoint(%(old)s::bigint, %(new)s::bigint)

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from draftsman.domain.people.actor import Actor
+from draftsman.domain.repos.repo_catalog import Repo
+from draftsman.domain.repos.repo_profile import RepoProfile
+from draftsman.domain.repos.repo_url import parse
+from draftsman.runtime import Runtime
 from draftsman.settings import load
+from tests.factories import Factory
 from tests.tui.cli.cli_runner import Cli, process
 
 
@@ -70,3 +77,31 @@ async def test_a_shell_completes_commands_and_options(cli: Cli) -> None:
         )
         assert done.returncode == 0
         assert f"plain,{offered}" in done.stdout.splitlines()
+
+
+async def test_a_shell_completes_jobs_questions_agents_repositories_and_statuses(
+    cli: Cli, make: Factory, rt: Runtime, owner: Actor
+) -> None:
+    first = await make.asked(title="Tidy\x1b up")
+    for _ in range(9):
+        await make.queued()
+    await rt.repos.add(Repo.at(parse("https://git.example/acme/pay")), RepoProfile(), owner)
+    with cli.config.open("a", encoding="utf-8") as config:
+        config.write('\nagents.coder.command = ["true"]\n')
+    for typed, offered in (
+        ("show D-", "D-1"),
+        ("show d-1", "D-10"),
+        ("show 1", "10"),
+        ("answer ", f"{first.name}/1"),
+        ("submit --agent c", "coder"),
+        ("jobs --repo ac", "acme/pay"),
+        ("jobs --status failed,dead", "failed,dead_letter"),
+    ):
+        arguments = f"draftsman --config {cli.config} {typed}".split(" ")
+        line: Any = {"COMP_WORDS": " ".join(arguments), "COMP_CWORD": str(len(arguments) - 1)}
+        done = process(_DRAFTSMAN_COMPLETE="bash_complete", **line)
+        assert f"plain,{offered}" in done.stdout.splitlines(), (typed, done)
+    away: Any = {"DRAFTSMAN_DATABASE_URL": "postgresql://nobody@127.0.0.1:1/none"}
+    line = {"COMP_WORDS": "draftsman show D-", "COMP_CWORD": "2"}
+    done = process(_DRAFTSMAN_COMPLETE="bash_complete", **line, **away)
+    assert (done.returncode, done.stdout.strip(), done.stderr) == (0, "", "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
@@ -104,6 +105,9 @@ async def test_logs_are_printed_unchanged(cli: Cli, make: Factory, rt: Runtime) 
         done = await following
     assert done.out == "one \x1b[31mred\x1b[0m\ntwo\n"
     assert done.err == f"-- run {work.number}.1 --\n"
+    stamp = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d  "
+    stamped = (await cli("logs", "-t", work.name)).out
+    assert re.fullmatch(f"{stamp}one .*\n{stamp}two\n", stamped), stamped
     events_shown = (await cli("logs", work.name, "--json")).lines
     assert [(event["run"], event["seq"], event["text"][:3]) for event in events_shown] == [
         (1, 1, "one"),

@@ -11,9 +11,11 @@ from draftsman.domain.job import Status
 from draftsman.domain.outcome import Done
 from draftsman.errors import Failure
 from draftsman.runtime import Runtime
-from tests.factories import Factory
+from tests.factories import GATE, QUESTION, Factory
+from tests.support.people import People
 from tests.support.waits import background
 from tests.tui.cli.cli_runner import Cli, Terminal
+from tests.tui.cli.conftest import As
 
 
 @pytest.mark.parametrize(
@@ -41,6 +43,62 @@ async def test_wait_ends_at_the_completion(cli: Cli, make: Factory, rt: Runtime)
         done = await waiting
     assert (done.json["status"], done.json["result"]) == ("completed", {"n": 1})
     assert (await cli("wait", work.name)).out == f"{work.name} completed\n"
+
+
+async def test_wait_asks_on_a_terminal_and_ends_with_the_changes(
+    make: Factory, terminal: Callable[..., Terminal], rt: Runtime
+) -> None:
+    work = await make.asked()
+    screen = terminal("wait", work.name)
+    screen.expect(f"Answer to {work.name}/1 (enter: not now): ")
+    assert "Which one?" in screen.plain
+    screen.type("green\n")
+    screen.expect("'green' is not a choice")
+    screen.type("2\n")
+    screen.expect("answered: blue")
+    work = await make.running(work.number)
+    patch = b"diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-old\n+new\n"
+    await rt.checkpoints.artifact(work.lease, "changes.patch", "patch", patch)
+    await rt.settlement.outcome(work, Done({"summary": "All is tidy", "branch": "draftsman/D-1"}))
+    assert screen.end() == 0
+    end = screen.plain.split("completed")[-1]
+    for word in ("All is tidy", "branch draftsman/D-1", "1 file changed", "draftsman diff D-1"):
+        assert word in end
+
+
+async def test_a_question_left_open_or_closed_elsewhere_ends_the_prompt_of_wait(
+    make: Factory, terminal: Callable[..., Terminal], rt: Runtime, people: People
+) -> None:
+    work = await make.asked()
+    screen = terminal("wait", work.name)
+    screen.expect("(enter: not now)")
+    screen.type("\n")
+    screen.expect(f"{work.name}/1 stays open; to answer it:")
+    await make.answer(work.number, "red")
+    work = await make.running(work.number)
+    await rt.questions.ask(work.lease, QUESTION.model_copy(update={"key": "next"}))
+    screen.expect(f"Answer to {work.name}/2")
+    await make.answer(work.number, "red", people.ben, n=2)
+    screen.expect("answered by ben: red")
+    await rt.settlement.outcome(await make.running(work.number), Done({}))
+    assert screen.end() == 0
+
+
+async def test_wait_asks_for_a_decision_and_the_reason_of_a_denial(
+    make: Factory, terminal: Callable[..., Terminal], as_: As
+) -> None:
+    work = await make.asked(GATE)
+    screen = terminal("wait", work.name, "--config", as_("carol").config)
+    screen.expect(f"Approve {work.name}/1? y, n, d: diff, enter: not now: ")
+    screen.type("d\n")
+    screen.expect("no changes")
+    screen.type("perhaps\n")
+    screen.expect("'perhaps': enter y to approve, n to deny")
+    screen.type("n\n")
+    screen.expect("Reason (optional): ")
+    screen.type("not on a Friday\n")
+    assert screen.end() == 1
+    assert "denied by carol: not on a Friday" in screen.plain
 
 
 async def test_wait_reports_the_status_at_the_timeout(cli: Cli, make: Factory) -> None:

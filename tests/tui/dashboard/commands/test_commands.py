@@ -8,14 +8,22 @@ from draftsman.domain.job import Source, Status
 from draftsman.domain.messages.delivery import DeliveryStatus
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.question_spec import QuestionSpec
-from draftsman.errors import Failure
+from draftsman.errors import Failure, UsageError
 from draftsman.runtime import Runtime
+from draftsman_tui.dashboard.command_table import COMMANDS
 from tests.core.outbox.rows import claim
 from tests.factories import GATE, Factory
 from tests.support.people import People
 from tests.tui.dashboard.pilot import open_dashboard
 
 WORDS = QuestionSpec(key="words", text="What is it called?", freeform=True)
+
+
+def test_a_prefix_of_several_commands_is_that_of_a_table() -> None:
+    for typed, name in (("j", "jobs"), ("i", "inbox"), ("job", "job"), ("jobs x", "jobs")):
+        assert COMMANDS.parse(typed)[0].name == name
+    with pytest.raises(UsageError, match="ambiguous command 'ca': cancel, cancel-force"):
+        COMMANDS.parse("ca")
 
 
 async def test_choice_is_answered_by_its_number(make: Factory, rt: Runtime, owner: Actor) -> None:

@@ -13,8 +13,8 @@ from draftsman_tui.dashboard.launch_options import keymap, resolve_options
 from tests.support.cases import cases
 from tests.tui.dashboard.pilot import open_dashboard
 
-HIDES = {"redeliver"}
-"""On the job screen, it replaces redeliver-job in the deliveries tab."""
+HIDES = {"redeliver", "next-match", "previous-match"}
+"""On the job screen, they replace other commands: in the deliveries tab, and during a search."""
 
 
 @cases(
@@ -25,7 +25,7 @@ HIDES = {"redeliver"}
         ("help", "f1,?", "f1,question_mark"),
         ("command", ",", "comma"),
         ("mark-range", "ctrl+space", "ctrl+@"),
-        ("filter", "ctrl+f", "ctrl+f"),
+        ("filter", "ctrl+g", "ctrl+g"),
         ("up", "up,w", "up,w"),
     ],
 )

@@ -99,7 +99,7 @@ async def test_every_tab_shows_its_data(
         head = ("completed · agent tidy", "by Root (cli)", "runs 3 · retries 0 of 3")
         await seen.see(*head, "branch draftsman/D-1, commit 0123456789ab", "retried as D-2")
         await seen.see(
-            "result  It is tidy", "D-1 · timeline · following · Tidy up", "6 deliveries●"
+            "result  It is tidy", "D-1 · timeline · following · Tidy up", "6:deliveries●"
         )
         for key, words in shown.items():
             await seen.press(key)
@@ -230,10 +230,15 @@ async def test_log_follows_its_end_until_scrolled_up(
         await seen.press("slash")
         await seen.type("line 7")
         await seen.press("enter")
-        await seen.see("/line 7", "line 71")
-        assert "line 8" not in seen.tab_text
+        await seen.see("/line 7 · 11 of 11", "line 79", "line 80", "n next-match")
+        await seen.press("n")
+        await seen.see("1 of 11", "▸ line 7")
+        await seen.press("N", "N")
+        await seen.see("10 of 11", "▸ line 78")
+        await seen.press("ctrl+u")
+        assert "line 78" not in seen.text
         await seen.press("escape")
-        await seen.read("line 8")
+        await seen.until(lambda: "▸" not in seen.text and "next-match" not in seen.text)
         await seen.command("log 1")
         await seen.see("log of run .1")
 
@@ -281,11 +286,11 @@ async def test_job_screen_fits_80_by_24_and_handles_the_mouse(
         for _ in range(10):
             await seen.press("right")
             assert max(map(len, seen.lines)) <= 80
-            assert "0 files" in seen.text
+            assert "0:files" in seen.text
             assert "\x1b" not in seen.text
         assert screen(seen).tab == "timeline"
-        line = next(n for n, text in enumerate(seen.lines) if "1 time" in text)
-        await seen.pilot.click(offset=(seen.lines[line].index("7 runs") + 2, line))
+        line = next(n for n, text in enumerate(seen.lines) if "1:time" in text)
+        await seen.pilot.click(offset=(seen.lines[line].index("7:runs") + 2, line))
         await seen.see("D-1 · runs")
         line = next(n for n, text in enumerate(seen.lines) if ".2   parked" in text)
         await seen.pilot.click(offset=(20, line))

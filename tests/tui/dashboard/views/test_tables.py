@@ -55,7 +55,7 @@ async def test_every_table_shows_its_rows_or_an_empty_message(
         "groups": ("nightly", "running", "0 of 1 succeeded, 1 waiting"),
     }
     assert shown.keys() == VIEWS.keys()
-    async with open_dashboard(rt, owner, view="boards", size=(140, 40)) as seen:
+    async with open_dashboard(rt, owner, view="boards", size=(240, 40)) as seen:
         await seen.see("Plans")
         for name, words in shown.items():
             await seen.command(name)
@@ -167,10 +167,24 @@ async def test_denied_job_has_its_own_role(
         VIEWS["jobs"].cells(jobs[number], datetime.now(UTC)) for number in (work.number, failed)
     )
     assert [(cell.text, cell.role) for cell in (denied[1], denied[-1])] == [
-        ("failed", "warns"),
-        ("denied by carol: too risky", "warns"),
+        ("failed", "denied"),
+        ("denied by carol: too risky", "denied"),
     ]
     assert {crashed[1].role, crashed[-1].role} == {"bad"}
+
+
+async def test_retried_dead_letter_is_marked(make: Factory, rt: Runtime, owner: Actor) -> None:
+    first, second = await make.dead(), await make.dead()
+    retried = await rt.job_control.retry(first, owner)
+    async with open_dashboard(rt, owner, view="dead") as seen:
+        await seen.rows(f"D-{second}", f"D-{first}")
+        await seen.see(f"retried as {retried.name}: gone")
+    page = await rt.read_model.page(limit=9)
+    assert {job.number: job.retried_as for job in page.jobs} == {
+        first: retried.number,
+        second: None,
+        retried.number: None,
+    }
 
 
 async def test_rows_are_sorted_by_a_column_in_both_directions(
@@ -183,6 +197,15 @@ async def test_rows_are_sorted_by_a_column_in_both_directions(
         await seen.rows("D-3", "D-1", "D-2")
         await seen.press("S")
         await seen.rows("D-2", "D-1", "D-3")
+        for order in (["D-3", "D-1", "D-2"], ["D-2", "D-1", "D-3"]):
+            await seen.press("s")
+            await seen.dialog("ChoiceDialog")
+            await seen.see("3  title")
+            await seen.press("3")
+            await seen.rows(*order)
+        await seen.command("jobs")
+        await seen.press("ctrl+d")
+        assert seen.cursor_key == "D-3"
         await seen.command("sort nonsense")
         await seen.wait_for_toast("cannot sort by column 'nonsense'")
 

@@ -43,8 +43,8 @@ PAGE: Final = 1000
 @click.argument("jobs", metavar="[JOB...]", nargs=-1, type=params.JOB)
 @click.option("--status", type=params.STATUS, multiple=True, help="Cancel all with this status.")
 @click.option("--type", type=params.TEXT, help="With --status: filter by type.")
-@click.option("--agent", type=params.TEXT, help="With --status: filter by agent.")
-@click.option("--repo", type=params.TEXT, help="With --status: filter by repository.")
+@click.option("--agent", type=params.AGENT, help="With --status: filter by agent.")
+@click.option("--repo", type=params.REPO, help="With --status: filter by repository.")
 @click.option("--queue", type=params.TEXT, help="With --status: filter by queue.")
 @click.option(
     "--tag", "tags", type=params.TEXT, multiple=True, help="With --status: filter by tag."

@@ -9,17 +9,20 @@ import click
 
 from draftsman.domain.ids import job_name
 from draftsman.domain.job import TERMINAL, WAITING, Job, Status
+from draftsman.domain.messages import plain_text
 from draftsman.errors import AnswerTimeout, DraftsmanError
 from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.common import params, times
 from draftsman_tui.common.event_text import event_text
 from draftsman_tui.common.job_text import pause_text, status_text
-from draftsman_tui.common.output import as_data, line, one_line
-from draftsman_tui.common.question_text import describe
+from draftsman_tui.common.output import as_data, line, one_line, styled
 
 if TYPE_CHECKING:
+    from rich.text import Text
+
     from draftsman.domain.ids import JobRef
     from draftsman.runtime import Runtime
+    from draftsman_tui.cli.question.answer_here import QuestionPrompter
 
 
 @command("wait", examples=("draftsman wait D-142 --timeout 10m && echo completed",))
@@ -27,6 +30,9 @@ if TYPE_CHECKING:
 @click.option("--timeout", type=params.DURATION, help="Stop waiting after this time, e.g. 10m.")
 async def wait(app: App, job: JobRef, timeout: float | None) -> None:
     """Wait for a job to finish.
+
+    On a terminal, its questions are asked here: the answer is read from the terminal, and an empty
+    line leaves the question open for others.
 
     Exits with 0 if the job completed, 1 if it ended in any other status or is still active after
     the timeout, and 5 if a question was not answered in time.
@@ -38,8 +44,12 @@ async def wait(app: App, job: JobRef, timeout: float | None) -> None:
 
 
 async def until_end(app: App, rt: Runtime, number: int, timeout: float | None) -> None:
-    """Wait for the end of the job or the timeout; prints retries and pauses on stderr."""
+    """Wait for the end of the job or the timeout.
+
+    Prints retries and pauses on stderr, and asks questions if this is a terminal.
+    """
     last, paused = 0, False
+    prompter = _prompter(app, rt) if app.out.interactive and not app.json else None
     try:
         async with asyncio.timeout(timeout):
             async for current in rt.read_model.versions(number):
@@ -48,6 +58,8 @@ async def until_end(app: App, rt: Runtime, number: int, timeout: float | None) -
                 elif current.status is Status.RETRYING and current.version != last:
                     await _print_next_retry(app, rt, number)
                 last, paused = current.version, current.paused
+                if current.status in WAITING and prompter is not None:
+                    await prompter.ask(number)
     except TimeoutError:
         return
 
@@ -58,6 +70,12 @@ async def print_pause(app: App, rt: Runtime, number: int) -> None:
         app.out.info(text)
 
 
+def _prompter(app: App, rt: Runtime) -> QuestionPrompter:
+    from draftsman_tui.cli.question.answer_here import QuestionPrompter
+
+    return QuestionPrompter(app, rt)
+
+
 async def _print_next_retry(app: App, rt: Runtime, number: int) -> None:
     """Print when the job is retried, if it still waits for that."""
     why = await rt.read_model.why(number)
@@ -66,7 +84,8 @@ async def _print_next_retry(app: App, rt: Runtime, number: int) -> None:
 
 
 async def narrate(app: App, rt: Runtime, number: int, timeout: float | None) -> None:
-    """Print events of the job on stderr until it ends or the timeout expires."""
+    """Print events of the job on stderr, and ask its questions, until it ends or the timeout."""
+    prompter = _prompter(app, rt)
     try:
         async with asyncio.timeout(timeout):
             async for event in rt.read_model.follow(number):
@@ -76,21 +95,39 @@ async def narrate(app: App, rt: Runtime, number: int, timeout: float | None) -> 
                 if event.to_status == Status.RETRYING:
                     await _print_next_retry(app, rt, number)
                 if event.to_status in WAITING:
-                    for question in await rt.questions.open(number):
-                        app.out.print_stderr(*await describe(rt, question))
+                    await prompter.ask(number)
     except TimeoutError:
         return
 
 
 async def conclude(app: App, rt: Runtime, number: int, timeout: float | None, **more: Any) -> None:
-    """Print the status of the job; raises unless it completed."""
+    """Print the status of the job, on a terminal with its result; raises unless it completed."""
     job = await rt.read_model.job(number)
     if app.json:
         app.out.document(as_data(job) | more)
     else:
         app.out.print(line(f"{job.name} ", status_text(job.status, job.error_class)))
+        if app.out.on_screen and job.result:
+            app.out.print(*await _result_lines(rt, job))
     if job.status is not Status.COMPLETED:
         raise await _wait_error(rt, job, timeout)
+
+
+async def _result_lines(rt: Runtime, job: Job) -> list[Text]:
+    """Return the summary, the branch, the pull request and the changed files of a job."""
+    from draftsman.domain.messages.diff import diffstat
+    from draftsman_tui.common.artifact_text import read_patch
+
+    result = job.result or {}
+    texts = [
+        *plain_text.summary_lines(result),
+        plain_text.change_summary(result),
+        plain_text.validation_summary(result),
+        job.pr_url or plain_text.pr_url(result) or "",
+    ]
+    if patch := await read_patch(rt, job.number):
+        texts += [*diffstat(patch).splitlines(), f"draftsman diff {job.name}"]
+    return [styled(f"  {text_line}") for text in texts for text_line in text.splitlines()]
 
 
 async def _wait_error(rt: Runtime, job: Job, timeout: float | None) -> DraftsmanError:

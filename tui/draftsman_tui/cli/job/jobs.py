@@ -77,8 +77,8 @@ class SortParam(params.Param):
     multiple=True,
     help="Filter by status; `waiting` matches both waiting statuses, `paused` each paused job.",
 )
-@click.option("--agent", type=params.TEXT, help="Filter by agent.")
-@click.option("--repo", type=params.TEXT, help="Filter by repository, in any case.")
+@click.option("--agent", type=params.AGENT, help="Filter by agent.")
+@click.option("--repo", type=params.REPO, help="Filter by repository, in any case.")
 @click.option("--type", type=params.TEXT, help="Filter by job type.")
 @click.option("--queue", type=params.TEXT, help="Filter by queue.")
 @click.option(
@@ -258,7 +258,8 @@ def _next(job: JobSummary, question: Question | None, served: set[str]) -> str:
         case Status.CLAIMED:
             return "a worker to start it"
         case Status.FAILED | Status.DEAD_LETTER:
-            return error
+            retried = "" if job.retried_as is None else f"retried as {job_name(job.retried_as)}: "
+            return f"{retried}{error}"
         case _:
             return "" if job.status in TERMINAL else "its current run"
 

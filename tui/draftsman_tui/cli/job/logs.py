@@ -18,7 +18,7 @@ from draftsman.errors import UsageError
 from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.common import params
 from draftsman_tui.common.event_text import no_log
-from draftsman_tui.common.output import CommandOutput, plain, styled
+from draftsman_tui.common.output import CommandOutput, line, plain, styled
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -50,6 +50,7 @@ STYLES: Final = {
         "draftsman logs D-142",
         "draftsman logs -f D-142",
         "draftsman logs --activity D-142",
+        "draftsman logs -t D-142",
         "draftsman logs -f --json D-142",
     ),
 )
@@ -57,7 +58,10 @@ STYLES: Final = {
 @click.option("-f", "--follow", is_flag=True, help="Stream until the job ends, over all its runs.")
 @click.option("--activity", is_flag=True, help="Only the activity of the agent.")
 @click.option("--output", is_flag=True, help="Only the output of programs.")
-async def logs(app: App, job: JobRef, follow: bool, activity: bool, output: bool) -> None:
+@click.option("-t", "--timestamps", is_flag=True, help="Start each line with its local time.")
+async def logs(
+    app: App, job: JobRef, follow: bool, activity: bool, output: bool, timestamps: bool
+) -> None:
     """Print the output of a job's runs and the activity of its agent.
 
     Activity has the messages, calls of tools, files, plan and tokens of the agent. The newest rows
@@ -67,7 +71,7 @@ async def logs(app: App, job: JobRef, follow: bool, activity: bool, output: bool
         raise UsageError("--activity and --output cannot be combined")
     async with app.runtime(read_only=True) as rt:
         number = await number_of(rt, job)
-        printer = LogPrinter(app.out, number)
+        printer = LogPrinter(app.out, number, timestamps=timestamps)
         with app.out.paged(unless=follow):
             async for item in log_items(
                 rt, number, follow=follow, output=not activity, activity=not output
@@ -88,11 +92,24 @@ async def logs(app: App, job: JobRef, follow: bool, activity: bool, output: bool
 
 
 class LogPrinter:
-    """Prints output unchanged, and activity as lines between; `headings`: the runs on stderr."""
+    """Prints output unchanged, and activity as lines between; `headings`: the runs on stderr.
 
-    def __init__(self, out: CommandOutput, number: int, *, headings: bool = True) -> None:
+    With `timestamps`, each line starts with the local time at which its start was stored.
+    """
+
+    def __init__(
+        self,
+        out: CommandOutput,
+        number: int,
+        *,
+        headings: bool = True,
+        timestamps: bool = False,
+    ) -> None:
         self._out = out
         self._headings = headings
+        self._timestamps = timestamps
+        self._at: datetime | None = None
+        """When the item that is printed was stored."""
         self._number = number
         self._newline = True
         """Whether the next text begins a line."""
@@ -101,6 +118,7 @@ class LogPrinter:
 
     def print(self, item: Any) -> None:
         """Print an item of `log_items`."""
+        self._at = item.created_at
         if item.run != self.run:
             self.end()
             self.run = item.run
@@ -119,7 +137,7 @@ class LogPrinter:
         else:
             self.end()
             style = STYLES.get(str(item.state)) or STYLES.get(item.kind, "")
-            self._out.print(styled(_one_item(item), style))
+            self._out.print(line(styled(self._stamp(), "dim"), styled(_one_item(item), style)))
 
     def _print_heading(self, item: Any) -> None:
         self._out.info(f"-- run {self._number}.{item.run} --")
@@ -135,9 +153,20 @@ class LogPrinter:
             self._write("\n")
 
     def _write(self, text: str) -> None:
-        if text:
-            self._out.write(text)
-            self._newline = text.endswith("\n")
+        if not text:
+            return
+        stamp = self._stamp()
+        if stamp:
+            lead = stamp if self._newline and text != "\n" else ""
+            body = text.removesuffix("\n")
+            text = lead + body.replace("\n", f"\n{stamp}") + text[len(body) :]
+        self._out.write(text)
+        self._newline = text.endswith("\n")
+
+    def _stamp(self) -> str:
+        if not self._timestamps or self._at is None:
+            return ""
+        return f"{self._at.astimezone():%Y-%m-%d %H:%M:%S}  "
 
 
 def _one_item(item: ActivityRow) -> str:

@@ -63,8 +63,8 @@ async def run(
     """Submit a job and follow it to its end.
 
     TEXT is the instructions for the agent; - reads them from stdin. The log of the job goes to
-    stdout; its events and questions go to stderr, with the command that answers. Ctrl-C stops
-    following, and the job continues.
+    stdout; its events and questions go to stderr. On a terminal the questions are asked here.
+    Ctrl-C stops following, and the job continues.
 
     With --now, the job reserves its queue: workers claim no other job of the queue, and running
     jobs continue. The reservation ends with the job, when the job waits for a person, or after

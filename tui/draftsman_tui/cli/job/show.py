@@ -30,6 +30,7 @@ from draftsman_tui.common.job_text import (
 from draftsman_tui.common.message_text import message_lines
 from draftsman_tui.common.output import as_data, hanging_indent, line, one_line, styled
 from draftsman_tui.common.question_text import (
+    answer_command,
     answerers,
     choice_lines,
     deadline_text,
@@ -131,6 +132,7 @@ async def show(app: App, job: JobRef, tree: bool) -> None:
         return
     lines = (
         *_head(details, why, chain),
+        *_cost(runs),
         *([_pair("after", parents_text(parents))] if parents else []),
         *([_pair("group", f"{group.name}: {group.succeeded_text}")] if group else []),
         *_replacement(replacement),
@@ -232,6 +234,12 @@ def _head(job: Job, why: WaitReason, chain: Sequence[RetryLink]) -> Iterator[Tex
         yield _pair("expired", f"{why.text}; {why.next_step}", "red")
     elif job.status not in TERMINAL:
         yield _pair("waiting", f"{why.text}; {why.next_step}")
+
+
+def _cost(runs: Sequence[Run]) -> Iterator[Table]:
+    """Yield the tokens and the cost of all runs, if any reported them."""
+    if total := sum_usage(run.usage for run in runs):
+        yield _pair("cost", usage_lines(total))
 
 
 def _replacement(replacement: Replacement) -> Iterator[Table]:
@@ -339,6 +347,7 @@ def _question(
         yield from (line("  ", detail) for detail in details)
         if question.freeform_allowed:
             yield styled(f"    {'or ' if question.choices else ''}free text", "dim")
+        yield line("  ", answer_command(question))
     elif question.escalated_at:
         yield styled(f"    {escalation_text(question)}", "yellow")
     if given or voters:

@@ -73,8 +73,9 @@ async def submit(
     A group is created with --sequential or --parallel, and stays open for more jobs: --group alone
     adds the job to an existing group, of a sequential group behind the last job.
 
-    With --wait, exits with 0 if the job completed, 1 if it ended in any other status, and 5 if a
-    question was not answered within --timeout.
+    With --wait, events and questions go to stderr; on a terminal the questions are asked here, and
+    the end shows the summary, the branch and the changed files. Exits with 0 if the job completed,
+    1 if it ended in any other status, and 5 if a question was not answered within --timeout.
     """
     if timeout is not None and not wait:
         raise UsageError("--timeout requires --wait")

@@ -18,8 +18,8 @@ Function = Callable[..., Any]
 _OPTIONS: Final = (
     click.argument("text", nargs=-1, type=params.TEXT),
     click.option("--type", default=AGENT_TYPE, show_default=True, help="Job type."),
-    click.option("--agent", help="Name of a configured agent."),
-    click.option("--repo", type=params.TEXT, help="Repository: path, URL or name."),
+    click.option("--agent", type=params.AGENT, help="Name of a configured agent."),
+    click.option("--repo", type=params.REPO, help="Repository: path, URL or name."),
     click.option("--ref", type=params.TEXT, help="Branch, tag or commit to start from."),
     click.option("--mode", help="fix, or investigate (changes nothing)."),
     click.option("--title", type=params.TEXT, help="Default: the first line of the text."),

@@ -12,8 +12,8 @@ from draftsman_tui.common import params
 Function = Callable[..., Any]
 _OPTIONS: Final = (
     click.option("--type", help="Job type; default: run_agent."),
-    click.option("--agent", type=params.TEXT, help="Name of a configured agent."),
-    click.option("--repo", type=params.TEXT, help="Repository: path, URL or name."),
+    click.option("--agent", type=params.AGENT, help="Name of a configured agent."),
+    click.option("--repo", type=params.REPO, help="Repository: path, URL or name."),
     click.option("--ref", type=params.TEXT, help="Branch, tag or commit to start from."),
     click.option("--mode", type=params.TEXT, help="fix, or investigate (changes nothing)."),
     click.option("--title", type=params.TEXT, help="Default: the first line of the text."),

@@ -8,6 +8,7 @@ from draftsman.domain.ids import parse_question, question_name
 from draftsman.errors import Refused, UsageError
 from draftsman_tui.dashboard import filter as filters
 from draftsman_tui.dashboard.actions import tab_actions
+from draftsman_tui.dashboard.dialogs.choice_dialog import ChoiceDialog
 from draftsman_tui.dashboard.dialogs.help_dialog import HelpDialog
 from draftsman_tui.dashboard.dialogs.log_dialog import LogDialog
 from draftsman_tui.dashboard.dialogs.quit_dialog import QuitDialog
@@ -42,7 +43,7 @@ async def clear(screen: MainScreen, text: str) -> None:
 
 
 async def sort(screen: MainScreen, text: str) -> None:
-    """Sort by the named column, or by the next sortable column; after the last, do not sort."""
+    """Sort by the named column, or ask which; the present column again reverses the order."""
     columns = [column for column in screen.resource.columns if column.order is not None]
     heads = [column.head.casefold() for column in columns]
     if text and text.casefold() not in heads:
@@ -50,14 +51,37 @@ async def sort(screen: MainScreen, text: str) -> None:
     if text:
         screen.sort(columns[heads.index(text.casefold())].head)
         return
-    current = screen.state.sort
-    index = -1 if current is None else heads.index(current.casefold())
-    screen.sort(columns[index + 1].head if index + 1 < len(columns) else None)
+    choices = [*((column.head.lower(), column.head) for column in columns), ("default order", "")]
+    head = await screen.ask(ChoiceDialog("Sort by which column?", choices))
+    if head is not None:
+        screen.sort(head or None, reverse=bool(head) and head == screen.state.sort)
 
 
 async def reverse(screen: MainScreen, text: str) -> None:
     """Reverse the sort order."""
     screen.sort(screen.state.sort, reverse=True)
+
+
+async def group_by(screen: MainScreen, text: str) -> None:
+    """Group the rows by the named value, or by the next; after the last, not at all."""
+    names = [*screen.resource.groups, "none"]
+    if text and text not in names:
+        raise UsageError(f"cannot group by {text!r}; choose from: {', '.join(names)}")
+    name = text or names[(names.index(screen.state.group or "none") + 1) % len(names)]
+    screen.group_by("" if name == "none" else name)
+
+
+async def fold(screen: MainScreen, text: str) -> None:
+    """Fold all groups, or unfold them if all are folded."""
+    if not screen.group_labels:
+        raise Refused("no groups to fold; press b to group the rows")
+    all_folded = screen.state.folded >= screen.group_labels
+    screen.fold(frozenset() if all_folded else screen.group_labels)
+
+
+async def preview(screen: MainScreen, text: str) -> None:
+    """Hide the preview, or show it again."""
+    screen.row_preview.toggle()
 
 
 async def mark(screen: MainScreen, text: str) -> None:

@@ -16,13 +16,15 @@ from draftsman_tui.common.answer_submission import build_response, outcome_text,
 from draftsman_tui.common.artifact_text import read_patch
 from draftsman_tui.common.question_text import REVIEW_MEBIBYTES, answerers
 from draftsman_tui.common.times import clock, left, parse_duration
-from draftsman_tui.dashboard.actions.question_watch import ask_watched, votes
+from draftsman_tui.dashboard.actions import bulk_answers
 from draftsman_tui.dashboard.dialogs.answer_dialog import AnswerDialog
 from draftsman_tui.dashboard.dialogs.approval_dialog import ApprovalDialog
 from draftsman_tui.dashboard.dialogs.confirm_dialog import ConfirmDialog
 from draftsman_tui.dashboard.dialogs.prompt_dialog import PromptDialog
+from draftsman_tui.dashboard.polling.question_watch import ask_watched, votes
 
 if TYPE_CHECKING:
+    from draftsman_tui.dashboard.dialogs.question_dialog import QuestionDialog
     from draftsman_tui.dashboard.screens.base import BaseScreen
 
 Submit = Callable[[Any], Awaitable[str]]
@@ -31,9 +33,11 @@ Submit = Callable[[Any], Awaitable[str]]
 
 async def answer(screen: BaseScreen, text: str) -> None:
     """Answer the question with `text` or in a dialog; an approval opens its own dialog."""
+    if await bulk_answers.apply(screen, None, text):
+        return
     question = await _question(screen)
     if question.kind is QuestionKind.APPROVAL:
-        await _decide(screen, question, None, text)
+        await open_dialog(screen, question, text)
         return
     submit = _submitter(screen, question, lambda answer_text: {"text": answer_text})
     error = ""
@@ -46,27 +50,19 @@ async def answer(screen: BaseScreen, text: str) -> None:
             error = str(rejected)
         else:
             return
-    dialog = AnswerDialog(
-        question,
-        await answerers(screen.rt, question),
-        submit,
-        clock=lambda: screen.refresher.now,
-        error=error,
-        text=text,
-        changes=(await _review(screen, question)).summary,
-    )
-    if message := await ask_watched(screen, dialog):
-        screen.show_message(message)
+    await open_dialog(screen, question, text, error=error)
 
 
 async def approve(screen: BaseScreen, text: str) -> None:
-    """Open the approval dialog to approve."""
-    await _decide(screen, await _approval(screen), True, text)
+    """Open the approval dialog to approve; several rows are approved after a confirmation."""
+    if not await bulk_answers.apply(screen, True, text):
+        await open_dialog(screen, await _approval(screen), text, decision=True)
 
 
 async def deny(screen: BaseScreen, text: str) -> None:
-    """Open the approval dialog to deny; `text` is the reason."""
-    await _decide(screen, await _approval(screen), False, text)
+    """Open the approval dialog to deny; `text` is the reason, also that of several rows."""
+    if not await bulk_answers.apply(screen, False, text):
+        await open_dialog(screen, await _approval(screen), text, decision=False)
 
 
 async def extend(screen: BaseScreen, text: str) -> None:
@@ -90,25 +86,52 @@ async def extend(screen: BaseScreen, text: str) -> None:
         screen.show_message(message)
 
 
-async def _decide(
-    screen: BaseScreen, question: Question, decision: bool | None, reason: str
-) -> None:
-    submit = _submitter(
-        screen, question, lambda typed: {"decision": typed[0], "reason": typed[1] or None}
-    )
-    dialog = ApprovalDialog(
-        question,
-        await answerers(screen.rt, question),
-        submit,
-        clock=lambda: screen.refresher.now,
-        votes=await votes(screen.rt, question),
-        diff=await read_patch(screen.rt, question.job, question.run),
-        review=await _review(screen, question),
-        decision=decision,
-        reason=reason,
-    )
+async def open_dialog(
+    screen: BaseScreen,
+    question: Question,
+    text: str = "",
+    *,
+    decision: bool | None = None,
+    error: str = "",
+    position: str = "",
+) -> QuestionDialog[Any]:
+    """Open the dialog of a question until it is answered, closed or left; returns the dialog.
+
+    `text` is a draft of the answer or the reason; `position` is that in a review.
+    """
+    dialog: QuestionDialog[Any]
+    names = await answerers(screen.rt, question)
+    review = await _review(screen, question)
+    if question.kind is QuestionKind.APPROVAL:
+        dialog = ApprovalDialog(
+            question,
+            names,
+            _submitter(
+                screen, question, lambda typed: {"decision": typed[0], "reason": typed[1] or None}
+            ),
+            clock=lambda: screen.refresher.now,
+            votes=await votes(screen.rt, question),
+            diff=await read_patch(screen.rt, question.job, question.run),
+            review=review,
+            decision=decision,
+            reason=text,
+            position=position,
+        )
+    else:
+        dialog = AnswerDialog(
+            question,
+            names,
+            _submitter(screen, question, lambda answer_text: {"text": answer_text}),
+            clock=lambda: screen.refresher.now,
+            error=error,
+            text=text,
+            changes=review.summary,
+            position=position,
+        )
     if message := await ask_watched(screen, dialog):
+        dialog.answered = True
         screen.show_message(message)
+    return dialog
 
 
 async def _review(screen: BaseScreen, question: Question) -> Review:
@@ -175,7 +198,7 @@ async def _approval(screen: BaseScreen) -> Question:
 async def _question(screen: BaseScreen) -> Question:
     """Return the question of the row, or the open question of its job."""
     if len(screen.ids) > 1:
-        raise Refused(f"answers one question at a time; Esc clears {len(screen.ids)} marks")
+        raise Refused(f"extends one question at a time; Esc clears {len(screen.ids)} marks")
     if screen.question is not None:
         return await screen.rt.questions.get(*screen.question)
     number = screen.jobs()[0]

@@ -59,6 +59,16 @@ async def find(screen: JobScreen, text: str) -> None:
         screen.type("/", screen.search_text, lambda _: ())
 
 
+async def next_match(screen: JobScreen, text: str) -> None:
+    """Go to the next match in the log."""
+    screen.show_match(1)
+
+
+async def previous_match(screen: JobScreen, text: str) -> None:
+    """Go to the previous match in the log."""
+    screen.show_match(-1)
+
+
 async def back(screen: JobScreen, text: str) -> None:
     """Clear the search; without a search, go back to the table."""
     if screen.search_text:

@@ -12,6 +12,7 @@ from draftsman_tui.dashboard.actions import (
     order_actions,
     question_actions,
     retry_actions,
+    review_actions,
     submit_actions,
 )
 from draftsman_tui.dashboard.command import JOB, JOBS, ORDERED, QUESTION_VIEWS, DashboardCommand
@@ -45,6 +46,15 @@ JOB_COMMANDS: Final = (
         QUESTION_VIEWS,
         Verb.APPROVE,
         takes="REASON",
+    ),
+    DashboardCommand(
+        "review",
+        "Open the questions for you one after another; or the marked or filtered of the inbox.",
+        review_actions.review,
+        "A",
+        "Questions",
+        writes=True,
+        footer=frozenset({"inbox"}),
     ),
     DashboardCommand(
         "extend",
@@ -135,7 +145,7 @@ JOB_COMMANDS: Final = (
         JOBS,
         Verb.RETRY,
         takes="fresh again with-answer",
-        footer=True,
+        footer=JOBS - {"inbox"},
     ),
     DashboardCommand(
         "retry-all",

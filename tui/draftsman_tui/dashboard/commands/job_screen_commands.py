@@ -7,6 +7,27 @@ from typing import Final
 from draftsman_tui.dashboard.actions import navigation, tab_actions
 from draftsman_tui.dashboard.command import JOB, JOBS, DashboardCommand
 
+SEARCH_COMMANDS: Final = (
+    DashboardCommand(
+        "next-match",
+        "Go to the next match of a search in the log.",
+        tab_actions.next_match,
+        "n",
+        "Job",
+        JOB,
+        footer=True,
+    ),
+    DashboardCommand(
+        "previous-match",
+        "Go to the previous match of a search in the log.",
+        tab_actions.previous_match,
+        "N",
+        "Job",
+        JOB,
+        footer=True,
+    ),
+)
+"""During a search of the log, their keys are not those of other commands."""
 JOB_SCREEN_COMMANDS: Final = (
     DashboardCommand(
         "open",
@@ -44,7 +65,13 @@ JOB_SCREEN_COMMANDS: Final = (
         JOB,
     ),
     DashboardCommand(
-        "find", "Search the tab.", tab_actions.find, "slash", "Job", JOB, takes="TEXT"
+        "find",
+        "Search the tab; n and N go through the matches of a log.",
+        tab_actions.find,
+        "slash",
+        "Job",
+        JOB,
+        takes="TEXT",
     ),
     DashboardCommand(
         "previous-job",

@@ -10,7 +10,8 @@ from draftsman_tui.dashboard.actions import (
     navigation,
     view_actions,
 )
-from draftsman_tui.dashboard.command import TABLES, DashboardCommand
+from draftsman_tui.dashboard.command import GROUPED, TABLES, DashboardCommand
+from draftsman_tui.dashboard.screens.row_preview import PREVIEWED
 
 TABLE_COMMANDS: Final = (
     DashboardCommand("copy", "Copy the ids of the selected rows.", job_actions.copy, "ctrl+y,Y"),
@@ -35,11 +36,29 @@ TABLE_COMMANDS: Final = (
     ),
     DashboardCommand(
         "sort",
-        "Sort by the next column, or by the named column.",
+        "Sort by a column, by its number or name; again: in reverse.",
         navigation.sort,
         "s",
         on=TABLES,
         takes="COLUMN",
+    ),
+    DashboardCommand(
+        "preview",
+        "Hide or show the preview of the job, on large screens.",
+        navigation.preview,
+        "p",
+        on=PREVIEWED,
+    ),
+    DashboardCommand(
+        "group-by",
+        "Group the rows by the next value, or by the named one; enter folds a group.",
+        navigation.group_by,
+        "b",
+        on=GROUPED,
+        takes="repository|person|question|status|none",
+    ),
+    DashboardCommand(
+        "fold", "Fold all groups, or unfold them.", navigation.fold, "minus", on=GROUPED
     ),
     DashboardCommand("reverse", "Reverse the sort order.", navigation.reverse, "S", on=TABLES),
     DashboardCommand(

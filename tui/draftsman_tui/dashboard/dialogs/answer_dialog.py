@@ -66,10 +66,13 @@ class AnswerDialog(QuestionDialog[Any]):
         (text_input.first() if text_input else self.query_one(OptionList)).focus()
 
     def on_key(self, event: events.Key) -> None:
-        """Select a choice by its number, unless the text input has the focus."""
+        """Select a choice by its number, or yes and no by y and n, outside of the text input."""
         if isinstance(self.focused, MultilineInput) or not self.question.choices:
             return
-        if event.character is not None and event.character.isdecimal():
+        if (index := self._yes_or_no(event.character)) is not None:
+            event.stop()
+            self._submit_choice(index)
+        elif event.character is not None and event.character.isdecimal():
             event.stop()
             self._type(self._number + event.character)
         elif event.key == "backspace" and self._number:
@@ -103,6 +106,12 @@ class AnswerDialog(QuestionDialog[Any]):
             if count <= SINGLE_DIGIT:
                 self._submit_choice(int(number) - 1)
 
+    def _yes_or_no(self, key: str | None) -> int | None:
+        """Return the index of the choice that `y` or `n` selects: yes or no."""
+        word = {"y": "yes", "n": "no"}.get(key or "")
+        values = [str(choice["value"]).casefold() for choice in self.question.choices]
+        return values.index(word) if word in values else None
+
     def _submit_choice(self, index: int) -> None:
         self.attempt(str(self.question.choices[index]["value"]))
 
@@ -131,4 +140,4 @@ class AnswerDialog(QuestionDialog[Any]):
         if question.freeform_allowed or not question.choices:
             parts.append("enter: submit   ctrl+j: new line")
             parts += ["tab: free text"] if question.choices else []
-        return "   ".join([*parts, "esc: back"])
+        return self.hints(*parts)

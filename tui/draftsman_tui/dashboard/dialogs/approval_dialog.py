@@ -25,7 +25,7 @@ class ApprovalDialog(QuestionDialog[Any]):
         Binding("ctrl+a,y", "decide(True)", "Approve", id="approve-it"),
         Binding("ctrl+d,n", "decide(False)", "Deny", id="deny-it"),
         Binding("r", "reason", "Reason", id="reason"),
-        Binding("s", "since", "Since the last approval", id="since-approval"),
+        Binding("c", "since", "Since the last approval", id="since-approval"),
     ]
 
     def __init__(
@@ -104,8 +104,8 @@ class ApprovalDialog(QuestionDialog[Any]):
         if not review.since_patch or self._patch is None:
             return review.summary
         if self._since:
-            return f"showing the changes since {review.since}; s: all changes"
-        return f"{review.summary}; s: only since {review.since}"
+            return f"showing the changes since {review.since}; c: all changes"
+        return f"{review.summary}; c: only since {review.since}"
 
     def on_input_submitted(self) -> None:
         self._focus_body()
@@ -124,4 +124,4 @@ class ApprovalDialog(QuestionDialog[Any]):
         if self._patch is not None:
             files = "   [ ]: file, tab: files" if len(self._patch.files) > 1 else ""
             parts.append(f"j k: read{files}")
-        return "   ".join([*parts, "r: reason", "esc: back"])
+        return self.hints(*parts, "r: reason")

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, TypeVar
 from textual.binding import Binding, BindingType
 from textual.widgets import Static
 
-from draftsman.domain.question import Question
+from draftsman.domain.question import Question, QuestionKind
 from draftsman.errors import Refused
 from draftsman_tui.common.question_text import deadline_text
 from draftsman_tui.dashboard.dialogs.base import (
@@ -28,7 +28,8 @@ class QuestionDialog(SubmitDialog[T]):
 
     VERB: ClassVar[str] = "for"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+y", "copy", "Copy", show=False, priority=True, id="copy-typed")
+        Binding("ctrl+y", "copy", "Copy", show=False, priority=True, id="copy-typed"),
+        Binding("s,ctrl+n", "skip", "Skip", show=False, id="skip"),
     ]
 
     def __init__(
@@ -39,8 +40,15 @@ class QuestionDialog(SubmitDialog[T]):
         *,
         clock: Clock = local_now,
         votes: Sequence[str] = (),
+        position: str = "",
     ) -> None:
+        """Create the dialog; `position` is that in a review: `7 of 20`."""
         super().__init__(do)
+        self.skipped = False
+        """Whether the question was left for later in a review."""
+        self.answered = False
+        """Whether an answer was accepted."""
+        self._position = position
         self.question = question
         self.closed = False
         self._late = False
@@ -91,6 +99,20 @@ class QuestionDialog(SubmitDialog[T]):
         else:
             super().attempt(value)
 
+    def action_skip(self) -> None:
+        """Leave the question for later; in a review, the next follows."""
+        if self._position and not self.busy:
+            self.skipped = True
+            self.dismiss(None)
+
+    def hints(self, *keys: str) -> str:
+        """Return the line of keys, with those of a review."""
+        if not self._position:
+            return "   ".join([*keys, "esc: back"])
+        has_text = not self.question.choices and self.question.kind is QuestionKind.INPUT
+        skip = "ctrl+n: skip" if has_text else "s: skip"
+        return "   ".join([*keys, skip, "esc: end the review"])
+
     def action_copy(self) -> None:
         """Copy the typed text."""
         if self.typed:
@@ -99,7 +121,8 @@ class QuestionDialog(SubmitDialog[T]):
 
     def _heading(self) -> str:
         question = self.question
-        parts = [
+        parts = [self._position] if self._position else []
+        parts += [
             f"{question.name} {self.VERB} {self._responders}",
             deadline_text(question, self._clock()),
         ]

@@ -1,6 +1,6 @@
 """Dialog before quitting the dashboard of `draftsman up`.
 
-Enter stays in the dashboard, the safe choice.
+Enter leaves the processes running: it is preselected, since it ends no run.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from textual.widgets import OptionList, Static
 from draftsman_tui.dashboard.dialogs.base import Dialog, safe
 
 CHOICES: Final = {
-    "": "Stay in the dashboard",
     "leave": "Leave the processes running, without a dashboard",
     "stop": "Stop all processes; running jobs resume later from their last checkpoint",
+    "": "Stay in the dashboard",
 }
-KEYS: Final = "gls"
+KEYS: Final = "lsg"
 
 
 class QuitDialog(Dialog[str]):
@@ -33,11 +33,11 @@ class QuitDialog(Dialog[str]):
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="box"):
-            yield Static("Stop all processes, leave them running, or stay?", classes="heading")
+            yield Static("Leave the processes running, stop them all, or stay?", classes="heading")
             choices = zip(KEYS, CHOICES.values(), strict=True)
             yield OptionList(*(safe(f"{key}  {text}") for key, text in choices))
             yield Static(
-                "g, esc, enter: stay   l: leave running   s, ctrl+c: stop all", classes="hint"
+                "l, enter: leave running   s, ctrl+c: stop all   g, esc: stay", classes="hint"
             )
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:

@@ -44,6 +44,8 @@ class JobTab:
     """Whether it is redrawn every second."""
     count: Callable[[JobSnapshot], int] = _always
     """Number of items; a tab without items is dimmed."""
+    shows_count: bool = False
+    """Whether the tab bar shows the number."""
     needs_attention: Callable[[JobSnapshot], bool] = lambda snapshot: False
     """Whether it is highlighted."""
 
@@ -59,22 +61,22 @@ JOB_TABS: Final = {
              count=lambda snapshot: sum(
                  file.kind == "patch" and not is_empty_patch(file) for file in snapshot.files)),
         JobTab("questions", "Q&A", "Questions and answers of a job.", questions, selectable=True,
-             ticks=True, count=lambda snapshot: len(snapshot.questions),
+             ticks=True, shows_count=True, count=lambda snapshot: len(snapshot.questions),
              needs_attention=lambda snapshot: snapshot.open is not None),
         JobTab("deliveries", "deliv", "Deliveries of a job.", deliveries, selectable=True,
-                 ticks=True,
-             count=lambda snapshot: len(snapshot.deliveries),
+             ticks=True, shows_count=True, count=lambda snapshot: len(snapshot.deliveries),
              needs_attention=lambda snapshot: any(
                  delivery.status is DeliveryStatus.DEAD_LETTER
                  for delivery in snapshot.deliveries)),
         JobTab("runs", "runs", "Runs of a job, its steps and checkpoints.", runs,
-             selectable=True, ticks=True, count=lambda snapshot: len(snapshot.runs)),
+             selectable=True, ticks=True, shows_count=True,
+             count=lambda snapshot: len(snapshot.runs)),
         JobTab("usage", "usage", "Resource usage of a job.", usage, selectable=True, ticks=True,
              count=lambda snapshot: sum(bool(run.usage) for run in snapshot.runs)),
         JobTab("related", "related", "Retries, parents and children of a job, and its group.",
              related, selectable=True),
         JobTab("artifacts", "files", "Files and result of a job.", artifacts,
-             selectable=True,
+             selectable=True, shows_count=True,
              count=lambda snapshot: bool(snapshot.job.result) + sum(
                  not is_empty_patch(file) for file in snapshot.files)),
     )

@@ -37,6 +37,7 @@ _ROLES: Final = {
     "bold cyan": "busy",
     "blue": "calm",
     "magenta": "warns",
+    "bright_magenta": "denied",
 }
 """Roles by command-line style."""
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from textual.message import Message
 
 if TYPE_CHECKING:
+    from draftsman_tui.dashboard.polling.attention import Attention
     from draftsman_tui.dashboard.polling.dashboard_stats import DashboardStats
     from draftsman_tui.dashboard.resource import Query, Resource, Rows
 
@@ -36,6 +37,14 @@ class StatsUpdated(LatestMessage):
         super().__init__()
         self.at = time.monotonic()
         self.stats = stats
+
+
+class AttentionUpdated(Message):
+    """The questions that wait for the user were counted."""
+
+    def __init__(self, attention: Attention) -> None:
+        super().__init__()
+        self.attention = attention
 
 
 class ConnectionLost(LatestMessage):

@@ -25,7 +25,9 @@ from draftsman.errors import (
     SchemaOutdated,
 )
 from draftsman.services.jobs.read_model import PAGE_SIZE
+from draftsman_tui.dashboard.polling.attention import Attention, AttentionPoller
 from draftsman_tui.dashboard.polling.messages import (
+    AttentionUpdated,
     ConnectionLost,
     LoadRejected,
     Reconnected,
@@ -37,6 +39,7 @@ from draftsman_tui.dashboard.resource import Query, Resource
 
 if TYPE_CHECKING:
     from draftsman.domain.event import Event
+    from draftsman.domain.people.actor import Actor
     from draftsman.runtime import Runtime
 
 T = TypeVar("T")
@@ -95,18 +98,31 @@ class TableLoader:
 class Refresher:
     """Polls the database for a dashboard, and posts messages.
 
-    `runtime` returns the services once they are connected.
+    `runtime` returns the services once they are connected, and `actor` the user whose questions are
+    counted.
     """
 
-    def __init__(self, runtime: Callable[[], Runtime], post: Callable[[Message], object]) -> None:
+    def __init__(
+        self,
+        runtime: Callable[[], Runtime],
+        post: Callable[[Message], object],
+        actor: Callable[[], Actor] | None = None,
+    ) -> None:
         self._runtime = runtime
         self._post = post
         self._stats_poller = StatsPoller(runtime, post)
+        self._attention_poller = None if actor is None else AttentionPoller(runtime, actor)
+        self.attention: Attention | None = None
+        """Questions that wait for the user; None until they are counted."""
         self.lost: ConnectionLost | None = None
         """Set while the database is unreachable."""
         self._loader: Loader | None = None
+        self._preview: Loader | None = None
+        self._preview_read_at = -math.inf
         self._requested = asyncio.Event()
         self._woken = asyncio.Event()
+        self._is_notified = False
+        """Whether a notification arrived since the last poll."""
         self._cursor: tuple[int, int, int] | None = None
         self._read_at = -NO_VIEW_INTERVAL
         self._loaded_at: float | None = None
@@ -127,9 +143,19 @@ class Refresher:
         self._loader = loader
         self.refresh()
 
+    def show_preview(self, loader: Loader | None) -> None:
+        """Load a preview as well, beside the data of the view; None: no preview."""
+        self._preview, self._preview_read_at = loader, -math.inf
+        if loader is not None:
+            self._woken.set()
+
     def refresh(self) -> None:
         """Load now."""
         self._requested.set()
+        self._woken.set()
+
+    def _notify(self) -> None:
+        self._is_notified = True
         self._woken.set()
 
     def request_stats(self) -> None:
@@ -159,7 +185,7 @@ class Refresher:
 
     async def run(self) -> None:
         """Poll until canceled, reconnecting to a lost database."""
-        listener = self._runtime().listener(lambda *_: self._woken.set())
+        listener = self._runtime().listener(lambda *_: self._notify())
         listening, polling = map(asyncio.create_task, (listener.run(), self._stats_poller.run()))
         try:
             await self._poll_forever()
@@ -221,15 +247,18 @@ class Refresher:
 
     async def poll(self) -> bool:
         """Poll once; return whether there are new events."""
-        requested, woken = self._requested.is_set(), self._woken.is_set()
+        requested, notified = self._requested.is_set(), self._is_notified
         first = self._cursor is None
         self._requested.clear()
         self._woken.clear()
+        self._is_notified = False
         events = await self._new_events()
         changed = bool(events)
-        affected = (changed or woken) and self._affects_view(events)
+        affected = (changed or notified) and self._affects_view(events)
         if requested or affected or self._is_due(self._read_at, self._view_interval):
             await self._read()
+        await self._read_preview(events)
+        await self._count_questions(events)
         if changed or first:
             self._stats_poller.changed()
         return changed
@@ -245,6 +274,13 @@ class Refresher:
         if len(events) == PAGE_SIZE:  # too far behind: continue at the present
             self._cursor = await read_model.end_cursor()
         return events
+
+    async def _count_questions(self, events: list[Event]) -> None:
+        if self._attention_poller is not None:
+            attention = await self._attention_poller.poll(events)
+            if attention is not None:
+                self.attention = attention
+                self._post(AttentionUpdated(attention))
 
     def _affects_view(self, events: list[Event]) -> bool:
         if self._loader is None:
@@ -263,6 +299,26 @@ class Refresher:
             message = LoadRejected(str(error))
         self._post(message)
         self._read_at = time.monotonic()
+
+    async def _read_preview(self, events: list[Event]) -> None:
+        """Load the preview if it is new, or if the events may have changed it."""
+        preview = self._preview
+        if preview is None:
+            return
+        if not (
+            self._is_due(self._preview_read_at, preview.poll_interval)
+            or (events and preview.is_affected_by(events))
+        ):
+            return
+        try:
+            message = await preview.read(self._runtime(), self.now)
+        except DatabaseUnreachable:
+            raise
+        except DraftsmanError:
+            return  # the table shows the error of its row
+        self._preview_read_at = time.monotonic()
+        if preview is self._preview:
+            self._post(message)
 
     @property
     def _view_interval(self) -> float:

@@ -202,7 +202,8 @@ class BaseScreen(Screen[None]):
             age = time.monotonic() - self.refresher.last_stats.at
             stale = age if age > STALE else 0
             stats = self.refresher.last_stats.stats
-            self.query_one(Overview).show(stats, self.refresher.now, stale)
+            mine = self.refresher.attention.mine if self.refresher.attention else 0
+            self.query_one(Overview).show(stats, self.refresher.now, stale, waiting=mine)
 
     def type(self, kind: str, text: str, completer: Completer) -> None:
         """Open the input line for a command (`:`) or a search (`/`)."""
@@ -335,8 +336,8 @@ class BaseScreen(Screen[None]):
         return command.refusal(self.rt.policy, self.actor, invokers, read_only=self.read_only)
 
     @on(messages.StatsUpdated)
-    def _stats_updated(self, updated: messages.StatsUpdated) -> None:
-        self.query_one(Overview).show(updated.stats, self.refresher.now)
+    def _stats_updated(self) -> None:
+        self.tick()
 
     @on(messages.ConnectionLost)
     def _connection_lost(self, lost: messages.ConnectionLost) -> None:
@@ -377,13 +378,16 @@ class BaseScreen(Screen[None]):
                 self.show_error(str(error))
         else:
             if self._typed is entered:
-                self.on_screen_suspend()
+                self._close_line()
 
     @abstractmethod
     def apply_search(self, text: str) -> None:
         """Apply the text of the `/` line; raises UsageError."""
 
     def on_screen_suspend(self) -> None:
+        self._close_line()
+
+    def _close_line(self) -> None:
         """Close the line of valid input."""
         if self._typed is not None:
             self._typed = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from textual import on
 from textual.widget import Widget
@@ -29,6 +29,10 @@ from draftsman_tui.dashboard.widgets.title import Title
 if TYPE_CHECKING:
     from draftsman_tui.dashboard.filter import Filter
     from draftsman_tui.dashboard.saved_views import View
+
+
+MATCHES: Final = ("next-match", "previous-match")
+"""Commands of a search of the log."""
 
 
 class JobTable(Protocol):
@@ -59,6 +63,8 @@ class JobScreen(BaseScreen):
         """None until the job is loaded."""
         self.search_text = ""
         """Text that items must contain; empty shows all items."""
+        self._match: str | None = None
+        """Position of the match in view among those in the log."""
         self._loader = JobLoader(number, tab)
         self._positions: dict[str, ScrollPosition] = {}
         if key is not None:
@@ -158,8 +164,10 @@ class JobScreen(BaseScreen):
         super().reload()
 
     def is_here(self, command: DashboardCommand) -> bool:
-        """Offer `redeliver` only in the deliveries tab."""
+        """Offer `redeliver` only in the deliveries tab, and matches only in a search of the log."""
         in_view = command.name != "redeliver" or self.tab == "deliveries"
+        if command.name in MATCHES:
+            in_view = self.searches_log
         return in_view and super().is_here(command)
 
     def show_tab(self, name: str, key: str | None = None) -> None:
@@ -179,9 +187,31 @@ class JobScreen(BaseScreen):
         self.show_tab(NAMES[(NAMES.index(self.tab) + by) % len(NAMES)])
 
     def search(self, text: str) -> None:
-        """Show only the items that contain the text."""
+        """Show only the items that contain the text; in the log, go to a line with it."""
         self.search_text = text
+        self._match = None
+        self.item_list.clear_match()
         self._draw()
+        if text and self.searches_log:
+            self.show_match(0)
+        self.refresh_bindings()
+
+    @property
+    def searches_log(self) -> bool:
+        """Whether a search of the log is active, which keeps the lines around its matches."""
+        return bool(self.search_text) and self.tab == "log"
+
+    def show_match(self, by: int) -> None:
+        """Go to the next match in the log (1), the previous (-1) or the nearest (0)."""
+        items = self.item_list.items
+        matches = [
+            nth
+            for nth, item in enumerate(items)
+            if item.key and row_layout.contains_text(item, self.search_text)
+        ]
+        at = self.item_list.show_match(matches, by)
+        self._match = "no match" if at is None else f"{at + 1:,} of {len(matches):,}"
+        self._show_title()
 
     def apply_search(self, text: str) -> None:
         self.search(text)
@@ -224,7 +254,7 @@ class JobScreen(BaseScreen):
         """Show a tab at its last position, or with the cursor on an item."""
         commands_change = "deliveries" in (self.tab, tab)
         self.tab = self._loader.tab = tab
-        self.search_text = ""
+        self.search_text, self._match = "", None
         if key is not None:
             self._positions[tab] = ScrollPosition(key)
         self._show_items()
@@ -257,7 +287,7 @@ class JobScreen(BaseScreen):
         if snapshot is None:
             return [row_layout.note("loading …", width)]
         items = list(tab.items(snapshot, width, self.refresher.now))
-        if not self.search_text or not any(item.key for item in items):
+        if not self.search_text or self.searches_log or not any(item.key for item in items):
             return items
         matches = [item for item in items if row_layout.contains_text(item, self.search_text)]
         empty = f"No matches for {one_line(self.search_text)}. Esc clears the search"
@@ -272,12 +302,17 @@ class JobScreen(BaseScreen):
             parts.append("following" if self.item_list.following else "f: follow")
         if self.search_text:
             parts.append(f"/{self.search_text}")
+        if self._match is not None:
+            parts.append(self._match)
         if job is not None:
             parts.append(job.ticket_title or job.type)
         self.query_one(Title).show(*parts, read_only=self.read_only)
 
 
 def _tab_label(nth: int, tab: JobTab, snapshot: JobSnapshot | None) -> Tab:
-    empty = snapshot is not None and not tab.count(snapshot)
-    attention = snapshot is not None and tab.needs_attention(snapshot)
-    return Tab(tab.name, tab.short, str(nth % 10), empty, attention)
+    if snapshot is None:
+        return Tab(tab.name, tab.short, str(nth % 10))
+    count = tab.count(snapshot)
+    shown = count if tab.shows_count else None
+    attention = tab.needs_attention(snapshot)
+    return Tab(tab.name, tab.short, str(nth % 10), not count, shown, attention)

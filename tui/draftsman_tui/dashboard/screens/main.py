@@ -6,28 +6,37 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from textual import on
+from textual import events, on
+from textual.containers import Container
 from textual.widget import Widget
 
 from draftsman.domain.ids import job_name
+from draftsman.domain.question import OpenQuestion
 from draftsman.errors import Refused
 from draftsman_tui.dashboard import filter as filters
 from draftsman_tui.dashboard.completion import Values
+from draftsman_tui.dashboard.grouping import GroupHead
+from draftsman_tui.dashboard.job.snapshot import JobLoaded
 from draftsman_tui.dashboard.polling import messages
+from draftsman_tui.dashboard.polling.attention import responder_names
 from draftsman_tui.dashboard.polling.refresher import TableLoader
 from draftsman_tui.dashboard.resource import MAX_ROWS, PAGE, Query, Resource
 from draftsman_tui.dashboard.saved_views import View
 from draftsman_tui.dashboard.screens.base import BaseScreen
 from draftsman_tui.dashboard.screens.job import JobScreen
+from draftsman_tui.dashboard.screens.row_preview import RowPreview
 from draftsman_tui.dashboard.screens.session import Session
 from draftsman_tui.dashboard.screens.table_state import (
     TableState,
     from_view,
-    sorted_rows,
+    shown_lines,
     title_parts,
 )
+from draftsman_tui.dashboard.screens.table_tabs import COUNTED, MIN_HEIGHT, table_tabs
 from draftsman_tui.dashboard.views import VIEWS
+from draftsman_tui.dashboard.widgets.preview_pane import PreviewPane
 from draftsman_tui.dashboard.widgets.table import ResourceTable
+from draftsman_tui.dashboard.widgets.tabs import Tabs
 from draftsman_tui.dashboard.widgets.title import Title
 
 COMPLETION_ROWS: Final = 200
@@ -41,6 +50,7 @@ class MainScreen(BaseScreen):
         super().__init__(session)
         self._states = dict.fromkeys(VIEWS, TableState())
         self._sought_key: str | None = None
+        self.row_preview = RowPreview(self)
         if isinstance(view, str):
             self._view = view
         else:
@@ -78,6 +88,13 @@ class MainScreen(BaseScreen):
         return self.resource.question(rows[0]) if len(rows) == 1 else None
 
     @property
+    def reviewed_questions(self) -> Sequence[OpenQuestion] | None:
+        """The marked questions, or those of a filtered inbox; None: all for the user."""
+        if self._view != "inbox" or not (self.table.marked or self.state.filter):
+            return None
+        return self.table.selected if self.table.marked else self.table.rows
+
+    @property
     def deliveries(self) -> list[int]:
         return [int(key) for key in self.ids] if self._view == "deliveries" else []
 
@@ -96,7 +113,10 @@ class MainScreen(BaseScreen):
         return () if row is None else self.resource.invokers(row)
 
     def body(self) -> Iterable[Widget]:
-        yield ResourceTable()
+        yield Tabs(wide=COUNTED, counted=COUNTED)
+        with Container(id="panes"):
+            yield ResourceTable()
+            yield PreviewPane()
 
     @property
     def focus_target(self) -> Widget:
@@ -113,6 +133,8 @@ class MainScreen(BaseScreen):
     def tick(self) -> None:
         super().tick()
         self.table.tick(self.refresher.now)
+        self.row_preview.draw()
+        self._show_tabs()
 
     def show_table(self, view: str, table_filter: filters.Filter | None = None) -> None:
         self._view = view
@@ -126,7 +148,10 @@ class MainScreen(BaseScreen):
         self.app.push_screen(JobScreen(self.session, self, number, tab, key))
 
     def open_row(self) -> None:
-        """Open the job, or the table, of the row under the cursor."""
+        """Open the job, or the table, of the row under the cursor; fold or unfold a group."""
+        if (group := self.table.head) is not None:
+            self.fold(self.state.folded ^ {group.label})
+            return
         row = self.table.row
         if row is not None and (table := self.resource.table(row)) is not None:
             self.show_table(*table)
@@ -142,9 +167,10 @@ class MainScreen(BaseScreen):
         Returns None at the end of the table.
         """
         table = self.table
-        end = len(table.rows) if by > 0 else -1
+        end = len(table.lines) if by > 0 else -1
         for index in range(table.cursor + by, end, by):
-            job = self.resource.job(table.rows[index])
+            line = table.lines[index]
+            job = None if isinstance(line, GroupHead) else self.resource.job(line)
             if job not in (None, number):
                 table.go_to(table.keys[index])
                 return job
@@ -159,6 +185,20 @@ class MainScreen(BaseScreen):
     def sort(self, head: str | None, *, reverse: bool = False) -> None:
         """Sort by a column, or not at all; `reverse` flips the direction."""
         self._change(sort=head, down=self.state.down ^ reverse, name="")
+
+    def group_by(self, name: str) -> None:
+        """Group the rows; an empty name ungroups them."""
+        self._change(group=name, folded=frozenset(), name="")
+
+    @property
+    def group_labels(self) -> frozenset[str]:
+        """Labels of the groups in the table."""
+        return frozenset(line.label for line in self.table.lines if isinstance(line, GroupHead))
+
+    def fold(self, labels: frozenset[str]) -> None:
+        """Fold the groups with these labels, and no others."""
+        self._states[self._view] = replace(self.state, folded=labels)
+        self._draw()
 
     def show_columns(self, heads: Sequence[str]) -> None:
         """Show the columns in the given order; if empty, those that fit."""
@@ -181,10 +221,8 @@ class MainScreen(BaseScreen):
 
     def resolve_filter(self, table_filter: filters.Filter) -> filters.Filter:
         """Return the filter with `me` replaced by the current user."""
-        me, policy = self.actor.voter, self.rt.policy
-        groups = [name for name, members in policy.groups.items() if me in members]
-        responders = None if self.actor.owner else (me, *groups, filters.ANYBODY)
-        return table_filter.resolve_me(me, responders)
+        names = responder_names(self.actor, self.rt.policy)
+        return table_filter.resolve_me(self.actor.voter, names)
 
     def jobs(self, *, optional: bool = False) -> list[int]:
         jobs = (self.resource.job(row) for row in self.table.selected)
@@ -249,6 +287,33 @@ class MainScreen(BaseScreen):
     def _moved(self) -> None:
         self.position_toasts()
         self.refresh_bindings()
+        self.row_preview.follow()
+
+    @on(Tabs.Chosen)
+    def _chosen(self, chosen: Tabs.Chosen) -> None:
+        self.show_table(chosen.name)
+
+    def _show_tabs(self) -> None:
+        bar, last = self.query_one(Tabs), self.refresher.last_stats
+        bar.display = self.size.height >= MIN_HEIGHT
+        stats = None if last is None else last.stats
+        bar.show(table_tabs(stats, self.refresher.attention), self._view)
+
+    def on_resize(self, event: events.Resize) -> None:
+        self._show_tabs()
+        self.row_preview.place()
+
+    @on(JobLoaded)
+    def _preview_loaded(self, loaded: JobLoaded) -> None:
+        self.row_preview.show(loaded.snapshot)
+
+    def on_screen_suspend(self) -> None:
+        super().on_screen_suspend()
+        self.row_preview.suspend()
+
+    def on_screen_resume(self) -> None:
+        super().on_screen_resume()
+        self.row_preview.resume()
 
     @on(ResourceTable.Opened)
     def _opened(self) -> None:
@@ -280,15 +345,22 @@ class MainScreen(BaseScreen):
         """Show the cached rows, and request current rows."""
         self.load()
         self._draw()
+        self.row_preview.place()
         self.refresh_bindings()
 
     def _draw(self) -> None:
         state, resource = self.state, self.resource
-        self.table.show(resource, sorted_rows(resource, state), self.refresher.now, state.shape)
+        names = None
+        if self.session.is_connected:
+            names = responder_names(self.actor, self.rt.policy)
+        lines = shown_lines(resource, state, names)
+        self.table.show(resource, lines, self.refresher.now, state.shape)
         if self._sought_key in self.table.keys:
             self.table.go_to(str(self._sought_key))
             self._sought_key = None
         self._show_title()
+        self._show_tabs()
+        self.row_preview.follow()
 
     @on(ResourceTable.Marked)
     def _show_title(self) -> None:

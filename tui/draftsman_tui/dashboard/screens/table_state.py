@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from draftsman_tui.dashboard import filter as filters
+from draftsman_tui.dashboard.grouping import grouped
 from draftsman_tui.dashboard.resource import PAGE, Resource, Rows
 from draftsman_tui.dashboard.saved_views import View
 from draftsman_tui.dashboard.widgets.table import LOADING, Shape
@@ -25,6 +26,10 @@ class TableState:
     """Cursors of the previous pages, and of the current page last."""
     rows: Rows[Any] | None = None
     name: str = ""
+    group: str = ""
+    """How the rows are grouped, if they are."""
+    folded: frozenset[str] = frozenset()
+    """Labels of the folded groups."""
 
     @property
     def before(self) -> Any:
@@ -46,11 +51,28 @@ def from_view(view: View, name: str) -> TableState:
     return TableState(filters.parse(view.filter), view.sort, view.down, view.columns, name=name)
 
 
-def sorted_rows(resource: Resource[Any], state: TableState) -> Sequence[Any] | None:
-    """Return the rows in display order; None while loading."""
+def shown_lines(
+    resource: Resource[Any], state: TableState, names: Collection[str] | None = None
+) -> Sequence[Any] | None:
+    """Return the rows in display order, with the heads of groups; None while loading.
+
+    `names` are those of the user, whose rows come first where the table wants this.
+    """
     if state.rows is None:
         return None
-    rows = state.rows.items
+    rows = _sorted(resource, state, state.rows.items)
+    if resource.mine_first and names is not None and not state.sort and not state.down:
+        rows = sorted(rows, key=lambda row: not _waits_for(resource, row, names))
+    if state.group:
+        return grouped(rows, resource.groups[state.group], state.folded)
+    return rows
+
+
+def _waits_for(resource: Resource[Any], row: Any, names: Collection[str]) -> bool:
+    return not set(names).isdisjoint(resource.filter_fields(row).responders)
+
+
+def _sorted(resource: Resource[Any], state: TableState, rows: Sequence[Any]) -> Sequence[Any]:
     order = next((column.order for column in resource.columns if column.head == state.sort), None)
     if order is not None:
         return sorted(rows, key=order, reverse=state.down)
@@ -71,6 +93,8 @@ def title_parts(table: str, state: TableState, marked: int = 0) -> list[str]:
         arrow = "↓" if state.down else "↑"
         among = f" among the loaded {len(rows.items)}" if rows is not None and has_more else ""
         parts.append(f"by {(state.sort or 'default').lower()} {arrow}{among}")
+    if state.group:
+        parts.append(f"grouped by {state.group}")
     if state.starts:
         parts.append(f"page {len(state.starts) + 1}")
     if rows is not None and rows.scanned:

@@ -1,15 +1,17 @@
-"""Inbox: open questions, soonest deadline first."""
+"""Inbox: open questions, those of the user first, then by deadline."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from draftsman.domain.messages.action_text import action_text
 from draftsman.domain.question import OpenQuestion, QuestionKind
+from draftsman.domain.text import first_line
 from draftsman_tui.dashboard import cells
-from draftsman_tui.dashboard.filter import ANYBODY, FilterFields
+from draftsman_tui.dashboard.filter import FilterFields
+from draftsman_tui.dashboard.polling.attention import responders_of
 from draftsman_tui.dashboard.resource import Cell, Column, Query, Resource, Rows, page
 
 if TYPE_CHECKING:
@@ -22,21 +24,27 @@ class InboxResource(Resource[OpenQuestion]):
     """Open questions and approvals."""
 
     name = "inbox"
-    help = "Open questions and approvals, soonest deadline first."
+    help = "Open questions and approvals: those for you first, then by deadline."
     statuses = tuple(map(str, QuestionKind))
     fields = ("status", "repo", "by", "agent", "for", "age")
+    groups: ClassVar[Mapping[str, Callable[[Any], str]]] = {
+        "repository": lambda row: row.repo or "",
+        "person": lambda row: row.requester,
+        "question": lambda row: _same_question(row),
+    }
+    mine_first = True
     empty = "No open questions."
     columns = (
-        Column[OpenQuestion]("QUESTION", 11, order=lambda row: (row.job, row.ordinal)),
-        Column[OpenQuestion]("TITLE", 20, most=40, order=lambda row: row.title),
-        Column[OpenQuestion]("TEXT", 0, order=lambda row: row.text),
-        Column[OpenQuestion]("KIND", 8, from_width=100, order=lambda row: row.kind),
-        Column[OpenQuestion]("REPO", 14, most=24, from_width=120, order=lambda row: row.repo or ""),
-        Column[OpenQuestion]("BY", 12, most=20, from_width=130, order=lambda row: row.requester),
-        Column[OpenQuestion]("CHOICES", 24, from_width=140),
+        Column[OpenQuestion]("QUESTION", 9, most=12, order=lambda row: (row.job, row.ordinal)),
+        Column[OpenQuestion]("KIND", 8, order=lambda row: row.kind),
+        Column[OpenQuestion]("ABOUT", 0, order=lambda row: row.text),
+        Column[OpenQuestion]("TITLE", 14, most=40, from_width=90, order=lambda row: row.title),
+        Column[OpenQuestion]("REPO", 12, most=24, from_width=100, order=lambda row: row.repo or ""),
+        Column[OpenQuestion]("BY", 8, most=20, from_width=110, order=lambda row: row.requester),
+        Column[OpenQuestion]("CHOICES", 16, most=30, from_width=140),
         Column[OpenQuestion]("AGENT", 12, from_width=170, order=lambda row: row.agent or ""),
-        Column[OpenQuestion]("FOR", 16, from_width=170),
-        Column[OpenQuestion]("ASKED", 6, right=True, order=lambda row: row.asked_at),
+        Column[OpenQuestion]("FOR", 12, most=20, from_width=160),
+        Column[OpenQuestion]("WAITS", 6, right=True, order=lambda row: row.asked_at),
         Column[OpenQuestion]("EXPIRES", 10, order=lambda row: row.expires_at or _NEVER),
     )
 
@@ -61,9 +69,9 @@ class InboxResource(Resource[OpenQuestion]):
         choices = "approve, deny" if is_approval else ", ".join(row.labels())
         return (
             Cell(row.name, "key"),
-            cells.text(row.title),
-            cells.text(_request_text(row)),
             Cell("approval" if is_approval else "question", "asks"),
+            cells.text(_about(row)),
+            cells.text(row.title),
             cells.text(row.repo),
             cells.text(row.requester),
             cells.text(choices or "free text"),
@@ -75,9 +83,7 @@ class InboxResource(Resource[OpenQuestion]):
 
     def filter_fields(self, row: OpenQuestion) -> FilterFields:
         details = (row.title, row.repo, row.requester, row.agent)
-        text = f"{row.name} {row.kind} {_request_text(row)} {' '.join(row.labels())} "
-        is_approval = row.kind is QuestionKind.APPROVAL
-        responders = tuple(row.approvers) or (() if is_approval else (ANYBODY,))
+        text = f"{row.name} {row.kind} {_about(row)} {' '.join(row.labels())} "
         return FilterFields(
             text + " ".join(filter(None, details)),
             str(row.kind),
@@ -85,11 +91,17 @@ class InboxResource(Resource[OpenQuestion]):
             by=row.requester,
             agent=row.agent or "",
             at=row.asked_at,
-            responders=responders,
+            responders=responders_of(row),
         )
 
 
-def _request_text(row: OpenQuestion) -> str:
-    """Return the question, and the action that an approval allows."""
+def _about(row: OpenQuestion) -> str:
+    """Return the action that an approval allows, in words, and the question."""
     action = row.approved_action
-    return f"{row.text} → {action_text(action)}" if action else row.text
+    return f"{action_text(action)} · {row.text}" if action else row.text
+
+
+def _same_question(row: OpenQuestion) -> str:
+    """Return a label that equal questions of several jobs have."""
+    choices = f" [{', '.join(row.labels())}]" if row.choices else ""
+    return f"{first_line(row.text, 80)}{choices}"

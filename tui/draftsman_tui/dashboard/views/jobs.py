@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from draftsman.domain.ids import job_name
 from draftsman.domain.job import WAITING, Status
 from draftsman.domain.read_models import JobSummary
 from draftsman.domain.retries.error_classes import ErrorClass
-from draftsman.domain.text import first_line
+from draftsman.domain.text import first_line, humanize
 from draftsman_tui.common import times
 from draftsman_tui.common.queue_text import hold_text
 from draftsman_tui.dashboard import cells
@@ -31,6 +31,11 @@ class JobsResource(Resource[JobSummary]):
     help = "All jobs, newest first."
     statuses = (*map(str, Status), PAUSED)
     fields = ("status", "repo", "by", "agent", "tag", "source", "group", "age")
+    groups: ClassVar[Mapping[str, Callable[[Any], str]]] = {
+        "repository": lambda row: row.repo_name or "",
+        "person": lambda row: row.invoker_id,
+        "status": lambda row: cells.status(row.status).text,
+    }
     empty = "No jobs yet. Press n to submit a job, or in a shell: draftsman demo, draftsman submit"
     columns = (
         Column[JobSummary]("JOB", 9, order=lambda job: job.number),
@@ -85,7 +90,9 @@ class JobsResource(Resource[JobSummary]):
     def cells(self, row: JobSummary, now: datetime) -> Sequence[Cell]:
         return (
             Cell(self.key(row), "key"),
-            cells.status(PAUSED if row.shown_as_paused else row.status, row.error_class),
+            Cell(humanize(row.status), "dim")
+            if row.retried_as is not None
+            else cells.status(PAUSED if row.shown_as_paused else row.status, row.error_class),
             cells.text(row.ticket_title or row.type),
             cells.text(row.repo_name),
             cells.text(row.agent),
@@ -136,6 +143,9 @@ def _next(row: JobSummary) -> Cell:
             return cells.text(hold_text(row), "warns")
         case Status.RETRYING | Status.SCHEDULED:
             return cells.text(f"{times.due(row.due_in)} {first_line(row.last_error or '', 60)}")
+        case Status.FAILED | Status.DEAD_LETTER if row.retried_as is not None:
+            error = first_line(row.last_error or "", 80)
+            return cells.text(f"retried as {job_name(row.retried_as)}: {error}", "dim")
         case Status.FAILED | Status.DEAD_LETTER:
             role = cells.DENIED if row.error_class == ErrorClass.DENIED else "bad"
             return cells.text(first_line(row.last_error or "", 80), role)

@@ -1,4 +1,4 @@
-"""Input with a completion list: up and down select, Tab or Enter accepts."""
+"""Inputs with completions, and with a list of them: up and down select, Tab or Enter accepts."""
 
 from __future__ import annotations
 
@@ -10,14 +10,33 @@ from rich.text import Text
 from textual import events
 from textual.app import ComposeResult
 from textual.containers import Vertical
-from textual.widgets import OptionList
+from textual.widgets import Input, OptionList
 
 from draftsman_tui.common.output import one_line
-from draftsman_tui.dashboard.completion import form_field
-from draftsman_tui.dashboard.widgets.completing_input import CompletingInput
+from draftsman_tui.dashboard.completion import Completer, form_field
 
 MAX_SHOWN: Final = 5
 """Maximum completions shown."""
+
+
+class CompletingInput(Input):
+    """Input with completions of its text, which its container shows."""
+
+    def __init__(
+        self, text: str = "", completer: Completer = lambda _: (), *, placeholder: str = ""
+    ) -> None:
+        super().__init__(text, placeholder=placeholder, select_on_focus=False)
+        self.completer = completer
+
+    @property
+    def completions(self) -> Sequence[str]:
+        """Completed lines, best first."""
+        return self.completer(self.value)
+
+    def set_text(self, text: str) -> None:
+        """Set the text, with the cursor at its end."""
+        self.value = text
+        self.cursor_position = len(text)
 
 
 class Autocomplete(Vertical):

@@ -16,7 +16,7 @@ from textual.widgets import Input, Static
 
 from draftsman_tui.common.output import one_line
 from draftsman_tui.dashboard.completion import Completer
-from draftsman_tui.dashboard.widgets.completing_input import CompletingInput
+from draftsman_tui.dashboard.widgets.autocomplete import CompletingInput
 
 HINT: Final = "tab: complete   up: history   esc: back"
 MAX_COMPLETIONS: Final = 40

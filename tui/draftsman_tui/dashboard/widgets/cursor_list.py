@@ -19,6 +19,8 @@ class CursorList(ScrollView, can_focus=True):
         Binding("down,j", "move(1)", "Down", show=False, id="down"),
         Binding("home,g", "end(False)", "First", show=False, id="first"),
         Binding("end,G", "end(True)", "Last", show=False, id="last"),
+        Binding("ctrl+d", "page(0.5)", "Half a page down", show=False, id="half-page-down"),
+        Binding("ctrl+u", "page(-0.5)", "Half a page up", show=False, id="half-page-up"),
     ]
 
     class Moved(Message):
@@ -40,6 +42,10 @@ class CursorList(ScrollView, can_focus=True):
     @abstractmethod
     def action_move(self, by: int) -> None:
         """Move the cursor."""
+
+    @abstractmethod
+    def action_page(self, pages: float) -> None:
+        """Move by a number of screens."""
 
     @abstractmethod
     def action_end(self, last: bool) -> None:

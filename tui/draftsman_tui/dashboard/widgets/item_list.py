@@ -5,7 +5,7 @@ It keeps its position when items change, and can follow the end.
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -38,8 +38,8 @@ class ItemList(CursorList):
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {*row_renderer.CLASSES, "lines--cursor"}
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("pageup,b", "page(-1)", "Page up", show=False, id="page-up"),
-        Binding("pagedown,space", "page(1)", "Page down", show=False, id="page-down"),
+        Binding("pageup,b,ctrl+b", "page(-1)", "Page up", show=False, id="page-up"),
+        Binding("pagedown,space,ctrl+f", "page(1)", "Page down", show=False, id="page-down"),
     ]
 
     def __init__(self) -> None:
@@ -54,6 +54,8 @@ class ItemList(CursorList):
         self._rows: list[Row] = []
         self._starts: list[int] = []
         self._pending_position: ScrollPosition | None = None
+        self._match: str | None = None
+        """Key of the item that a search found."""
 
     @property
     def selected(self) -> Item | None:
@@ -92,6 +94,7 @@ class ItemList(CursorList):
         self.selectable, self._follows = selectable, follows
         self.following = follows if position is None else position.following
         self._items, self.cursor, self._pending_position = (), 0, position
+        self._match = None
 
     def leave(self) -> ScrollPosition:
         """Return the current position."""
@@ -106,6 +109,39 @@ class ItemList(CursorList):
         self._to_end()
         self.post_message(self.Moved())
 
+    def show_match(self, matches: Sequence[int], by: int = 0) -> int | None:
+        """Scroll to a found item, and highlight it; None without matches.
+
+        `matches` has indexes of items. `by` is 1 for the next, -1 for the previous, and 0 for the
+        first in view or below, else the last. Returns the position in `matches`.
+        """
+        if not matches:
+            self._match = None
+            return None
+        here = self._index_of(self._match)
+        if by == 0 or here is None:
+            at = min(bisect_left(matches, self._item_at(self.top)), len(matches) - 1)
+        elif by > 0:
+            at = bisect_right(matches, here) % len(matches)
+        else:
+            at = bisect_left(matches, here) - 1
+        self._match = self._items[matches[at]].key
+        self.following = False
+        self.go_to_row(self._starts[matches[at]] - self.visible_rows // 2)
+        self._set_following()
+        self.refresh()
+        return at % len(matches)
+
+    def clear_match(self) -> None:
+        """Remove the highlight of a found item."""
+        self._match = None
+        self.refresh()
+
+    @property
+    def items(self) -> Sequence[Item]:
+        """All items."""
+        return self._items
+
     def action_move(self, by: int) -> None:
         """Move the cursor by an item, or scroll by a row."""
         if not self.selectable:
@@ -117,9 +153,8 @@ class ItemList(CursorList):
         else:
             self.move_to(self.cursor + by)
 
-    def action_page(self, pages: int) -> None:
-        """Move by a screen."""
-        by = pages * max(1, self.size.height - 1)
+    def action_page(self, pages: float) -> None:
+        by = round(pages * max(2, self.size.height - 1))
         self._scroll(by)
         if self.selectable:
             at = self.top + (self.size.height - 1 if by > 0 else 0)
@@ -165,6 +200,9 @@ class ItemList(CursorList):
             lead = "▸ " if row_index == start else "│ " if self._rows[row_index] else lead
             if row_index == start:
                 base += self.get_component_rich_style("lines--cursor", partial=True)
+        elif self._match is not None and self._items[self._item_at(row_index)].key == self._match:
+            lead = "▸ "
+            base += self.get_component_rich_style("lines--cursor", partial=True)
         body = row_renderer.render_row(self, self._rows[row_index], base, width - GUTTER, cut=True)
         return Strip([Segment(lead, base), *body])
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Final
+from types import MappingProxyType
+from typing import ClassVar, Final
 
+from rich.style import Style
 from rich.text import Text
 from textual import events
 from textual.widgets import Static
@@ -13,8 +15,10 @@ from textual.widgets import Static
 from draftsman.services.jobs.read_model import RecentActivity
 from draftsman_tui.common import times
 from draftsman_tui.common.output import one_line
+from draftsman_tui.dashboard.cells import ROLES
 from draftsman_tui.dashboard.polling import dashboard_stats
 from draftsman_tui.dashboard.polling.dashboard_stats import DashboardStats, WorkerStats
+from draftsman_tui.dashboard.widgets import row_renderer
 
 SKEW: Final = 2.0
 """Seconds of clock skew that are reported."""
@@ -44,21 +48,31 @@ class Overview(Static):
     `supervised`: `draftsman up` starts a worker for this dashboard.
     """
 
+    COMPONENT_CLASSES: ClassVar[set[str]] = {*row_renderer.CLASSES}
     _stats: tuple[DashboardStats, datetime, float] | None = None
+    _waiting = 0
     _shown = Text()
 
     def __init__(self, *, supervised: bool = False) -> None:
         super().__init__()
         self._supervised = supervised
 
+    def on_mount(self) -> None:
+        self.app.theme_changed_signal.subscribe(self, lambda _: self._draw())
+
     def show_notice(self, text: str) -> None:
         """Show a text until there are statistics."""
         if self._stats is None:
             self.update(Text(one_line(text), no_wrap=True, overflow="ellipsis"), layout=False)
 
-    def show(self, stats: DashboardStats, now: datetime, stale: float = 0) -> None:
-        """Show statistics; `stale` is their age in seconds if they are old."""
-        self._stats = stats, now, stale
+    def show(
+        self, stats: DashboardStats, now: datetime, stale: float = 0, *, waiting: int = 0
+    ) -> None:
+        """Show statistics; `stale` is their age in seconds if they are old.
+
+        `waiting` is the number of questions for the user.
+        """
+        self._stats, self._waiting = (stats, now, stale), waiting
         self._draw()
 
     def on_resize(self, event: events.Resize) -> None:
@@ -67,8 +81,18 @@ class Overview(Static):
     def _draw(self) -> None:
         if self._stats is None:
             return
+        styles = {
+            role: self.get_component_rich_style(f"rows--{role}", partial=True)
+            for role in row_renderer.ROLES
+        }
         width = self.content_size.width
-        drawn = lines(*self._stats, width=width, supervised=self._supervised)
+        drawn = lines(
+            *self._stats,
+            width=width,
+            supervised=self._supervised,
+            waiting=self._waiting,
+            styles=styles,
+        )
         if drawn != self._shown:
             self._shown = drawn
             self.update(drawn, layout=False)
@@ -81,8 +105,13 @@ def lines(
     *,
     width: int,
     supervised: bool = False,
+    waiting: int = 0,
+    styles: Mapping[str, Style] = MappingProxyType({}),
 ) -> Text:
-    """Return the overview for a width in cells; `supervised` as for `Overview`."""
+    """Return the overview for a width in cells; `styles` has the styles of roles.
+
+    `supervised` is as for `Overview`.
+    """
     narrow = width < WIDE
     workers = _workers(stats.workers, narrow=narrow, supervised=supervised)
     leading = [*_problems(stats, stale), *workers]
@@ -91,7 +120,8 @@ def lines(
         parts = [*leading, *_activity(stats.activity, now, bars)]
         if separator.join(parts).cell_len <= width:
             break
-    first = Text("  ").join(_fitting(list(_counts(stats)), 2, width))
+    counts = [*_waiting(waiting, styles), *_counts(stats, styles)]
+    first = Text("  ").join(_fitting(counts, 2, width))
     second = separator.join(_fitting(parts, separator.cell_len, width))
     return Text.assemble(first, "\n", second, no_wrap=True, overflow="ellipsis")
 
@@ -118,14 +148,22 @@ def _bar(value: float, top: float) -> str:
     return _BARS[max(0, round(8 * value / top) - 1) if top > 0 else 0]
 
 
-def _counts(stats: DashboardStats) -> Iterator[Text]:
+def _waiting(count: int, styles: Mapping[str, Style]) -> Iterator[Text]:
+    """Yield the number of questions for the user, if there are any."""
+    if count:
+        style = styles.get("asks", Style()) + Style(bold=True, reverse=True)
+        yield Text(f" {count:,} waiting for you ", style)
+
+
+def _counts(stats: DashboardStats, styles: Mapping[str, Style]) -> Iterator[Text]:
     """Yield the number of jobs by status, finished jobs last."""
     for word, statuses in _SHOWN:
         count = sum(stats.jobs.get(status, 0) for status in statuses)
         if not count and word not in _ALWAYS:
             continue
         more = "+" if any(status in stats.capped for status in statuses) else ""
-        yield Text(f"{word} ").append(f"{count:,}{more}", "bold" if count else "dim")
+        style = styles.get(ROLES.get(statuses[0], ""), Style()) + Style(bold=True)
+        yield Text(f"{word} ").append(f"{count:,}{more}", style if count else "dim")
 
 
 def _problems(stats: DashboardStats, stale: float) -> Iterator[Text]:

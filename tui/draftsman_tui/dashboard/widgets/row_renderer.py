@@ -12,7 +12,7 @@ from textual.widget import Widget
 
 from draftsman_tui.dashboard.resource import Cell
 
-ROLES: Final = ("head", "key", "dim", "calm", "busy", "asks", "warns", "bad", "good")
+ROLES: Final = ("head", "key", "dim", "calm", "busy", "asks", "warns", "bad", "good", "denied")
 CLASSES: Final = frozenset(f"rows--{role}" for role in ROLES)
 """Component classes of a widget that renders rows."""
 

@@ -16,6 +16,7 @@ from textual.message import Message
 from textual.strip import Strip
 
 from draftsman_tui.common.output import one_line
+from draftsman_tui.dashboard.grouping import GroupHead, without_heads
 from draftsman_tui.dashboard.resource import Resource
 from draftsman_tui.dashboard.widgets.column_layout import (
     ColumnLayout,
@@ -27,7 +28,7 @@ from draftsman_tui.dashboard.widgets.column_layout import (
 )
 from draftsman_tui.dashboard.widgets.mouse_table import MouseTable
 
-_ROLES = ("key", "dim", "calm", "busy", "asks", "warns", "bad", "good")
+_ROLES = ("key", "dim", "calm", "busy", "asks", "warns", "bad", "good", "denied")
 LOADING: Final = "loading …"
 
 
@@ -51,8 +52,8 @@ class ResourceTable(MouseTable):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("left", "shift(-1)", "Columns to the left", show=False, id="left"),
         Binding("right", "shift(1)", "Columns to the right", show=False, id="right"),
-        Binding("pageup", "page(-1)", "Page up", show=False, id="page-up"),
-        Binding("pagedown", "page(1)", "Page down", show=False, id="page-down"),
+        Binding("pageup,ctrl+b", "page(-1)", "Page up", show=False, id="page-up"),
+        Binding("pagedown,ctrl+f", "page(1)", "Page down", show=False, id="page-down"),
     ]
 
     class Marked(Message):
@@ -81,7 +82,18 @@ class ResourceTable(MouseTable):
 
     @property
     def row(self) -> Any | None:
-        """The row under the cursor."""
+        """The row under the cursor; None on the head of a group."""
+        line = self._line
+        return None if isinstance(line, GroupHead) else line
+
+    @property
+    def head(self) -> GroupHead | None:
+        """The head of a group under the cursor."""
+        line = self._line
+        return line if isinstance(line, GroupHead) else None
+
+    @property
+    def _line(self) -> Any | None:
         return self._rows[self.cursor] if self._rows and self.cursor < len(self._rows) else None
 
     @property
@@ -98,16 +110,24 @@ class ResourceTable(MouseTable):
         return self._keys
 
     @property
-    def rows(self) -> Sequence[Any]:
-        """All rows, in display order."""
+    def lines(self) -> Sequence[Any]:
+        """All rows and heads of groups, in display order."""
         return self._rows or ()
 
     @property
+    def rows(self) -> Sequence[Any]:
+        """All rows, in display order; those of folded groups included."""
+        return list(without_heads(self.lines))
+
+    @property
     def selected(self) -> list[Any]:
-        """The marked rows, or else the row under the cursor."""
-        pairs = zip(self.rows, self._keys, strict=True)
-        marked = [row for row, key in pairs if key in self.marked]
-        return marked or ([] if self.row is None else [self.row])
+        """The marked rows, or else those of the group or the row under the cursor."""
+        if self._resource is None:
+            return []
+        marked = [row for row in self.rows if self._resource.key(row) in self.marked]
+        if marked or self._line is None:
+            return marked
+        return list(self.head.rows) if self.head is not None else [self._line]
 
     def show(
         self,
@@ -116,7 +136,7 @@ class ResourceTable(MouseTable):
         now: datetime,
         shape: Shape | None = None,
     ) -> None:
-        """Show rows; None while loading.
+        """Show rows and heads of groups; None while loading.
 
         The cursor stays on its row, and the row on its screen line.
         """
@@ -125,9 +145,9 @@ class ResourceTable(MouseTable):
         offset = 0 if is_other else self.cursor - self.top
         self._resource, self._rows, self.now = resource, rows, now
         self._shape = shape or Shape()
-        self._keys = [resource.key(row) for row in self.rows]
+        self._keys = [self._key_of(resource, line) for line in self.lines]
         if rows is not None:
-            self.marked &= set(self._keys)
+            self.marked &= {resource.key(row) for row in self.rows}
         self.virtual_size = Size(self.size.width, len(self._keys) + 1)
         stays_first = resource.follows and self.cursor == 0
         if is_other:
@@ -157,9 +177,8 @@ class ResourceTable(MouseTable):
     def action_end(self, last: bool) -> None:
         self.action_move(self.length if last else -self.length)
 
-    def action_page(self, pages: int) -> None:
-        """Move the cursor by a screen."""
-        self.action_move(pages * max(1, self.size.height - 2))
+    def action_page(self, pages: float) -> None:
+        self.action_move(round(pages * max(2, self.size.height - 2)))
 
     def action_shift(self, by: int) -> None:
         """Scroll the columns."""
@@ -177,7 +196,11 @@ class ResourceTable(MouseTable):
             self.move_to(self.cursor + 1)
 
     def toggle(self, index: int) -> None:
-        self.marked ^= {self._keys[index]}
+        keys = self._keys_at(index)
+        if keys <= self.marked:
+            self.marked -= keys
+        else:
+            self.marked |= keys
         self._last_mark = index
         self._marks_changed()
 
@@ -187,7 +210,8 @@ class ResourceTable(MouseTable):
 
     def mark_between(self, start: int, end: int) -> None:
         first, last = sorted((start, end))
-        self.marked |= set(self._keys[first : last + 1])
+        for index in range(first, min(last + 1, len(self._keys))):
+            self.marked |= self._keys_at(index)
         self._last_mark = end
         self._marks_changed()
 
@@ -200,6 +224,17 @@ class ResourceTable(MouseTable):
         """Clear all marks but those of the given keys."""
         self.marked.intersection_update(keys)
         self._marks_changed()
+
+    def _keys_at(self, index: int) -> set[str]:
+        """Return the key of a row, or those of the rows of a group's head."""
+        line = self.lines[index]
+        if isinstance(line, GroupHead) and self._resource is not None:
+            return {self._resource.key(row) for row in line.rows}
+        return {self._keys[index]}
+
+    @staticmethod
+    def _key_of(resource: Resource[Any], line: Any) -> str:
+        return line.key if isinstance(line, GroupHead) else resource.key(line)
 
     def _marks_changed(self) -> None:
         self.refresh()
@@ -232,7 +267,8 @@ class ResourceTable(MouseTable):
         """Return the longest text width of each column in the visible rows."""
         if self._resource is None:
             return []
-        rows = self.rows[top : top + self.visible_rows]
+        lines = self.lines[top : top + self.visible_rows]
+        rows = [line for line in lines if not isinstance(line, GroupHead)]
         texts = zip(*(self._resource.cells(row, self.now) for row in rows), strict=True)
         return [max(cell_len(cell.text) for cell in column) for column in texts]
 
@@ -245,13 +281,17 @@ class ResourceTable(MouseTable):
         index = y - 1 + self.top
         if index >= len(self._keys):
             return self._message_line(self._empty_text() if not self._keys and y == 2 else "")
-        key, is_cursor = self._keys[index], index == self.cursor
-        cells = self._resource.cells(self.rows[index], self.now)
+        line, is_cursor = self.lines[index], index == self.cursor
         base = self.rich_style
         if is_cursor:
             base += self._partial("cursor")
-        lead = ("▸" if is_cursor else " ") + ("●" if key in self.marked else " ")
+        is_marked = self._keys_at(index) <= self.marked
+        lead = ("▸" if is_cursor else " ") + ("●" if is_marked else " ")
         segments = [Segment(lead, base + self._partial("mark"))]
+        if isinstance(line, GroupHead):
+            segments.append(Segment(one_line(line.text), base + self._partial("key")))
+            return Strip(segments).adjust_cell_length(width, base)
+        cells = self._resource.cells(line, self.now)
         for placed in self.column_layout.placed:
             cell = cells[placed.nth]
             style = base + self._partial(cell.role) if cell.role else base

@@ -17,16 +17,19 @@ from draftsman_tui.dashboard.widgets import row_renderer
 
 WIDE: Final = 110
 """Width from which the long names are shown."""
+COUNTED: Final = 140
+"""Width from which the numbers of items are shown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tab:
-    """A tab's label and state."""
+    """A tab's label and state; `count` is None unless it is shown."""
 
     name: str
     short: str
     key: str
     empty: bool = False
+    count: int | None = None
     needs_attention: bool = False
 
 
@@ -42,8 +45,11 @@ class Tabs(Widget):
             super().__init__()
             self.name = name
 
-    def __init__(self) -> None:
+    def __init__(self, *, wide: int = WIDE, counted: int = COUNTED) -> None:
+        """Create a bar with the widths from which long names and numbers are shown."""
         super().__init__()
+        self._wide = wide
+        self._counted = counted
         self._tabs: Sequence[Tab] = ()
         self._current = ""
 
@@ -73,9 +79,10 @@ class Tabs(Widget):
                 return
 
     def _text(self, tab: Tab) -> str:
-        long = self.size.width >= WIDE
+        long = self.size.width >= self._wide
         mark = "●" if tab.needs_attention else ""
-        return f"{tab.key} {tab.name if long else tab.short}{mark}{' ' if long else ''}"
+        count = f" ({tab.count:,})" if self.size.width >= self._counted and tab.count else ""
+        return f"{tab.key}:{tab.name if long else tab.short}{count}{mark}{' ' if long else ''}"
 
     def _partial(self, name: str) -> Style:
         return self.get_component_rich_style(name, partial=True)

@@ -1,0 +1,56 @@
+"""Preview of the job under the cursor, on large screens."""
+
+from __future__ import annotations
+
+from draftsman.domain.people.actor import Actor
+from draftsman.runtime import Runtime
+from draftsman_tui.dashboard.widgets.preview_pane import PreviewPane
+from tests.factories import Factory
+from tests.tui.dashboard.pilot import DashboardPilot, open_dashboard
+
+
+def pane(seen: DashboardPilot) -> PreviewPane:
+    return seen.app.main.query_one(PreviewPane)
+
+
+async def test_preview_follows_the_cursor_and_the_job(
+    make: Factory, rt: Runtime, owner: Actor
+) -> None:
+    asked = await make.asked(title="Name the option")
+    queued = await make.queued(title="Mow the lawn", text="Mind the\nflowers")
+    async with open_dashboard(rt, owner, size=(160, 30)) as seen:
+        await seen.rows(f"D-{queued}", asked.name)
+        await seen.see("D-2 · Mow the lawn", "Mind the", "job_created → queued")
+        assert pane(seen).region.x > seen.app.main.table.region.x
+        await seen.press("down")
+        await seen.see("D-1 · Name the option", "Which one?", "2  blue", "needs_input")
+        assert "Mind the" not in seen.text
+        await make.answer(asked.number, "red")
+        await seen.until(lambda: "answer_received" in pane(seen).text)
+        assert "Which one?" not in pane(seen).text
+        await seen.press("l")
+        await seen.dialog("JobScreen")
+        await seen.see("D-1 has no output yet")
+        await rt.job_control.cancel(asked.number, owner, "enough")
+        await seen.see("canceled by cli:root: enough")
+        await seen.press("escape")
+        await seen.until(lambda: "job_canceled" in pane(seen).text)
+
+
+async def test_place_of_the_preview(make: Factory, rt: Runtime, owner: Actor) -> None:
+    await make.queued(title="Mow the lawn")
+    async with open_dashboard(rt, owner, size=(120, 42)) as seen:
+        await seen.see("D-1 · Mow the lawn", "Newest events")
+        assert pane(seen).region.y > seen.app.main.table.region.y
+        await seen.press("p")
+        await seen.until(lambda: "Newest events" not in seen.text)
+        assert not pane(seen).region
+        await seen.press("p")
+        await seen.see("Newest events")
+        await seen.command("workers")
+        await seen.until(lambda: not pane(seen).region)
+        await seen.command("jobs")
+        await seen.see("Newest events")
+        await seen.pilot.resize_terminal(120, 30)
+        await seen.until(lambda: not pane(seen).region)
+        assert seen.app.refresher._preview is None

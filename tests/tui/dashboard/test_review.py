@@ -1,0 +1,113 @@
+"""Review of questions in turn, and answers to several marked questions."""
+
+from __future__ import annotations
+
+from draftsman.domain.job import Source, Status
+from draftsman.domain.people.actor import Actor
+from draftsman.domain.question import QuestionStatus
+from draftsman.domain.question_spec import QuestionSpec
+from draftsman.runtime import Runtime
+from tests.factories import GATE, QUESTION, Factory
+from tests.support.people import People
+from tests.tui.dashboard.pilot import open_dashboard
+
+WORDS = QuestionSpec(key="words", text="What is it called?", freeform=True)
+YES = QuestionSpec(key="yes", text="Go on?", choices=["no", "yes"])
+
+
+async def test_review_opens_each_question_and_ends_at_zero(
+    make: Factory, rt: Runtime, owner: Actor
+) -> None:
+    yes, red, words = [await make.asked(spec) for spec in (YES, QUESTION, WORDS)]
+    async with open_dashboard(rt, owner, view="inbox") as seen:
+        await seen.rows("D-1/1", "D-2/1", "D-3/1")
+        await seen.press("A")
+        await seen.see("1 of 3 · D-1/1 for", "s: skip   esc: end the review")
+        await seen.press("y")
+        await seen.see("2 of 3 · D-2/1 for", "1  red")
+        await make.answer(red.number, "blue")
+        await seen.see("D-3/1 for", "What is it called?")
+        late = await make.asked(YES)
+        await seen.type("s3")
+        await seen.press("enter")
+        await seen.see("4 of 4 · D-4/1 for")
+        await seen.press("s")
+        await seen.wait_for_toast("No more questions: 2 answered; 2 skipped")
+        await seen.dialog("MainScreen")
+        await seen.rows(f"{late.name}/1")
+        await seen.press("A")
+        await seen.see("1 of 1 · D-4/1")
+        await seen.press("escape")
+        await seen.dialog("MainScreen")
+    values = [(await rt.questions.get(job.number, 1)).resolution for job in (yes, red, words)]
+    assert [(value or {}).get("value") or (value or {}).get("text") for value in values] == [
+        *("yes", "blue", "s3")
+    ]
+
+
+async def test_review_of_marked_approvals_shows_the_keys_of_a_decision(
+    make: Factory, rt: Runtime, people: People
+) -> None:
+    gates = [await make.asked(GATE) for _ in range(3)]
+    carol = people.on(Source.TUI, "carol")
+    async with open_dashboard(rt, carol, view="inbox") as seen:
+        await seen.rows(*(f"{gate.name}/1" for gate in gates))
+        await seen.press("space", "space", "A")
+        await seen.see("1 of 2 · D-1/1 needs approval from carol, dave", "y: approve", "s: skip")
+        await seen.press("y")
+        await seen.see("2 of 2 · D-2/1")
+        await seen.press("n")
+        await seen.wait_for_toast("No more questions: 2 answered")
+    statuses = [(await rt.read_model.job(gate.number)).status for gate in gates]
+    assert statuses == [Status.RESUMED, Status.FAILED, Status.WAITING_FOR_APPROVAL]
+
+
+async def test_marked_questions_with_the_same_choices_get_one_answer(
+    make: Factory, rt: Runtime, owner: Actor
+) -> None:
+    jobs = [await make.asked() for _ in range(3)]
+    other = await make.asked(WORDS)
+    async with open_dashboard(rt, owner, view="inbox", size=(120, 30)) as seen:
+        await seen.rows("D-1/1", "D-2/1", "D-3/1", "D-4/1")
+        await seen.press("space", "space", "space", "space", "a")
+        await seen.wait_for_toast("different choices; press A to review them in turn")
+        await seen.press("y")
+        await seen.wait_for_toast("different choices")
+        await seen.press("space", "y")
+        await seen.wait_for_toast("are questions, not approvals")
+        await seen.press("a")
+        await seen.see("one answer for 3 questions: D-1/1, D-2/1, D-3/1", "2  blue")
+        await make.answer(jobs[1].number, "red")
+        await seen.press("2")
+        await seen.wait_for_toast("D-1, D-3 answered")
+        await seen.wait_for_toast("D-2/1 was already answered by root")
+        await seen.rows("D-4/1")
+    resolutions = [(await rt.questions.get(job.number, 1)).resolution or {} for job in jobs]
+    assert [resolution["value"] for resolution in resolutions] == ["blue", "red", "blue"]
+    assert (await rt.questions.get(other.number, 1)).status is QuestionStatus.OPEN
+
+
+async def test_marked_approvals_are_decided_after_a_confirmation(
+    make: Factory, rt: Runtime, people: People
+) -> None:
+    push = GATE.model_copy(update={"action": {"to": "origin", "push": "draftsman/D-1"}})
+    gates = [await make.asked(push, title="Tidy up") for _ in range(4)]
+    carol = people.on(Source.TUI, "carol")
+    async with open_dashboard(rt, carol, size=(120, 30)) as seen:
+        await seen.rows("D-4", "D-3", "D-2", "D-1")
+        await seen.press("space", "space", "y")
+        await seen.see("Approve 2 requests?", "D-4/1  Tidy up: push draftsman/D-1 to origin")
+        await seen.press("y")
+        await seen.wait_for_toast("D-3, D-4 approved")
+        await seen.command("inbox")
+        await seen.rows("D-1/1", "D-2/1")
+        await seen.press("space", "space", "a")
+        await seen.see("1  approve all 2", "2  deny all 2")
+        await seen.press("2")
+        await seen.see("Reason to deny 2 requests?")
+        await seen.type("friday")
+        await seen.press("enter")
+        await seen.wait_for_toast("D-1, D-2 denied")
+    jobs = [await rt.read_model.job(gate.number) for gate in gates]
+    assert [job.status for job in jobs] == [Status.FAILED] * 2 + [Status.RESUMED] * 2
+    assert jobs[0].last_error == "denied by carol: friday"

@@ -1,0 +1,31 @@
+"""Bar of the tables, and the questions that wait for the user at the top."""
+
+from __future__ import annotations
+
+from draftsman.domain.people.actor import Actor
+from draftsman.runtime import Runtime
+from draftsman_tui.dashboard.widgets.tabs import Tabs
+from tests.factories import Factory
+from tests.tui.dashboard.pilot import open_dashboard
+
+
+async def test_bar_counts_what_needs_attention_and_opens_tables(
+    make: Factory, rt: Runtime, owner: Actor
+) -> None:
+    asked = await make.asked()
+    await make.queued()
+    await make.dead()
+    await make.worker_row()
+    async with open_dashboard(rt, owner, size=(120, 30)) as seen:
+        await seen.see("1:jobs (2)", "2:inbox (1)●", "3:dead (1)", "6:workers (1)", "0:queues")
+        await seen.see(" 1 waiting for you ")
+        line = next(nth for nth, text in enumerate(seen.lines) if "2:inbox" in text)
+        await seen.pilot.click(offset=(seen.lines[line].index("2:inbox") + 2, line))
+        await seen.rows(f"{asked.name}/1")
+        await make.answer(asked.number, "red")
+        await seen.until(lambda: "2:inbox (1)" not in seen.text)
+        await seen.until(lambda: "waiting for you" not in seen.text)
+        await seen.pilot.resize_terminal(80, 24)
+        await seen.until(lambda: not seen.app.main.query_one(Tabs).display)
+        await seen.pilot.resize_terminal(80, 30)
+        await seen.see("1:jobs 2:inbox 3:dead 4:runs 5:deliv 6:work 7:event", "9:board 0:queues")

@@ -1,0 +1,57 @@
+"""Values that the shell completes: jobs, open questions, agents and repositories."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final, assert_never
+
+from draftsman.domain.ids import job_name
+from draftsman.domain.text import first_line, humanize
+from draftsman.errors import DraftsmanError
+
+if TYPE_CHECKING:
+    from draftsman.runtime import Runtime
+    from draftsman_tui.cli.app import App
+    from draftsman_tui.common.params import Completed
+
+MAX_VALUES: Final = 200
+"""Newest jobs, and soonest questions, that are completed."""
+MAX_HELP: Final = 60
+"""Characters of the description of a value, which zsh and fish show."""
+TIMEOUT: Final = 3.0
+"""Seconds after which nothing is completed."""
+
+
+def values(app: App, kind: Completed) -> Sequence[tuple[str, str]]:
+    """Return values with a description; none if the database does not answer."""
+    try:
+        return asyncio.run(_values(app, kind))
+    except (DraftsmanError, OSError, TimeoutError):
+        return []
+
+
+async def _values(app: App, kind: Completed) -> Sequence[tuple[str, str]]:
+    if kind == "agent":
+        return [(name, "") for name in app.settings.agent_names]
+    async with asyncio.timeout(TIMEOUT), app.runtime(read_only=True) as rt:
+        return await _stored(rt, kind)
+
+
+async def _stored(rt: Runtime, kind: Completed) -> Sequence[tuple[str, str]]:
+    match kind:
+        case "job":
+            page = await rt.read_model.page(limit=MAX_VALUES)
+            return [
+                (job_name(job.number), f"{humanize(job.status)}: {job.ticket_title or job.type}")
+                for job in page.jobs
+            ]
+        case "question":
+            questions = await rt.questions.open(limit=MAX_VALUES)
+            return [(question.name, first_line(question.text, MAX_HELP)) for question in questions]
+        case "repo":
+            catalog = await rt.repos.catalog()
+            return [(location.name, "") for location in catalog.locations()]
+        case "agent":
+            return []
+    assert_never(kind)

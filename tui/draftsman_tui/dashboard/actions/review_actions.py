@@ -1,0 +1,58 @@
+"""Review: open questions one after another, until none is left."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from draftsman.domain.question import OpenQuestion, QuestionStatus
+from draftsman_tui.dashboard.actions.question_actions import open_dialog
+from draftsman_tui.dashboard.polling.attention import responder_names, responders_of
+from draftsman_tui.dashboard.screens.main import MainScreen
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from draftsman_tui.dashboard.screens.base import BaseScreen
+
+MAX_READ: Final = 1000
+"""Open questions that are read at a time."""
+
+
+async def review(screen: BaseScreen, text: str) -> None:
+    """Open the marked questions, or all that the user may answer, until Escape.
+
+    Questions that are asked meanwhile follow, unless rows are marked.
+    """
+    chosen = screen.reviewed_questions if isinstance(screen, MainScreen) else None
+    seen: set[str] = set()
+    answered = skipped = 0
+    while waiting := await _waiting(screen, chosen, seen):
+        question = waiting[0]
+        seen.add(question.name)
+        current = await screen.rt.questions.get(question.job, question.ordinal)
+        if current.status is not QuestionStatus.OPEN:
+            continue
+        position = f"{answered + skipped + 1} of {answered + skipped + len(waiting)}"
+        dialog = await open_dialog(screen, current, position=position)
+        answered += dialog.answered
+        skipped += not dialog.answered
+        screen.reload()
+        if not (dialog.answered or dialog.skipped or dialog.closed):
+            return
+    left = f"; {skipped} skipped" if skipped else ""
+    screen.show_message(f"No more questions: {answered} answered{left}" if seen else "No questions")
+
+
+async def _waiting(
+    screen: BaseScreen, chosen: Sequence[OpenQuestion] | None, seen: set[str]
+) -> list[OpenQuestion]:
+    """Return the questions of the review that were not opened yet."""
+    questions = chosen
+    if questions is None:
+        names = responder_names(screen.actor, screen.rt.policy)
+        questions = [
+            question
+            for question in await screen.rt.questions.open(limit=MAX_READ)
+            if names is None or set(names).intersection(responders_of(question))
+        ]
+    return [question for question in questions if question.name not in seen]

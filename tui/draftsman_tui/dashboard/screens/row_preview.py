@@ -1,0 +1,74 @@
+"""Preview of the row under the cursor: where it is, and which job it shows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from draftsman_tui.dashboard.job.loader import JobLoader
+from draftsman_tui.dashboard.widgets.preview_pane import PreviewPane
+
+if TYPE_CHECKING:
+    from draftsman_tui.dashboard.job.snapshot import JobSnapshot
+    from draftsman_tui.dashboard.screens.main import MainScreen
+
+SIDE_WIDTH: Final = 140
+"""Width from which the preview is beside the table."""
+BELOW_HEIGHT: Final = 40
+"""Height from which the preview is below the table."""
+PREVIEWED: Final = frozenset({"jobs", "inbox", "dead", "runs", "deliveries", "events"})
+"""Tables whose rows have a preview."""
+
+
+class RowPreview:
+    """State of the preview of a table screen."""
+
+    def __init__(self, screen: MainScreen) -> None:
+        self._screen = screen
+        self._is_wanted = True
+        self._is_placed = False
+        self._job: int | None = None
+        self._snapshot: JobSnapshot | None = None
+
+    def toggle(self) -> None:
+        """Hide the preview, or show it again."""
+        self._is_wanted = not self._is_wanted
+        self.place()
+
+    def place(self) -> None:
+        """Place the preview beside the table or below it, or hide it on small screens."""
+        width, height = self._screen.size
+        place = "side" if width >= SIDE_WIDTH else "below" if height >= BELOW_HEIGHT else ""
+        if not self._is_wanted or self._screen.view_name not in PREVIEWED:
+            place = ""
+        self._screen.query_one("#panes").set_classes(place)
+        self._is_placed = bool(place)
+        self.follow()
+
+    def follow(self) -> None:
+        """Show the job of the row under the cursor, once it is loaded."""
+        row = self._screen.table.row if self._is_placed else None
+        number = None if row is None else self._screen.resource.job(row)
+        if number != self._job:
+            self._job, self._snapshot = number, None
+            self.resume()
+            self.draw()
+
+    def suspend(self) -> None:
+        """Stop loading while another screen is shown."""
+        self._screen.refresher.show_preview(None)
+
+    def resume(self) -> None:
+        """Load the job."""
+        loader = None if self._job is None else JobLoader(self._job)
+        self._screen.refresher.show_preview(loader)
+
+    def show(self, snapshot: JobSnapshot) -> None:
+        """Show a loaded job, unless the cursor has moved on."""
+        if snapshot.job.number == self._job:
+            self._snapshot = snapshot
+            self.draw()
+
+    def draw(self) -> None:
+        """Redraw, with current times."""
+        pane = self._screen.query_one(PreviewPane)
+        pane.show_job(self._snapshot, self._screen.refresher.now)
