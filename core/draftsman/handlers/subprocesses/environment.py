@@ -46,7 +46,7 @@ def agent_command(agent: AgentSettings) -> tuple[str, ...]:
     if (adapter := ADAPTERS.get(agent.kind)) is not None:
         # the sandbox shows the programs that the command names by their path
         path = agent.env.get("PATH", os.environ.get("PATH", os.defpath))
-        program = shutil.which(command[0], path=path) or command[0]
+        program = _native(shutil.which(command[0], path=path) or command[0])
         options = _options(agent)
         return (sys.executable, "-P", "-m", adapter, *options, "--", program, *command[1:])
     if is_own_agent(agent):
@@ -86,6 +86,23 @@ def agent_environment(
         return base | {key: text for key, text in agent.env.items() if "{gateway_" not in text}
     own = {name: gateway.replace(value) for name, value in agent.env.items()}
     return base | gateway.environment() | own
+
+
+def _native(program: str) -> str:
+    """Return the program that a script of an npm package starts with Node.js, if there is one.
+
+    The package of Codex has it in a package of the platform, beside the package or inside of it.
+    """
+    script = Path(program).resolve()
+    if script.suffix != ".js":
+        return program
+    package, name = script.parents[1], script.stem
+    found = [
+        path
+        for folder in (package.parent, package / "node_modules" / package.parent.name)
+        for path in folder.glob(f"{name}-*/vendor/*/bin/{name}")
+    ]
+    return str(min(found, default=program))
 
 
 def _options(agent: AgentSettings) -> list[str]:
