@@ -107,6 +107,8 @@ class Completion:
         if validation is not None:
             return validation
         check_paths(saved.profile, await self.workspace.changed_paths(snapshot))
+        if saved.profile.validation_commands or saved.profile.evidence is not None:
+            await self._save_result(snapshot)
         validation = await validate(
             self.run, self.workspace, snapshot, saved, network=self.agent.network
         )
@@ -169,11 +171,15 @@ class Completion:
 
         if (answer := await self.run.find_answer(question, shown)) is not None:
             return answer
+        await self._save_result(snapshot)
+        return await self.run.ask_or_park(question, shown)
+
+    async def _save_result(self, snapshot: Snapshot) -> None:
+        """Record the work and the result, so that a later run continues without the agent."""
         if self.iteration.result is None and self.session.result is not None:
             await self.session.save_result(snapshot)
             fields = {"summary": self.session.result.summary, "data": self.session.result.data}
             await self.iteration.save_result(self.run, fields)
-        return await self.run.ask_or_park(question, shown)
 
     async def _begin_for_messages(self, snapshot: Snapshot) -> bool:
         """Begin another iteration if a person has sent a message that the work does not have."""

@@ -11,11 +11,13 @@ import pytest
 from draftsman.domain.evidence.envelope import parse_envelope, parse_payload
 from draftsman.domain.job import Status
 from draftsman.domain.response import Response
+from draftsman.handlers.run_agent.evidence import changed_tests
 from draftsman.runtime import Runtime
 from tests.core.handlers.run_agent.profiled_jobs import WRITE, profiled_job
 from tests.core.loops.agent_jobs import agent_worker, git
-from tests.core.loops.workers import wait_for_end, wait_for_question
+from tests.core.loops.workers import event_kinds, wait_for_end, wait_for_question
 from tests.factories import Factory
+from tests.support.waits import until
 
 S = Status
 EVIDENCE = {"test": ["sh", "{files}"], "files": ["test_*.sh"]}
@@ -64,13 +66,19 @@ def statement(data: bytes) -> dict[str, Any]:
 
 
 async def test_each_lie_about_tests_and_checks_is_caught(
-    rt: Runtime, make: Factory, tmp_path: Path
+    rt: Runtime, make: Factory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The first iteration has tests that prove nothing; the second, what a person must see."""
+    """The first iteration has tests that prove nothing; the second, changes for an approval."""
+    monkeypatch.setattr(changed_tests, "MAX_RUNS", 1)
     check = {"name": "check", "command": ["sh", "check.sh"]}
     fields = {"validation_commands": [check], "evidence": EVIDENCE}
     number, repo = await profiled_job(rt, make, tmp_path / "repo", BASE, **fields)
     async with agent_worker(rt, tmp_path / "data", LIES):
+
+        async def in_second() -> bool:
+            return (await event_kinds(rt, number)).count("iteration_started") == 2
+
+        await until(in_second, "the second iteration")
         await wait_for_question(rt, number)
         question = await rt.questions.get(number, 1)
         response = Response(source_event_id="1", decision=True)

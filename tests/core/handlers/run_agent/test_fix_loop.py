@@ -7,12 +7,14 @@ from pathlib import Path
 from draftsman.domain.event import Event
 from draftsman.domain.job import Status
 from draftsman.domain.messages.plain_text import change_summary
+from draftsman.domain.repos.repo_profile import profile
 from draftsman.domain.response import Response
 from draftsman.runtime import Runtime
 from tests.core.handlers.run_agent.profiled_jobs import WRITE, profiled_job
 from tests.core.loops.agent_jobs import agent_worker, git
 from tests.core.loops.workers import event_kinds, wait_for_end, wait_for_question
 from tests.factories import Factory
+from tests.support.waits import until
 
 S = Status
 TWO = {"name": "tests", "command": ["grep", "-c", "two", "a.txt"]}
@@ -187,3 +189,29 @@ async def test_setup_with_more_access_than_the_agent_runs_on_the_base(
         outputs.append([payload["output"] for payload in ran])
         assert [payload.get("check_files") for payload in ran] == [None, "base"]
     assert outputs == [["base\nx", "base\nx"], ["agent\nx", "base\nx"]]
+
+
+async def test_a_validation_that_was_interrupted_continues_without_the_agent(
+    rt: Runtime, make: Factory, tmp_path: Path
+) -> None:
+    """The work is stored before it is validated: its tokens are paid once."""
+    slow = {"validation_commands": [{"name": "tests", "command": ["sleep", "600"]}]}
+    code = 'open("a.txt", "w").write("x")\nsay("result", summary=f"run {start[\'run\']}")'
+    number, repo = await profiled_job(rt, make, tmp_path / "repo", {}, **slow)
+
+    async def validates() -> bool:
+        steps = await rt.checkpoints.steps(number)
+        return any(step.key.startswith("agent:validation:") for step in steps)
+
+    async with agent_worker(rt, tmp_path / "data", code):
+        await until(validates, "a validation")
+    known = await rt.repos.known(str(repo))
+    assert known is not None
+    quick = {"validation_commands": [{"name": "tests", "command": ["true"]}]}
+    await rt.repos.save_profile(known, profile(quick), make.owner)
+    async with agent_worker(rt, tmp_path / "data", code):
+        job = await wait_for_end(rt, number)
+    assert (job.status, job.run_count) == (S.COMPLETED, 2), job.last_error
+    assert (job.result or {})["summary"] == "run 1"
+    kinds = await event_kinds(rt, number)
+    assert (kinds.count("iteration_started"), kinds.count("iteration_finished")) == (1, 1)

@@ -10,12 +10,7 @@ from draftsman.domain.ids import job_name
 from draftsman.errors import Refused, UsageError
 from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.common import params, stdio
-from draftsman_tui.common.artifact_text import (
-    content_json,
-    no_diff_reason,
-    patch_line,
-    printable,
-)
+from draftsman_tui.common.artifact_text import content_json, no_diff_reason, patch_line
 from draftsman_tui.common.output import as_data
 
 if TYPE_CHECKING:
@@ -78,9 +73,9 @@ async def diff(
     elif earlier is not None and not patch:
         app.out.info(f"no changes since {earlier}")
     elif app.out.on_screen:
-        lines = patch.decode("utf-8", "replace").split("\n")
+        lines = patch.decode("utf-8", "replace").removesuffix("\n").split("\n")
         with app.out.paged():
-            app.out.print(*(patch_line(printable(text)) for text in lines[:-1]))
+            app.out.print(*map(patch_line, lines))
     else:
         stdio.write_bytes(patch)
 
