@@ -223,7 +223,7 @@ class _Memory:
     async def patch(self, job: int, run: int | None = None) -> None:
         return None
 
-    async def log(self, lease: Lease, seq: int, text: str, limit: int = 0) -> bool:
+    async def log(self, lease: Lease, seq: int, text: str, limit: int = 0, age: float = 0) -> bool:
         self.collected.log += text
         return True
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from datetime import timedelta
+from types import SimpleNamespace
 
 import pytest
 
@@ -11,7 +12,7 @@ from draftsman.domain.activity.stream import Activity, ActivityKind
 from draftsman.domain.job import Status
 from draftsman.domain.outcome import Done, Outcome, Snooze
 from draftsman.domain.run import LeaderTerm
-from draftsman.handlers import run_log
+from draftsman.handlers import activity_recorder, run_log
 from draftsman.handlers.activity_recorder import ActivityRecorder
 from draftsman.handlers.context import RunContext
 from draftsman.handlers.registry import Handler
@@ -268,16 +269,25 @@ async def test_each_run_has_its_own_log(rt: Runtime, make: Factory) -> None:
 
 
 async def test_output_and_activity_are_in_the_order_in_which_they_were_written(
-    rt: Runtime, make: Factory
+    rt: Runtime, make: Factory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    seconds = 0.0
+    for module in (run_log, activity_recorder):
+        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: seconds))
     work = await make.running()
     log = RunLog(rt.checkpoints, work.lease)
     recorder = ActivityRecorder(rt.checkpoints.activity, work.lease, QuotaSettings())
-    for number in (1, 3):
-        log.write(f"{number}")
-        recorder.add(Activity(ActivityKind.MESSAGE, f"{number + 1}"))
-        await recorder.close()  # activity is stored sooner than output
-        await log.close()
+    log.write("1")
+    seconds = 50.0
+    recorder.add(Activity(ActivityKind.MESSAGE, "2"))
+    seconds = 90.0
+    await recorder.close()  # activity is stored sooner than output
+    await log.close()
+    log.write("3")
+    seconds = 100.0
+    recorder.add(Activity(ActivityKind.MESSAGE, "4"))
+    await recorder.close()
+    await log.close()
     chunks = await rt.checkpoints.logs(work.number)
     rows = await rt.checkpoints.activity.page(work.number)
     items = [(chunk.created_at, chunk.text.strip()) for chunk in chunks]

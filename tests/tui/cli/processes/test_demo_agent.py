@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from draftsman.agents.adapter import MAKE_AGAIN, MAKE_NOW
 from draftsman.errors import UsageError
 from draftsman.settings import AgentSettings, SandboxSettings, Settings
 from draftsman.settings.outbound import GatewaySettings
+from draftsman_tui.cli.process.demo import Demo
 from draftsman_tui.cli.process.demo_agent import (
     ENTRIES,
     SUMMARY,
@@ -20,6 +22,8 @@ from draftsman_tui.cli.process.demo_agent import (
     demo_agent,
     find_agent,
 )
+from draftsman_tui.common.output import CommandOutput
+from tests.core.channels.contract import question
 
 TURN = {"tool": "exec_command", "args": {}}
 KINDS = {"claude": "claude", "codex": "codex", "opencode": "acp"}
@@ -79,3 +83,19 @@ def test_the_model_makes_a_lost_call_again(phrase: str) -> None:
     assert model.turn(0, [{"text": "Do it"}]) == TURN
     assert model.turn(1, [{"output": "done"}]) == {"text": SUMMARY}
     assert model.turn(1, [{"output": "aborted"}, {"text": f"… {phrase}"}]) == TURN
+
+
+def test_steps_are_printed_in_order_with_each_line_of_a_context_indented(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    nothing: Any = None
+    demo = Demo(nothing, CommandOutput(color=False), nothing, None, "tidy", {})
+    demo.info("answer", "all", at=demo._began + 5)
+    demo.info("resumed", "by anna", at=demo._began + 4.9)
+    demo._show_question(replace(question(), context_snippet="one\n  two"))
+    lines = capsys.readouterr().out.splitlines()
+    assert [line[:10] for line in lines[:2]] == ["   5.0 s  "] * 2
+    assert [line for line in lines if line.strip() in ("one", "two")] == [
+        f"{'':21}one",
+        f"{'':23}two",
+    ]

@@ -63,6 +63,8 @@ class Demo:
         self._env = env
         self._queue = f"demo-{os.getpid()}"
         self._began = time.time()
+        self._shown = 0.0
+        """Seconds of the last step that was printed."""
         self._worker: Process | None = None
         self._log: Path
 
@@ -90,10 +92,15 @@ class Demo:
         return number
 
     def info(self, label: str, text: str, style: str = "", at: float | None = None) -> None:
-        """Print a step with the seconds since the start; `at` is a Unix time, by default now."""
+        """Print a step with the seconds since the start; `at` is a Unix time, by default now.
+
+        The time of an event may be before that of the step that was printed before it: the time
+        of that step is repeated then.
+        """
         if self._out.json:
             return
-        seconds = f"{max(0.0, (at or time.time()) - self._began):6.1f} s  "
+        self._shown = max(self._shown, (at or time.time()) - self._began)
+        seconds = f"{self._shown:6.1f} s  "
         self._out.print(line(styled(seconds, "dim"), styled(f"{label:<10}", style), text))
 
     async def _cancel(self, number: int) -> None:
@@ -219,8 +226,8 @@ class Demo:
         self.info("question", f"{question.name}  {first}", "yellow")
         for text in others:
             self._out.print(f"{'':21}{text}")
-        if question.context_snippet:
-            self._out.print(line(f"{'':21}", styled(question.context_snippet, "dim")))
+        for text in (question.context_snippet or "").splitlines():
+            self._out.print(line(f"{'':21}", styled(text, "dim")))
         for number, choice in enumerate(question.choices, 1):
             description = f"  {choice['description']}" if choice.get("description") else ""
             label = styled(f"{number}  {choice['label']:<12}", "bold")
