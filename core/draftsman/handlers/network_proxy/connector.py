@@ -23,7 +23,7 @@ MAX_HEAD: Final = 16 * 1024
 """Maximum bytes of the head of a proxy's response."""
 
 
-class Refused(Exception):
+class HostRefused(Exception):
     """The host, or its address, is not allowed."""
 
 
@@ -43,13 +43,13 @@ class HostConnector:
         self._http, self._timeout, self._resolve = http, timeout, resolve
 
     async def connect(self, target: HostRule) -> Streams:
-        """Connect to a host; raises Refused, Failure of origin `http`.
+        """Connect to a host; raises HostRefused, Failure of origin `http`.
 
         The checked address is used, so that a name that changes has no effect.
         """
         if not any(rule.covers(target) for rule in self._rules):
             text = f'{target} is not allowed; to allow it, add "{target}" to {self._setting}'
-            raise Refused(text)
+            raise HostRefused(text)
         async with time_limit("connect", self._timeout, f"{target}: no connection", origin="http"):
             literal = parse_ip(target.host)
             by_proxy = self._http.proxy is not None and literal is None
@@ -62,7 +62,7 @@ class HostConnector:
                 if self._policy.allows(target.host, address, target.port)
             ]
             if addresses and not allowed:
-                raise Refused(refusal_text(target.host, target.port, addresses[0]))
+                raise HostRefused(refusal_text(target.host, target.port, addresses[0]))
             if self._http.proxy is not None:
                 return await self._connect_by_proxy(target, self._http.proxy)
             return await self._connect_to_first([str(address) for address in allowed], target)

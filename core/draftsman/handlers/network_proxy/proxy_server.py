@@ -15,7 +15,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from draftsman.errors import Failure
-from draftsman.handlers.network_proxy.connector import HostConnector, Refused, Streams
+from draftsman.handlers.network_proxy.connector import HostConnector, HostRefused, Streams
 from draftsman.settings.network import HostRule
 
 MAX_CONNECTIONS: Final = 100
@@ -111,7 +111,7 @@ class NetworkProxy:
             return await _send_error(writer, "400 Bad Request", str(error))
         try:
             upstream = await self._connector.connect(target)
-        except Refused as error:
+        except HostRefused as error:
             self._report_once(str(target), f"refused: {error}")
             return await _send_error(writer, "403 Forbidden", str(error))
         except Failure as error:
