@@ -38,8 +38,8 @@ def change_size(view: ScreenView, columns: int, lines: int) -> None:
             view,
             lambda shown, last=height - 1, by=by: (  # type: ignore[misc]
                 "jobs · 1" in shown[2]
-                and ("AGENT" in shown[3].split()) is by
-                and "Paint the shed" in shown[4]
+                and ("AGENT" in " ".join(shown[3:5]).split()) is by
+                and "Paint the shed" in "".join(shown[4:6])
                 and "q quit" in shown[last]
             ),
             f"all of it in {width} columns and {height} lines",

@@ -177,6 +177,19 @@ async def test_repository_is_required_without_a_catalog(rt: Runtime, owner: Acto
 
 
 @pytest.mark.slow(fast="test_submitted_job_is_under_the_cursor")
+async def test_tab_completes_the_only_name_that_continues_the_text(
+    rt: Runtime, owner: Actor
+) -> None:
+    completions = {"agent": ["tidy", "coder", "corrector"]}
+    async with open_dashboard(rt, owner) as seen:
+        form = NewJobDialog("New job", {"text": "Tidy"}, completions)
+        await seen.app.push_screen(form)
+        for typed, agent in (("ti", "tidy"), ("co", "co"), ("order", "order"), ("", "")):
+            await seen.press("tab", "tab", *typed, "tab")
+            assert form.typed["agent"] == agent
+            await seen.press("shift+tab", *["backspace"] * 9, "shift+tab", "shift+tab")
+
+
 async def test_tab_moves_between_fields(rt: Runtime, owner: Actor) -> None:
     await rt.repos.add(Repo.at(parse(PAY)), RepoProfile(), owner)
 

@@ -55,6 +55,20 @@ async def test_toasts_are_in_the_half_without_the_cursor(
         assert not any(job.cursor_line in lines for lines in _covered(seen))
 
 
+async def test_a_dialog_shows_a_notification_once(rt: Runtime, owner: Actor) -> None:
+    async with open_dashboard(rt, owner, toasts=True) as seen:
+        seen.app.main.show_message("told before")
+        await seen.see("told before")
+        await seen.press("question_mark")
+        await seen.dialog("HelpDialog")
+        await seen.see("told before")
+        behind = seen.app.main.query(Toast)
+        await seen.until(lambda: not any(toast.display for toast in behind))
+        await seen.press("escape")
+        await seen.dialog("MainScreen")
+        await seen.until(lambda: any(toast.display for toast in seen.app.main.query(Toast)))
+
+
 async def test_notification_after_the_screens_have_closed_is_ignored(
     rt: Runtime, owner: Actor
 ) -> None:

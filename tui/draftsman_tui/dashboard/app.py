@@ -44,6 +44,7 @@ class Dashboard(App[str]):
     TITLE = "draftsman"
     CSS_PATH = "dashboard.tcss"
     ENABLE_COMMAND_PALETTE = True
+    SUSPENDED_SCREEN_CLASS = "suspended"
 
     def __init__(
         self,

@@ -51,10 +51,11 @@ def resolve_options(
         or (preferences.theme if preferences.theme in NAMES else None)
         or "dark"
     )
+    keys = keymap(settings)
     return LaunchOptions(
         view=_view(preferences, settings, view),
         theme=chosen,
-        keys=keymap(settings),
+        keys=keys,
         alerts=settings.alerts,
         warnings=warnings,
     )

@@ -99,10 +99,17 @@ class Autocomplete(Vertical):
         self.line.focus()
 
     def accept(self) -> None:
-        """Accept the highlighted completion, if any."""
+        """Accept the highlighted completion, or the only one that continues the text, if any."""
         names = self.query_one(OptionList)
-        if names.has_class("open") and names.highlighted is not None:
+        if not names.has_class("open"):
+            return
+        if names.highlighted is not None:
             self._accept(names.highlighted)
+            return
+        text = self.value.casefold()
+        continued = [name.casefold().startswith(text) for name in self._completions]
+        if text.strip() and continued == [True]:
+            self._accept(0)
 
     def _update_completions(self) -> None:
         completions = self.line.completions[:MAX_SHOWN]
