@@ -340,3 +340,36 @@ class JobArchive:
     events: int
     host: str
     path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """Counts of jobs, questions and workers; `answer_seconds` is the median of the last day.
+
+    `capped` lists the final statuses that were counted only up to 10,000.
+    """
+
+    jobs: dict[str, int]
+    capped: list[str]
+    open_questions: int
+    expiring_within_an_hour: int
+    next_expiry: datetime | None
+    workers: int
+    slots: int
+    busy: int
+    answers_last_day: int
+    answer_seconds: float | None
+    pauses: int = 0
+    """Paused queues and types."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecentActivity:
+    """Recent activity; `spans` holds ten-second buckets by their number since the epoch."""
+
+    spans: dict[int, ActivityBucket]
+    """Empty buckets are left out."""
+    end: tuple[int, int, int]
+    """Cursor for the next call."""
+    since: int
+    """Number of the first bucket that is complete."""

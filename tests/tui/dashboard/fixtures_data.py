@@ -15,7 +15,7 @@ from draftsman.domain.messages.delivery import ChannelName, Delivery, DeliveryKi
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.people.policy import ROLES
 from draftsman.domain.question import OnDeny, OnExpire, OpenQuestion, QuestionKind, QuestionStatus
-from draftsman.domain.read_models import ActivityBucket, JobSummary
+from draftsman.domain.read_models import ActivityBucket, JobSummary, RecentActivity
 from draftsman.domain.repos.repo_catalog import Repo
 from draftsman.domain.run import Run, RunStatus
 from draftsman.domain.schedules.queue_models import QueuePause, QueueSummary
@@ -24,7 +24,7 @@ from draftsman.domain.schedules.template import Template, TemplateDefinition
 from draftsman.domain.trello.board import BoardConfig, LabelRule
 from draftsman.domain.wait_reason import WaitReason
 from draftsman.domain.workflows.groups import GroupKind, JobGroup, OnFailure
-from draftsman.services.jobs.read_model import BUCKET_SECONDS, RecentActivity
+from draftsman.services.jobs.read_model import BUCKET_SECONDS
 from draftsman_tui.dashboard.job.log_buffer import LogLine, LogView
 from draftsman_tui.dashboard.job.snapshot import JobPatch, JobSnapshot
 from draftsman_tui.dashboard.polling.dashboard_stats import DashboardStats, WorkerStats

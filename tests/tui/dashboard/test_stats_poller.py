@@ -9,9 +9,9 @@ from uuid import UUID
 import pytest
 from textual.message import Message
 
-from draftsman.domain.read_models import ActivityBucket
+from draftsman.domain.read_models import ActivityBucket, RecentActivity
 from draftsman.runtime import Runtime
-from draftsman.services.jobs.read_model import BUCKET_SECONDS, RecentActivity
+from draftsman.services.jobs.read_model import BUCKET_SECONDS
 from draftsman_tui.dashboard.polling import dashboard_stats
 from draftsman_tui.dashboard.polling.dashboard_stats import DashboardStats, WorkerStats
 from draftsman_tui.dashboard.polling.messages import StatsUpdated

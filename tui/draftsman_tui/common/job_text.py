@@ -73,7 +73,7 @@ def status_text(
 
 
 async def pause_text(rt: Runtime, number: int) -> str:
-    """Return who paused a job, why, and how to resume it; "" if it is not paused."""
+    """Return the person and reason of a pause, and how to resume the job; "" without a pause."""
     why = await rt.read_model.why(number)
     return f"{job_name(number)} is {one_line(why.text)}; {why.next_step}" if why.paused else ""
 

@@ -15,15 +15,13 @@ from draftsman.domain.messages.attachment import LENGTH, is_long, overflow_files
 from draftsman.domain.messages.delivery import DeliveryKind, Message, Subject
 from draftsman.domain.messages.plain_text import (
     brief_spans,
-    change_summary,
-    counts_summary,
     job_outcome_spans,
     notice_spans,
     pause_text,
-    pr_url,
     progress_text,
     resolution_spans,
 )
+from draftsman.domain.messages.result_text import change_summary, counts_summary, pr_url
 from draftsman.domain.messages.spans import ActorRef, spans_text
 from draftsman_bots.slack import ids
 from draftsman_bots.slack.mrkdwn import (

@@ -13,17 +13,15 @@ from draftsman.domain.job import Status
 from draftsman.domain.messages.attachment import LENGTH, is_long, overflow_files
 from draftsman.domain.messages.delivery import DeliveryKind, Message, Subject
 from draftsman.domain.messages.plain_text import (
-    change_summary,
-    counts_summary,
     job_outcome_spans,
     job_outcome_text,
     notice_spans,
     pause_text,
-    pr_url,
     progress_text,
     render_plain,
     resolution_spans,
 )
+from draftsman.domain.messages.result_text import change_summary, counts_summary, pr_url
 from draftsman.domain.messages.spans import ActorRef
 from draftsman.domain.trello.comment_template import fill
 from draftsman_bots import json_fields

@@ -68,7 +68,7 @@ class TestRun:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class EvidenceFinding:
     """A finding about a file."""
 
     kind: FindingKind
@@ -87,12 +87,12 @@ class TestEvidence:
     __test__ = False
 
     runs: tuple[TestRun, ...] = ()
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[EvidenceFinding, ...] = ()
     coverage: Coverage | None = None
     """Coverage of the changed lines, if the profile measures it."""
 
     @property
-    def refused(self) -> list[Finding]:
+    def refused(self) -> list[EvidenceFinding]:
         """The findings for which the work goes back to the agent."""
         return [item for item in self.findings if item.kind in REFUSED]
 
@@ -137,7 +137,9 @@ class TestEvidence:
             )
             for item in fields["runs"]
         ]
-        found = [Finding(FindingKind(item["kind"]), item["file"]) for item in fields["findings"]]
+        found = [
+            EvidenceFinding(FindingKind(item["kind"]), item["file"]) for item in fields["findings"]
+        ]
         coverage = fields["coverage"]
         return cls(tuple(runs), tuple(found), None if coverage is None else Coverage.of(coverage))
 
@@ -157,8 +159,8 @@ def judge(
         if run.outcome == "flaky":
             kind = FindingKind.FLAKY
         if kind is not None:
-            findings.append(Finding(kind, run.file))
-    findings += [Finding(FindingKind.REMOVED, file) for file in removed]
-    findings += [Finding(FindingKind.BINARY, file) for file in binaries]
-    findings += [Finding(FindingKind.NOT_RUN, file) for file in left]
+            findings.append(EvidenceFinding(kind, run.file))
+    findings += [EvidenceFinding(FindingKind.REMOVED, file) for file in removed]
+    findings += [EvidenceFinding(FindingKind.BINARY, file) for file in binaries]
+    findings += [EvidenceFinding(FindingKind.NOT_RUN, file) for file in left]
     return TestEvidence(tuple(runs), tuple(dict.fromkeys(findings)))

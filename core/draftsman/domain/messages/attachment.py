@@ -18,7 +18,8 @@ from draftsman.domain.messages.delivery import (
     Message,
 )
 from draftsman.domain.messages.diff import is_diff
-from draftsman.domain.messages.plain_text import raw_data, render_plain
+from draftsman.domain.messages.plain_text import render_plain
+from draftsman.domain.messages.result_text import raw_data
 from draftsman.errors import Failure
 
 CHAT_CHANNELS: Final = frozenset({ChannelName.SLACK, ChannelName.TRELLO})

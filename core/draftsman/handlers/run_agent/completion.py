@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from draftsman.domain.job import Mode
-from draftsman.domain.messages.plain_text import pr_url
+from draftsman.domain.messages.result_text import pr_url
 from draftsman.domain.outcome import Done
 from draftsman.domain.question import Answered, NoAnswer
 from draftsman.domain.question_spec import QuestionSpec
@@ -31,7 +31,7 @@ PUBLISH: Final = "agent:publish"
 
 
 @dataclass(frozen=True, slots=True)
-class Completion:
+class WorkCompletion:
     """Validation and publication of the work of an iteration, after its agent has ended."""
 
     run: WorkerRun

@@ -29,7 +29,7 @@ from draftsman.handlers.context import RunContext, worker_run
 from draftsman.handlers.network_proxy.access import open_network_proxy
 from draftsman.handlers.run_agent.agent_choice import AGENT_SETTING, choose_agent
 from draftsman.handlers.run_agent.agent_messages import ResultMessage
-from draftsman.handlers.run_agent.completion import Completion
+from draftsman.handlers.run_agent.completion import WorkCompletion
 from draftsman.handlers.run_agent.fresh_clone import run_setup
 from draftsman.handlers.run_agent.iteration import Iteration
 from draftsman.handlers.run_agent.job_budget import apply_answer
@@ -129,7 +129,7 @@ async def _run_iteration(
         run.ending = False
         if session.question is not None:
             await _park(run, session, session.question)
-        return await Completion(
+        return await WorkCompletion(
             run, workspace, session, repository.saved, agent, iteration
         ).finish()
     finally:

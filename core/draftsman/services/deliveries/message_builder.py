@@ -17,7 +17,7 @@ from draftsman.domain.messages.delivery import (
     Subject,
 )
 from draftsman.domain.messages.message_facts import GroupStop, MessageFacts
-from draftsman.domain.messages.plain_text import usage_text
+from draftsman.domain.messages.result_text import usage_text
 from draftsman.domain.people.policy import Person, Policy
 from draftsman.domain.question import Question, QuestionKind
 from draftsman.domain.retries.error_classes import ErrorClass

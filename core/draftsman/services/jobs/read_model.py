@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final, Unpack
 
@@ -18,10 +18,12 @@ from draftsman.domain.read_models import (
     JobPage,
     JobSummary,
     JobVersion,
+    RecentActivity,
     RegisteredWorker,
     Replacement,
     RetryLink,
     ServerHealth,
+    Stats,
 )
 from draftsman.domain.reserved_names import COMMON_KINDS
 from draftsman.domain.run import Run
@@ -54,39 +56,6 @@ MAX_NUMBER: Final = 2**62
 """Above every job number and epoch."""
 NOTIFICATION_TIMEOUT: Final = 2.0
 """Seconds to wait for a notification sent to our own session."""
-
-
-@dataclass(frozen=True, slots=True)
-class Stats:
-    """Counts of jobs, questions and workers; `answer_seconds` is the median of the last day.
-
-    `capped` lists the final statuses that were counted only up to 10,000.
-    """
-
-    jobs: dict[str, int]
-    capped: list[str]
-    open_questions: int
-    expiring_within_an_hour: int
-    next_expiry: datetime | None
-    workers: int
-    slots: int
-    busy: int
-    answers_last_day: int
-    answer_seconds: float | None
-    pauses: int = 0
-    """Paused queues and types."""
-
-
-@dataclass(frozen=True, slots=True)
-class RecentActivity:
-    """Recent activity; `spans` holds ten-second buckets by their number since the epoch."""
-
-    spans: dict[int, ActivityBucket]
-    """Empty buckets are left out."""
-    end: store.EventCursor
-    """Cursor for the next call."""
-    since: int
-    """Number of the first bucket that is complete."""
 
 
 class ReadModel:

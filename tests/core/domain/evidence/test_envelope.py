@@ -14,7 +14,7 @@ from draftsman.domain.evidence.envelope import (
     signed_bytes,
 )
 from draftsman.domain.evidence.findings import (
-    Finding,
+    EvidenceFinding,
     FindingKind,
     TestEvidence,
     TestRun,
@@ -75,13 +75,13 @@ def test_runs_are_judged_by_where_they_ran() -> None:
     evidence = judge(runs, ["gone"], ["x.bin"], ["late"])
     kinds = FindingKind
     assert list(evidence.findings) == [
-        Finding(kinds.PASSES_ON_BASE, "same"),
-        Finding(kinds.FAILS_ON_WORK, "red"),
-        Finding(kinds.FLAKY, "luck"),
-        Finding(kinds.OLD_FORM_FAILS, "old"),
-        Finding(kinds.REMOVED, "gone"),
-        Finding(kinds.BINARY, "x.bin"),
-        Finding(kinds.NOT_RUN, "late"),
+        EvidenceFinding(kinds.PASSES_ON_BASE, "same"),
+        EvidenceFinding(kinds.FAILS_ON_WORK, "red"),
+        EvidenceFinding(kinds.FLAKY, "luck"),
+        EvidenceFinding(kinds.OLD_FORM_FAILS, "old"),
+        EvidenceFinding(kinds.REMOVED, "gone"),
+        EvidenceFinding(kinds.BINARY, "x.bin"),
+        EvidenceFinding(kinds.NOT_RUN, "late"),
     ]
     assert evidence.proved == ["good"]
     assert [item.file for item in evidence.refused] == ["same", "red"]

@@ -15,14 +15,11 @@ from draftsman.domain.messages.delivery import DeliveryKind, Message, Subject
 from draftsman.domain.messages.message_facts import GroupStop
 from draftsman.domain.messages.plain_text import (
     brief_spans,
-    change_summary,
-    counts_summary,
     job_outcome_spans,
     notice_spans,
-    pr_url,
-    raw_data,
     render_plain,
 )
+from draftsman.domain.messages.result_text import change_summary, counts_summary, pr_url, raw_data
 from draftsman.domain.messages.spans import ActorRef, decode_spans, encode_spans, spans_text
 from tests.core.channels import contract
 from tests.support.cases import cases

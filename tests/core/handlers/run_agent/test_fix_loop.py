@@ -6,7 +6,7 @@ from pathlib import Path
 
 from draftsman.domain.event import Event
 from draftsman.domain.job import Status
-from draftsman.domain.messages.plain_text import change_summary
+from draftsman.domain.messages.result_text import change_summary
 from draftsman.domain.repos.repo_profile import profile
 from draftsman.domain.response import Response
 from draftsman.runtime import Runtime

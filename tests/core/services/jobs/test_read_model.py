@@ -10,10 +10,9 @@ import pytest
 from draftsman.domain.ids import parse_job
 from draftsman.domain.job import Status
 from draftsman.domain.outcome import Done
-from draftsman.domain.read_models import JobVersion
+from draftsman.domain.read_models import JobVersion, RecentActivity
 from draftsman.errors import NotFound, UsageError
 from draftsman.runtime import Runtime
-from draftsman.services.jobs.read_model import RecentActivity
 from draftsman.store import read_model as store
 from draftsman.store.checkpoints import now
 from draftsman.store.postgres.database import Connection

@@ -9,7 +9,7 @@ import click
 
 from draftsman.domain.ids import job_name
 from draftsman.domain.job import TERMINAL, WAITING, Job, Status
-from draftsman.domain.messages import plain_text
+from draftsman.domain.messages import result_text
 from draftsman.errors import AnswerTimeout, DraftsmanError
 from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.common import params, times
@@ -120,10 +120,10 @@ async def _result_lines(rt: Runtime, job: Job) -> list[Text]:
 
     result = job.result or {}
     texts = [
-        *plain_text.summary_lines(result),
-        plain_text.change_summary(result),
-        plain_text.validation_summary(result),
-        job.pr_url or plain_text.pr_url(result) or "",
+        *result_text.summary_lines(result),
+        result_text.change_summary(result),
+        result_text.validation_summary(result),
+        job.pr_url or result_text.pr_url(result) or "",
     ]
     if patch := await read_patch(rt, job.number):
         texts += [*diffstat(patch).splitlines(), f"draftsman diff {job.name}"]

@@ -9,7 +9,7 @@ import click
 
 from draftsman.domain.ids import actor_name, job_name
 from draftsman.domain.job import TERMINAL, Job, Source, Status
-from draftsman.domain.messages import plain_text
+from draftsman.domain.messages import result_text
 from draftsman.domain.question import QuestionStatus
 from draftsman.domain.retries.error_classes import ErrorClass
 from draftsman_tui.cli.app import App, command, number_of
@@ -300,12 +300,12 @@ def _result(job: Job) -> list[Text]:
     """
     result = job.result or {}
     texts = [
-        *plain_text.summary_lines(result),
-        plain_text.change_summary(result),
-        plain_text.validation_summary(result),
+        *result_text.summary_lines(result),
+        result_text.change_summary(result),
+        result_text.validation_summary(result),
     ]
     lines = [styled(f"  {text_line}") for text in texts for text_line in text.splitlines()]
-    others = plain_text.unrendered_fields(result)
+    others = result_text.unrendered_fields(result)
     data = others.pop("data", None)
     if data:
         lines.append(styled(f"  data: draftsman show {job.name} --json | jq .result.data", "dim"))

@@ -11,8 +11,8 @@ from draftsman.errors import DraftsmanError
 from draftsman_tui.common.output import plain
 
 if TYPE_CHECKING:
+    from draftsman.domain.read_models import Stats
     from draftsman.runtime import Runtime
-    from draftsman.services.jobs.read_model import Stats
 
 CLEAR: Final = "\r\x1b[2K"
 

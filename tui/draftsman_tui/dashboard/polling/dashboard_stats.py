@@ -13,7 +13,8 @@ from statistics import median
 from typing import Any, Final
 
 from draftsman.domain.ids import worker_name
-from draftsman.services.jobs.read_model import BUCKET_SECONDS, RecentActivity
+from draftsman.domain.read_models import RecentActivity
+from draftsman.services.jobs.read_model import BUCKET_SECONDS
 
 WINDOW: Final = 30
 """Minutes shown by a sparkline."""

@@ -18,8 +18,8 @@ from draftsman_tui.dashboard.polling import dashboard_stats
 from draftsman_tui.dashboard.polling.messages import StatsUpdated
 
 if TYPE_CHECKING:
+    from draftsman.domain.read_models import RecentActivity
     from draftsman.runtime import Runtime
-    from draftsman.services.jobs.read_model import RecentActivity
 
 ACTIVE_INTERVAL: Final = 2.0
 """Seconds between counts while data changes."""

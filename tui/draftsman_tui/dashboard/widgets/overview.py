@@ -12,7 +12,7 @@ from rich.text import Text
 from textual import events
 from textual.widgets import Static
 
-from draftsman.services.jobs.read_model import RecentActivity
+from draftsman.domain.read_models import RecentActivity
 from draftsman_tui.common import times
 from draftsman_tui.common.output import one_line
 from draftsman_tui.dashboard.cells import ROLES
