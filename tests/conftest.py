@@ -8,6 +8,7 @@ there.
 from __future__ import annotations
 
 import gc
+import logging
 import os
 import pickle
 import signal
@@ -23,6 +24,7 @@ from pydantic import SecretStr
 from draftsman import basic_settings
 from draftsman.domain.job import Source
 from draftsman.domain.people.actor import Actor
+from draftsman.log import OWN
 from draftsman.runtime import Runtime, wire
 from draftsman.settings import Settings
 from draftsman.store.postgres.database import Connection, Database
@@ -162,6 +164,18 @@ def sessions(server: Server) -> Iterator[Sessions]:
     sessions.install()
     yield sessions
     sessions.uninstall()
+
+
+@pytest.fixture(autouse=True)
+def _restored_logging() -> Iterator[None]:
+    """Undo the logging setup of a test: a command called in this process sets levels."""
+    root = logging.getLogger()
+    handlers, level = list(root.handlers), root.level
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    for name in OWN:
+        logging.getLogger(name).setLevel(logging.NOTSET)
 
 
 @pytest.fixture(scope="session")

@@ -15,6 +15,7 @@ from tests.support.cases import cases
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = ("core", "tui", "bots", "soak")
 LINES = 400
+CLASS = re.compile(r"^class ([A-Z]\w*)", re.MULTILINE)
 REFERENCES = {"config/draftsman.toml", "tests/docs/data_model.toml"}
 """Reference files, as long as the number of their keys and columns requires."""
 HEAVY = {"textual", "slack_bolt", "slack_sdk", "trello", "psycopg", "psycopg_pool"}
@@ -174,6 +175,19 @@ def test_no_file_is_over_400_lines() -> None:
     sizes = {_name(path): len(path.read_text(encoding="utf-8").splitlines()) for path in ours}
     long = {name: size for name, size in sizes.items() if size > LINES}
     assert long.keys() <= REFERENCES, long
+
+
+def test_no_two_classes_share_a_name_except_in_the_two_bots() -> None:
+    places: dict[str, set[str]] = {}
+    for path in _modules(*SOURCES):
+        for name in CLASS.findall(_source(path)):
+            places.setdefault(name, set()).add(_name(path))
+    shared = {name: paths for name, paths in places.items() if len(paths) > 1}
+    assert {name for name, paths in shared.items() if not _is_pair_of_bots(paths)} == set()
+
+
+def _is_pair_of_bots(paths: set[str]) -> bool:
+    return len(paths) == 2 and {Path(path).parts[2] for path in paths} == {"slack", "trello"}
 
 
 def test_every_module_has_a_docstring_and_defers_annotations() -> None:

@@ -23,7 +23,7 @@ _DENY: Final = re.compile(r"deny(?:\s+(.*))?", re.IGNORECASE | re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class ApprovalDecision:
     """A decision on an approval, with the reason of a denial."""
 
     approved: bool
@@ -57,12 +57,12 @@ class AnswerResolution:
 
     outcome: AnswerOutcome
     questions: Sequence[Question] = ()
-    decision: Decision | None = None
+    decision: ApprovalDecision | None = None
 
 
 def resolve_answer(
     text: str | None,
-    decision: Decision | None,
+    decision: ApprovalDecision | None,
     questions: Sequence[Question],
     *,
     prefer_text: bool,
@@ -91,13 +91,13 @@ def resolve_answer(
     return AnswerResolution(outcome, candidates, decision)
 
 
-def parse_decision(text: str) -> Decision | None:
+def parse_decision(text: str) -> ApprovalDecision | None:
     """Parse exactly `approve`, or `deny` with an optional reason."""
     text = text.strip()
     if text.casefold() == "approve":
-        return Decision(approved=True)
+        return ApprovalDecision(approved=True)
     if match := _DENY.fullmatch(text):
-        return Decision(approved=False, reason=(match[1] or "").strip() or None)
+        return ApprovalDecision(approved=False, reason=(match[1] or "").strip() or None)
     return None
 
 
@@ -130,7 +130,7 @@ def is_shown_by_question(verdict: Verdict) -> bool:
     return verdict.accepted and (verdict.resolved or verdict.duplicate)
 
 
-def _of_kind(questions: Sequence[Question], decision: Decision | None) -> list[Question]:
+def _of_kind(questions: Sequence[Question], decision: ApprovalDecision | None) -> list[Question]:
     kind = QuestionKind.INPUT if decision is None else QuestionKind.APPROVAL
     return [question for question in questions if question.kind is kind]
 

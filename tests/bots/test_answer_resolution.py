@@ -5,7 +5,12 @@ from __future__ import annotations
 import pytest
 
 from draftsman.domain.question import Question, QuestionKind, QuestionStatus
-from draftsman_bots.answer_resolution import AnswerOutcome, Decision, parse_decision, resolve_answer
+from draftsman_bots.answer_resolution import (
+    AnswerOutcome,
+    ApprovalDecision,
+    parse_decision,
+    resolve_answer,
+)
 from tests.core.channels import contract
 from tests.support.cases import cases
 
@@ -17,7 +22,7 @@ APPROVAL = contract.question(ordinal=3, kind=QuestionKind.APPROVAL, choices=[])
 CLOSED = contract.question(
     ordinal=4, status=QuestionStatus.ANSWERED, choices=[], freeform_allowed=True
 )
-APPROVE = Decision(approved=True)
+APPROVE = ApprovalDecision(approved=True)
 
 
 @pytest.mark.parametrize(
@@ -66,7 +71,7 @@ def test_preferred_text_comes_before_a_decision_without_an_approval(
     prefer_text: bool,
     outcome: AnswerOutcome,
     ordinals: list[int],
-    decision: Decision | None,
+    decision: ApprovalDecision | None,
 ) -> None:
     result = resolve_answer(text, parse_decision(text), questions, prefer_text=prefer_text)
     assert (result.outcome, result.decision) == (outcome, decision)
@@ -76,13 +81,13 @@ def test_preferred_text_comes_before_a_decision_without_an_approval(
 @cases(
     ("text", "decision"),
     [
-        (" Approve\n", Decision(approved=True)),
-        ("deny", Decision(approved=False)),
-        ("deny \n not\nnow ", Decision(approved=False, reason="not\nnow")),
+        (" Approve\n", ApprovalDecision(approved=True)),
+        ("deny", ApprovalDecision(approved=False)),
+        ("deny \n not\nnow ", ApprovalDecision(approved=False, reason="not\nnow")),
         ("denying", None),
         ("approve it", None),
         ("", None),
     ],
 )
-def test_only_a_whole_text_is_a_decision(text: str, decision: Decision | None) -> None:
+def test_only_a_whole_text_is_a_decision(text: str, decision: ApprovalDecision | None) -> None:
     assert parse_decision(text) == decision

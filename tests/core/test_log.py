@@ -11,13 +11,12 @@ import stat
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
 import pytest
 
-from draftsman.log import HIDDEN, OWN, keys, redact, setup
+from draftsman.log import HIDDEN, keys, redact, setup
 from draftsman.settings import LogSettings
 from tests.support.cases import cases
 
@@ -39,16 +38,9 @@ class Broken(io.StringIO):
 
 
 @pytest.fixture(autouse=True)
-def _leave_logging_as_it_was(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _colour_of_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("TERM", "xterm")
-    root = logging.getLogger()
-    handlers, level = list(root.handlers), root.level
-    yield
-    root.handlers[:] = handlers
-    root.setLevel(level)
-    for name in OWN:
-        logging.getLogger(name).setLevel(logging.NOTSET)
 
 
 def _screen(

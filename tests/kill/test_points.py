@@ -60,7 +60,7 @@ def test_all_modules_that_drive_an_agent_are_searched() -> None:
     named -= {"command_check", "agent_check", "agent_probe"}
     named -= {"programming_errors"}  # of the worker, about any handler
     assert set(kill_points.modules()) == named, "is the new module part of an agent's run?"
-    assert {f"{path.stem}" for path in Path(queries.__file__).parent.glob("*.sql")} == {
+    assert {f"{path.stem}" for path in Path(queries.__file__).parent.rglob("*.sql")} == {
         family for family, _ in QUERIES
     }
 

@@ -63,7 +63,13 @@ def scripted(script: Sequence[Turn]) -> Iterator[FakeModel]:
 
 @asynccontextmanager
 async def claude(
-    rt: Runtime, data: Path, model: FakeModel, *through: str, mode: str = "auto"
+    rt: Runtime,
+    data: Path,
+    model: FakeModel,
+    *through: str,
+    mode: str = "auto",
+    options: Sequence[str] = (),
+    ask_grace: float = 20,
 ) -> AsyncIterator[WorkerProcess]:
     """Run a worker with the entry of Claude Code that draftsman has, which has no network.
 
@@ -71,7 +77,7 @@ async def claude(
     """
     assert PROGRAM is not None
     known: dict[str, Any] = dict(KNOWN_AGENTS["claude"])
-    known["command"] = (*through, str(Path(PROGRAM).resolve()))
+    known["command"] = (*through, str(Path(PROGRAM).resolve()), *options)
     known["env"] = known["env"] | {"CLAUDE_CODE_MAX_RETRIES": "0"}
     known["gateway"] = "model"
     gateway = {
@@ -79,7 +85,7 @@ async def claude(
         "base_url": model.url.removesuffix("v1"),
         "api_key": {"env": "KEY_OF_TEST"},
     }
-    base = runtime_with(rt, data_dir=data, agents={"test": known})
+    base = runtime_with(rt, data_dir=data, agents={"test": known}, ask_grace=ask_grace)
     update: dict[str, Any] = {
         "gateways": {"model": GatewaySettings.model_validate(gateway)},
         "sandbox": SandboxSettings.model_validate({"mode": mode}),

@@ -21,6 +21,7 @@ from tests.support.codex_recording import (
     FOLDER,
     QUESTION,
     differences,
+    native_program,
     record,
     recorded_version,
     recording_of,
@@ -52,9 +53,7 @@ args = ["-c", "touch started.txt"]
 def program() -> str:
     if PROGRAM is None:
         pytest.skip("no Codex here: npm i @openai/codex@0.169.0 outside of /tmp; set CODEX")
-    path = Path(PROGRAM).resolve()
-    natives = sorted(path.parents[1].parent.glob("codex-*/vendor/*/bin/codex"))
-    return str(natives[0] if path.suffix == ".js" and natives else path)
+    return native_program(PROGRAM)
 
 
 @pytest.fixture
@@ -81,10 +80,13 @@ class Story:
     ) -> None:
         self.rt, self._hosts, self._program, self._model = rt, hosts, program, model
         self.number = 0
+        self._configured: dict[str, Installation] = {}
 
     def host(self, name: str) -> Installation:
         """Return an installation with the entry of Codex that draftsman has, and a gateway."""
-        host = self._hosts(name)
+        if name in self._configured:  # its worker may be reading the configuration
+            return self._configured[name]
+        host = self._configured[name] = self._hosts(name)
         host.configure(
             agents__codex__command=[self._program, "app-server", "-c", 'model="fake-1"'],
             agents__codex__gateway="model",

@@ -3,10 +3,10 @@
     python acp_agent.py '[{"run": "echo one >> ran.txt"}, {"say": "all done"}]'
 
 A turn is `run` (a command that needs a permission), `edit` (a file and its new text), `say`,
-`exit`, `ask` (another request), `plan` (its entries, and a thought), `mode` (a change of the mode)
-or `stop` (a stop reason). The next turn is chosen by the ended calls in its session, a file below
-HOME; a call that was pending when it was killed is dropped. It checks what a client sends, and
-exits with 70 for a violation.
+`exit`, `ask` (another request), `form` (that of an MCP server), `plan` (its entries, and a
+thought), `mode` (a change of the mode) or `stop` (a stop reason). The next turn is chosen by the
+ended calls in its session, a file below HOME; a call that was pending when it was killed is
+dropped. It checks what a client sends, and exits with 70 for a violation.
 """
 
 from __future__ import annotations
@@ -115,6 +115,7 @@ class Agent:
         """Make a turn; return the reason of its end."""
         if "say" in turn:
             text = turn["say"].replace("PROMPTS", json.dumps(self.state["prompts"]))
+            text = text.replace("RESULTS", json.dumps(self.state["results"]))
             for part in (text[:3], text[3:]):
                 self.update("agent_message_chunk", content={"type": "text", "text": part})
             return "end_turn"
@@ -134,6 +135,9 @@ class Agent:
             reply = self.ask(turn["ask"], {})
             require(reply.get("error", {}).get("code") == -32601, f"{turn['ask']}: {reply}")
             self.result("refused")
+        elif "form" in turn:
+            reply = self.ask("elicitation/create", {"mode": "form", **turn["form"]})
+            self.result(json.dumps(reply["result"]))
         else:
             self.call(turn)
         return None

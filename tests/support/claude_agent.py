@@ -3,8 +3,8 @@
     python claude_agent.py '[{"run": "echo one >> ran.txt"}, {"say": "all done"}]' [OPTION] FLAGS…
 
 A turn is a call, `{"calls": [CALL, …]}`, `say`, `fail` (an HTTP status), `exit`, or `mode` (another
-mode). A call is `run` (a command), `write` or `edit` (a file and its texts), `read` (a file) or
-`ask` (questions). The next turn is chosen by the ended calls and
+mode). A call is `run` (a command), `write` or `edit` (a file and its texts), `read` (a file),
+`ask` (questions) or `form` (that of an MCP server). The next turn is chosen by the ended calls and
 the prompts of its session, a file below HOME. A
 hook decides each call; the last deferred call is kept when the program ends, and others are lost.
 It checks its flags and messages, and exits with 70 for a violation. OPTION is `deaf`, which ignores
@@ -137,6 +137,8 @@ class Program:
             return {"id": number, "name": "Bash", "input": {"command": turn["run"]}}
         if "ask" in turn:
             return {"id": number, "name": "AskUserQuestion", "input": {"questions": turn["ask"]}}
+        if "form" in turn:
+            return {"id": number, "name": "mcp__desk__form", "input": turn["form"]}
         name = next(name for name in ("read", "write", "edit", "mode") if name in turn)
         path, *texts = turn[name] if isinstance(turn[name], list) else [turn[name]]
         keys = {"write": ["content"], "edit": ["old_string", "new_string"]}.get(name, [])
@@ -201,12 +203,22 @@ class Program:
             ).stdout
         if name == "AskUserQuestion":
             return f"The user answered: {json.dumps(given['answers'])}"
+        if name == "mcp__desk__form":
+            return self.elicit(given)
         file = Path(given["file_path"])
         if name == "Write":
             file.write_text(given["content"])
         elif name == "Edit":
             file.write_text(file.read_text().replace(given["old_string"], given["new_string"], 1))
         return "ok"
+
+    def elicit(self, form: dict[str, Any]) -> str:
+        """Return the answer to the form of an MCP server."""
+        asked = {"subtype": "elicitation", "mcp_server_name": "desk", "mode": "form", **form}
+        send(type="control_request", request_id="form", request=asked)
+        reply = json.loads(sys.stdin.readline())
+        require(reply["response"]["request_id"] == "form", f"reply {reply}")
+        return json.dumps(reply["response"]["response"])
 
     def ended(self, call: dict[str, Any], text: str, *, is_error: bool = False) -> None:
         """Write the result of a call, and add it to the session."""

@@ -92,6 +92,13 @@ Line = tuple[str, dict[str, Any]]
 """The direction, `<` for a message of Codex, and the message."""
 
 
+def native_program(program: str) -> str:
+    """Return the program that the script of the npm package starts with Node.js."""
+    path = Path(program).resolve()
+    natives = sorted(path.parents[1].parent.glob("codex-*/vendor/*/bin/codex"))
+    return str(natives[0] if path.suffix == ".js" and natives else path)
+
+
 def recording_of(version: str) -> list[Line]:
     """Return the recorded messages of a version."""
     lines = (FOLDER / f"codex-{version}.jsonl").read_text(encoding="utf-8").splitlines()

@@ -14,7 +14,8 @@ from draftsman.store.postgres.database import Connection
 
 FAMILIES: Final = sorted(
     file.name.removesuffix(".sql")
-    for file in files(queries).iterdir()
+    for folder in queries.FOLDERS
+    for file in files(queries).joinpath(folder).iterdir()
     if file.name.endswith(".sql")
 )
 QUERIES: Final = [(family, name) for family in FAMILIES for name in queries.load(family)]

@@ -45,6 +45,7 @@ class AcpAdapter(Adapter):
             clientCapabilities={
                 "fs": {"readTextFile": False, "writeTextFile": False},
                 "terminal": False,
+                "elicitation": {"form": {}},
             },
             clientInfo={"name": "draftsman", "version": str(self.client.start["v"])},
         )
@@ -197,6 +198,9 @@ class AcpAdapter(Adapter):
 
     def request(self, method: str, params: Message) -> Message | None:
         """Answer a request of the agent; None for an unknown method."""
+        if method == "elicitation/create":
+            self.flush()
+            return self.answer_form(params)
         if method != "session/request_permission":
             return None
         self.flush()

@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from draftsman.agents.agent_client import AgentClient, RequestRefused, RunParked
+from draftsman.agents.inputs import InputQuestion, Inputs
+from draftsman.agents.mcp_forms import form_content, form_questions
 from draftsman.agents.permissions import Call, Decision, Permissions
 from draftsman.agents.program import AgentFailure, Message
 from draftsman.agents.text_stream import TextStream
@@ -49,6 +51,7 @@ class Adapter:
         self.saved: dict[str, Any] = saved if isinstance(saved, dict) else {}
         self.name: str = options.name
         self.permissions = Permissions(client, self.name)
+        self.inputs = Inputs(client, self.name)
         self.roots = {self.workspace: ".", str(Path.home()): "~"}
         self.message = self.summary = ""
         self.texts = {kind: TextStream(client, kind) for kind in ("message", "thought")}
@@ -169,6 +172,8 @@ class Adapter:
         pending, decision = self.saved.get("pending"), self.permissions.answered()
         if not isinstance(pending, dict):
             return None
+        if "questions" in pending:
+            return self._answered(pending)
         if decision is None:
             if not self.permissions.may_have_run(str(pending.get("call"))):
                 return None
@@ -178,6 +183,22 @@ class Adapter:
             return f"{told}\nIt was {decision.text}. {MAKE_NOW}"
         self.permissions.use(pending["call"], self.checkpoint(), decision)
         return f"{told}\nIt was {decision.text}. Do not make it again; continue without it."
+
+    def _answered(self, pending: Message) -> str:
+        """Return the answers that ended the wait of an earlier run, for the agent."""
+        questions = [
+            InputQuestion(name, text, tuple(choices), freeform)
+            for name, text, choices, freeform in pending["questions"]
+        ]
+        answers = self.inputs.answer_all(questions)
+        if not pending["told"]:
+            told = f"The run was stopped while this question waited:\n\n{pending['body']}\n"
+            return (
+                f"{told}\nIt is answered. Make the same call of the tool again, to get the answer."
+            )
+        self.inputs.give(questions)
+        told = "\n\n".join(f"{item.text}\nAnswer: {answers[item.name]}" for item in questions)
+        return f"Your questions were answered. Do not ask them again.\n\n{told}"
 
     def denied(self) -> str | None:
         """Return the reasons of the calls denied in this turn; None if none was."""
@@ -263,6 +284,31 @@ class Adapter:
         self.record(call, decision)
         return decision
 
+    def ask_inputs(self, questions: list[InputQuestion], *, told: bool) -> dict[str, str]:
+        """Return answers by name; raises RunParked while people have not answered.
+
+        `told`: the next run tells the answers to the model, which does not ask again.
+        """
+        asked = [[item.name, item.text, list(item.choices), item.freeform] for item in questions]
+        body = "\n".join(item.text for item in questions)[:MAX_BODY]
+        self.saved["pending"] = {"body": body, "questions": asked, "told": told}
+        self.checkpoint()
+        answers = self.inputs.answer_all(questions)
+        del self.saved["pending"]
+        self.inputs.give(questions)
+        return answers
+
+    def answer_form(self, params: Message) -> Message:
+        """Return the answer of people to a form of a server of the Model Context Protocol."""
+        questions = form_questions(params)
+        if questions is None:
+            self.client.send("log", text=f"an elicitation {params.get('mode')!r} is declined")
+            return {"action": "decline"}
+        content = form_content(params, self.ask_inputs(questions, told=False))
+        return (
+            {"action": "decline"} if content is None else {"action": "accept", "content": content}
+        )
+
     def record(self, call: Call, decision: Decision) -> None:
         """Record a decision that the agent gets now."""
         event = {"call": call.digest, "decision": decision.text}
@@ -273,6 +319,7 @@ class Adapter:
     def checkpoint(self) -> str:
         """Store the session and the workspace; return the id of the tree."""
         reply = self.client.call("checkpoint", data=self.saved, home=self.home, messages=self.given)
+        self.inputs.finish()  # the session has the answers that the model was given
         self.saved_at = time.monotonic()
         return str(reply.get("tree"))
 

@@ -114,13 +114,15 @@ class ClaudeAdapter(Adapter):
     def prompt(self) -> str:
         """Return the first prompt; empty if the session makes its pending call without any."""
         kept = deferred_call(transcript_of(self.saved["session"]))
-        if kept is not None and kept == part_of(self.saved, "pending").get("tool_id"):
+        pending = part_of(self.saved, "pending")
+        if kept is not None and (kept == pending.get("tool_id") or "questions" in pending):
             return ""
         return super().prompt()
 
     def decided(self) -> str | None:
         """Return the decision on a call that the session does not make by itself."""
-        return super().decided() if "call" in part_of(self.saved, "pending") else None
+        kinds = part_of(self.saved, "pending").keys() & {"call", "questions"}
+        return super().decided() if kinds else None
 
     def turn(self, prompt: str) -> None:
         """Run a turn to its end; raises RunParked for a call that waits for people."""
@@ -240,7 +242,9 @@ class ClaudeAdapter(Adapter):
                 else {"behavior": "deny", "message": UNDECIDED}
             )
         elif request.get("subtype") == "elicitation":
-            reply["response"] = {"action": "decline"}
+            self.flush()
+            form = {**request, "requestedSchema": request.get("requested_schema")}
+            reply["response"] = self.answer_form(form)
         else:
             reply |= {"subtype": "error", "error": f"unknown request {request.get('subtype')}"}
             return {"type": "control_response", "response": reply}

@@ -17,9 +17,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from draftsman.agents import codex_requests as requests
-from draftsman.agents.adapter import MAX_BODY, Adapter, main, part_of
+from draftsman.agents.adapter import Adapter, main, part_of
 from draftsman.agents.agent_client import AgentClient
-from draftsman.agents.inputs import InputQuestion, Inputs
 from draftsman.agents.json_rpc import RpcConnection
 from draftsman.agents.program import AgentFailure, Message
 
@@ -46,7 +45,6 @@ class CodexAdapter(Adapter):
 
     def __init__(self, client: AgentClient, options: argparse.Namespace) -> None:
         super().__init__(client, options)
-        self.inputs = Inputs(client, self.name)
         self.mode = self.policy = self.mode or UNTRUSTED
         self.model = ""
         self.items: dict[str, Message] = {}
@@ -227,7 +225,7 @@ class CodexAdapter(Adapter):
         if questions is None:
             self.client.send("log", text="a question for a secret is not asked")
             return {}
-        answers = self.ask(questions, told=True)
+        answers = self.ask_inputs(questions, told=True)
         return {name: {"answers": [answer]} for name, answer in answers.items()}
 
     def answer_elicitation(self, params: Message) -> Message:
@@ -238,55 +236,7 @@ class CodexAdapter(Adapter):
             if not decision.allowed:
                 return {"action": "decline"}
             return {"action": "accept", "content": {} if params.get("mode") == "form" else None}
-        questions = requests.form_questions(params)
-        if questions is None:
-            self.client.send("log", text=f"an elicitation {params.get('mode')!r} is declined")
-            return {"action": "decline"}
-        content = requests.form_content(params, self.ask(questions, told=False))
-        if content is None:
-            return {"action": "decline"}
-        return {"action": "accept", "content": content}
-
-    # Questions
-
-    def checkpoint(self) -> str:
-        """Store the thread, which has the answers that the model was given."""
-        tree = super().checkpoint()
-        self.inputs.finish()
-        return tree
-
-    def ask(self, questions: list[InputQuestion], *, told: bool) -> dict[str, str]:
-        """Return answers by name; raises RunParked while people have not answered.
-
-        `told`: the next run tells the answers to the model, which does not ask again.
-        """
-        asked = [[item.name, item.text, list(item.choices), item.freeform] for item in questions]
-        body = "\n".join(item.text for item in questions)[:MAX_BODY]
-        self.saved["pending"] = {"body": body, "questions": asked, "told": told}
-        self.checkpoint()
-        answers = self.inputs.answer_all(questions)
-        del self.saved["pending"]
-        self.inputs.give(questions)
-        return answers
-
-    def decided(self) -> str | None:
-        """Return the decision or the answers that ended the wait of an earlier run."""
-        pending = self.saved.get("pending")
-        if not isinstance(pending, dict) or "questions" not in pending:
-            return super().decided()
-        questions = [
-            InputQuestion(name, text, tuple(choices), freeform)
-            for name, text, choices, freeform in pending["questions"]
-        ]
-        answers = self.inputs.answer_all(questions)
-        if not pending["told"]:
-            told = f"The run was stopped while this question waited:\n\n{pending['body']}\n"
-            return (
-                f"{told}\nIt is answered. Make the same call of the tool again, to get the answer."
-            )
-        self.inputs.give(questions)
-        told = "\n\n".join(f"{item.text}\nAnswer: {answers[item.name]}" for item in questions)
-        return f"Your questions were answered. Do not ask them again.\n\n{told}"
+        return self.answer_form(params)
 
 
 def folders_of(workspace: str) -> list[str]:

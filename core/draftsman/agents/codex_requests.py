@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from draftsman.agents.inputs import InputQuestion
+from draftsman.agents.mcp_forms import fields_of
 from draftsman.agents.permissions import Call
 from draftsman.agents.program import Message
 
@@ -25,9 +26,6 @@ NOT_THE_CALL: Final = frozenset(
 )
 """Members of a request that are no part of the call."""
 DEFAULTS: Final[Mapping[str, Any]] = {"kind": "command", "environmentId": "local"}
-DECLINE: Final = "decline"
-YES: Final = "yes"
-NO: Final = "no"
 
 
 def command_call(params: Message, roots: Mapping[str, str], workspace: str) -> Call:
@@ -61,7 +59,7 @@ def tool_call(params: Message, roots: Mapping[str, str]) -> Call | None:
         name = f"{server}.{meta.get('tool_name')}"
         given = meta.get("tool_params")
         return Call.of({"kind": name, "title": name, "rawInput": given}, roots)
-    if params.get("mode") == "url" or (params.get("mode") == "form" and not _properties(params)):
+    if params.get("mode") == "url" or (params.get("mode") == "form" and not fields_of(params)):
         message = str(params.get("message") or "")
         return Call.of({"kind": server, "title": message, "rawInput": _rest(params)}, roots)
     return None
@@ -84,37 +82,6 @@ def user_questions(params: Message) -> list[InputQuestion] | None:
         )
         for item in listed
     ]
-
-
-def form_questions(params: Message) -> list[InputQuestion] | None:
-    """Return a question for each field of an MCP form; None for another kind of elicitation."""
-    if params.get("mode") != "form":
-        return None
-    message, questions = str(params.get("message") or ""), []
-    for name, field in _properties(params).items():
-        choices = [(value, "") for value in _values(field)]
-        described = field.get("description") or field.get("title")
-        text = f"{message}\n\n{described}" if described else message
-        if len(_properties(params)) > 1:
-            text += f"\n\n({name})"
-        choices.append((DECLINE, "the tool gets no answer"))
-        freeform = field.get("type") != "boolean" and not _values(field)
-        questions.append(InputQuestion.of(name, text, choices, freeform=freeform))
-    return questions
-
-
-def form_content(params: Message, answers: Mapping[str, str]) -> dict[str, Any] | None:
-    """Return the content of a form; None if a person declined, or wrote no number for a number."""
-    content: dict[str, Any] = {}
-    for name, field in _properties(params).items():
-        answer = answers[name]
-        if answer == DECLINE:
-            return None
-        try:
-            content[name] = _typed(answer, field.get("type"))
-        except ValueError:
-            return None
-    return content
 
 
 def shell_script(line: str) -> str:
@@ -156,35 +123,3 @@ def _with_reason(call: Call, params: Message) -> Call:
         return call
     lines = " ".join(reason.split())[:500]
     return replace(call, body=f"{call.body}\n\nReason of the agent: {lines}")
-
-
-def _properties(params: Message) -> dict[str, Message]:
-    schema = params.get("requestedSchema")
-    listed = schema.get("properties") if isinstance(schema, dict) else None
-    fields = listed if isinstance(listed, dict) else {}
-    return {str(name): field for name, field in fields.items() if isinstance(field, dict)}
-
-
-def _values(field: Message) -> list[str]:
-    if field.get("type") == "boolean":
-        return [YES, NO]
-    if field.get("type") == "array":
-        items = field.get("items")
-        return _values({**items, "type": "string"}) if isinstance(items, dict) else []
-    listed = field.get("enum")
-    if isinstance(listed, list):
-        return [str(value) for value in listed]
-    listed = field.get("oneOf") or field.get("anyOf")
-    constants = listed if isinstance(listed, list) else []
-    return [str(item["const"]) for item in constants if isinstance(item, dict) and "const" in item]
-
-
-def _typed(answer: str, kind: Any) -> Any:
-    """Return the value of an answer; raises ValueError if it is not of this type."""
-    if kind == "boolean":
-        return answer == YES
-    if kind == "array":
-        return [answer]
-    if kind == "integer":
-        return int(answer)
-    return float(answer) if kind == "number" else answer

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Self
 
 from draftsman.agents.agent_client import AgentClient
-from draftsman.agents.permissions import canonical_digest
+from draftsman.agents.permissions import GRACE, canonical_digest
 
 PREFIX: Final = "input:"
 MAX_TEXT: Final = 2500
@@ -96,6 +96,7 @@ class Inputs:
             text=f"{self._name} asks:\n\n{question.text}",
             choices=question.choices,
             freeform=question.freeform,
+            grace=GRACE,
         )
         self._client.call("step", key=key, state="pending", invocation_id=bound)
         self._used.add(key)

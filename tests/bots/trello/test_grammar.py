@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from draftsman_bots.answer_resolution import Decision
+from draftsman_bots.answer_resolution import ApprovalDecision
 from draftsman_bots.trello.ids import created_at, format_time, just_after, parse_time
 from draftsman_bots.trello.markdown import blockquote
 from draftsman_bots.trello.parsers.comment_parser import ParsedComment, is_attachment_only, parse
@@ -27,15 +27,20 @@ PLAIN = st.from_regex(r"[a-z0-9]{1,10}( [a-z0-9]{1,10}){0,3}", fullmatch=True).f
         ("/ANSWER yes", ParsedComment("yes", "yes", True)),
         ("@Draftsman, yes please", ParsedComment("yes please", "yes please", True)),
         ("@draftsman /answer yes", ParsedComment("yes", "yes", True)),
-        ("Approve", ParsedComment("Approve", "Approve", decision=Decision(True))),
-        ("/approve D-7/2", ParsedComment("", "", True, 7, 2, Decision(True))),
-        ("@draftsman approve", ParsedComment("approve", "approve", True, decision=Decision(True))),
-        ("deny", ParsedComment("deny", "deny", decision=Decision(False))),
+        ("Approve", ParsedComment("Approve", "Approve", decision=ApprovalDecision(True))),
+        ("/approve D-7/2", ParsedComment("", "", True, 7, 2, ApprovalDecision(True))),
+        (
+            "@draftsman approve",
+            ParsedComment("approve", "approve", True, decision=ApprovalDecision(True)),
+        ),
+        ("deny", ParsedComment("deny", "deny", decision=ApprovalDecision(False))),
         (
             "deny not\nnow",
-            ParsedComment("deny not", "deny not\nnow", decision=Decision(False, "not\nnow")),
+            ParsedComment(
+                "deny not", "deny not\nnow", decision=ApprovalDecision(False, "not\nnow")
+            ),
         ),
-        ("/deny D-7/2 no", ParsedComment("no", "no", True, 7, 2, Decision(False, "no"))),
+        ("/deny D-7/2 no", ParsedComment("no", "no", True, 7, 2, ApprovalDecision(False, "no"))),
         ("/approve it", ParsedComment("it", "it", True)),
         ("approve it", ParsedComment("approve it", "approve it")),
         ("approve\nit", ParsedComment("approve", "approve\nit")),

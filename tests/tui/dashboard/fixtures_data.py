@@ -24,7 +24,7 @@ from draftsman.domain.schedules.template import Template, TemplateDefinition
 from draftsman.domain.trello.board import BoardConfig, LabelRule
 from draftsman.domain.wait_reason import WaitReason
 from draftsman.domain.workflows.groups import GroupKind, JobGroup, OnFailure
-from draftsman.services.jobs.read_model import BUCKET_SECONDS, Activity
+from draftsman.services.jobs.read_model import BUCKET_SECONDS, RecentActivity
 from draftsman_tui.dashboard.job.log_buffer import LogLine, LogView
 from draftsman_tui.dashboard.job.snapshot import JobPatch, JobSnapshot
 from draftsman_tui.dashboard.polling.dashboard_stats import DashboardStats, WorkerStats
@@ -318,13 +318,13 @@ ROWS: Final[dict[str, list[Any]]] = {
 """Rows of each table."""
 
 
-def activity() -> Activity:
+def activity() -> RecentActivity:
     """Return an increasing number of finished jobs, and an answer every few minutes."""
     now = int(NOW.timestamp()) // BUCKET_SECONDS
     ended = {now - nth: (180 - nth) // 9 % 14 for nth in range(180)}
     took = {now - nth: [20.0 + nth] for nth in range(0, 180, 25)}
     spans = {at: ActivityBucket(at, count, took.get(at, [])) for at, count in ended.items()}
-    return Activity(spans, (1, 1, 1), now - 180)
+    return RecentActivity(spans, (1, 1, 1), now - 180)
 
 
 JOBS: Final = dict.fromkeys(map(str, Status), 3) | {"completed": 10_000}

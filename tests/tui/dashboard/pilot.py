@@ -122,6 +122,8 @@ class DashboardPilot:
     async def _until(self, condition: Any, description: object) -> None:
         async def holds() -> bool:
             await self.pilot.pause()
+            if self.app._exception is not None:  # the widgets of an app that failed are gone
+                raise self.app._exception
             return bool(condition())
 
         try:

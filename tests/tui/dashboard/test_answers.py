@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
 
 from draftsman.domain.job import Source, Status
 from draftsman.domain.people.actor import Actor
-from draftsman.domain.question import OnExpire, QuestionKind
+from draftsman.domain.question import OnExpire, Question, QuestionKind
 from draftsman.domain.question_spec import Choice, QuestionSpec
 from draftsman.domain.run import LeaderTerm
 from draftsman.runtime import Runtime
 from draftsman_tui.dashboard.actions import question_watch
+from draftsman_tui.dashboard.dialogs.answer_dialog import AnswerDialog
 from tests.core.loops.agent_jobs import job_at_gate
 from tests.factories import GATE, QUESTION, Factory
 from tests.support.people import People
@@ -107,6 +109,40 @@ async def test_earlier_answer_is_reported_and_the_input_stays(
         await seen.press("escape")
         await seen.dialog("MainScreen")
     assert len((await rt.questions.of_job(second))[1]) == 1
+
+
+async def test_own_answer_seen_as_closed_before_its_reply_closes_the_dialog_once(
+    make: Factory, rt: Runtime, owner: Actor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    polls = asyncio.Queue[str]()
+    closing_text = question_watch.closing_text
+
+    async def counted(rt: Runtime, question: Question) -> str:
+        text = await closing_text(rt, question)
+        polls.put_nowait(text)
+        return text
+
+    monkeypatch.setattr(question_watch, "closing_text", counted)
+    await make.asked(MANY)
+    async with open_dashboard(rt, owner, view="inbox") as seen:
+        await seen.rows("D-1/1")
+        await seen.press("a")
+        await seen.dialog("AnswerDialog")
+        dialog = seen.app.screen
+        assert isinstance(dialog, AnswerDialog)
+        submit = dialog._do
+
+        async def slow(value: object) -> object:
+            result = await submit(value)
+            for _ in range(2):
+                await asyncio.wait_for(polls.get(), 30)
+            return result
+
+        monkeypatch.setattr(dialog, "_do", slow)
+        await seen.press("2", "enter")
+        await seen.wait_for_toast("D-1/1 answered: v2")
+        await seen.dialog("MainScreen")
+        await seen.rows()
 
 
 async def test_two_dashboards_answer_the_same_question_once(

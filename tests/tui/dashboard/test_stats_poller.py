@@ -11,7 +11,7 @@ from textual.message import Message
 
 from draftsman.domain.read_models import ActivityBucket
 from draftsman.runtime import Runtime
-from draftsman.services.jobs.read_model import BUCKET_SECONDS, Activity
+from draftsman.services.jobs.read_model import BUCKET_SECONDS, RecentActivity
 from draftsman_tui.dashboard.polling import dashboard_stats
 from draftsman_tui.dashboard.polling.dashboard_stats import DashboardStats, WorkerStats
 from draftsman_tui.dashboard.polling.messages import StatsUpdated
@@ -85,18 +85,21 @@ async def test_jobs_are_not_counted_without_events(make: Factory, rt: Runtime) -
 
 
 def test_activity_outside_the_window_is_dropped() -> None:
-    old = Activity({1: ActivityBucket(1, 5, []), 7: ActivityBucket(7, 1, [2.0])}, (1, 1, 0), 1)
-    new = dashboard_stats.merge_activity(
-        old, Activity({7: ActivityBucket(7, 2, [4.0]), 8: ActivityBucket(8, 3, [])}, (1, 9, 0), 6)
+    old = RecentActivity(
+        {1: ActivityBucket(1, 5, []), 7: ActivityBucket(7, 1, [2.0])}, (1, 1, 0), 1
     )
-    assert new == Activity(
+    new = dashboard_stats.merge_activity(
+        old,
+        RecentActivity({7: ActivityBucket(7, 2, [4.0]), 8: ActivityBucket(8, 3, [])}, (1, 9, 0), 6),
+    )
+    assert new == RecentActivity(
         {7: ActivityBucket(7, 3, [4.0, 2.0]), 8: ActivityBucket(8, 3, [])}, (1, 9, 0), 6
     )
 
 
 def test_bars_split_half_an_hour_newest_last() -> None:
     spans = {AT: ActivityBucket(AT, 2, [10.0, 30.0]), AT - 6: ActivityBucket(AT - 6, 5, [])}
-    pulse = Activity(spans, (1, 1, 0), AT - 179)
+    pulse = RecentActivity(spans, (1, 1, 0), AT - 179)
     assert dashboard_stats.throughput(pulse, NOW, 30)[-2:] == [5, 2]
     assert dashboard_stats.throughput(pulse, NOW, 10) == [0] * 9 + [7]
     assert dashboard_stats.answer_times(pulse, NOW, 6) == [None] * 5 + [20.0]
@@ -104,7 +107,7 @@ def test_bars_split_half_an_hour_newest_last() -> None:
 
 
 def test_unknown_intervals_have_no_bar() -> None:
-    pulse = Activity({}, (1, 1, 0), AT - 59)
+    pulse = RecentActivity({}, (1, 1, 0), AT - 59)
     assert dashboard_stats.throughput(pulse, NOW, 6) == [None] * 4 + [0, 0]
 
 
@@ -115,7 +118,7 @@ def test_a_sparkline_has_a_bar_for_each_value() -> None:
 
 
 def _second(crew: WorkerStats, width: int = 78, skew: float = 0, stale: float = 0) -> str:
-    pulse = Activity({AT: ActivityBucket(AT, 12, [95.0])}, (1, 1, 0), AT - 179)
+    pulse = RecentActivity({AT: ActivityBucket(AT, 12, [95.0])}, (1, 1, 0), AT - 179)
     drawn = lines(DashboardStats({}, [], crew, skew, pulse), NOW, stale, width=width)
     return drawn.plain.partition("\n")[2]
 

@@ -4,26 +4,20 @@ from __future__ import annotations
 
 import io
 import logging
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from draftsman.log import OWN, LogEvent, keys, setup
+from draftsman.log import LogEvent, keys, setup
 from draftsman.settings import LogSettings
 from draftsman_tui.dashboard.supervised import SUPERVISOR, SupervisedProcesses
 
 
 @pytest.fixture
-def written() -> Iterator[io.StringIO]:
-    root, stream = logging.getLogger(), io.StringIO()
-    handlers, level = list(root.handlers), root.level
+def written() -> io.StringIO:
+    stream = io.StringIO()
     setup(LogSettings(), stream)
-    yield stream
-    root.handlers[:] = handlers
-    root.setLevel(level)
-    for name in OWN:
-        logging.getLogger(name).setLevel(logging.NOTSET)
+    return stream
 
 
 @pytest.mark.parametrize("event", list(LogEvent))

@@ -12,7 +12,7 @@ from draftsman.errors import LostRace, NotPermitted
 from draftsman_bots.answer_resolution import (
     AnswerOutcome,
     AnswerResolution,
-    Decision,
+    ApprovalDecision,
     accepting_questions,
     build_response,
     is_shown_by_question,
@@ -225,7 +225,7 @@ async def _submit(
     ctx: BotContext,
     actor: Actor,
     message: MessageEvent,
-    decision: Decision | None,
+    decision: ApprovalDecision | None,
     question: Question,
 ) -> Verdict:
     if decision is None:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from draftsman_bots.answer_resolution import Decision, parse_decision
+from draftsman_bots.answer_resolution import ApprovalDecision, parse_decision
 
 _FENCE: Final = re.compile(r" {0,3}(```+|~~~+)")
 _CODE: Final = re.compile(r"(?: {4}|\t)")
@@ -39,7 +39,7 @@ class ParsedComment:
     mentioned: bool = False
     job: int | None = None
     question: int | None = None
-    decision: Decision | None = None
+    decision: ApprovalDecision | None = None
     tell: bool = False
 
 
@@ -75,9 +75,9 @@ def is_attachment_only(text: str) -> bool:
 def _parse_command(verb: str, body: str, job: int | None, question: int | None) -> ParsedComment:
     decision = None
     if verb == "deny":
-        decision = Decision(approved=False, reason=body or None)
+        decision = ApprovalDecision(approved=False, reason=body or None)
     elif not body:  # only `/approve` without more text approves
-        decision = Decision(approved=True)
+        decision = ApprovalDecision(approved=True)
     return ParsedComment(body, body, True, job, question, decision)
 
 

@@ -78,7 +78,7 @@ class Stats:
 
 
 @dataclass(frozen=True, slots=True)
-class Activity:
+class RecentActivity:
     """Recent activity; `spans` holds ten-second buckets by their number since the epoch."""
 
     spans: dict[int, ActivityBucket]
@@ -335,7 +335,9 @@ class ReadModel:
         capped = [str(status) for status in Status if _is_capped(status, counts)]
         return {str(status): counts.get(status, 0) for status in Status}, capped
 
-    async def activity(self, since: datetime, after: store.EventCursor | None = None) -> Activity:
+    async def activity(
+        self, since: datetime, after: store.EventCursor | None = None
+    ) -> RecentActivity:
         """Return the activity since a time, or after the `end` of the last call.
 
         It reads only the events since then, at most the last 400,000.
@@ -351,9 +353,9 @@ class ReadModel:
             for bucket in buckets:
                 by_number[bucket.at] = bucket + by_number.get(bucket.at)
             if remaining is None or any(bucket.at < first for bucket in buckets):
-                return Activity(by_number, end, first)
+                return RecentActivity(by_number, end, first)
             before = remaining
-        return Activity(by_number, end, min(by_number) + 1)
+        return RecentActivity(by_number, end, min(by_number) + 1)
 
     async def health(self) -> tuple[ServerHealth, float]:
         """Return the server's settings, and by how many seconds the local clock is ahead."""

@@ -12,13 +12,12 @@ from draftsman.agents.codex import configuration
 from draftsman.agents.codex_requests import (
     command_call,
     edit_call,
-    form_content,
-    form_questions,
     permissions_call,
     shell_script,
     tool_call,
     user_questions,
 )
+from draftsman.agents.mcp_forms import form_content, form_questions
 from tests.support.adapter_driver import AdapterRuns, Message
 from tests.support.cases import cases
 from tests.support.codex_recording import (

@@ -13,7 +13,7 @@ from draftsman.domain.outcome import Done
 from draftsman.domain.read_models import JobVersion
 from draftsman.errors import NotFound, UsageError
 from draftsman.runtime import Runtime
-from draftsman.services.jobs.read_model import Activity
+from draftsman.services.jobs.read_model import RecentActivity
 from draftsman.store import read_model as store
 from draftsman.store.checkpoints import now
 from draftsman.store.postgres.database import Connection
@@ -256,10 +256,10 @@ async def test_activity_is_counted_since_the_previous_call(
 
 async def _activity_with(
     rt: Runtime, since: datetime, after: store.EventCursor | None, expected: tuple[int, int]
-) -> Activity:
+) -> RecentActivity:
     """Wait for the activity: the feed holds back events behind an open transaction."""
 
-    activity: Activity | None = None
+    activity: RecentActivity | None = None
 
     async def look() -> bool:
         nonlocal activity
@@ -271,6 +271,6 @@ async def _activity_with(
     return activity
 
 
-def _counts(activity: Activity) -> tuple[int, int]:
+def _counts(activity: RecentActivity) -> tuple[int, int]:
     spans = activity.spans.values()
     return sum(span.finished for span in spans), sum(len(span.answers) for span in spans)

@@ -53,14 +53,15 @@ async def closing_text(rt: Runtime, question: Question) -> str:
 
 async def _watch(screen: BaseScreen, dialog: QuestionDialog[Any]) -> None:
     question = dialog.question
-    while True:
+    while not dialog.closed:
         await asyncio.sleep(POLL_INTERVAL)
         with contextlib.suppress(DraftsmanError):  # the banner shows a lost connection
             current = await screen.rt.questions.get(question.job, question.ordinal)
             if current.status is not QuestionStatus.OPEN:
                 text = await closing_text(screen.rt, current)
-                screen.show_message(text)
                 is_input = current.kind is QuestionKind.INPUT
                 dialog.close(text, late=is_input and current.status is QuestionStatus.EXPIRED)
-                return
-            dialog.update_question(current, await votes(screen.rt, current))
+                if dialog.closed:
+                    screen.show_message(text)
+            else:
+                dialog.update_question(current, await votes(screen.rt, current))

@@ -57,12 +57,13 @@ class SubmitDialog(Dialog[T]):
     def __init__(self, do: Do[T]) -> None:
         super().__init__()
         self._do = do
-        self._busy = False
+        self.busy = False
+        """Whether a submission is in progress, which closes the dialog if it succeeds."""
 
     def attempt(self, value: object) -> None:
         """Submit a value, unless a submission is in progress."""
-        if not self._busy:
-            self._busy = True
+        if not self.busy:
+            self.busy = True
             self.show_notice(self.BUSY)
             self.run_worker(partial(self._attempt, value))  # type: ignore[arg-type]
 
@@ -80,10 +81,11 @@ class SubmitDialog(Dialog[T]):
         try:
             result = await self._do(value)
         except DraftsmanError as error:
-            self._busy = False
+            self.busy = False
             self.failed(error)
         else:
-            self.dismiss(result)
+            if self.is_current:  # `escape` may have dismissed it meanwhile
+                self.dismiss(result)
 
 
 async def return_value(value: T) -> T:

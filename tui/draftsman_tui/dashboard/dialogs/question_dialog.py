@@ -70,9 +70,10 @@ class QuestionDialog(SubmitDialog[T]):
     def close(self, text: str, *, late: bool = False) -> None:
         """Show how the question closed; dismiss the dialog if nothing was typed.
 
-        With `late`, an answer can still be submitted, to retry the job with it.
+        With `late`, an answer can still be submitted, to retry the job with it. Has no effect
+        during a submission, which may be the cause.
         """
-        if self.closed:
+        if self.closed or self.busy:
             return
         self.closed = True
         if not self.typed:

@@ -13,7 +13,7 @@ from statistics import median
 from typing import Any, Final
 
 from draftsman.domain.ids import worker_name
-from draftsman.services.jobs.read_model import BUCKET_SECONDS, Activity
+from draftsman.services.jobs.read_model import BUCKET_SECONDS, RecentActivity
 
 WINDOW: Final = 30
 """Minutes shown by a sparkline."""
@@ -44,7 +44,7 @@ class DashboardStats:
     capped: Sequence[str]
     workers: WorkerStats
     skew: float = 0
-    activity: Activity | None = None
+    activity: RecentActivity | None = None
     """None: not loaded yet."""
 
 
@@ -65,20 +65,20 @@ def worker_stats(workers: Sequence[tuple[Any, str]]) -> WorkerStats:
     )
 
 
-def merge_activity(activity: Activity, newer: Activity) -> Activity:
+def merge_activity(activity: RecentActivity, newer: RecentActivity) -> RecentActivity:
     """Append newer activity, and drop what is older than the window."""
     spans = {at: span for at, span in activity.spans.items() if at >= newer.since}
     spans |= {at: span + spans.get(at) for at, span in newer.spans.items() if at >= newer.since}
-    return Activity(spans, newer.end, max(activity.since, newer.since))
+    return RecentActivity(spans, newer.end, max(activity.since, newer.since))
 
 
-def last_minute(activity: Activity, now: datetime) -> int:
+def last_minute(activity: RecentActivity, now: datetime) -> int:
     """Return the jobs finished in the last minute."""
     end = _end(now)
     return sum(_finished_in(activity, at) for at in range(end - _BUCKETS_PER_MINUTE, end))
 
 
-def throughput(activity: Activity, now: datetime, bars: int) -> list[int | None]:
+def throughput(activity: RecentActivity, now: datetime, bars: int) -> list[int | None]:
     """Return the jobs finished in each interval of the window; None: unknown."""
     return [
         sum(_finished_in(activity, at) for at in part) if part[0] >= activity.since else None
@@ -86,22 +86,22 @@ def throughput(activity: Activity, now: datetime, bars: int) -> list[int | None]
     ]
 
 
-def answer_times(activity: Activity, now: datetime, bars: int) -> list[float | None]:
+def answer_times(activity: RecentActivity, now: datetime, bars: int) -> list[float | None]:
     """Return the median seconds to an answer in each interval; None: no answers."""
     return [_median(activity, part) for part in _parts(now, bars)]
 
 
-def answer_time(activity: Activity, now: datetime) -> float | None:
+def answer_time(activity: RecentActivity, now: datetime) -> float | None:
     """Return the median seconds to an answer in the window."""
     return answer_times(activity, now, 1)[0]
 
 
-def _median(activity: Activity, part: range) -> float | None:
+def _median(activity: RecentActivity, part: range) -> float | None:
     seconds = [value for at in part if at in activity.spans for value in activity.spans[at].answers]
     return median(seconds) if seconds else None
 
 
-def _finished_in(activity: Activity, at: int) -> int:
+def _finished_in(activity: RecentActivity, at: int) -> int:
     return activity.spans[at].finished if at in activity.spans else 0
 
 

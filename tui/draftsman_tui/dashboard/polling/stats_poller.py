@@ -19,7 +19,7 @@ from draftsman_tui.dashboard.polling.messages import StatsUpdated
 
 if TYPE_CHECKING:
     from draftsman.runtime import Runtime
-    from draftsman.services.jobs.read_model import Activity
+    from draftsman.services.jobs.read_model import RecentActivity
 
 ACTIVE_INTERVAL: Final = 2.0
 """Seconds between counts while data changes."""
@@ -44,7 +44,7 @@ class StatsPoller:
         self._requested = asyncio.Event()
         self._jobs: tuple[dict[str, int], list[str]] = ({}, [])
         self._jobs_at = -FULL_COUNT_INTERVAL
-        self._activity: Activity | None = None
+        self._activity: RecentActivity | None = None
         self.last: StatsUpdated | None = None
 
     @property

@@ -10,7 +10,7 @@ from rich.text import Text
 from textual import events
 from textual.widgets import Static
 
-from draftsman.services.jobs.read_model import Activity
+from draftsman.services.jobs.read_model import RecentActivity
 from draftsman_tui.common import times
 from draftsman_tui.common.output import one_line
 from draftsman_tui.dashboard.polling import dashboard_stats
@@ -160,7 +160,7 @@ def _workers(workers: WorkerStats, *, narrow: bool, supervised: bool) -> Iterato
         )
 
 
-def _activity(activity: Activity | None, now: datetime, bars: int) -> Iterator[Text]:
+def _activity(activity: RecentActivity | None, now: datetime, bars: int) -> Iterator[Text]:
     """Yield throughput and answer time of the last half hour."""
     if activity is None:
         return
