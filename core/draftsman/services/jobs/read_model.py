@@ -229,10 +229,7 @@ class ReadModel:
                 yield current.status
 
     async def versions(self, number: int) -> AsyncIterator[JobVersion]:
-        """Yield the version of a job on each change, pause and resume, until it finishes.
-
-        Raises NotFound. Versions between two polls are skipped.
-        """
+        """Yield the version of a job on each change and pause until it ends; raises NotFound."""
         last: JobVersion | None = None
         while last is None or last.status not in TERMINAL:
             current = await self.version(number)
