@@ -194,11 +194,26 @@ CALLS: Final = {mix: _mixed(mix) for mix in _MIXES}
 """The calls of each mix: a name and arguments."""
 BEGINNINGS: Final = st.sampled_from(
     [
-        *[("queues", limits) for limits in LIMITS],
-        *[("keys", limits) for limits in (LIMITS[0], LIMITS[0], LIMITS[0], *LIMITS[5:7])],
-        *[("limits", limits) for limits in (*LIMITS[1:], *LIMITS[3:7])],
-        *[("groups", limits) for limits in (LIMITS[0], LIMITS[0], *LIMITS[:5])],
-        *[("workflows", limits) for limits in (LIMITS[0], LIMITS[0], *LIMITS[:5])],
+        *[("queues", limits, None) for limits in LIMITS],
+        *[("keys", limits, None) for limits in (LIMITS[0], LIMITS[0], LIMITS[0], *LIMITS[5:7])],
+        *[("limits", limits, None) for limits in (*LIMITS[1:], *LIMITS[3:7])],
+        *[("groups", limits, None) for limits in (LIMITS[0], LIMITS[0], *LIMITS[:5])],
+        *[("workflows", limits, None) for limits in (LIMITS[0], LIMITS[0], *LIMITS[:5])],
     ]
 )
-"""The mix of an example, and its first limits: rates need many calls, keys few other limits."""
+"""The mix of an example, its first limits and its first call: rates need many calls, keys few other
+limits."""
+SHORT_BEGINNINGS: Final = {
+    "limits": st.tuples(
+        st.just("limits"),
+        st.sampled_from([LIMITS[4], LIMITS[8]]),
+        st.one_of(_calls("limits")["burst"]),
+    ),
+    "groups": st.tuples(
+        st.just("groups"),
+        st.just(LIMITS[0]),
+        _call("fail_beside_waiting", n=_pick, how=st.just("scheduled")),
+    ),
+    "any": BEGINNINGS,
+}
+"""Beginnings of short examples: the states that few calls hardly reach come first."""

@@ -41,15 +41,24 @@ class QueueMachine(QueueDriver):
     A single rule makes all calls, because hypothesis leaves most of many rules out of an example.
     """
 
-    @initialize(beginning=BEGINNINGS)
-    def configure(self, beginning: tuple[str, dict[str, Any]]) -> None:
-        mix, settings = beginning
+    beginnings: st.SearchStrategy[Any] = BEGINNINGS
+
+    @initialize(beginning=st.runner().flatmap(lambda machine: machine.beginnings))
+    def configure(
+        self, beginning: tuple[str, dict[str, Any], tuple[str, dict[str, Any]] | None]
+    ) -> None:
+        mix, settings, call = beginning
         self.calls = CALLS[mix]
         self.change_limits(settings)
+        if call is not None:
+            self.agrees()
+            self.make_call(*call)
 
     @rule(call=st.runner().flatmap(lambda machine: machine.calls))
     def make(self, call: tuple[str, dict[str, Any]]) -> None:
-        name, arguments = call
+        self.make_call(*call)
+
+    def make_call(self, name: str, arguments: dict[str, Any]) -> None:
         getattr(self, name)(**arguments)
 
     def change_limits(self, settings: dict[str, Any]) -> None:
@@ -381,6 +390,7 @@ def _invocation(request: Request, name: str | None = None) -> Any:
     )
 
 
-def on(server: Server) -> type[QueueMachine]:
-    """Return the machine over databases of a server."""
-    return type("QueueMachineOnServer", (QueueMachine,), {"server": server})
+def on(server: Server, beginnings: st.SearchStrategy[Any] = BEGINNINGS) -> type[QueueMachine]:
+    """Return the machine over databases of a server, whose examples begin like this."""
+    values = {"server": server, "beginnings": beginnings}
+    return type("QueueMachineOnServer", (QueueMachine,), values)
