@@ -6,6 +6,7 @@ import ast
 import re
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -15,6 +16,7 @@ from tests.support.cases import cases
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = ("core", "tui", "bots", "soak")
 LINES = 400
+FILES = 20
 CLASS = re.compile(r"^class ([A-Z]\w*)", re.MULTILINE)
 REFERENCES = {"config/draftsman.toml", "tests/docs/data_model.toml"}
 """Reference files, as long as the number of their keys and columns requires."""
@@ -175,6 +177,15 @@ def test_no_file_is_over_400_lines() -> None:
     sizes = {_name(path): len(path.read_text(encoding="utf-8").splitlines()) for path in ours}
     long = {name: size for name, size in sizes.items() if size > LINES}
     assert long.keys() <= REFERENCES, long
+
+
+def test_no_folder_has_over_20_files() -> None:
+    ours = [
+        path for path in _ours() if path.suffix in {".py", ".sql"} and path.name != "__init__.py"
+    ]
+    places = (path.relative_to(ROOT).parent for path in ours)
+    sizes = Counter(str(place) for place in places if place.parts[0] in SOURCES)
+    assert {name: size for name, size in sizes.items() if size > FILES} == {}
 
 
 def test_no_two_classes_share_a_name_except_in_the_two_bots() -> None:

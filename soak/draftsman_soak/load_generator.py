@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from draftsman.domain.invocation import Invocation
 from draftsman.domain.job import TERMINAL
+from draftsman.domain.requests.invocation import Invocation
 from draftsman.runtime import Runtime
 from draftsman.services.jobs.submissions import invocation
 from draftsman_soak.actors import actor_for

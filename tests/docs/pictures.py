@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any, Final
 from unittest.mock import PropertyMock, patch
 
-from draftsman.domain.invocation import Invocation
 from draftsman.domain.job import Source, Status
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.people.policy import ROLES
 from draftsman.domain.question_spec import QuestionSpec
+from draftsman.domain.requests.invocation import Invocation
 from draftsman.handlers.clone.sample_repo import make_sample_repo
 from draftsman.runtime import Runtime, open_runtime
 from draftsman.services.jobs.submissions import invocation

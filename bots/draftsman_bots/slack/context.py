@@ -15,8 +15,8 @@ from draftsman_bots.slack.identity import Identity
 if TYPE_CHECKING:
     from slack_sdk.web.async_client import AsyncWebClient
 
-    from draftsman.domain.invocation import Invocation
     from draftsman.domain.people.actor import Actor
+    from draftsman.domain.requests.invocation import Invocation
     from draftsman.runtime import Runtime
     from draftsman.services.jobs.submissions import SubmittedJob
     from draftsman.settings.chat import SlackSettings

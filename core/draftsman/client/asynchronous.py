@@ -14,10 +14,10 @@ from draftsman.domain.activity.stream import ActivityRow
 from draftsman.domain.answer import Verdict
 from draftsman.domain.event import Event
 from draftsman.domain.ids import job_name, parse_question
-from draftsman.domain.invocation import Invocation
 from draftsman.domain.job import TERMINAL, Job, Source
 from draftsman.domain.job_message import SentMessage
 from draftsman.domain.question import Question
+from draftsman.domain.requests.invocation import Invocation
 from draftsman.domain.response import Response
 from draftsman.domain.workflows.dependencies import JobTree
 from draftsman.domain.workflows.groups import GroupMember, JobGroup

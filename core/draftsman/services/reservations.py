@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from draftsman.domain.ids import actor_name, job_name
-from draftsman.domain.invocation import Invocation
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.people.policy import Policy, Verb
+from draftsman.domain.requests.invocation import Invocation
 from draftsman.domain.schedules.reservation import (
     DEFAULT_SECONDS,
     MAX_SECONDS,

@@ -11,14 +11,14 @@ from pydantic_core import from_json, to_json
 from draftsman.domain.job import Status
 from draftsman.domain.messages.target import Target
 from draftsman.domain.read_models import RecentDuplicate
-from draftsman.domain.submit_result import SubmitResult
+from draftsman.domain.requests.submit_result import SubmitResult
 from draftsman.store.postgres import database
 from draftsman.store.postgres.database import Connection
 from draftsman.store.postgres.pinned_connection import Statement, fetch, statement
 from draftsman.store.queries import load
 
 if TYPE_CHECKING:
-    from draftsman.domain.unique_work import Unique
+    from draftsman.domain.requests.unique_work import Unique
 
 _Q = load("submissions")
 Row = Mapping[str, Any]

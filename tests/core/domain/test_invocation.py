@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from draftsman.domain.invocation import repo_name
 from draftsman.domain.repos.repo_catalog import Repo, repo_names_by_source
 from draftsman.domain.repos.repo_url import parse
+from draftsman.domain.requests.invocation import repo_name
 from draftsman.errors import UsageError
 from draftsman.services.jobs.submissions import invocation
 from tests.support.cases import cases

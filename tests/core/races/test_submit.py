@@ -8,9 +8,9 @@ from collections.abc import Awaitable
 
 import pytest
 
-from draftsman.domain.invocation import Invocation
 from draftsman.domain.job import Status
 from draftsman.domain.people.actor import Actor
+from draftsman.domain.requests.invocation import Invocation
 from draftsman.domain.run import LeaderTerm
 from draftsman.errors import IdempotencyConflict, Refused
 from draftsman.runtime import Runtime

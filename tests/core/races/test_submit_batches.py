@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 
-from draftsman.domain.invocation import Invocation
 from draftsman.domain.job import Source
 from draftsman.domain.people.actor import Actor
+from draftsman.domain.requests.invocation import Invocation
 from draftsman.errors import DatabaseUnreachable, IdempotencyConflict, NotPermitted, UsageError
 from draftsman.runtime import Runtime
 from draftsman.services.batching import Batcher

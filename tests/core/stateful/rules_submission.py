@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 
-from draftsman.domain.invocation import Invocation
+from draftsman.domain.requests.invocation import Invocation
 from draftsman.services.jobs.submissions import SubmittedJob, invocation
 from tests.core.stateful.driver import Driver
 from tests.core.stateful.model.people import EVERYBODY, ModelActor

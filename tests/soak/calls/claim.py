@@ -9,8 +9,8 @@ from uuid import UUID
 from draftsman.domain.job import Source
 from draftsman.domain.messages.target import Target, parse
 from draftsman.domain.people.actor import Actor
+from draftsman.domain.requests.unique_work import Unique
 from draftsman.domain.retries.job_limits import JobLimits
-from draftsman.domain.unique_work import Unique
 from draftsman.services.jobs.request_rows import row
 from draftsman.services.jobs.submissions import invocation
 from draftsman.store import claim, submissions

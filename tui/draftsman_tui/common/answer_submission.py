@@ -11,8 +11,8 @@ from draftsman.domain.question import QuestionKind, QuestionStatus
 from draftsman.domain.response import Response
 from draftsman.domain.text import humanize
 from draftsman.errors import DraftsmanError, LostRace, Refused
-from draftsman_tui.common.job_text import pause_text
 from draftsman_tui.common.output import one_line
+from draftsman_tui.common.text.job_text import pause_text
 
 if TYPE_CHECKING:
     from draftsman.domain.people.actor import Actor

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote, urlencode, urlsplit
 
 from draftsman.domain.messages.delivery import ChannelName, Delivery
-from draftsman_tui.common.delivery_text import target_text
+from draftsman_tui.common.text.delivery_text import target_text
 
 if TYPE_CHECKING:
     from draftsman.domain.job import Job

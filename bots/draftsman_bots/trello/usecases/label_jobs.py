@@ -40,7 +40,7 @@ from draftsman_bots.trello.usecases import card_ticket, template_jobs
 if TYPE_CHECKING:
     from trello import Card
 
-    from draftsman.domain.invocation import Invocation
+    from draftsman.domain.requests.invocation import Invocation
     from draftsman_bots.trello.context import BotContext
 
 GONE_STATUSES: Final = (404, 410)

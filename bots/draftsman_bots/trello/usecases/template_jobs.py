@@ -16,7 +16,7 @@ from draftsman_bots.trello.parsers.card_parameters import read_parameters
 from draftsman_bots.trello.usecases import card_ticket
 
 if TYPE_CHECKING:
-    from draftsman.domain.invocation import Invocation
+    from draftsman.domain.requests.invocation import Invocation
     from draftsman.domain.schedules.template import TemplateDefinition
     from draftsman.domain.trello.board import Episode
     from draftsman_bots.trello.context import BotContext

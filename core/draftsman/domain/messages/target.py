@@ -12,7 +12,7 @@ from draftsman.domain.messages.delivery import ChannelName, DeliveryKind
 from draftsman.errors import UsageError
 
 if TYPE_CHECKING:
-    from draftsman.domain.invocation import Invocation
+    from draftsman.domain.requests.invocation import Invocation
 
 FORMS: Final = "log, webhook:NAME, slack:CHANNEL or trello:CARD"
 """The notations of a target, for error messages."""

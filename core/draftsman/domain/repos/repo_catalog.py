@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from draftsman.domain.invocation import repo_name
 from draftsman.domain.repos.repo_url import RepoUrl, find_repo_urls, is_repo_url, parse
+from draftsman.domain.requests.invocation import repo_name
 from draftsman.errors import CommandHint, UnknownRepo, UsageError
 
 Label = tuple[str, str]

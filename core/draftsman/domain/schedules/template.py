@@ -13,7 +13,7 @@ from typing import Annotated, Any, Final, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from draftsman import field_errors
-from draftsman.domain.invocation import Invocation, TemplateRef
+from draftsman.domain.requests.invocation import Invocation, TemplateRef
 from draftsman.domain.text import REQUEST_LIMIT, check_size, clean_fields
 from draftsman.errors import UsageError
 from draftsman.field_errors import matching

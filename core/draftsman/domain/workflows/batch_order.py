@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 
-from draftsman.domain.invocation import Invocation
+from draftsman.domain.requests.invocation import Invocation
 from draftsman.errors import UsageError
 
 SHOWN_NAMES = 10

@@ -10,7 +10,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
-from draftsman.domain.invocation import RepoResolution
 from draftsman.domain.question import Answered
 from draftsman.domain.question_spec import Choice
 from draftsman.domain.read_models import SavedProfile
@@ -23,6 +22,7 @@ from draftsman.domain.repos.repo_catalog import (
     ResolvedRepo,
     repo_names_by_source,
 )
+from draftsman.domain.requests.invocation import RepoResolution
 from draftsman.domain.reserved_names import Owner
 from draftsman.errors import CommandHint, Failure, NotFound, OptionHint, UsageError
 from draftsman.handlers.question_mapping import build_ask

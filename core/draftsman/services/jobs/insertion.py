@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 from draftsman.domain.messages.target import Target
-from draftsman.domain.submit_result import SubmitResult
+from draftsman.domain.requests.submit_result import SubmitResult
 from draftsman.services.jobs import unique_work
 from draftsman.services.jobs.unique_work import UniqueRequest
 from draftsman.store import submissions as store

@@ -10,8 +10,8 @@ from draftsman.domain.ids import job_name, new_id, unknown_job
 from draftsman.domain.job import TERMINAL, Status
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.people.policy import Policy, Verb
+from draftsman.domain.requests.submit_result import SubmitResult
 from draftsman.domain.retries.retry_policy import CHAIN_LIMIT
-from draftsman.domain.submit_result import SubmitResult
 from draftsman.domain.text import clean, humanize
 from draftsman.errors import CommandHint, LostRace, OptionHint, Refused, UsageError
 from draftsman.services.jobs import groups as job_groups

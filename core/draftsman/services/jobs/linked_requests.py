@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from draftsman.domain.ids import unknown_job
-from draftsman.domain.invocation import GroupRef, Invocation
 from draftsman.domain.job import Condition, Status
-from draftsman.domain.submit_result import SubmitResult
+from draftsman.domain.requests.invocation import GroupRef, Invocation
+from draftsman.domain.requests.submit_result import SubmitResult
 from draftsman.domain.workflows.batch_order import Parents, batch_order, parents_of
 from draftsman.domain.workflows.groups import OnFailure
 from draftsman.errors import LostRace, NotFound, UsageError

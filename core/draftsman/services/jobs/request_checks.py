@@ -13,12 +13,12 @@ from typing import Any, Final
 
 from draftsman import host
 from draftsman.domain import job_payloads
-from draftsman.domain.invocation import Invocation, RepoResolution
 from draftsman.domain.messages.delivery import ChannelName
 from draftsman.domain.messages.target import NONE, parse
 from draftsman.domain.read_models import RegisteredWorker
 from draftsman.domain.repos.repo_catalog import AmbiguousRepo, RepoLocation
 from draftsman.domain.repos.repo_url import MAX_URL_LENGTH, is_repo_url
+from draftsman.domain.requests.invocation import Invocation, RepoResolution
 from draftsman.domain.retries.job_limits import check_override_names
 from draftsman.errors import NotFound, RejectedField, UnknownRepo
 from draftsman.services.jobs.read_model import ReadModel

@@ -8,10 +8,10 @@ from typing import Any
 
 from draftsman.domain import job_payloads
 from draftsman.domain.ids import new_id
-from draftsman.domain.invocation import Invocation, plain_digest
 from draftsman.domain.messages.target import NONE
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.repos.repo_catalog import repo_names_by_source
+from draftsman.domain.requests.invocation import Invocation, plain_digest
 from draftsman.domain.retries.job_limits import TOOL_TYPE, JobLimits, check_override_names
 from draftsman.domain.text import canonical
 

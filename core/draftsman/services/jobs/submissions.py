@@ -15,7 +15,6 @@ from pydantic import ValidationError
 from draftsman import field_errors
 from draftsman.domain import job_payloads
 from draftsman.domain.ids import job_name
-from draftsman.domain.invocation import Invocation, same_keys
 from draftsman.domain.job import Source, Status
 from draftsman.domain.messages.delivery import DeliveryKind
 from draftsman.domain.messages.target import Target, Targets, parse
@@ -25,8 +24,9 @@ from draftsman.domain.read_models import RecentDuplicate
 from draftsman.domain.repos.repo_catalog import Repo, repo_names_by_source
 from draftsman.domain.repos.repo_url import is_folder
 from draftsman.domain.repos.repo_url import parse as parse_repo
+from draftsman.domain.requests.invocation import Invocation, same_keys
+from draftsman.domain.requests.submit_result import SubmitResult
 from draftsman.domain.retries.job_limits import JobLimits
-from draftsman.domain.submit_result import SubmitResult
 from draftsman.errors import (
     DraftsmanError,
     IdempotencyConflict,

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
-from draftsman.domain.invocation import Invocation
 from draftsman.domain.job import Status
 from draftsman.domain.messages.target import Target
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.people.policy import Policy, Verb
-from draftsman.domain.submit_result import SubmitResult
-from draftsman.domain.unique_work import Unique
+from draftsman.domain.requests.invocation import Invocation
+from draftsman.domain.requests.submit_result import SubmitResult
+from draftsman.domain.requests.unique_work import Unique
 from draftsman.errors import NotPermitted
 from draftsman.store import job_control
 from draftsman.store import submissions as store

@@ -13,10 +13,10 @@ from datetime import datetime
 from typing import Any, Final
 
 from draftsman.domain.ids import job_name
-from draftsman.domain.invocation import Invocation
 from draftsman.domain.job import Source, Status
 from draftsman.domain.people.actor import SYSTEM, Actor
 from draftsman.domain.people.policy import ROLES, Policy, Verb
+from draftsman.domain.requests.invocation import Invocation
 from draftsman.domain.run import LeaderTerm
 from draftsman.domain.schedules.schedule import (
     Due,

@@ -9,9 +9,9 @@ from difflib import get_close_matches
 from itertools import islice
 from typing import Final
 
-from draftsman.domain.invocation import Invocation
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.people.policy import Policy, Verb
+from draftsman.domain.requests.invocation import Invocation
 from draftsman.domain.schedules.schedule import (
     Fire,
     FireStatus,

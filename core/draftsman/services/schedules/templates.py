@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, Final
 
-from draftsman.domain.invocation import Invocation
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.people.policy import Policy, Verb
+from draftsman.domain.requests.invocation import Invocation
 from draftsman.domain.retries.job_limits import check_override_names
 from draftsman.domain.schedules.template import (
     Template,

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from draftsman.domain.invocation import Invocation
 from draftsman.domain.job import OnLost, Source
 from draftsman.domain.people.actor import Actor
+from draftsman.domain.requests.invocation import Invocation
 from draftsman.domain.retries.job_limits import JobLimits
 from draftsman.domain.retries.retry_policy import RetryPolicy
 from draftsman.errors import UsageError

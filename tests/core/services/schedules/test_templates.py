@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from draftsman.domain.invocation import TemplateRef
 from draftsman.domain.people.actor import Actor
+from draftsman.domain.requests.invocation import TemplateRef
 from draftsman.domain.schedules.template import Template, TemplateDefinition, define
 from draftsman.errors import Conflict, NotFound, NotPermitted, UsageError
 from draftsman.runtime import Runtime

@@ -13,7 +13,7 @@ from draftsman.errors import Refused
 from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.cli.changes.user_repository import UserRepository, reason_of
 from draftsman_tui.common import params
-from draftsman_tui.common.artifact_text import no_diff_reason
+from draftsman_tui.common.text.artifact_text import no_diff_reason
 
 if TYPE_CHECKING:
     from draftsman.domain.ids import JobRef

@@ -10,8 +10,8 @@ from draftsman.domain.ids import job_name
 from draftsman.errors import Refused, UsageError
 from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.common import params, stdio
-from draftsman_tui.common.artifact_text import content_json, no_diff_reason, patch_line
 from draftsman_tui.common.output import as_data
+from draftsman_tui.common.text.artifact_text import content_json, no_diff_reason, patch_line
 
 if TYPE_CHECKING:
     from draftsman.domain.ids import JobRef

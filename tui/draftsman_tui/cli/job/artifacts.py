@@ -11,8 +11,8 @@ from draftsman.domain.ids import job_name
 from draftsman.errors import Refused, UsageError
 from draftsman_tui.cli.app import App, Group, command, example_lines, number_of
 from draftsman_tui.common import params, stdio, times
-from draftsman_tui.common.artifact_text import content_json, format_size
 from draftsman_tui.common.output import as_data, plain, styled
+from draftsman_tui.common.text.artifact_text import content_json, format_size
 
 if TYPE_CHECKING:
     from draftsman.domain.ids import JobRef

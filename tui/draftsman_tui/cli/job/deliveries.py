@@ -13,7 +13,7 @@ from draftsman.errors import Refused, UsageError
 from draftsman_tui.cli import prompts
 from draftsman_tui.cli.app import App, command, current_value, number_of
 from draftsman_tui.common import params
-from draftsman_tui.common.delivery_text import delivery_cells
+from draftsman_tui.common.text.delivery_text import delivery_cells
 
 if TYPE_CHECKING:
     from draftsman.domain.ids import JobRef

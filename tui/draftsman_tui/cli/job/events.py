@@ -17,8 +17,8 @@ from draftsman.errors import UsageError
 from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.cli.setup.archives import print_missing_months
 from draftsman_tui.common import params
-from draftsman_tui.common.event_text import event_text
 from draftsman_tui.common.output import as_data
+from draftsman_tui.common.text.event_text import event_text
 
 if TYPE_CHECKING:
     from draftsman.domain.event import Event

@@ -14,8 +14,8 @@ from draftsman.errors import Refused
 from draftsman_tui.cli.app import App, ListGroup, command, example_lines
 from draftsman_tui.cli.prompts import confirm
 from draftsman_tui.common import params, times
-from draftsman_tui.common.job_text import status_text
 from draftsman_tui.common.output import line, one_line, styled
+from draftsman_tui.common.text.job_text import status_text
 
 if TYPE_CHECKING:
     from rich.text import Text

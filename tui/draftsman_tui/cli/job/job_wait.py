@@ -13,9 +13,9 @@ from draftsman.domain.messages import result_text
 from draftsman.errors import AnswerTimeout, DraftsmanError
 from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.common import params, times
-from draftsman_tui.common.event_text import event_text
-from draftsman_tui.common.job_text import pause_text, status_text
 from draftsman_tui.common.output import as_data, line, one_line, styled
+from draftsman_tui.common.text.event_text import event_text
+from draftsman_tui.common.text.job_text import pause_text, status_text
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -116,7 +116,7 @@ async def conclude(app: App, rt: Runtime, number: int, timeout: float | None, **
 async def _result_lines(rt: Runtime, job: Job) -> list[Text]:
     """Return the summary, the branch, the pull request and the changed files of a job."""
     from draftsman.domain.messages.diff import diffstat
-    from draftsman_tui.common.artifact_text import read_patch
+    from draftsman_tui.common.text.artifact_text import read_patch
 
     result = job.result or {}
     texts = [

@@ -17,9 +17,9 @@ from draftsman.errors import UsageError
 from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.cli.job.order import print_queued
 from draftsman_tui.common import params, times
-from draftsman_tui.common.job_text import reason_data, status_text
 from draftsman_tui.common.output import line, one_line, styled
-from draftsman_tui.common.queue_text import hold_text
+from draftsman_tui.common.text.job_text import reason_data, status_text
+from draftsman_tui.common.text.queue_text import hold_text
 from draftsman_tui.common.worker_health import health_of
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ from draftsman.domain.reserved_names import TRANSCRIPT
 from draftsman.errors import UsageError
 from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.common import params
-from draftsman_tui.common.event_text import no_log
 from draftsman_tui.common.output import CommandOutput, line, plain, styled
+from draftsman_tui.common.text.event_text import no_log
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -11,7 +11,7 @@ from draftsman.errors import UsageError
 from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.common import params, times
 from draftsman_tui.common.output import one_line, styled
-from draftsman_tui.common.queue_text import condition_text
+from draftsman_tui.common.text.queue_text import condition_text
 
 if TYPE_CHECKING:
     from draftsman.domain.ids import JobRef

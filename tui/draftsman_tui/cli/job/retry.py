@@ -15,8 +15,8 @@ from draftsman.errors import DraftsmanError, UsageError
 from draftsman_tui.cli import prompts
 from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.common import params, times
-from draftsman_tui.common.job_text import status_text
 from draftsman_tui.common.output import as_data, line, styled
+from draftsman_tui.common.text.job_text import status_text
 
 if TYPE_CHECKING:
     from draftsman.domain.ids import JobRef

@@ -14,10 +14,11 @@ from draftsman.domain.question import QuestionStatus
 from draftsman.domain.retries.error_classes import ErrorClass
 from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.common import params, times
-from draftsman_tui.common.artifact_text import file_text
-from draftsman_tui.common.delivery_text import summary_lines
-from draftsman_tui.common.event_text import missing_months
-from draftsman_tui.common.job_text import (
+from draftsman_tui.common.output import as_data, hanging_indent, line, one_line, styled
+from draftsman_tui.common.text.artifact_text import file_text
+from draftsman_tui.common.text.delivery_text import summary_lines
+from draftsman_tui.common.text.event_text import missing_months
+from draftsman_tui.common.text.job_text import (
     DENIED,
     MAX_STEPS,
     checkpoint_text,
@@ -27,9 +28,8 @@ from draftsman_tui.common.job_text import (
     steps_text,
     type_text,
 )
-from draftsman_tui.common.message_text import message_lines
-from draftsman_tui.common.output import as_data, hanging_indent, line, one_line, styled
-from draftsman_tui.common.question_text import (
+from draftsman_tui.common.text.message_text import message_lines
+from draftsman_tui.common.text.question_text import (
     answer_command,
     answerers,
     choice_lines,
@@ -37,7 +37,7 @@ from draftsman_tui.common.question_text import (
     detail_lines,
     escalation_text,
 )
-from draftsman_tui.common.tree_text import group_data, parents_data, parents_text, tree_lines
+from draftsman_tui.common.text.tree_text import group_data, parents_data, parents_text, tree_lines
 from draftsman_tui.common.value_format import fields, network_text, sum_usage, usage_lines
 
 if TYPE_CHECKING:

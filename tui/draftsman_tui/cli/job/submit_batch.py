@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from draftsman.domain.invocation import Invocation
+from draftsman.domain.requests.invocation import Invocation
 from draftsman.errors import IdempotencyConflict, UsageError
 from draftsman.services.jobs.request_checks import build_request
 from draftsman_tui.cli.app import App

@@ -8,7 +8,7 @@ from typing import Any, Final, get_args
 import click
 
 from draftsman.domain.job import Condition
-from draftsman.domain.unique_work import UniqueBy, UniqueStates
+from draftsman.domain.requests.unique_work import UniqueBy, UniqueStates
 from draftsman.domain.workflows.groups import OnFailure
 from draftsman.errors import UsageError
 from draftsman.services.jobs.request_checks import AGENT_TYPE

@@ -13,7 +13,7 @@ from draftsman_tui.cli.app import App, ListGroup, command, example_lines
 from draftsman_tui.cli.prompts import confirm
 from draftsman_tui.common import params, times
 from draftsman_tui.common.output import one_line, styled
-from draftsman_tui.common.queue_text import blocks_text
+from draftsman_tui.common.text.queue_text import blocks_text
 
 if TYPE_CHECKING:
     from draftsman.domain.schedules.queue_models import QueueSummary

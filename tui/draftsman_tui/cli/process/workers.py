@@ -12,8 +12,8 @@ from draftsman.domain.job import Status
 from draftsman.errors import UsageError
 from draftsman_tui.cli.app import App, command, current_value
 from draftsman_tui.common import params, times
-from draftsman_tui.common.job_text import status_text
 from draftsman_tui.common.output import as_data, line, styled
+from draftsman_tui.common.text.job_text import status_text
 from draftsman_tui.common.worker_health import health_of
 
 if TYPE_CHECKING:

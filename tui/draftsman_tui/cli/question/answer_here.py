@@ -11,10 +11,10 @@ from draftsman.domain.messages.plain_text import resolution_text
 from draftsman.domain.question import QuestionKind, QuestionStatus
 from draftsman.errors import DraftsmanError, UsageError
 from draftsman_tui.common.answer_submission import build_response, outcome_text, submit_response
-from draftsman_tui.common.artifact_text import read_patch
 from draftsman_tui.common.output import line, plain, styled
-from draftsman_tui.common.question_text import answer_command, describe
 from draftsman_tui.common.stdio import write_stderr
+from draftsman_tui.common.text.artifact_text import read_patch
+from draftsman_tui.common.text.question_text import answer_command, describe
 
 if TYPE_CHECKING:
     from draftsman.domain.question import Question

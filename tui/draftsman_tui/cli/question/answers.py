@@ -19,7 +19,7 @@ from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.common import params
 from draftsman_tui.common.answer_submission import build_response, outcome_text, rejection_error
 from draftsman_tui.common.output import line, styled
-from draftsman_tui.common.question_text import describe
+from draftsman_tui.common.text.question_text import describe
 
 if TYPE_CHECKING:
     from draftsman.domain.ids import JobRef

@@ -13,7 +13,7 @@ from draftsman_tui.cli.app import App, number_of
 from draftsman_tui.cli.job.job_wait import print_pause
 from draftsman_tui.common import times
 from draftsman_tui.common.job_request import options_named
-from draftsman_tui.common.question_text import describe
+from draftsman_tui.common.text.question_text import describe
 
 if TYPE_CHECKING:
     from draftsman.domain.ids import JobRef

@@ -10,7 +10,7 @@ from draftsman.domain.ids import job_name, question_name
 from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.common import params, times
 from draftsman_tui.common.output import line, styled
-from draftsman_tui.common.question_text import describe
+from draftsman_tui.common.text.question_text import describe
 
 if TYPE_CHECKING:
     from draftsman.domain.ids import JobRef

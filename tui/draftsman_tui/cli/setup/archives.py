@@ -10,8 +10,8 @@ import click
 
 from draftsman_tui.cli.app import App, ListGroup, command, example_lines
 from draftsman_tui.common import times
-from draftsman_tui.common.event_text import missing_months
 from draftsman_tui.common.output import as_data
+from draftsman_tui.common.text.event_text import missing_months
 
 if TYPE_CHECKING:
     from draftsman.runtime import Runtime

@@ -13,8 +13,8 @@ from draftsman.domain.question import Question, QuestionKind, QuestionStatus
 from draftsman.domain.response import Response
 from draftsman.errors import DraftsmanError, Refused
 from draftsman_tui.common.answer_submission import build_response, outcome_text, submit_response
-from draftsman_tui.common.artifact_text import read_patch
-from draftsman_tui.common.question_text import REVIEW_MEBIBYTES, answerers
+from draftsman_tui.common.text.artifact_text import read_patch
+from draftsman_tui.common.text.question_text import REVIEW_MEBIBYTES, answerers
 from draftsman_tui.common.times import clock, left, parse_duration
 from draftsman_tui.dashboard.actions import bulk_answers
 from draftsman_tui.dashboard.dialogs.answer_dialog import AnswerDialog

@@ -16,8 +16,8 @@ from draftsman_tui.dashboard import job_form
 from draftsman_tui.dashboard.dialogs.new_job_dialog import NewJobDialog
 
 if TYPE_CHECKING:
-    from draftsman.domain.invocation import Invocation
     from draftsman.domain.repos.repo_catalog import Catalog
+    from draftsman.domain.requests.invocation import Invocation
     from draftsman.runtime import Runtime
     from draftsman.services.jobs.submissions import SubmittedJob
     from draftsman.settings import Settings

@@ -11,7 +11,7 @@ from textual.widgets import Input, OptionList, Static
 
 from draftsman.domain.messages.action_text import action_text
 from draftsman.domain.messages.review import Review
-from draftsman_tui.common.artifact_text import printable
+from draftsman_tui.common.text.artifact_text import printable
 from draftsman_tui.dashboard.dialogs.base import safe
 from draftsman_tui.dashboard.dialogs.question_dialog import QuestionDialog
 from draftsman_tui.dashboard.widgets.diff_view import DiffView

@@ -10,7 +10,7 @@ from textual.widgets import Static
 
 from draftsman.domain.question import Question, QuestionKind
 from draftsman.errors import Refused
-from draftsman_tui.common.question_text import deadline_text
+from draftsman_tui.common.text.question_text import deadline_text
 from draftsman_tui.dashboard.dialogs.base import (
     Clock,
     Do,

@@ -6,8 +6,8 @@ from datetime import datetime
 from typing import Any
 
 from draftsman_tui.common import times
-from draftsman_tui.common.artifact_text import file_text
 from draftsman_tui.common.output import line, styled
+from draftsman_tui.common.text.artifact_text import file_text
 from draftsman_tui.dashboard.job.row_layout import Item, Row, note, row_of, section, wrap_row
 from draftsman_tui.dashboard.job.snapshot import JobSnapshot
 from draftsman_tui.dashboard.job.ticket import json_rows

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Final
 
 from draftsman.domain.messages.diff import diffstat
-from draftsman_tui.common.artifact_text import format_size, patch_line
+from draftsman_tui.common.text.artifact_text import format_size, patch_line
 from draftsman_tui.dashboard.job.row_layout import Item, Row, lines, note, row_of, wrap_row
 from draftsman_tui.dashboard.job.snapshot import JobPatch, JobSnapshot
 from draftsman_tui.dashboard.resource import Cell

@@ -12,8 +12,8 @@ from draftsman.domain.question import QuestionKind
 from draftsman.domain.retries.error_classes import ErrorClass
 from draftsman.domain.wait_reason import WaitReason, expiring_question, expiry_text
 from draftsman_tui.common import times
-from draftsman_tui.common.job_text import status_text
 from draftsman_tui.common.output import one_line
+from draftsman_tui.common.text.job_text import status_text
 from draftsman_tui.dashboard.cells import DENIED, ROLES
 from draftsman_tui.dashboard.job.row_layout import Row
 from draftsman_tui.dashboard.job.snapshot import JobSnapshot

@@ -18,9 +18,9 @@ from draftsman.domain.messages.delivery import DeliveryStatus
 from draftsman.domain.question import QuestionStatus
 from draftsman.domain.workflows.groups import GroupState
 from draftsman.services.runs.checkpoints import MAX_RUN
-from draftsman_tui.common.job_text import MAX_STEPS
 from draftsman_tui.common.output import one_line
-from draftsman_tui.common.question_text import answerers
+from draftsman_tui.common.text.job_text import MAX_STEPS
+from draftsman_tui.common.text.question_text import answerers
 from draftsman_tui.dashboard.job.log_buffer import LINES, LogBuffer
 from draftsman_tui.dashboard.job.snapshot import JobLoaded, JobPatch, JobSnapshot
 

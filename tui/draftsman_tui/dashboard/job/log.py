@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Final
 
 from draftsman_tui.common import times
-from draftsman_tui.common.event_text import no_log
+from draftsman_tui.common.text.event_text import no_log
 from draftsman_tui.dashboard.job.log_buffer import LINES, LogLine, LogView
 from draftsman_tui.dashboard.job.row_layout import MAX_ROWS, Item, note, visible, wrap_row
 from draftsman_tui.dashboard.job.snapshot import JobSnapshot

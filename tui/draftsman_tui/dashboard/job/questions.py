@@ -11,7 +11,7 @@ from draftsman.domain.messages.plain_text import resolution_text
 from draftsman.domain.question import Question, QuestionKind, QuestionStatus
 from draftsman_tui.common import times
 from draftsman_tui.common.output import one_line
-from draftsman_tui.common.question_text import choice_lines, detail_lines, heading
+from draftsman_tui.common.text.question_text import choice_lines, detail_lines, heading
 from draftsman_tui.dashboard.job.row_layout import Item, Row, lines, note, row_of, wrap_row
 from draftsman_tui.dashboard.job.snapshot import JobSnapshot
 from draftsman_tui.dashboard.resource import Cell

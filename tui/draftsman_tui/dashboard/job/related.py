@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Final
 from draftsman.domain.ids import job_name
 from draftsman.domain.retries.error_classes import ErrorClass
 from draftsman.domain.text import first_line
-from draftsman_tui.common.job_text import DENIED, status_text
 from draftsman_tui.common.output import line, one_line, styled
-from draftsman_tui.common.tree_text import tree_lines
+from draftsman_tui.common.text.job_text import DENIED, status_text
+from draftsman_tui.common.text.tree_text import tree_lines
 from draftsman_tui.dashboard.job.row_layout import Item, Row, note, row_of, wrap_row
 from draftsman_tui.dashboard.job.snapshot import JobSnapshot
 from draftsman_tui.dashboard.resource import Cell

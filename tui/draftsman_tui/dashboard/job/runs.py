@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from draftsman.domain.ids import run_name, worker_name
 from draftsman.domain.run import Run
 from draftsman_tui.common import times
-from draftsman_tui.common.job_text import checkpoint_text, run_text, steps_text
 from draftsman_tui.common.output import one_line
+from draftsman_tui.common.text.job_text import checkpoint_text, run_text, steps_text
 from draftsman_tui.common.value_format import sum_usage, usage_lines
 from draftsman_tui.dashboard.cells import ROLES
 from draftsman_tui.dashboard.job.row_layout import (

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from draftsman.domain.job import Job
 from draftsman_tui.common import times
-from draftsman_tui.common.job_text import type_text
 from draftsman_tui.common.output import as_data, one_line
+from draftsman_tui.common.text.job_text import type_text
 from draftsman_tui.dashboard.job.row_layout import Item, Row, lines, section, wrap_row
 from draftsman_tui.dashboard.job.snapshot import JobSnapshot
 from draftsman_tui.dashboard.resource import Cell

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from draftsman_tui.common.event_text import event_text, missing_months
+from draftsman_tui.common.text.event_text import event_text, missing_months
 from draftsman_tui.dashboard.job.row_layout import Item, note, row_of
 from draftsman_tui.dashboard.job.snapshot import JobSnapshot
 

@@ -22,8 +22,8 @@ from textual.widgets._toast import ToastRack
 
 from draftsman.domain.ids import job_name
 from draftsman.errors import DraftsmanError, Refused, UsageError
-from draftsman_tui.common.artifact_text import no_diff_reason, read_patch
 from draftsman_tui.common.output import one_line
+from draftsman_tui.common.text.artifact_text import no_diff_reason, read_patch
 from draftsman_tui.dashboard import completion
 from draftsman_tui.dashboard import filter as filters
 from draftsman_tui.dashboard.command import DashboardCommand

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from draftsman.domain.ids import job_name
 from draftsman.domain.messages.delivery import Delivery, DeliveryStatus
-from draftsman_tui.common.delivery_text import target_text
+from draftsman_tui.common.text.delivery_text import target_text
 from draftsman_tui.dashboard import cells
 from draftsman_tui.dashboard.filter import FilterFields
 from draftsman_tui.dashboard.resource import Cell, Column, Query, Resource, Rows, page

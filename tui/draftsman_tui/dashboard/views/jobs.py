@@ -12,7 +12,7 @@ from draftsman.domain.read_models import JobSummary
 from draftsman.domain.retries.error_classes import ErrorClass
 from draftsman.domain.text import first_line, humanize
 from draftsman_tui.common import times
-from draftsman_tui.common.queue_text import hold_text
+from draftsman_tui.common.text.queue_text import hold_text
 from draftsman_tui.dashboard import cells
 from draftsman_tui.dashboard.filter import Filter, FilterFields
 from draftsman_tui.dashboard.resource import Cell, Column, Query, Resource, Rows

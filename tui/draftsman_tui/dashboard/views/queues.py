@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from draftsman.domain.schedules.queue_models import QueueSummary
 from draftsman_tui.common import times
-from draftsman_tui.common.queue_text import blocks_text
+from draftsman_tui.common.text.queue_text import blocks_text
 from draftsman_tui.dashboard import cells
 from draftsman_tui.dashboard.filter import FilterFields
 from draftsman_tui.dashboard.resource import Cell, Column, Query, Resource, Rows

@@ -33,7 +33,7 @@ def blocks_text(summary: QueueSummary, now: datetime | None = None) -> str:
 
 
 def hold_text(job: JobSummary) -> str:
-    """Return the condition that a held job waits for; for a paused job, the person and the reason."""
+    """Return the condition that a held job waits for, or the person and reason of its pause."""
     if job.job_paused:
         return f"paused by {actor_name(job.paused_by or '')}: {one_line(job.pause_reason or '')}"
     return condition_text(job.hold or "", job.held_by)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from draftsman.domain.ids import actor_name, job_name
 from draftsman.domain.retries.error_classes import ErrorClass
 from draftsman_tui.common import times
-from draftsman_tui.common.job_text import DENIED
 from draftsman_tui.common.output import line, one_line, styled
+from draftsman_tui.common.text.job_text import DENIED
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -11,8 +11,8 @@ from draftsman.domain.job import TERMINAL, Status
 from draftsman.domain.retries.error_classes import ErrorClass
 from draftsman.domain.text import humanize
 from draftsman_tui.common import times
-from draftsman_tui.common.artifact_text import format_size
 from draftsman_tui.common.output import line, one_line, styled
+from draftsman_tui.common.text.artifact_text import format_size
 
 if TYPE_CHECKING:
     from rich.text import Text

@@ -11,6 +11,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, field_validato
 from draftsman.domain.ids import MAX_JOB, job_name, job_number
 from draftsman.domain.job import Condition, Mode, OnLost
 from draftsman.domain.repos.repo_url import check_secret
+from draftsman.domain.requests.unique_work import Unique, UniqueBy
 from draftsman.domain.retries.job_limits import check_overrides
 from draftsman.domain.text import (
     REQUEST_LIMIT,
@@ -20,7 +21,6 @@ from draftsman.domain.text import (
     first_line,
     text_digest,
 )
-from draftsman.domain.unique_work import Unique, UniqueBy
 from draftsman.domain.workflows.groups import GroupKind, OnFailure
 from draftsman.field_errors import matching
 

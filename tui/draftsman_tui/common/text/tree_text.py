@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from draftsman.domain.text import first_line, humanize
-from draftsman_tui.common.job_text import status_text
 from draftsman_tui.common.output import line, one_line, styled
+from draftsman_tui.common.text.job_text import status_text
 
 if TYPE_CHECKING:
     from rich.text import Text

@@ -1,0 +1,1 @@
+"""Requests, their uniqueness, and the results of their submission. Pure."""
