@@ -52,6 +52,7 @@ WORDED: Final = (
     "test_person_who_canceled_is_mentioned",
     "test_closed_question_shows_its_resolution_and_quotes_its_text",
     "test_notice_to_a_person_mentions_them",
+    "test_a_paused_job_shows_who_paused_it_and_why",
 )
 """Tests that check texts of the core."""
 SLOW: Final = ("test_any_message_is", "test_a_question_keeps_its_controls", "is_too_large_loses")

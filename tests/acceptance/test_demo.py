@@ -37,7 +37,7 @@ async def test_demo_in_a_pipe_uses_the_default_answer_and_completes_after_a_kill
     job = await rt.read_model.job(1)
     assert (job.status, job.attempts) == (Status.COMPLETED, 1)
     assert [run.status for run in await rt.read_model.runs(1)] == [
-        "paused",
+        "parked",
         "interrupted",
         "completed",
     ]

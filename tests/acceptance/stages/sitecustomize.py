@@ -52,7 +52,7 @@ def _wrap(module: ModuleType) -> None:
     wrapper = _halting(function)
     setattr(owner, name, wrapper)
     for importer in list(sys.modules.values()):
-        if vars(importer).get(name) is function:
+        if getattr(importer, "__dict__", {}).get(name) is function:
             setattr(importer, name, wrapper)
 
 

@@ -117,7 +117,7 @@ def test_closed_question_shows_its_resolution_and_quotes_its_text() -> None:
         },
     )
     text = render(message_of(DeliveryKind.QUESTION_CLOSED, question=closed), NAMES)
-    assert text.startswith("D-7/2 was answered by anna: red\n\n")
+    assert text.startswith("D-7/2 was answered by anna: Red\n\n")
     assert "\n> Which?\n> 2" in text
     assert "To answer, comment" not in text
 

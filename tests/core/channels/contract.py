@@ -132,7 +132,7 @@ class ChannelContract:
         )
         assert isinstance(done, Receipt)
         assert done.ref == first.ref, "the copy keeps its reference for the next edit"
-        assert "was answered by anna: red" in (await harness.seen())[-1][1]
+        assert "was answered by anna: Red" in (await harness.seen())[-1][1]
 
     async def test_hostile_text_is_sent(self, harness: ChannelHarness) -> None:
         text = "\u202e turned, 🙂, <!channel>, ```, \x1b[31m " + "x" * 20_000

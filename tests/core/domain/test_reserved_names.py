@@ -23,7 +23,7 @@ IN_PYTHON: Final = re.compile(
 
 def test_every_kind_that_the_code_writes_is_reserved() -> None:
     statements = [text for _, text in resources.migrations()]
-    statements += [path.read_text() for path in (CORE / "store" / "queries").glob("*.sql")]
+    statements += [path.read_text() for path in (CORE / "store" / "queries").rglob("*.sql")]
     kinds = {kind for text in statements for kind in IN_SQL.findall(text) + CASES.findall(text)}
     for part in ("services", "handlers", "loops"):
         for path in (CORE / part).rglob("*.py"):

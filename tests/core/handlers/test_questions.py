@@ -69,8 +69,8 @@ async def test_a_question_parks_the_run_and_frees_its_slot(rt: Runtime, make: Fa
     assert (first.by, first.at is not None) == ((make.owner.voter,), True)
     assert (second.value, second.text) == (None, "no, thanks")
     assert [run.status for run in await rt.read_model.runs(number)] == [
-        "paused",
-        "paused",
+        "parked",
+        "parked",
         "completed",
     ]
 

@@ -226,7 +226,7 @@ async def test_an_interrupt_is_one_line_and_130(cli: Cli, make: Factory, conn: C
     async def waits() -> bool:
         cursor = await conn.execute(
             "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
-            " AND state = 'idle' AND query LIKE 'SELECT status, version FROM draftsman.job_states%'"
+            " AND state = 'idle' AND query LIKE 'SELECT status, version, EXISTS%'"
         )
         return bool((await cursor.fetchall())[0][0])
 

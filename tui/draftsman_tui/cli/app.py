@@ -61,7 +61,9 @@ class App:
         """Return the values of a kind that the shell completes, with a description."""
         from draftsman_tui.cli import completions
 
-        return completions.values(self, kind)
+        return completions.values(
+            kind, lambda: self.settings.agent_names, lambda: self.runtime(read_only=True)
+        )
 
     @asynccontextmanager
     async def runtime(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Final, assert_never
 
 from draftsman.domain.ids import job_name
@@ -12,7 +13,6 @@ from draftsman.errors import DraftsmanError
 
 if TYPE_CHECKING:
     from draftsman.runtime import Runtime
-    from draftsman_tui.cli.app import App
     from draftsman_tui.common.params import Completed
 
 MAX_VALUES: Final = 200
@@ -23,18 +23,27 @@ TIMEOUT: Final = 3.0
 """Seconds after which nothing is completed."""
 
 
-def values(app: App, kind: Completed) -> Sequence[tuple[str, str]]:
-    """Return values with a description; none if the database does not answer."""
+def values(
+    kind: Completed,
+    agents: Callable[[], Iterable[str]],
+    runtime: Callable[[], AbstractAsyncContextManager[Runtime]],
+) -> Sequence[tuple[str, str]]:
+    """Return values with a description; none if the database does not answer.
+
+    `agents` returns the names of the agents, `runtime` connects to the database.
+    """
     try:
-        return asyncio.run(_values(app, kind))
+        if kind == "agent":
+            return [(name, "") for name in agents()]
+        return asyncio.run(_read(kind, runtime))
     except (DraftsmanError, OSError, TimeoutError):
         return []
 
 
-async def _values(app: App, kind: Completed) -> Sequence[tuple[str, str]]:
-    if kind == "agent":
-        return [(name, "") for name in app.settings.agent_names]
-    async with asyncio.timeout(TIMEOUT), app.runtime(read_only=True) as rt:
+async def _read(
+    kind: Completed, runtime: Callable[[], AbstractAsyncContextManager[Runtime]]
+) -> Sequence[tuple[str, str]]:
+    async with asyncio.timeout(TIMEOUT), runtime() as rt:
         return await _stored(rt, kind)
 
 

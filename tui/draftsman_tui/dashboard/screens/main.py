@@ -50,7 +50,7 @@ class MainScreen(BaseScreen):
         super().__init__(session)
         self._states = dict.fromkeys(VIEWS, TableState())
         self._sought_key: str | None = None
-        self.row_preview = RowPreview(self)
+        self.row_preview = RowPreview(self, self._job_under_cursor)
         if isinstance(view, str):
             self._view = view
         else:
@@ -111,6 +111,10 @@ class MainScreen(BaseScreen):
     def invokers(self) -> Sequence[str]:
         row = self.table.row
         return () if row is None else self.resource.invokers(row)
+
+    def _job_under_cursor(self) -> int | None:
+        row = self.table.row
+        return None if row is None else self.resource.job(row)
 
     def body(self) -> Iterable[Widget]:
         yield Tabs(wide=COUNTED, counted=COUNTED)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from draftsman_tui.dashboard.job.loader import JobLoader
@@ -9,7 +10,7 @@ from draftsman_tui.dashboard.widgets.preview_pane import PreviewPane
 
 if TYPE_CHECKING:
     from draftsman_tui.dashboard.job.snapshot import JobSnapshot
-    from draftsman_tui.dashboard.screens.main import MainScreen
+    from draftsman_tui.dashboard.screens.base import BaseScreen
 
 SIDE_WIDTH: Final = 140
 """Width from which the preview is beside the table."""
@@ -20,10 +21,11 @@ PREVIEWED: Final = frozenset({"jobs", "inbox", "dead", "runs", "deliveries", "ev
 
 
 class RowPreview:
-    """State of the preview of a table screen."""
+    """State of the preview of a table screen; `job` returns the job under the cursor."""
 
-    def __init__(self, screen: MainScreen) -> None:
+    def __init__(self, screen: BaseScreen, job: Callable[[], int | None]) -> None:
         self._screen = screen
+        self._job_under_cursor = job
         self._is_wanted = True
         self._is_placed = False
         self._job: int | None = None
@@ -46,8 +48,7 @@ class RowPreview:
 
     def follow(self) -> None:
         """Show the job of the row under the cursor, once it is loaded."""
-        row = self._screen.table.row if self._is_placed else None
-        number = None if row is None else self._screen.resource.job(row)
+        number = self._job_under_cursor() if self._is_placed else None
         if number != self._job:
             self._job, self._snapshot = number, None
             self.resume()
