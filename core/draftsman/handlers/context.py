@@ -324,6 +324,14 @@ def allow_grace(ctx: RunContext, continue_in_grace: ContinueInGrace) -> None:
     ctx._continue_in_grace = continue_in_grace
 
 
+def release(ctx: RunContext) -> None:
+    """Drop the references of an ended handler's context to its run, which are a cycle.
+
+    Without a cycle, the objects of a run are freed at its end instead of by the garbage collector.
+    """
+    ctx._continue_in_grace = ctx._prints = None
+
+
 def captured_prints(ctx: RunContext, loop: asyncio.AbstractEventLoop) -> PrintCapture:
     """Return a context manager that captures the handler's prints in the run's log."""
     ctx._prints = PrintCapture(ctx.log, loop)

@@ -19,6 +19,7 @@ from draftsman.handlers.context import (
     RunContext,
     allow_grace,
     captured_prints,
+    release,
     used_worker_run,
     worker_run,
 )
@@ -183,6 +184,7 @@ class Execution:
                 outcome = await self._handler(context)
         finally:
             self._deadlines.remove(expire)
+            release(context)
         self._settling = True
         try:
             result = validate_result(outcome)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+import weakref
 from collections.abc import Collection
 
 import pytest
@@ -18,7 +19,7 @@ from draftsman.loops.execution import Execution
 from draftsman.loops.worker_process import WorkerProcess
 from draftsman.runtime import Runtime
 from draftsman.services.jobs.submissions import invocation
-from tests.core.loops.workers import running_worker, runtime_with
+from tests.core.loops.workers import before_deadline, running_worker, runtime_with
 from tests.support.waits import until
 
 JOBS = 500
@@ -61,6 +62,26 @@ async def test_no_object_of_a_job_stays_after_its_run(
         await until(lambda: _forgotten(len(earlier)), "the end of the last run's objects")
         assert held(process) == before
     assert (await rt.read_model.stats()).jobs[Status.FAILED] == JOBS // FAILING
+
+
+async def test_the_objects_of_a_run_are_freed_without_the_garbage_collector(
+    rt: Runtime, owner: Actor
+) -> None:
+    contexts: list[weakref.ref[RunContext]] = []
+
+    async def handle(ctx: RunContext) -> Outcome:
+        contexts.append(weakref.ref(ctx))
+        return Done({})
+
+    gc.disable()
+    try:
+        async with running_worker(runtime_with(rt), {"leak": handle}) as process:
+            job = await rt.submissions.submit(invocation(type="leak"), owner)
+            await before_deadline(rt.read_model.wait(job.number))
+            await until(lambda: _settled(process), "the settled job")
+            assert [context() for context in contexts] == [None]
+    finally:
+        gc.enable()
 
 
 async def _settled(process: WorkerProcess) -> bool:
