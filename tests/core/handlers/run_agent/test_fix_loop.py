@@ -191,6 +191,37 @@ async def test_setup_with_more_access_than_the_agent_runs_on_the_base(
     assert outputs == [["base\nx", "base\nx"], ["agent\nx", "base\nx"]]
 
 
+AGAIN = f"""
+{WRITE}
+home = os.path.join(os.environ["HOME"], "state")
+seen = [open(path).read() for path in ("setup.sh", "made", home) if os.path.exists(path)]
+os.remove(home)
+write({{"setup.sh": "echo agent > made", "a.txt": "two" * (start["iteration"] - 1), home: "mine"}})
+say("checkpoint", id="1", data=None, home=["state"]); hear()
+say("result", summary="|".join(seen))
+"""
+
+
+async def test_setup_with_more_access_does_not_see_the_earlier_work_of_the_agent(
+    rt: Runtime, make: Factory, tmp_path: Path
+) -> None:
+    fields = {
+        "setup_commands": [{"name": "setup", "command": ["sh", "setup.sh"]}],
+        "validation_commands": [TWO],
+    }
+    # a link of the home must not lead the worker out of it
+    script = "cat $HOME/state; ln -s $PWD/made $HOME/state; echo base > made"
+    files = {"setup.sh": script, ".gitignore": "made\n"}
+    number, _ = await profiled_job(rt, make, tmp_path / "repo", files, **fields)
+    async with agent_worker(rt, tmp_path / "data", AGAIN):
+        job = await wait_for_end(rt, number)
+    assert job.status is S.COMPLETED, job.last_error
+    assert (job.result or {})["summary"] == "echo agent > made|base\n|mine"
+    events = await rt.read_model.job_events(number, limit=500)
+    ran = [event.payload["output"] for event in events if event.kind == "command_executed"]
+    assert [text for text in ran if "No such file" not in text] == [], "the home is empty"
+
+
 async def test_a_validation_that_was_interrupted_continues_without_the_agent(
     rt: Runtime, make: Factory, tmp_path: Path
 ) -> None:
