@@ -46,7 +46,7 @@ async def test_people_decide_after_the_last_iteration(
             f"Required validators fail on {branch}: tests: 0; 2 iterations."
             " Go on, hand over as a draft, or stop?"
         )
-        assert question.labels() == ["go on", "draft", "stop"]
+        assert question.labels() == ["Go on", "Hand over as a draft", "Stop"]
         assert question.context_snippet == "$ grep -c two a.txt\n0"
         assert (question.default_value, question.patch_sha256 is None) == ("stop", False)
         assert git("branch", "--list", branch, cwd=repo) == ""
