@@ -94,7 +94,8 @@ async def _submit(
 
 
 def _shape(question: OpenQuestion) -> tuple[object, ...]:
-    return question.kind, tuple(question.labels()), question.freeform_allowed
+    values = tuple(str(choice["value"]) for choice in question.choices)
+    return question.kind, values, tuple(question.labels()), question.freeform_allowed
 
 
 def _list(questions: Sequence[OpenQuestion]) -> str:
