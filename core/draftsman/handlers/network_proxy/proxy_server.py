@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 
 from draftsman.errors import Failure
 from draftsman.handlers.network_proxy.connector import HostConnector, HostRefused, Streams
+from draftsman.handlers.sandbox.sandbox_port import close_connection
 from draftsman.settings.network import HostRule
 
 MAX_CONNECTIONS: Final = 100
@@ -24,8 +25,6 @@ MAX_HEAD: Final = 32 * 1024
 """Maximum bytes of the head of a request."""
 HEAD_TIMEOUT: Final = 10.0
 """Seconds for the head of a request to arrive."""
-CLOSE_TIMEOUT: Final = 10.0
-"""Seconds for a program to read the rest of a response, until which its connection counts."""
 CHUNK: Final = 64 * 1024
 MAX_LINES: Final = 20
 """Maximum lines about refused hosts, and about used hosts."""
@@ -77,7 +76,7 @@ class NetworkProxy:
                 writer.transport.abort()
             finally:
                 try:
-                    await _close(writer)
+                    await close_connection(writer)
                 finally:
                     tasks.discard(task)
 
@@ -228,21 +227,6 @@ def _host(authority: str) -> HostRule:
     if rule.subdomains:
         raise ValueError(f"{authority[:300]!r} is not a host")
     return rule
-
-
-async def _close(writer: asyncio.StreamWriter) -> None:
-    """Close a connection; bytes that its program does not read in time are lost.
-
-    Else a program that reads nothing could take all descriptors of the worker.
-    """
-    writer.close()
-    try:
-        async with asyncio.timeout(CLOSE_TIMEOUT):
-            await writer.wait_closed()
-    except OSError:  # a TimeoutError, too
-        pass
-    finally:
-        writer.transport.abort()
 
 
 async def _send_error(writer: asyncio.StreamWriter, status: str, text: str) -> None:
