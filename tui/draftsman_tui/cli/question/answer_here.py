@@ -93,7 +93,7 @@ class QuestionPrompter:
     async def _read(self, question: Question, prompt: str, *, optional: bool = False) -> str | None:
         """Read a line, unless the question closes first; None: closed, or left open.
 
-        What was typed before the prompt is dropped: it was not about this question.
+        Text typed before the prompt is dropped: it was not about this question.
         """
         with contextlib.suppress(termios.error):
             termios.tcflush(sys.stdin, termios.TCIFLUSH)
