@@ -6,6 +6,7 @@ a `requestedSchema` whose properties are the fields.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -27,7 +28,7 @@ def fields_of(params: Message) -> dict[str, Message]:
 
 def form_questions(params: Message) -> list[InputQuestion] | None:
     """Return a question for each field of an MCP form; None for another kind of elicitation."""
-    if params.get("mode") != "form":
+    if (params.get("mode") or "form") != "form":
         return None
     message, questions = str(params.get("message") or ""), []
     for name, field in fields_of(params).items():
@@ -78,4 +79,6 @@ def _typed(answer: str, kind: Any) -> Any:
         return [answer]
     if kind == "integer":
         return int(answer)
-    return float(answer) if kind == "number" else answer
+    if kind == "number" and not math.isfinite(number := float(answer)):
+        raise ValueError(answer)  # JSON has no such number
+    return number if kind == "number" else answer

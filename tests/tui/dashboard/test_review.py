@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
 from draftsman.domain.job import Source, Status
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.question import QuestionStatus
 from draftsman.domain.question_spec import QuestionSpec
 from draftsman.runtime import Runtime
+from draftsman_tui.dashboard.actions import bulk_answers, question_actions
+from draftsman_tui.dashboard.dialogs.question_dialog import QuestionDialog
 from tests.factories import GATE, QUESTION, Factory
 from tests.support.people import People
 from tests.tui.dashboard.pilot import open_dashboard
@@ -62,6 +70,29 @@ async def test_review_of_marked_approvals_shows_the_keys_of_a_decision(
     assert statuses == [Status.RESUMED, Status.FAILED, Status.WAITING_FOR_APPROVAL]
 
 
+async def test_a_key_for_a_question_that_closed_does_not_decide_the_next(
+    make: Factory, rt: Runtime, people: People, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(question_actions, "SETTLE", 1000.0)
+    gates = [await make.asked(GATE) for _ in range(2)]
+    carol, dave = (people.on(Source.TUI, name) for name in ("carol", "dave"))
+    async with open_dashboard(rt, carol, view="inbox") as seen:
+        await seen.rows("D-1/1", "D-2/1")
+        await seen.press("A")
+        await seen.see("1 of 2 · D-1/1")
+        await make.decide(gates[0].number, True, dave)
+        await seen.see("D-2/1 needs approval")
+        await seen.press("y")
+        await seen.see("D-2/1 has just opened; press the key again")
+        assert (await rt.questions.get(2, 1)).status is QuestionStatus.OPEN
+        dialog = seen.app.screen
+        assert isinstance(dialog, QuestionDialog)
+        dialog.ready_at = 0
+        await seen.press("y")
+        await seen.wait_for_toast("No more questions: 1 answered")
+    assert (await rt.read_model.job(gates[1].number)).status is Status.RESUMED
+
+
 async def test_marked_questions_with_the_same_choices_get_one_answer(
     make: Factory, rt: Runtime, owner: Actor
 ) -> None:
@@ -85,6 +116,41 @@ async def test_marked_questions_with_the_same_choices_get_one_answer(
     resolutions = [(await rt.questions.get(job.number, 1)).resolution or {} for job in jobs]
     assert [resolution["value"] for resolution in resolutions] == ["blue", "red", "blue"]
     assert (await rt.questions.get(other.number, 1)).status is QuestionStatus.OPEN
+
+
+@dataclass
+class Marked:
+    """The screen of an inbox whose rows are older than the questions."""
+
+    rt: Runtime
+    actor: Actor
+    ids: list[str]
+    messages: list[str] = field(default_factory=list)
+
+    def jobs(self) -> list[int]:
+        return [int(name.partition("/")[0][2:]) for name in self.ids]
+
+    def set_timer(self, *_: object) -> Any:
+        return SimpleNamespace(stop=lambda: None)
+
+    def keep_marked(self, _: object) -> None:
+        pass
+
+    def show_message(self, text: str) -> None:
+        self.messages.append(text)
+
+
+async def test_an_answer_of_marked_rows_is_not_for_later_questions_of_their_jobs(
+    make: Factory, rt: Runtime, owner: Actor
+) -> None:
+    jobs = [await make.asked(YES) for _ in range(3)]
+    await make.answer(jobs[0].number, "no")
+    again = await make.running(jobs[0].number)
+    assert await rt.questions.ask(again.lease, YES.model_copy(update={"key": "again"})) == "D-1/2"
+    screen = Marked(rt, owner, ["D-1/1", "D-2/1", "D-3/1"])
+    assert await bulk_answers.apply(cast("Any", screen), None, "yes")
+    assert screen.messages == ["D-2, D-3 answered"]
+    assert (await rt.questions.get(1, 2)).status is QuestionStatus.OPEN
 
 
 async def test_marked_approvals_are_decided_after_a_confirmation(

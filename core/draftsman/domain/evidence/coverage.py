@@ -6,8 +6,12 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import Any
+from typing import Any, Final
 
+from draftsman.domain.messages.diff import file_name
+
+MAX_DIGITS: Final = 18
+"""Digits of a number in a report, which a program of the repository writes."""
 _HUNK = re.compile(r"@@ -\d+(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 
 
@@ -103,8 +107,8 @@ def added_lines(patch: str) -> dict[str, list[int]]:
         elif (hunk := _HUNK.match(line)) is not None:
             number = int(hunk[2])
             old, new = (int(hunk[group] or 1) for group in (1, 3))
-        elif line.startswith("+++ b/"):
-            path = line[6:].rstrip("\t")
+        elif line.startswith("+++ "):
+            path = file_name(line) or ""
     return lines
 
 
@@ -118,7 +122,7 @@ def _records(report: str) -> Iterator[tuple[str, dict[int, int]]]:
         elif key == "DA":
             number, _, count = value.partition(",")
             count = count.partition(",")[0]
-            if number.isdecimal() and count.isdecimal():
+            if all(word.isdecimal() and len(word) <= MAX_DIGITS for word in (number, count)):
                 hits[int(number)] = int(count)
         elif key == "end_of_record" and path:
             yield path, hits

@@ -52,7 +52,7 @@ def parse_envelope(data: bytes) -> Envelope:
         signatures = tuple(
             (str(item.get("keyid", "")), _decode(item["sig"])) for item in fields["signatures"]
         )
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise UsageError("not a DSSE envelope of evidence") from None
     if kind != PAYLOAD_TYPE:
         raise UsageError(f"an envelope of {str(kind)[:80]!r}, not of {PAYLOAD_TYPE}")
@@ -63,7 +63,7 @@ def parse_payload(envelope: Envelope) -> dict[str, Any]:
     """Return the statement of an envelope; raises UsageError."""
     try:
         statement = json.loads(envelope.payload)
-    except ValueError:
+    except (ValueError, RecursionError):
         statement = None
     if not isinstance(statement, dict):
         raise UsageError("the payload of the envelope is not a JSON object")

@@ -60,14 +60,15 @@ def _files(lines: list[str]) -> Iterator[tuple[str, int, int]]:
             elif name is not None and added + removed:
                 yield name, added, removed
                 added = removed = 0
-            name = _name(line) or name
+            name = file_name(line) or name
         elif line.startswith("+++ ") and not line.startswith("+++ /dev/null"):
-            name = _name(line)
+            name = file_name(line)
     if name is not None:
         yield name, added, removed
 
 
-def _name(line: str) -> str | None:
+def file_name(line: str) -> str | None:
+    """Return the path in a line `diff --git`, `---` or `+++`; None for no file."""
     if line.startswith("diff --git "):
         return _unquoted(line.rpartition(' "b/')[2]) or line.rpartition(" b/")[2] or None
     path = line[4:].partition("\t")[0].strip()

@@ -5,6 +5,7 @@ An agent keeps the state of its session in its home, which is removed after each
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import stat
@@ -40,18 +41,61 @@ def pack(home: Path, paths: Sequence[str]) -> bytes:
 
 
 def unpack(archive: bytes, home: Path) -> None:
-    """Write the files and folders of an archive into an empty home, and nothing outside of it."""
-    with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
-        for entry in tar:
-            name = PurePosixPath(entry.name)
-            content = tar.extractfile(entry) if entry.isfile() else None
-            if name.is_absolute() or ".." in name.parts or not (content or entry.isdir()):
-                raise _failure(f"{entry.name[:200]!r} is not a file or folder below $HOME")
-            path = home / name
-            (path.parent if content else path).mkdir(0o700, parents=True, exist_ok=True)
-            if content is not None:
-                path.write_bytes(content.read())
-                path.chmod(entry.mode & 0o700)
+    """Write the files and folders of an archive into a home, and nothing outside of it.
+
+    They replace links and files that commands left there. Raises Failure `home_files`.
+    """
+    root = os.open(home, FLAGS | os.O_DIRECTORY)
+    try:
+        with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
+            for entry in tar:
+                name = PurePosixPath(entry.name)
+                content = tar.extractfile(entry) if entry.isfile() else None
+                if name.is_absolute() or ".." in name.parts or not (content or entry.isdir()):
+                    raise _failure(f"{entry.name[:200]!r} is not a file or folder below $HOME")
+                folder = _open_folder(root, name.parts[:-1] if content else name.parts)
+                try:
+                    if content is not None:
+                        _write(folder, name.name, content.read(), entry.mode & 0o700)
+                finally:
+                    os.close(folder)
+    except OSError as error:
+        raise _failure(f"the files of $HOME cannot be written: {error.strerror}") from None
+    finally:
+        os.close(root)
+
+
+def _open_folder(root: int, parts: Sequence[str]) -> int:
+    """Open a folder below an open folder; make it where it is missing, or is no folder."""
+    descriptor = os.dup(root)
+    for part in parts:
+        try:
+            child = _child(descriptor, part)
+        finally:
+            os.close(descriptor)
+        descriptor = child
+    return descriptor
+
+
+def _child(folder: int, name: str) -> int:
+    flags = FLAGS | os.O_DIRECTORY
+    try:
+        return os.open(name, flags, dir_fd=folder)
+    except FileNotFoundError:
+        pass
+    except OSError:  # a link, or a file
+        os.unlink(name, dir_fd=folder)
+    os.mkdir(name, 0o700, dir_fd=folder)
+    return os.open(name, flags, dir_fd=folder)
+
+
+def _write(folder: int, name: str, data: bytes, mode: int) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(name, dir_fd=folder)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    with os.fdopen(os.open(name, flags, mode, dir_fd=folder), "wb") as file:
+        os.fchmod(file.fileno(), mode)
+        file.write(data)
 
 
 class _Archive:

@@ -83,6 +83,7 @@ class Workspace:
         tag: str = "",
         base: str | None = None,
         bundle: bytes | None = None,
+        restored: bool = True,
         created_at: datetime | None = None,
         http: HttpSettings | None = None,
     ) -> Self:
@@ -90,7 +91,8 @@ class Workspace:
 
         `tag` distinguishes jobs with the same number in several databases. `base` is a ref or a
         full commit id (None: the source's HEAD). A `bundle` of an earlier run's work is applied,
-        uncommitted, and its files of the home are written. The commits of all runs of the job
+        uncommitted, and its files of the home are written; without `restored`, only by
+        `restore`. The commits of all runs of the job
         have the date `created_at` (None: the date of the base), so that the same work gets the
         same commit id. `http` is the egress policy for a URL (None: public addresses). Raises
         Failure with origin `git`.
@@ -107,8 +109,9 @@ class Workspace:
         try:
             await asyncio.to_thread(_create_folders, folder)
             work = (await self._unpack(bundle) if bundle else None) or base_sha
-            await self._clone(work)
-            await self._restore_home()
+            await self._clone(work if restored else base_sha)
+            if restored:
+                await self._restore_home()
         except BaseException:
             with contextlib.suppress(Failure, OSError):
                 await asyncio.shield(self.remove())
@@ -199,6 +202,18 @@ class Workspace:
         await self._run_git("read-tree", "--reset", "-u", commit)
         if self.sandbox is not None and self.sandbox.uid is not None:
             await asyncio.to_thread(change_owner, self.path, self.sandbox.uid)
+
+    async def restore(self) -> None:
+        """Apply the work of the bundle, uncommitted, and write its files of the home.
+
+        They replace files that commands made meanwhile.
+        """
+        if (work := await self._resolve("work")) is not None:
+            await self.check_out(work)
+            await self._run_git("read-tree", "--reset", self.base_sha)
+        await self._restore_home()
+        if self.sandbox is not None and self.sandbox.uid is not None:
+            await asyncio.to_thread(change_owner, self.home, self.sandbox.uid)
 
     async def mixed(self, commit: str, other: str, paths: Sequence[str]) -> str:
         """Return a commit in the mirror: the files of `commit`, but these paths of `other`."""
@@ -322,7 +337,7 @@ class Workspace:
         return await self._resolve("work")
 
     async def _restore_home(self) -> None:
-        """Write the files of the bundle, before the agent has access to its home."""
+        """Write the files of the bundle, before the agent starts."""
         if (blob := await self._resolve("home")) is not None:
             archive = await git("cat-file", "blob", blob, cwd=self.mirror)
             await asyncio.to_thread(home_files.unpack, archive, self.home)

@@ -15,6 +15,7 @@ from typing import Any, Final
 import h11
 
 from draftsman.errors import DraftsmanError
+from draftsman.handlers.sandbox.sandbox_port import close_connection
 
 MAX_BODY: Final = 32 * 1024 * 1024
 """Maximum bytes of a request, as of Anthropic's Messages API."""
@@ -88,20 +89,24 @@ async def serve(listener: socket.socket, respond: Respond) -> AsyncIterator[None
         try:
             if len(tasks) <= MAX_CONNECTIONS:
                 await _serve_connection(reader, writer, respond)
-        except (OSError, h11.ProtocolError, asyncio.CancelledError):
-            pass  # the client is gone or broken, or the run ends
+        except (OSError, h11.ProtocolError):
+            pass  # the client is gone or broken
+        except asyncio.CancelledError:  # the run ends
+            writer.transport.abort()
         except DraftsmanError as error:  # the run has lost its lease
             _log.warning("gateway: %s", error)
         finally:
-            tasks.discard(task)
-            writer.close()
+            try:
+                await close_connection(writer)
+            finally:
+                tasks.discard(task)
 
     server = await asyncio.start_server(connected, sock=listener)
     try:
         yield
     finally:
         server.close()
-        for task in tasks:
+        for task in tuple(tasks):
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 

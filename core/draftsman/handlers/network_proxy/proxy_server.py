@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 
 from draftsman.errors import Failure
 from draftsman.handlers.network_proxy.connector import HostConnector, HostRefused, Streams
+from draftsman.handlers.sandbox.sandbox_port import close_connection
 from draftsman.settings.network import HostRule
 
 MAX_CONNECTIONS: Final = 100
@@ -28,8 +29,9 @@ CHUNK: Final = 64 * 1024
 MAX_LINES: Final = 20
 """Maximum lines about refused hosts, and about used hosts."""
 REQUEST: Final = re.compile(rb"([A-Z]{1,20}) (\S{1,8192}) HTTP/1\.[01]\Z")
-HOP_HEADERS: Final = (b"connection:", b"keep-alive:", b"proxy-", b"upgrade:")
-"""Start of headers that are not forwarded with an http URL."""
+HOP_HEADERS: Final = (b"connection:", b"host:", b"keep-alive:", b"proxy-", b"upgrade:")
+"""Start of headers that are not forwarded with an http URL; the host is that of the URL."""
+FIELD: Final = re.compile(rb"[^\s:]+:[^\r\n\0]*\Z")
 ESTABLISHED: Final = b"HTTP/1.1 200 Connection established\r\n\r\n"
 
 
@@ -68,18 +70,22 @@ class NetworkProxy:
                     await _send_error(writer, "503 Service Unavailable", text)
                 else:
                     await self._serve_connection(reader, writer)
-            except (OSError, asyncio.CancelledError):
-                pass  # the client is gone, or the run ends
+            except OSError:
+                pass  # the client is gone
+            except asyncio.CancelledError:  # the run ends
+                writer.transport.abort()
             finally:
-                tasks.discard(task)
-                writer.close()
+                try:
+                    await close_connection(writer)
+                finally:
+                    tasks.discard(task)
 
         server = await asyncio.start_server(connected, sock=listener, limit=MAX_HEAD)
         try:
             yield
         finally:
             server.close()
-            for task in tasks:
+            for task in tuple(tasks):
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
@@ -206,12 +212,11 @@ def _parse(head: bytes) -> tuple[HostRule, bytes | None]:
     host = f"[{url.hostname}]" if ":" in url.hostname else url.hostname
     rule = _host(f"{host}:{80 if url.port is None else url.port}")
     path = (url.path or "/") + (f"?{url.query}" if url.query else "")
-    kept = [
-        field
-        for field in fields.split(b"\r\n")
-        if field and not field.lower().startswith(HOP_HEADERS)
-    ]
-    first = b"%s %s HTTP/1.1" % (method, path.encode())
+    sent = [field for field in fields.split(b"\r\n") if field]
+    if not all(map(FIELD.match, sent)):
+        raise ValueError("a header is not of the form name: value, on one line")
+    kept = [field for field in sent if not field.lower().startswith(HOP_HEADERS)]
+    first = b"%s %s HTTP/1.1\r\nHost: %s" % (method, path.encode(), url.netloc.encode())
     return rule, b"\r\n".join([first, *kept, b"Connection: close", b"", b""])
 
 

@@ -191,7 +191,11 @@ class WorkCompletion:
         return True
 
     async def _publish(self, snapshot: Snapshot, result: dict[str, Any]) -> None:
-        """Push the branch, and add it to the result."""
+        """Push the branch, and add it to the result.
+
+        The work is recorded first: an agent that ran again could report other work than this.
+        """
+        await self._save_result(snapshot)
         branch = self.workspace.branch
         result["commit"] = await self.run.step(
             PUBLISH, lambda _: publish(self.run, self.workspace, snapshot), owner=Owner.WORKER

@@ -58,9 +58,7 @@ async def fresh_clone(
     command fails on the base commit.
     """
     profile = saved.profile
-    setup_network = profile_network(run.settings, profile)
-    more = intersect(setup_network, network) != setup_network
-    on_base = bool(profile.setup_commands) and more
+    on_base = setup_has_more_access(run, saved, network)
     clone = await Workspace.prepare(
         run.settings.data_dir,
         workspace.source.location,
@@ -83,6 +81,16 @@ async def fresh_clone(
     finally:
         with suppress(Failure, OSError):
             await clone.remove()
+
+
+def setup_has_more_access(
+    run: WorkerRun, saved: SavedProfile | None, network: bool | tuple[str, ...]
+) -> bool:
+    """Return whether setup commands have more access than the agent, whose network this is."""
+    if saved is None or not saved.profile.setup_commands:
+        return False
+    setup_network = profile_network(run.settings, saved.profile)
+    return intersect(setup_network, network) != setup_network
 
 
 async def run_setup(run: WorkerRun, workspace: Workspace, saved: SavedProfile | None) -> None:

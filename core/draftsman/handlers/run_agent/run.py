@@ -30,7 +30,7 @@ from draftsman.handlers.network_proxy.access import open_network_proxy
 from draftsman.handlers.run_agent.agent_choice import AGENT_SETTING, choose_agent
 from draftsman.handlers.run_agent.agent_messages import ResultMessage
 from draftsman.handlers.run_agent.completion import WorkCompletion
-from draftsman.handlers.run_agent.fresh_clone import run_setup
+from draftsman.handlers.run_agent.fresh_clone import run_setup, setup_has_more_access
 from draftsman.handlers.run_agent.iteration import Iteration
 from draftsman.handlers.run_agent.job_budget import apply_answer
 from draftsman.handlers.run_agent.protocol import StartMessage
@@ -76,6 +76,10 @@ async def _run_iteration(
     steps = await run.steps(Owner.WORKER)
     pinned = steps[BASE].result if BASE in steps else None
     iteration = Iteration.latest(steps)
+    # else the agent could give the setup commands code to run with a network that it does not have
+    on_base = iteration.result is None and setup_has_more_access(
+        run, repository.saved, agent.network
+    )
     workspace = await Workspace.prepare(
         run.settings.data_dir,
         repository.source,
@@ -84,6 +88,7 @@ async def _run_iteration(
         tag=clone_tag(run.job.id),
         base=pinned or (checkpoint or {}).get("base_sha") or repository.ref,
         bundle=bundle,
+        restored=not on_base,
         created_at=run.job.created_at,
         http=run.settings.http,
     )
@@ -109,6 +114,8 @@ async def _run_iteration(
             session.result = ResultMessage.model_validate(iteration.result)
         elif not await session.is_budget_used():
             await run_setup(run, workspace, repository.saved)
+            if on_base:
+                await workspace.restore()
             start = await build_start_message(
                 *(run, workspace, repository, checkpoint, iteration, deadline),
                 messages=await session.messages.for_start(),

@@ -56,16 +56,21 @@ def test_changed_lines_are_counted_by_file() -> None:
     ]
     assert Coverage.of(json.loads(json.dumps(coverage.as_json()))) == coverage
     assert changed_coverage(PATCH, "", "/workspace/repo", "").percent == 100
+    long = f"SF:new.py\nDA:1,{'9' * 5000}\nDA:{'1' * 5000},1\nend_of_record\n"
+    assert changed_coverage(PATCH, long, "/workspace/repo", "").measured == 0
 
 
 def test_added_lines_are_those_of_git(tmp_path: Path) -> None:
     git = ["git", "-C", str(tmp_path), "-c", "user.name=t", "-c", "user.email=t@example.org"]
     subprocess.run([*git, "init", "-q"], check=True)
     (tmp_path / "a").write_text("".join(f"{n}\n" for n in range(30)))
+    (tmp_path / "ü b/").mkdir()
+    (tmp_path / "ü b/ü").write_text("1\n")
     subprocess.run([*git, "add", "."], check=True)
     subprocess.run([*git, "commit", "-qm", "first"], check=True)
     lines = [f"{n}\n" for n in range(30) if n != 4]
     lines[20] = "+++ b/other\n"
     (tmp_path / "a").write_text("".join(["first\n", *lines, "last"]))
+    (tmp_path / "ü b/ü").write_text("1\n2\n")
     done = subprocess.run([*git, "diff"], check=True, capture_output=True, text=True)
-    assert added_lines(done.stdout) == {"a": [1, 22, 31]}
+    assert added_lines(done.stdout) == {"a": [1, 22, 31], "ü b/ü": [2]}

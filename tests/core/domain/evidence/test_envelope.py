@@ -36,7 +36,13 @@ def test_an_envelope_is_read_back_and_others_are_refused() -> None:
     assert parse_envelope(envelope.encode()) == envelope
     assert parse_payload(envelope) == {"a": 1}
     fields = json.loads(envelope.encode())
-    others: list[Any] = [b"", b"[]", b"\xff", fields | {"payloadType": "text/plain"}]
+    others: list[Any] = [
+        b"",
+        b"[]",
+        b"\xff",
+        b"[" * 100_000,
+        fields | {"payloadType": "text/plain"},
+    ]
     others += [fields | {"payload": 3}, fields | {"signatures": [{"sig": None}]}]
     others += [fields | {"signatures": [[]]}, fields | {"payload": "é"}]
     for other in others:

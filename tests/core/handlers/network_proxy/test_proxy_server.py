@@ -15,6 +15,7 @@ import pytest
 from draftsman.handlers.network_proxy import proxy_server
 from draftsman.handlers.network_proxy.connector import HostConnector
 from draftsman.handlers.network_proxy.proxy_server import NetworkProxy
+from draftsman.handlers.sandbox import sandbox_port
 from draftsman.handlers.sandbox.sandbox_port import SandboxPort
 from draftsman.outbound.egress_policy import IpAddress
 from draftsman.settings import HttpSettings
@@ -99,7 +100,7 @@ async def test_an_allowed_host_is_reached_by_tunnels_and_by_http_urls(
     async with served(target, names=names, allow=["mirror.test"]) as client:
         assert (await client.get(target)).endswith(b"hello")
         head, reader, writer = await client.open(
-            f"GET http://mirror.test:{server.port}/?q=1 HTTP/1.1\r\nHost: {target}"
+            f"GET http://mirror.test:{server.port}/?q=1 HTTP/1.1\r\nHost: other.test"
             "\r\nProxy-Authorization: Basic eDp5\r\nConnection: keep-alive\r\nAccept: */*"
         )
         assert head.startswith(b"HTTP/1.1 200 OK")
@@ -193,6 +194,9 @@ async def test_refusals_are_reported_once_for_a_host_and_for_few_hosts() -> None
         ("GET http:///x HTTP/1.1", 400),
         ("CONNECT a.test:443 HTTP/9", 400),
         ("\x16\x03\x01", 400),
+        ("GET http://a.test/ HTTP/1.1\r\nConnection: x\r\n Host: b.test", 400),
+        ("GET http://a.test/ HTTP/1.1\r\nX: 1\nHost: b.test", 400),
+        ("GET http://a.test/ HTTP/1.1\r\nHost : b.test", 400),
         ("CONNECT a.test:443 HTTP/1.1\r\nX: " + "x" * proxy_server.MAX_HEAD, 431),
     ],
 )
@@ -235,6 +239,30 @@ async def test_connections_are_limited_and_idle_connections_end(
                 writer.close()
         assert client.lines == [f"{target}: no byte for 0.3 s (idle limit)"]
         assert (await client.get(target)).endswith(b"hello")
+
+
+async def test_a_program_that_reads_nothing_holds_no_connection(
+    server: FaultyServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(proxy_server, "MAX_CONNECTIONS", 1)
+    server.routes["/"] = answer(b"x" * 32 * 1024 * 1024)
+    target = f"127.0.0.1:{server.port}"
+    connect = f"CONNECT {target} HTTP/1.1"
+    for limit, status in ((DEADLINE, 503), (0.05, 200)):
+        monkeypatch.setattr(sandbox_port, "CLOSE_TIMEOUT", limit)
+        async with served(target, allow=[target], idle=0.3) as client:
+            _, _, writer = await client.open(connect)
+            writer.write(b"GET / HTTP/1.1\r\n\r\n")
+
+            async def ended(lines: list[str] = client.lines) -> bool:
+                return bool(lines)
+
+            async def expected(client: Client = client, status: int = status) -> bool:
+                return await client.status(connect) == status
+
+            await until(ended, "the idle limit")
+            await until(expected, f"the status {status}")
+        writer.close()
 
 
 async def test_a_client_that_vanishes_ends_the_connection_to_the_host(

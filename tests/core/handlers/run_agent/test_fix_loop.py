@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from draftsman.domain.event import Event
+from draftsman.domain.evidence.envelope import parse_envelope, parse_payload
 from draftsman.domain.job import Status
 from draftsman.domain.messages.result_text import change_summary
+from draftsman.domain.outcome import Done
 from draftsman.domain.repos.repo_profile import profile
 from draftsman.domain.response import Response
+from draftsman.errors import Failure
+from draftsman.handlers.run_agent.completion import WorkCompletion
 from draftsman.runtime import Runtime
 from tests.core.handlers.run_agent.profiled_jobs import WRITE, profiled_job
 from tests.core.loops.agent_jobs import agent_worker, git
-from tests.core.loops.workers import event_kinds, wait_for_end, wait_for_question
+from tests.core.loops.workers import event_kinds, wait_for_end, wait_for_question, wait_for_status
 from tests.factories import Factory
 from tests.support.waits import until
 
@@ -189,6 +196,64 @@ async def test_setup_with_more_access_than_the_agent_runs_on_the_base(
         outputs.append([payload["output"] for payload in ran])
         assert [payload.get("check_files") for payload in ran] == [None, "base"]
     assert outputs == [["base\nx", "base\nx"], ["agent\nx", "base\nx"]]
+
+
+AGAIN = f"""
+{WRITE}
+home = os.path.join(os.environ["HOME"], "state")
+seen = [open(path).read() for path in ("setup.sh", "made", home) if os.path.exists(path)]
+os.remove(home)
+write({{"setup.sh": "echo agent > made", "a.txt": "two" * (start["iteration"] - 1), home: "mine"}})
+say("checkpoint", id="1", data=None, home=["state"]); hear()
+say("result", summary="|".join(seen))
+"""
+
+
+async def test_setup_with_more_access_does_not_see_the_earlier_work_of_the_agent(
+    rt: Runtime, make: Factory, tmp_path: Path
+) -> None:
+    fields = {
+        "setup_commands": [{"name": "setup", "command": ["sh", "setup.sh"]}],
+        "validation_commands": [TWO],
+    }
+    # a link of the home must not lead the worker out of it
+    script = "cat $HOME/state; ln -s $PWD/made $HOME/state; echo base > made"
+    files = {"setup.sh": script, ".gitignore": "made\n"}
+    number, _ = await profiled_job(rt, make, tmp_path / "repo", files, **fields)
+    async with agent_worker(rt, tmp_path / "data", AGAIN):
+        job = await wait_for_end(rt, number)
+    assert job.status is S.COMPLETED, job.last_error
+    assert (job.result or {})["summary"] == "echo agent > made|base\n|mine"
+    events = await rt.read_model.job_events(number, limit=500)
+    ran = [event.payload["output"] for event in events if event.kind == "command_executed"]
+    assert [text for text in ran if "No such file" not in text] == [], "the home is empty"
+
+
+async def test_a_run_that_dies_after_it_published_reports_the_published_work(
+    rt: Runtime, make: Factory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    finish, died = WorkCompletion._to_done, list[int]()
+
+    async def die_once(self: WorkCompletion, result: dict[str, Any]) -> Done:
+        if not died:
+            died.append(self.run.job.run)
+            raise Failure("the host is gone", origin="handler", declared="TRANSIENT_INFRA")
+        return await finish(self, result)
+
+    monkeypatch.setattr(WorkCompletion, "_to_done", die_once)
+    code = 'open("a.txt", "w").write(str(start["run"]))\nsay("result", summary=f"{start[\'run\']}")'
+    number, repo = await profiled_job(rt, make, tmp_path / "repo", {}, validation_commands=[])
+    async with agent_worker(rt, tmp_path / "data", code):
+        await wait_for_status(rt, number, S.RETRYING)
+    await make.due(number)
+    async with agent_worker(rt, tmp_path / "data", code):
+        job = await wait_for_end(rt, number)
+    result = job.result or {}
+    assert (job.status, job.run_count, result["summary"]) == (S.COMPLETED, 2, "1"), job.last_error
+    assert git("rev-parse", result["branch"], cwd=repo) == result["commit"]
+    assert git("show", f"{result['branch']}:a.txt", cwd=repo) == "1"
+    _, evidence = await rt.checkpoints.read_artifact(number, "evidence.json")
+    assert parse_payload(parse_envelope(evidence))["predicate"]["head"] == result["commit"]
 
 
 async def test_a_validation_that_was_interrupted_continues_without_the_agent(

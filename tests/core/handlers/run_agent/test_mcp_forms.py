@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import pytest
 
+from draftsman.agents.mcp_forms import form_content, form_questions
 from draftsman.runtime import Runtime
 from tests.core.handlers.run_agent.adapted_agents import (
     adapted_worker,
@@ -37,6 +38,15 @@ def agent(kind: str, calls: int) -> dict[str, Any]:
         return acp_agent([{"form": {**FORM, "requestedSchema": SCHEMA}}, RESULTS])
     form = {"form": {**FORM, "requested_schema": SCHEMA}}
     return fake([*[form] * calls, RESULTS], allowed_tools=["mcp__desk__form"])
+
+
+def test_the_mode_of_a_form_is_optional_and_its_numbers_are_finite() -> None:
+    form = {**FORM, "requestedSchema": {"properties": {"share": {"type": "number"}}}}
+    for params in (form, form | {"mode": "form"}, form | {"mode": None}):
+        assert [question.name for question in form_questions(params) or []] == ["share"]
+    assert form_questions(form | {"mode": "url"}) is None
+    assert form_content(form, {"share": "0.5"}) == {"share": 0.5}
+    assert [form_content(form, {"share": text}) for text in ("inf", "nan", "half")] == [None] * 3
 
 
 @pytest.mark.parametrize("kind", ["acp", "claude"])

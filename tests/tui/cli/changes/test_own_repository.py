@@ -80,6 +80,21 @@ async def test_the_branch_of_a_job_is_checked_out_and_nothing_is_lost(
     assert checked_out() == ("", newer)
     assert git("rev-parse", branch, cwd=mine) == other
 
+    hook = origin / ".husky" / "post-checkout"
+    hook.parent.mkdir()
+    hook.write_text(f"#!/bin/sh\ntouch {tmp_path / 'ran'}\n")
+    hook.chmod(0o755)
+    commit(origin, "b.txt", "with a hook\n")
+    git("config", "core.hooksPath", ".husky", cwd=mine)
+    assert (await cli("checkout", job, "-C", mine, "--detach")).code == 0
+    git("checkout", "-q", "main", cwd=mine)
+    beside = await cli(
+        "checkout", job, "-C", mine, "--worktree", "--detach", "--path", tmp_path / "w"
+    )
+    assert beside.code == 0
+    assert (tmp_path / "w" / ".husky" / "post-checkout").exists()
+    assert not (tmp_path / "ran").exists(), "no hook of the branch runs"
+
 
 async def test_a_checkout_that_cannot_be_right_is_refused(
     cli: Cli, make: Factory, job: str, tmp_path: Path

@@ -77,9 +77,17 @@ async def test_a_question_left_open_or_closed_elsewhere_ends_the_prompt_of_wait(
     await make.answer(work.number, "red")
     work = await make.running(work.number)
     await rt.questions.ask(work.lease, QUESTION.model_copy(update={"key": "next"}))
-    screen.expect(f"Answer to {work.name}/2")
+    screen.expect(f"Answer to {work.name}/2 (enter: not now): ")
+    screen.type("blue")
+    screen.expect("blue")
     await make.answer(work.number, "red", people.ben, n=2)
     screen.expect("answered by ben: red")
+    work = await make.running(work.number)
+    await rt.questions.ask(work.lease, QUESTION.model_copy(update={"key": "last"}))
+    screen.expect(f"Answer to {work.name}/3 (enter: not now): ")
+    screen.type("\n")  # the text for the second question is no answer to the third
+    screen.expect(f"{work.name}/3 stays open; to answer it:")
+    await make.answer(work.number, "red", n=3)
     await rt.settlement.outcome(await make.running(work.number), Done({}))
     assert screen.end() == 0
 

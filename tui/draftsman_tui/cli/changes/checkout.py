@@ -54,10 +54,10 @@ async def checkout(
     if worktree:
         place = (path or repository.top.with_name(f"{repository.top.name}-{work.job}")).absolute()
         flag = ("--detach",) if detach else ()
-        repository.git("worktree", "add", "--quiet", *flag, str(place), target)
+        repository.switch("worktree", "add", "--quiet", *flag, str(place), target)
     else:
         place = repository.top
-        repository.git("checkout", "--quiet", *(("--detach",) if detach else ()), target, "--")
+        repository.switch("checkout", "--quiet", *(("--detach",) if detach else ()), target, "--")
     head = UserRepository(place).git("rev-parse", "HEAD")
     app.out.info(f"{place}: {'detached' if detach else f'branch {work.branch}'} at {head[:12]}")
     if app.json:
@@ -123,6 +123,6 @@ def _set_branch(repository: UserRepository, work: PublishedWork, commit: str) ->
     elif repository.attempt("symbolic-ref", "--short", "-q", "HEAD").stdout.decode().strip() == (
         work.branch
     ):
-        repository.git("merge", "--quiet", "--ff-only", commit)
+        repository.switch("merge", "--quiet", "--ff-only", commit)
     else:
         repository.git("branch", "--quiet", "--force", work.branch, commit)

@@ -47,6 +47,20 @@ class UserRepository:
         """Run git, and return its result, whatever its exit code is."""
         return _run(self.top, *arguments, stdin=stdin)
 
+    def switch(self, *arguments: str) -> None:
+        """Run git to write other files of the repository; raises Refused with git's reason.
+
+        Hooks that are files of the repository do not run: the branch could have its own.
+        """
+        found = _run(self.top, "config", "--path", "--get", "core.hooksPath").stdout
+        hooks = (self.top / os.fsdecode(found).rstrip("\n")).resolve()
+        top = self.top.resolve()
+        in_tree = hooks.is_relative_to(top) and not hooks.is_relative_to(top / ".git")
+        flags = ("-c", f"core.hooksPath={os.devnull}") if found and in_tree else ()
+        done = _run(self.top, *flags, *arguments)
+        if done.returncode:
+            raise Refused(f"git {arguments[0]}: {reason_of(done.stderr)}")
+
     def commit_of(self, name: str) -> str | None:
         """Return the commit of a ref or an id; None if the repository does not have it."""
         done = _run(self.top, "rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import sys
+import termios
 from typing import TYPE_CHECKING, Final
 
 from draftsman.domain.messages.plain_text import resolution_text
@@ -89,7 +91,12 @@ class QuestionPrompter:
         return None if reason is None else build_response(decision=False, reason=reason or None)
 
     async def _read(self, question: Question, prompt: str, *, optional: bool = False) -> str | None:
-        """Read a line, unless the question closes first; None: closed, or left open."""
+        """Read a line, unless the question closes first; None: closed, or left open.
+
+        Text typed before the prompt is dropped: it was not about this question.
+        """
+        with contextlib.suppress(termios.error):
+            termios.tcflush(sys.stdin, termios.TCIFLUSH)
         write_stderr(prompt)
         reading = asyncio.create_task(_read_line())
         closing = asyncio.create_task(self._closed(question))

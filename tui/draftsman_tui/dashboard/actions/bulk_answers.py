@@ -30,6 +30,8 @@ async def apply(screen: BaseScreen, decision: bool | None, text: str) -> bool:
     if len(screen.ids) < 2:
         return False
     questions = await screen.rt.questions.open_of(screen.jobs())
+    if names := {name for name in screen.ids if "/" in name}:  # rows of questions, not of jobs
+        questions = [question for question in questions if question.name in names]
     if not questions:
         raise Refused(f"none of the {len(screen.ids)} marked rows has an open question")
     if len({_shape(question) for question in questions}) > 1:
@@ -92,7 +94,8 @@ async def _submit(
 
 
 def _shape(question: OpenQuestion) -> tuple[object, ...]:
-    return question.kind, tuple(question.labels()), question.freeform_allowed
+    values = tuple(str(choice["value"]) for choice in question.choices)
+    return question.kind, values, tuple(question.labels()), question.freeform_allowed
 
 
 def _list(questions: Sequence[OpenQuestion]) -> str:

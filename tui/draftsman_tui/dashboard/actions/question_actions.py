@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
 from draftsman.domain.ids import job_name
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from draftsman_tui.dashboard.dialogs.question_dialog import QuestionDialog
     from draftsman_tui.dashboard.screens.base import BaseScreen
 
+SETTLE: Final = 0.7
+"""Seconds in which a dialog takes no decision after it replaced that of a closed question."""
 Submit = Callable[[Any], Awaitable[str]]
 """Submits the input of a dialog; returns a message with the outcome."""
 
@@ -94,10 +97,12 @@ async def open_dialog(
     decision: bool | None = None,
     error: str = "",
     position: str = "",
+    replaces: bool = False,
 ) -> QuestionDialog[Any]:
     """Open the dialog of a question until it is answered, closed or left; returns the dialog.
 
-    `text` is a draft of the answer or the reason; `position` is that in a review.
+    `text` is a draft of the answer or the reason; `position` is that in a review. `replaces`: the
+    dialog opens in the place of a question that has just closed, for which a key may be meant.
     """
     dialog: QuestionDialog[Any]
     names = await answerers(screen.rt, question)
@@ -128,6 +133,8 @@ async def open_dialog(
             changes=review.summary,
             position=position,
         )
+    if replaces and (question.choices or question.kind is QuestionKind.APPROVAL):
+        dialog.ready_at = monotonic() + SETTLE
     if message := await ask_watched(screen, dialog):
         dialog.answered = True
         screen.show_message(message)

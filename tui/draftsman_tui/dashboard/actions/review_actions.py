@@ -26,6 +26,7 @@ async def review(screen: BaseScreen, text: str) -> None:
     chosen = screen.reviewed_questions if isinstance(screen, MainScreen) else None
     seen: set[str] = set()
     answered = skipped = 0
+    replaces = False
     while waiting := await _waiting(screen, chosen, seen):
         question = waiting[0]
         seen.add(question.name)
@@ -33,7 +34,8 @@ async def review(screen: BaseScreen, text: str) -> None:
         if current.status is not QuestionStatus.OPEN:
             continue
         position = f"{answered + skipped + 1} of {answered + skipped + len(waiting)}"
-        dialog = await open_dialog(screen, current, position=position)
+        dialog = await open_dialog(screen, current, position=position, replaces=replaces)
+        replaces = dialog.closed
         answered += dialog.answered
         skipped += not dialog.answered
         screen.reload()

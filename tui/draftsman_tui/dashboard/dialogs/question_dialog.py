@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from time import monotonic
 from typing import Any, ClassVar, TypeVar
 
 from textual.binding import Binding, BindingType
@@ -48,6 +49,8 @@ class QuestionDialog(SubmitDialog[T]):
         """Whether the question was left for later in a review."""
         self.answered = False
         """Whether an answer was accepted."""
+        self.ready_at = 0.0
+        """Time of the monotonic clock from which on decisions are taken."""
         self._position = position
         self.question = question
         self.closed = False
@@ -96,6 +99,8 @@ class QuestionDialog(SubmitDialog[T]):
         """Submit, unless the question is closed."""
         if self.closed and not self._late:
             self.failed(Refused(f"{self.question.name} is closed; ctrl+y: copy your text"))
+        elif monotonic() < self.ready_at:
+            self.show_notice(f"{self.question.name} has just opened; press the key again")
         else:
             super().attempt(value)
 

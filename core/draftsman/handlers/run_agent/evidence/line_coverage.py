@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import shlex
 from pathlib import PurePosixPath
 from typing import Final
@@ -57,7 +58,8 @@ async def measure(
         root = clone.workspace.sandbox_path
     patch = (await workspace.diff(snapshot)).decode("utf-8", "replace")
     lines = data.decode("utf-8", "replace")
-    coverage = changed_coverage(patch, lines, root, saved.profile.path)
+    # a report of 25 MB takes seconds, in which the worker must renew its leases
+    coverage = await asyncio.to_thread(changed_coverage, patch, lines, root, saved.profile.path)
     too_low = asked.minimum is not None and coverage.percent < asked.minimum
     output = "\n".join(coverage.lines())
     if asked.minimum is not None:
