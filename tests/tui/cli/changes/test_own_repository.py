@@ -115,10 +115,23 @@ async def test_changes_are_applied_with_a_merge_and_taken_back(
     git("reset", "-q", "--hard", "origin/main", cwd=mine)
 
     done = await cli("apply", job, "-C", mine, "--json")
-    assert done.json["files"] == ["a.txt", "new.txt"]
+    assert (done.json["files"], done.json["applied"]) == (["a.txt", "new.txt"], True)
     assert (mine / "a.txt").read_text() == "zero\none\ntwo\nthree\nfour\nfive\n"
-    assert (await cli("apply", job, "-C", mine, "--reverse", "--dirty")).code == 0
+    (mine / "other.txt").write_text("mine\n")
+    git("add", "other.txt", cwd=mine)
+    assert (await cli("apply", job, "-C", mine, "--reverse")).code == 0, "right after apply"
     assert ((mine / "a.txt").read_text(), (mine / "new.txt").exists()) == (BEFORE, False)
+    assert git("status", "--short", cwd=mine) == "A  other.txt", "also out of the index"
+    git("commit", "-qm", "other", cwd=mine)
+    done = await cli("apply", job, "-C", mine, "--reverse")
+    done.refused(1, "does not apply")
+    git("reset", "-q", "--hard", cwd=mine)
+    commit_all = ("commit", "-qam", "the changes of the job")
+    assert (await cli("apply", job, "-C", mine)).code == 0
+    git(*commit_all, cwd=mine)
+    done = await cli("apply", job, "-C", mine, "--json")
+    assert (done.code, done.json["applied"]) == (0, False)
+    assert f"{mine} already has the changes of {job}; nothing changed" in done.err
     stat = await cli("diff", job, "--stat")
     assert stat.out == "a.txt | +2 -0\nnew.txt | +1 -0\n2 files changed, +3 -0\n"
     assert (await cli("diff", job, "--name-only")).out == "a.txt\nnew.txt\n"
