@@ -98,9 +98,12 @@ async def test_ctrl_c_leaves_the_job_and_says_how_to_follow_it(
     assert first.startswith(b"D-1 created; the queue 'q' is reserved for it until ")
     while b"job_created" not in (await asyncio.wait_for(running.stderr.readline(), DEADLINE)):
         pass
+    await rt.checkpoints.log((await make.running(number=1)).lease, 1, "half")
+    assert running.stdout is not None
+    assert await asyncio.wait_for(running.stdout.readexactly(4), DEADLINE) == b"half"
     running.send_signal(signal.SIGINT)
     out, error = await asyncio.wait_for(running.communicate(), DEADLINE)
-    assert (running.returncode, out) == (130, b"")
+    assert (running.returncode, out) == (130, b"\n"), "the line is ended"
     assert error.decode().splitlines()[-2:] == [
         "D-1 continues; to follow it: draftsman logs -f D-1; to cancel it: draftsman cancel D-1",
         "draftsman: interrupted",

@@ -140,6 +140,7 @@ async def _print_log(app: App, rt: Runtime, number: int, timeout: float | None) 
                     app.out.print_stderr(activity_text(item).removesuffix("\n"))
                 else:
                     app.out.print_stderr(item.text.removesuffix("\n"))
-            printer.end()
     except TimeoutError:
         return
+    finally:
+        printer.end()
