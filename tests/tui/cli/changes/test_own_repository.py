@@ -82,10 +82,13 @@ async def test_the_branch_of_a_job_is_checked_out_and_nothing_is_lost(
 
 
 async def test_a_checkout_that_cannot_be_right_is_refused(
-    cli: Cli, make: Factory, job: str, tmp_path: Path
+    cli: Cli, rt: Runtime, make: Factory, job: str, tmp_path: Path
 ) -> None:
-    unpublished = await make.queued()
-    done = await cli("checkout", unpublished, "-C", tmp_path / "mine")
+    unpublished = await make.running()
+    done = await cli("checkout", unpublished.name, "-C", tmp_path / "mine")
+    done.refused(1, f"{unpublished.name} has no changes so far")
+    await rt.checkpoints.artifact(unpublished.lease, "changes.patch", "patch", b"diff")
+    done = await cli("checkout", unpublished.name, "-C", tmp_path / "mine")
     done.refused(1, "has no published branch; to use its changes: draftsman apply")
     stranger = make_repository(tmp_path / "stranger", z="z\n")
     (await cli("checkout", job, "-C", stranger)).refused(1, "use a clone of that repository")

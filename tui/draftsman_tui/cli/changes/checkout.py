@@ -12,6 +12,7 @@ from draftsman.errors import Refused, UsageError
 from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.cli.changes.user_repository import UserRepository, reason_of
 from draftsman_tui.common import params
+from draftsman_tui.common.text.artifact_text import no_diff_reason
 
 if TYPE_CHECKING:
     from draftsman.domain.ids import JobRef
@@ -85,6 +86,9 @@ async def _published(rt: Runtime, number: int) -> PublishedWork:
     sources = [run.params_snapshot["repo"] for run in runs if "repo" in run.params_snapshot]
     branch, commit = result.get("branch"), result.get("commit")
     if not isinstance(branch, str) or not isinstance(commit, str) or not sources:
+        patch = await rt.checkpoints.patch(number)
+        if patch is None or patch.size == 0:
+            raise Refused(await no_diff_reason(rt, job.name, number, missing=False))
         text = f"{job.name} has no published branch; to use its changes: draftsman apply {job.name}"
         raise Refused(text)
     return PublishedWork(job.name, branch, commit, str(sources[-1]))

@@ -33,7 +33,9 @@ class UserRepository:
         done = _run(folder, "rev-parse", "--show-toplevel")
         top = done.stdout.decode(errors="surrogateescape").rstrip("\n")
         if done.returncode or not top:
-            raise UsageError(f"{folder}: not in a working tree of git; use -C FOLDER, or go to one")
+            raise UsageError(
+                f"{folder}: not in a working tree of git; use -C DIRECTORY, or go to one"
+            )
         return cls(Path(top))
 
     def git(self, *arguments: str, stdin: bytes = b"") -> str:
