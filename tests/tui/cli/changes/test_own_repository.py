@@ -57,6 +57,17 @@ async def test_the_branch_of_a_job_is_checked_out_and_nothing_is_lost(
     assert (tmp_path / f"mine-{job}" / "new.txt").exists()
     git("checkout", "-q", ".", cwd=mine)
 
+    second = tmp_path / "second"
+    flags = ("-C", mine, "--worktree", "--path", second)
+    for _ in range(2):
+        assert (await cli("checkout", job, *flags)).out == f"{second}\n"
+    done = await cli("checkout", job, "-C", mine, "--worktree")
+    assert done.out == f"{second}\n", "the branch is in a single working tree"
+    where = f"{branch} is already checked out in {second}; go there, or use --detach"
+    (await cli("checkout", job, "-C", mine)).refused(1, where)
+    (await cli("checkout", job, "-C", second, "--worktree")).refused(1, where)
+    git("worktree", "remove", str(second), cwd=mine)
+
     done = await cli("checkout", job, "-C", mine, "--json")
     assert done.json == {"job": job, "branch": branch, "commit": published, "path": str(mine)}
     assert checked_out() == (branch, published)

@@ -58,6 +58,16 @@ class UserRepository:
         """Return whether a commit is another, or before it."""
         return _run(self.top, "merge-base", "--is-ancestor", older, newer).returncode == 0
 
+    def working_tree_of(self, branch: str) -> Path | None:
+        """Return the top folder of the working tree that has a branch checked out."""
+        top = None
+        for line in self.git("worktree", "list", "--porcelain").splitlines():
+            if line.startswith("worktree "):
+                top = Path(line.removeprefix("worktree "))
+            elif line == f"branch refs/heads/{branch}":
+                return top
+        return None
+
     def check_clean(self, hint: str) -> None:
         """Raise Refused with local changes of tracked files, or during an operation of git."""
         for name, operation in OPERATIONS.items():
