@@ -39,6 +39,7 @@ async def wait(app: App, job: JobRef, timeout: float | None) -> None:
     """
     async with app.runtime() as rt:
         number = await number_of(rt, job)
+        await print_missing_worker(app, rt, number)
         await until_end(app, rt, number, timeout)
         await conclude(app, rt, number, timeout)
 
@@ -62,6 +63,13 @@ async def until_end(app: App, rt: Runtime, number: int, timeout: float | None) -
                     await prompter.ask(number)
     except TimeoutError:
         return
+
+
+async def print_missing_worker(app: App, rt: Runtime, number: int) -> None:
+    """Print on stderr that no live worker can claim the job, and how to start one."""
+    why = await rt.read_model.why(number)
+    if why.reason == "no_worker":
+        app.out.info(f"{why.text}; {why.next_step}")
 
 
 async def print_pause(app: App, rt: Runtime, number: int) -> None:

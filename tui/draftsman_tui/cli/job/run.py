@@ -90,9 +90,7 @@ async def run(
         else:
             job = await rt.submissions.submit(request, actor)
         _print_start(app, job, reservation, now=now)
-        why = await rt.read_model.why(job.number)
-        if why.reason == "no_worker":
-            app.out.info(f"{why.text}; {why.next_step}")
+        await job_wait.print_missing_worker(app, rt, job.number)
         await _follow(app, rt, job.number, timeout)
         more = {"reservation": reservation} if now else {}
         await job_wait.conclude(app, rt, job.number, timeout, outcome=job.outcome, **more)
