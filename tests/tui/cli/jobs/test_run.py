@@ -13,7 +13,7 @@ from draftsman.domain.outcome import Done
 from draftsman.domain.people.actor import Actor
 from draftsman.errors import Failure
 from draftsman.runtime import Runtime
-from tests.factories import Factory
+from tests.factories import QUESTION, Factory
 from tests.support.waits import background, until
 from tests.tui.cli.cli_runner import COMMAND, DEADLINE, Cli, Terminal
 from tests.tui.cli.conftest import As
@@ -81,10 +81,17 @@ async def test_a_question_is_shown_with_its_command(
 ) -> None:
     screen = terminal(*RUN)
     await submitted(rt)
-    await make.asked(number=1)
-    screen.expect("draftsman answer D-1/1")
+    work = await make.running(number=1)
+    await rt.checkpoints.log(work.lease, 1, "half a line")
+    await rt.questions.ask(work.lease, QUESTION)
+    screen.expect("Answer to D-1/1")
+    lines = [line.strip() for line in screen.plain.splitlines()]
+    hint = next(at for at, text in enumerate(lines) if "draftsman answer D-1/1" in text)
+    assert "half a line" in lines[:hint], "the log comes before the question, on its own line"
     await make.answer(1, "red")
-    await rt.settlement.outcome(await make.running(number=1), Done({}))
+    work = await make.running(number=1)
+    await rt.checkpoints.log(work.lease, 1, "the rest")
+    await rt.settlement.outcome(work, Done({}))
     assert screen.end() == 0
 
 

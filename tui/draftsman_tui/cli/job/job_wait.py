@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from draftsman.domain.ids import JobRef
     from draftsman.runtime import Runtime
+    from draftsman_tui.cli.job.logs import LogPrinter, LogProgress
     from draftsman_tui.cli.question.answer_here import QuestionPrompter
 
 
@@ -91,18 +92,38 @@ async def _print_next_retry(app: App, rt: Runtime, number: int) -> None:
         app.out.info(f"{job_name(number)}: {one_line(why.text)}; {why.next_step}")
 
 
-async def narrate(app: App, rt: Runtime, number: int, timeout: float | None) -> None:
-    """Print events of the job on stderr, and ask its questions, until it ends or the timeout."""
+async def narrate(
+    app: App,
+    rt: Runtime,
+    number: int,
+    timeout: float | None,
+    printer: LogPrinter | None = None,
+    progress: LogProgress | None = None,
+) -> None:
+    """Print events of the job on stderr, and ask its questions, until it ends or the timeout.
+
+    `printer` prints its log meanwhile, and is at rest while a question is asked.
+    """
     prompter = _prompter(app, rt)
     try:
         async with asyncio.timeout(timeout):
             async for event in rt.read_model.follow(number):
+                if printer is not None and app.out.on_screen:
+                    printer.end()
                 app.out.print_stderr(event_text(event), cut=True)
                 if event.kind == "job_paused":
                     await print_pause(app, rt, number)
                 if event.to_status == Status.RETRYING:
                     await _print_next_retry(app, rt, number)
-                if event.to_status in WAITING:
+                if event.to_status not in WAITING:
+                    continue
+                if printer is None or progress is None:
+                    await prompter.ask(number)
+                    continue
+                await progress.wait()
+                async with progress.lock:
+                    if app.out.on_screen:
+                        printer.end()
                     await prompter.ask(number)
     except TimeoutError:
         return

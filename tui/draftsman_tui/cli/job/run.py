@@ -16,7 +16,7 @@ from draftsman.errors import UsageError
 from draftsman.services.jobs.request_checks import build_request, require_instructions
 from draftsman_tui.cli.app import App, command
 from draftsman_tui.cli.job import job_wait
-from draftsman_tui.cli.job.logs import LogPrinter, log_items
+from draftsman_tui.cli.job.logs import LogPrinter, LogProgress, log_items
 from draftsman_tui.cli.job.submit import finished_key_text, skipped_text
 from draftsman_tui.cli.job.submit_options import submit_options, submitted_fields
 from draftsman_tui.common import params, times
@@ -113,10 +113,12 @@ def _print_start(
 
 async def _follow(app: App, rt: Runtime, number: int, timeout: float | None) -> None:
     """Print events, questions and the log until the job ends or the timeout expires."""
+    progress = LogProgress()
+    printer = LogPrinter(app.out, number, headings=False)
     try:
         async with asyncio.TaskGroup() as group:
-            group.create_task(job_wait.narrate(app, rt, number, timeout))
-            group.create_task(_print_log(app, rt, number, timeout))
+            group.create_task(job_wait.narrate(app, rt, number, timeout, printer, progress))
+            group.create_task(_print_log(app, rt, number, timeout, printer, progress))
     except asyncio.CancelledError:
         name = job_name(number)
         app.out.info(
@@ -126,19 +128,27 @@ async def _follow(app: App, rt: Runtime, number: int, timeout: float | None) -> 
         raise
 
 
-async def _print_log(app: App, rt: Runtime, number: int, timeout: float | None) -> None:
+async def _print_log(
+    app: App,
+    rt: Runtime,
+    number: int,
+    timeout: float | None,
+    printer: LogPrinter,
+    progress: LogProgress,
+) -> None:
     """Print log and activity of the job on stdout, or with --json on stderr."""
-    printer = LogPrinter(app.out, number, headings=False)
     try:
         async with asyncio.timeout(timeout):
-            async for item in log_items(rt, number, follow=True):
-                if not app.json:
-                    printer.print(item)
-                elif isinstance(item, ActivityRow):
-                    app.out.print_stderr(activity_text(item).removesuffix("\n"))
-                else:
-                    app.out.print_stderr(item.text.removesuffix("\n"))
+            async for item in log_items(rt, number, follow=True, progress=progress):
+                async with progress.lock:
+                    if not app.json:
+                        printer.print(item)
+                    elif isinstance(item, ActivityRow):
+                        app.out.print_stderr(activity_text(item).removesuffix("\n"))
+                    else:
+                        app.out.print_stderr(item.text.removesuffix("\n"))
     except TimeoutError:
         return
     finally:
+        progress.end()
         printer.end()
