@@ -177,7 +177,7 @@ def _one_item(item: ActivityRow) -> str:
 class LogProgress:
     """Order between a followed log and other text of the same terminal.
 
-    Who prints holds `lock`, so that no line of the log is added to the prompt of a question.
+    Each print holds `lock`, so that no line of the log is added to the prompt of a question.
     """
 
     def __init__(self) -> None:
@@ -195,7 +195,7 @@ class LogProgress:
         self._idle.set()
 
     async def wait(self) -> None:
-        """Wait until what is stored now was printed, or until the log ends."""
+        """Wait until the items stored by now were printed, or until the log ends."""
         if not self._ended:
             self._idle.clear()
             await self._idle.wait()
