@@ -95,6 +95,19 @@ async def test_a_question_is_shown_with_its_command(
     assert screen.end() == 0
 
 
+async def test_ctrl_c_of_a_wait_says_that_the_job_continues(cli: Cli) -> None:
+    submit = ("submit", *RUN[1:], "--wait")
+    command = (*COMMAND, "--config", str(cli.config), *submit)
+    running = await asyncio.create_subprocess_exec(*command, stdout=PIPE, stderr=PIPE)
+    assert running.stderr is not None
+    while b"job_created" not in (await asyncio.wait_for(running.stderr.readline(), DEADLINE)):
+        pass
+    running.send_signal(signal.SIGINT)
+    _, error = await asyncio.wait_for(running.communicate(), DEADLINE)
+    assert running.returncode == 130
+    assert error.startswith(b"D-1 continues; to follow it: draftsman logs -f D-1;")
+
+
 async def test_ctrl_c_leaves_the_job_and_says_how_to_follow_it(
     cli: Cli, make: Factory, rt: Runtime
 ) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -41,7 +43,8 @@ async def wait(app: App, job: JobRef, timeout: float | None) -> None:
     async with app.runtime() as rt:
         number = await number_of(rt, job)
         await print_missing_worker(app, rt, number)
-        await until_end(app, rt, number, timeout)
+        with left_by_interrupt(app, number):
+            await until_end(app, rt, number, timeout)
         await conclude(app, rt, number, timeout)
 
 
@@ -64,6 +67,20 @@ async def until_end(app: App, rt: Runtime, number: int, timeout: float | None) -
                     await prompter.ask(number)
     except TimeoutError:
         return
+
+
+@contextmanager
+def left_by_interrupt(app: App, number: int) -> Iterator[None]:
+    """Print after Ctrl-C that the job continues, and how to follow and cancel it."""
+    try:
+        yield
+    except asyncio.CancelledError:
+        name = job_name(number)
+        app.out.info(
+            f"{name} continues; to follow it: draftsman logs -f {name};"
+            f" to cancel it: draftsman cancel {name}"
+        )
+        raise
 
 
 async def print_missing_worker(app: App, rt: Runtime, number: int) -> None:

@@ -9,7 +9,6 @@ import click
 
 from draftsman.domain.activity.activity_text import activity_text
 from draftsman.domain.activity.stream import ActivityRow
-from draftsman.domain.ids import job_name
 from draftsman.domain.job import TERMINAL
 from draftsman.domain.schedules.reservation import DEFAULT_SECONDS
 from draftsman.errors import UsageError
@@ -115,17 +114,10 @@ async def _follow(app: App, rt: Runtime, number: int, timeout: float | None) -> 
     """Print events, questions and the log until the job ends or the timeout expires."""
     progress = LogProgress()
     printer = LogPrinter(app.out, number, headings=False)
-    try:
+    with job_wait.left_by_interrupt(app, number):
         async with asyncio.TaskGroup() as group:
             group.create_task(job_wait.narrate(app, rt, number, timeout, printer, progress))
             group.create_task(_print_log(app, rt, number, timeout, printer, progress))
-    except asyncio.CancelledError:
-        name = job_name(number)
-        app.out.info(
-            f"{name} continues; to follow it: draftsman logs -f {name};"
-            f" to cancel it: draftsman cancel {name}"
-        )
-        raise
 
 
 async def _print_log(

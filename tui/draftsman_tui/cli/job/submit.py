@@ -99,7 +99,8 @@ async def submit(
             return
         app.out.info(f"{job.name} {job.outcome}")
         await job_wait.print_missing_worker(app, rt, job.number)
-        await job_wait.narrate(app, rt, job.number, timeout)
+        with job_wait.left_by_interrupt(app, job.number):
+            await job_wait.narrate(app, rt, job.number, timeout)
         await job_wait.conclude(app, rt, job.number, timeout, outcome=job.outcome)
 
 
