@@ -26,11 +26,12 @@ YES = QuestionSpec(key="yes", text="Go on?", choices=["no", "yes"])
 async def test_review_opens_each_question_and_ends_at_zero(
     make: Factory, rt: Runtime, owner: Actor
 ) -> None:
-    yes, red, words = [await make.asked(spec) for spec in (YES, QUESTION, WORDS)]
+    yes = await make.asked(YES, title="Refunds", repo="https://git.example/acme/pay")
+    red, words = [await make.asked(spec) for spec in (QUESTION, WORDS)]
     async with open_dashboard(rt, owner, view="inbox") as seen:
         await seen.rows("D-1/1", "D-2/1", "D-3/1")
         await seen.press("A")
-        await seen.see("1 of 3 · D-1/1 for", "s: skip   esc: end the review")
+        await seen.see("1 of 3 · D-1/1 for", "Refunds · acme/pay", "s: skip   esc: end the review")
         await seen.press("y")
         await seen.see("2 of 3 · D-2/1 for", "1  red")
         await make.answer(red.number, "blue")
@@ -107,7 +108,7 @@ async def test_marked_questions_with_the_same_choices_get_one_answer(
         await seen.press("space", "y")
         await seen.wait_for_toast("are questions, not approvals")
         await seen.press("a")
-        await seen.see("one answer for 3 questions: D-1/1, D-2/1, D-3/1", "2  blue")
+        await seen.see(" One answer for 3 questions: D-1/1, D-2/1, D-3/1", "2  blue")
         await make.answer(jobs[1].number, "red")
         await seen.press("2")
         await seen.wait_for_toast("D-1, D-3 answered")

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from draftsman.domain.repos.local_repository import repository_top
 from draftsman.domain.repos.repo_catalog import Repo
 from draftsman.domain.repos.repo_profile import RepoProfile
 from draftsman.domain.repos.repo_url import RepoUrl, parse
@@ -18,9 +19,6 @@ from draftsman.handlers.clone.workspace import Workspace
 from draftsman.handlers.run_agent.commands import CommandResult, CommandRunner
 from draftsman.handlers.run_agent.profile_detection import detect_profile
 from draftsman.settings import Settings
-
-BARE_ENTRIES = ("HEAD", "objects", "refs")
-"""Entries in the top folder of a bare repository."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +98,7 @@ async def find_local_repository(path: Path) -> tuple[Repo, str]:
     path = path.resolve()
     if not path.is_dir():
         raise UsageError(f"{path}: no such folder; use an existing folder or a URL")
-    top = next((folder for folder in (path, *path.parents) if _is_top(folder)), None)
+    top = repository_top(path)
     if top is None:
         raise UsageError(
             f"{path}: not in a git repository; use a folder of a repository, or its URL"
@@ -109,10 +107,6 @@ async def find_local_repository(path: Path) -> tuple[Repo, str]:
     origin = await _origin(top) or address
     repo = Repo(None, origin.host, origin.owner, origin.name, address.url)
     return repo, "" if path == top else path.relative_to(top).as_posix()
-
-
-def _is_top(folder: Path) -> bool:
-    return (folder / ".git").exists() or all((folder / name).exists() for name in BARE_ENTRIES)
 
 
 async def _origin(top: Path) -> RepoUrl | None:

@@ -16,6 +16,7 @@ from draftsman.domain import job_payloads
 from draftsman.domain.messages.delivery import ChannelName
 from draftsman.domain.messages.target import NONE, parse
 from draftsman.domain.read_models import RegisteredWorker
+from draftsman.domain.repos.local_repository import repository_top
 from draftsman.domain.repos.repo_catalog import AmbiguousRepo, RepoLocation
 from draftsman.domain.repos.repo_url import MAX_URL_LENGTH, is_repo_url
 from draftsman.domain.requests.invocation import Invocation, RepoResolution
@@ -199,6 +200,8 @@ class RequestChecks:
         repo = request.repo
         if repo and repo.startswith("/") and not Path(repo).is_dir():
             raise _repo_error(repo, "not_found", "directory not found; use a path or a URL")
+        if repo and repo.startswith("/") and request.type == AGENT_TYPE:
+            _check_top(repo)
         if request.agent and request.type == AGENT_TYPE:
             check_agent(request.agent, self._settings)
         check_configured(request, self._settings)
@@ -307,6 +310,16 @@ def absolute_repo(repo: str) -> str:
     if not path.is_absolute() and repo.startswith("."):
         raise _repo_error(repo, "not_found", "directory not found; use a path, a URL or a name")
     return str(path)
+
+
+def _check_top(repo: str) -> None:
+    """Reject a folder that is not the top of a repository, before its job fails."""
+    top = repository_top(Path(repo))
+    if top is None:
+        text = "not in a git repository; use the top folder of one, or a URL"
+        raise _repo_error(repo, "not_a_repository", text)
+    if top != Path(repo):
+        raise _repo_error(repo, "not_top", f"inside the repository {top}; use its top folder")
 
 
 def _repo_error(repo: str, rule: str, problem: str) -> RejectedField:

@@ -179,7 +179,17 @@ async def test_the_owner_needs_no_configuration(embedded: Cli) -> None:
     assert (await embedded("sweep", "promote")).code == 0
 
 
-async def test_a_setting_that_no_local_worker_has_is_refused_at_once(embedded: Cli) -> None:
+async def test_a_setting_that_no_local_worker_has_is_refused_at_once(
+    embedded: Cli, tmp_path: Path
+) -> None:
     done = await embedded("submit", "--repo", "/no/such/place", "x")
     done.refused(2, "/no/such/place: directory not found")
+    folder = tmp_path / "repo" / "folder"
+    folder.mkdir(parents=True)
+    done = await embedded("submit", "--repo", folder, "x")
+    done.refused(2, f"--repo {folder}: not in a git repository; use the top folder of one")
+    (tmp_path / "repo" / ".git").mkdir()
+    done = await embedded("submit", "--repo", folder, "x")
+    done.refused(2, f"inside the repository {tmp_path / 'repo'}; use its top folder")
+    assert (await embedded("submit", "--repo", tmp_path / "repo", "x")).code == 0
     (await embedded("submit", "--agent", "tydi", "x")).refused(2, "unknown agent 'tydi'", "tidy")

@@ -39,4 +39,6 @@ async def test_the_pages_of_a_job_are_opened_or_printed(
     done = await cli("open", work.name)
     assert (done.out, done.err, opened) == ("", f"opened {PULL}\n", [PULL])
     (await cli("open", work.name, "thread")).refused(1, "has no thread; it has: pull request")
-    (await cli("open", await make.queued())).refused(1, "has no web page")
+    queued = await make.queued()
+    (await cli("open", queued)).refused(1, "has no web page")
+    (await cli("open", queued, "pr")).refused(1, "has no pull request")

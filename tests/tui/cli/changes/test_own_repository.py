@@ -57,6 +57,17 @@ async def test_the_branch_of_a_job_is_checked_out_and_nothing_is_lost(
     assert (tmp_path / f"mine-{job}" / "new.txt").exists()
     git("checkout", "-q", ".", cwd=mine)
 
+    second = tmp_path / "second"
+    flags = ("-C", mine, "--worktree", "--path", second)
+    for _ in range(2):
+        assert (await cli("checkout", job, *flags)).out == f"{second}\n"
+    done = await cli("checkout", job, "-C", mine, "--worktree")
+    assert done.out == f"{second}\n", "the branch is in a single working tree"
+    where = f"{branch} is already checked out in {second}; go there, or use --detach"
+    (await cli("checkout", job, "-C", mine)).refused(1, where)
+    (await cli("checkout", job, "-C", second, "--worktree")).refused(1, where)
+    git("worktree", "remove", str(second), cwd=mine)
+
     done = await cli("checkout", job, "-C", mine, "--json")
     assert done.json == {"job": job, "branch": branch, "commit": published, "path": str(mine)}
     assert checked_out() == (branch, published)
@@ -97,10 +108,13 @@ async def test_the_branch_of_a_job_is_checked_out_and_nothing_is_lost(
 
 
 async def test_a_checkout_that_cannot_be_right_is_refused(
-    cli: Cli, make: Factory, job: str, tmp_path: Path
+    cli: Cli, rt: Runtime, make: Factory, job: str, tmp_path: Path
 ) -> None:
-    unpublished = await make.queued()
-    done = await cli("checkout", unpublished, "-C", tmp_path / "mine")
+    unpublished = await make.running()
+    done = await cli("checkout", unpublished.name, "-C", tmp_path / "mine")
+    done.refused(1, f"{unpublished.name} has no changes so far")
+    await rt.checkpoints.artifact(unpublished.lease, "changes.patch", "patch", b"diff")
+    done = await cli("checkout", unpublished.name, "-C", tmp_path / "mine")
     done.refused(1, "has no published branch; to use its changes: draftsman apply")
     stranger = make_repository(tmp_path / "stranger", z="z\n")
     (await cli("checkout", job, "-C", stranger)).refused(1, "use a clone of that repository")
@@ -130,10 +144,23 @@ async def test_changes_are_applied_with_a_merge_and_taken_back(
     git("reset", "-q", "--hard", "origin/main", cwd=mine)
 
     done = await cli("apply", job, "-C", mine, "--json")
-    assert done.json["files"] == ["a.txt", "new.txt"]
+    assert (done.json["files"], done.json["applied"]) == (["a.txt", "new.txt"], True)
     assert (mine / "a.txt").read_text() == "zero\none\ntwo\nthree\nfour\nfive\n"
-    assert (await cli("apply", job, "-C", mine, "--reverse", "--dirty")).code == 0
+    (mine / "other.txt").write_text("mine\n")
+    git("add", "other.txt", cwd=mine)
+    assert (await cli("apply", job, "-C", mine, "--reverse")).code == 0, "right after apply"
     assert ((mine / "a.txt").read_text(), (mine / "new.txt").exists()) == (BEFORE, False)
+    assert git("status", "--short", cwd=mine) == "A  other.txt", "also out of the index"
+    git("commit", "-qm", "other", cwd=mine)
+    done = await cli("apply", job, "-C", mine, "--reverse")
+    done.refused(1, "does not apply")
+    git("reset", "-q", "--hard", cwd=mine)
+    commit_all = ("commit", "-qam", "the changes of the job")
+    assert (await cli("apply", job, "-C", mine)).code == 0
+    git(*commit_all, cwd=mine)
+    done = await cli("apply", job, "-C", mine, "--json")
+    assert (done.code, done.json["applied"]) == (0, False)
+    assert f"{mine} already has the changes of {job}; nothing changed" in done.err
     stat = await cli("diff", job, "--stat")
     assert stat.out == "a.txt | +2 -0\nnew.txt | +1 -0\n2 files changed, +3 -0\n"
     assert (await cli("diff", job, "--name-only")).out == "a.txt\nnew.txt\n"

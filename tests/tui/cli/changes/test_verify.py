@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from draftsman.domain.job import Status
+from draftsman.domain.outcome import Done
 from draftsman.runtime import Runtime
 from draftsman.signing import signing_key
 from tests.core.handlers.run_agent.profiled_jobs import profiled_job
@@ -67,7 +68,7 @@ async def test_evidence_is_verified_offline_and_each_change_of_it_is_noticed(
     git("clone", "-q", "--no-local", "--single-branch", str(repo), str(mine), cwd=tmp_path)
     done = await cli("verify", name, "--key", public, "-C", mine)
     done.refused(1, f"{mine} does not have the commit {head[:12]}; fetch its branch")
-    (await cli("verify", tmp_path / "nothing")).refused(2)
+    (await cli("verify", tmp_path / "nothing")).refused(2, "no such file; use a job or a file")
     (await cli("verify", number + 1)).refused(3)
 
 
@@ -80,6 +81,11 @@ async def test_evidence_of_another_patch_or_job_is_refused(
     _, data = await rt.checkpoints.read_artifact(number, "evidence.json")
     [public] = (tmp_path / "worker" / "keys").glob("*.pub")
     other = await make.running()
+    done = await cli("verify", other.name)
+    done.refused(3, f"{other.name} has no evidence so far; see: draftsman why {other.name}")
     await rt.checkpoints.artifact(other.lease, "evidence.json", "evidence", data)
     done = await cli("verify", other.name, "--key", public)
     done.refused(1, f"the evidence is about another job, D-{number}")
+    unchanged = await make.running()
+    await rt.settlement.outcome(unchanged, Done({}))
+    (await cli("verify", unchanged.name)).refused(3, "has no evidence: it has no changes")

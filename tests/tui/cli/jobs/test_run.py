@@ -13,7 +13,7 @@ from draftsman.domain.outcome import Done
 from draftsman.domain.people.actor import Actor
 from draftsman.errors import Failure
 from draftsman.runtime import Runtime
-from tests.factories import Factory
+from tests.factories import QUESTION, Factory
 from tests.support.waits import background, until
 from tests.tui.cli.cli_runner import COMMAND, DEADLINE, Cli, Terminal
 from tests.tui.cli.conftest import As
@@ -81,11 +81,31 @@ async def test_a_question_is_shown_with_its_command(
 ) -> None:
     screen = terminal(*RUN)
     await submitted(rt)
-    await make.asked(number=1)
-    screen.expect("draftsman answer D-1/1")
+    work = await make.running(number=1)
+    await rt.checkpoints.log(work.lease, 1, "half a line")
+    await rt.questions.ask(work.lease, QUESTION)
+    screen.expect("Answer to D-1/1")
+    lines = [line.strip() for line in screen.plain.splitlines()]
+    hint = next(at for at, text in enumerate(lines) if "draftsman answer D-1/1" in text)
+    assert "half a line" in lines[:hint], "the log comes before the question, on its own line"
     await make.answer(1, "red")
-    await rt.settlement.outcome(await make.running(number=1), Done({}))
+    work = await make.running(number=1)
+    await rt.checkpoints.log(work.lease, 1, "the rest")
+    await rt.settlement.outcome(work, Done({}))
     assert screen.end() == 0
+
+
+async def test_ctrl_c_of_a_wait_says_that_the_job_continues(cli: Cli) -> None:
+    submit = ("submit", *RUN[1:], "--wait")
+    command = (*COMMAND, "--config", str(cli.config), *submit)
+    running = await asyncio.create_subprocess_exec(*command, stdout=PIPE, stderr=PIPE)
+    assert running.stderr is not None
+    while b"job_created" not in (await asyncio.wait_for(running.stderr.readline(), DEADLINE)):
+        pass
+    running.send_signal(signal.SIGINT)
+    _, error = await asyncio.wait_for(running.communicate(), DEADLINE)
+    assert running.returncode == 130
+    assert error.startswith(b"D-1 continues; to follow it: draftsman logs -f D-1;")
 
 
 async def test_ctrl_c_leaves_the_job_and_says_how_to_follow_it(
@@ -98,9 +118,12 @@ async def test_ctrl_c_leaves_the_job_and_says_how_to_follow_it(
     assert first.startswith(b"D-1 created; the queue 'q' is reserved for it until ")
     while b"job_created" not in (await asyncio.wait_for(running.stderr.readline(), DEADLINE)):
         pass
+    await rt.checkpoints.log((await make.running(number=1)).lease, 1, "half")
+    assert running.stdout is not None
+    assert await asyncio.wait_for(running.stdout.readexactly(4), DEADLINE) == b"half"
     running.send_signal(signal.SIGINT)
     out, error = await asyncio.wait_for(running.communicate(), DEADLINE)
-    assert (running.returncode, out) == (130, b"")
+    assert (running.returncode, out) == (130, b"\n"), "the line is ended"
     assert error.decode().splitlines()[-2:] == [
         "D-1 continues; to follow it: draftsman logs -f D-1; to cancel it: draftsman cancel D-1",
         "draftsman: interrupted",

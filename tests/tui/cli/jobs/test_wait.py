@@ -109,6 +109,21 @@ async def test_wait_asks_for_a_decision_and_the_reason_of_a_denial(
     assert "denied by carol: not on a Friday" in screen.plain
 
 
+async def test_a_wait_without_a_worker_is_explained_at_once(
+    cli: Cli, make: Factory, terminal: Callable[..., Terminal]
+) -> None:
+    await make.worker_row(queues=["q"])
+    hint = "no live worker serves the queue 'other'; to start a worker: draftsman worker --queue o"
+    queued = await make.queued(queue="other")
+    assert (await cli("wait", queued, "--timeout", "0.1s")).err.startswith(hint)
+    submit = ("submit", "--type", "noop", "--queue", "other", "--unchecked")
+    done = await cli(*submit, "--wait", "--timeout", "0.1s")
+    assert done.err.splitlines()[1].startswith(hint)
+    screen = terminal(*submit)
+    screen.expect(hint)
+    assert screen.end() == 0
+
+
 async def test_wait_reports_the_status_at_the_timeout(cli: Cli, make: Factory) -> None:
     running, asked = await make.running(), await make.asked()
     done = await cli("wait", running.name, "--timeout", "0.2s")

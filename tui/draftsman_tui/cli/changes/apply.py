@@ -50,34 +50,53 @@ async def apply(
     """Apply the changes of a job to your working tree.
 
     They are merged, also into files that changed since. Conflicts are left in the files, and the
-    exit code is 1.
+    exit code is 1. --reverse needs no --dirty while these files have no other changes.
     """
     async with app.runtime(read_only=True) as rt:
         number = await number_of(rt, job[0])
         patch = await _patch(rt, number, job[1])
     repository = UserRepository.at(folder)
-    if not dirty and not check:
-        repository.check_clean("--dirty")
     flags = ["--whitespace=nowarn", *(["--reverse"] if reverse else [])]
-    flags.append("--check" if check else "--3way")
-    if dirty and not check:
-        flags.remove("--3way")
+    merge = False
+    if check:
+        flags.append("--check")
+    elif reverse and _is_staged(repository, patch):
+        flags.append("--index")
+    elif not dirty:
+        repository.check_clean("--dirty")
+        merge = True
+        flags.append("--3way")
     done = repository.attempt("apply", *flags, "-", stdin=patch)
     conflicts = repository.git("diff", "--name-only", "--diff-filter=U").splitlines()
     if done.returncode and not (conflicts and not dirty):
         raise Refused(f"{job_name(number)} does not apply: {reason_of(done.stderr)}")
     files = [name for name, _, _ in changed_files(patch.decode("utf-8", "replace"))]
+    unchanged = merge and repository.attempt("diff", "--quiet", "HEAD").returncode == 0
     if app.json:
         app.out.document(
             {"job": job_name(number), "path": str(repository.top), "files": files}
-            | {"applied": not check, "conflicts": conflicts}
+            | {"applied": not (check or unchanged), "conflicts": conflicts}
         )
     verb = "applies" if check else ("was taken back" if reverse else "applied")
     count = f"{len(files)} file{'' if len(files) == 1 else 's'}"
     if conflicts:
         names = ", ".join(conflicts[:5])
         raise Refused(f"{job_name(number)} {verb} with conflicts; resolve them: {names}")
-    app.out.info(f"{repository.top}: {job_name(number)} {verb} ({count})")
+    if unchanged:
+        has = "does not have" if reverse else "already has"
+        app.out.info(f"{repository.top} {has} the changes of {job_name(number)}; nothing changed")
+    else:
+        app.out.info(f"{repository.top}: {job_name(number)} {verb} ({count})")
+
+
+def _is_staged(repository: UserRepository, patch: bytes) -> bool:
+    """Return whether the index and the working tree both have the changes, as `apply` leaves them.
+
+    They are taken back from both, else the next commit would have them.
+    """
+    return not repository.attempt(
+        "apply", "--check", "--reverse", "--index", "-", stdin=patch
+    ).returncode
 
 
 async def _patch(rt: Runtime, number: int, ordinal: int | None) -> bytes:

@@ -12,6 +12,7 @@ from draftsman.errors import Refused, UsageError
 from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.cli.changes.user_repository import UserRepository, reason_of
 from draftsman_tui.common import params
+from draftsman_tui.common.text.artifact_text import no_diff_reason
 
 if TYPE_CHECKING:
     from draftsman.domain.ids import JobRef
@@ -45,13 +46,18 @@ async def checkout(
     async with app.runtime(read_only=True) as rt:
         work = await _published(rt, await number_of(rt, job))
     repository = UserRepository.at(folder)
-    if not worktree:
-        repository.check_clean("--worktree")
+    existing = None if detach else _existing_tree(repository, work.branch, path, worktree=worktree)
+    if existing is not None:
+        repository = existing
+    if existing is not None or not worktree:
+        repository.check_clean("--detach" if worktree else "--worktree")
     commit = _fetch(repository, work)
     target = commit if detach else work.branch
     if not detach:
         _set_branch(repository, work, commit)
-    if worktree:
+    if existing is not None:
+        place = existing.top
+    elif worktree:
         place = (path or repository.top.with_name(f"{repository.top.name}-{work.job}")).absolute()
         flag = ("--detach",) if detach else ()
         repository.switch("worktree", "add", "--quiet", *flag, str(place), target)
@@ -66,6 +72,21 @@ async def checkout(
         app.out.document(document)
     elif worktree:
         app.out.write(f"{place}\n")
+
+
+def _existing_tree(
+    repository: UserRepository, branch: str, path: Path | None, *, worktree: bool
+) -> UserRepository | None:
+    """Return the other working tree of an earlier `--worktree`; raises Refused if it is in the way.
+
+    git checks out a branch in a single working tree.
+    """
+    place = repository.working_tree_of(branch)
+    if place is None or (place == repository.top and not worktree):
+        return None
+    if worktree and place != repository.top and path in (None, place):
+        return UserRepository(place)
+    raise Refused(f"{branch} is already checked out in {place}; go there, or use --detach")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +106,9 @@ async def _published(rt: Runtime, number: int) -> PublishedWork:
     sources = [run.params_snapshot["repo"] for run in runs if "repo" in run.params_snapshot]
     branch, commit = result.get("branch"), result.get("commit")
     if not isinstance(branch, str) or not isinstance(commit, str) or not sources:
+        patch = await rt.checkpoints.patch(number)
+        if patch is None or patch.size == 0:
+            raise Refused(await no_diff_reason(rt, job.name, number, missing=False))
         text = f"{job.name} has no published branch; to use its changes: draftsman apply {job.name}"
         raise Refused(text)
     return PublishedWork(job.name, branch, commit, str(sources[-1]))

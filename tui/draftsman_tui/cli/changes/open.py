@@ -16,8 +16,8 @@ from draftsman_tui.common.job_pages import pages_of
 if TYPE_CHECKING:
     from draftsman.domain.ids import JobRef
 
-PAGES: Final = {"pr": "pull", "ticket": "ticket", "repo": "repository", "thread": "thread"}
-"""Names of pages, and the first word of their titles."""
+PAGES: Final = {"pr": "pull request", "ticket": "ticket", "repo": "repository", "thread": "thread"}
+"""Names of pages, and the beginnings of their titles."""
 
 
 @command(
@@ -45,7 +45,7 @@ async def open_page(app: App, job: JobRef, page: str | None, print_only: bool) -
     ]
     if not found:
         have = ", ".join(title for title, _ in pages)
-        text = f"{job_name(number)} has no {page or 'web page'}"
+        text = f"{job_name(number)} has no {PAGES[page] if page else 'web page'}"
         raise Refused(f"{text}; it has: {have}" if have else text)
     shown = found if print_only else found[:1]
     opened = False if print_only or app.json else _open(found[0][1])

@@ -33,7 +33,9 @@ class UserRepository:
         done = _run(folder, "rev-parse", "--show-toplevel")
         top = done.stdout.decode(errors="surrogateescape").rstrip("\n")
         if done.returncode or not top:
-            raise UsageError(f"{folder}: not in a working tree of git; use -C FOLDER, or go to one")
+            raise UsageError(
+                f"{folder}: not in a working tree of git; use -C DIRECTORY, or go to one"
+            )
         return cls(Path(top))
 
     def git(self, *arguments: str, stdin: bytes = b"") -> str:
@@ -69,6 +71,16 @@ class UserRepository:
     def is_ancestor(self, older: str, newer: str) -> bool:
         """Return whether a commit is another, or before it."""
         return _run(self.top, "merge-base", "--is-ancestor", older, newer).returncode == 0
+
+    def working_tree_of(self, branch: str) -> Path | None:
+        """Return the top folder of the working tree that has a branch checked out."""
+        top = None
+        for line in self.git("worktree", "list", "--porcelain").splitlines():
+            if line.startswith("worktree "):
+                top = Path(line.removeprefix("worktree "))
+            elif line == f"branch refs/heads/{branch}":
+                return top
+        return None
 
     def check_clean(self, hint: str) -> None:
         """Raise Refused with local changes of tracked files, or during an operation of git."""

@@ -9,14 +9,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from draftsman.domain.ids import job_name
+from draftsman.domain.job import TERMINAL
 from draftsman.domain.reserved_names import EVIDENCE
-from draftsman.errors import Refused, UsageError
+from draftsman.errors import NotFound, Refused, UsageError
 from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.cli.changes.user_repository import UserRepository
 from draftsman_tui.common import params
 
 if TYPE_CHECKING:
     from draftsman.domain.ids import JobRef
+    from draftsman.domain.job import Job
+    from draftsman.runtime import Runtime
     from draftsman.signing import PublicKey
 
 FILE = click.Path(dir_okay=False, path_type=Path)
@@ -47,6 +50,8 @@ async def verify(app: App, job_or_file: str, keys: tuple[Path, ...], folder: Pat
     if file.is_file():
         predicate, key = _check(app, file.read_bytes(), keys, job_or_file)
     else:
+        if "/" in job_or_file or file.suffix:
+            raise UsageError(f"{job_or_file}: no such file; use a job or a file of evidence")
         ref = params.JOB.convert(job_or_file, None, click.get_current_context())
         predicate, key = await _check_job(app, ref, keys)
     if folder is not None:
@@ -68,7 +73,10 @@ async def _check_job(
     async with app.runtime(read_only=True) as rt:
         number = await number_of(rt, ref)
         job = await rt.read_model.job(number)
-        _, data = await rt.checkpoints.read_artifact(number, EVIDENCE)
+        try:
+            _, data = await rt.checkpoints.read_artifact(number, EVIDENCE)
+        except NotFound:
+            raise NotFound(await _no_evidence(rt, job)) from None
         patch = await rt.checkpoints.patch(number)
         content = b"" if patch is None else await rt.checkpoints.content(patch)
     predicate, key = _check(app, data, keys, job_name(number))
@@ -80,6 +88,16 @@ async def _check_job(
     if commit is not None and predicate["head"] != commit:
         raise Refused(f"the evidence is about another commit than {commit[:12]} of {job.name}")
     return predicate, key
+
+
+async def _no_evidence(rt: Runtime, job: Job) -> str:
+    """Explain why a job has no evidence."""
+    if job.status not in TERMINAL:
+        return f"{job.name} has no evidence so far; see: draftsman why {job.name}"
+    patch = await rt.checkpoints.patch(job.number)
+    empty = patch is None or patch.size == 0
+    why = "it has no changes" if empty else "only validated changes of the mode fix have it"
+    return f"{job.name} has no evidence: {why}; see: draftsman show {job.name}"
 
 
 def _check(

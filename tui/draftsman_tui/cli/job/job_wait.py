@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 
     from draftsman.domain.ids import JobRef
     from draftsman.runtime import Runtime
+    from draftsman_tui.cli.job.logs import LogPrinter, LogProgress
     from draftsman_tui.cli.question.answer_here import QuestionPrompter
 
 
@@ -39,7 +42,9 @@ async def wait(app: App, job: JobRef, timeout: float | None) -> None:
     """
     async with app.runtime() as rt:
         number = await number_of(rt, job)
-        await until_end(app, rt, number, timeout)
+        await print_missing_worker(app, rt, number)
+        with left_by_interrupt(app, number):
+            await until_end(app, rt, number, timeout)
         await conclude(app, rt, number, timeout)
 
 
@@ -64,6 +69,27 @@ async def until_end(app: App, rt: Runtime, number: int, timeout: float | None) -
         return
 
 
+@contextmanager
+def left_by_interrupt(app: App, number: int) -> Iterator[None]:
+    """Print after Ctrl-C that the job continues, and how to follow and cancel it."""
+    try:
+        yield
+    except asyncio.CancelledError:
+        name = job_name(number)
+        app.out.info(
+            f"{name} continues; to follow it: draftsman logs -f {name};"
+            f" to cancel it: draftsman cancel {name}"
+        )
+        raise
+
+
+async def print_missing_worker(app: App, rt: Runtime, number: int) -> None:
+    """Print on stderr that no live worker can claim the job, and how to start one."""
+    why = await rt.read_model.why(number)
+    if why.reason == "no_worker":
+        app.out.info(f"{why.text}; {why.next_step}")
+
+
 async def print_pause(app: App, rt: Runtime, number: int) -> None:
     """Print who paused the job, why, and how to resume it, if it is still paused."""
     if text := await pause_text(rt, number):
@@ -83,18 +109,38 @@ async def _print_next_retry(app: App, rt: Runtime, number: int) -> None:
         app.out.info(f"{job_name(number)}: {one_line(why.text)}; {why.next_step}")
 
 
-async def narrate(app: App, rt: Runtime, number: int, timeout: float | None) -> None:
-    """Print events of the job on stderr, and ask its questions, until it ends or the timeout."""
+async def narrate(
+    app: App,
+    rt: Runtime,
+    number: int,
+    timeout: float | None,
+    printer: LogPrinter | None = None,
+    progress: LogProgress | None = None,
+) -> None:
+    """Print events of the job on stderr, and ask its questions, until it ends or the timeout.
+
+    `printer` prints its log meanwhile, and is at rest while a question is asked.
+    """
     prompter = _prompter(app, rt)
     try:
         async with asyncio.timeout(timeout):
             async for event in rt.read_model.follow(number):
+                if printer is not None and app.out.on_screen:
+                    printer.end()
                 app.out.print_stderr(event_text(event), cut=True)
                 if event.kind == "job_paused":
                     await print_pause(app, rt, number)
                 if event.to_status == Status.RETRYING:
                     await _print_next_retry(app, rt, number)
-                if event.to_status in WAITING:
+                if event.to_status not in WAITING:
+                    continue
+                if printer is None or progress is None:
+                    await prompter.ask(number)
+                    continue
+                await progress.wait()
+                async with progress.lock:
+                    if app.out.on_screen:
+                        printer.end()
                     await prompter.ask(number)
     except TimeoutError:
         return

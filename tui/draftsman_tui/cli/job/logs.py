@@ -174,8 +174,41 @@ def _one_item(item: ActivityRow) -> str:
     return text.rstrip("\n") if item.kind in TEXT_KINDS else " ".join(text.split())
 
 
+class LogProgress:
+    """Order between a followed log and other text of the same terminal.
+
+    Each print holds `lock`, so that no line of the log is added to the prompt of a question.
+    """
+
+    def __init__(self) -> None:
+        self.lock = asyncio.Lock()
+        self._idle = asyncio.Event()
+        self._ended = False
+
+    def caught_up(self) -> None:
+        """Note that all that is stored was printed."""
+        self._idle.set()
+
+    def end(self) -> None:
+        """Note that nothing more is printed."""
+        self._ended = True
+        self._idle.set()
+
+    async def wait(self) -> None:
+        """Wait until the items stored by now were printed, or until the log ends."""
+        if not self._ended:
+            self._idle.clear()
+            await self._idle.wait()
+
+
 async def log_items(
-    rt: Runtime, number: int, *, follow: bool, output: bool = True, activity: bool = True
+    rt: Runtime,
+    number: int,
+    *,
+    follow: bool,
+    output: bool = True,
+    activity: bool = True,
+    progress: LogProgress | None = None,
 ) -> AsyncIterator[Any]:
     """Yield chunks of the log and rows of activity of a job by time; `follow`: until it ends."""
     after_chunk = after_row = (0, 0)
@@ -191,11 +224,12 @@ async def log_items(
         horizon = min((_order(page[-1]) for page in full), default=None)
         both = output and activity and not ended
         settled = await rt.checkpoints.now() - SETTLED if both and (chunks or rows) else None
+        complete = not full
         for item in sorted((*chunks, *rows), key=_order):
             if horizon is not None and _order(item) > horizon:
                 break
             if settled is not None and item.created_at > settled:
-                full = []
+                full, complete = [], False
                 break
             if isinstance(item, ActivityRow):
                 after_row = item.run, item.seq
@@ -205,6 +239,8 @@ async def log_items(
         if not full:
             if ended:
                 return
+            if progress is not None and complete:
+                progress.caught_up()
             await asyncio.sleep(POLL_INTERVAL)
 
 

@@ -9,14 +9,13 @@ import click
 
 from draftsman.domain.activity.activity_text import activity_text
 from draftsman.domain.activity.stream import ActivityRow
-from draftsman.domain.ids import job_name
 from draftsman.domain.job import TERMINAL
 from draftsman.domain.schedules.reservation import DEFAULT_SECONDS
 from draftsman.errors import UsageError
 from draftsman.services.jobs.request_checks import build_request, require_instructions
 from draftsman_tui.cli.app import App, command
 from draftsman_tui.cli.job import job_wait
-from draftsman_tui.cli.job.logs import LogPrinter, log_items
+from draftsman_tui.cli.job.logs import LogPrinter, LogProgress, log_items
 from draftsman_tui.cli.job.submit import finished_key_text, skipped_text
 from draftsman_tui.cli.job.submit_options import submit_options, submitted_fields
 from draftsman_tui.common import params, times
@@ -90,9 +89,7 @@ async def run(
         else:
             job = await rt.submissions.submit(request, actor)
         _print_start(app, job, reservation, now=now)
-        why = await rt.read_model.why(job.number)
-        if why.reason == "no_worker":
-            app.out.info(f"{why.text}; {why.next_step}")
+        await job_wait.print_missing_worker(app, rt, job.number)
         await _follow(app, rt, job.number, timeout)
         more = {"reservation": reservation} if now else {}
         await job_wait.conclude(app, rt, job.number, timeout, outcome=job.outcome, **more)
@@ -115,31 +112,35 @@ def _print_start(
 
 async def _follow(app: App, rt: Runtime, number: int, timeout: float | None) -> None:
     """Print events, questions and the log until the job ends or the timeout expires."""
-    try:
-        async with asyncio.TaskGroup() as group:
-            group.create_task(job_wait.narrate(app, rt, number, timeout))
-            group.create_task(_print_log(app, rt, number, timeout))
-    except asyncio.CancelledError:
-        name = job_name(number)
-        app.out.info(
-            f"{name} continues; to follow it: draftsman logs -f {name};"
-            f" to cancel it: draftsman cancel {name}"
-        )
-        raise
-
-
-async def _print_log(app: App, rt: Runtime, number: int, timeout: float | None) -> None:
-    """Print log and activity of the job on stdout, or with --json on stderr."""
+    progress = LogProgress()
     printer = LogPrinter(app.out, number, headings=False)
+    with job_wait.left_by_interrupt(app, number):
+        async with asyncio.TaskGroup() as group:
+            group.create_task(job_wait.narrate(app, rt, number, timeout, printer, progress))
+            group.create_task(_print_log(app, rt, number, timeout, printer, progress))
+
+
+async def _print_log(
+    app: App,
+    rt: Runtime,
+    number: int,
+    timeout: float | None,
+    printer: LogPrinter,
+    progress: LogProgress,
+) -> None:
+    """Print log and activity of the job on stdout, or with --json on stderr."""
     try:
         async with asyncio.timeout(timeout):
-            async for item in log_items(rt, number, follow=True):
-                if not app.json:
-                    printer.print(item)
-                elif isinstance(item, ActivityRow):
-                    app.out.print_stderr(activity_text(item).removesuffix("\n"))
-                else:
-                    app.out.print_stderr(item.text.removesuffix("\n"))
-            printer.end()
+            async for item in log_items(rt, number, follow=True, progress=progress):
+                async with progress.lock:
+                    if not app.json:
+                        printer.print(item)
+                    elif isinstance(item, ActivityRow):
+                        app.out.print_stderr(activity_text(item).removesuffix("\n"))
+                    else:
+                        app.out.print_stderr(item.text.removesuffix("\n"))
     except TimeoutError:
         return
+    finally:
+        progress.end()
+        printer.end()

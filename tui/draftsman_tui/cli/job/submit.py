@@ -98,7 +98,9 @@ async def submit(
             await print_submitted(app, rt, job, unique=request.unique is not None)
             return
         app.out.info(f"{job.name} {job.outcome}")
-        await job_wait.narrate(app, rt, job.number, timeout)
+        await job_wait.print_missing_worker(app, rt, job.number)
+        with job_wait.left_by_interrupt(app, job.number):
+            await job_wait.narrate(app, rt, job.number, timeout)
         await job_wait.conclude(app, rt, job.number, timeout, outcome=job.outcome)
 
 
@@ -134,6 +136,6 @@ async def print_submitted(
     if app.out.on_screen:
         reason = await rt.read_model.why(job.number)
         if reason.reason == "no_worker":
-            app.out.info("no worker is running; to start a worker: draftsman up")
+            app.out.info(f"{reason.text}; {reason.next_step}")
         else:
             app.out.info(f"to follow the job: draftsman events -f {job.name}")

@@ -49,8 +49,8 @@ async def _answer(screen: BaseScreen, questions: Sequence[OpenQuestion], text: s
     if not text:
         names = ", ".join(question.name for question in questions[:MAX_LISTED])
         more = f" and {len(questions) - MAX_LISTED} more" if questions[MAX_LISTED:] else ""
-        title = f"one answer for {len(questions)} questions: {names}{more}"
-        text = await screen.ask(AnswerDialog(questions[0], title)) or ""
+        subject = f"One answer for {len(questions)} questions: {names}{more}"
+        text = await screen.ask(AnswerDialog(questions[0], "", subject=subject)) or ""
     if text:
         await _submit(screen, questions, "answered", lambda: {"text": text})
 

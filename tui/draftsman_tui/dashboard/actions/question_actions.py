@@ -14,6 +14,7 @@ from draftsman.domain.question import Question, QuestionKind, QuestionStatus
 from draftsman.domain.response import Response
 from draftsman.errors import DraftsmanError, Refused
 from draftsman_tui.common.answer_submission import build_response, outcome_text, submit_response
+from draftsman_tui.common.output import one_line
 from draftsman_tui.common.text.artifact_text import read_patch
 from draftsman_tui.common.text.question_text import REVIEW_MEBIBYTES, answerers
 from draftsman_tui.common.times import clock, left, parse_duration
@@ -106,6 +107,7 @@ async def open_dialog(
     """
     dialog: QuestionDialog[Any]
     names = await answerers(screen.rt, question)
+    about = await _about(screen, question)
     review = await _review(screen, question)
     if question.kind is QuestionKind.APPROVAL:
         dialog = ApprovalDialog(
@@ -121,6 +123,7 @@ async def open_dialog(
             decision=decision,
             reason=text,
             position=position,
+            about=about,
         )
     else:
         dialog = AnswerDialog(
@@ -132,6 +135,7 @@ async def open_dialog(
             text=text,
             changes=review.summary,
             position=position,
+            about=about,
         )
     if replaces and (question.choices or question.kind is QuestionKind.APPROVAL):
         dialog.ready_at = monotonic() + SETTLE
@@ -139,6 +143,12 @@ async def open_dialog(
         dialog.answered = True
         screen.show_message(message)
     return dialog
+
+
+async def _about(screen: BaseScreen, question: Question) -> str:
+    """Return the title and the repository of the job; "" if it has no open question any more."""
+    jobs = await screen.rt.questions.open_of([question.job])
+    return " · ".join(part for job in jobs for part in (one_line(job.title), job.repo) if part)
 
 
 async def _review(screen: BaseScreen, question: Question) -> Review:

@@ -42,8 +42,14 @@ class QuestionDialog(SubmitDialog[T]):
         clock: Clock = local_now,
         votes: Sequence[str] = (),
         position: str = "",
+        about: str = "",
+        subject: str = "",
     ) -> None:
-        """Create the dialog; `position` is that in a review: `7 of 20`."""
+        """Create the dialog; `position` is that in a review: `7 of 20`.
+
+        `about` has the title and the repository of the job; `subject` replaces the name of the
+        question and its responders in the heading.
+        """
         super().__init__(do)
         self.skipped = False
         """Whether the question was left for later in a review."""
@@ -52,6 +58,8 @@ class QuestionDialog(SubmitDialog[T]):
         self.ready_at = 0.0
         """Time of the monotonic clock from which on decisions are taken."""
         self._position = position
+        self._about = about
+        self._subject = subject
         self.question = question
         self.closed = False
         self._late = False
@@ -128,7 +136,7 @@ class QuestionDialog(SubmitDialog[T]):
         question = self.question
         parts = [self._position] if self._position else []
         parts += [
-            f"{question.name} {self.VERB} {self._responders}",
+            self._subject or f"{question.name} {self.VERB} {self._responders}",
             deadline_text(question, self._clock()),
         ]
         if question.quorum > 1:
@@ -136,4 +144,4 @@ class QuestionDialog(SubmitDialog[T]):
             parts.append(f"{len(self._votes)} of {question.quorum} approved so far{by}")
         if question.escalated_at is not None:
             parts.append(f"escalated to {question.escalate_to}")
-        return " · ".join(parts)
+        return "\n".join(filter(None, (" · ".join(parts), self._about)))
