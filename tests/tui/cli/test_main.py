@@ -217,7 +217,7 @@ async def test_closed_streams_cause_no_error(cli: Cli, make: Factory) -> None:
     assert (await cli(*request)).out == "D-1 deduplicated\n"
 
 
-async def test_an_interrupt_is_one_line_and_130(cli: Cli, make: Factory, conn: Connection) -> None:
+async def test_an_interrupt_ends_with_one_line_and_130(cli: Cli, make: Factory, conn: Connection) -> None:
     await make.queued()
     waiting = await asyncio.create_subprocess_exec(
         *COMMAND, "--config", str(cli.config), "wait", "D-1", stdout=PIPE, stderr=PIPE
@@ -233,7 +233,9 @@ async def test_an_interrupt_is_one_line_and_130(cli: Cli, make: Factory, conn: C
     await until(waits, "the command's query of the job")
     waiting.send_signal(signal.SIGINT)
     out, error = await asyncio.wait_for(waiting.communicate(), DEADLINE)
-    assert (waiting.returncode, out, error) == (130, b"", b"draftsman: interrupted\n")
+    *lines, last = error.decode().splitlines()
+    assert (waiting.returncode, out, last) == (130, b"", "draftsman: interrupted")
+    assert lines[-1].startswith("D-1 continues; to follow it: ")
 
 
 async def test_ctrl_c_ends_a_following_command(
