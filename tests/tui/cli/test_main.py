@@ -217,7 +217,9 @@ async def test_closed_streams_cause_no_error(cli: Cli, make: Factory) -> None:
     assert (await cli(*request)).out == "D-1 deduplicated\n"
 
 
-async def test_an_interrupt_ends_with_one_line_and_130(cli: Cli, make: Factory, conn: Connection) -> None:
+async def test_an_interrupt_ends_with_one_line_and_130(
+    cli: Cli, make: Factory, conn: Connection
+) -> None:
     await make.queued()
     waiting = await asyncio.create_subprocess_exec(
         *COMMAND, "--config", str(cli.config), "wait", "D-1", stdout=PIPE, stderr=PIPE
