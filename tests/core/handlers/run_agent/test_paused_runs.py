@@ -32,7 +32,7 @@ async def test_a_pause_parks_the_agent_at_a_checkpoint_and_a_resume_continues_fr
     rt: Runtime, make: Factory, tmp_path: Path
 ) -> None:
     number = await submit_agent_job(make, make_repository(tmp_path / "repo"))
-    async with agent_worker(rt, tmp_path / "data", CODE) as process:
+    async with agent_worker(rt, tmp_path / "data", CODE, abort=60) as process:
         pid = await wait_for_agent(tmp_path / "data", "work.txt")
         await rt.job_control.pause(number, make.owner, "wait")
         await wait_for_status(rt, number, Status.RESUMED)
