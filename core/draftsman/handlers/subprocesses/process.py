@@ -182,6 +182,12 @@ class AgentProcess:
             finally:
                 self._replies.reset_silence()
 
+    async def ends_within(self, seconds: float) -> bool:
+        """Wait for the end of the agent and all its descendants; return whether they ended."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._replies.ended.wait(), seconds)
+        return self._replies.ended.is_set()
+
     async def _order(self, order: bytes, confirmed: bytes, rejected: bytes) -> bool:
         """Send the guard an order; return False if the program has ended.
 

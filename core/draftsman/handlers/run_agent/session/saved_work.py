@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from draftsman.domain.quota import Quota
 from draftsman.errors import Failure
@@ -13,6 +13,9 @@ from draftsman.handlers.run_agent.agent_messages import CheckpointMessage
 from draftsman.handlers.run_agent.session.quota_tracker import QuotaTracker, size_of
 from draftsman.handlers.subprocesses.process import AgentProcess
 from draftsman.handlers.worker_run import WorkerRun
+
+EXIT_SECONDS: Final = 2.0
+"""Time for an agent to end that could not be stopped."""
 
 
 class SavedWork:
@@ -40,18 +43,19 @@ class SavedWork:
 
         `messages` are the messages of people that it has. Return the id of the tree.
         """
-        async with process.frozen():
-            snapshot = await self._snapshot()
-            if message.home:
-                await self._workspace.store_home(message.home)
+        try:
+            snapshot = await self._read_tree(process, message.home)
+        except Failure as error:
+            # it may exit without waiting for the reply: then the tree is read after its end
+            if error.code != "not_frozen" or not await process.ends_within(EXIT_SECONDS):
+                raise
+            snapshot = await self._read_tree(process, message.home)
         await self.save(snapshot, message.data, messages)
         return snapshot.tree
 
     async def save_running(self, process: AgentProcess) -> None:
         """Store the current tree of a running agent, with the data of the latest checkpoint."""
-        async with process.frozen():
-            snapshot = await self._snapshot()
-        await self.save(snapshot)
+        await self.save(await self._read_tree(process))
 
     async def save(
         self, snapshot: Snapshot, data: Any = None, messages: Sequence[int] = ()
@@ -84,5 +88,10 @@ class SavedWork:
         patch = await self.patch()
         return None if patch is None else hashlib.sha256(patch).hexdigest()
 
-    async def _snapshot(self) -> Snapshot:
-        return await self._workspace.snapshot(f"{self._run.job.name}: work in progress")
+    async def _read_tree(self, process: AgentProcess, home: Sequence[str] = ()) -> Snapshot:
+        """Commit the current tree, and store files of the home, while the agent is stopped."""
+        async with process.frozen():
+            snapshot = await self._workspace.snapshot(f"{self._run.job.name}: work in progress")
+            if home:
+                await self._workspace.store_home(home)
+        return snapshot
