@@ -160,7 +160,10 @@ class Terminal:
 
     def end(self) -> int:
         """Read to the end; return the exit code."""
-        until(lambda: not self.read(), "the end of the command")
+        try:
+            until(lambda: not self.read(), "the end of the command")
+        except AssertionError as error:
+            raise AssertionError(f"{error}; newest output: {self.plain[-3000:]}") from None
         code: int = self._process.wait(DEADLINE)
         return code
 
