@@ -175,10 +175,21 @@ class WorkflowModel(QueueModel):
         return "ready" if all(status in ENDED for status, _ in ends) else "waiting"
 
     def resolve(self, children: Iterable[QueuedJob]) -> None:
-        """Release the children that may start, and cancel those that never can."""
+        """Release the children that may start, and cancel those that never can, all at once."""
         fates = [(job, self.fate(job)) for job in children]
         ready = [job for job, fate in fates if fate == "ready"]
         skipped = [job for job, fate in fates if fate == "skipped"]
+        while more := [
+            job
+            for job in self.jobs
+            if job.blocked
+            and job not in skipped
+            and any(
+                self.job(parent) in skipped and "canceled" not in MET[on]
+                for parent, on in job.parents
+            )
+        ]:
+            skipped += more
         for job in ready:
             job.blocked = False
         self.seat()
