@@ -88,6 +88,6 @@ async def test_the_key_of_the_gateway_is_not_in_the_sandbox(
     assert [request.headers["x-api-key"] for request in provider.requests] == [key]
     assert (reply, found["key"]) == (REPLY, 0)
     assert descriptors == [0, 1, 2]
-    assert found["token"] > 1, "the search finds what is there, in the environment and in memory"
+    assert found["token"] > 1, "the search finds the token in the environment and in memory"
     assert searched["processes"] > 1
     assert searched["bytes"] > 1 << 20

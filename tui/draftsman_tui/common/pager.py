@@ -80,7 +80,7 @@ class _Pager:
             raise stdio.BrokenStdout from None
 
     def close(self) -> None:
-        """Print what was kept, or wait for the end of the pager."""
+        """Print the kept output, or wait for the end of the pager."""
         if self._process is None:
             if self._kept:
                 stdio.write(self._kept)

@@ -15,7 +15,7 @@ from typing import Any, Final
 import h11
 
 from draftsman.errors import DraftsmanError
-from draftsman.handlers.sandbox.sandbox_port import close_connection
+from draftsman.handlers.sandbox.program_connections import serve_programs
 
 MAX_BODY: Final = 32 * 1024 * 1024
 """Maximum bytes of a request, as of Anthropic's Messages API."""
@@ -80,35 +80,20 @@ class TooLarge(Exception):
 @asynccontextmanager
 async def serve(listener: socket.socket, respond: Respond) -> AsyncIterator[None]:
     """Serve connections of a listening socket until the end of the block."""
-    tasks: set[asyncio.Task[None]] = set()
 
-    async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None  # noqa: S101 - a callback of a server runs as a task
-        tasks.add(task)
+    async def connected(
+        reader: asyncio.StreamReader, writer: asyncio.StreamWriter, is_full: bool
+    ) -> None:
         try:
-            if len(tasks) <= MAX_CONNECTIONS:
+            if not is_full:
                 await _serve_connection(reader, writer, respond)
-        except (OSError, h11.ProtocolError):
-            pass  # the client is gone or broken
-        except asyncio.CancelledError:  # the run ends
-            writer.transport.abort()
+        except h11.ProtocolError:
+            pass  # the client is broken
         except DraftsmanError as error:  # the run has lost its lease
             _log.warning("gateway: %s", error)
-        finally:
-            try:
-                await close_connection(writer)
-            finally:
-                tasks.discard(task)
 
-    server = await asyncio.start_server(connected, sock=listener)
-    try:
+    async with serve_programs(listener, connected, most=MAX_CONNECTIONS, limit=_READ):
         yield
-    finally:
-        server.close()
-        for task in tuple(tasks):
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def _serve_connection(

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 from draftsman.errors import Failure
 from draftsman.handlers.network_proxy.connector import HostConnector, HostRefused, Streams
-from draftsman.handlers.sandbox.sandbox_port import close_connection
+from draftsman.handlers.sandbox.program_connections import serve_programs
 from draftsman.settings.network import HostRule
 
 MAX_CONNECTIONS: Final = 100
@@ -58,36 +58,18 @@ class NetworkProxy:
     @asynccontextmanager
     async def serve(self, listener: socket.socket) -> AsyncIterator[None]:
         """Serve connections of a listening socket until the end of the block."""
-        tasks: set[asyncio.Task[None]] = set()
 
-        async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            task = asyncio.current_task()
-            assert task is not None  # noqa: S101 - a callback of a server runs as a task
-            tasks.add(task)
-            try:
-                if len(tasks) > MAX_CONNECTIONS:
-                    text = f"{MAX_CONNECTIONS} connections are open; close one of them"
-                    await _send_error(writer, "503 Service Unavailable", text)
-                else:
-                    await self._serve_connection(reader, writer)
-            except OSError:
-                pass  # the client is gone
-            except asyncio.CancelledError:  # the run ends
-                writer.transport.abort()
-            finally:
-                try:
-                    await close_connection(writer)
-                finally:
-                    tasks.discard(task)
+        async def connected(
+            reader: asyncio.StreamReader, writer: asyncio.StreamWriter, is_full: bool
+        ) -> None:
+            if is_full:
+                text = f"{MAX_CONNECTIONS} connections are open; close one of them"
+                await _send_error(writer, "503 Service Unavailable", text)
+            else:
+                await self._serve_connection(reader, writer)
 
-        server = await asyncio.start_server(connected, sock=listener, limit=MAX_HEAD)
-        try:
+        async with serve_programs(listener, connected, most=MAX_CONNECTIONS, limit=MAX_HEAD):
             yield
-        finally:
-            server.close()
-            for task in tuple(tasks):
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
 
     def report_use(self) -> None:
         """Report the bytes of each host."""

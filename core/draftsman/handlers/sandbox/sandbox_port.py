@@ -12,23 +12,6 @@ from draftsman.handlers.sandbox.port_opener import BACKLOG, HOST
 
 OPEN_TIMEOUT: Final = 60.0
 """Seconds for a sandbox to open its port; a machine under load is slow."""
-CLOSE_TIMEOUT: Final = 10.0
-"""Seconds for a program to read the rest of a response, until which its connection counts."""
-
-
-async def close_connection(writer: asyncio.StreamWriter) -> None:
-    """Close the connection of a program; bytes that it does not read in time are lost.
-
-    Else a program that reads nothing could take all descriptors of the worker.
-    """
-    writer.close()
-    try:
-        async with asyncio.timeout(CLOSE_TIMEOUT):
-            await writer.wait_closed()
-    except OSError:  # a TimeoutError, too
-        pass
-    finally:
-        writer.transport.abort()
 
 
 class SandboxPort:

@@ -8,7 +8,7 @@ import pytest
 
 from draftsman.handlers.gateway import http_server
 from draftsman.handlers.gateway.http_server import GatewayReply, GatewayRequest, serve
-from draftsman.handlers.sandbox import sandbox_port
+from draftsman.handlers.sandbox import program_connections
 from draftsman.handlers.sandbox.sandbox_port import SandboxPort
 from tests.support.waits import until
 
@@ -27,7 +27,7 @@ async def test_a_program_that_reads_nothing_holds_no_connection(
     monkeypatch: pytest.MonkeyPatch, limit: float, served: bool
 ) -> None:
     monkeypatch.setattr(http_server, "MAX_CONNECTIONS", 1)
-    monkeypatch.setattr(sandbox_port, "CLOSE_TIMEOUT", limit)
+    monkeypatch.setattr(program_connections, "CLOSE_TIMEOUT", limit)
     port, filled = SandboxPort("gateway", None), asyncio.Event()
 
     async def respond(request: GatewayRequest, reply: GatewayReply) -> None:

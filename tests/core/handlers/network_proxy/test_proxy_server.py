@@ -15,7 +15,7 @@ import pytest
 from draftsman.handlers.network_proxy import proxy_server
 from draftsman.handlers.network_proxy.connector import HostConnector
 from draftsman.handlers.network_proxy.proxy_server import NetworkProxy
-from draftsman.handlers.sandbox import sandbox_port
+from draftsman.handlers.sandbox import program_connections
 from draftsman.handlers.sandbox.sandbox_port import SandboxPort
 from draftsman.outbound.egress_policy import IpAddress
 from draftsman.settings import HttpSettings
@@ -249,7 +249,7 @@ async def test_a_program_that_reads_nothing_holds_no_connection(
     target = f"127.0.0.1:{server.port}"
     connect = f"CONNECT {target} HTTP/1.1"
     for limit, status in ((DEADLINE, 503), (0.05, 200)):
-        monkeypatch.setattr(sandbox_port, "CLOSE_TIMEOUT", limit)
+        monkeypatch.setattr(program_connections, "CLOSE_TIMEOUT", limit)
         async with served(target, allow=[target], idle=0.3) as client:
             _, _, writer = await client.open(connect)
             writer.write(b"GET / HTTP/1.1\r\n\r\n")
