@@ -63,6 +63,10 @@ class Questions:
             self._check_quorum(item, escalate_to, invoker)
         return escalate_to
 
+    def eligible_approvers(self, names: Sequence[str], invoker: str) -> frozenset[str]:
+        """Return the people among these people and groups whose approval would count."""
+        return self._policy.eligible_approvers(names, invoker)
+
     def _check_quorum(self, item: QuestionSpec, escalate_to: str | None, invoker: str) -> None:
         names = [*self._approvers(item), *([escalate_to] if escalate_to else [])]
         eligible = set(self._policy.eligible_approvers(names, invoker))

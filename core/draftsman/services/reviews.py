@@ -28,7 +28,8 @@ class Reviews:
             return Review(None)
         async with self._db.connection() as conn:
             asked = await questions.of_job(conn, question.job)
-            approved = last_approved(asked, question.ordinal)
+            answers = await questions.answers(conn, question.job)
+            approved = last_approved(asked, question.ordinal, answers)
             patch = await _patch(conn, question, most)
             before = None if approved is None else await _patch(conn, approved, most)
         if patch is None or before is None or approved is None:
@@ -44,7 +45,8 @@ class Reviews:
         async with self._db.connection() as conn:
             asked = await questions.of_job(conn, question.job)
             if ordinal is None:
-                earlier = last_approved(asked, question.ordinal)
+                answers = await questions.answers(conn, question.job)
+                earlier = last_approved(asked, question.ordinal, answers)
                 if earlier is None:
                     raise Refused(
                         f"nothing was approved before {question.name}",

@@ -243,6 +243,23 @@ class Workspace:
         names = await git("ls-tree", "--full-tree", commit, "--", path, cwd=self.mirror)
         return bool(names)
 
+    async def base_file(self, paths: Sequence[str], most: int) -> bytes:
+        """Return the first of these files that the base commit has.
+
+        Empty without any, and for a file of more than `most` bytes.
+        """
+        for path in paths:
+            entry = await git(
+                *("ls-tree", "--full-tree", "--long", "-z", self.base_sha, "--", path),
+                cwd=self.mirror,
+            )
+            fields = entry.partition(b"\t")[0].split()
+            if len(fields) == 4 and fields[1] == b"blob":
+                if int(fields[3]) > most:
+                    return b""
+                return await git("cat-file", "blob", fields[2].decode(), cwd=self.mirror)
+        return b""
+
     async def binaries(self, snapshot: Snapshot) -> list[str]:
         """Return the binary files that the work adds or changes."""
         output = await self._diff(

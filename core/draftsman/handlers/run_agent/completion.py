@@ -13,14 +13,20 @@ from draftsman.domain.outcome import Done
 from draftsman.domain.question import Answered, NoAnswer
 from draftsman.domain.question_spec import QuestionSpec
 from draftsman.domain.read_models import SavedProfile
+from draftsman.domain.repos.repo_catalog import RepoLocation
 from draftsman.domain.reserved_names import EVIDENCE, Owner
 from draftsman.errors import Failure, UsageError
 from draftsman.handlers.clone.workspace import Snapshot, Workspace
 from draftsman.handlers.run_agent import failed_work
 from draftsman.handlers.run_agent.agent_choice import DEFAULT_AGENT
 from draftsman.handlers.run_agent.evidence.signed_statement import sign_statement
+from draftsman.handlers.run_agent.guardrails.approvals import approvals_of, unapprovable
+from draftsman.handlers.run_agent.guardrails.policy_check import (
+    PolicyCheck,
+    check_policy,
+    current_policy,
+)
 from draftsman.handlers.run_agent.iteration import Iteration, iterations_failure
-from draftsman.handlers.run_agent.profile_limits import approval_of, check_paths, unapprovable
 from draftsman.handlers.run_agent.publishing import publish
 from draftsman.handlers.run_agent.session.agent_session import AgentSession
 from draftsman.handlers.run_agent.validation import Validation, recorded_validation, validate
@@ -40,6 +46,7 @@ class WorkCompletion:
     saved: SavedProfile | None
     agent: AgentSettings
     iteration: Iteration
+    location: RepoLocation
 
     async def finish(self) -> Done | None:
         """Store the patch, publish the branch and return the job's result.
@@ -66,24 +73,25 @@ class WorkCompletion:
         if self.run.job.mode is not Mode.FIX:
             await self.iteration.finish(self.run, "reported", files_changed=snapshot.files_changed)
             return await self._to_done(result)
-        if self.saved is None:
+        check = await check_policy(self.run, self.workspace, snapshot, self.location)
+        validation = Validation()
+        if self.saved is None and self.iteration.result is None:
             changed = snapshot.files_changed
             await self.iteration.finish(self.run, "not_validated", files_changed=changed)
-        else:
+        elif self.saved is not None:
             validation = await self._validate(snapshot, self.saved)
             if validation.failed and not await self._is_draft(snapshot, validation, self.saved):
                 return None
-            await self._require_approval(snapshot, validation, self.saved)
-            if await self._begin_for_messages(snapshot):
-                return None
-            result = validation.add_to(result)
-            if validation.failed:
-                result["draft"] = True
-            await sign_statement(
-                *(self.run, self.workspace, snapshot, self.saved, validation),
-                iterations=self.iteration.number,
-            )
+        await self._require_approvals(snapshot, validation, check)
+        if await self._begin_for_messages(snapshot):
+            return None
+        result = validation.add_to(result)
+        if validation.failed:
+            result["draft"] = True
+        if self.saved is not None:
+            await self._sign(snapshot, validation, check)
             result["evidence"] = EVIDENCE
+        await self._check_again(snapshot, validation, check)
         await self._publish(snapshot, result)
         return await self._to_done(result)
 
@@ -106,7 +114,6 @@ class WorkCompletion:
         validation = await recorded_validation(self.run, snapshot, saved)
         if validation is not None:
             return validation
-        check_paths(saved.profile, await self.workspace.changed_paths(snapshot))
         if saved.profile.validation_commands or saved.profile.evidence is not None:
             await self._save_result(snapshot)
         validation = await validate(
@@ -148,19 +155,33 @@ class WorkCompletion:
         await self.iteration.begin_next(self.run, snapshot.tree, failed, last)
         return False
 
-    async def _require_approval(
-        self, snapshot: Snapshot, validation: Validation, saved: SavedProfile
+    async def _require_approvals(
+        self, snapshot: Snapshot, validation: Validation, check: PolicyCheck
     ) -> None:
-        """Park for an approval of work that exceeds a limit of the profile, unless approved."""
-        paths = await self.workspace.changed_paths(snapshot)
-        approval = approval_of(saved.profile, snapshot, paths, self.workspace.branch, validation)
-        if approval is None:
-            return
-        try:
-            self.run.check_question(approval)
-        except UsageError as error:
-            raise unapprovable(approval, error) from None
-        await self._ask(approval, snapshot)  # a denial ends the job
+        """Park for the next approval that the policy or the validation asks for, if any."""
+        for approval in approvals_of(check, self.workspace.branch, validation):
+            try:
+                self.run.check_question(approval)
+            except UsageError as error:
+                raise unapprovable(approval, error) from None
+            await self._ask(approval, snapshot)  # a denial ends the job
+
+    async def _sign(self, snapshot: Snapshot, validation: Validation, check: PolicyCheck) -> None:
+        """Store the evidence about the work, which names the approvals."""
+        if self.saved is not None:
+            await sign_statement(
+                *(self.run, self.workspace, snapshot, self.saved, validation, check),
+                iterations=self.iteration.number,
+            )
+
+    async def _check_again(
+        self, snapshot: Snapshot, validation: Validation, check: PolicyCheck
+    ) -> None:
+        """Ask anew right before the push if the policy has changed since the approvals."""
+        while (await current_policy(self.run, self.location)).digest != check.policy.digest:
+            check = await check_policy(self.run, self.workspace, snapshot, self.location)
+            await self._require_approvals(snapshot, validation, check)
+            await self._sign(snapshot, validation, check)
 
     async def _ask(self, question: QuestionSpec, snapshot: Snapshot) -> Answered | NoAnswer:
         """Return the answer about this patch, or park; the next run continues without the agent."""

@@ -137,7 +137,7 @@ async def _run_iteration(
         if session.question is not None:
             await _park(run, session, session.question)
         return await WorkCompletion(
-            run, workspace, session, repository.saved, agent, iteration
+            run, workspace, session, repository.saved, agent, iteration, repository.location
         ).finish()
     finally:
         with contextlib.suppress(Failure, OSError):
