@@ -50,6 +50,7 @@ class Questions:
     ) -> None:
         self._db = db
         self._policy = policy
+        self.eligible_approvers = policy.eligible_approvers
         self._expires_in = expires_in
         self._escalate_to = escalate_to
 
@@ -62,10 +63,6 @@ class Questions:
         if item.kind is QuestionKind.APPROVAL:
             self._check_quorum(item, escalate_to, invoker)
         return escalate_to
-
-    def eligible_approvers(self, names: Sequence[str], invoker: str) -> frozenset[str]:
-        """Return the people among these people and groups whose approval would count."""
-        return self._policy.eligible_approvers(names, invoker)
 
     def _check_quorum(self, item: QuestionSpec, escalate_to: str | None, invoker: str) -> None:
         names = [*self._approvers(item), *([escalate_to] if escalate_to else [])]

@@ -50,6 +50,8 @@ class PolicySettings(Section):
     """Kilobytes that the work may add to a file before it is large."""
     binary_files: Effect = "allow"
     """Added and changed binary files."""
+    update_base: Literal["never", "merge"] = "never"
+    """Whether a base branch that has moved is merged into the work before it is validated."""
     owners: Literal["approvers", "codeowners"] = "approvers"
     """People who may approve a change: all approvers, or the code owners of its paths."""
 

@@ -28,7 +28,7 @@ _NEWER_FORMATS: Final = {
     "Anthropic API Key": r"sk-ant-[a-z0-9]{3,12}-[\w-]{80,}",
     "Google API Key": r"AIza[0-9A-Za-z_-]{35}(?![0-9A-Za-z_-])",
     "Slack Token": r"xapp-\d-[A-Z0-9]+-\d+-[a-f0-9]{64}|xoxe(?:\.xox[bp])?-\d-[A-Za-z0-9]{100,}",
-    "Private Key": r"BEGIN ENCRYPTED PRIVATE KEY|PuTTY-User-Key-File-3",
+    "Private Key": r"BEGIN[ ]ENCRYPTED PRIVATE KEY|PuTTY-User-Key-File-3",
 }
 """Formats that the library does not know yet, by kind."""
 

@@ -18,6 +18,7 @@ from draftsman.domain.guardrails.repo_policy import PolicyFinding, RepoPolicy
 from draftsman.domain.quota import LIMIT_PREFIX
 from draftsman.domain.repos.repo_catalog import RepoLocation
 from draftsman.errors import Failure
+from draftsman.handlers.clone.open_branches import first_file
 from draftsman.handlers.clone.workspace import Snapshot, Workspace
 from draftsman.handlers.worker_run import WorkerRun
 
@@ -64,5 +65,5 @@ async def _owner_rules(
     asked = any(finding.path is not None for finding in findings)
     if policy.settings.owners != "codeowners" or not asked:
         return None
-    text = await workspace.base_file(FILES, MAX_SIZE)
+    text = await first_file(workspace.mirror, workspace.base_sha, FILES, MAX_SIZE)
     return OwnerRules(text.decode("utf-8", "replace"), run.settings.codeowners)
