@@ -12,6 +12,7 @@ from draftsman.domain.messages.result_text import pr_url
 from draftsman.domain.outcome import Done
 from draftsman.domain.question import Answered, NoAnswer, QuestionKind
 from draftsman.domain.question_spec import QuestionSpec
+from draftsman.domain.quota import is_quota
 from draftsman.domain.read_models import SavedProfile
 from draftsman.domain.reserved_names import EVIDENCE, Owner
 from draftsman.errors import Failure, UsageError
@@ -85,7 +86,7 @@ class WorkCompletion:
         if self.run.job.mode is not Mode.FIX:
             await self.iteration.finish(self.run, "reported", files_changed=snapshot.files_changed)
             return await self._to_done(result)
-        check = await check_policy(self.run, self.workspace, snapshot, self.repository.location)
+        check = await self._check_policy(snapshot)
         validation = Validation()
         if self.saved is None and self.iteration.result is None:
             changed = snapshot.files_changed
@@ -167,6 +168,16 @@ class WorkCompletion:
         await self.iteration.begin_next(self.run, snapshot.tree, failed, last)
         return False
 
+    async def _check_policy(self, snapshot: Snapshot) -> PolicyCheck:
+        """Return the decision of the policy; raises Failure for denied work."""
+        location = self.repository.location
+        try:
+            return await check_policy(self.run, self.workspace, snapshot, location)
+        except Failure as error:
+            if is_quota(error) and self.iteration.result is None:
+                await self.iteration.finish(self.run, "denied", error=str(error)[:500])
+            raise
+
     async def _require_approvals(
         self, snapshot: Snapshot, validation: Validation, check: PolicyCheck
     ) -> None:
@@ -190,10 +201,9 @@ class WorkCompletion:
         self, snapshot: Snapshot, validation: Validation, check: PolicyCheck
     ) -> None:
         """Ask anew right before the push if the policy has changed since the approvals."""
-        while (
-            await current_policy(self.run, self.repository.location)
-        ).digest != check.policy.digest:
-            check = await check_policy(self.run, self.workspace, snapshot, self.repository.location)
+        location = self.repository.location
+        while (await current_policy(self.run, location)).digest != check.policy.digest:
+            check = await self._check_policy(snapshot)
             await self._require_approvals(snapshot, validation, check)
             await self._sign(snapshot, validation, check)
 

@@ -84,12 +84,6 @@ async def test_a_conflict_is_named_in_the_question_the_result_and_the_event(
     assert result["conflicts"] == expected
     assert (await last_event(rt, second, "branch_published")).payload["conflicts"] == expected
 
-    git("merge", "-q", "-X", "ours", "-m", "merge", f"draftsman/D-{second}", cwd=repo)
-    git("branch", "-qD", f"draftsman/D-{first}", cwd=repo)
-    async with agent_worker(rt, tmp_path / "data", CODE):
-        last = await submit("a.txt", "After both are closed")
-        assert "conflicts" not in ((await completed(rt, last)).result or {})
-
 
 async def test_a_moved_base_is_merged_and_supersedes_the_approval(
     rt: Runtime, make: Factory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
