@@ -23,7 +23,7 @@ def job_of(branch: str) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Conflict:
+class BranchConflict:
     """A branch that cannot be merged with the work, with its title and the files."""
 
     branch: str
@@ -47,6 +47,6 @@ class Conflict:
         return fields | {"paths": list(self.paths[:MAX_PATHS])}
 
 
-def conflict_text(conflicts: Sequence[Conflict]) -> str:
+def conflict_text(conflicts: Sequence[BranchConflict]) -> str:
     """Return the conflicts, a line each; '' without any."""
     return "\n".join(f"Conflicts with {conflict.text}" for conflict in conflicts)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
-from draftsman.domain.guardrails.conflicts import PREFIX, Conflict, job_of
+from draftsman.domain.guardrails.conflicts import PREFIX, BranchConflict, job_of
 from draftsman.handlers.clone.git import git, git_failure, git_status, git_version
 from draftsman.handlers.clone.workspace import Snapshot, Workspace
 
@@ -44,7 +44,7 @@ async def source_branches(workspace: Workspace, base: str | None) -> SourceBranc
 
 async def find_conflicts(
     workspace: Workspace, snapshot: Snapshot, base: str | None
-) -> list[Conflict]:
+) -> list[BranchConflict]:
     """Return the branches of other jobs that conflict with the work, and the base if it does.
 
     A branch is open if the source has it, and the base does not have its commit. Raises Failure.
@@ -63,12 +63,12 @@ async def find_conflicts(
         if branches.base and await _is_ancestor(workspace.mirror, ref, workspace.ref("now")):
             continue
         if (paths := await _conflicting(workspace.mirror, snapshot.commit, ref)) is not None:
-            conflicts.append(Conflict(branch, await _subject(workspace.mirror, ref), paths))
+            conflicts.append(BranchConflict(branch, await _subject(workspace.mirror, ref), paths))
     if moved:
         paths = await _conflicting(workspace.mirror, snapshot.commit, workspace.ref("now"))
         if paths is not None:
             name = (base or "the default branch").removeprefix(HEADS)
-            conflicts.append(Conflict(name, "the base, which has moved", paths))
+            conflicts.append(BranchConflict(name, "the base, which has moved", paths))
     return conflicts
 
 

@@ -63,6 +63,9 @@ async def job_changes(rt: Runtime, number: int, folder: Path) -> TestedChanges:
         raise Refused(await no_diff_reason(rt, job.name, number, missing=False))
     content = await rt.checkpoints.content(patch)
     source, base = str(started[-1]["repo"]), str(started[-1]["base_sha"])
+    for event in await rt.read_model.latest_job_events(number):
+        if event.kind == "base_updated":
+            base = str(event.payload["to"])
     pinned = {step.key: step.result for step in await rt.checkpoints.steps(number)}
     resolved = pinned.get("agent:repository") or job.payload.get("repo") or {}
     location = await _location(rt, [source], str(resolved.get("path") or ""))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from draftsman.domain.guardrails.conflicts import Conflict, conflict_text
+from draftsman.domain.guardrails.conflicts import BranchConflict, conflict_text
 from draftsman.domain.question_spec import QuestionSpec
 from draftsman.errors import Failure
 from draftsman.handlers.clone.open_branches import find_conflicts
@@ -22,7 +22,7 @@ MAX_CONTEXT: Final = 19_000
 
 async def conflicts_of(
     run: WorkerRun, workspace: Workspace, snapshot: Snapshot, base: str | None
-) -> list[Conflict] | str:
+) -> list[BranchConflict] | str:
     """Return the conflicts; a reason if the branches cannot be compared."""
     attempt = 1
     while True:
@@ -48,14 +48,14 @@ async def with_conflicts(
     """
     conflicts = await conflicts_of(run, workspace, snapshot, base)
     text = f"Conflicts unknown: {conflicts}" if isinstance(conflicts, str) else ""
-    text = text or conflict_text([item for item in conflicts if isinstance(item, Conflict)])
+    text = text or conflict_text([item for item in conflicts if isinstance(item, BranchConflict)])
     if not text:
         return question
     context = "\n".join(filter(None, (text, question.context)))
     return question.model_copy(update={"context": context[:MAX_CONTEXT]})
 
 
-def conflict_fields(conflicts: list[Conflict] | str) -> dict[str, Any]:
+def conflict_fields(conflicts: list[BranchConflict] | str) -> dict[str, Any]:
     """Return the fields of a result or an event that name the conflicts; empty without any."""
     if isinstance(conflicts, str):
         return {"conflicts_unknown": conflicts[:500]}
