@@ -7,15 +7,13 @@ from typing import Final
 
 from draftsman.domain.guardrails.code_owners import ApprovalGroup
 from draftsman.domain.guardrails.finding_text import MAX_NAMED, finding_lines, names, reasons
-from draftsman.domain.question import QuestionKind
+from draftsman.domain.question import POLICY_KEY, QuestionKind
 from draftsman.domain.question_spec import QuestionSpec
 from draftsman.domain.quota import LIMIT_PREFIX
 from draftsman.errors import Failure
 from draftsman.handlers.run_agent.guardrails.policy_check import PolicyCheck
 from draftsman.handlers.run_agent.validation import Validation
 
-APPROVAL: Final = "agent:limits"
-"""Key of the first approval; the others have a number, too."""
 MAX_TEXT: Final = 2900
 """Maximum characters of a question."""
 COMMIT_DIGITS: Final = 12
@@ -45,7 +43,7 @@ def approvals_of(check: PolicyCheck, branch: str, validation: Validation) -> lis
 
 def approval_key(number: int) -> str:
     """Return the key of an approval, by its number from 1."""
-    return APPROVAL if number == 1 else f"{APPROVAL}:{number}"
+    return POLICY_KEY if number == 1 else f"{POLICY_KEY}:{number}"
 
 
 def unapprovable(approval: QuestionSpec, error: Exception) -> Failure:
