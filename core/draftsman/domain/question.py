@@ -12,6 +12,8 @@ from draftsman.domain.ids import question_name
 
 BUDGET_KEY: Final = "agent:budget"
 """Key of the question about a budget; the functions of the database have the same."""
+POLICY_KEY: Final = "agent:limits"
+"""Key of the first approval of published work; the others have a number, too."""
 
 
 class QuestionKind(StrEnum):

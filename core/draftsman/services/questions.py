@@ -50,6 +50,7 @@ class Questions:
     ) -> None:
         self._db = db
         self._policy = policy
+        self.eligible_approvers = policy.eligible_approvers
         self._expires_in = expires_in
         self._escalate_to = escalate_to
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 from draftsman.domain.ids import question_name
 from draftsman.domain.messages.interdiff import interdiff
 from draftsman.domain.messages.review import Review, last_approved
-from draftsman.domain.question import Question
+from draftsman.domain.question import POLICY_KEY, Question
 from draftsman.errors import CommandHint, Refused
 from draftsman.store import checkpoints, questions
 from draftsman.store.postgres.database import Connection, Database
@@ -28,12 +29,13 @@ class Reviews:
             return Review(None)
         async with self._db.connection() as conn:
             asked = await questions.of_job(conn, question.job)
-            approved = last_approved(asked, question.ordinal)
+            answers = await questions.answers(conn, question.job)
+            approved = last_approved(asked, question.ordinal, answers)
             patch = await _patch(conn, question, most)
             before = None if approved is None else await _patch(conn, approved, most)
         if patch is None or before is None or approved is None:
             return Review(patch)
-        since = await asyncio.to_thread(interdiff, before, patch)
+        since = await _difference(approved, question, before, patch)
         return Review(patch, approved.name, since)
 
     async def between(self, question: Question, ordinal: int | None) -> tuple[str, str]:
@@ -44,7 +46,8 @@ class Reviews:
         async with self._db.connection() as conn:
             asked = await questions.of_job(conn, question.job)
             if ordinal is None:
-                earlier = last_approved(asked, question.ordinal)
+                answers = await questions.answers(conn, question.job)
+                earlier = last_approved(asked, question.ordinal, answers)
                 if earlier is None:
                     raise Refused(
                         f"nothing was approved before {question.name}",
@@ -61,7 +64,18 @@ class Reviews:
             if patch is None:
                 raise Refused(f"{item.name}: diff not available")
         before, after = (patch or "" for patch in patches)
-        return await asyncio.to_thread(interdiff, before, after), earlier.name
+        return await _difference(earlier, question, before, after), earlier.name
+
+
+async def _difference(earlier: Question, question: Question, before: str, after: str) -> str:
+    """Return the difference of the patches of two questions, whose base may have moved."""
+    bases = {
+        (item.action or {}).get("on")
+        for item in (earlier, question)
+        if item.key.startswith(POLICY_KEY)
+    }
+    same = len(bases) <= 1
+    return await asyncio.to_thread(partial(interdiff, before, after, same_base=same))
 
 
 async def _patch(conn: Connection, question: Question, most: int | None) -> str | None:

@@ -59,6 +59,7 @@ from draftsman.settings.outbound import (
     ToolSettings,
     WebhookSettings,
 )
+from draftsman.settings.policy import PolicySettings
 from draftsman.settings.quotas import QuotaSettings
 from draftsman.settings.tables import (
     CommandSettings,
@@ -104,6 +105,7 @@ __all__ = [
     "NetworkSettings",
     "NotificationSettings",
     "PersonSettings",
+    "PolicySettings",
     "PriceSettings",
     "ProfileSettings",
     "QuestionSettings",
@@ -186,6 +188,10 @@ class Settings(BaseSettings):
     networks: dict[str, NetworkSettings] = {}
     http: HttpSettings = Field(default_factory=HttpSettings.model_construct)
     evidence: EvidenceSettings = Field(default_factory=EvidenceSettings.model_construct)
+    policy: PolicySettings = Field(default_factory=PolicySettings.model_construct)
+    """Policy of repositories, of which a profile may override keys."""
+    codeowners: dict[str, str] = {}
+    """Person or group of each owner in CODEOWNERS: e-mail address, @login, @organization/team."""
     sandbox: SandboxSettings = Field(default_factory=SandboxSettings.model_construct)
     profile: ProfileSettings = Field(default_factory=ProfileSettings.model_construct)
     profiles: dict[str, ProfileSettings] = {}

@@ -104,6 +104,7 @@ SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "people": ("setup.people", "Manage people, their roles and chat accounts."),
         "boards": ("board.boards", "Manage Trello boards and their label rules."),
         "repos": ("repo.repos", "Manage repositories and their profiles."),
+        "policy": ("repo.policy", "Show and test the policy of a repository."),
         "config": ("setup.configuration", "Print the effective configuration, without secrets."),
         "migrate": ("setup.database", "Migrate the database schema to this version."),
         "db": ("setup.database", "Manage the embedded PostgreSQL server."),

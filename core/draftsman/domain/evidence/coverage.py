@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any, Final
 
-from draftsman.domain.messages.diff import file_name
+from draftsman.domain.messages.patch_files import patch_files
 
 MAX_DIGITS: Final = 18
 """Digits of a number in a report, which a program of the repository writes."""
-_HUNK = re.compile(r"@@ -\d+(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,21 +93,8 @@ def changed_coverage(patch: str, report: str, root: str, folder: str) -> Coverag
 
 def added_lines(patch: str) -> dict[str, list[int]]:
     """Return the numbers of the added and changed lines of each file, in its new version."""
-    lines: dict[str, list[int]] = {}
-    path, number, old, new = "", 0, 0, 0
-    for line in patch.split("\n"):
-        if old > 0 or new > 0:
-            kind = line[:1]
-            if kind == "+":
-                lines.setdefault(path, []).append(number)
-            number += kind in "+ "
-            old, new = old - (kind in "- "), new - (kind in "+ ")
-        elif (hunk := _HUNK.match(line)) is not None:
-            number = int(hunk[2])
-            old, new = (int(hunk[group] or 1) for group in (1, 3))
-        elif line.startswith("+++ "):
-            path = file_name(line) or ""
-    return lines
+    files = patch_files(patch)
+    return {file.path: [number for number, _ in file.added] for file in files if file.added}
 
 
 def _records(report: str) -> Iterator[tuple[str, dict[int, int]]]:

@@ -70,14 +70,14 @@ def _files(lines: list[str]) -> Iterator[tuple[str, int, int]]:
 def file_name(line: str) -> str | None:
     """Return the path in a line `diff --git`, `---` or `+++`; None for no file."""
     if line.startswith("diff --git "):
-        return _unquoted(line.rpartition(' "b/')[2]) or line.rpartition(" b/")[2] or None
+        return unquoted(line.rpartition(' "b/')[2]) or line.rpartition(" b/")[2] or None
     path = line[4:].partition("\t")[0].strip()
     if path.startswith('"'):
-        path = _unquoted(path[1:])
+        path = unquoted(path[1:])
     return None if path == "/dev/null" else path.removeprefix("a/").removeprefix("b/")
 
 
-def _unquoted(text: str) -> str:
+def unquoted(text: str) -> str:
     """Return a path that git quoted, of the text after the first quote; "" without a last quote."""
     if not text.endswith('"'):
         return ""

@@ -46,18 +46,28 @@ class _File:
     edits: list[_Edit] = field(default_factory=list)
 
 
-def interdiff(before: str, after: str) -> str:
-    """Return the patch from the tree of one patch to the tree of another of the same base."""
+def interdiff(before: str, after: str, *, same_base: bool = True) -> str:
+    """Return the patch from the tree of one patch to the tree of another of the same base.
+
+    Of patches with different bases, the files whose changes differ, each compared with its base.
+    """
     old, new = _files(before), _files(after)
     paths = sorted(old.keys() | new.keys())
-    return "".join(_difference(path, old.get(path), new.get(path)) for path in paths)
+    differences = (
+        _difference(path, old.get(path), new.get(path), same_base=same_base) for path in paths
+    )
+    return "".join(differences)
 
 
-def _difference(path: str, old: _File | None, new: _File | None) -> str:
+def _difference(path: str, old: _File | None, new: _File | None, *, same_base: bool) -> str:
     if old is None:
         return new.text if new is not None else ""
-    if new is not None and (old.text == new.text or _equal(old, new)):
+    if new is not None and (old.text == new.text or (same_base and _equal(old, new))):
         return ""
+    if not same_base:
+        if new is not None and _changes(old) == _changes(new):
+            return ""
+        old.opaque = True
     if old.opaque or (new is not None and (new.opaque or old.source != new.source)):
         note = f"diff --git a/{path} b/{path}\n# compared with the base, not with the approval\n"
         return note + (new.text.partition("\n")[2] if new is not None else "")
@@ -78,6 +88,12 @@ def _difference(path: str, old: _File | None, new: _File | None) -> str:
 def _equal(old: _File, new: _File) -> bool:
     same = old.blobs is not None and new.blobs is not None and old.blobs == new.blobs
     return same and (old.opaque, old.source) == (new.opaque, new.source) == (False, old.source)
+
+
+def _changes(file: _File) -> list[str]:
+    """Return the part of a patch about a file without its line numbers and blobs."""
+    lines = file.text.split("\n")
+    return ["@@" if _HUNK.match(line) else line for line in lines if not _INDEX.match(line)]
 
 
 def _hunks(old: _File, new: _File) -> Iterator[str]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from draftsman.domain.text import humanize, is_link
 
 _CHANGE: Final = (
     *("branch", "draft", "commit", "files_changed", "insertions", "deletions", "check_files"),
+    *("conflicts", "conflicts_unknown"),
 )
 """Fields of a result that `change_summary` renders."""
 _COUNTS: Final = 12
@@ -22,7 +23,7 @@ Numbers = dict[str, int | float]
 def change_summary(result: Mapping[str, Any]) -> str:
     """Return the changes: `branch fix/it, commit 0123abcd, 1 file changed, +2 -1`; or "".
 
-    A draft and changed check files are named.
+    A draft, changed check files and conflicts with other branches are named.
     """
     change = {key: result.get(key) for key in _CHANGE}
     draft = " (draft)" if change["draft"] is True else ""
@@ -37,7 +38,19 @@ def change_summary(result: Mapping[str, Any]) -> str:
     if isinstance(checks := change["check_files"], list) and checks:
         more = f" and {len(checks) - 3} more" if len(checks) > 3 else ""
         parts.append(f"changes check files {', '.join(map(str, checks[:3]))}{more}")
+    parts += [f"conflicts with {text}" for text in _conflict_texts(change["conflicts"])]
+    if isinstance(unknown := change["conflicts_unknown"], str):
+        parts.append(f"conflicts unknown: {unknown}")
     return ", ".join(parts)
+
+
+def _conflict_texts(conflicts: Any) -> Iterator[str]:
+    """Yield `D-7 (src/pay.py)` for each conflict of a result."""
+    for item in conflicts if isinstance(conflicts, list) else ():
+        if isinstance(item, Mapping) and isinstance(paths := item.get("paths"), list):
+            shown = ", ".join(map(str, paths[:3]))
+            more = f" and {len(paths) - 3} more" if len(paths) > 3 else ""
+            yield f"{item.get('job') or item.get('branch')} ({shown or 'folders'}{more})"
 
 
 def pr_url(result: Mapping[str, Any]) -> str | None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from draftsman.domain.answer import Answer
 from draftsman.domain.messages.diff import diffstat
 from draftsman.domain.question import Question, QuestionKind
 
@@ -40,20 +41,31 @@ class Review:
         return "; ".join(parts)
 
 
-def last_approved(questions: Sequence[Question], ordinal: int) -> Question | None:
+def last_approved(
+    questions: Sequence[Question], ordinal: int, answers: Sequence[Answer] = ()
+) -> Question | None:
     """Return the last approval or permission request before this question that was approved.
 
-    Answers to other questions, as for more budget, approve no changes.
+    Answers to other questions, as for more budget, approve no changes. An approval that was
+    superseded since, because the work changed, is known by its votes in `answers`.
     """
     before = (item for item in reversed(questions) if item.ordinal < ordinal)
-    return next((item for item in before if _is_approved(item)), None)
+    return next((item for item in before if _is_approved(item, answers)), None)
 
 
-def _is_approved(question: Question) -> bool:
+def _is_approved(question: Question, answers: Sequence[Answer]) -> bool:
     resolution = question.resolution or {}
     outcome = resolution.get("outcome")
     if question.kind is QuestionKind.APPROVAL:
-        return outcome == "approved"
+        votes = [
+            answer
+            for answer in answers
+            if answer.question == question.ordinal
+            and answer.accepted
+            and answer.payload.get("decision") == "approve"
+        ]
+        superseded = outcome == "superseded" and len(votes) >= question.quorum
+        return outcome == "approved" or superseded
     allowed = outcome == "answered" and resolution.get("value") in ALLOWED
     return allowed and question.key.startswith(PERMISSION)
 

@@ -21,11 +21,14 @@ FOLDERS: Final = (
     ".woodpecker",
 )
 """Folders of CI and hooks, from the top folder of a repository."""
-NAMES: Final = (
-    # CI
+CI_NAMES: Final = (
     *(".appveyor.yml", ".drone.yml", ".gitlab-ci.yml", ".pre-commit-config.yaml", ".travis.yml"),
     *(".woodpecker.yml", "azure-pipelines.yml", "bitbucket-pipelines.yml", "codecov.yml"),
     *(".codecov.yml", "Jenkinsfile", "sonar-project.properties", "lefthook.yml"),
+)
+"""File names, in any folder, of the configuration of CI and hooks."""
+NAMES: Final = (
+    *CI_NAMES,
     # tests
     *(".coveragerc", ".mocharc*", ".nycrc*", ".rspec", "ava.config.*", "conftest.py"),
     *("cypress.config.*", "jest.config.*", "karma.conf.*", "noxfile.py", "phpunit.xml*"),
@@ -60,11 +63,18 @@ def check_files(paths: Iterable[str], profile: RepoProfile | None = None) -> lis
     return sorted({path for path in paths if path in own or _is_check_file(path)})
 
 
+def is_ci_file(path: str) -> bool:
+    """Return whether a file configures CI, or hooks of git."""
+    return any(path.startswith(f"{folder}/") for folder in FOLDERS) or _has_name(path, CI_NAMES)
+
+
 def _is_check_file(path: str) -> bool:
-    if any(path.startswith(f"{folder}/") for folder in FOLDERS):
-        return True
+    return is_ci_file(path) or _has_name(path, NAMES)
+
+
+def _has_name(path: str, patterns: Iterable[str]) -> bool:
     name = PurePosixPath(path).name
-    return any(fnmatchcase(name, pattern) for pattern in NAMES)
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
 def _scripts(profile: RepoProfile) -> frozenset[str]:

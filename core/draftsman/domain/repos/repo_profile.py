@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 from typing import Annotated, Any, Final
 
-from pydantic import AfterValidator, Field, ValidationError, model_validator
+from pydantic import AfterValidator, Field, ValidationError, field_serializer, model_validator
 
 from draftsman import field_errors
 from draftsman.domain.text import REQUEST_LIMIT, check_size, clean, clean_fields
@@ -21,6 +21,7 @@ from draftsman.settings import (
 )
 from draftsman.settings.known_agents import RepoConfigName
 from draftsman.settings.network import Network, as_json
+from draftsman.settings.policy import PathRule, PolicySettings
 
 MAX_COMMANDS: Final = 50
 _KIND: Final = "allowed: lower-case letters, digits and _ + - without spaces, such as python"
@@ -150,6 +151,8 @@ class RepoProfile(ProfileSettings):
     default_skills: tuple[str, ...] = Field((), max_length=100)
     evidence: EvidenceProfile | None = None
     """How changed tests prove the work; None: they do not have to."""
+    policy: PolicySettings | None = None
+    """Keys that differ from the policy of the configuration."""
     max_iterations: int = Field(5, ge=1, le=1000)
     max_runtime_seconds: int = Field(900, ge=1, le=86_400 * 7)
     max_files_changed: int = Field(20, ge=1, le=1_000_000)
@@ -167,6 +170,11 @@ class RepoProfile(ProfileSettings):
             if len(names) != len(set(names)):
                 raise ValueError("two commands of a profile have the same name; make them differ")
         return self
+
+    @field_serializer("policy")
+    def _own_keys(self, policy: PolicySettings | None) -> dict[str, Any] | None:
+        """Leave the other keys out, so that the configuration decides on them."""
+        return None if policy is None else policy.model_dump(mode="json", exclude_unset=True)
 
     @property
     def limits(self) -> dict[str, Any]:
@@ -187,6 +195,8 @@ class RepoProfile(ProfileSettings):
 _MODELS: Final[dict[str, type[Section]]] = {
     "evidence.coverage.": CoverageProfile,
     "evidence.": EvidenceProfile,
+    "policy.paths.": PathRule,
+    "policy.": PolicySettings,
     "": RepoProfile,
 }
 """Models of a profile's tables, by the beginning of the names of their keys."""

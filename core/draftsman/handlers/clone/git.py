@@ -94,6 +94,22 @@ async def git(
 
     Raises Failure, with a code if the error is in KNOWN_ERRORS.
     """
+    _, output = await git_status(*arguments, cwd=cwd, env=env, stdin=stdin, timeout=timeout)
+    return output
+
+
+async def git_status(
+    *arguments: str,
+    cwd: Path,
+    env: Mapping[str, str] | None = None,
+    stdin: bytes = b"",
+    timeout: float = TIMEOUT,
+    most: int = 0,
+) -> tuple[int, bytes]:
+    """Return the exit code of git, up to `most`, and its standard output.
+
+    Raises Failure for a higher code, and as `git`.
+    """
     process = await _start((*FLAGS, *arguments), cwd, git_environment() | dict(env or {}))
     try:
         async with asyncio.timeout(timeout):
@@ -103,9 +119,9 @@ async def git(
         raise git_failure(f"{arguments[0]} took more than {timeout:g} s", "timeout") from None
     finally:
         await _kill(process)
-    if code:
+    if not 0 <= code <= most:
         raise explain_error(arguments[0], errors.decode(errors="replace"))
-    return output
+    return code, output
 
 
 async def git_version() -> tuple[int, int]:

@@ -13,6 +13,7 @@ import re
 import shlex
 import shutil
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -80,6 +81,14 @@ class RepoSource:
             raise git_failure(
                 f"{self.location} has no commits; create a first commit", "no_commits"
             )
+        await self.fetch_refs(mirror, [f"+{base or 'HEAD'}:{ref}"])
+        peeled = await git("rev-parse", "--verify", f"{ref}^{{commit}}", cwd=mirror)
+        commit = peeled.decode().strip()
+        await git("update-ref", ref, commit, cwd=mirror)
+        return commit
+
+    async def fetch_refs(self, mirror: Path, specs: Sequence[str]) -> None:
+        """Fetch by these refspecs of git."""
         route = await self._route()
         await git(
             "fetch",
@@ -90,14 +99,17 @@ class RepoSource:
             "--update-shallow",
             self._program_option("upload-pack"),
             route.url,
-            f"+{base or 'HEAD'}:{ref}",
+            *specs,
             cwd=mirror,
             env=route.env,
         )
-        peeled = await git("rev-parse", "--verify", f"{ref}^{{commit}}", cwd=mirror)
-        commit = peeled.decode().strip()
-        await git("update-ref", ref, commit, cwd=mirror)
-        return commit
+
+    async def tips(self, mirror: Path, patterns: Sequence[str]) -> dict[str, str]:
+        """Return the commits of the refs that match patterns of git, by full name."""
+        route, program = await self._route(), self._program_option("upload-pack")
+        output = await git("ls-remote", program, route.url, *patterns, cwd=mirror, env=route.env)
+        lines = (line.partition("\t") for line in os.fsdecode(output).splitlines())
+        return {name: commit for commit, _, name in lines}
 
     async def push(self, mirror: Path, commit: str, branch: str, expected: str | None) -> None:
         """Set the branch to `commit` if it is `expected` (None: if it does not exist).
@@ -119,9 +131,7 @@ class RepoSource:
         )
 
     async def _has_commits(self, mirror: Path) -> bool:
-        route, program = await self._route(), self._program_option("upload-pack")
-        arguments = ("ls-remote", program, route.url, "HEAD")
-        return bool(await git(*arguments, cwd=mirror, env=route.env))
+        return bool(await self.tips(mirror, ["HEAD"]))
 
     async def _route(self) -> Route:
         """Return a route; the host is resolved and checked for each connection."""

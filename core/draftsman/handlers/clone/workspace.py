@@ -172,26 +172,29 @@ class Workspace:
             "add", "-A", "--pathspec-from-file=-", "--pathspec-file-nul", stdin=paths
         )
         tree = (await self._run_git("write-tree")).decode().strip()
+        return await self.commit(tree, message, tuple(os.fsdecode(name) for name in skipped))
+
+    async def commit(self, tree: str, message: str, skipped: tuple[str, ...] = ()) -> Snapshot:
+        """Return a tree of the mirror as the work, on top of the base."""
         commit = await self._commit(tree, message)
-        await git("update-ref", self._ref("work"), commit, cwd=self.mirror)
+        await git("update-ref", self.ref("work"), commit, cwd=self.mirror)
         counts = await self._count(commit)
-        names = tuple(os.fsdecode(name) for name in skipped)
-        return Snapshot(commit, tree, self.base_sha, *counts, skipped=names)
+        return Snapshot(commit, tree, self.base_sha, *counts, skipped=skipped)
 
     async def store_home(self, paths: Sequence[str]) -> None:
         """Store files of the home, for the next `bundle`; raises Failure `home_files`."""
         archive = await asyncio.to_thread(home_files.pack, self.home, paths)
         blob = await git("hash-object", "-w", "--stdin", cwd=self.mirror, stdin=archive)
-        await git("update-ref", self._ref("home"), blob.decode().strip(), cwd=self.mirror)
+        await git("update-ref", self.ref("home"), blob.decode().strip(), cwd=self.mirror)
 
     async def bundle(self, snapshot: Snapshot) -> bytes | None:
         """Return the work and the stored files of the home as a git bundle, for `prepare`.
 
         The work is on top of the base. None without changes and files.
         """
-        await git("update-ref", self._ref("work"), snapshot.commit, cwd=self.mirror)
-        objects = [self._ref("work")] if snapshot.files_changed else []
-        objects += [self._ref("home")] if await self._resolve("home") else []
+        await git("update-ref", self.ref("work"), snapshot.commit, cwd=self.mirror)
+        objects = [self.ref("work")] if snapshot.files_changed else []
+        objects += [self.ref("home")] if await self._resolve("home") else []
         if not objects:
             return None
         objects += [f"^{snapshot.base_sha}"] if snapshot.files_changed else []
@@ -283,11 +286,12 @@ class Workspace:
         finally:
             if self.sandbox is not None:
                 self.sandbox.close()
-        refs = await git("for-each-ref", "--format=delete %(refname)", self._ref(), cwd=self.mirror)
+        refs = await git("for-each-ref", "--format=delete %(refname)", self.ref(), cwd=self.mirror)
         await git("update-ref", "--stdin", cwd=self.mirror, stdin=refs)
         await git("-c", "gc.auto=6700", "gc", "--auto", "--quiet", cwd=self.mirror)
 
-    def _ref(self, name: str = "") -> str:
+    def ref(self, name: str = "") -> str:
+        """Return the name of a ref of this run in the mirror, which `remove` deletes."""
         return f"refs/draftsman/{self.folder.name}/{name}"
 
     async def _run_git(self, *arguments: str, stdin: bytes = b"") -> bytes:
@@ -333,7 +337,7 @@ class Workspace:
         file.unlink()
         for sha, ref in zip(heads[::2], heads[1::2], strict=True):
             name = "home" if ref.endswith("/home") else "work"
-            await git("update-ref", self._ref(name), sha, cwd=self.mirror)
+            await git("update-ref", self.ref(name), sha, cwd=self.mirror)
         return await self._resolve("work")
 
     async def _restore_home(self) -> None:
@@ -344,7 +348,7 @@ class Workspace:
 
     async def _resolve(self, name: str) -> str | None:
         """Return the object of a ref of the run; None if it does not exist."""
-        refs = await git("for-each-ref", "--format=%(objectname)", self._ref(name), cwd=self.mirror)
+        refs = await git("for-each-ref", "--format=%(objectname)", self.ref(name), cwd=self.mirror)
         return refs.decode().strip() or None
 
     async def _clone(self, work: str) -> None:
@@ -353,8 +357,8 @@ class Workspace:
         await git("init", "--quiet", "--template=", f"-b{self.branch}", repo, cwd=self.folder)
         config = self.path / ".git" / "config"
         config.write_text(config.read_text() + CLONE_CONFIG.format_map(COMMITTER))
-        refs = [f"+{self._ref('base')}:refs/heads/{self.branch}"]
-        refs += [self._ref("work")] if work != self.base_sha else []
+        refs = [f"+{self.ref('base')}:refs/heads/{self.branch}"]
+        refs += [self.ref("work")] if work != self.base_sha else []
         flags = ("--quiet", "--no-tags", "--no-write-fetch-head", "--update-shallow", "-u")
         await git("fetch", *flags, str(self.mirror), *refs, cwd=self.path)
         await git("read-tree", "--reset", "-u", work, cwd=self.path)

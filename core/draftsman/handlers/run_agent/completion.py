@@ -3,25 +3,38 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 from draftsman.domain.job import Mode
 from draftsman.domain.messages.result_text import pr_url
 from draftsman.domain.outcome import Done
-from draftsman.domain.question import Answered, NoAnswer
+from draftsman.domain.question import Answered, NoAnswer, QuestionKind
 from draftsman.domain.question_spec import QuestionSpec
+from draftsman.domain.quota import is_quota
 from draftsman.domain.read_models import SavedProfile
 from draftsman.domain.reserved_names import EVIDENCE, Owner
 from draftsman.errors import Failure, UsageError
+from draftsman.handlers.clone.open_branches import onto_current_base
 from draftsman.handlers.clone.workspace import Snapshot, Workspace
 from draftsman.handlers.run_agent import failed_work
 from draftsman.handlers.run_agent.agent_choice import DEFAULT_AGENT
 from draftsman.handlers.run_agent.evidence.signed_statement import sign_statement
+from draftsman.handlers.run_agent.guardrails.approvals import approvals_of, unapprovable
+from draftsman.handlers.run_agent.guardrails.collisions import (
+    conflict_fields,
+    conflicts_of,
+    with_conflicts,
+)
+from draftsman.handlers.run_agent.guardrails.policy_check import (
+    PolicyCheck,
+    check_policy,
+    current_policy,
+)
 from draftsman.handlers.run_agent.iteration import Iteration, iterations_failure
-from draftsman.handlers.run_agent.profile_limits import approval_of, check_paths, unapprovable
 from draftsman.handlers.run_agent.publishing import publish
+from draftsman.handlers.run_agent.repository import JobRepository
 from draftsman.handlers.run_agent.session.agent_session import AgentSession
 from draftsman.handlers.run_agent.validation import Validation, recorded_validation, validate
 from draftsman.handlers.worker_run import WorkerRun
@@ -40,6 +53,7 @@ class WorkCompletion:
     saved: SavedProfile | None
     agent: AgentSettings
     iteration: Iteration
+    repository: JobRepository
 
     async def finish(self) -> Done | None:
         """Store the patch, publish the branch and return the job's result.
@@ -52,9 +66,15 @@ class WorkCompletion:
         if answer is None:
             raise ValueError("an agent without an error has a result")
         result: dict[str, Any] = {"summary": answer.summary, "data": answer.data}
-        snapshot = await self.workspace.snapshot(self._commit_message(answer.summary))
+        message = self._commit_message(answer.summary)
+        snapshot = await self.workspace.snapshot(message)
         if await self._begin_for_messages(snapshot):
             return None
+        workspace, snapshot = await self._update_base(snapshot, message)
+        return await replace(self, workspace=workspace)._hand_over(snapshot, result)
+
+    async def _hand_over(self, snapshot: Snapshot, result: dict[str, Any]) -> Done | None:
+        """Validate and publish the work, as `finish`."""
         result["files_changed"] = snapshot.files_changed
         if snapshot.files_changed == 0:
             if await self.run.has_patch():  # of an earlier run that asked a question
@@ -66,24 +86,25 @@ class WorkCompletion:
         if self.run.job.mode is not Mode.FIX:
             await self.iteration.finish(self.run, "reported", files_changed=snapshot.files_changed)
             return await self._to_done(result)
-        if self.saved is None:
+        check = await self._check_policy(snapshot)
+        validation = Validation()
+        if self.saved is None and self.iteration.result is None:
             changed = snapshot.files_changed
             await self.iteration.finish(self.run, "not_validated", files_changed=changed)
-        else:
+        elif self.saved is not None:
             validation = await self._validate(snapshot, self.saved)
             if validation.failed and not await self._is_draft(snapshot, validation, self.saved):
                 return None
-            await self._require_approval(snapshot, validation, self.saved)
-            if await self._begin_for_messages(snapshot):
-                return None
-            result = validation.add_to(result)
-            if validation.failed:
-                result["draft"] = True
-            await sign_statement(
-                *(self.run, self.workspace, snapshot, self.saved, validation),
-                iterations=self.iteration.number,
-            )
+        await self._require_approvals(snapshot, validation, check)
+        if await self._begin_for_messages(snapshot):
+            return None
+        result = validation.add_to(result)
+        if validation.failed:
+            result["draft"] = True
+        if self.saved is not None:
+            await self._sign(snapshot, validation, check)
             result["evidence"] = EVIDENCE
+        await self._check_again(snapshot, validation, check)
         await self._publish(snapshot, result)
         return await self._to_done(result)
 
@@ -106,7 +127,6 @@ class WorkCompletion:
         validation = await recorded_validation(self.run, snapshot, saved)
         if validation is not None:
             return validation
-        check_paths(saved.profile, await self.workspace.changed_paths(snapshot))
         if saved.profile.validation_commands or saved.profile.evidence is not None:
             await self._save_result(snapshot)
         validation = await validate(
@@ -148,19 +168,44 @@ class WorkCompletion:
         await self.iteration.begin_next(self.run, snapshot.tree, failed, last)
         return False
 
-    async def _require_approval(
-        self, snapshot: Snapshot, validation: Validation, saved: SavedProfile
-    ) -> None:
-        """Park for an approval of work that exceeds a limit of the profile, unless approved."""
-        paths = await self.workspace.changed_paths(snapshot)
-        approval = approval_of(saved.profile, snapshot, paths, self.workspace.branch, validation)
-        if approval is None:
-            return
+    async def _check_policy(self, snapshot: Snapshot) -> PolicyCheck:
+        """Return the decision of the policy; raises Failure for denied work."""
+        location = self.repository.location
         try:
-            self.run.check_question(approval)
-        except UsageError as error:
-            raise unapprovable(approval, error) from None
-        await self._ask(approval, snapshot)  # a denial ends the job
+            return await check_policy(self.run, self.workspace, snapshot, location)
+        except Failure as error:
+            if is_quota(error) and self.iteration.result is None:
+                await self.iteration.finish(self.run, "denied", error=str(error)[:500])
+            raise
+
+    async def _require_approvals(
+        self, snapshot: Snapshot, validation: Validation, check: PolicyCheck
+    ) -> None:
+        """Park for the next approval that the policy or the validation asks for, if any."""
+        for approval in approvals_of(check, self.workspace.branch, validation):
+            try:
+                self.run.check_question(approval)
+            except UsageError as error:
+                raise unapprovable(approval, error) from None
+            await self._ask(approval, snapshot)  # a denial ends the job
+
+    async def _sign(self, snapshot: Snapshot, validation: Validation, check: PolicyCheck) -> None:
+        """Store the evidence about the work, which names the approvals."""
+        if self.saved is not None:
+            await sign_statement(
+                *(self.run, self.workspace, snapshot, self.saved, validation, check),
+                iterations=self.iteration.number,
+            )
+
+    async def _check_again(
+        self, snapshot: Snapshot, validation: Validation, check: PolicyCheck
+    ) -> None:
+        """Ask anew right before the push if the policy has changed since the approvals."""
+        location = self.repository.location
+        while (await current_policy(self.run, location)).digest != check.policy.digest:
+            check = await self._check_policy(snapshot)
+            await self._require_approvals(snapshot, validation, check)
+            await self._sign(snapshot, validation, check)
 
     async def _ask(self, question: QuestionSpec, snapshot: Snapshot) -> Answered | NoAnswer:
         """Return the answer about this patch, or park; the next run continues without the agent."""
@@ -172,6 +217,9 @@ class WorkCompletion:
         if (answer := await self.run.find_answer(question, shown)) is not None:
             return answer
         await self._save_result(snapshot)
+        if question.kind is QuestionKind.APPROVAL:
+            ref = self.repository.ref
+            question = await with_conflicts(self.run, self.workspace, snapshot, ref, question)
         return await self.run.ask_or_park(question, shown)
 
     async def _save_result(self, snapshot: Snapshot) -> None:
@@ -201,10 +249,27 @@ class WorkCompletion:
             PUBLISH, lambda _: publish(self.run, self.workspace, snapshot), owner=Owner.WORKER
         )
         result["branch"] = branch
-        published: dict[str, Any] = {"branch": branch, "commit": snapshot.commit}
+        ref = self.repository.ref
+        conflicts = conflict_fields(await conflicts_of(self.run, self.workspace, snapshot, ref))
+        result |= conflicts
+        published: dict[str, Any] = {"branch": branch, "commit": snapshot.commit} | conflicts
         if result.get("draft"):
             published["draft"] = True
         await self.run.event("branch_published", published, Owner.WORKER)
+
+    async def _update_base(self, snapshot: Snapshot, message: str) -> tuple[Workspace, Snapshot]:
+        """Merge the moved base branch into the work if the policy says so."""
+        if self.run.job.mode is not Mode.FIX or snapshot.files_changed == 0:
+            return self.workspace, snapshot
+        policy = await current_policy(self.run, self.repository.location)
+        if policy.settings.update_base != "merge":
+            return self.workspace, snapshot
+        ref = self.repository.ref
+        workspace, updated = await onto_current_base(self.workspace, snapshot, ref, message)
+        if updated.base_sha != snapshot.base_sha:
+            moved = {"from": snapshot.base_sha, "to": updated.base_sha}
+            await self.run.event("base_updated", moved, Owner.WORKER)
+        return workspace, updated
 
     async def _to_done(self, result: dict[str, Any]) -> Done:
         """Return the outcome with the agent's pull request and without paths of the worker."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from draftsman.domain.guardrails.finding_text import names
 from draftsman.domain.question import Answered, NoAnswer, OnExpire
 from draftsman.domain.question_spec import Choice, QuestionSpec
 from draftsman.domain.text import first_line
 from draftsman.handlers.run_agent.commands import CommandResult
 from draftsman.handlers.run_agent.iteration import iterations_failure
-from draftsman.handlers.run_agent.profile_limits import names
 from draftsman.handlers.run_agent.validation import Validation
 
 KEY: Final = "agent:iterations"

@@ -86,7 +86,7 @@ async def _run_iteration(
         job=run.job.number,
         run=run.job.run,
         tag=clone_tag(run.job.id),
-        base=pinned or (checkpoint or {}).get("base_sha") or repository.ref,
+        base=(checkpoint or {}).get("base_sha") or pinned or repository.ref,
         bundle=bundle,
         restored=not on_base,
         created_at=run.job.created_at,
@@ -137,7 +137,7 @@ async def _run_iteration(
         if session.question is not None:
             await _park(run, session, session.question)
         return await WorkCompletion(
-            run, workspace, session, repository.saved, agent, iteration
+            run, workspace, session, repository.saved, agent, iteration, repository
         ).finish()
     finally:
         with contextlib.suppress(Failure, OSError):

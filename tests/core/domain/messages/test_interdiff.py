@@ -147,3 +147,17 @@ def test_a_file_without_lines_to_compare_is_shown_in_full_with_a_note(kind: str)
     assert shown.startswith("diff --git a/a b/a\n# compared with the base")
     assert shown.endswith(f"{kind}\nsomething\n")
     assert interdiff(opaque, opaque) == ""
+
+
+def test_patches_of_different_bases_differ_in_the_files_whose_changes_differ() -> None:
+    def patch(name: str, blob: str, at: int, line: str) -> str:
+        head = f"diff --git a/{name} b/{name}\nindex {blob}..9 100644\n--- a/{name}\n+++ b/{name}\n"
+        return f"{head}@@ -{at} +{at} @@\n-old\n+{line}\n"
+
+    before = patch("a", "1", 3, "x") + patch("b", "2", 5, "y") + patch("gone", "3", 1, "z")
+    shifted, edited = patch("a", "7", 30, "x"), patch("b", "8", 50, "other")
+    note = "# compared with the base, not with the approval\n"
+    first, rest = edited.split("\n", 1)
+    assert interdiff(before, shifted + edited + patch("new", "4", 1, "n"), same_base=False) == (
+        f"{first}\n{note}{rest}diff --git a/gone b/gone\n{note}{patch('new', '4', 1, 'n')}"
+    )

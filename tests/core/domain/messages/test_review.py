@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
+from draftsman.domain.answer import Answer
 from draftsman.domain.messages.review import Review, last_approved
 from draftsman.domain.question import BUDGET_KEY, Question, QuestionKind
 from tests.core.channels.contract import question
@@ -38,6 +40,11 @@ def asked(ordinal: int, **fields: Any) -> Question:
     return replace(question(), ordinal=ordinal, **fields)
 
 
+def vote(question: int, decision: str = "approve", *, accepted: bool = True) -> Answer:
+    row = (1, 1, question, "approval", "cli", "", "carol", None, "carol", {"decision": decision})
+    return Answer(*row, accepted, None, datetime.now(UTC))
+
+
 def test_only_approvals_and_allowed_permission_requests_approve_changes() -> None:
     gate = {"kind": QuestionKind.APPROVAL}
     answered = {"outcome": "answered"}
@@ -53,4 +60,12 @@ def test_only_approvals_and_allowed_permission_requests_approve_changes() -> Non
         asked(9),
     ]
     found = [last_approved(asked_questions, item.ordinal) for item in asked_questions]
+    superseded = [
+        asked(ordinal, **gate, quorum=2, resolution={"outcome": "superseded"})
+        for ordinal in (1, 2, 3, 4)
+    ]
+    votes = [vote(1), vote(1), vote(2), vote(2, "deny"), vote(3), vote(3, accepted=False)]
+    last = last_approved(superseded, 4, votes)
+    assert last is not None
+    assert last.ordinal == 1
     assert [item and item.ordinal for item in found] == [None, 1, 1, 1, 4, 4, 4, 4, 4]

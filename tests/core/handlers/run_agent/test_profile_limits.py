@@ -128,8 +128,8 @@ async def test_changes_outside_of_the_allowed_paths_are_not_published(
     job = await job_of(rt, make, data, WRITES, files, **limits)
     assert (job.status, job.error_class, branches(data)) == (S.FAILED, "PERMANENT", "")
     assert job.last_error == (
-        "changes outside of the allowed paths: c.txt, src2/d; the limit is path_allowlist of the"
-        " repository's profile"
+        "not published: It changes paths outside of the allowed paths: c.txt, src2/d; denied by"
+        " path_allowlist; draftsman policy show has the rules, and the patch is kept"
     )
 
 

@@ -10,12 +10,15 @@ from draftsman import signing
 from draftsman.domain.budgets import usage_of
 from draftsman.domain.evidence.envelope import Envelope, signed_bytes
 from draftsman.domain.evidence.statement import statement_of
+from draftsman.domain.question import Question
 from draftsman.domain.read_models import SavedProfile
 from draftsman.domain.run import Run
 from draftsman.domain.text import canonical, clean, digest
 from draftsman.errors import ConfigError, Failure
 from draftsman.handlers.clone.workspace import Snapshot, Workspace
 from draftsman.handlers.run_agent.commands import CommandResult
+from draftsman.handlers.run_agent.guardrails.approvals import approval_key
+from draftsman.handlers.run_agent.guardrails.policy_check import PolicyCheck
 from draftsman.handlers.run_agent.validation import Validation
 from draftsman.handlers.worker_run import WorkerRun
 from draftsman.log import redact
@@ -31,6 +34,7 @@ async def sign_statement(
     snapshot: Snapshot,
     saved: SavedProfile,
     validation: Validation,
+    check: PolicyCheck,
     iterations: int,
 ) -> None:
     """Store the signed statement about this work as an artifact.
@@ -39,6 +43,7 @@ async def sign_statement(
     """
     patch = await workspace.diff(snapshot)
     runs = await run.runs()
+    questions, _ = await run.wait(run.services.questions.of_job, run.job.number)
     predicate = {
         "job": run.job.name,
         "job_id": str(run.job.id),
@@ -65,7 +70,8 @@ async def sign_statement(
         ],
         "check_files": list(validation.check_files),
         "tests": None if validation.evidence is None else validation.evidence.as_json(),
-        "decisions": await _decisions(run),
+        "policy": _policy(check, questions),
+        "decisions": _decisions(questions),
         "worker": {"version": installed(), "sandbox": _sandbox(workspace)},
         "at": (await run.wait(run.services.checkpoints.now)).isoformat(),
     }
@@ -105,9 +111,19 @@ def _command(item: CommandResult) -> dict[str, Any]:
     }
 
 
-async def _decisions(run: WorkerRun) -> list[dict[str, Any]]:
+def _policy(check: PolicyCheck, questions: Sequence[Question]) -> dict[str, Any]:
+    """Return the policy in force, and its findings with the question that approved each."""
+    names = {item.key: item.name for item in questions if item.status != "superseded"}
+    findings = [
+        finding.as_json() | {"question": names.get(approval_key(number))}
+        for number, group in enumerate(check.groups, 1)
+        for finding in group.findings
+    ]
+    return {"sha256": check.policy.digest, "findings": findings}
+
+
+def _decisions(questions: Sequence[Question]) -> list[dict[str, Any]]:
     """Return the answered questions of the job, with people, digests and patches."""
-    questions, _ = await run.wait(run.services.questions.of_job, run.job.number)
     decided = [(item, item.resolution or {}) for item in questions]
     return [
         {

@@ -63,7 +63,7 @@ class SavedWork:
         """Store a checkpoint of the tree; without `data`, with that of the latest checkpoint."""
         self._data = self._data if data is None else data
         bundle = await self._workspace.bundle(snapshot)
-        saved = {"agent": self._data, "base_sha": self._workspace.base_sha}
+        saved = {"agent": self._data, "base_sha": snapshot.base_sha}
         saved |= {"repo": self._repo} if self._repo else {}
         size = size_of(self._data) + len(bundle or b"")
         await self._quotas.spend(Quota.CHECKPOINTS, size)

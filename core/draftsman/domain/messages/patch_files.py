@@ -1,0 +1,109 @@
+"""The files of a patch of git, with the lines and bytes that it adds. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from draftsman.domain.messages.diff import file_name, unquoted
+
+_HUNK: Final = re.compile(r"@@ -\d+(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
+_BINARY: Final = re.compile(r"(?:literal|delta) (\d+)")
+_RENAMES: Final = ("rename from ", "rename to ", "copy from ", "copy to ")
+_HEADER: Final = "diff --git "
+
+
+@dataclass(slots=True)
+class PatchFile:
+    """A file of a patch; `source` is its path on the base."""
+
+    path: str
+    source: str
+    added: list[tuple[int, str]] = field(default_factory=list)
+    """The added lines, with their numbers in the new version."""
+    removed: int = 0
+    """Number of deleted lines."""
+    binary: bool = False
+    deleted: bool = False
+    size: int = 0
+    """Bytes that the patch adds; of a binary file, the bytes of the content or the difference."""
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The path, and that on the base if it differs."""
+        return (self.path,) if self.path == self.source else (self.source, self.path)
+
+
+def patch_files(patch: str) -> list[PatchFile]:
+    """Return the files of a patch.
+
+    Only the counts of a hunk say where it ends, so that no line of a file is read as a header.
+    """
+    return list(_files(patch.split("\n")))
+
+
+def _files(lines: list[str]) -> Iterator[PatchFile]:
+    file: PatchFile | None = None
+    number = old = new = 0
+    for line in lines:
+        if old > 0 or new > 0:
+            kind = line[:1]
+            if kind == "\\":
+                continue
+            if file is not None and kind == "+":
+                file.added.append((number, line[1:]))
+                file.size += len(line.encode("utf-8", "surrogateescape"))  # with its line end
+            elif file is not None and kind == "-":
+                file.removed += 1
+            number += kind != "-"
+            old, new = old - (kind != "+"), new - (kind != "-")
+        elif line.startswith(_HEADER):
+            if file is not None:
+                yield file
+            path = header_path(line)
+            file = PatchFile(path, path)
+        elif file is None:
+            continue
+        elif (hunk := _HUNK.match(line)) is not None:
+            number = int(hunk[2])
+            old, new = (int(hunk[group] or 1) for group in (1, 3))
+        else:
+            _read_header(file, line)
+    if file is not None:
+        yield file
+
+
+def header_path(line: str) -> str:
+    """Return the path of a line `diff --git a/PATH b/PATH`, which is that of both sides.
+
+    A renamed file has lines of its own for both paths.
+    """
+    names = line.removeprefix(_HEADER)
+    half = len(names) // 2
+    left, right = names[:half], names[half + 1 :]
+    if not names.startswith('"') and left.removeprefix("a/") == right.removeprefix("b/"):
+        return right.removeprefix("b/")
+    return file_name(line) or ""
+
+
+def _read_header(file: PatchFile, line: str) -> None:
+    if line.startswith(_RENAMES):
+        side, name = _side(line)
+        if side == "from":
+            file.source = name
+        else:
+            file.path = name
+    elif line.startswith("deleted file mode"):
+        file.deleted = True
+    elif line.startswith(("GIT binary patch", "Binary files")):
+        file.binary = True
+    elif file.binary and not file.size and (match := _BINARY.fullmatch(line)) is not None:
+        file.size = int(match[1])
+
+
+def _side(line: str) -> tuple[str, str]:
+    """Return `from` or `to`, and the path, of a line such as `rename from PATH`."""
+    _, side, name = line.split(" ", 2)
+    return side, unquoted(name[1:]) if name.startswith('"') else name

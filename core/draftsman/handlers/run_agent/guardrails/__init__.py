@@ -1,0 +1,1 @@
+"""Guardrails of work before it is published."""
