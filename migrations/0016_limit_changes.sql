@@ -9,7 +9,7 @@ INSERT INTO draftsman.schema_migrations (name) VALUES ('0016_limit_changes');
 -- Sets the limits of new jobs. Those that are queued take their places at once where all of them
 -- have places and no other job waits; else they wait, and the trigger admits the first of them.
 CREATE FUNCTION draftsman.limit_jobs(jobs bigint[]) RETURNS void
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
     numbers  bigint[];
     literals text[];
