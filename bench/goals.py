@@ -11,7 +11,7 @@ RATES = ("submit", "batch1000", "drain10", "drain100")
 DRAINS = ("drain10", "drain100")
 LIMITED = tuple(
     (f"{limit}{slots}", f"drain{slots}")
-    for limit in ("wide", "limited", "rate")
+    for limit in ("wide", "limited", "rate", "persons")
     for slots in (10, 100)
 )
 """Drains with limits, and the plain drain."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import quantiles
 from typing import Any
 
@@ -40,8 +40,8 @@ class Run:
     server: ServerCpu | None
     past: bool = False
     """Whether the database is used again, so that submitted jobs must be completed."""
-    limits: dict[str, Any] | None = None
-    """Limits of draftsman's jobs."""
+    extra: dict[str, Any] = field(default_factory=dict)
+    """Settings of draftsman besides those of the preset: limits of jobs, persons who submit."""
 
     @property
     def url(self) -> str:
@@ -142,14 +142,14 @@ async def drain(run: Run) -> Figures:
     place, side, jobs = run.place, run.side, run.jobs
     after = await run.newest()
     await run.until_idle()
-    async with side.child("produce", run.url) as producer:
+    async with side.child("produce", run.url, extra=run.extra) as producer:
         await producer.hear("ready")
         await producer.submit(0, jobs, many=True)
     async with session(run.url) as fresh:
         await fresh.conn.execute("VACUUM ANALYZE")
     await place.checkpoint()
     commits = await place.commits(run.database)
-    async with side.child("work", run.url, run.preset, jobs, limits=run.limits) as worker:
+    async with side.child("work", run.url, run.preset, jobs, extra=run.extra) as worker:
         await worker.hear("ready")
         counted = await ServerCosts.start(run)
         worker.say("go")

@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from bench.server import DEADLINE, BenchError
@@ -94,10 +95,10 @@ class Contestant:
         url: str = "",
         preset: str = "default",
         target: int = 0,
-        limits: dict[str, Any] | None = None,
+        extra: Mapping[str, Any] = MappingProxyType({}),
     ) -> AsyncIterator[Child]:
         """Start a process in a role, and stop it on exit; raises BenchError."""
-        chosen = self.settings(preset) | ({"limits": limits} if limits else {})
+        chosen = self.settings(preset) | dict(extra)
         settings = json.dumps(chosen) if url else "{}"
         program = (*self.program, self.name, role, url, settings, str(target))
         async with start_process(program, self.environment) as child:

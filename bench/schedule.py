@@ -87,6 +87,20 @@ def scenarios(jobs: int, minutes: float | None) -> list[Scenario]:
                 ("rate100", "rate", "fast", jobs),
             )
         ),
+        *(
+            Scenario(
+                name,
+                partial(limits.drain, name="rate", persons=limits.PERSONS),
+                preset,
+                count,
+                same=True,
+                alone=True,
+            )
+            for name, preset, count in (
+                ("persons10", "default", jobs // 2),
+                ("persons100", "fast", jobs),
+            )
+        ),
         Scenario(
             "held", volumes.held, "default", jobs, same=True, alone=True, once=True, fresh=True
         ),

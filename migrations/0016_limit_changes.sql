@@ -9,7 +9,7 @@ INSERT INTO draftsman.schema_migrations (name) VALUES ('0016_limit_changes');
 -- Sets the limits of new jobs. Those that are queued take their places at once where all of them
 -- have places and no other job waits; else they wait, and the trigger admits the first of them.
 CREATE FUNCTION draftsman.limit_jobs(jobs bigint[]) RETURNS void
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
     numbers  bigint[];
     literals text[];
@@ -218,7 +218,7 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
     SET enable_seqscan = off SET jit = off AS $$
 DECLARE
     change  draftsman.limit_changes;
-    checked bigint[];
+    checked bigint[]; asking bigint[];
     waiting text[];
 BEGIN
     SELECT * INTO change FROM draftsman.limit_changes
@@ -253,18 +253,23 @@ BEGIN
                hold = CASE WHEN w.limits = '{}' THEN nullif(s.hold, 'limit')
                       WHEN s.status IN ('queued', 'resumed') AND (s.hold >= 'key') IS NOT TRUE
                       THEN 'limit' ELSE s.hold END,
+               -- else the trigger would give places before a job that is ahead asks for them
                held_by = CASE WHEN w.limits <> '{}' AND s.status IN ('queued', 'resumed')
-                              AND (s.hold >= 'key') IS NOT TRUE THEN w.limits[1] END
+                              AND (s.hold >= 'key') IS NOT TRUE THEN 'pause' END
           FROM (SELECT c AS number, coalesce(draftsman.limits_of(c), '{}') AS limits
                   FROM unnest(checked) c) w
          WHERE s.number = w.number AND s.finished_at IS NULL
            AND coalesce(s.limits, '{}') <> w.limits
-        RETURNING s.queue, CASE WHEN s.held_by IS NOT NULL THEN s.limits END AS limits
+        RETURNING s.number, s.queue, CASE WHEN s.held_by IS NOT NULL THEN s.limits END AS limits
     )
     -- all their buckets: others may wait for a place of a raised limit, and be ahead
-    SELECT array_agg(DISTINCT b) FILTER (WHERE b IS NOT NULL) INTO waiting
-      FROM (SELECT limits, pg_notify('draftsman_jobs', queue)::text FROM changed) c
+    SELECT array_agg(DISTINCT b) FILTER (WHERE b IS NOT NULL),
+           array_agg(DISTINCT number) FILTER (WHERE b IS NOT NULL) INTO waiting, asking
+      FROM (SELECT number, limits, pg_notify('draftsman_jobs', queue)::text FROM changed) c
       LEFT JOIN LATERAL unnest(c.limits) b ON true;
+    IF asking IS NOT NULL THEN
+        UPDATE draftsman.job_states s SET held_by = s.limits[1] WHERE s.number = ANY (asking);
+    END IF;
     PERFORM draftsman.try_places(waiting);
     UPDATE draftsman.limit_changes c
        SET checked_to = CASE WHEN cardinality(checked) = most THEN checked[most]

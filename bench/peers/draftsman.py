@@ -34,6 +34,10 @@ class Queue:
         self.url, self.settings = url, settings
         values = {"database_url": url, "limits": settings.get("limits", {})}
         self.opening = open_runtime(Settings.model_validate(values))
+        self.persons = [
+            Actor(Source.CLI, f"bench-{number}", f"bench-{number}", owner=True)
+            for number in range(settings.get("persons", 1))
+        ]
 
     async def prepare(self) -> None:
         await migrate.migrate(self.url)
@@ -47,7 +51,11 @@ class Queue:
 
     async def submit_many(self, numbers: range) -> None:
         requests = [invocation(type="noop", payload={"i": number}) for number in numbers]
-        await self.submissions.submit_many(requests, ME)
+        if (persons := len(self.persons)) == 1:
+            await self.submissions.submit_many(requests, ME)
+            return
+        actors = [self.persons[number % persons] for number in numbers]
+        await self.submissions.submit_each(list(zip(requests, actors, strict=True)))
 
     async def work(self, probe: Probe) -> None:
         async def noop(ctx: RunContext) -> Outcome:

@@ -23,8 +23,10 @@ def test_ratios_of_drains_with_limits_are_to_the_plain_drain() -> None:
     results = Results()
     results.add(Key("drain10", "draftsman"), {"rate": 1000.0})
     results.add(Key("limited10", "draftsman"), {"rate": 700.0})
+    results.add(Key("persons10", "draftsman"), {"rate": 900.0})
     verdicts = {goal.name: goal.verdict(results) for goal in GOALS}
     assert verdicts["limited10 / drain10"][1:] == ("0.70", ">= 0.8", "missed by 13%")
+    assert verdicts["persons10 / drain10"][1:] == ("0.90", ">= 0.8", "met")
 
 
 def test_volumes_are_not_measured_over_a_history() -> None:

@@ -54,6 +54,23 @@ def test_an_unwritable_data_directory_is_refused_in_one_line(empty: Path) -> Non
     assert "\n" not in str(refused.value)
 
 
+@pytest.mark.usefixtures("copied_initdb")
+def test_a_data_directory_that_the_group_can_write_is_refused_with_the_command(
+    empty: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(layout, "SYSTEM_DIR", empty / "system")
+    server = EmbeddedServer(empty / "data", 0)
+    value(server.ensure(), "SELECT 1")
+    stop_server(server)
+    data = server.status().data_dir
+    data.chmod(0o770)
+    with pytest.raises(EmbeddedServerError, match=rf"mode 0770.*run chmod 700 {data}$"):
+        server.ensure()
+    data.chmod(0o750)  # PostgreSQL allows the group to read
+    assert value(server.ensure(), "SELECT 1") == 1
+    stop_server(server)
+
+
 def test_a_platform_without_binaries_is_refused_with_an_alternative(
     empty: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

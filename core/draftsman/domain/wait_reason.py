@@ -65,6 +65,9 @@ class JobFacts:
     paused_at: datetime | None
     job_paused: bool
     """Whether the pause is that of the job itself."""
+    started: bool
+    """Whether a worker started it; a skipped job has only a run that records this."""
+    has_checkpoint: bool
     ahead: int
     workers: int
     capable_workers: int
@@ -122,7 +125,7 @@ def explain(facts: JobFacts, question: Question | None) -> WaitReason:
 def _reason(facts: JobFacts, question: Question | None) -> tuple[str, str, NextStep]:
     if facts.status is Status.EXPIRED and question is not None:
         then = (
-            "to retry from the last checkpoint and ask again: ",
+            f"{_retry(facts)} and ask again: ",
             _command("retry", job_name(facts.number)),
             "; to allow more time, set expires_in of the question or in [questions]",
         )
@@ -133,9 +136,9 @@ def _reason(facts: JobFacts, question: Question | None) -> tuple[str, str, NextS
             again = ("to run it again: ", _command("retry", f"{name} --again"))
             return "ended", "finished", again
         if facts.error_class == ErrorClass.DENIED:
-            asks = ("to retry from the last checkpoint and ask again: ", _command("retry", name))
+            asks = (f"{_retry(facts)} and ask again: ", _command("retry", name))
             return "denied", facts.last_error or "denied", asks
-        retry = ("to retry from the last checkpoint: ", _command("retry", name))
+        retry = (f"{_retry(facts)}: ", _command("retry", name))
         if facts.status is Status.CANCELED:
             return "ended", _canceled(facts), retry
         return "ended", facts.last_error or "finished", retry
@@ -150,6 +153,13 @@ def _reason(facts: JobFacts, question: Question | None) -> tuple[str, str, NextS
     if facts.status in (Status.SCHEDULED, Status.RETRYING):
         return _due(facts)
     return _claimed_or_running(facts)
+
+
+def _retry(facts: JobFacts) -> str:
+    """Return what a retry of the finished job does."""
+    if not facts.started:
+        return "it never started; to run it"
+    return "to retry from the last checkpoint" if facts.has_checkpoint else "to retry"
 
 
 def expiring_question(questions: Sequence[Question]) -> Question | None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
+import stat
 import threading
 import time
 from collections.abc import Sequence
@@ -17,6 +19,8 @@ from draftsman.errors import CommandHint, EmbeddedServerError
 
 START_TIMEOUT = 60
 """Seconds until the server is ready, including crash recovery."""
+SHARED = 0o027
+"""Modes of a data directory that PostgreSQL refuses: writable by the group, or any for others."""
 PING_TIMEOUT = 5
 """Seconds for a connection attempt."""
 LOG_DAYS = 6
@@ -67,11 +71,22 @@ def start(place: ClusterLayout, canceled: threading.Event) -> None:
         if not place.data.exists():
             _create(place, lock)
             server_process.check_canceled(canceled)
+        _refuse_shared(place.data)
         _prepare_folders(place)
         if password.read(place) is None:
             _set_password(place, lock)
         server_config.write(place)
         _launch(place, lock)
+
+
+def _refuse_shared(data: Path) -> None:
+    """Raise EmbeddedServerError if PostgreSQL would refuse the mode of its data directory."""
+    mode = stat.S_IMODE(data.stat().st_mode)
+    if mode & SHARED:
+        raise EmbeddedServerError(
+            f"other users can access {data} (mode {mode:04o}), which PostgreSQL refuses:"
+            f" run chmod 700 {shlex.quote(str(data))}"
+        )
 
 
 def pg_ctl(place: ClusterLayout, verb: str, *options: str, inherit: Sequence[int] = ()) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final, Literal
 
 from draftsman.domain.ids import actor_name, job_name, pause_name, unknown_job
@@ -19,7 +20,7 @@ from draftsman.domain.schedules.queue_models import (
     QueueSummary,
 )
 from draftsman.domain.text import clean, humanize
-from draftsman.errors import CommandHint, Refused, UsageError
+from draftsman.errors import CommandHint, NotFound, OptionHint, Refused, UsageError
 from draftsman.store import read_model
 from draftsman.store.postgres.database import Connection, Database
 from draftsman.store.scheduling import queues as store
@@ -84,6 +85,28 @@ class Queues:
             )
             for summary in summaries
         ]
+
+    async def require_known(self, queue: str, configured: Collection[str]) -> None:
+        """Raise NotFound unless a queue is configured, or has jobs, a worker or a history."""
+        if queue in configured:
+            return
+        known = {summary.name for summary in await self.all()} | set(configured)
+        if queue in known:
+            return
+        if await self.is_used(queue):
+            return
+        near = get_close_matches(queue, sorted(known), 3)
+        tail = f"; did you mean {' or '.join(near)}?" if near else ""
+        raise NotFound(
+            f"unknown queue {queue!r}: it has no jobs, no worker and no setting{tail};"
+            f" known queues: {', '.join(sorted(known))}",
+            hint=OptionHint("unchecked", lead="to name a queue before its first job, use"),
+        )
+
+    async def is_used(self, queue: str, type: str | None = None) -> bool:
+        """Return whether a queue, or a type in it, has an unfinished job or a history."""
+        async with self._db.connection() as conn:
+            return await store.is_used(conn, queue, type)
 
     async def pauses(self, queue: str) -> list[QueuePause]:
         """Return the pauses of a queue and of types in it."""

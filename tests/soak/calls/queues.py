@@ -51,6 +51,11 @@ CALLS: Final[dict[str, Call]] = {
     "reservations.expire": _RESERVATION,
     "queues.move": Call(_reorder, 2 * (ALL - FINISHED), "the unfinished jobs of a queue"),
     "queues.prioritize": Call(_reorder, 2 * (ALL - FINISHED), "the unfinished jobs of a queue"),
+    "queues.is_used": Call(
+        lambda conn: queues.is_used(conn, "defualt", None),
+        2 * (ALL - FINISHED),
+        "the unfinished jobs",
+    ),
     "queues.in_order": Call(lambda conn: queues.in_order(conn, 100), 3000, "a page of each queue"),
     "queues.held_in_order": Call(
         lambda conn: queues.held_in_order(conn, 100), 3000, "a page of each bucket and key"

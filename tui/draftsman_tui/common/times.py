@@ -91,6 +91,13 @@ def due(seconds: float | None) -> str:
     return f"in {span(seconds)}" if seconds is not None and seconds > 0 else "now"
 
 
+def in_zone(moment: datetime, zone: str) -> str:
+    """Format a time in an IANA time zone, with the offset: `Mon 2026-11-30 02:00 +0100`."""
+    from draftsman.domain.schedules.timing import find_zone
+
+    return moment.astimezone(find_zone(zone)).strftime("%a %Y-%m-%d %H:%M %z")
+
+
 def clock(moment: datetime, now: datetime | None = None) -> str:
     """Format the local time of day, with the date if it is not today."""
     here, today = moment.astimezone(), (now or datetime.now(UTC)).astimezone().date()

@@ -24,6 +24,7 @@ PAGE: Final = 200
 """Rows of a page."""
 MAX_ROWS: Final = 1000
 """Rows that a table holds; scrolling past them drops the first."""
+START_WORKER: Final = "To start a worker: draftsman up"
 MAX_PAGES: Final = 5
 """Pages that a fetch scans for rows that match the filter."""
 
@@ -82,6 +83,8 @@ class Resource(ABC, Generic[T]):
     help: ClassVar[str]
     empty: ClassVar[str]
     """Message for an empty table."""
+    needs_worker: ClassVar[bool] = False
+    """Whether the table is empty because no worker is alive."""
     statuses: ClassVar[Sequence[str]] = ()
     """Statuses that `status:` accepts."""
     fields: ClassVar[Sequence[str]] = ()
@@ -95,6 +98,12 @@ class Resource(ABC, Generic[T]):
     """Whether rows that wait for the user come first in the default order."""
     follows: ClassVar[bool] = False
     """Whether a cursor on the first row stays first when rows are added above."""
+
+    def empty_text(self, *, supervised: bool) -> str:
+        """Return the message for an empty table; `supervised`: `draftsman up` starts a worker."""
+        if not self.needs_worker:
+            return self.empty
+        return f"{self.empty} {'The worker is starting' if supervised else START_WORKER}"
 
     @abstractmethod
     async def read(self, rt: Runtime, query: Query) -> Rows[T]:

@@ -20,3 +20,5 @@ class SubmitResult(NamedTuple):
     status: Status
     request_digest: str
     outcome: str
+    replaced: int | None = None
+    """The job that was canceled for it, before its start."""

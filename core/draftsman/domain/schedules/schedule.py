@@ -154,6 +154,8 @@ class Fire:
     job: int | None
     reason: str | None
     recorded_at: datetime
+    timezone: str
+    """Time zone of the schedule."""
 
 
 @dataclass(frozen=True, slots=True)

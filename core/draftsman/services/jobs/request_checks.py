@@ -185,7 +185,7 @@ class RequestChecks:
             return
         types = set() if types is None else types
         if request.type not in types:
-            await self._check_type(request.type)
+            await self.check_type(request.type)
             types.add(request.type)
         if chats:
             check_channels(request, self._settings, origin)
@@ -206,7 +206,7 @@ class RequestChecks:
             check_agent(request.agent, self._settings)
         check_configured(request, self._settings)
 
-    async def _check_type(self, type: str) -> None:
+    async def check_type(self, type: str) -> None:
         """Reject a type without a handler in the configuration or on a live worker."""
         settings = self._settings
         known = {AGENT_TYPE, *job_payloads.MODELS, *settings.handlers, *settings.types}

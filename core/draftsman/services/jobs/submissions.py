@@ -69,6 +69,8 @@ class SubmittedJob:
     id: UUID
     status: Status
     outcome: str
+    replaced: int | None = None
+    """The job that this one replaces, which was canceled before its start."""
 
     @property
     def name(self) -> str:
@@ -325,7 +327,7 @@ def _outcome(
         )
     if item.outcome == "deduplicated" and item.request_digest != values["request_digest"]:
         return IdempotencyConflict(_conflict(values, item), job=item.number, place=place)
-    return SubmittedJob(item.number, item.id, item.status, item.outcome)
+    return SubmittedJob(item.number, item.id, item.status, item.outcome, item.replaced)
 
 
 async def _is_registered(conn: Connection, folder: str) -> bool:

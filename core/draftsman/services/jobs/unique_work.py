@@ -87,7 +87,7 @@ async def submit(
         if result.outcome == "created":
             limit = unique.longest_debounce
             await store.keep_unique_key(conn, result.number, request.key, replaces, limit)
-    return results
+    return [result._replace(replaced=replaces) for result in results]
 
 
 async def _lock_repeated(

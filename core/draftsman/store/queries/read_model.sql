@@ -296,6 +296,8 @@ SELECT j.number, j.status, j.queue, j.type, j.run_at, j.next_retry_at, j.last_er
        p.queue IS NULL AND coalesce(v.job = j.number, true) AND EXISTS (
            SELECT FROM draftsman.claimable c WHERE c.number = j.number) AS claimable,
        v.job AS reserved_for, v.actor AS reserved_by, v.expires_at AS reserved_until,
+       j.started_at IS NOT NULL AS started,
+       EXISTS (SELECT FROM draftsman.job_checkpoints k WHERE k.job = j.number) AS has_checkpoint,
        j.hold::text, j.held_by, j.concurrency_key,
        (SELECT k.number FROM draftsman.job_states k
          WHERE k.concurrency_key = j.concurrency_key AND (k.hold >= 'key') IS NOT TRUE

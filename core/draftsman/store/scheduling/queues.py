@@ -28,6 +28,11 @@ async def pauses(conn: Connection) -> list[QueuePause]:
     return await fetch_all(conn, _Q["pauses"], None, QueuePause)
 
 
+async def is_used(conn: Connection, queue: str, type: str | None) -> bool:
+    """Return whether a queue, or a type in it, has an unfinished job or a history."""
+    return bool(await scalar(conn, _Q["is_used"], {"queue": queue, "type": type}))
+
+
 async def changes(conn: Connection, queue: str | None, limit: int) -> list[QueueChange]:
     """Return the newest pauses and resumes, newest first."""
     return await fetch_all(conn, _Q["changes"], {"queue": queue, "limit": limit}, QueueChange)

@@ -180,5 +180,5 @@ def _columns(spec: ScheduleSpec) -> dict[str, Any]:
 
 
 def _fire(row: Sequence[Any]) -> Fire:
-    schedule, due_at, status, job, reason, recorded_at = row
-    return Fire(schedule, due_at, FireStatus(status), job, reason, recorded_at)
+    schedule, due_at, status, *rest = row
+    return Fire(schedule, due_at, FireStatus(status), *rest)

@@ -10,9 +10,10 @@ import pytest
 from draftsman.domain.ids import worker_name
 from draftsman.domain.job import TERMINAL, Status
 from draftsman.domain.outcome import Cancel, Done
+from draftsman.domain.people.actor import Actor
 from draftsman.domain.question import OnExpire
 from draftsman.domain.run import LeaderTerm
-from draftsman.errors import NotFound
+from draftsman.errors import Failure, NotFound
 from draftsman.runtime import Runtime
 from tests.factories import GATE, QUESTION, Factory
 from tests.support.clock import Clock
@@ -38,6 +39,27 @@ async def test_every_status_has_a_reason_and_a_next_step(
     assert (why.status, why.reason) == (status, REASONS[status])
     assert why.text
     assert why.next_step
+
+
+async def test_a_retry_is_from_a_checkpoint_only_if_there_is_one(
+    make: Factory, rt: Runtime, owner: Actor
+) -> None:
+    never = await make.queued()
+    await rt.job_control.cancel(never, owner)
+    parent = await make.running()
+    child = await make.queued(after=(parent.number,))
+    await rt.settlement.failure(parent, Failure("broken", declared="PERMANENT"))
+    saved = await make.running()
+    await rt.checkpoints.save(saved.lease, {"page": 2})
+    await rt.settlement.failure(saved, Failure("broken", declared="PERMANENT"))
+    steps = [(await rt.read_model.why(n)).next_step for n in (never, child, parent.number)]
+    assert steps == [
+        f"it never started; to run it: draftsman retry D-{never}",
+        f"it never started; to run it: draftsman retry D-{child}",
+        f"to retry: draftsman retry {parent.name}",
+    ]
+    step = (await rt.read_model.why(saved.number)).next_step
+    assert step == f"to retry from the last checkpoint: draftsman retry {saved.name}"
 
 
 async def test_an_unknown_job_is_not_found(rt: Runtime) -> None:

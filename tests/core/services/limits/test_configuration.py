@@ -126,3 +126,15 @@ async def test_places_of_a_raised_limit_go_to_the_first_jobs_also_if_later_ones_
     assert await placed(conn) == numbers
     assert list(await waiting(conn)) == [later]
     await check_places(rt)
+
+
+async def test_changed_limits_give_places_in_order_to_jobs_that_wait_in_different_buckets(
+    rt: Runtime, make: Factory, conn: Connection
+) -> None:
+    await set_limits(rt, conn, all={"running": 1})
+    shop, web = [await make.queued(repo=f"https://git.example.org/x/{r}") for r in ("shop", "web")]
+    later = await make.queued()
+    await set_limits(rt, conn, type={"noop": {"running": 2}}, repo={"*": {"running": 1}})
+    assert await placed(conn) == [shop, web]
+    assert await waiting(conn) == {later: "type:noop"}
+    await check_places(rt)

@@ -82,7 +82,10 @@ async def test_a_drain_without_time_is_not_drained(cli: Cli, make: Factory) -> N
     }
 
 
-async def test_wrong_requests_are_refused_in_one_line(as_: As, cli: Cli, rt: Runtime) -> None:
+async def test_wrong_requests_are_refused_in_one_line(
+    as_: As, cli: Cli, rt: Runtime, make: Factory
+) -> None:
+    await make.queued(queue="pay")
     assert "Missing option '--reason'".lower() in (await cli(*PAUSE)).refused(2, "--reason").lower()
     assert "a pause needs a reason" in (await cli(*PAUSE, "--reason", " ")).refused(2)
     assert "is not paused" in (await cli("queues", "resume", "pay")).refused(1)
@@ -101,3 +104,22 @@ async def test_a_concurrency_key_is_submitted_shown_and_explained(cli: Cli) -> N
     assert f"D-{first} holds the concurrency key 'deploy:pay'" in (await cli("why", second)).out
     assert "its concurrency key" in (await cli("jobs")).out
     assert "one runs at a time" in " ".join((await cli("submit", "--help")).out.split())
+
+
+async def test_an_unknown_queue_or_type_is_refused_with_near_names(cli: Cli, make: Factory) -> None:
+    why = ("--reason", "r")
+    typo = await cli("queues", "pause", "defualt", *why)
+    typo.refused(3, "unknown queue 'defualt'", "did you mean default?", "use --unchecked")
+    (await cli("queues", "drain", "pya")).refused(3, "known queues: default")
+    unknown = await cli("queues", "pause", "default", "--type", "http_requst", *why)
+    unknown.refused(2, "unknown job type 'http_requst'", "http_request", "use --unchecked")
+    await make.scheduled(queue="later", type="report")
+    for arguments in (
+        ("default",),
+        ("later",),
+        ("later", "--type", "report"),
+        ("new", "--unchecked"),
+    ):
+        assert (await cli("queues", "pause", *arguments, *why)).code == 0
+    assert (await cli("queues", "resume", "new")).code == 0
+    assert (await cli("queues", "pause", "new", *why)).code == 0  # paused before

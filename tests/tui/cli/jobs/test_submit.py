@@ -138,11 +138,13 @@ async def test_an_equal_request_within_the_time_joins_the_job(
 async def test_a_replaced_job_and_its_replacement_name_each_other(cli: Cli) -> None:
     arguments = ("submit", "--type", "noop", "--subject", "pr-7", "--debounce", "30s")
     assert (await cli(*arguments)).out == "D-1 created\n"
-    assert (await cli(*arguments)).out == "D-2 created\n"
+    replaced = "D-2 created; it replaces D-1, which was canceled before its start\n"
+    assert (await cli(*arguments)).out == replaced
     old, new = [(await cli("show", name)).out for name in ("D-1", "D-2")]
     assert "replaced by D-2" in " ".join(old.split())
     assert "replaces D-1" in " ".join(new.split())
     assert (await cli("show", "D-1", "--json")).json["replaced_by"] == 2
+    assert (await cli(*arguments, "--json")).json["replaced"] == 2
 
 
 async def test_options_of_unique_work_that_exclude_each_other_are_refused(cli: Cli) -> None:

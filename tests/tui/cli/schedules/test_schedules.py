@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -24,7 +25,7 @@ async def test_a_schedule_is_added_shown_paused_run_and_removed(cli: Cli) -> Non
     assert added.out.startswith("nightly 30 2 * * *, next ")
     upcoming = (await cli("schedules", "next", "nightly", "--count", "2")).out.splitlines()
     assert len(upcoming) == 2
-    assert all(" 02:30 +0" in line for line in upcoming)
+    assert all(re.search(r" 02:30 \+0[12]00 Europe/Berlin$", line) for line in upcoming)
     [times, _] = json.loads(
         (await cli("schedules", "next", "nightly", "--count", "2", "--json")).out
     )
@@ -74,13 +75,19 @@ async def test_a_rule_in_english(cli: Cli) -> None:
 
 
 async def test_a_job_names_its_occurrence(cli: Cli, rt: Runtime, clock: Clock) -> None:
-    await cli("schedules", "add", "hourly", "--every", "1h", *PING)
+    await cli("schedules", "add", "hourly", "--every", "1h", "--zone", "Asia/Kathmandu", *PING)
+    upcoming = (await cli("schedules", "next", "hourly", "--count", "1")).out
     await clock.forward(3601)
     [schedule] = await rt.schedules.all()
     known = {**rt.policy.people}
     rt.policy.people = {**known, schedule.created_by: known["anna"]}
     assert await rt.sweeps.names["schedules"](LeaderTerm()) == 1
-    assert "schedule  hourly · due " in (await cli("show", "D-1")).out
+    due = upcoming.strip()
+    assert due.endswith(" +0545 Asia/Kathmandu")
+    assert f"schedule  hourly · due {due}" in (await cli("show", "D-1")).out
+    history = (await cli("schedules", "history")).out.splitlines()
+    assert history[0].split() == ["SCHEDULE", "DUE", "ZONE", "OUTCOME", "JOB", "REASON"]
+    assert " ".join(history[1].split()) == f"hourly {due} fired D-1"
     assert json.loads((await cli("show", "D-1", "--json")).out)["occurrence"]["job"] == 1
 
 

@@ -27,7 +27,9 @@ async def test_every_table_shows_its_rows_or_an_empty_message(
     async with open_dashboard(rt, owner) as seen:
         for nth, view in enumerate(VIEWS.values(), 1):
             await (seen.press(str(nth % 10)) if nth <= 10 else seen.command(view.name))
-            await seen.see(f"{view.name} · 0", view.empty[:40])
+            await seen.see(f"{view.name} · 0", view.empty_text(supervised=False)[:70])
+            if view.needs_worker:
+                assert view.empty_text(supervised=True) == f"{view.empty} The worker is starting"
     asked, gate = await make.asked(), await make.asked(GATE)
     dead = await make.dead(notify=["log"])
     worker = await make.worker_row()

@@ -16,10 +16,11 @@ from draftsman.services.jobs.request_checks import build_request, require_instru
 from draftsman_tui.cli.app import App, command
 from draftsman_tui.cli.job import job_wait
 from draftsman_tui.cli.job.logs import LogPrinter, LogProgress, log_items
-from draftsman_tui.cli.job.submit import finished_key_text, skipped_text
+from draftsman_tui.cli.job.submit import finished_key_text
 from draftsman_tui.cli.job.submit_options import submit_options, submitted_fields
 from draftsman_tui.common import params, times
 from draftsman_tui.common.job_request import options_named
+from draftsman_tui.common.text.job_text import submitted_text
 
 if TYPE_CHECKING:
     from draftsman.domain.schedules.reservation import QueueReservation
@@ -107,7 +108,7 @@ def _print_start(
         reserved = f"; the queue {reservation.queue!r} is reserved for it until {until}"
     elif now:
         reserved = "; its queue is not reserved, because the job existed before"
-    app.out.info(f"{job.name} {job.outcome}{skipped_text(job)}{reserved}")
+    app.out.info(f"{submitted_text(job)}{reserved}")
 
 
 async def _follow(app: App, rt: Runtime, number: int, timeout: float | None) -> None:

@@ -175,7 +175,7 @@ async def _show_tree(app: App, job: JobRef) -> None:
 
 def _occurrence(fire: Fire) -> str:
     """Describe the occurrence that submitted the job."""
-    return f"{fire.schedule} · due {times.clock(fire.due_at)}"
+    return f"{fire.schedule} · due {times.in_zone(fire.due_at, fire.timezone)} {fire.timezone}"
 
 
 def _sandbox(applied: dict[str, Any]) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from draftsman.domain.job import TERMINAL, Status
+from draftsman.domain.job import TERMINAL
 from draftsman.domain.text import humanize
 from draftsman.errors import UsageError
 from draftsman.services.jobs.request_checks import build_request, require_instructions
@@ -17,6 +17,7 @@ from draftsman_tui.cli.job.submit_options import submit_options, submitted_field
 from draftsman_tui.common import params
 from draftsman_tui.common.job_request import OTHER_TEXT_IGNORED, options_named
 from draftsman_tui.common.output import line, styled
+from draftsman_tui.common.text.job_text import submitted_text
 
 if TYPE_CHECKING:
     from draftsman.runtime import Runtime
@@ -97,19 +98,11 @@ async def submit(
         if not wait:
             await print_submitted(app, rt, job, unique=request.unique is not None)
             return
-        app.out.info(f"{job.name} {job.outcome}")
+        app.out.info(submitted_text(job))
         await job_wait.print_missing_worker(app, rt, job.number)
         with job_wait.left_by_interrupt(app, job.number):
             await job_wait.narrate(app, rt, job.number, timeout)
         await job_wait.conclude(app, rt, job.number, timeout, outcome=job.outcome)
-
-
-def skipped_text(job: SubmittedJob) -> str:
-    """Return why a new job was skipped, or nothing."""
-    if job.outcome == "created" and job.status is Status.CANCELED:
-        why = "a job that it waits for did not complete, or its group stopped or was canceled"
-        return f" and skipped: {why}"
-    return ""
 
 
 def finished_key_text(job: SubmittedJob) -> str:
@@ -128,11 +121,12 @@ async def print_submitted(
     if app.json:
         app.out.document(job)
         return
-    why = skipped_text(job)
+    why = ""
     if job.outcome == "joined":
         equal = f"an equal job is {humanize(job.status)}"
         why = f": {equal if unique else 'a live job has the same subject'}; {OTHER_TEXT_IGNORED}"
-    app.out.print(line(styled(job.name, "bold"), f" {job.outcome}{why}"))
+    text = submitted_text(job).removeprefix(job.name)
+    app.out.print(line(styled(job.name, "bold"), f"{text}{why}"))
     if app.out.on_screen:
         reason = await rt.read_model.why(job.number)
         if reason.reason == "no_worker":

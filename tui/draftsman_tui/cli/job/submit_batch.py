@@ -15,6 +15,7 @@ from draftsman_tui.cli.app import App
 from draftsman_tui.cli.job import request_lines
 from draftsman_tui.common import params, stdio
 from draftsman_tui.common.job_request import options_named
+from draftsman_tui.common.text.job_text import submitted_text
 
 if TYPE_CHECKING:
     from draftsman.domain.people.actor import Actor
@@ -58,7 +59,7 @@ async def submit_batch(app: App, file: str, fields: dict[str, Any], *, unchecked
                     if app.json:
                         output(jobs)
                     else:
-                        app.out.write("".join(f"{job.name} {job.outcome}\n" for job in jobs))
+                        app.out.write("".join(f"{submitted_text(job)}\n" for job in jobs))
             except BaseException:
                 progress.clear()
                 raise

@@ -244,6 +244,7 @@ class TeamTools:
 
     async def _submit(self, arguments: dict[str, Any]) -> tuple[dict[str, Any], str]:
         from draftsman.services.jobs.request_checks import build_request, require_instructions
+        from draftsman_tui.common.text.job_text import submitted_text
 
         try:
             rt = await self._runtime()
@@ -254,7 +255,9 @@ class TeamTools:
         except DraftsmanError as error:
             raise ToolError(str(error)) from None
         data = {"job": job.name, "outcome": str(job.outcome), "status": str(job.status)}
-        return data, f"{job.name} {job.outcome}"
+        if job.replaced is not None:
+            data["replaced"] = job_name(job.replaced)
+        return data, submitted_text(job)
 
     async def _status(self, arguments: dict[str, Any]) -> tuple[dict[str, Any], str]:
         from draftsman.domain.ids import parse_job

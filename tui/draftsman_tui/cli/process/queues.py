@@ -12,17 +12,22 @@ from draftsman.errors import DraftsmanError, Refused
 from draftsman_tui.cli.app import App, ListGroup, command, example_lines
 from draftsman_tui.cli.prompts import confirm
 from draftsman_tui.common import params, times
+from draftsman_tui.common.job_request import options_named
 from draftsman_tui.common.output import one_line, styled
 from draftsman_tui.common.text.queue_text import blocks_text
 
 if TYPE_CHECKING:
     from draftsman.domain.schedules.queue_models import QueueSummary
+    from draftsman.runtime import Runtime
     from draftsman.services.queues import DrainProgress
 
 DRAIN_REASON = "draining"
 """Reason of the pause of a drain, unless it is given."""
 SHOWN_JOBS = 5
 """Jobs that a line of progress names."""
+_UNCHECKED = click.option(
+    "--unchecked", is_flag=True, help="Accept a queue or type that is not known yet."
+)
 
 
 @click.group(
@@ -77,9 +82,15 @@ async def list_queues(app: App) -> None:
 @click.argument("name", type=params.TEXT)
 @click.option("--type", type=params.TEXT, help="Pause this job type only.")
 @click.option("--reason", type=params.TEXT, required=True, help="Reason, shown by why.")
-async def pause(app: App, name: str, type: str | None, reason: str) -> None:
-    """Pause a queue, or a job type in it."""
+@_UNCHECKED
+async def pause(app: App, name: str, type: str | None, reason: str, unchecked: bool) -> None:
+    """Pause a queue, or a job type in it.
+
+    An unknown queue is refused: it has no jobs, no worker and no setting.
+    """
     async with app.runtime() as rt:
+        if not unchecked:
+            await _require_known(app, rt, name, type)
         held = await rt.queues.pause(name, await rt.actor(), reason, type)
     if app.json:
         app.out.document({"queue": name, "type": type, "paused": True, "held": held})
@@ -126,13 +137,18 @@ async def resume(app: App, name: str, type: str | None) -> None:
     help="Reason, shown by why.",
 )
 @click.option("--timeout", type=params.DURATION, help="Stop waiting after this time, e.g. 10m.")
-async def drain(app: App, name: str, type: str | None, reason: str, timeout: float | None) -> None:
+@_UNCHECKED
+async def drain(
+    app: App, name: str, type: str | None, reason: str, timeout: float | None, unchecked: bool
+) -> None:
     """Pause a queue, and wait until no job of it is running.
 
     The queue stays paused. Exits with 1 if jobs still run after the timeout.
     """
     progress: DrainProgress | None = None
     async with app.runtime() as rt:
+        if not unchecked:
+            await _require_known(app, rt, name, type)
         try:
             async with asyncio.timeout(timeout):
                 shown = ""
@@ -209,6 +225,16 @@ async def history(app: App, name: str | None) -> None:
 
 for _each in (list_queues, pause, resume, drain, release, history):
     queues.add_command(_each)
+
+
+async def _require_known(app: App, rt: Runtime, name: str, type: str | None) -> None:
+    """Raise NotFound for an unknown queue, and UsageError for an unknown type."""
+    settings = app.settings
+    configured = {"default", *settings.worker.queues, *settings.limits.queue} - {"*"}
+    await rt.queues.require_known(name, configured)
+    if type is not None and not await rt.queues.is_used(name, type):
+        with options_named():
+            await rt.request_checks.check_type(type)
 
 
 def _row(summary: QueueSummary) -> list[Any]:

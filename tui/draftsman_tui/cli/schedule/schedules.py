@@ -169,7 +169,7 @@ async def show(app: App, name: str) -> None:
         "overlap": str(schedule.overlap),
         "jitter": f"up to {times.format_duration(schedule.jitter)}" if schedule.jitter else "",
         "paused": _pause_text(schedule),
-        "next": ", ".join(_time(schedule, at) for at in upcoming) or "never",
+        "next": ", ".join(times.in_zone(at, schedule.timezone) for at in upcoming) or "never",
     }
     app.out.print(
         *(line(styled(f"  {name:<9}", "dim"), text) for name, text in pairs.items() if text)
@@ -208,7 +208,7 @@ async def history(app: App, name: str | None, limit: int) -> None:
     """List the occurrences of a schedule, or of all, newest first.
 
     An occurrence fired, was skipped or refused, or waits for the previous job. The newest thousand
-    of a schedule are kept.
+    of a schedule are kept. DUE is in the time zone of the schedule, as for `next`.
     """
     async with app.runtime(read_only=True) as rt:
         fires = await rt.schedules.history(name, limit)
@@ -220,14 +220,15 @@ async def history(app: App, name: str | None, limit: int) -> None:
         rows = [
             (
                 fire.schedule,
-                times.clock(fire.due_at),
+                times.in_zone(fire.due_at, fire.timezone),
+                fire.timezone,
                 styled(fire.status, STYLES[fire.status]),
                 job_name(fire.job) if fire.job else "",
                 fire.reason or "",
             )
             for fire in fires
         ]
-        app.out.table(("SCHEDULE", "DUE", "OUTCOME", "JOB", "REASON"), rows, flexible=4)
+        app.out.table(("SCHEDULE", "DUE", "ZONE", "OUTCOME", "JOB", "REASON"), rows, flexible=5)
 
 
 @command("pause", examples=("draftsman schedules pause nightly --reason 'release freeze'",))
@@ -345,10 +346,8 @@ def _row(schedule: Schedule, now: datetime) -> tuple[Text | str, ...]:
 
 
 def _time(schedule: Schedule, at: datetime) -> str:
-    """Return an occurrence in the zone of its schedule, with the offset."""
-    from draftsman.domain.schedules.timing import find_zone
-
-    return at.astimezone(find_zone(schedule.timezone)).strftime("%a %Y-%m-%d %H:%M %z")
+    """Return an occurrence in the zone of its schedule, with the name of the zone."""
+    return f"{times.in_zone(at, schedule.timezone)} {schedule.timezone}"
 
 
 def _pause_text(schedule: Schedule) -> str:
@@ -362,6 +361,6 @@ def _fire_parts(fire: Any, schedule: Schedule) -> tuple[Text | str, ...]:
     job = f" {job_name(fire.job)}" if fire.job else ""
     reason = f": {fire.reason}" if fire.reason else ""
     return (
-        f"{_time(schedule, fire.due_at)}  ",
+        f"{times.in_zone(fire.due_at, schedule.timezone)}  ",
         styled(f"{fire.status}{job}{reason}", STYLES[fire.status]),
     )

@@ -19,6 +19,7 @@ from draftsman_tui.cli.schedule.template_parts import parameter_text, schema_of,
 from draftsman_tui.common import params, times
 from draftsman_tui.common.job_request import options_named
 from draftsman_tui.common.output import as_data, line, styled
+from draftsman_tui.common.text.job_text import submitted_text
 
 if TYPE_CHECKING:
     from draftsman.domain.schedules.template import Template, TemplateDefinition
@@ -297,7 +298,7 @@ async def run(
         if not wait:
             await print_submitted(app, rt, job)
             return
-        app.out.info(f"{job.name} {job.outcome}")
+        app.out.info(submitted_text(job))
         await job_wait.narrate(app, rt, job.number, timeout)
         await job_wait.conclude(app, rt, job.number, timeout, outcome=job.outcome)
 

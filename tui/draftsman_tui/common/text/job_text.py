@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from draftsman.domain.run import CheckpointSummary, Run, StepSummary
     from draftsman.domain.wait_reason import WaitReason
     from draftsman.runtime import Runtime
+    from draftsman.services.jobs.submissions import SubmittedJob
 
 
 STYLES: Final = {
@@ -55,6 +56,17 @@ def type_text(job: Job) -> str:
     if job.agent is None and job.type == "run_agent" and job.status not in TERMINAL:
         agent = " · agent of its repository"
     return f"{job.type}{agent} · mode {job.mode}"
+
+
+def submitted_text(job: SubmittedJob) -> str:
+    """Return the job of a request, which job it replaces, and why it was skipped."""
+    text = f"{job.name} {job.outcome}"
+    if job.replaced is not None:
+        text += f"; it replaces {job_name(job.replaced)}, which was canceled before its start"
+    if job.outcome == "created" and job.status is Status.CANCELED:
+        why = "a job that it waits for did not complete, or its group stopped or was canceled"
+        text += f" and skipped: {why}"
+    return text
 
 
 def status_text(

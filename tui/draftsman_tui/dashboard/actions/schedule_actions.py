@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, cast
 
 from draftsman.errors import Refused
 from draftsman_tui.common import times
+from draftsman_tui.common.text.job_text import submitted_text
 from draftsman_tui.dashboard.dialogs.confirm_dialog import ConfirmDialog
 from draftsman_tui.dashboard.dialogs.prompt_dialog import PromptDialog
 from draftsman_tui.dashboard.dialogs.text_dialog import TextDialog
@@ -37,7 +38,7 @@ async def run_schedule(screen: MainScreen, text: str) -> None:
     note = "Submits a job in your name, beside its occurrences."
     if await screen.ask(ConfirmDialog(f"Run {schedule.name} now?", note)):
         job = await screen.rt.schedules.run(schedule.name, screen.actor)
-        screen.show_message(f"{job.name} {job.outcome}")
+        screen.show_message(submitted_text(job))
 
 
 async def remove_schedule(screen: MainScreen, text: str) -> None:
@@ -53,12 +54,14 @@ async def show_history(screen: MainScreen, text: str) -> None:
     """Show the newest occurrences of the schedule, and the next."""
     schedule = _schedule(screen)
     upcoming = await screen.rt.schedules.upcoming(schedule.name, 5)
-    lines = [f"{times.clock(at)}  next" for at in reversed(upcoming)]
+    lines = [f"{times.in_zone(at, schedule.timezone)}  next" for at in reversed(upcoming)]
     for fire in await screen.rt.schedules.history(schedule.name, HISTORY):
         job = f" D-{fire.job}" if fire.job else ""
         reason = f": {fire.reason}" if fire.reason else ""
-        lines.append(f"{times.clock(fire.due_at)}  {fire.status}{job}{reason}")
-    await screen.app.push_screen(TextDialog(schedule.name, "\n".join(lines) or "no occurrences"))
+        at = times.in_zone(fire.due_at, fire.timezone)
+        lines.append(f"{at}  {fire.status}{job}{reason}")
+    title = f"{schedule.name} ({schedule.timezone})"
+    await screen.app.push_screen(TextDialog(title, "\n".join(lines) or "no occurrences"))
 
 
 def _schedule(screen: MainScreen) -> Schedule:

@@ -119,7 +119,7 @@ class MainScreen(BaseScreen):
     def body(self) -> Iterable[Widget]:
         yield Tabs(wide=COUNTED, counted=COUNTED)
         with Container(id="panes"):
-            yield ResourceTable()
+            yield ResourceTable(supervised=self.session.supervised is not None)
             yield PreviewPane()
 
     @property

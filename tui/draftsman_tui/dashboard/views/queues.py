@@ -24,7 +24,8 @@ class QueuesResource(Resource[QueueSummary]):
     help = "Queues, what waits in them, and which are paused or reserved."
     statuses = ("open", "paused", "reserved")
     fields = ("status",)
-    empty = "No queue has jobs or a worker. To start a worker: draftsman up"
+    empty = "No queue has jobs or a worker."
+    needs_worker = True
     poll_interval = 2.0
     columns = (
         Column[QueueSummary]("QUEUE", 16, most=30, order=lambda queue: queue.name),

@@ -25,7 +25,7 @@ class RunsResource(Resource[Run]):
     help = "Runs of all jobs."
     statuses = tuple(map(str, RunStatus))
     fields = ("status", "age")
-    empty = "No runs yet. To start a worker: draftsman up"
+    empty = "No runs yet. In :jobs, press n to submit a job"
     columns = (
         Column[Run]("RUN", 11, order=lambda run: (run.job, run.ordinal)),
         Column[Run]("STATUS", 10, order=lambda run: run.status),

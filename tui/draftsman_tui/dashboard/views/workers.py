@@ -33,7 +33,8 @@ class WorkersResource(Resource[WorkerRow]):
     help = "Worker processes, their health and the leader."
     statuses = ("alive", "draining", "silent", "lost")
     fields = ("status", "age")
-    empty = "No workers. To start a worker: draftsman up"
+    empty = "No workers."
+    needs_worker = True
     poll_interval = 2.0
     columns = (
         Column[WorkerRow]("WORKER", 9, order=lambda worker: worker_name(worker.row.id)),

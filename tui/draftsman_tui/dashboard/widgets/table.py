@@ -66,8 +66,10 @@ class ResourceTable(MouseTable):
             super().__init__()
             self.direction = direction
 
-    def __init__(self) -> None:
+    def __init__(self, *, supervised: bool = False) -> None:
+        """Create an empty table; `supervised`: `draftsman up` starts a worker for it."""
         super().__init__()
+        self._supervised = supervised
         self.marked: set[str] = set()
         self.now = datetime.now(UTC)
         self._resource: Resource[Any] | None = None
@@ -322,7 +324,7 @@ class ResourceTable(MouseTable):
             return LOADING
         if self._shape.filtered:
             return f"Nothing in {self._resource.name} matches. Esc clears the filter"
-        return self._resource.empty
+        return self._resource.empty_text(supervised=self._supervised)
 
     def _message_line(self, text: str) -> Strip:
         strip = Strip([Segment(f"  {one_line(text)}", self.rich_style + self._partial("dim"))])

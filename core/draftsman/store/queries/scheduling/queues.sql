@@ -11,6 +11,17 @@ SELECT queue, type, reason, paused_by, paused_at
   FROM draftsman.queue_pauses
  ORDER BY queue, type NULLS FIRST
 
+-- Whether a queue, or a type in it, has an unfinished job or was paused or reserved before.
+-- name: is_used
+SELECT EXISTS (
+           SELECT FROM draftsman.job_states
+            WHERE queue = %(queue)s AND (%(type)s::text IS NULL OR type = %(type)s)
+              AND status IN ('scheduled', 'queued', 'claimed', 'running', 'waiting_for_input',
+                             'waiting_for_approval', 'resumed', 'retrying'))
+       OR EXISTS (
+           SELECT FROM draftsman.queue_changes
+            WHERE queue = %(queue)s AND (%(type)s::text IS NULL OR type = %(type)s))
+
 -- The newest changes, of a queue or of all queues.
 -- name: changes
 SELECT queue, type, action, actor, reason, created_at

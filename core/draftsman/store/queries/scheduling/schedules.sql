@@ -62,7 +62,8 @@ DELETE FROM draftsman.schedules WHERE id = %(id)s RETURNING id
 
 -- The occurrences of a schedule, newest first.
 -- name: history
-SELECT s.name AS schedule, f.due_at, f.status, f.job, f.reason, f.recorded_at
+SELECT s.name AS schedule, f.due_at, f.status, f.job, f.reason, f.recorded_at,
+       s.timezone
   FROM draftsman.schedules s
   JOIN draftsman.schedule_fires f ON f.schedule = s.id
  WHERE s.name = %(name)s
@@ -71,7 +72,8 @@ SELECT s.name AS schedule, f.due_at, f.status, f.job, f.reason, f.recorded_at
 
 -- The occurrences of all schedules, newest first.
 -- name: latest
-SELECT s.name AS schedule, f.due_at, f.status, f.job, f.reason, f.recorded_at
+SELECT s.name AS schedule, f.due_at, f.status, f.job, f.reason, f.recorded_at,
+       s.timezone
   FROM draftsman.schedule_fires f
   JOIN draftsman.schedules s ON s.id = f.schedule
  ORDER BY f.due_at DESC
@@ -79,7 +81,8 @@ SELECT s.name AS schedule, f.due_at, f.status, f.job, f.reason, f.recorded_at
 
 -- The occurrence that submitted a job.
 -- name: of_job
-SELECT s.name AS schedule, f.due_at, f.status, f.job, f.reason, f.recorded_at
+SELECT s.name AS schedule, f.due_at, f.status, f.job, f.reason, f.recorded_at,
+       s.timezone
   FROM draftsman.schedule_fires f
   JOIN draftsman.schedules s ON s.id = f.schedule
  WHERE f.job = %(job)s
