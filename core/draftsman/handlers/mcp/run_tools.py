@@ -12,7 +12,7 @@ Ask = Callable[..., Awaitable[dict[str, Any]]]
 """Sends a message of a program to the run, by its type and fields; raises ToolError."""
 INSTRUCTIONS: Final = (
     "draftsman asks people of the team; an answer may take hours. Ask only if you cannot find the"
-    " answer yourself, and give choices. If a result has the outcome `open`, there is no answer yet: follow"
+    " answer yourself, and give choices. A result with the outcome `open` has no answer yet: follow"
     " its text."
 )
 MAX_RESULT: Final = 20_000
