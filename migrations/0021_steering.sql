@@ -124,8 +124,10 @@ CREATE FUNCTION draftsman.notify_pause(job bigint, text text) RETURNS void LANGU
 $$;
 
 -- Pauses an unfinished job; false when it is already paused or has ended. A job that has places in
--- buckets of limits gives them to others, and waits for the end of the pause.
-CREATE FUNCTION draftsman.pause_job(job bigint, reason text, actor text) RETURNS boolean
+-- buckets of limits gives them to others, and waits for the end of the pause. `event` is that of a
+-- channel, such as a comment.
+CREATE FUNCTION draftsman.pause_job(job bigint, reason text, actor text, event text DEFAULT NULL)
+RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM draftsman.require_control($1, $3, 'operator');
@@ -140,7 +142,8 @@ BEGIN
         RETURN false;
     END IF;
     INSERT INTO draftsman.job_events (job, kind, actor, payload)
-    VALUES ($1, 'job_paused', $3, jsonb_build_object('reason', left($2, 2000)));
+    VALUES ($1, 'job_paused', $3,
+            jsonb_strip_nulls(jsonb_build_object('reason', left($2, 2000), 'event', $4)));
     PERFORM draftsman.notify_pause($1, format('D-%s was paused by %s: %s', $1,
         coalesce(draftsman.person_of_actor($3), split_part($3, ':', 2)), $2));
     UPDATE draftsman.job_states j SET hold = 'limit', held_by = 'pause'
@@ -151,7 +154,8 @@ BEGIN
 END $$;
 
 -- Ends the pause of a job; false when it has none.
-CREATE FUNCTION draftsman.unpause_job(job bigint, actor text) RETURNS boolean
+CREATE FUNCTION draftsman.unpause_job(job bigint, actor text, event text DEFAULT NULL)
+RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM draftsman.require_control($1, $2, 'operator');
@@ -160,7 +164,8 @@ BEGIN
     IF NOT FOUND THEN
         RETURN false;
     END IF;
-    INSERT INTO draftsman.job_events (job, kind, actor) VALUES ($1, 'job_unpaused', $2);
+    INSERT INTO draftsman.job_events (job, kind, actor, payload)
+    VALUES ($1, 'job_unpaused', $2, jsonb_strip_nulls(jsonb_build_object('event', $3)));
     PERFORM draftsman.notify_pause($1, format('D-%s was resumed by %s', $1,
         coalesce(draftsman.person_of_actor($2), split_part($2, ':', 2))));
     UPDATE draftsman.job_states j SET held_by = j.limits[1]

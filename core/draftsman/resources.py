@@ -28,8 +28,12 @@ def module_command(module: str) -> tuple[str, ...]:
     The interpreter has no packages but draftsman and the standard library, and starts in
     milliseconds.
     """
-    code = _RUN_MODULE.format(root=str(PACKAGE_ROOT), module=module)
-    return (sys.executable, "-I", "-S", "-c", code)
+    return (sys.executable, "-I", "-S", "-c", run_module_code(module, str(PACKAGE_ROOT)))
+
+
+def run_module_code(module: str, root: str) -> str:
+    """Return the code that runs `main` of a module of the packages in the folder `root`."""
+    return _RUN_MODULE.format(root=root, module=module)
 
 
 def folder(name: str) -> Traversable:

@@ -10,6 +10,7 @@ import socket
 import sys
 from pathlib import Path
 from subprocess import PIPE
+from typing import Any
 
 import psutil
 
@@ -23,7 +24,7 @@ LIMITS = {"processes": 64, "file_size_mb": 16, "memory_mb": 1024}
 Report = dict[str, str]
 
 
-async def run_program(mode: str, folder: Path, *command: str) -> bytes:
+async def run_program(mode: str, folder: Path, *command: str, **entry: Any) -> bytes:
     """Return the output of a program in the sandbox."""
     stderr = b""
 
@@ -31,7 +32,7 @@ async def run_program(mode: str, folder: Path, *command: str) -> bytes:
         nonlocal stderr
         stderr += chunk
 
-    settings = SandboxSettings.model_validate({"mode": mode, **LIMITS})
+    settings = SandboxSettings.model_validate({"mode": mode, **LIMITS, **entry})
     sandbox = await open_run_sandbox(settings, repo=folder / "repo", home=folder / "home")
     with contextlib.closing(sandbox):
         agent = AgentSettings(command=command)
@@ -49,8 +50,8 @@ async def run_program(mode: str, folder: Path, *command: str) -> bytes:
     return b"".join(chunks)
 
 
-async def attack_report(mode: str, folder: Path) -> Report:
-    """Return the result of each attack."""
+async def attack_report(mode: str, folder: Path, **entry: Any) -> Report:
+    """Return the result of each attack; `entry` are more settings of the sandbox."""
     key, other = folder / "id_ed25519", folder / "runs" / "D-2.1" / "repo" / "secret"
     other.parent.mkdir(parents=True)
     for path in (key, other):
@@ -87,7 +88,7 @@ async def attack_report(mode: str, folder: Path) -> Report:
         os.environ["SLACK_BOT_TOKEN"] = "hunter2"
         try:
             command = (sys.executable, "-I", "-S", hostile_agent.__file__, json.dumps(targets))
-            output = await run_program(mode, folder, *command)
+            output = await run_program(mode, folder, *command, **entry)
         finally:
             del os.environ["SLACK_BOT_TOKEN"]
             if victim is not None:

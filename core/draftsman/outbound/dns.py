@@ -4,25 +4,32 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
-import socket
 from collections.abc import Awaitable, Callable
+from typing import Final
 
 from draftsman.domain.retries.error_classes import errno_name
 from draftsman.errors import Failure
 from draftsman.outbound.egress_policy import IpAddress
+from draftsman.outbound.lookup_threads import LookupThreads
 
+LOOKUP_TIMEOUT: Final = 30.0
+"""Seconds for a lookup, the wait for a thread included."""
+_THREADS: Final = LookupThreads()
 Resolver = Callable[[str, int], Awaitable[list[IpAddress]]]
 """Resolves a name and port to at least one address, the best first; raises Failure."""
 
 
 async def resolve(host: str, port: int) -> list[IpAddress]:
-    """Resolve with the system's resolver, in a thread.
+    """Resolve with the system's resolver, in a thread of `lookup_threads`.
 
     Raises Failure with origin `http` and the system's code, such as EAI_NONAME.
     """
-    loop = asyncio.get_running_loop()
     try:
-        entries = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        async with asyncio.timeout(LOOKUP_TIMEOUT):
+            entries = await _THREADS.lookup(host, port)
+    except TimeoutError:
+        text = f"{host}: no reply of the name servers for {LOOKUP_TIMEOUT:g} s"
+        raise Failure(text, origin="http", code="EAI_AGAIN") from None
     except UnicodeError:
         raise Failure(f"{host[:200]!r} is not a host name", origin="http", code="url") from None
     except OSError as error:

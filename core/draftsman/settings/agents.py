@@ -45,6 +45,8 @@ class AgentSettings(LimitSettings):
     """Its network, within that of its repository's profile."""
     gateway: str | None = None
     """Gateway for its model: a name in `[gateways]`; None: it has a key and a network itself."""
+    submit_jobs: bool = False
+    """Whether it may submit jobs for its repository, by the MCP server of its gateway."""
 
     _repo_config: bool = PrivateAttr(False)
 

@@ -216,8 +216,12 @@ class TypeSettings(LimitSettings):
 class SandboxSettings(Section):
     """Sandbox of agents, commands of profiles, and tools."""
 
-    mode: Literal["auto", "bwrap", "landlock", "off"] = "auto"
-    """`auto`: the strongest available mode; without any, runs do not start."""
+    mode: Literal["auto", "bwrap", "landlock", "user", "container", "off"] = "auto"
+    """`auto`: bwrap, else landlock; without both, runs do not start."""
+    image: str | None = Field(None, min_length=1, pattern=r"^[^-\s]\S*$")
+    """Image of the mode `container`, which is on this machine already."""
+    engine: Literal["podman", "docker"] | None = None
+    """Engine of the mode `container`; None: the first that is installed."""
     read_only: tuple[UserPath, ...] = ()
     """Additional readable files and directories."""
     memory_mb: int = Field(8192, ge=64, le=1 << 22)
@@ -230,6 +234,12 @@ class SandboxSettings(Section):
     """First user id of the range that a worker running as root uses for its runs."""
     uid_count: int = Field(1024, ge=1, le=100_000)
     """Size of the range of user ids."""
+
+    @model_validator(mode="after")
+    def _check_image(self) -> Self:
+        if self.mode == "container" and self.image is None:
+            raise ValueError('mode = "container" needs an image: set [sandbox] image')
+        return self
 
 
 class SetupSettings(Section):

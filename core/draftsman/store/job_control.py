@@ -63,14 +63,20 @@ async def request_cancel(conn: Connection, job: int, by: str, reason: str | None
     return bool(await scalar(conn, _Q["request_cancel"], params))
 
 
-async def pause(conn: Connection, job: int, by: str, reason: str) -> bool:
+async def pause(conn: Connection, job: int, by: str, reason: str, event: str | None = None) -> bool:
     """Pause an unfinished job; False when it is already paused."""
-    return bool(await scalar(conn, _Q["pause"], {"job": job, "by": by, "reason": reason}))
+    params = {"job": job, "by": by, "reason": reason, "event": event}
+    return bool(await scalar(conn, _Q["pause"], params))
 
 
-async def unpause(conn: Connection, job: int, by: str) -> bool:
+async def unpause(conn: Connection, job: int, by: str, event: str | None = None) -> bool:
     """End the pause of a job; False when it has none."""
-    return bool(await scalar(conn, _Q["unpause"], {"job": job, "by": by}))
+    return bool(await scalar(conn, _Q["unpause"], {"job": job, "by": by, "event": event}))
+
+
+async def has_pause_event(conn: Connection, job: int, event: str) -> bool:
+    """Return whether an event of a channel has paused or resumed a locked job."""
+    return bool(await scalar(conn, _Q["has_pause_event"], {"job": job, "event": event}))
 
 
 async def paused(conn: Connection, before: int, limit: int) -> list[int]:

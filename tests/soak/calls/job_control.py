@@ -37,6 +37,9 @@ CALLS: Final[dict[str, Call]] = {
     "job_control.pause": Call(
         lambda conn: job_control.pause(conn, last_of("queued"), "soak", "later")
     ),
+    "job_control.has_pause_event": Call(
+        lambda conn: job_control.has_pause_event(conn, last_of("queued"), "trello:comment:x")
+    ),
     "job_control.paused": Call(lambda conn: job_control.paused(conn, 2**62, 1000)),
     "job_control.unpause: not paused": Call(
         lambda conn: job_control.unpause(conn, last_of("queued"), "soak")

@@ -22,6 +22,7 @@ from tests.tui.cli.terminal_screen import TerminalScreen
 from tests.tui.cli.trello_board import CliBoard
 
 choose_mode_once = functools.cache(mode_detection.choose_mode)
+find_escape_once = functools.cache(mode_detection.find_escape)
 find_problem = command_check._find_problem_inside
 PROBLEMS: dict[str, tuple[str, str] | None] = {}
 """Result of the check of a command, by its arguments and the current folder."""
@@ -40,6 +41,7 @@ def _probe_once(monkeypatch: pytest.MonkeyPatch) -> None:
         return PROBLEMS[key]
 
     monkeypatch.setattr(mode_detection, "choose_mode", choose_mode_once)
+    monkeypatch.setattr(mode_detection, "find_escape", find_escape_once)
     monkeypatch.setattr(command_check, "_find_problem_inside", find_once)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from draftsman.domain.question import QuestionStatus
 from draftsman.errors import DraftsmanError, NotFound, NotPermitted, UsageError
 from draftsman_bots import json_fields
-from draftsman_bots.answer_resolution import build_response, is_shown_by_question
+from draftsman_bots.answer_resolution import build_response
 from draftsman_bots.slack import ids
 from draftsman_bots.slack.ids import AnswerValue
 from draftsman_bots.slack.listeners import home
@@ -148,7 +148,7 @@ async def _submit(
     verdict = await answers.submit_as(ctx, action.user, ref.job, ref.question, response)
     if not action.channel:
         home.publish(ctx, action.user)
-    return None if is_shown_by_question(verdict) else answers.verdict_reply(verdict)
+    return await answers.unshown_reply(ctx, ref.job, verdict)
 
 
 def _open_question_modal(

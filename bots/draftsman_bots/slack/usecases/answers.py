@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from draftsman.domain.answer import Verdict
+from draftsman.domain.ids import job_name
 from draftsman.domain.messages.plain_text import already_recorded
 from draftsman.domain.question import Question
 from draftsman.domain.response import Response
 from draftsman.errors import NotPermitted
+from draftsman_bots.answer_resolution import is_shown_by_question
+from draftsman_bots.pause_note import pause_note
 from draftsman_bots.slack.mrkdwn import escape_truncated, mention_spans
 from draftsman_bots.slack.usecases.access import actor_of, authorize
 from draftsman_bots.slack.usecases.ephemeral import Reply
@@ -47,6 +50,25 @@ def choice_value(question: Question, choice: int | None) -> str | None:
     """Return the value of a choice, None if the question has no such choice."""
     values = question.values()
     return values[choice - 1] if choice is not None and choice <= len(values) else None
+
+
+async def unshown_reply(ctx: BotContext, job: int, verdict: Verdict) -> Reply | None:
+    """Return the reply to a response, unless the question's own message shows all of it."""
+    if not is_shown_by_question(verdict):
+        return await reply_to(ctx, job, verdict)
+    note = await _pause_note(ctx, job, verdict)
+    return Reply(note) if note else None
+
+
+async def reply_to(ctx: BotContext, job: int, verdict: Verdict) -> Reply:
+    """Return the reply to a response, and the pause of its job."""
+    reply, note = verdict_reply(verdict), await _pause_note(ctx, job, verdict)
+    return Reply(f"{reply.text} {note}") if note else reply
+
+
+async def _pause_note(ctx: BotContext, job: int, verdict: Verdict) -> str:
+    resume = f"{ctx.settings.command} resume {job_name(job)}"
+    return escape_truncated(await pause_note(ctx.rt, job, verdict, resume))
 
 
 def verdict_reply(verdict: Verdict) -> Reply:

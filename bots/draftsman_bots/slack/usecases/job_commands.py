@@ -87,7 +87,7 @@ async def _tell(ctx: BotContext, actor: Actor, command: TextCommand, key: str) -
 
 async def _pause(ctx: BotContext, actor: Actor, command: TextCommand, key: str) -> Reply:
     job = await _job(ctx, command)
-    await ctx.rt.job_control.pause(job.number, actor, command.rest)
+    await ctx.rt.job_control.pause(job.number, actor, command.rest, event=key)
     return Reply(
         f"{job.name} is paused. To continue it: `{ctx.settings.command} resume {job.name}`"
     )
@@ -95,7 +95,7 @@ async def _pause(ctx: BotContext, actor: Actor, command: TextCommand, key: str) 
 
 async def _resume(ctx: BotContext, actor: Actor, command: TextCommand, key: str) -> Reply:
     job = await _job(ctx, command)
-    await ctx.rt.job_control.resume(job.number, actor)
+    await ctx.rt.job_control.resume(job.number, actor, event=key)
     return Reply(f"{job.name} is resumed.")
 
 
@@ -126,7 +126,8 @@ async def _answer(ctx: BotContext, actor: Actor, command: TextCommand, key: str)
     if not command.rest:
         raise UsageError(f"the answer is missing: answer D-{job}/{ordinal} TEXT")
     response = build_response(key, text=command.rest)
-    return answers.verdict_reply(await answers.submit_answer(ctx, actor, job, ordinal, response))
+    verdict = await answers.submit_answer(ctx, actor, job, ordinal, response)
+    return await answers.reply_to(ctx, job, verdict)
 
 
 async def _approve(ctx: BotContext, actor: Actor, command: TextCommand, key: str) -> Reply:
@@ -142,7 +143,8 @@ async def _decide(
 ) -> Reply:
     job, ordinal = await _question(ctx, command)
     response = build_response(key, decision=approved, reason=command.rest or None)
-    return answers.verdict_reply(await answers.submit_answer(ctx, actor, job, ordinal, response))
+    verdict = await answers.submit_answer(ctx, actor, job, ordinal, response)
+    return await answers.reply_to(ctx, job, verdict)
 
 
 async def _job(ctx: BotContext, command: TextCommand) -> Job:

@@ -15,7 +15,6 @@ from draftsman_bots.answer_resolution import (
     ApprovalDecision,
     accepting_questions,
     build_response,
-    is_shown_by_question,
     parse_decision,
     resolve_answer,
 )
@@ -83,7 +82,7 @@ async def handle_reply(
         case AnswerOutcome.AMBIGUOUS:
             return _choose_question_reply(ctx, actor, message, result.questions)
     verdict = await _submit(ctx, actor, message, result.decision, result.questions[0])
-    return None if is_shown_by_question(verdict) else answers.verdict_reply(verdict)
+    return await answers.unshown_reply(ctx, result.questions[0].job, verdict)
 
 
 async def questions_for(ctx: BotContext, message: MessageEvent, parsed: Parsed) -> list[str]:
@@ -218,7 +217,7 @@ async def _late_reply(
     if any(item.question == latest.ordinal and item.voter == actor.voter for item in responses):
         return None
     verdict = await _submit(ctx, actor, message, result.decision, latest)
-    return answers.verdict_reply(verdict)
+    return await answers.reply_to(ctx, latest.job, verdict)
 
 
 async def _submit(

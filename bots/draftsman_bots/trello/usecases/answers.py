@@ -22,13 +22,14 @@ from draftsman_bots.answer_resolution import (
     names_choice,
     resolve_answer,
 )
+from draftsman_bots.pause_note import pause_note
 from draftsman_bots.trello import ids
 from draftsman_bots.trello.error_text import error_text
 from draftsman_bots.trello.markdown import marker_of
 from draftsman_bots.trello.parsers import comment_parser
 from draftsman_bots.trello.parsers.actions import Action, ActionKind
 from draftsman_bots.trello.parsers.comment_parser import ParsedComment
-from draftsman_bots.trello.usecases import card_messages, edit_notices
+from draftsman_bots.trello.usecases import card_messages, edit_notices, pause_comments
 
 if TYPE_CHECKING:
     from draftsman_bots.trello.context import BotContext
@@ -123,6 +124,11 @@ async def _answer(
     if comment.job is not None and comment.job not in jobs:
         text = f"D-{comment.job} has no question on this card."
         return await _reply(context, action, jobs[0], actor, text)
+    if comment.control:
+        job, reply, outcome = await pause_comments.change(context, action, actor, comment, jobs)
+        return (
+            outcome if reply is None else await _reply(context, action, job, actor, reply, outcome)
+        )
     if comment.tell:
         return await _send(context, action, actor, comment, jobs)
     questions = [question for question in questions if comment.job in (None, question.job)]
@@ -182,6 +188,9 @@ async def _submit(
     except UsageError as error:
         return await _reply(context, action, question.job, actor, error_text(error))
     if is_shown_by_question(verdict):
+        note = await pause_note(context.rt, question.job, verdict, f"/resume D-{question.job}")
+        if note:
+            return await _reply(context, action, question.job, actor, note, "answered")
         return "answered"
     if verdict.recorded:
         text = already_recorded(verdict)

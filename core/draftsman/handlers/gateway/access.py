@@ -11,6 +11,12 @@ SANDBOX_PORT: Final = 8787
 """Port of the gateway in a sandbox with a network of its own; the same for every run and host."""
 
 
+MCP_PATH: Final = "/mcp"
+"""Path of the MCP server of a run."""
+MCP_URL: Final = "DRAFTSMAN_MCP_URL"
+MCP_TOKEN: Final = "DRAFTSMAN_MCP_TOKEN"  # noqa: S105 - the name of a variable
+
+
 class GatewayAccess:
     """The gateway of a run: its port and its token. It is a context manager that closes the port.
 
@@ -22,8 +28,12 @@ class GatewayAccess:
         self.port = SandboxPort("gateway", SANDBOX_PORT if private_network else None)
 
     def environment(self) -> dict[str, str]:
-        """Return the variables that the provider's clients read."""
+        """Return the variables of the MCP server, and those that the provider's clients read."""
         url = self.port.url
+        mcp = {MCP_URL: f"{url}{MCP_PATH}", MCP_TOKEN: self._token}
+        return mcp | self._model_environment(url)
+
+    def _model_environment(self, url: str) -> dict[str, str]:
         if self._provider == "anthropic":
             return {"ANTHROPIC_BASE_URL": url, "ANTHROPIC_API_KEY": self._token}
         return {"OPENAI_BASE_URL": f"{url}{PREFIX}", "OPENAI_API_KEY": self._token}

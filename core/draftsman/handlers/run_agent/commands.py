@@ -32,6 +32,8 @@ KEPT_BYTES: Final = 2000
 """Bytes stored of the start, and of the end, of an output."""
 NOT_FOUND_EXIT: Final = 127
 """Exit code of a shell for a program that it cannot find."""
+FIND_PROGRAM: Final = 'command -v -- "$1" >/dev/null'
+"""Fails for a program that the sandbox does not have."""
 SETUP_SETTING: Final = "network of the repository's profile, or to a group in [networks]"
 """Where the hosts of setup commands are listed."""
 QUIET_ENVIRONMENT: Final = {"NO_COLOR": "1", "PYTHONDONTWRITEBYTECODE": "1", "CI": "1"}
@@ -177,11 +179,10 @@ class CommandRunner:
             if error.code != "command_not_found":
                 raise
             output.add(str(error).encode())
-            code = NOT_FOUND_EXIT
+            code, missing = NOT_FOUND_EXIT, not _is_of_repository(settings.command)
+        else:
+            missing = await self._is_missing(settings, code, output.text())
         text = output.text()
-        missing = code in {NOT_FOUND_EXIT, 126} or (
-            code == 1 and _lacks_module(settings.command, text)
-        )
         required = getattr(settings, "required", True)
         seconds = clock() - started
         command_line = shlex.join(settings.command)
@@ -189,6 +190,22 @@ class CommandRunner:
             *(settings.name, command_line, code, seconds, text, required, missing),
             at=datetime.now(UTC).isoformat(timespec="seconds"),
         )
+
+    async def _is_missing(
+        self, settings: CommandSettings | SetupSettings, code: int | None, text: str
+    ) -> bool:
+        """Return whether a command that ended has no program, or no module, on this host.
+
+        A command that exists may exit with the same codes, for example because of a script that
+        the work deleted.
+        """
+        if code == 1:
+            return missing_module(settings.command, text) is not None
+        if code not in {NOT_FOUND_EXIT, 126}:
+            return False
+        find = ("/bin/sh", "-c", FIND_PROGRAM, "sh", settings.command[0])
+        probe = CommandSettings(name=settings.name, command=find, timeout=settings.timeout)
+        return await self._run(probe, BoundedOutput()) != 0
 
     async def _run(
         self, settings: CommandSettings | SetupSettings, output: BoundedOutput
@@ -247,9 +264,14 @@ def _resolve_program(command: tuple[str, ...], folder: Path) -> tuple[str, ...]:
     return (str(folder / program), *command[1:])
 
 
-def _lacks_module(command: tuple[str, ...], output: str) -> bool:
+def _is_of_repository(command: tuple[str, ...]) -> bool:
+    """Return whether the program is a file of the repository, which its work may delete."""
+    return "/" in command[0] and not command[0].startswith("/")
+
+
+def missing_module(command: tuple[str, ...], output: str) -> str | None:
+    """Return the top module of `python -m` that the output reports as missing; None if none is."""
     match = NO_MODULE.search(output)
     arguments = command[command.index("-m") + 1 :] if "-m" in command else ()
-    return bool(
-        match and arguments and match[1].partition(".")[0] == arguments[0].partition(".")[0]
-    )
+    module = arguments[0].partition(".")[0] if arguments else ""
+    return module if match and match[1].partition(".")[0] == module else None

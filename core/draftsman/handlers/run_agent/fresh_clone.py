@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import PurePosixPath
 from typing import Final
 
 from draftsman.domain.read_models import SavedProfile
@@ -16,7 +17,7 @@ from draftsman.domain.reserved_names import Owner
 from draftsman.errors import Failure
 from draftsman.handlers.clone.workspace import Workspace
 from draftsman.handlers.run_agent.agent_choice import profile_network
-from draftsman.handlers.run_agent.commands import CommandResult, CommandRunner
+from draftsman.handlers.run_agent.commands import CommandResult, CommandRunner, missing_module
 from draftsman.handlers.worker_run import WorkerRun
 from draftsman.settings import CommandSettings, SetupSettings
 from draftsman.settings.network import intersect
@@ -33,11 +34,23 @@ class FreshClone:
     runner: CommandRunner
     broken: CommandResult | None = None
     """The setup command that failed on the commit."""
+    base_sha: str = ""
+    """The base of the work; a program or module that it has is not one of the host."""
 
     async def run(self, command: CommandSettings | SetupSettings) -> CommandResult:
         """Run a command; paths of this machine in its output are relative."""
         result = await self.runner.run(command)
+        if result.missing and await self._is_in_base(command.command, result.output):
+            result = replace(result, missing=False)
         return result.with_output(str(self.workspace.relative(result.output)))
+
+    async def _is_in_base(self, command: tuple[str, ...], output: str) -> bool:
+        """Return whether the base commit has the module that the command does not find."""
+        module = missing_module(command, output)
+        if module is None or not self.base_sha:
+            return False
+        paths = (PurePosixPath(self.runner.path, name) for name in (module, f"{module}.py"))
+        return any([await self.workspace.has_file(self.base_sha, str(path)) for path in paths])
 
 
 @asynccontextmanager
@@ -77,7 +90,7 @@ async def fresh_clone(
             await clone.check_out(commit)
         else:
             broken = await _first_failure(run, runner, profile.setup_commands)
-        yield FreshClone(clone, runner, broken)
+        yield FreshClone(clone, runner, broken, workspace.base_sha)
     finally:
         with suppress(Failure, OSError):
             await clone.remove()

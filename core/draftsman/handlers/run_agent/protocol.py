@@ -9,6 +9,7 @@ worker.
 from __future__ import annotations
 
 import math
+import sys
 from typing import Annotated, Any, Final, Literal, Self, TypeVar
 
 from pydantic import (
@@ -113,10 +114,10 @@ class Profile(Model):
     skills: tuple[str, ...] = Field((), description="skills of the request, then of the repository")
 
     @classmethod
-    def of(cls, settings: ProfileSettings) -> Self:
+    def of(cls, settings: ProfileSettings, python: str = sys.executable) -> Self:
         """Return the profile with `{python}` replaced by the interpreter."""
-        validation = (_expand(command) for command in settings.validation_commands)
-        fixes = (_expand(command) for command in settings.fix_commands)
+        validation = (_expand(command, python) for command in settings.validation_commands)
+        fixes = (_expand(command, python) for command in settings.fix_commands)
         return cls(validation_commands=tuple(validation), fix_commands=tuple(fixes))
 
 
@@ -231,5 +232,5 @@ class PersonMessage(MessageBody):
 ToAgent = StartMessage | AnswerMessage | AckMessage | RefusedMessage | ParkMessage | PersonMessage
 
 
-def _expand(settings: AnyCommand) -> AnyCommand:
-    return settings.model_copy(update={"command": expand(settings.command)})
+def _expand(settings: AnyCommand, python: str) -> AnyCommand:
+    return settings.model_copy(update={"command": expand(settings.command, python)})

@@ -169,7 +169,7 @@ async def _run_session(
     sandbox = replace(workspace.sandbox, socket=folder)
     async with (
         serve_run_socket(folder, sandbox.uid, respond),
-        open_gateway(run, agent, sandbox, session) as gateway,
+        open_gateway(run, agent, sandbox, session, repo=start.repo, respond=respond) as gateway,
         open_network_proxy(
             *(run.settings.http, agent.network, sandbox, run.limits),
             setting=AGENT_SETTING,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Final
@@ -71,7 +72,10 @@ async def build_start_message(
     }
     repo_profile = repository.saved.profile if repository.saved else None
     profile = Profile.of(
-        effective_profile(repo_profile, run.settings.profile_of(repository.location.repo.full_name))
+        effective_profile(
+            repo_profile, run.settings.profile_of(repository.location.repo.full_name)
+        ),
+        sys.executable if workspace.sandbox is None else workspace.sandbox.sandbox.python,
     )
     skills = (*run.job.requested_skills, *(repo_profile.default_skills if repo_profile else ()))
     extra = {

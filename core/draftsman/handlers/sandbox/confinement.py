@@ -2,15 +2,17 @@
 
 The plan is a JSON object from `draftsman.handlers.sandbox.run_sandbox`:
 
-    mode     "bwrap", "landlock" or "off"
+    mode     "bwrap", "landlock", "user", "container" or "off"
     bwrap    path of the program
+    run, control, engine_environment   of container: see `container_client`
     uid      user and group id to change to, or null to keep the worker's
     network  whether TCP and the host's network are open
     mounts   [kind, source, destination] of bwrap: ro, rw or link
     chdir    folder to start in, as seen inside
     ports    ports that the program may connect to
-    port_sockets, port_opener   of bwrap: [descriptor, port] of each port that the command opens
+    port_sockets, port_opener   [descriptor, port] of each port that the command opens
     read, write   paths of Landlock
+    landlock  whether the kernel has Landlock; of user
     memory, file_size, processes, tmp   limits: bytes, bytes, count, bytes
 
 The program's environment is JSON in a variable, so that it has no effect before the confinement:
@@ -37,6 +39,8 @@ if TYPE_CHECKING:
 SANDBOX_UID = 1000
 """User and group id inside a user namespace."""
 CLONE_NEWNS, CLONE_NEWUSER = 0x20000, 0x10000000
+CLONE_NEWIPC, CLONE_NEWNET = 0x8000000, 0x40000000
+SIOCSIFFLAGS, IFF_UP_AND_RUNNING = 0x8914, 0x41
 MS_BIND, MS_REC, MS_PRIVATE = 4096, 16384, 1 << 18
 PR_SET_PDEATHSIG = 1
 STAGE = "/mnt"
@@ -60,6 +64,13 @@ def enter(plan: dict[str, Any], command: list[str]) -> NoReturn:
         _limit(kind, limit)
     if plan["mode"] == "bwrap":
         _enter_bwrap(plan, command, environment)
+    if plan["mode"] == "container":
+        from draftsman.handlers.sandbox import container_client
+
+        os._exit(container_client.run(plan, command, environment))
+    if plan["mode"] == "user":
+        _enter_namespaces(plan["network"])
+        command = _with_ports(plan, command)
     _limit(resource.RLIMIT_DATA, plan["memory"])
     _limit(resource.RLIMIT_NPROC, plan["processes"] + (0 if plan["uid"] else _threads_of_user()))
     if plan["uid"] is not None:
@@ -67,14 +78,14 @@ def enter(plan: dict[str, Any], command: list[str]) -> NoReturn:
     _change_user(plan["uid"])
     if plan["mode"] == "landlock":
         landlock.restrict(plan["read"], plan["write"], plan["network"], plan["ports"])
+    elif plan["mode"] == "user" and plan["landlock"]:
+        landlock.restrict(plan["read"], plan["write"], network=True)
     os.execve(command[0], command, environment)  # noqa: S606
 
 
 def _enter_bwrap(plan: dict[str, Any], command: list[str], environment: dict[str, str]) -> NoReturn:
     mounts = [tuple(mount) for mount in plan["mounts"]]
-    if plan["port_sockets"]:
-        ports = [f"{_inheritable(socket)}:{port}" for socket, port in plan["port_sockets"]]
-        command = [*plan["port_opener"], ",".join(ports), *command]
+    command = _with_ports(plan, command)
     arguments = [plan["bwrap"], "--unshare-ipc", "--unshare-pid", "--unshare-uts"]
     arguments += ["--unshare-cgroup-try", "--die-with-parent", "--new-session"]
     arguments += ["--uid", str(SANDBOX_UID), "--gid", str(SANDBOX_UID), "--hostname", "draftsman"]
@@ -108,6 +119,34 @@ def _enter_bwrap(plan: dict[str, Any], command: list[str], environment: dict[str
     _limit(resource.RLIMIT_DATA, plan["memory"])
     shell = ["/bin/sh", "-c", LIMITED, str(plan["processes"])]
     os.execve(plan["bwrap"], [*arguments, *shell, *command], {})  # noqa: S606
+
+
+def _with_ports(plan: dict[str, Any], command: list[str]) -> list[str]:
+    """Return the command behind the program that opens its ports, if it has any."""
+    if not plan["port_sockets"]:
+        return command
+    ports = [f"{_inheritable(socket)}:{port}" for socket, port in plan["port_sockets"]]
+    return [*plan["port_opener"], ",".join(ports), *command]
+
+
+def _enter_namespaces(network: bool) -> None:
+    """Give this process its own System V IPC and, without the host's, its own network."""
+    try:
+        _check_call(_libc.unshare(CLONE_NEWIPC | (0 if network else CLONE_NEWNET)))
+    except OSError as error:
+        text = f"this worker cannot create namespaces ({error.strerror}); CAP_SYS_ADMIN is required"
+        raise OSError(text) from None
+    if not network:
+        _enable_loopback()
+
+
+def _enable_loopback() -> None:
+    import _socket
+
+    client = _socket.socket(_socket.AF_INET, _socket.SOCK_DGRAM)
+    request = b"lo".ljust(16, b"\0") + IFF_UP_AND_RUNNING.to_bytes(2, sys.byteorder)
+    fcntl.ioctl(client.fileno(), SIOCSIFFLAGS, request.ljust(40, b"\0"))
+    client.close()
 
 
 def _inheritable(descriptor: int) -> int:

@@ -17,11 +17,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from draftsman.errors import Failure
-from draftsman.handlers.sandbox import bwrap, confinement, landlock
+from draftsman.handlers.sandbox import bwrap, confinement, container, landlock
 from draftsman.handlers.sandbox.sandbox_plan import RunSandbox, SandboxMode
 from draftsman.resources import module_command
 from draftsman.settings import SandboxSettings
 
+KINDS: Final = ("bwrap", "landlock", "user", "container")
+"""Kinds of sandboxes."""
 PROBE_PREFIX: Final = "draftsman-probe-"
 """Prefix of a probe's folder, followed by the process id and a hyphen."""
 PROBE_TIMEOUT: Final = 20.0
@@ -31,7 +33,7 @@ PROBE_TOO_SLOW: Final = (
 )
 PROBE: Final = """
 import json, os, socket
-outside, port, name, pid = json.loads(os.environ["DRAFTSMAN_PROBE"])
+outside, port, name, pid, home = json.loads(os.environ["DRAFTSMAN_PROBE"])
 def attempt(action):
     try: action()
     except OSError: return False
@@ -48,6 +50,7 @@ print(json.dumps({
         lambda: connect(socket.AF_UNIX, "\\0" + name)),
     "a process outside the sandbox can be signaled": attempt(lambda: os.kill(pid, 0)),
     "the program runs as root": os.getuid() == 0,
+    "the home folder cannot be written": not attempt(lambda: open(home + "/.probe", "w").close()),
 }))
 """
 ALLOW_NAMESPACES: Final = (
@@ -87,7 +90,7 @@ def choose_mode(settings: SandboxSettings) -> SandboxMode:
     if settings.mode == "off":
         return SandboxMode("off", settings)
     failures: list[str] = []
-    for mode, program in _candidates(settings.mode):
+    for mode, program in _candidates(settings, settings.mode):
         problem = find_escape(settings, mode, program)
         if problem is None:
             cacheable = not any(PROBE_TOO_SLOW in reason for reason in failures)
@@ -98,7 +101,29 @@ def choose_mode(settings: SandboxSettings) -> SandboxMode:
     raise Failure(text, origin="handler", code="no_sandbox", declared="TRANSIENT_INFRA")
 
 
-def _candidates(mode: str) -> list[tuple[str, str | None]]:
+def available_kinds(
+    settings: SandboxSettings, known: Mapping[str, str | None]
+) -> dict[str, str | None]:
+    """Return each kind of sandbox with the reason why it does not work here; None if it works.
+
+    The `known` kinds are not probed again.
+    """
+    kinds: dict[str, str | None] = {}
+    for kind in KINDS:
+        if kind in known:
+            kinds[kind] = known[kind]
+            continue
+        linux = sys.platform == "linux"
+        problem: str | None = "not installed" if linux else f"not supported on {sys.platform}"
+        for mode, program in _candidates(settings, kind):
+            problem = find_escape(settings, mode, program)
+            if problem is None:
+                break
+        kinds[kind] = problem
+    return kinds
+
+
+def _candidates(settings: SandboxSettings, mode: str) -> list[tuple[str, str | None]]:
     if sys.platform != "linux":
         return []
     candidates: list[tuple[str, str | None]] = []
@@ -106,6 +131,10 @@ def _candidates(mode: str) -> list[tuple[str, str | None]]:
         candidates += [("bwrap", program) for program in bwrap.programs()]
     if mode in ("auto", "landlock"):
         candidates.append(("landlock", None))
+    if mode == "user":
+        candidates.append(("user", None))
+    if mode == "container":
+        candidates.append(("container", container.find_engine(settings)))
     return candidates
 
 
@@ -113,10 +142,20 @@ def find_escape(settings: SandboxSettings, mode: str, program: str | None) -> st
     """Probe a mode; return the escape that succeeded, or the error; None if the mode works."""
     if mode == "landlock" and (abi := landlock.abi()) < landlock.OLDEST_ABI:
         return f"this kernel has Landlock ABI {abi}; {landlock.OLDEST_ABI} or later is required"
+    if mode == "user" and os.geteuid() != 0:
+        return "the worker has to run as root"
+    if mode == "container":
+        if settings.image is None:
+            return "no image is configured; set [sandbox] image"
+        if program is None:
+            return f"{settings.engine or 'podman or docker'} is not installed"
+        container.remove_stale(program)
     with probe_folder() as folder:
         outside, home = folder / "outside", folder / "home"
         outside.write_text("outside")
-        outside.chmod(0o666)
+        # without Landlock a separate user reads what every user of this host can read
+        private = mode == "user" and landlock.abi() < landlock.OLDEST_ABI
+        outside.chmod(0o600 if private else 0o666)
         with socket.socket() as tcp, socket.socket(socket.AF_UNIX) as abstract:
             tcp.bind(("127.0.0.1", 0))
             abstract.bind(f"\0draftsman-probe-{folder.name}")
@@ -155,12 +194,12 @@ def _run_escape_probe(
     settings: SandboxSettings, mode: str, program: str | None, home: Path, target: list[Any]
 ) -> dict[str, bool] | str:
     run_sandbox = probe_sandbox(SandboxMode(mode, settings, program), home)
-    probe = [sys.executable, "-I", "-S", "-c", PROBE]
+    python = run_sandbox.sandbox.python
     try:
         completed = run_probe(
-            run_sandbox.plan([sys.executable], home, network=False),
-            probe,
-            {"DRAFTSMAN_PROBE": json.dumps(target)},
+            run_sandbox.plan([python], home, network=False),
+            [python, "-I", "-S", "-c", PROBE],
+            {"DRAFTSMAN_PROBE": json.dumps([*target, run_sandbox.sandbox_path(home)])},
         )
     except subprocess.TimeoutExpired:
         return PROBE_TOO_SLOW

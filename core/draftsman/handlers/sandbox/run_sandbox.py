@@ -31,7 +31,7 @@ async def open_run_sandbox(
 
 
 def _prepare(run_sandbox: RunSandbox) -> RunSandbox:
-    private = run_sandbox.sandbox.mode == "bwrap"
+    private = run_sandbox.sandbox.has_own_paths
     folders = (
         [run_sandbox.home] if run_sandbox.repo is None else [run_sandbox.home, run_sandbox.repo]
     )

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from draftsman.errors import Failure
-from draftsman.handlers.sandbox import bwrap, port_opener
+from draftsman.handlers.sandbox import bwrap, container, landlock, port_opener
 from draftsman.handlers.sandbox.sandbox_port import SandboxPort
 from draftsman.resources import module_command
 from draftsman.settings import SandboxSettings
@@ -27,6 +27,8 @@ SOCKET_VARIABLE: Final = "DRAFTSMAN_SOCKET"
 DEVICES: Final = ("null", "zero", "full", "random", "urandom")
 SHARED_DEVICES: Final = ("tty", "ptmx", "pts", "shm")
 """Terminals and shared memory, allowed only for a user other than the worker's."""
+PRIVATE_NETWORK: Final = ("bwrap", "user", "container")
+"""Modes in which a program without network has an empty network of its own."""
 LANDLOCK_PATHS: Final = ("/etc/passwd", "/etc/group", "/proc", "/sys/devices/system/cpu")
 """Paths that are readable under Landlock, which bwrap creates itself."""
 
@@ -44,15 +46,25 @@ class SandboxMode:
     cacheable: bool = True
     """Whether no probe of a stronger mode timed out, which may work when the load is lower."""
 
+    @property
+    def python(self) -> str:
+        """The interpreter of programs: this one, or that of the image of a container."""
+        return container.PYTHON if self.mode == "container" else sys.executable
+
+    @property
+    def has_own_paths(self) -> bool:
+        """Whether the folders of a run have constant paths inside."""
+        return self.mode in ("bwrap", "container")
+
     def check_network(self, network: bool | tuple[str, ...]) -> None:
         """Raise Failure `no_sandbox` for named hosts, unless the network namespace is private.
 
         Landlock limits TCP by the port alone, and does not limit UDP.
         """
-        if isinstance(network, tuple) and self.mode != "bwrap":
+        if isinstance(network, tuple) and self.mode not in PRIVATE_NETWORK:
             text = (
                 f"the sandbox mode {self.mode!r} cannot limit the network to named hosts; use the"
-                " mode bwrap, network = true or network = false"
+                " mode bwrap, user or container, network = true or network = false"
             )
             raise Failure(text, origin="handler", code="no_sandbox", declared="TRANSIENT_INFRA")
 
@@ -72,7 +84,7 @@ class RunSandbox:
 
     def sandbox_path(self, path: Path) -> str:
         """Return the path inside the sandbox."""
-        if self.sandbox.mode == "bwrap":
+        if self.sandbox.has_own_paths:
             folders = (self.home, bwrap.HOME), (self.repo, bwrap.REPO), (self.socket, bwrap.SOCKETS)
             for outer, inner in folders:
                 if outer is not None and path.is_relative_to(outer):
@@ -81,7 +93,7 @@ class RunSandbox:
 
     def host_path(self, path: str) -> str:
         """Return the path on this machine of a path inside the sandbox."""
-        if self.sandbox.mode == "bwrap":
+        if self.sandbox.has_own_paths:
             for outer, inner in ((self.home, bwrap.HOME), (self.repo, bwrap.REPO)):
                 if outer is not None and Path(os.path.normpath(path)).is_relative_to(inner):
                     return str(outer / Path(os.path.normpath(path)).relative_to(inner))
@@ -89,12 +101,13 @@ class RunSandbox:
 
     def environment(self, variables: Mapping[str, str]) -> dict[str, str]:
         """Return the variables with HOME, TMPDIR and the socket of the sandbox."""
-        private = self.sandbox.mode == "bwrap"
+        private = self.sandbox.has_own_paths
         temporary = "/tmp" if private else str(self.home / TEMPORARY)  # noqa: S108 - its own
         changed = {"HOME": self.sandbox_path(self.home), "TMPDIR": temporary}
         if self.socket is not None:
             changed[SOCKET_VARIABLE] = self.sandbox_path(self.socket / SOCKET)
-            changed["PATH"] = _with_own_commands(variables.get("PATH", os.defpath))
+            if self.sandbox.mode != "container":
+                changed["PATH"] = _with_own_commands(variables.get("PATH", os.defpath))
         return {**variables, **changed}
 
     def plan(
@@ -130,18 +143,37 @@ class RunSandbox:
             "ports": [port.port for port in ports],
             "keep": [] if self.lock is None else [self.lock],
         }
+        plan |= _port_opener(plan, ports)
+        if mode == "container":
+            return self._container_plan(plan)
         if mode == "bwrap":
             mounts = bwrap.mounts(read, self.repo, self.home, own)
             mounts += [("ro", folder, bwrap.SOCKETS) for folder in sockets]
             bwrap_plan = {"bwrap": self.sandbox.program, "mounts": mounts}
-            return plan | bwrap_plan | _port_opener(plan, ports)
+            return plan | bwrap_plan
         devices = DEVICES if self.uid is None else DEVICES + SHARED_DEVICES
         write = [*(f"/dev/{name}" for name in devices), *(str(folder) for folder in own)]
+        if mode == "user":
+            plan["landlock"] = landlock.abi() >= landlock.OLDEST_ABI
         return plan | {"read": [*read, *LANDLOCK_PATHS, *sockets], "write": write}
+
+    def _container_plan(self, plan: dict[str, Any]) -> dict[str, Any]:
+        """Return the plan with the container of a program."""
+        settings, engine = self.sandbox.settings, self.sandbox.program
+        if engine is None or settings.image is None:
+            raise ValueError("a container needs an engine and an image")
+        folders = [("rw", self.home, bwrap.HOME)]
+        folders += [] if self.repo is None else [("rw", self.repo, bwrap.REPO)]
+        folders += [] if self.socket is None else [("ro", self.socket, bwrap.SOCKETS)]
+        plan |= {"mounts": container.mounts(settings, folders)}
+        plan |= container.engine_plan(settings, engine, self.uid)
+        return plan | {"run": container.run_arguments(plan)}
 
     def has_private_network(self, network: bool | tuple[str, ...]) -> bool:
         """Return whether a program's loopback is not that of the host."""
-        return self.sandbox.mode == "bwrap" and network is not True
+        if self.sandbox.mode == "container":  # also the engine's own network
+            return True
+        return self.sandbox.mode in PRIVATE_NETWORK and network is not True
 
     def as_event(self, network: bool | tuple[str, ...]) -> dict[str, Any]:
         """Return the payload of the event `sandbox_applied`."""

@@ -70,6 +70,8 @@ def find_command_problem(
 
     `sandbox` is None if no sandbox works here: then only the files of this machine are checked.
     """
+    if sandbox is not None and sandbox.mode == "container":
+        return _find_problem_in_image(agent, sandbox)
     try:
         environment = agent_environment(agent, Path.home())
         command = agent_command(agent)
@@ -84,9 +86,11 @@ def find_command_problem(
 
 def read_version(agent: AgentSettings, sandbox: SandboxMode) -> str | None:
     """Return what the program prints for `--version`, without network; None if it fails."""
-    environment = agent_environment(agent, Path.home())
+    environment = agent_environment(agent, Path.home(), sandbox=sandbox)
     try:
-        program = _program(agent_command(agent)[0], environment)
+        program = agent_command(agent, sandbox)[0]
+        if sandbox.mode != "container":
+            program = _program(program, environment)
         with probe_folder() as folder:
             run_sandbox = probe_sandbox(sandbox, home := folder / "home")
             plan = run_sandbox.plan([program], home, network=False)
@@ -180,6 +184,27 @@ def _find_problem_inside(
         except (OSError, subprocess.TimeoutExpired) as error:
             return _check_failed(str(error))
     return None
+
+
+def _find_problem_in_image(agent: AgentSettings, sandbox: SandboxMode) -> tuple[str, str] | None:
+    """Check that the image of the container has the program."""
+    program = agent_command(agent, sandbox)[0]
+    with probe_folder() as folder:
+        home = folder / "home"
+        run_sandbox = probe_sandbox(sandbox, home)
+        plan = run_sandbox.plan([program], home, network=False)
+        find = ["/bin/sh", "-c", 'command -v "$1" >/dev/null', "sh", program]
+        try:
+            completed = run_probe(plan, find, run_sandbox.environment({}))
+        except (OSError, subprocess.TimeoutExpired) as error:
+            return _check_failed(str(error))
+    if completed.returncode == 0:
+        return None
+    image = sandbox.settings.image
+    return (
+        f"{program} is not in the image {image}",
+        "install it in the image, or add it to read_only",
+    )
 
 
 def _interpreters(program: str) -> Iterator[str]:

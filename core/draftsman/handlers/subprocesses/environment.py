@@ -14,6 +14,8 @@ from typing import Final
 from draftsman.errors import Failure
 from draftsman.handlers.gateway.access import GatewayAccess
 from draftsman.handlers.network_proxy.access import ProxyAccess
+from draftsman.handlers.sandbox import container
+from draftsman.handlers.sandbox.sandbox_plan import SandboxMode
 from draftsman.resources import PACKAGE_ROOT
 from draftsman.settings import AgentSettings
 
@@ -31,24 +33,31 @@ ADAPTERS: Final = {
 """Module of the adapter of each kind of agent that does not speak the agent protocol."""
 
 
-def expand(command: Sequence[str]) -> tuple[str, ...]:
-    """Return the command with `{python}` replaced by this interpreter."""
-    return tuple(part.replace("{python}", sys.executable) for part in command)
+def expand(command: Sequence[str], python: str = sys.executable) -> tuple[str, ...]:
+    """Return the command with `{python}` replaced by the interpreter."""
+    return tuple(part.replace("{python}", python) for part in command)
 
 
-def agent_command(agent: AgentSettings) -> tuple[str, ...]:
+def agent_command(agent: AgentSettings, sandbox: SandboxMode | None = None) -> tuple[str, ...]:
     """Return the command to start.
 
     An adapter in front of the agent speaks the agent protocol for it. draftsman's own programs get
-    Python's -P, so that they import nothing from the repository.
+    Python's -P, so that they import nothing from the repository. In a container, programs are those
+    of its image.
     """
-    command = expand(agent.command)
+    python = sys.executable if sandbox is None else sandbox.python
+    in_image = sandbox is not None and sandbox.mode == "container"
+    command = expand(agent.command, python)
+    if in_image:
+        command = tuple(python if part == sys.executable else part for part in command)
     if (adapter := ADAPTERS.get(agent.kind)) is not None:
+        options = _options(agent)
+        if in_image:
+            return (python, "-P", "-m", adapter, *options, "--", *command)
         # the sandbox shows the programs that the command names by their path
         path = agent.env.get("PATH", os.environ.get("PATH", os.defpath))
         program = _native(shutil.which(command[0], path=path) or command[0])
-        options = _options(agent)
-        return (sys.executable, "-P", "-m", adapter, *options, "--", program, *command[1:])
+        return (python, "-P", "-m", adapter, *options, "--", program, *command[1:])
     if is_own_agent(agent):
         return (command[0], "-P", *command[1:])
     return command
@@ -60,6 +69,7 @@ def agent_environment(
     inherited: Mapping[str, str] = os.environ,
     gateway: GatewayAccess | None = None,
     proxy: ProxyAccess | None = None,
+    sandbox: SandboxMode | None = None,
 ) -> dict[str, str]:
     """Return the agent's whole environment.
 
@@ -74,11 +84,15 @@ def agent_environment(
         if FORBIDDEN.match(name) or DATABASE_URL.match(value):
             raise _forbidden(name)
     allowed = {name: value for name, value in inherited.items() if ALLOWED.match(name)}
-    python_path = (
-        {"PYTHONPATH": str(PACKAGE_ROOT)}
-        if (is_own_agent(agent) or agent.kind in ADAPTERS) and not _is_installed()
-        else {}
-    )
+    python_path = {}
+    in_image = sandbox is not None and sandbox.mode == "container"
+    if in_image:
+        allowed.pop("PATH", None)
+    if is_own_agent(agent) or agent.kind in ADAPTERS:
+        if in_image:
+            python_path["PYTHONPATH"] = container.PACKAGES
+        elif not _is_installed():
+            python_path["PYTHONPATH"] = str(PACKAGE_ROOT)
     base = allowed | {"HOME": str(home)} | python_path | passed
     if proxy is not None:
         base |= proxy.environment()
@@ -117,11 +131,16 @@ def _options(agent: AgentSettings) -> list[str]:
     return [f"--name={name}", *mode, *files, *prompt, *tools, *scratch, *config]
 
 
-def find_program(program: str, environment: Mapping[str, str]) -> str:
+def find_program(
+    program: str, environment: Mapping[str, str], sandbox: SandboxMode | None = None
+) -> str:
     """Return the program's absolute path on the agent's PATH.
 
+    Its name is returned for a container, where it is on the PATH of the image.
     Raises Failure `command_not_found`.
     """
+    if sandbox is not None and sandbox.mode == "container":
+        return program
     path = shutil.which(program, path=environment.get("PATH", os.defpath))
     if path is None:
         message = f"program {program!r} not found; install it, or correct the command"

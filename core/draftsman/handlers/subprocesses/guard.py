@@ -196,15 +196,28 @@ class Guard(Watcher):
         stopped = process_tree.freeze(os.getpid(), FREEZE_LIMIT)
         self._stopped |= stopped or set()
         self._switches = None if stopped is None else process_tree.context_switches(os.getpid())
-        _reply(self._replies, NOT_FROZEN if stopped is None else FROZEN)
+        frozen = stopped is not None and self._run_engine("freeze")
+        _reply(self._replies, FROZEN if frozen else NOT_FROZEN)
 
     def _continue(self) -> None:
         unchanged = self._switches is not None and self._switches == process_tree.context_switches(
             os.getpid()
         )
+        self._run_engine("thaw")
         process_tree.thaw(self._stopped)
         self._stopped, self._switches = set(), None
         _reply(self._replies, CONTINUED if unchanged else CHANGED)
+
+    def _run_engine(self, name: str) -> bool:
+        """Run a command of the container's engine, if the plan has it; return its success.
+
+        It is for processes that are no descendants of this one, but of the engine's daemon.
+        """
+        command = self._plan.get(name)
+        if not command:
+            return True
+        pid = os.posix_spawn(command[0], command, self._plan["engine_environment"])
+        return os.waitpid(pid, 0)[1] == 0
 
     def _terminate(self) -> None:
         """Signal the program's process group; under bwrap it is one level further down."""

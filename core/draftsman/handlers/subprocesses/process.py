@@ -8,14 +8,14 @@ import json
 import os
 import time
 from asyncio.subprocess import PIPE, Process
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from pathlib import Path
-from typing import Final, Self
+from typing import Any, Final, Self
 
 from draftsman.errors import Failure
 from draftsman.handlers.gateway.access import GatewayAccess
 from draftsman.handlers.network_proxy.access import ProxyAccess
-from draftsman.handlers.sandbox import confinement
+from draftsman.handlers.sandbox import confinement, container
 from draftsman.handlers.sandbox.run_sandbox import open_run_sandbox
 from draftsman.handlers.sandbox.sandbox_plan import RunSandbox
 from draftsman.handlers.subprocesses import guard, process_tree
@@ -58,12 +58,14 @@ class AgentProcess:
         lease: float,
         on_stderr: OnStderr,
         own_sandbox: RunSandbox | None = None,
+        plan: Mapping[str, Any] | None = None,
     ) -> None:
         if process.stdin is None or process.stdout is None or process.stderr is None:
             raise ValueError("an agent process needs pipes for stdin, stdout and stderr")
         self._process = process
         self._control: int | None = control
         self._replies, self._lease, self._own_sandbox = replies, lease, own_sandbox
+        self._container = plan if plan is not None and plan["mode"] == "container" else None
         self._freezing = asyncio.Lock()
         self._killing: asyncio.Task[None] | None = None
         self._stdin, self._stdout, self._stderr = process.stdin, process.stdout, process.stderr
@@ -89,15 +91,16 @@ class AgentProcess:
         reaches its model through `gateway`, and named hosts through `proxy`.
         Raises Failure `command_not_found`, `environment` for a forbidden variable, `no_sandbox`.
         """
-        environment = agent_environment(agent, home, gateway=gateway, proxy=proxy)
-        program, *arguments = agent_command(agent)
-        program = find_program(program, environment)
         own_sandbox = (
             None if sandbox else await open_run_sandbox(SandboxSettings(), repo=cwd, home=home)
         )
         sandbox = sandbox or own_sandbox
         assert sandbox is not None  # noqa: S101 - set above
         try:
+            mode = sandbox.sandbox
+            environment = agent_environment(agent, home, gateway=gateway, proxy=proxy, sandbox=mode)
+            program, *arguments = agent_command(agent, mode)
+            program = find_program(program, environment, mode)
             command = (sandbox.sandbox_path(Path(program)), *arguments)
             ports = [access.port for access in (gateway, proxy) if access is not None]
             plan = sandbox.plan((program, *arguments), cwd.resolve(), agent.network, ports)
@@ -113,7 +116,7 @@ class AgentProcess:
             if own_sandbox is not None:
                 own_sandbox.close()
             raise
-        return cls(process, control, replies, lease, on_stderr, own_sandbox)
+        return cls(process, control, replies, lease, on_stderr, own_sandbox, plan)
 
     @property
     def pid(self) -> int:
@@ -228,6 +231,8 @@ class AgentProcess:
             self._stdin.close()
             self._stderr_task.cancel()
             await asyncio.gather(self._stderr_task, return_exceptions=True)
+            if self._container is not None:
+                await asyncio.to_thread(container.remove, self._container)
             if self._own_sandbox is not None:
                 self._own_sandbox.close()
 

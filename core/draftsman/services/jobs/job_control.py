@@ -168,9 +168,12 @@ class JobControl:
 
         return await self._db.run_transaction(work)
 
-    async def pause(self, job: int, actor: Actor, reason: str) -> PauseResult:
+    async def pause(
+        self, job: int, actor: Actor, reason: str, *, event: str | None = None
+    ) -> PauseResult:
         """Pause a job: no worker claims it, and a running job is parked at its checkpoint.
 
+        An `event` of a channel, such as a comment, pauses a job once, also if it arrives again.
         Raises NotFound, NotPermitted, UsageError without a reason, and Refused where the job has
         finished, is being canceled or is already paused.
         """
@@ -180,9 +183,9 @@ class JobControl:
 
         async def change(conn: Connection, locked: LockedJob, actor: Actor) -> bool:
             _check_pausable(locked)
-            return await store.pause(conn, job, actor.name, reason)
+            return await store.pause(conn, job, actor.name, reason, event)
 
-        return await self._change_pause(job, actor, change, "is already paused")
+        return await self._change_pause(job, actor, change, "is already paused", event)
 
     async def check_pause(self, job: int, actor: Actor) -> None:
         """Raise the errors of `pause`, before a reason is asked for."""
@@ -193,13 +196,13 @@ class JobControl:
 
         await self._change_pause(job, actor, change, "is already paused")
 
-    async def resume(self, job: int, actor: Actor) -> PauseResult:
+    async def resume(self, job: int, actor: Actor, *, event: str | None = None) -> PauseResult:
         """End the pause of a job, which continues from its checkpoint; raises as `pause` does."""
 
         async def change(conn: Connection, locked: LockedJob, actor: Actor) -> bool:
-            return await store.unpause(conn, job, actor.name)
+            return await store.unpause(conn, job, actor.name, event)
 
-        return await self._change_pause(job, actor, change, "is not paused")
+        return await self._change_pause(job, actor, change, "is not paused", event)
 
     async def _change_pause(
         self,
@@ -207,6 +210,7 @@ class JobControl:
         actor: Actor,
         change: Callable[[Connection, LockedJob, Actor], Awaitable[bool]],
         refusal: str,
+        event: str | None = None,
     ) -> PauseResult:
         actor = self._policy.resolve(actor)
 
@@ -215,6 +219,8 @@ class JobControl:
             if locked is None:
                 raise unknown_job(job)
             self._policy.check(actor, Verb.PAUSE, invoker=locked.invoker_id)
+            if event is not None and await store.has_pause_event(conn, job, event):
+                return PauseResult(job, locked.status)
             if not await change(conn, locked, actor):
                 raise Refused(
                     refusal, subject=job_name(job), hint=CommandHint("why", job_name(job))

@@ -97,6 +97,14 @@ class Workflows:
 
         return await self._db.run_transaction(insert)
 
+    async def spawned(self, work: ClaimedJob, job: int) -> Parent:
+        """Return a job that a run spawned; raises UsageError for another job."""
+        async with self._db.connection() as conn:
+            found = await store.spawned(conn, work.number, [job])
+        if not found:
+            raise UsageError(f"{job_name(job)} was not spawned by this job")
+        return found[0]
+
     async def ended(self, work: ClaimedJob, jobs: Sequence[int]) -> list[Parent] | None:
         """Return the jobs that a run spawned, in this order; None if one has not ended.
 

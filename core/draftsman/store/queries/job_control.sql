@@ -15,10 +15,16 @@ SELECT draftsman.request_cancel(
     %(job)s::bigint, %(by)s::text, %(reason)s::text, %(detail)s::jsonb)
 
 -- name: pause
-SELECT draftsman.pause_job(%(job)s::bigint, %(reason)s::text, %(by)s::text)
+SELECT draftsman.pause_job(%(job)s::bigint, %(reason)s::text, %(by)s::text, %(event)s::text)
 
 -- name: unpause
-SELECT draftsman.unpause_job(%(job)s::bigint, %(by)s::text)
+SELECT draftsman.unpause_job(%(job)s::bigint, %(by)s::text, %(event)s::text)
+
+-- name: has_pause_event
+SELECT EXISTS (
+       SELECT FROM draftsman.job_events e
+        WHERE e.job = %(job)s::bigint AND e.kind IN ('job_paused', 'job_unpaused')
+          AND e.payload ->> 'event' = %(event)s::text)
 
 -- The paused jobs before a number, newest first; the pause of an ended job is removed by the leader.
 -- name: paused

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -31,7 +32,9 @@ say("result", summary=json.dumps([reply, "sk-" in environment, provider]))
 """
 
 
-@pytest.mark.parametrize("mode", ["bwrap", "landlock", "off"])
+@pytest.mark.parametrize(
+    "mode", ["bwrap", "landlock", *(["user"] if os.geteuid() == 0 else []), "off"]
+)
 async def test_an_agent_without_network_or_key_calls_its_model(
     rt: Runtime,
     make: Factory,

@@ -1,6 +1,6 @@
 """A worker that runs a single agent in its folder, and does nothing else.
 
-python -m tests.core.handlers.subprocesses.worker CODE LEASE MODE
+python -m tests.core.handlers.subprocesses.worker CODE LEASE MODE[,IMAGE]
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from draftsman.settings import AgentSettings, SandboxSettings
 async def main(code: str, lease: float, mode: str) -> None:
     """Print the agent's first line with the guard's process ID, then its other lines."""
     agent = AgentSettings(command=("{python}", "-I", "-S", "-c", code))
-    settings = SandboxSettings.model_validate({"mode": mode})
+    mode, _, image = mode.partition(",")
+    settings = SandboxSettings.model_validate({"mode": mode, "image": image or None})
     folder = Path.cwd()
     sandbox = await open_run_sandbox(settings, repo=folder / "repo", home=folder / "home")
     async with await AgentProcess.start(

@@ -14,15 +14,17 @@ from draftsman.domain.schedules.schedule import ScheduleSpec
 from draftsman.domain.schedules.template import define
 from draftsman.domain.trello.board import BoardConfig
 from draftsman.runtime import Runtime
+from draftsman.store.postgres.database import Connection
 from draftsman_tui.dashboard.screens import main
 from draftsman_tui.dashboard.views import VIEWS
 from tests.factories import GATE, Factory
+from tests.support.budgets import set_budgets
 from tests.support.people import People
 from tests.tui.dashboard.pilot import open_dashboard
 
 
 async def test_every_table_shows_its_rows_or_an_empty_message(
-    make: Factory, rt: Runtime, owner: Actor
+    make: Factory, rt: Runtime, owner: Actor, conn: Connection
 ) -> None:
     async with open_dashboard(rt, owner) as seen:
         for nth, view in enumerate(VIEWS.values(), 1):
@@ -41,6 +43,9 @@ async def test_every_table_shows_its_rows_or_an_empty_message(
     await rt.schedules.add(ScheduleSpec("hourly", "@hourly", request=request), owner)
     await rt.templates.add("tidy", define({"type": "noop", "title": "Tidy up"}), owner)
     await make.queued(group={"name": "nightly", "kind": "parallel"})
+    await set_budgets(conn, job={"cost_usd": 2}, repo={"*": {"cost_usd": 50}})
+    work = await make.running(repo="https://git.example.org/acme/shop", agent="codex")
+    await rt.checkpoints.usage(work.lease, {"cost_usd": 1.9, "input_tokens": 7000}, "large")
     shown = {
         "jobs": (f"D-{dead}", "dead", f"D-{gate.number}", "approve or deny"),
         "inbox": (f"D-{asked.number}/1", "Which one?", "red, blue", "approval"),
@@ -55,6 +60,8 @@ async def test_every_table_shows_its_rows_or_an_empty_message(
         "schedules": ("hourly", "@hourly", "http_request", "in "),
         "templates": ("tidy", "1", "Tidy up"),
         "groups": ("nightly", "running", "0 of 1 succeeded, 1 waiting"),
+        "costs": ("repo", "acme/shop", "$1.90", "100%", "7,000"),
+        "budgets": (work.name, "low", "$0.10", "$2.00", "each repo", "repo acme/shop", "$48.10"),
     }
     assert shown.keys() == VIEWS.keys()
     async with open_dashboard(rt, owner, view="boards", size=(240, 40)) as seen:
@@ -62,6 +69,12 @@ async def test_every_table_shows_its_rows_or_an_empty_message(
         for name, words in shown.items():
             await seen.command(name)
             await seen.see(*words)
+        await seen.command("costs kind:agent,day age<30d")
+        await seen.see("agent    codex", "day      20")
+        await seen.command("budgets acme")
+        await seen.see("budgets · 1")
+        await seen.press("enter")
+        await seen.see("jobs · 1 of", work.name)
 
 
 async def test_cursor_stays_on_its_row_when_rows_are_added(

@@ -7,9 +7,10 @@ from typing import Final
 
 import click
 
+from draftsman.handlers.mcp.run_tools import INSTRUCTIONS, RunTools
 from draftsman_tui.cli.app import App, command
-from draftsman_tui.cli.mcp.protocol import McpServer
-from draftsman_tui.cli.mcp.tools import INSTRUCTIONS, RunTools, TeamTools
+from draftsman_tui.cli.mcp.stdio import serve
+from draftsman_tui.cli.mcp.tools import TeamTools, ask_run
 from draftsman_tui.common import params, run_socket
 
 DEFAULT_WAIT: Final = 50.0
@@ -45,9 +46,9 @@ async def mcp(app: App, wait: float, notify: tuple[str, ...]) -> None:
     a run they are ask_human, request_approval and report_progress, for the run's job.
     """
     team = None if run_socket.path() else TeamTools(app, wait, list(notify))
-    tools = RunTools().tools() if team is None else team.tools()
+    tools = RunTools(ask_run).tools() if team is None else team.tools()
     try:
-        await McpServer(tools, INSTRUCTIONS, sys.stdout.buffer).run(sys.stdin.buffer)
+        await serve(tools, INSTRUCTIONS, sys.stdin.buffer, sys.stdout.buffer)
     finally:
         if team is not None:
             await team.close()

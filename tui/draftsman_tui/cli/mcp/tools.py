@@ -1,4 +1,4 @@
-"""The tools of the MCP server, inside and outside a run."""
+"""The tools of the MCP server outside a run, and the socket of those inside."""
 
 from __future__ import annotations
 
@@ -9,124 +9,33 @@ from typing import TYPE_CHECKING, Any, Final
 
 from draftsman.domain.ids import job_name
 from draftsman.errors import AnswerTimeout, DraftsmanError
-from draftsman_tui.cli.mcp.protocol import Tool, ToolError
+from draftsman.handlers.mcp.protocol import Tool, ToolError
+from draftsman.handlers.mcp.run_tools import (
+    ACTION,
+    CHOICES,
+    CONTEXT,
+    JOB,
+    MAX_RESULT,
+    answer_result,
+    object_schema,
+    question_fields,
+    text_schema,
+)
 from draftsman_tui.common import run_socket
-from draftsman_tui.common.question_key import derived_key
 
 if TYPE_CHECKING:
     from draftsman.runtime import Runtime
     from draftsman_tui.cli.app import App
 
-INSTRUCTIONS: Final = (
-    "draftsman asks people of the team, who may answer hours later. Ask only what you cannot find"
-    " out, and give choices. If a result has the outcome `open`, there is no answer yet: follow"
-    " its text."
-)
 MAX_WAIT: Final = 3600
-MAX_RESULT: Final = 20_000
-"""Maximum characters of a job's result in `job_status`."""
 MAX_OPEN: Final = 100
 """Maximum number of questions that the server remembers."""
-PARKED: Final = (
-    "No answer yet. The question stays open, and this run ends now: stop working. Another run"
-    " starts after the answer; make the same call again in it."
-)
-
-
-def _text(description: str, limit: int) -> dict[str, Any]:
-    return {"type": "string", "minLength": 1, "maxLength": limit, "description": description}
-
-
-def _object(required: tuple[str, ...], **properties: Any) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(required),
-        "additionalProperties": False,
-    }
-
-
-_CONTEXT: Final = _text("background information for the decision", 20_000)
-_CHOICES: Final = {
-    "type": "array",
-    "maxItems": 50,
-    "items": _text("a choice", 150),
-    "description": "the possible answers; without them people answer with free text",
-}
-_ACTION: Final = {"type": "object", "description": "the exact action, shown to people"}
 _WAIT: Final = {
     "type": "integer",
     "minimum": 0,
     "maximum": MAX_WAIT,
     "description": "seconds to wait for the answer",
 }
-_JOB: Final = _text("its name, such as D-142", 60)
-
-
-class RunTools:
-    """Tools of a program inside a run, over the socket of the run."""
-
-    def tools(self) -> list[Tool]:
-        """Return the tools."""
-        return [
-            Tool(
-                "ask_human",
-                "Ask people a question. Without a known answer the run ends, and another run"
-                " starts with the answer.",
-                _object(
-                    ("question",),
-                    question=_text("the question", 3000),
-                    choices=_CHOICES,
-                    context=_CONTEXT,
-                ),
-                self._ask,
-            ),
-            Tool(
-                "request_approval",
-                "Ask people to approve an action before you do it.",
-                _object(
-                    ("question",),
-                    question=_text("the action to approve", 3000),
-                    action=_ACTION,
-                    context=_CONTEXT,
-                ),
-                self._approve,
-            ),
-            Tool(
-                "report_progress",
-                "Report the progress of the work to people.",
-                _object(
-                    ("done", "total"),
-                    done={"type": "integer", "minimum": 0, "maximum": 10**15},
-                    total={"type": "integer", "minimum": 1, "maximum": 10**15},
-                    text=_text("the current step", 5000),
-                ),
-                self._progress,
-            ),
-        ]
-
-    async def _ask(self, arguments: dict[str, Any]) -> tuple[dict[str, Any], str]:
-        choices = arguments.get("choices", [])
-        fields = _fields(arguments) | {"choices": choices, "freeform": not choices}
-        key = derived_key("ask", (fields["text"], *choices))
-        return await self._send("ask", key=key, **fields)
-
-    async def _approve(self, arguments: dict[str, Any]) -> tuple[dict[str, Any], str]:
-        fields = _fields(arguments)
-        key = derived_key("approve", (fields["text"],))
-        return await self._send("approve", key=key, on_deny="continue", **fields)
-
-    async def _progress(self, arguments: dict[str, Any]) -> tuple[dict[str, Any], str]:
-        if arguments["done"] > arguments["total"]:
-            raise ToolError("done must not be greater than total")
-        await _in_thread("event", kind="progress", payload=arguments)
-        return {"stored": True}, "reported"
-
-    async def _send(self, kind: str, **fields: Any) -> tuple[dict[str, Any], str]:
-        reply = await _in_thread(kind, **fields)
-        if reply["type"] == "park":
-            return {"outcome": "open"}, PARKED
-        return _answer(reply)
 
 
 class TeamTools:
@@ -146,11 +55,11 @@ class TeamTools:
             Tool(
                 "ask_human",
                 "Ask people of the team a question, and wait for the answer.",
-                _object(
+                object_schema(
                     ("question",),
-                    question=_text("the question", 3000),
-                    choices=_CHOICES,
-                    context=_CONTEXT,
+                    question=text_schema("the question", 3000),
+                    choices=CHOICES,
+                    context=CONTEXT,
                     wait_seconds=_WAIT,
                 ),
                 self._ask,
@@ -158,11 +67,11 @@ class TeamTools:
             Tool(
                 "request_approval",
                 "Ask people of the team to approve an action before you do it.",
-                _object(
+                object_schema(
                     ("question",),
-                    question=_text("the action to approve", 3000),
-                    action=_ACTION,
-                    context=_CONTEXT,
+                    question=text_schema("the action to approve", 3000),
+                    action=ACTION,
+                    context=CONTEXT,
                     wait_seconds=_WAIT,
                 ),
                 self._approve,
@@ -170,14 +79,14 @@ class TeamTools:
             Tool(
                 "submit_job",
                 "Submit a job to draftsman, such as work for another coding agent.",
-                _object(
+                object_schema(
                     (),
-                    text=_text("the instructions", 100_000),
-                    type=_text("the type of the job; default: run_agent", 100),
-                    agent=_text("the name of a configured agent", 100),
-                    repo=_text("the repository: path, URL or name", 1000),
-                    title=_text("a title; default: the first line of the text", 500),
-                    key=_text("idempotency key: the same key is the same job, forever", 500),
+                    text=text_schema("the instructions", 100_000),
+                    type=text_schema("the type of the job; default: run_agent", 100),
+                    agent=text_schema("the name of a configured agent", 100),
+                    repo=text_schema("the repository: path, URL or name", 1000),
+                    title=text_schema("a title; default: the first line of the text", 500),
+                    key=text_schema("idempotency key: the same key is the same job, forever", 500),
                     mode={"type": "string", "maxLength": 20, "enum": ["fix", "investigate"]},
                     payload={"type": "object", "description": "the payload of another type"},
                 ),
@@ -186,7 +95,7 @@ class TeamTools:
             Tool(
                 "job_status",
                 "Return the status, the open question and the result of a job.",
-                _object(("job",), job=_JOB),
+                object_schema(("job",), job=JOB),
                 self._status,
                 read_only=True,
             ),
@@ -204,11 +113,11 @@ class TeamTools:
 
     async def _ask(self, arguments: dict[str, Any]) -> tuple[dict[str, Any], str]:
         choices = arguments.get("choices", [])
-        payload = _fields(arguments) | {"choices": choices}
+        payload = question_fields(arguments) | {"choices": choices}
         return await self._question(payload, arguments.get("wait_seconds"))
 
     async def _approve(self, arguments: dict[str, Any]) -> tuple[dict[str, Any], str]:
-        payload = _fields(arguments) | {"kind": "approval"}
+        payload = question_fields(arguments) | {"kind": "approval"}
         return await self._question(payload, arguments.get("wait_seconds"))
 
     async def _question(
@@ -236,7 +145,7 @@ class TeamTools:
                 return {"outcome": "open", "job": name}, text
             job = await rt.read_model.job(number)
             self._open.pop(content, None)
-            return _answer(answer_of(job) | {"job": name})
+            return answer_result(answer_of(job) | {"job": name})
         except AnswerTimeout as error:
             return {"outcome": "expired", "job": name}, str(error)
         except DraftsmanError as error:
@@ -244,7 +153,6 @@ class TeamTools:
 
     async def _submit(self, arguments: dict[str, Any]) -> tuple[dict[str, Any], str]:
         from draftsman.services.jobs.request_checks import build_request, require_instructions
-        from draftsman_tui.common.text.job_text import submitted_text
 
         try:
             rt = await self._runtime()
@@ -255,9 +163,7 @@ class TeamTools:
         except DraftsmanError as error:
             raise ToolError(str(error)) from None
         data = {"job": job.name, "outcome": str(job.outcome), "status": str(job.status)}
-        if job.replaced is not None:
-            data["replaced"] = job_name(job.replaced)
-        return data, submitted_text(job)
+        return data, f"{job.name} {job.outcome}"
 
     async def _status(self, arguments: dict[str, Any]) -> tuple[dict[str, Any], str]:
         from draftsman.domain.ids import parse_job
@@ -286,24 +192,8 @@ class TeamTools:
         return data, json.dumps(data, ensure_ascii=False)
 
 
-def _fields(arguments: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields of a question."""
-    names = ("context", "action")
-    return {"text": arguments["question"]} | {
-        name: arguments[name] for name in names if name in arguments
-    }
-
-
-def _answer(reply: dict[str, Any]) -> tuple[dict[str, Any], str]:
-    """Return an answer as data and as text."""
-    names = ("job", "outcome", "value", "text", "by", "reason")
-    data = {name: reply[name] for name in names if reply.get(name)}
-    by = f" by {', '.join(data['by'])}" if data.get("by") else ""
-    given = data.get("value") or data.get("text") or data.get("reason")
-    return data, f"{data['outcome']}{by}" + (f": {given}" if given else "")
-
-
-async def _in_thread(kind: str, /, **fields: Any) -> dict[str, Any]:
+async def ask_run(kind: str, /, **fields: Any) -> dict[str, Any]:
+    """Send a message on the socket of the run; return its reply. Raises ToolError."""
     try:
         return await asyncio.to_thread(run_socket.send, kind, **fields)
     except DraftsmanError as error:

@@ -10,6 +10,7 @@ from draftsman.domain.budgets import CostGroup, amount_text
 from draftsman_tui.cli.app import App, command
 from draftsman_tui.common import params
 from draftsman_tui.common.output import one_line
+from draftsman_tui.common.text.budget_text import budget_title, is_rule
 
 if TYPE_CHECKING:
     from draftsman.domain.budgets import BudgetUse, Cost
@@ -33,7 +34,7 @@ async def budgets(app: App) -> None:
         rows = [_use_row(use) for use in (*uses, *missing)]
         app.out.table(heads, rows, flexible=0, right=(2, 3, 4, 5))
     if missing:
-        names = ", ".join(dict.fromkeys(_title(use) for use in missing))
+        names = ", ".join(dict.fromkeys(budget_title(use) for use in missing))
         app.out.info(
             f"not in effect: {names}; a worker that becomes the leader applies its configuration"
         )
@@ -82,27 +83,16 @@ async def costs(app: App, *, by: str, since: float) -> None:
         app.out.table(heads, rows, flexible=0, right=(1, 2, 3, 4))
 
 
-def _title(use: BudgetUse) -> str:
-    scope, _, value = use.name.partition(":")
-    if scope == "all":
-        return "all jobs"
-    if scope == "job" and value != "*":
-        return f"D-{value}"
-    return one_line(f"each {scope}" if value == "*" else f"{scope} {value}")
-
-
 def _use_row(use: BudgetUse) -> tuple[str, ...]:
-    name = _title(use)
-    is_rule = use.day is None and not name.startswith("D-")
     day = use.day.isoformat() if use.day else ""
     used, reserved, budget, added = (
         amount_text(use.measure, amount)
         for amount in (use.used, use.reserved, use.budget, use.added)
     )
     return (
-        name,
+        budget_title(use),
         day,
-        "" if is_rule else used,
+        "" if is_rule(use) else used,
         reserved if use.reserved else "",
         budget,
         added if use.added else "",

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from draftsman.domain.question_key import derived_key
 from draftsman.errors import AnswerTimeout, DraftsmanError, UsageError
 from draftsman_tui.cli.app import App, command
 from draftsman_tui.common import params, run_socket
-from draftsman_tui.common.question_key import derived_key
 
 if TYPE_CHECKING:
     from draftsman.domain.ids import JobRef

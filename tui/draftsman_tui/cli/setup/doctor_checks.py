@@ -102,6 +102,7 @@ def programs(settings: Settings) -> Iterator[Finding]:
         yield Finding("sandbox", "fail", f"runs cannot start: {error}", "see docs/sandbox.md")
     else:
         yield _sandbox(settings, mode)
+    yield _kinds(settings, mode)
     for name, agent in sorted(settings.agents.items()):
         checked = check_agent(name, agent, mode)
         if checked.problem is not None:
@@ -112,9 +113,20 @@ def programs(settings: Settings) -> Iterator[Finding]:
             yield Finding(f"agent {name}", "ok", " ".join(agent.command))
 
 
+def _kinds(settings: Settings, chosen: SandboxMode | None) -> Finding:
+    """Report the kinds of sandboxes that work here, and why the others do not."""
+    from draftsman.handlers.sandbox import mode_detection
+
+    known = {} if chosen is None or chosen.mode == "off" else {chosen.mode: None}
+    kinds = mode_detection.available_kinds(settings.sandbox, known)
+    works = ", ".join(kind for kind, problem in kinds.items() if problem is None) or "none"
+    others = [f"{kind}: {problem}" for kind, problem in kinds.items() if problem is not None]
+    return Finding("sandbox kinds", "ok", "; ".join([f"available: {works}", *others]))
+
+
 def _sandbox(settings: Settings, mode: SandboxMode) -> Finding:
     """Report the protection of the sandbox mode."""
-    from draftsman.handlers.sandbox import mode_detection
+    from draftsman.handlers.sandbox import landlock, mode_detection
 
     if mode.mode == "off":
         then = 'set [sandbox] mode = "auto"'
@@ -123,6 +135,9 @@ def _sandbox(settings: Settings, mode: SandboxMode) -> Finding:
     if mode.mode == "landlock" and settings.sandbox.mode == "auto":
         text = f"landlock: other processes and unix sockets are visible ({mode.weaker[0]})"
         return Finding("sandbox", "warn", text, mode_detection.ALLOW_NAMESPACES)
+    if mode.mode == "user" and landlock.abi() < landlock.OLDEST_ABI:
+        text = "user: files that every user of this host may read are visible"
+        return Finding("sandbox", "warn", text, mode_detection.ALLOW_SANDBOX)
     return Finding("sandbox", "ok", f"{mode.mode}: all escape attempts failed")
 
 

@@ -6,6 +6,8 @@ from typing import Any, Final
 
 from draftsman_tui.dashboard.resource import Resource
 from draftsman_tui.dashboard.views.boards import BoardsResource
+from draftsman_tui.dashboard.views.budgets import BudgetsResource
+from draftsman_tui.dashboard.views.costs import CostsResource
 from draftsman_tui.dashboard.views.dead_letters import DeadLettersResource
 from draftsman_tui.dashboard.views.deliveries import DeliveriesResource
 from draftsman_tui.dashboard.views.events import EventsResource
@@ -35,5 +37,7 @@ VIEWS: Final[dict[str, Resource[Any]]] = {
         SchedulesResource(),
         TemplatesResource(),
         GroupsResource(),
+        CostsResource(),
+        BudgetsResource(),
     )
 }

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from typing import Any
 from uuid import UUID
 
 from draftsman.domain.budgets import CallEstimate, failure_of, refusal_of
 from draftsman.errors import Failure
-from draftsman.handlers.gateway.access import GatewayAccess
+from draftsman.handlers.gateway.access import MCP_PATH, GatewayAccess
 from draftsman.handlers.gateway.api_formats import Provider
 from draftsman.handlers.gateway.gateway import Gateway, ModelCall
-from draftsman.handlers.gateway.http_server import serve
+from draftsman.handlers.gateway.http_server import GatewayReply, GatewayRequest, serve
+from draftsman.handlers.mcp.http_transport import McpEndpoint
+from draftsman.handlers.mcp.job_tools import JobTools
+from draftsman.handlers.mcp.protocol import ToolError
+from draftsman.handlers.mcp.run_tools import INSTRUCTIONS, RunTools
 from draftsman.handlers.run_agent.agent_messages import UsageMessage
 from draftsman.handlers.run_agent.session.agent_session import AgentSession
+from draftsman.handlers.run_agent.session.run_socket import Respond
 from draftsman.handlers.sandbox.sandbox_plan import RunSandbox
 from draftsman.handlers.worker_run import WorkerRun
 from draftsman.settings import AgentSettings
@@ -22,9 +29,18 @@ from draftsman.settings import AgentSettings
 
 @asynccontextmanager
 async def open_gateway(
-    run: WorkerRun, agent: AgentSettings, sandbox: RunSandbox | None, session: AgentSession
+    run: WorkerRun,
+    agent: AgentSettings,
+    sandbox: RunSandbox | None,
+    session: AgentSession,
+    *,
+    repo: str,
+    respond: Respond,
 ) -> AsyncIterator[GatewayAccess | None]:
-    """Serve the agent's gateway for the block; yield None without a gateway."""
+    """Serve the agent's gateway and MCP server for the block; yield None without a gateway.
+
+    `respond` answers messages of programs, as on the socket of the run.
+    """
     if agent.gateway is None or sandbox is None:
         yield None
         return
@@ -35,17 +51,34 @@ async def open_gateway(
     def failed(text: str) -> None:
         run.log.write(f"[gateway] {text}")
 
-    async with serve_gateway(gateway, settings.provider, private, failed) as access:
+    async def ask(kind: str, /, **fields: Any) -> dict[str, Any]:
+        message = json.dumps({"type": kind, "id": "1"} | fields).encode()
+        reply: dict[str, Any] = json.loads(await respond(message))
+        if reply["type"] == "refused":
+            raise ToolError(str(reply.get("reason")))
+        return reply
+
+    jobs = JobTools(run, repo, may_submit=agent.submit_jobs)
+    tools = [*RunTools(ask).tools(), *jobs.tools()]
+    mcp = McpEndpoint(gateway.token, tools, INSTRUCTIONS)
+    async with serve_gateway(gateway, settings.provider, private, failed, mcp) as access:
         yield access
 
 
 @asynccontextmanager
 async def serve_gateway(
-    gateway: Gateway, provider: Provider, private_network: bool, on_failure: Callable[[str], None]
+    gateway: Gateway,
+    provider: Provider,
+    private_network: bool,
+    on_failure: Callable[[str], None],
+    mcp: McpEndpoint | None = None,
 ) -> AsyncIterator[GatewayAccess]:
-    """Serve a gateway for the block; `on_failure` gets the reason if the sandbox opens no port."""
+    """Serve a gateway, and an MCP server on its port, for the block.
+
+    `on_failure` gets the reason if the sandbox opens no port.
+    """
     with GatewayAccess(provider, gateway.token, private_network=private_network) as access:
-        server = asyncio.create_task(_serve(access, gateway, on_failure))
+        server = asyncio.create_task(_serve(access, gateway, on_failure, mcp))
         try:
             yield access
         finally:
@@ -95,12 +128,21 @@ class _Ledger:
 
 
 async def _serve(
-    access: GatewayAccess, gateway: Gateway, on_failure: Callable[[str], None]
+    access: GatewayAccess,
+    gateway: Gateway,
+    on_failure: Callable[[str], None],
+    mcp: McpEndpoint | None,
 ) -> None:
+    async def respond(request: GatewayRequest, reply: GatewayReply) -> None:
+        if mcp is not None and request.path == MCP_PATH:
+            await mcp.respond(request, reply)
+        else:
+            await gateway.respond(request, reply)
+
     try:
         listener = await access.port.listener()
     except Failure as error:
         on_failure(str(error))
         return
-    async with serve(listener, gateway.respond):
+    async with serve(listener, respond):
         await asyncio.Event().wait()

@@ -1,17 +1,17 @@
-"""The Model Context Protocol of a server of tools, over standard input and output.
+"""The Model Context Protocol of a server of tools, over any transport.
 
 It speaks the version 2026-07-28, in which each request has its version, and the earlier versions
-with a handshake. A message is a line of JSON-RPC 2.0.
+with a handshake. A message is JSON-RPC 2.0.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-import sys
+import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, BinaryIO, Final
+from typing import Any, Final
 
 from draftsman.version import installed
 
@@ -22,6 +22,8 @@ VERSION_KEY: Final = "io.modelcontextprotocol/protocolVersion"
 CAPABILITIES_KEY: Final = "io.modelcontextprotocol/clientCapabilities"
 SERVER_KEY: Final = "io.modelcontextprotocol/serverInfo"
 PARSE_ERROR, INVALID_REQUEST, UNKNOWN_METHOD, INVALID_PARAMS = -32700, -32600, -32601, -32602
+TOO_LONG: Final = b"{too long"
+"""Stands for a message over the limit."""
 INTERNAL_ERROR, UNSUPPORTED_VERSION = -32603, -32022
 MAX_LINE: Final = 1 << 20
 """Maximum bytes of a message."""
@@ -33,6 +35,9 @@ PROGRESS_INTERVAL: Final = 10.0
 """Seconds between two notifications of progress of a call that waits for people."""
 
 Result = dict[str, Any]
+Send = Callable[[Result], None]
+"""Sends a message to the client."""
+_log = logging.getLogger(__name__)
 
 
 class ProtocolError(Exception):
@@ -68,27 +73,29 @@ class ToolError(Exception):
 
 
 class McpServer:
-    """Answers the requests of a client until the end of its input."""
+    """Answers the messages of a client; calls of tools run at the same time.
 
-    def __init__(self, tools: Sequence[Tool], instructions: str, output: BinaryIO) -> None:
+    Without a `handshake`, as for requests that each have a connection of their own, earlier
+    versions need no `initialize`.
+    """
+
+    def __init__(
+        self, tools: Sequence[Tool], instructions: str, send: Send, *, handshake: bool = True
+    ) -> None:
         self._tools = {tool.name: tool for tool in tools}
-        self._instructions, self._output = instructions, output
-        self._initialized = False
+        self._instructions, self._send = instructions, send
+        self._initialized = not handshake
         self._calls: dict[str | int, asyncio.Task[None]] = {}
 
-    async def run(self, source: BinaryIO) -> None:
-        """Read messages and answer them; calls of tools run at the same time."""
-        reader = asyncio.StreamReader(limit=MAX_LINE)
-        loop = asyncio.get_running_loop()
-        await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), source)
-        try:
-            while (line := await _read_line(reader)) is not None:
-                self.receive(line)
-        finally:
-            calls = tuple(self._calls.values())
-            for call in calls:
-                call.cancel()
-            await asyncio.gather(*calls, return_exceptions=True)
+    async def finish(self) -> None:
+        """Wait for the calls that are under way."""
+        await asyncio.gather(*self._calls.values(), return_exceptions=True)
+
+    async def cancel(self) -> None:
+        """Cancel the calls that are under way, which then have no reply."""
+        for call in self._calls.values():
+            call.cancel()
+        await self.finish()
 
     def receive(self, line: bytes) -> None:
         """Handle a message."""
@@ -96,7 +103,7 @@ class McpServer:
             return
         id: str | int | None = None
         try:
-            message = _parse(line)
+            message = parse_message(line)
             method, params = message.get("method"), message.get("params", {})
             id = _id(message)
             if not isinstance(method, str):
@@ -202,7 +209,7 @@ class McpServer:
         except ToolError as error:
             result = {"content": [{"type": "text", "text": str(error)}], "isError": True}
         except Exception as error:
-            print(f"draftsman: {tool.name}: {type(error).__name__}: {error}", file=sys.stderr)  # noqa: T201
+            _log.warning("mcp: %s: %s: %s", tool.name, type(error).__name__, error)
             self._reply_error(id, ProtocolError(INTERNAL_ERROR, f"{tool.name} failed"))
             return
         finally:
@@ -230,9 +237,7 @@ class McpServer:
         self._write({"id": id, "error": body})
 
     def _write(self, message: Result) -> None:
-        data = json.dumps({"jsonrpc": "2.0"} | message, separators=(",", ":"))
-        self._output.write(data.encode() + b"\n")
-        self._output.flush()
+        self._send({"jsonrpc": "2.0"} | message)
 
 
 def check_arguments(schema: dict[str, Any], value: Any, name: str = "arguments") -> str | None:
@@ -279,27 +284,9 @@ def _check_properties(schema: dict[str, Any], value: dict[str, Any]) -> str | No
     return None
 
 
-async def _read_line(reader: asyncio.StreamReader) -> bytes | None:
-    """Return the next line; None at the end, and invalid JSON for a line over the limit."""
-    try:
-        return await reader.readuntil() or None
-    except asyncio.IncompleteReadError as error:
-        return error.partial or None
-    except asyncio.LimitOverrunError:
-        pass
-    while True:  # discard the rest of the line
-        try:
-            await reader.readuntil()
-        except asyncio.LimitOverrunError as error:
-            await reader.readexactly(error.consumed)
-        except asyncio.IncompleteReadError:
-            return b"{too long"
-        else:
-            return b"{too long"
-
-
-def _parse(line: bytes) -> dict[str, Any]:
-    if line == b"{too long":
+def parse_message(line: bytes) -> dict[str, Any]:
+    """Return a message; raises ProtocolError."""
+    if line == TOO_LONG:
         raise ProtocolError(PARSE_ERROR, f"a message has at most {MAX_LINE:,} bytes")
     try:
         message = json.loads(line)

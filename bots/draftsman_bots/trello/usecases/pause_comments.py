@@ -1,0 +1,43 @@
+"""Comments that pause or resume the card's job: `/pause REASON`, `/resume`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from draftsman.domain.ids import job_name
+from draftsman.domain.job import TERMINAL
+from draftsman.errors import NotPermitted, Refused, UsageError
+from draftsman_bots.trello import ids
+from draftsman_bots.trello.error_text import error_text
+from draftsman_bots.trello.parsers.actions import Action, ActionKind
+
+if TYPE_CHECKING:
+    from draftsman.domain.people.actor import Actor
+    from draftsman_bots.trello.context import BotContext
+    from draftsman_bots.trello.parsers.comment_parser import ParsedComment
+
+
+async def change(
+    context: BotContext, action: Action, actor: Actor, comment: ParsedComment, jobs: Sequence[int]
+) -> tuple[int, str | None, str]:
+    """Pause or resume the job of a card; return it, the reply, and the outcome for a counter.
+
+    The job's own notice on the card shows a change, without another reply. A comment that arrives
+    twice, by webhook and poll, changes the job once.
+    """
+    found = [await context.rt.read_model.job(number) for number in jobs]
+    live = [job.number for job in found if job.status not in TERMINAL]
+    job = comment.job or (live or list(jobs))[0]
+    if action.kind is ActionKind.COMMENT_EDITED:
+        text = f"an edit does not {comment.control} {job_name(job)}; write another comment."
+        return job, text, "replied"
+    control, key = context.rt.job_control, ids.action_key(action.comment)
+    try:
+        if comment.control == "pause":
+            await control.pause(job, actor, comment.text, event=key)
+        else:
+            await control.resume(job, actor, event=key)
+    except (NotPermitted, Refused, UsageError) as error:
+        return job, error_text(error), "rejected"
+    return job, None, f"job_{comment.control}d"

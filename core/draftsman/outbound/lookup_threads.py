@@ -1,0 +1,96 @@
+"""Threads of name resolution: bounded, and apart from those of all other work.
+
+The system's resolver blocks its thread for as long as its name servers do not reply. In the default
+pool of an event loop such lookups would take the threads of files and processes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import socket
+import threading
+from typing import Any, Final
+
+MAX_THREADS: Final = 8
+"""Lookups at a time; further lookups wait, and end at their caller's timeout."""
+IDLE: Final = 30.0
+"""Seconds after which a thread without a lookup ends."""
+
+Entries = list[tuple[Any, ...]]
+
+
+class LookupThreads:
+    """Resolves names in threads of its own, which do not delay the end of the process."""
+
+    def __init__(self, most: int = MAX_THREADS, idle: float = IDLE) -> None:
+        self._most, self._idle = most, idle
+        self._waiting: queue.SimpleQueue[_Lookup] = queue.SimpleQueue()
+        self._lock = threading.Lock()
+        self._threads = self._free = 0
+
+    async def lookup(self, host: str, port: int) -> Entries:
+        """Return the entries of `socket.getaddrinfo`; raises OSError, UnicodeError.
+
+        A canceled lookup that waits for a thread is dropped.
+        """
+        lookup = _Lookup(asyncio.get_running_loop(), host, port)
+        self._waiting.put(lookup)
+        with self._lock:
+            start = self._free < self._waiting.qsize() and self._threads < self._most
+            self._threads += start
+        if start:
+            threading.Thread(target=self._run, name="lookup", daemon=True).start()
+        return await lookup.result
+
+    def _run(self) -> None:
+        while True:
+            with self._lock:
+                self._free += 1
+            try:
+                lookup = self._waiting.get(timeout=self._idle)
+            except queue.Empty:
+                lookup = None
+            with self._lock:
+                self._free -= 1
+                if lookup is None:
+                    if not self._waiting.empty():
+                        continue
+                    self._threads -= 1
+                    return
+            lookup.run()
+
+
+class _Lookup:
+    """A name to resolve for an event loop."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, host: str, port: int) -> None:
+        self._loop, self._host, self._port = loop, host, port
+        self.result: asyncio.Future[Entries] = loop.create_future()
+
+    def run(self) -> None:
+        """Resolve the name, unless nothing waits for it any more."""
+        if self.result.cancelled() or self._loop.is_closed():
+            return
+        try:
+            entries: Entries = list(
+                socket.getaddrinfo(self._host, self._port, type=socket.SOCK_STREAM)
+            )
+        except (OSError, UnicodeError) as error:
+            self._settle(None, error)
+        else:
+            self._settle(entries, None)
+
+    def _settle(self, entries: Entries | None, error: Exception | None) -> None:
+        def settle() -> None:
+            if self.result.done():
+                return
+            if error is not None:
+                self.result.set_exception(error)
+            else:
+                self.result.set_result(entries or [])
+
+        try:
+            self._loop.call_soon_threadsafe(settle)
+        except RuntimeError:
+            return  # the loop has ended

@@ -1,0 +1,52 @@
+"""Comments that pause and resume the card's job."""
+
+from __future__ import annotations
+
+from tests.bots.trello.inbound.conftest import TrelloBotHarness, join
+from tests.bots.trello.inbound.test_card_messages import _job
+from tests.support.trello import FakeTrello
+
+
+async def test_a_comment_pauses_the_job_once_and_another_resumes_it(
+    bench: TrelloBotHarness, trello: FakeTrello
+) -> None:
+    await bench.serve_webhook()
+    olga = trello.member("Olga")
+    await join(bench.rt, olga, bench.people.olga)
+    card, number = await _job(bench, trello)
+    control = bench.rt.job_control
+
+    async def paused() -> bool:
+        return (await bench.rt.read_model.why(number)).paused
+
+    trello.comment(card, bench.mallory, "/pause now")
+    trello.comment(card, olga, "/pause")
+    await bench.deliver_webhooks()
+    assert not await paused()
+    pause = trello.comment(card, olga, f"/pause D-{number} the API is down\nuntil noon")
+    await bench.deliver_webhooks(copies=2)
+    assert await paused()
+    await control.resume(number, bench.people.olga)
+    await bench.poll()
+    await bench.deliver_webhooks()
+    assert not await paused(), "the poll reads the same comment again"
+    trello.edit_comment(pause, "/pause the API is down again")
+    await bench.deliver_webhooks()
+    assert not await paused()
+    trello.comment(card, olga, "/pause again")
+    trello.comment(card, olga, "/pause once more")
+    await bench.deliver_webhooks()
+    assert await paused()
+    trello.comment(card, olga, "/resume")
+    await bench.deliver_webhooks()
+    assert not await paused()
+    texts = "\n".join(await bench.notices(card))
+    for part in (
+        "may not pause",
+        "a pause needs a reason",
+        ": the API is down\nuntil noon",
+        f"an edit does not pause D-{number}; write another comment",
+        "is already paused",
+        f"D-{number} was resumed by olga",
+    ):
+        assert part in texts, texts

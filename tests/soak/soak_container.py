@@ -1,0 +1,132 @@
+"""Runs in real containers of podman: the model, named hosts, attacks, checkpoints and the end."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import psutil
+import pytest
+
+from draftsman.domain.job import Status
+from draftsman.handlers import registry
+from draftsman.handlers.sandbox import container, mode_detection
+from draftsman.handlers.sandbox.run_sandbox import open_run_sandbox
+from draftsman.handlers.subprocesses.process import AgentProcess
+from draftsman.runtime import Runtime, wire
+from draftsman.settings import AgentSettings, SandboxSettings
+from tests.attacks import hostile_agent
+from tests.attacks.probe_report import attack_report
+from tests.core.handlers.network_proxy.test_network_runs import FETCH, PROBE, mirror, with_hosts
+from tests.core.handlers.run_agent.gateway_agents import KEY, REPLY, provider, with_gateway
+from tests.core.handlers.subprocesses.test_guard import FAMILY, PAUSE, agent_dies
+from tests.core.loops.agent_jobs import make_repository, submit_agent_job
+from tests.core.loops.workers import last_event, running_worker, wait_for_end
+from tests.factories import Factory
+from tests.support.faulty_server import FaultyServer
+from tests.support.podman_image import IMAGE, podman_image
+
+__all__ = ["mirror", "provider"]
+pytestmark = pytest.mark.timeout(300)
+HITS: Final = ("kill guard", "kill keeper", "kill worker", "stop worker", "kill worker, kill guard")
+OF_ENGINE: Final = {"mode", "user_namespace", "mount"}
+"""Namespaces inside of the container, which the seccomp profile of the engine decides."""
+
+
+@pytest.fixture(scope="module")
+def podman(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Put a podman with the image in front of PATH; return its path."""
+    if shutil.which("podman") is None:
+        pytest.skip("no podman here: apt-get install podman")
+    with (
+        podman_image(tmp_path_factory.mktemp("podman")) as commands,
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        patch.setenv("PATH", f"{commands}:{os.environ['PATH']}")
+        yield str(commands / "podman")
+
+
+def containers(podman: str) -> list[str]:
+    """Return the names of all containers."""
+    command = [podman, "ps", "--all", "--format={{.Names}}"]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
+
+
+async def test_an_agent_in_a_container_reaches_its_model_and_the_named_hosts_only(
+    rt: Runtime,
+    make: Factory,
+    tmp_path: Path,
+    provider: FaultyServer,
+    mirror: FaultyServer,
+    podman: str,
+) -> None:
+    other = f"127.0.0.2:{mirror.port + 1}"
+    code = FETCH + PROBE.replace("ALLOWED", repr(mirror.place)).replace("OTHER", repr(other))
+    services = with_hosts(
+        with_gateway(rt, tmp_path, provider, code, network=["mirror"]), mirror.place
+    )
+    sandbox = SandboxSettings(mode="container", image=IMAGE)
+    services = wire(services.settings.model_copy(update={"sandbox": sandbox}), rt.db, False)
+    number = await submit_agent_job(make, make_repository(tmp_path / "repo"))
+    async with running_worker(services, registry.load({}), leader=False):
+        job = await wait_for_end(rt, number)
+    assert job.status is Status.COMPLETED, job.last_error
+    reply, allowed, refused, direct, name = json.loads((job.result or {})["summary"])
+    assert (reply, allowed, refused[:3]) == (REPLY, "hello", "403")
+    assert (direct, name) == ("ConnectionRefusedError", "gaierror")
+    assert [request.headers["x-api-key"] for request in provider.requests] == [KEY]
+    assert (await last_event(rt, number, "sandbox_applied")).payload["mode"] == "container"
+    assert containers(podman) == []
+
+
+async def test_no_attack_of_a_process_works_in_a_container(tmp_path: Path, podman: str) -> None:
+    entry = {"image": IMAGE, "read_only": [hostile_agent.__file__]}
+    report = await attack_report("container", tmp_path, **entry)
+    worked = {name for name, result in report.items() if not result.startswith("failed")}
+    assert worked <= OF_ENGINE, {name: report[name] for name in worked}
+
+
+async def test_a_container_ends_with_its_worker(tmp_path: Path, podman: str) -> None:
+    turns = asyncio.Semaphore(2)
+    async with asyncio.TaskGroup() as tasks:
+        for number, hits in enumerate(HITS):
+            (folder := tmp_path / str(number)).mkdir()
+            tasks.create_task(agent_dies(f"container,{IMAGE}", hits, folder, turns))
+    container.remove_stale(podman)
+    assert containers(podman) == []
+
+
+async def test_all_processes_of_a_container_are_stopped_while_its_tree_is_read(
+    tmp_path: Path, podman: str
+) -> None:
+    async def ignore(chunk: bytes) -> None:
+        pass
+
+    settings = SandboxSettings(mode="container", image=IMAGE)
+    repo, home = tmp_path / "repo", tmp_path / "home"
+    sandbox = await open_run_sandbox(settings, repo=repo, home=home)
+    agent = AgentSettings(command=("{python}", "-I", "-S", "-c", FAMILY + PAUSE))
+    async with await AgentProcess.start(
+        agent, cwd=repo, home=home, lease=60, on_stderr=ignore, sandbox=sandbox
+    ) as process:
+        assert await anext(process.lines()) == b"ready"
+        [keeper] = psutil.Process(process.pid).children()
+        programs = keeper.children(recursive=True)
+        assert len(containers(podman)) == 1
+        async with process.frozen():
+            assert {program.status() for program in programs} == {psutil.STATUS_STOPPED}
+        assert psutil.STATUS_STOPPED not in {program.status() for program in programs}
+    assert containers(podman) == []
+    sandbox.close()
+
+
+def test_an_image_without_python_or_an_unknown_image_is_named(podman: str) -> None:
+    settings = SandboxSettings(mode="container", image="localhost/draftsman-unknown")
+    problem = mode_detection.find_escape(settings, "container", podman)
+    assert "draftsman-unknown" in (problem or "")
