@@ -11,18 +11,15 @@ from typing import Any, Final
 import pytest
 from textual._context import active_app
 from textual.app import App
-from textual.css.model import RuleSet
-from textual.css.stylesheet import Stylesheet
 from textual.screen import Screen
 
 from draftsman_tui.common import times
 from draftsman_tui.dashboard.polling.messages import StatsUpdated
 from draftsman_tui.dashboard.polling.refresher import Refresher
 from draftsman_tui.dashboard.screens import base
+from tests.tui.dashboard import shared_styles
 from tests.tui.dashboard.fixtures_data import NOW, STATS
 
-PARSED: Final[dict[object, list[RuleSet]]] = {}
-"""The rules of each style sheet, by its text and its variables."""
 IDLE_TURNS: Final = 2
 """Turns of the event loop in a row with nothing to run, after which it is idle."""
 MAX_UPDATES: Final = 50
@@ -65,19 +62,8 @@ def _no_repainting(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(autouse=True)
-def _parse_styles_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Share parsed style sheets between applications: a quarter of the cost of a start."""
-    parse = Stylesheet._parse_rules
-
-    def parsed(sheet: Stylesheet, css: str, *how: Any, **more: Any) -> list[RuleSet]:
-        values = (*how, *more.items())
-        key = (css, values, frozenset(sheet._variables.items()))
-        if key not in PARSED:
-            PARSED[key] = parse(sheet, css, *how, **more)
-        return PARSED[key]
-
-    monkeypatch.setattr(Stylesheet, "_parse_rules", parsed)
-    monkeypatch.setattr(RuleSet, "__hash__", object.__hash__)  # it is id() in Python
+def _share_styles(monkeypatch: pytest.MonkeyPatch) -> None:
+    shared_styles.share(monkeypatch)
 
 
 @pytest.fixture(autouse=True)

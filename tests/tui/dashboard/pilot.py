@@ -99,7 +99,12 @@ class DashboardPilot:
 
     async def see(self, *words: str) -> None:
         """Wait until the screen contains all the texts."""
-        await self._until(lambda: all(word in self.text for word in words), words)
+
+        def contained() -> bool:
+            text = self.text
+            return all(word in text for word in words)
+
+        await self._until(contained, words)
 
     async def wait_for_toast(self, word: str) -> str:
         """Wait for a notification that contains a text, and return it."""
