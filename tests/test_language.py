@@ -23,7 +23,7 @@ def texts() -> list[Text]:
     return list(read_texts())
 
 
-def test_every_room_is_within_its_limits(texts: list[Text]) -> None:
+def test_every_folder_is_within_its_limits(texts: list[Text]) -> None:
     limits = read_limits()
     above = [
         f"{folder}, {kind}: {phrase} {measure.hits[phrase]} times, at most {limit},"
@@ -32,7 +32,7 @@ def test_every_room_is_within_its_limits(texts: list[Text]) -> None:
         for phrase in MOST
         if not is_within(measure, phrase, limit := limit_of(limits, folder, kind, phrase))
     ]
-    assert not above, "\n".join([*above, "See: python -m tests.language --folder ROOM"])
+    assert not above, "\n".join([*above, "See: python -m tests.language --folder FOLDER"])
 
 
 @cases(
