@@ -255,7 +255,7 @@ class Checkpoints:
         from draftsman.store import budgets
 
         cleaned, model = clean(amounts), clean(model)
-        used_up = await self._db.run_transaction(
+        used_up = await self._db.run_statement(
             lambda conn: budgets.record(conn, lease, cleaned, model, call, own)
         )
         if used_up is None:
@@ -279,7 +279,7 @@ class Checkpoints:
         """Reserve the estimate of a call, or only check the budgets; `own` as for `usage`."""
         from draftsman.store import budgets
 
-        state = await self._db.run_transaction(
+        state = await self._db.run_statement(
             lambda conn: budgets.reserve(conn, lease, call, estimate, own)
         )
         if state is None:
@@ -290,7 +290,7 @@ class Checkpoints:
         """End the reservation of a call that used nothing."""
         from draftsman.store import budgets
 
-        await self._db.run_transaction(lambda conn: budgets.release(conn, call))
+        await self._db.run_statement(lambda conn: budgets.release(conn, call))
 
     async def raise_budget(self, lease: Lease, question: int, amount: float) -> None:
         """Add the amount of a person's answer to the budget of its question, once."""
