@@ -1,4 +1,4 @@
-"""The tools of the MCP server inside of a run, and what those outside of a run share with them."""
+"""The tools of the MCP server inside a run, and what those outside a run share with them."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ JOB: Final = text_schema("its name, such as D-142", 60)
 
 
 class RunTools:
-    """Tools of a program inside of a run, which sends messages to the run by `ask`."""
+    """Tools of a program inside a run, which sends messages to the run by `ask`."""
 
     def __init__(self, ask: Ask) -> None:
         self._send_message = ask

@@ -43,7 +43,7 @@ async def test_every_table_shows_its_rows_or_an_empty_message(
     await make.queued(group={"name": "nightly", "kind": "parallel"})
     await set_budgets(conn, job={"cost_usd": 2}, repo={"*": {"cost_usd": 50}})
     work = await make.running(repo="https://git.example.org/acme/shop", agent="codex")
-    await rt.checkpoints.usage(work.lease, {"cost_usd": 1.9, "input_tokens": 7000}, "large")
+    await rt.model_calls.record(work.lease, {"cost_usd": 1.9, "input_tokens": 7000}, "large")
     shown = {
         "jobs": (f"D-{dead}", "dead", f"D-{gate.number}", "approve or deny"),
         "inbox": (f"D-{asked.number}/1", "Which one?", "red, blue", "approval"),

@@ -1,4 +1,4 @@
-"""The tools of the MCP server outside of a run, and the socket of those inside."""
+"""The tools of the MCP server outside a run, and the socket of those inside."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _WAIT: Final = {
 
 
 class TeamTools:
-    """Tools outside of a run, with access to the database."""
+    """Tools outside a run, with access to the database."""
 
     def __init__(self, app: App, wait: float, notify: list[str]) -> None:
         self._app, self._wait, self._notify = app, wait, notify
