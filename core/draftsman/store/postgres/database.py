@@ -162,10 +162,6 @@ class Database:
         """Run `work` in a transaction; retry after a deadlock or a serialization failure."""
         return await retry_conflicts(lambda: self._attempt_transaction(work))
 
-    async def run_statement(self, work: Callable[[Connection], Awaitable[T]]) -> T:
-        """Run `work`, a single statement and so a transaction; retry as `run_transaction` does."""
-        return await retry_conflicts(lambda: self._attempt_statement(work))
-
     async def dedicated_connection(
         self, url: str | None = None, *, pinned: bool = False
     ) -> Connection:
@@ -189,10 +185,6 @@ class Database:
 
     async def _attempt_transaction(self, work: Callable[[Connection], Awaitable[T]]) -> T:
         async with self.transaction() as conn:
-            return await work(conn)
-
-    async def _attempt_statement(self, work: Callable[[Connection], Awaitable[T]]) -> T:
-        async with self.connection() as conn:
             return await work(conn)
 
     async def _connect(self, url: str, *, pinned: bool = False) -> Connection:
