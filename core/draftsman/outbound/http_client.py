@@ -58,6 +58,10 @@ class HttpCall:
     body: bytes | None = None
 
 
+KEPT_SECONDS: Final = 15.0
+"""Seconds that an idle connection is kept; servers keep theirs longer."""
+
+
 class OutboundResponse:
     """A response whose body is streamed."""
 
@@ -114,14 +118,31 @@ class OutboundResponse:
 
 
 class HttpClient:
-    """An HTTP client with an egress policy; `trusted` are configured URLs."""
+    """An HTTP client with an egress policy; `trusted` are configured URLs.
+
+    With `keep`, idle connections to checked addresses are used again, and `close` ends them. All
+    calls then are for a single host: a connection is that of its address.
+    """
 
     def __init__(
-        self, settings: HttpSettings, *, trusted: Iterable[str] = (), resolve: Resolver = resolve
+        self,
+        settings: HttpSettings,
+        *,
+        trusted: Iterable[str] = (),
+        resolve: Resolver = resolve,
+        keep: int = 0,
     ) -> None:
         self._settings = settings
         self._policy = EgressPolicy(settings.allow, trusted)
         self._resolve = resolve
+        self._keep = keep
+        self._kept: httpx.AsyncHTTPTransport | None = None
+
+    async def close(self) -> None:
+        """Close the connections that are kept."""
+        if self._kept is not None:
+            kept, self._kept = self._kept, None
+            await kept.aclose()
 
     @asynccontextmanager
     async def stream(
@@ -138,7 +159,9 @@ class HttpClient:
         it fails before. Raises Failure of origin `http`.
         """
         async with time_limit("call", timeouts.call, f"{_where(call)}: no complete response"):
-            transport = self._transport()
+            transport = self._kept or self._transport()
+            if self._keep:
+                self._kept = transport
             try:
                 response, url = await self._follow(transport, call, timeouts, redirects, leaves)
                 try:
@@ -146,7 +169,8 @@ class HttpClient:
                 finally:
                     await response.aclose()
             finally:
-                await transport.aclose()
+                if transport is not self._kept:
+                    await transport.aclose()
 
     async def _follow(
         self,
@@ -158,7 +182,7 @@ class HttpClient:
     ) -> tuple[httpx.Response, httpx.URL]:
         remaining = redirects
         while True:
-            request = _request(call)
+            request = _request(call, keep=self._keep > 0)
             url = request.url
             response = await self._send(transport, request, timeouts, leaves)
             location = response.headers.get("location")
@@ -237,7 +261,9 @@ class HttpClient:
             verify=trusted_certificates(self._settings.ca_file),
             trust_env=False,
             proxy=self._settings.proxy,
-            limits=httpx.Limits(max_keepalive_connections=0),
+            limits=httpx.Limits(
+                max_keepalive_connections=self._keep, keepalive_expiry=KEPT_SECONDS
+            ),
         )
 
 
@@ -267,8 +293,10 @@ def _where(call: HttpCall) -> str:
     return display_url(parse_url(call.url))
 
 
-def _request(call: HttpCall) -> httpx.Request:
+def _request(call: HttpCall, *, keep: bool) -> httpx.Request:
     headers = {**DEFAULT_HEADERS, **{name.lower(): value for name, value in call.headers.items()}}
+    if keep:
+        del headers["connection"]
     return httpx.Request(call.method, parse_url(call.url), headers=headers, content=call.body)
 
 

@@ -36,6 +36,8 @@ GROUPED: Final = frozenset({"jobs", "inbox"})
 GROUPS: Final = frozenset({"groups"})
 REPOS: Final = frozenset({"repos"})
 QUEUES: Final = frozenset({"queues"})
+OPENING: Final = frozenset({"groups", "costs", "budgets"})
+"""Views whose rows open another table, or a job."""
 TEMPLATES: Final = frozenset({"templates"})
 SCHEDULES: Final = frozenset({"schedules"})
 NAMED: Final = re.compile(r"d-[0-9]+(/[0-9]+)?", re.IGNORECASE)

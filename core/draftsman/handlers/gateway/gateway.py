@@ -27,6 +27,8 @@ from draftsman.settings import GatewaySettings, HttpSettings, PriceSettings
 
 MAX_MODEL: Final = 200
 """Maximum characters of the name of a model."""
+KEPT_CONNECTIONS: Final = 4
+"""Idle connections to the provider that the next calls use."""
 BYTES_PER_TOKEN: Final = 4
 """For requests, and for responses that report no tokens."""
 DEFAULT_OUTPUT: Final = 4096
@@ -73,7 +75,11 @@ class Gateway:
         self._settings, self._prices = settings, prices
         self._timeouts, self._ledger = Timeouts.of(limits), ledger
         trusted = [] if settings.base_url is None else [settings.base_url]
-        self._client = HttpClient(http, trusted=trusted)
+        self._client = HttpClient(http, trusted=trusted, keep=KEPT_CONNECTIONS)
+
+    async def close(self) -> None:
+        """Close the connections to the provider."""
+        await self._client.close()
 
     async def respond(self, request: GatewayRequest, reply: GatewayReply) -> None:
         """Respond to a request of the agent."""

@@ -14,6 +14,7 @@ from draftsman.domain.run import Lease, lease_lost
 from draftsman.domain.text import clean
 from draftsman.store import budgets
 from draftsman.store.postgres.database import Database
+from draftsman.store.postgres.single_statement import run_statement
 
 
 class ModelCalls:
@@ -30,8 +31,8 @@ class ModelCalls:
         own: Mapping[str, float] | None = None,
     ) -> BudgetState:
         """Reserve the estimate of a call, or only check the budgets; `own` as for `record`."""
-        state = await self._db.run_transaction(
-            lambda conn: budgets.reserve(conn, lease, call, estimate, own)
+        state = await run_statement(
+            self._db, lambda conn: budgets.reserve(conn, lease, call, estimate, own)
         )
         if state is None:
             raise lease_lost(lease)
@@ -51,8 +52,8 @@ class ModelCalls:
         job by the profile of its repository.
         """
         cleaned, model = clean(amounts), clean(model)
-        used_up = await self._db.run_transaction(
-            lambda conn: budgets.record(conn, lease, cleaned, model, call, own)
+        used_up = await run_statement(
+            self._db, lambda conn: budgets.record(conn, lease, cleaned, model, call, own)
         )
         if used_up is None:
             raise lease_lost(lease)
@@ -60,7 +61,7 @@ class ModelCalls:
 
     async def release(self, call: UUID) -> None:
         """End the reservation of a call that used nothing."""
-        await self._db.run_transaction(lambda conn: budgets.release(conn, call))
+        await run_statement(self._db, lambda conn: budgets.release(conn, call))
 
     async def raise_budget(self, lease: Lease, question: int, amount: float) -> None:
         """Add the amount of a person's answer to the budget of its question, once."""

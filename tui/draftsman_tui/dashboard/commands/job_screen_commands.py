@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from draftsman_tui.dashboard.actions import navigation, tab_actions
-from draftsman_tui.dashboard.command import JOB, JOBS, DashboardCommand
+from draftsman_tui.dashboard.command import JOB, JOBS, OPENING, DashboardCommand
 
 SEARCH_COMMANDS: Final = (
     DashboardCommand(
@@ -34,7 +34,7 @@ JOB_SCREEN_COMMANDS: Final = (
         "Open the job or item under the cursor, or the named job.",
         navigation.open_row,
         "enter",
-        on=JOBS | {"groups"},
+        on=JOBS | OPENING,
         takes="D-142",
     ),
     DashboardCommand("job", "Open a job.", navigation.job, group="Jobs", takes="D-142"),

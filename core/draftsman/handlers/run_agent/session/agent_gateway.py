@@ -84,6 +84,7 @@ async def serve_gateway(
         finally:
             server.cancel()
             await asyncio.gather(server, return_exceptions=True)
+            await gateway.close()
 
 
 class _Ledger:
