@@ -179,7 +179,7 @@ class Queues:
             return await store.in_order(conn, limit)
 
     async def held(self, limit: int = 50) -> list[QueuedJob]:
-        """Return the jobs that wait for a place or their key, by queue, in its order."""
+        """Return the jobs that wait for a place, their key or a pause, by queue, in its order."""
         async with self._db.connection() as conn:
             return await store.held_in_order(conn, limit)
 

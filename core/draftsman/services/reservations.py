@@ -80,7 +80,7 @@ def _check(result: store.ReserveOutcome, job: SubmittedJob) -> None:
         text = reservation_text(result.queue, result.holder, result.by or "", result.until)
         raise Refused(
             f"{text}; {refused}",
-            hint=CommandHint("queues release", result.queue, lead="to end the reservation:"),
+            hint=CommandHint("queues release", result.queue, lead="to end the reservation"),
         )
     if result.outcome == "paused":
         by = actor_name(result.by or "")

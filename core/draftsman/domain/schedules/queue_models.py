@@ -54,7 +54,7 @@ class QueuedJob:
     repo_name: str | None
     created_at: datetime
     hold: str | None = None
-    """`key` or `limit` if it cannot be claimed yet."""
+    """`key`, `limit`, `paused` or `reserved` if it cannot be claimed yet."""
     held_by: str | None = None
     """The limit in which it waits for a place, such as `repo:shop`."""
 

@@ -92,9 +92,12 @@ class Schedule:
     due_at: datetime | None
     fire_at: datetime | None
     last_job: int | None
+    """The job of the newest due occurrence that fired, for the overlap."""
     last_due_at: datetime | None
     last_status: FireStatus | None
     last_reason: str | None
+    newest_job: int | None
+    """The job of the newest occurrence, also if a person ran it; else the last job."""
 
     def __post_init__(self) -> None:
         """Convert the texts of closed sets."""

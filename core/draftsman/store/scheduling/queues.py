@@ -60,7 +60,7 @@ async def in_order(conn: Connection, limit: int) -> list[QueuedJob]:
 
 
 async def held_in_order(conn: Connection, limit: int) -> list[QueuedJob]:
-    """Return the jobs that wait for a place or their concurrency key, by queue, in its order."""
+    """Return the jobs that wait for a place, their key or a pause, by queue, in its order."""
     return await fetch_all(conn, _Q["held_in_order"], {"limit": limit}, QueuedJob)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from draftsman.runtime import Runtime
+from draftsman.services.jobs.submissions import invocation
 from draftsman.store.postgres.database import Connection
 from tests.factories import Factory
 from tests.support.limits import set_limits
@@ -41,7 +42,17 @@ async def test_jobs_are_listed_in_the_order_of_the_claim_and_moved(cli: Cli, mak
         [f"D-{b}", "q", "-5"],
     ]
     await cli("queues", "pause", "q", "--reason", "r")
-    assert "3 held in the queue q; draftsman queues" in (await cli("jobs", "--queued")).err
+    held = await cli("jobs", "--queued")
+    assert "3 held in the queue q; draftsman queues" in held.err
+    await cli("move", c, "--top")
+    assert await listed(cli) == [c, a, b]
+    lines = (await cli("jobs", "--queued")).out.splitlines()[1:]
+    assert {line.split("  ")[-1] for line in lines} == {"its paused queue"}
+    await cli("queues", "resume", "q")
+    await make.rt.reservations.submit(invocation(type="noop", queue="q"), make.owner, 60)
+    assert (await listed(cli))[1:] == [c, a, b]
+    lines = (await cli("jobs", "--queued")).out.splitlines()[1:]
+    assert [line.split("  ")[-1] for line in lines[:2]] == ["a free slot", "its reserved queue"]
 
 
 async def test_jobs_that_wait_for_a_place_or_a_key_are_listed_in_queue_order(

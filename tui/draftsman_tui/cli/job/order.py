@@ -84,7 +84,7 @@ async def priority(app: App, job: JobRef, priority: int) -> None:
 
 
 async def print_queued(app: App, limit: int) -> None:
-    """Print the jobs in the order of the claim, then those that wait for places and keys."""
+    """Print the jobs in the order of the claim, then those that wait for something else."""
     async with app.runtime(read_only=True) as rt:
         queued = await rt.queues.order(limit)
         waiting = await rt.queues.held(limit)

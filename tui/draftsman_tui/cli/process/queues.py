@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from draftsman.domain.ids import actor_name, job_name, pause_name
-from draftsman.errors import DraftsmanError, Refused
+from draftsman.errors import DraftsmanError, Refused, RejectedField
 from draftsman_tui.cli.app import App, ListGroup, command, example_lines
 from draftsman_tui.cli.prompts import confirm
 from draftsman_tui.common import params, times
-from draftsman_tui.common.job_request import options_named
 from draftsman_tui.common.output import one_line, styled
 from draftsman_tui.common.text.queue_text import blocks_text
 
@@ -233,8 +232,10 @@ async def _require_known(app: App, rt: Runtime, name: str, type: str | None) -> 
     configured = {"default", *settings.worker.queues, *settings.limits.queue} - {"*"}
     await rt.queues.require_known(name, configured)
     if type is not None and not await rt.queues.is_used(name, type):
-        with options_named():
+        try:
             await rt.request_checks.check_type(type)
+        except RejectedField as error:
+            raise error.reworded(f"{error.reason}; to name it anyway, use --unchecked") from None
 
 
 def _row(summary: QueueSummary) -> list[Any]:

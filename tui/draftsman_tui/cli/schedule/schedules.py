@@ -341,7 +341,7 @@ def _row(schedule: Schedule, now: datetime) -> tuple[Text | str, ...]:
         schedule.target,
         following,
         last,
-        job_name(schedule.last_job) if schedule.last_job else "",
+        job_name(schedule.newest_job) if schedule.newest_job else "",
     )
 
 

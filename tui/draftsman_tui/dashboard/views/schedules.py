@@ -42,7 +42,7 @@ class SchedulesResource(Resource[Schedule]):
         return row.name
 
     def job(self, row: Schedule) -> int | None:
-        return row.last_job
+        return row.newest_job
 
     def cells(self, row: Schedule, now: datetime) -> Sequence[Cell]:
         last = Cell("")

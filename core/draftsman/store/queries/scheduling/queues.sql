@@ -72,8 +72,9 @@ SELECT c.queue, c.number, c.priority, c.type, c.status, r.ticket_title, r.repo_n
  ORDER BY c.queue, c.priority DESC, c.position, c.number
  LIMIT %(limit)s
 
--- The jobs that wait for a place or for their concurrency key, by queue, in queue order. The first jobs
--- of each bucket and key are read by index, of at most 1,000 of them.
+-- The jobs that wait for a place, for their concurrency key, or for the end of a pause or reservation, by
+-- queue, in queue order. The first jobs of each bucket and key are read by index, of at most 1,000 of
+-- them.
 -- name: held_in_order
 WITH RECURSIVE buckets AS (
     (SELECT held_by AS name FROM draftsman.job_states
@@ -96,11 +97,11 @@ WITH RECURSIVE buckets AS (
      WHERE k.name IS NOT NULL
 )
 SELECT h.queue, h.number, h.priority, h.type, h.status, r.ticket_title, r.repo_name, r.created_at,
-       h.hold::text, h.held_by
+       h.hold, h.held_by
   FROM ((SELECT s.*
            FROM (SELECT name FROM buckets LIMIT 1000) b
           CROSS JOIN LATERAL (
-                SELECT queue, number, priority, position, type, status, hold, held_by
+                SELECT queue, number, priority, position, type, status, hold::text, held_by
                   FROM draftsman.job_states
                  WHERE held_by = b.name
                  ORDER BY priority DESC, position, number
@@ -109,12 +110,33 @@ SELECT h.queue, h.number, h.priority, h.type, h.status, r.ticket_title, r.repo_n
         (SELECT s.*
            FROM (SELECT name FROM keys LIMIT 1000) k
           CROSS JOIN LATERAL (
-                SELECT queue, number, priority, position, type, status, hold, held_by
+                SELECT queue, number, priority, position, type, status, hold::text, held_by
                   FROM draftsman.job_states
                  WHERE hold = 'key' AND hold IS NOT NULL AND held_by IS NULL
                    AND concurrency_key = k.name AND status IN ('queued', 'resumed')
                  ORDER BY priority DESC, position, number
                  LIMIT %(limit)s) s)
+         UNION ALL
+        (SELECT s.*
+           FROM (SELECT queue, 'paused' AS hold, NULL AS job FROM draftsman.queue_pauses
+                  WHERE type IS NULL
+                  UNION ALL
+                 SELECT queue, 'reserved', job FROM draftsman.active_reservations v
+                  WHERE NOT EXISTS (SELECT FROM draftsman.queue_pauses p
+                                     WHERE p.queue = v.queue AND p.type IS NULL)) p
+          CROSS JOIN LATERAL (
+                SELECT queue, number, priority, position, type, status, p.hold, NULL
+                  FROM draftsman.job_states
+                 WHERE queue = p.queue AND status IN ('queued', 'resumed') AND hold IS NULL
+                   AND number IS DISTINCT FROM p.job
+                 ORDER BY priority DESC, position, number
+                 LIMIT %(limit)s) s)
+         UNION ALL
+        (SELECT queue, number, priority, position, type, status, hold::text, held_by
+           FROM draftsman.job_states
+          WHERE hold = 'paused' AND hold IS NOT NULL AND held_by IS NULL
+          ORDER BY concurrency_key, priority DESC, position, number
+          LIMIT %(limit)s)
          ORDER BY queue, priority DESC, position, number
          LIMIT %(limit)s) h
  CROSS JOIN LATERAL (

@@ -4,10 +4,11 @@
 SELECT s.id, s.name, s.rule, s.timezone, s.template, s.params, s.request, s.misfire,
        s.misfire_limit, s.jitter, s.overlap, s.origin, s.created_by, s.created_at, s.updated_at,
        s.paused_at, s.paused_by, s.pause_reason, s.due_at, s.fire_at, s.last_job,
-       f.due_at AS last_due_at, f.status AS last_status, f.reason AS last_reason
+       f.due_at AS last_due_at, f.status AS last_status, f.reason AS last_reason,
+       coalesce(f.job, s.last_job) AS newest_job
   FROM draftsman.schedules s
   LEFT JOIN LATERAL (
-       SELECT due_at, status, reason FROM draftsman.schedule_fires
+       SELECT due_at, status, reason, job FROM draftsman.schedule_fires
         WHERE schedule = s.id
         ORDER BY due_at DESC
         LIMIT 1) f ON true
