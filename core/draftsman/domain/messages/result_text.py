@@ -10,6 +10,7 @@ from draftsman.domain.text import humanize, is_link
 
 _CHANGE: Final = (
     *("branch", "draft", "commit", "files_changed", "insertions", "deletions", "check_files"),
+    "pull_request_problem",
 )
 """Fields of a result that `change_summary` renders."""
 _COUNTS: Final = 12
@@ -22,7 +23,7 @@ Numbers = dict[str, int | float]
 def change_summary(result: Mapping[str, Any]) -> str:
     """Return the changes: `branch fix/it, commit 0123abcd, 1 file changed, +2 -1`; or "".
 
-    A draft and changed check files are named.
+    A draft, changed check files and a pull request that was not opened are named.
     """
     change = {key: result.get(key) for key in _CHANGE}
     draft = " (draft)" if change["draft"] is True else ""
@@ -37,6 +38,8 @@ def change_summary(result: Mapping[str, Any]) -> str:
     if isinstance(checks := change["check_files"], list) and checks:
         more = f" and {len(checks) - 3} more" if len(checks) > 3 else ""
         parts.append(f"changes check files {', '.join(map(str, checks[:3]))}{more}")
+    if isinstance(problem := change["pull_request_problem"], str) and problem:
+        parts.append(f"pull request {problem}")
     return ", ".join(parts)
 
 

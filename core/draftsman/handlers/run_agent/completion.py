@@ -21,7 +21,8 @@ from draftsman.handlers.run_agent.agent_choice import DEFAULT_AGENT
 from draftsman.handlers.run_agent.evidence.signed_statement import sign_statement
 from draftsman.handlers.run_agent.iteration import Iteration, iterations_failure
 from draftsman.handlers.run_agent.profile_limits import approval_of, check_paths, unapprovable
-from draftsman.handlers.run_agent.publishing import publish
+from draftsman.handlers.run_agent.publication.branch import publish
+from draftsman.handlers.run_agent.publication.pull_request import open_for_job
 from draftsman.handlers.run_agent.session.agent_session import AgentSession
 from draftsman.handlers.run_agent.validation import Validation, recorded_validation, validate
 from draftsman.handlers.worker_run import WorkerRun
@@ -40,6 +41,8 @@ class WorkCompletion:
     saved: SavedProfile | None
     agent: AgentSettings
     iteration: Iteration
+    ref: str | None = None
+    """Branch, tag or commit that the work started from; None: the default branch."""
 
     async def finish(self) -> Done | None:
         """Store the patch, publish the branch and return the job's result.
@@ -66,6 +69,7 @@ class WorkCompletion:
         if self.run.job.mode is not Mode.FIX:
             await self.iteration.finish(self.run, "reported", files_changed=snapshot.files_changed)
             return await self._to_done(result)
+        validation = None
         if self.saved is None:
             changed = snapshot.files_changed
             await self.iteration.finish(self.run, "not_validated", files_changed=changed)
@@ -85,6 +89,9 @@ class WorkCompletion:
             )
             result["evidence"] = EVIDENCE
         await self._publish(snapshot, result)
+        result |= await open_for_job(
+            self.run, self.workspace, snapshot, result, validation, self.ref
+        )
         return await self._to_done(result)
 
     async def _raise_error(self) -> None:
