@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -43,7 +44,7 @@ async def test_published_work_becomes_one_pull_request(site: ForgeHarness) -> No
     for name in ("other", "draftsman/D-10"):  # more pages, and a branch with the same beginning
         world.open(name, "main", "Other", "", False, "anna")
     first = site.push()
-    asked = {"labels": ["draftsman"], "reviewers": ["anna"]}
+    asked: dict[str, Any] = {"labels": ["draftsman"], "reviewers": ["anna"]}
     opened = await site.open(first, **asked)
     assert (opened.step, opened.problems) == (Step.CREATE, ())
     again = await site.open(first, **asked)

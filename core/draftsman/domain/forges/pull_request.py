@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
 from draftsman.domain.forges.checks import CheckState
+from draftsman.domain.read_models import Step as RecordedStep
+from draftsman.domain.reserved_names import PULL_REQUEST, Owner
 
 MARKER: Final = re.compile(
     r"<!-- draftsman job=(?P<job>D-\d+) id=(?P<id>[0-9a-f-]{36}) head=(?P<head>[0-9a-f]{40,64}) -->"
@@ -124,6 +126,15 @@ def next_step(found: Sequence[PullRequest], id: UUID, head: str) -> tuple[Step, 
         if pull.state is PullState.OPEN:
             return Step.ADOPT, pull
     return Step.CREATE, None
+
+
+def recorded(steps: Sequence[RecordedStep]) -> Mapping[str, Any] | None:
+    """Return what a job recorded about its pull request: `number` and `url`, or its `problem`."""
+    for step in steps:
+        if (step.key, step.owner, step.status) == (PULL_REQUEST, Owner.WORKER, "done"):
+            result: Mapping[str, Any] = step.result
+            return result
+    return None
 
 
 def _marker_of(body: str) -> re.Match[str] | None:

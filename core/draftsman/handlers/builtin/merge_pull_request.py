@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from draftsman.domain.forges.checks import CheckState, overall
-from draftsman.domain.forges.pull_request import PullRequest, PullState
+from draftsman.domain.forges.pull_request import PullRequest, PullState, recorded
 from draftsman.domain.ids import job_name
 from draftsman.domain.job_payloads import MergePullRequest, parse
 from draftsman.domain.outcome import Done, Outcome
@@ -14,7 +14,6 @@ from draftsman.domain.reserved_names import SLEEP, Owner
 from draftsman.errors import Failure
 from draftsman.forges.connection import forge_of, forge_settings
 from draftsman.handlers.context import RunContext, worker_run
-from draftsman.handlers.run_agent.publication.pull_request import PULL_REQUEST
 from draftsman.handlers.worker_run import WorkerRun
 from draftsman.ports import Forge
 
@@ -54,14 +53,12 @@ async def merge_pull_request(ctx: RunContext) -> Outcome:
 
 async def _opened(run: WorkerRun, job: int) -> Mapping[str, Any]:
     """Return what the job recorded about its pull request; raises Failure."""
-    steps = await run.wait(run.services.checkpoints.steps, job)
-    for step in steps:
-        if (step.key, step.owner) == (PULL_REQUEST, Owner.WORKER) and step.status == "done":
-            if "number" in step.result:
-                result: Mapping[str, Any] = step.result
-                return result
-            raise _refusal(f"the pull request of {job_name(job)} was {step.result['problem']}")
-    raise _refusal(f"{job_name(job)} opened no pull request on a forge of [forges]")
+    opened = recorded(await run.wait(run.services.checkpoints.steps, job))
+    if opened is None:
+        raise _refusal(f"{job_name(job)} opened no pull request on a forge of [forges]")
+    if "number" not in opened:
+        raise _refusal(f"the pull request of {job_name(job)} was {opened['problem']}")
+    return opened
 
 
 def _forge(run: WorkerRun, opened: Mapping[str, Any]) -> tuple[Forge, str]:

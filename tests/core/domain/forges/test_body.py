@@ -124,7 +124,9 @@ def test_the_body_has_the_whole_story() -> None:
 
 
 def test_text_of_a_job_has_no_effect_on_the_forge() -> None:
-    texts = dict.fromkeys(("title", "request", "requester", "summary", "agent"), HOSTILE)
+    texts: dict[str, Any] = dict.fromkeys(
+        ("title", "request", "requester", "summary", "agent"), HOSTILE
+    )
     decisions = (Decision(HOSTILE, HOSTILE, (HOSTILE,)),)
     commands = (Command(HOSTILE, HOSTILE, passed=False, required=True, summary=HOSTILE),)
     hostile = replace(

@@ -20,7 +20,7 @@ from draftsman.domain.forges.project import compare_url
 from draftsman.domain.forges.pull_request import PullRequestText, PullState
 from draftsman.domain.job import Status
 from draftsman.domain.messages.result_text import change_summary
-from draftsman.domain.reserved_names import EVIDENCE, Owner
+from draftsman.domain.reserved_names import EVIDENCE, PULL_REQUEST, Owner
 from draftsman.domain.retries.error_classes import classify
 from draftsman.domain.retries.retry_policy import after_failure
 from draftsman.domain.run import Run
@@ -33,8 +33,6 @@ from draftsman.handlers.worker_run import WorkerRun
 from draftsman.ports import Forge
 from draftsman.settings import ForgeSettings
 
-PULL_REQUEST: Final = "agent:pull_request"
-"""Step that opens the pull request; its result has its number, URL and commit."""
 PROBLEM: Final = "pull_request_problem"
 """Field of a result: why there is no pull request, or which part of it is missing."""
 DECIDED: Final = ("answered", "approved", "denied")
