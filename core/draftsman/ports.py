@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from draftsman.domain.forges.checks import Check
+from draftsman.domain.forges.checks import CommitCheck
 from draftsman.domain.forges.project import Project
 from draftsman.domain.forges.pull_request import (
     Account,
@@ -114,7 +114,7 @@ class Forge(Protocol):
         ...
 
     async def create(self, text: PullRequestText) -> PullRequest:
-        """Open a pull request; raises Failure with status 409 or 422 if the branch has one."""
+        """Open a pull request; raises Failure with status 409 or 422 if the branch has another."""
         ...
 
     async def update(self, number: int, body: str) -> None:
@@ -133,7 +133,7 @@ class Forge(Protocol):
         """Set the status `draftsman` of a commit."""
         ...
 
-    async def checks(self, commit: str) -> list[Check]:
+    async def checks(self, commit: str) -> list[CommitCheck]:
         """Return the checks and statuses of a commit."""
         ...
 

@@ -37,6 +37,6 @@ def forge_of(settings: Settings, source: str) -> Forge | None:
 
 
 def git_login_of(settings: Settings, source: str) -> Callable[[], Awaitable[GitLogin]] | None:
-    """Return what gives git its token for a URL; None if it takes none, as over SSH."""
+    """Return the source of git's token for a URL; None if it takes none, as over SSH."""
     forge = forge_of(settings, source)
     return forge.git_login if forge is not None and forge.project.takes_token else None

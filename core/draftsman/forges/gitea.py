@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import quote
 
-from draftsman.domain.forges.checks import Check, CheckState, check_of
+from draftsman.domain.forges.checks import CheckState, CommitCheck, check_of
 from draftsman.domain.forges.project import Project, api_url
 from draftsman.domain.forges.pull_request import (
     Account,
@@ -114,7 +114,7 @@ class Gitea:
             body["target_url"] = status.url
         await self._api.call("POST", f"{self._path}/statuses/{commit}", body)
 
-    async def checks(self, commit: str) -> list[Check]:
+    async def checks(self, commit: str) -> list[CommitCheck]:
         path = f"{self._path}/commits/{commit}/status"
         states: dict[str, str] = {}
         for page in range(1, MAX_PAGES + 1):  # without a Link header, and not paged before 1.25

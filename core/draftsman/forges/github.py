@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import quote
 
-from draftsman.domain.forges.checks import Check, CheckState, check_of
+from draftsman.domain.forges.checks import CheckState, CommitCheck, check_of
 from draftsman.domain.forges.project import Project, api_url
 from draftsman.domain.forges.pull_request import (
     Account,
@@ -129,7 +129,7 @@ class GitHub:
             body["target_url"] = status.url
         await self._api.call("POST", f"{self._path}/statuses/{commit}", body)
 
-    async def checks(self, commit: str) -> list[Check]:
+    async def checks(self, commit: str) -> list[CommitCheck]:
         """Return the check runs, and the latest status of each context."""
         path = f"{self._path}/commits/{commit}"
         runs = await self._api.pages(f"{path}/check-runs", "check_runs", per_page=PAGE)

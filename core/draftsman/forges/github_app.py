@@ -36,7 +36,7 @@ _tokens: Final[dict[tuple[str, str, str], tuple[str, float]]] = {}
 
 
 class AppTokens:
-    """Tokens of an app for one repository, which are limited to that repository."""
+    """Tokens of an app that are limited to a single repository."""
 
     def __init__(
         self, name: str, settings: ForgeSettings, http: HttpSettings, project: Project

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import quote
 
-from draftsman.domain.forges.checks import Check, CheckState, check_of
+from draftsman.domain.forges.checks import CheckState, CommitCheck, check_of
 from draftsman.domain.forges.project import Project, api_url
 from draftsman.domain.forges.pull_request import (
     Account,
@@ -122,8 +122,8 @@ class GitLab:
             body["target_url"] = status.url
         await self._api.call("POST", f"{self._path}/statuses/{commit}", body)
 
-    async def checks(self, commit: str) -> list[Check]:
-        """Return the latest status of each job; one that may fail counts as passed when it ends."""
+    async def checks(self, commit: str) -> list[CommitCheck]:
+        """Return the latest status of each job; a job that may fail counts as passed."""
         path = f"{self._path}/repository/commits/{commit}/statuses"
         found = [
             (item, check_of(item["name"], item["status"]))

@@ -12,7 +12,7 @@ from draftsman.domain.forges.pull_request import (
     PullRequest,
     PullRequestText,
     PullState,
-    Step,
+    Reconciliation,
     next_step,
 )
 from draftsman.errors import Failure
@@ -20,7 +20,7 @@ from draftsman.ports import Forge
 from draftsman.settings import ForgeSettings
 
 EXISTS: Final = (409, 422)
-"""Statuses of a refused pull request, perhaps because the branch has one."""
+"""Statuses of a refused pull request, perhaps because the branch has another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class OpenedPullRequest:
     """A pull request of a branch; `problems` are parts that the forge refused."""
 
     pull: PullRequest
-    step: Step
+    step: Reconciliation
     problems: tuple[str, ...] = ()
 
 
@@ -41,7 +41,7 @@ async def open_pull_request(
     id: UUID,
     head: str,
 ) -> OpenedPullRequest:
-    """Open a pull request for the branch, or update the one that it has.
+    """Open a pull request for the branch, or update that of an earlier commit.
 
     May be repeated after a crash at any point. Raises Failure if there is none afterwards, and for
     temporary problems. A label, reviewer or status that the forge refuses is a problem only.
@@ -49,7 +49,7 @@ async def open_pull_request(
     step, pull = next_step(await forge.find(text.branch), id, head)
     if pull is None:
         pull, step = await _create(forge, text, id, head)
-    elif step is Step.UPDATE:
+    elif step is Reconciliation.UPDATE:
         await forge.update(pull.number, text.body)
     problems = []
     if pull.state is PullState.OPEN:
@@ -71,9 +71,9 @@ async def base_branch(forge: Forge, ref: str | None) -> str:
 
 async def _create(
     forge: Forge, text: PullRequestText, id: UUID, head: str
-) -> tuple[PullRequest, Step]:
+) -> tuple[PullRequest, Reconciliation]:
     try:
-        return await forge.create(text), Step.CREATE
+        return await forge.create(text), Reconciliation.CREATE
     except Failure as error:
         if error.http_status not in EXISTS:
             raise

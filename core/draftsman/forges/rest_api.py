@@ -157,7 +157,7 @@ def _rate_limit(status: int, headers: Mapping[str, str], reason: str) -> float |
 
 
 def _reason(raw: bytes) -> str:
-    """Return the message of an error response, with its details, in one line."""
+    """Return the message of an error response, with its details, as a single line."""
     try:
         data = json.loads(raw)
     except ValueError:

@@ -40,7 +40,7 @@ class ForgeSettings(Section):
     labels: tuple[_Label, ...] = Field((), max_length=20)
     """Labels of each pull request."""
     reviewers: tuple[_Login, ...] = Field((), max_length=15)
-    """People who are asked for a review of each pull request that is not a draft."""
+    """Logins that are asked for a review of each pull request that is not a draft."""
     merge: Literal["never", "ask"] = "never"
     """Whether people are asked for the merge of a pull request once its checks have passed."""
     merge_method: MergeMethod = "merge"

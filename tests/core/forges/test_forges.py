@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from draftsman.domain.forges.checks import CheckState, overall
-from draftsman.domain.forges.pull_request import PullRequest, PullState, Step
+from draftsman.domain.forges.pull_request import PullRequest, PullState, Reconciliation
 from draftsman.domain.retries.error_classes import ErrorClass, classify
 from draftsman.errors import Failure
 from draftsman.forges.connection import git_login_of
@@ -46,12 +46,12 @@ async def test_published_work_becomes_one_pull_request(site: ForgeHarness) -> No
     first = site.push()
     asked: dict[str, Any] = {"labels": ["draftsman"], "reviewers": ["anna"]}
     opened = await site.open(first, **asked)
-    assert (opened.step, opened.problems) == (Step.CREATE, ())
+    assert (opened.step, opened.problems) == (Reconciliation.CREATE, ())
     again = await site.open(first, **asked)
-    assert (again.step, again.pull.url) == (Step.KEEP, opened.pull.url)
+    assert (again.step, again.pull.url) == (Reconciliation.KEEP, opened.pull.url)
     second = site.push(2)
     updated = await site.open(second, "New body")
-    assert (updated.step, updated.pull.number) == (Step.UPDATE, opened.pull.number)
+    assert (updated.step, updated.pull.number) == (Reconciliation.UPDATE, opened.pull.number)
     [pull] = [pull for pull in world.pulls if pull.branch == BRANCH]
     assert pull.body.startswith("New body\n")
     assert (pull.title, pull.labels, pull.reviewers) == ("Count to two", ["draftsman"], ["anna"])
@@ -60,7 +60,7 @@ async def test_published_work_becomes_one_pull_request(site: ForgeHarness) -> No
     assert commits == {first: "success", second: "success"}
     pull.state = "closed"
     closed = await site.open(second)
-    assert (closed.step, closed.pull.state) == (Step.KEEP, PullState.CLOSED)
+    assert (closed.step, closed.pull.state) == (Reconciliation.KEEP, PullState.CLOSED)
     assert len(world.pulls) == 3
 
 
@@ -83,7 +83,7 @@ async def test_a_lost_response_does_not_open_a_second_pull_request(site: ForgeHa
         with pytest.raises(Failure) as lost:
             await site.open(commit)
         assert classify(lost.value) is E.TRANSIENT_INFRA
-    assert (await site.open(commit)).step is Step.KEEP
+    assert (await site.open(commit)).step is Reconciliation.KEEP
     assert len(site.fake.world.pulls) == len(site.fake.world.statuses) == 1
 
 
@@ -93,14 +93,14 @@ async def test_a_pull_request_of_another_author_is_used_and_not_changed(
     """Also if it was opened between the search and the request, which the forge refuses."""
     commit = site.push()
     site.fake.world.open(BRANCH, "main", "By hand", "mine", False, "anna")
-    assert (await site.open(commit)).step is Step.ADOPT
+    assert (await site.open(commit)).step is Reconciliation.ADOPT
     find, empty = type(site.forge).find, [True]
 
     async def late(self: Forge, branch: str) -> list[PullRequest]:
         return [] if empty and empty.pop() else await find(self, branch)
 
     monkeypatch.setattr(type(site.forge), "find", late)
-    assert (await site.open(commit)).step is Step.ADOPT
+    assert (await site.open(commit)).step is Reconciliation.ADOPT
     [pull] = site.fake.world.pulls
     assert (pull.title, pull.body) == ("By hand", "mine")
     assert "create" in site.fake.operations()

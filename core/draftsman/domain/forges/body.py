@@ -37,7 +37,7 @@ class Command:
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class AnsweredQuestion:
     """An answered question of the job."""
 
     question: str
@@ -55,7 +55,7 @@ class Issue:
 
 @dataclass(frozen=True, slots=True)
 class PullRequestFacts:
-    """What a pull request says about the work of a job."""
+    """Facts about the work of a job, for its pull request."""
 
     job: str
     id: UUID
@@ -73,7 +73,7 @@ class PullRequestFacts:
     findings: Sequence[str] = ()
     check_files: Sequence[str] = ()
     evidence_sha256: str | None = None
-    decisions: Sequence[Decision] = ()
+    decisions: Sequence[AnsweredQuestion] = ()
     tokens: int = 0
     cost: float = 0.0
     issue: Issue | None = None

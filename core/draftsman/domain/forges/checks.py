@@ -20,7 +20,7 @@ class CheckState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class CommitCheck:
     """A check or commit status."""
 
     name: str
@@ -36,15 +36,15 @@ PENDING: Final = frozenset(
 )
 
 
-def check_of(name: str, word: str | None) -> Check:
+def check_of(name: str, word: str | None) -> CommitCheck:
     """Return a check; a word that no forge is known to use counts as failed."""
     word = (word or "").lower()
     if word in PASSED:
-        return Check(name, CheckState.PASSED)
-    return Check(name, CheckState.PENDING if word in PENDING else CheckState.FAILED)
+        return CommitCheck(name, CheckState.PASSED)
+    return CommitCheck(name, CheckState.PENDING if word in PENDING else CheckState.FAILED)
 
 
-def overall(checks: Sequence[Check]) -> tuple[CheckState, str]:
+def overall(checks: Sequence[CommitCheck]) -> tuple[CheckState, str]:
     """Return the state of all checks, and the checks that explain it; none at all have failed."""
     for state in (CheckState.FAILED, CheckState.PENDING):
         if names := sorted({check.name for check in checks if check.state is state}):

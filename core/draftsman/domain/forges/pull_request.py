@@ -1,4 +1,4 @@
-"""Pull requests of a forge, and the decision to create, update or keep one. Pure."""
+"""Pull requests of a forge, and the decision to create, update or keep it. Pure."""
 
 from __future__ import annotations
 
@@ -95,8 +95,8 @@ class GitLogin:
         return f"GitLogin(user={self.user!r}, token='***')"
 
 
-class Step(StrEnum):
-    """What is to be done for a branch."""
+class Reconciliation(StrEnum):
+    """The step that brings the forge in line with a published branch."""
 
     CREATE = "create"
     UPDATE = "update"
@@ -111,25 +111,27 @@ def marker(job: str, id: UUID, head: str) -> str:
     return f"<!-- draftsman job={job} id={id} head={head} -->"
 
 
-def next_step(found: Sequence[PullRequest], id: UUID, head: str) -> tuple[Step, PullRequest | None]:
-    """Return what is to be done, and with which of the pull requests of the branch.
+def next_step(
+    found: Sequence[PullRequest], id: UUID, head: str
+) -> tuple[Reconciliation, PullRequest | None]:
+    """Return the next step, and the pull request of the branch that it is about.
 
-    A job has one pull request: one that a person closed or merged is not opened again.
+    A job has a single pull request: if a person closed or merged it, it is not opened again.
     """
     pulls = sorted(found, key=lambda pull: (pull.state is not PullState.OPEN, -pull.number))
     for pull in pulls:
         own = _marker_of(pull.body)
         if own is not None and own["id"] == str(id):
             same = own["head"] == head or pull.state is not PullState.OPEN
-            return (Step.KEEP if same else Step.UPDATE), pull
+            return (Reconciliation.KEEP if same else Reconciliation.UPDATE), pull
     for pull in pulls:
         if pull.state is PullState.OPEN:
-            return Step.ADOPT, pull
-    return Step.CREATE, None
+            return Reconciliation.ADOPT, pull
+    return Reconciliation.CREATE, None
 
 
 def recorded(steps: Sequence[RecordedStep]) -> Mapping[str, Any] | None:
-    """Return what a job recorded about its pull request: `number` and `url`, or its `problem`."""
+    """Return the record of a job about its pull request: `number` and `url`, or its `problem`."""
     for step in steps:
         if (step.key, step.owner, step.status) == (PULL_REQUEST, Owner.WORKER, "done"):
             result: Mapping[str, Any] = step.result

@@ -52,7 +52,7 @@ async def merge_pull_request(ctx: RunContext) -> Outcome:
 
 
 async def _opened(run: WorkerRun, job: int) -> Mapping[str, Any]:
-    """Return what the job recorded about its pull request; raises Failure."""
+    """Return the record of the job about its pull request; raises Failure."""
     opened = recorded(await run.wait(run.services.checkpoints.steps, job))
     if opened is None:
         raise _refusal(f"{job_name(job)} opened no pull request on a forge of [forges]")

@@ -8,8 +8,8 @@ from typing import Any
 from uuid import UUID
 
 from draftsman.domain.forges.body import (
+    AnsweredQuestion,
     Command,
-    Decision,
     Issue,
     PullRequestFacts,
     body_of,
@@ -18,7 +18,13 @@ from draftsman.domain.forges.body import (
     title_of,
 )
 from draftsman.domain.forges.project import Project
-from draftsman.domain.forges.pull_request import PullRequest, PullState, Step, TextLimits, next_step
+from draftsman.domain.forges.pull_request import (
+    PullRequest,
+    PullState,
+    Reconciliation,
+    TextLimits,
+    next_step,
+)
 from draftsman.domain.forges.untrusted_text import block, code, inert, quote
 from draftsman.forges.gitea import Gitea
 from draftsman.forges.github import GitHub
@@ -49,7 +55,7 @@ FACTS = PullRequestFacts(
     findings=("tests/a.js is flaky: it passes and fails on the same files",),
     check_files=("package.json",),
     evidence_sha256="c" * 64,
-    decisions=(Decision("Round each item, or the total?", "the total", ("Ben",)),),
+    decisions=(AnsweredQuestion("Round each item, or the total?", "the total", ("Ben",)),),
     tokens=1020,
     cost=0.42,
     issue=Issue(12, closes=True),
@@ -127,7 +133,7 @@ def test_text_of_a_job_has_no_effect_on_the_forge() -> None:
     texts: dict[str, Any] = dict.fromkeys(
         ("title", "request", "requester", "summary", "agent"), HOSTILE
     )
-    decisions = (Decision(HOSTILE, HOSTILE, (HOSTILE,)),)
+    decisions = (AnsweredQuestion(HOSTILE, HOSTILE, (HOSTILE,)),)
     commands = (Command(HOSTILE, HOSTILE, passed=False, required=True, summary=HOSTILE),)
     hostile = replace(
         FACTS, **texts, decisions=decisions, commands=commands, findings=(HOSTILE,), issue=None
@@ -141,8 +147,8 @@ def test_text_of_a_job_has_no_effect_on_the_forge() -> None:
     assert body.count("<!--") - _without_code(body).count("<!--") == body.count("<!--") - 1
     assert body.count("\n```") == 2, "the code block is closed before the next part"
     assert "\n## Evidence\n" in body
-    assert next_step([_pull(body)], OTHER, LATER)[0] is Step.ADOPT
-    assert next_step([_pull(body)], ID, HEAD)[0] is Step.KEEP
+    assert next_step([_pull(body)], OTHER, LATER)[0] is Reconciliation.ADOPT
+    assert next_step([_pull(body)], ID, HEAD)[0] is Reconciliation.KEEP
 
 
 def _without_code(text: str) -> str:
@@ -167,7 +173,7 @@ def test_the_longest_texts_keep_the_marker_and_the_evidence() -> None:
         FACTS,
         **dict.fromkeys(("title", "request", "requester", "summary", "agent", "changes"), long),
         commands=(Command(long, long, passed=False, required=True, summary=long),) * 100,
-        decisions=(Decision(long, long, (long,)),) * 100,
+        decisions=(AnsweredQuestion(long, long, (long,)),) * 100,
         findings=(long,) * 50,
         check_files=(long,) * 50,
     )
@@ -231,11 +237,16 @@ def test_a_job_has_one_pull_request() -> None:
     """The decision for each combination of own, other, open and closed pull requests."""
     own, other = _pull(body_of(FACTS, LIMITS)), _pull("by hand", number=2)
     closed = replace(own, state=PullState.CLOSED)
-    assert next_step([], ID, HEAD) == (Step.CREATE, None)
-    assert next_step([own, other], ID, HEAD) == (Step.KEEP, own)
-    assert next_step([own], ID, LATER) == (Step.UPDATE, own)
-    assert next_step([closed], ID, LATER) == (Step.KEEP, closed)
-    assert next_step([closed, own], ID, LATER) == (Step.UPDATE, own)
-    assert next_step([other], ID, HEAD) == (Step.ADOPT, other)
-    assert next_step([replace(other, state=PullState.CLOSED)], ID, HEAD) == (Step.CREATE, None)
-    assert next_step([closed], OTHER, HEAD) == (Step.CREATE, None), "of another installation"
+    assert next_step([], ID, HEAD) == (Reconciliation.CREATE, None)
+    assert next_step([own, other], ID, HEAD) == (Reconciliation.KEEP, own)
+    assert next_step([own], ID, LATER) == (Reconciliation.UPDATE, own)
+    assert next_step([closed], ID, LATER) == (Reconciliation.KEEP, closed)
+    assert next_step([closed, own], ID, LATER) == (Reconciliation.UPDATE, own)
+    assert next_step([other], ID, HEAD) == (Reconciliation.ADOPT, other)
+    assert next_step([replace(other, state=PullState.CLOSED)], ID, HEAD) == (
+        Reconciliation.CREATE,
+        None,
+    )
+    assert next_step([closed], OTHER, HEAD) == (Reconciliation.CREATE, None), (
+        "of another installation"
+    )

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from draftsman.domain.budgets import usage_of
 from draftsman.domain.forges.body import (
+    AnsweredQuestion,
     Command,
-    Decision,
     PullRequestFacts,
     body_of,
     find_issue,
@@ -176,11 +176,11 @@ async def _evidence_sha256(run: WorkerRun, result: dict[str, Any]) -> str | None
     return hashlib.sha256(data).hexdigest()
 
 
-async def _decisions(run: WorkerRun) -> list[Decision]:
+async def _decisions(run: WorkerRun) -> list[AnsweredQuestion]:
     questions, _ = await run.wait(run.services.questions.of_job, run.job.number)
     decided = [(item, item.resolution or {}) for item in questions]
     return [
-        Decision(
+        AnsweredQuestion(
             item.text,
             item.answer_text() or str(resolution["outcome"]),
             tuple(resolution.get("by", ())),
