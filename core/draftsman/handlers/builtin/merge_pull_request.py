@@ -19,9 +19,11 @@ from draftsman.ports import Forge
 
 WAITS: Final = "checks:"
 """Prefix of the keys of the waits for checks."""
-WAIT: Final = 60.0
-"""Seconds between two looks at checks that have not finished."""
-MAX_WAITS: Final = 240
+SHORT_WAIT: Final = 60.0
+"""Seconds between two looks at checks that have not finished, in the first quarter of an hour."""
+SHORT_WAITS: Final = 15
+LONG_WAIT: Final = 300.0
+MAX_WAITS: Final = 60
 """Number of waits after which the job gives up: four hours."""
 
 
@@ -96,9 +98,9 @@ async def _wait(ctx: RunContext, text: str) -> None:
     steps = await worker_run(ctx).steps(Owner.WORKER)
     waits = sum(key.startswith(f"{SLEEP}{WAITS}") for key in steps)
     if waits >= MAX_WAITS:
-        raise _refusal(f"{text}, after {MAX_WAITS * WAIT / 3600:.0f} h")
+        raise _refusal(f"{text}, after four hours")
     ctx.log(f"waits for {text}")
-    await ctx.sleep(f"{WAITS}{waits}", WAIT)
+    await ctx.sleep(f"{WAITS}{waits}", SHORT_WAIT if waits < SHORT_WAITS else LONG_WAIT)
 
 
 async def _merge(forge: Forge, number: int, head: str, method: str) -> bool:

@@ -15,6 +15,7 @@ from draftsman.domain.repos.repo_catalog import Repo
 from draftsman.domain.repos.repo_profile import profile
 from draftsman.domain.repos.repo_url import parse
 from draftsman.domain.response import Response
+from draftsman.handlers.builtin import merge_pull_request
 from draftsman.runtime import Runtime
 from tests.core.forges.contract import COMMITS, ForgeHarness, forge_harness
 from tests.core.loops.agent_jobs import agent_worker, submit_agent_job
@@ -31,11 +32,17 @@ from tests.support.fake.faults import Fault
 S = Status
 TWO = {"name": "tests", "command": ["grep", "-c", "two", "a.txt"]}
 WORKS = """
+import base64
 open("a.txt", "a").write("two\\n")
 color = ask("pick", "Which @color?")
 parked(color)
 say("usage", input_tokens=1000, cost_usd=0.5)
-say("result", summary=f"run {start['run']} for @anna, fixes #3")
+secret = "forge-token-of-" + "the-bot"
+secrets = [secret, base64.b64encode(f"x-access-token:{secret}".encode()).decode()]
+files = [os.path.join(folder, name) for folder, _, names in os.walk(".") for name in names]
+texts = [str(dict(os.environ)), *(open(file, errors="replace").read() for file in files)]
+leaks = len([text for text in texts if any(secret in text for secret in secrets)])
+say("result", summary=f"run {start['run']} for @anna, fixes #3", data={"leaks": leaks})
 """
 FAILS = 'open("a.txt", "a").write("no\\n")\nsay("result", summary="did it")'
 
@@ -53,11 +60,11 @@ async def submit(site: ForgeHarness, rt: Runtime, make: Factory, **fields: Any) 
     return await submit_agent_job(make, repo.remote_url, text="Count, fixes #12")
 
 
-def worker(site: ForgeHarness, rt: Runtime, code: str, **table: Any) -> Any:
+def worker(site: ForgeHarness, rt: Runtime, code: str, leader: bool = False, **table: Any) -> Any:
     """Run a worker with the forge."""
     update = {"forges": {"acme": site.table(**table)}, "http": site.settings.http}
     configured = replace(rt, settings=rt.settings.model_copy(update=update))
-    return agent_worker(configured, site.folder / "data", code)
+    return agent_worker(configured, site.folder / "data", code, leader=leader)
 
 
 async def approve(rt: Runtime, make: Factory, number: int) -> Job:
@@ -103,6 +110,9 @@ async def test_work_becomes_a_pull_request_that_is_merged_after_an_approval(
     ):
         assert text in pull.body, text
     assert (world.mentioned(), world.closing()) == (set(), ["#12"])
+    assert result["data"] == {"leaks": 0}
+    records = [await rt.checkpoints.steps(number), await rt.read_model.job_events(number)]
+    assert world.token not in repr(records)
     [status] = world.statuses
     assert (status["state"], status["commit"]) == ("success", result["commit"])
     assert approval.action == {
@@ -184,13 +194,14 @@ async def test_failed_work_is_a_draft_that_is_never_merged(
 
 
 async def test_a_merge_is_refused_with_the_reason(
-    site: ForgeHarness, rt: Runtime, make: Factory
+    site: ForgeHarness, rt: Runtime, make: Factory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Red and unfinished checks, rules of the branch, another head; also after the approval."""
+    monkeypatch.setattr(merge_pull_request, "SHORT_WAIT", 0.2)
     world = site.fake.world
     code = 'open("a.txt", "a").write("two\\n")\nsay("result", summary="x")'
     number = await submit(site, rt, make)
-    async with worker(site, rt, code):
+    async with worker(site, rt, code, leader=True):
         head = ((await wait_for_end(rt, number)).result or {})["commit"]
 
         async def merge() -> int:
@@ -212,10 +223,9 @@ async def test_a_merge_is_refused_with_the_reason(
         world.protection = "At least 1 approving review is required."
         assert (await reason()).endswith("its merge state is blocked")
         world.protection = None
-        approved = await merge()
-        await wait_for_question(rt, approved)
+        await wait_for_question(rt, waiting)
         check["state"] = "failed"
-        assert "ci failed" in str((await approve(rt, make, approved)).last_error)
+        assert "ci failed" in str((await approve(rt, make, waiting)).last_error)
         check["state"] = "passed"
         world.push(f"draftsman/D-{number}", COMMITS[1])
         assert f"is {COMMITS[1][:12]}, and D-{number} published {head[:12]}" in await reason()
