@@ -21,7 +21,7 @@ SETTING = re.compile(r'^#(?=[a-z_"][^ ]* = |\[)', re.MULTILINE)
 """Start of a commented setting or table; prose has a space after its `#`."""
 EXAMPLES = {
     *("handlers", "types", "profiles", "people", "groups", "tools", "llm", "webhooks"),
-    *("gateways", "prices", "networks", "codeowners", "paths"),
+    *("gateways", "prices", "networks", "forges", "codeowners", "paths"),
     *("credentials", "agents", "keys"),
     *("all", "queue", "type", "agent", "repo", "person", "concurrency_key"),
     *("call", "job"),

@@ -1,10 +1,20 @@
-"""Interfaces that adapters implement: channels and the notifier."""
+"""Interfaces that adapters implement: channels, the notifier and forges."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Protocol
 
+from draftsman.domain.forges.checks import CommitCheck
+from draftsman.domain.forges.project import Project
+from draftsman.domain.forges.pull_request import (
+    Account,
+    CommitStatus,
+    GitLogin,
+    PullRequest,
+    PullRequestText,
+    TextLimits,
+)
 from draftsman.domain.messages.delivery import ChannelName, File, Message, RateLimit, SendResult
 from draftsman.domain.run import Lease
 from draftsman.errors import Failure
@@ -64,4 +74,69 @@ class Notifier(Protocol):
         are written with the run's lease, in one transaction, and once per key. Raises LeaseLost,
         and UsageError for an invalid target or when there is none.
         """
+        ...
+
+
+class Forge(Protocol):
+    """A repository on a forge. `tests/core/forges/contract.py` is its contract.
+
+    Each call raises Failure with origin `forge` or `http`, with the status and `retry_after` of the
+    response; MissingSecret without a token on this worker.
+    """
+
+    name: str
+    """Its table in `[forges]`."""
+    project: Project
+    limits: TextLimits
+
+    async def account(self) -> Account:
+        """Return the account of the token, and the rights that it lacks here."""
+        ...
+
+    async def git_login(self) -> GitLogin:
+        """Return user and token for git over HTTP."""
+        ...
+
+    async def default_branch(self) -> str:
+        """Return the branch that pull requests are merged into."""
+        ...
+
+    async def has_branch(self, name: str) -> bool:
+        """Return whether a branch exists."""
+        ...
+
+    async def find(self, branch: str) -> list[PullRequest]:
+        """Return the pull requests of a branch of this repository, in any state."""
+        ...
+
+    async def get(self, number: int) -> PullRequest:
+        """Return a pull request."""
+        ...
+
+    async def create(self, text: PullRequestText) -> PullRequest:
+        """Open a pull request; raises Failure with status 409 or 422 if the branch has another."""
+        ...
+
+    async def update(self, number: int, body: str) -> None:
+        """Replace the body."""
+        ...
+
+    async def add_labels(self, number: int, labels: Sequence[str]) -> None:
+        """Add labels."""
+        ...
+
+    async def request_reviews(self, number: int, reviewers: Sequence[str]) -> None:
+        """Ask people, by login, for a review."""
+        ...
+
+    async def set_status(self, commit: str, status: CommitStatus) -> None:
+        """Set the status `draftsman` of a commit."""
+        ...
+
+    async def checks(self, commit: str) -> list[CommitCheck]:
+        """Return the checks and statuses of a commit."""
+        ...
+
+    async def merge(self, number: int, commit: str, method: str) -> None:
+        """Merge if `commit` is the head; raises Failure if the rules of the forge refuse it."""
         ...

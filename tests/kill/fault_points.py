@@ -17,6 +17,7 @@ from tests.kill.campaign import Campaign, FaultAction, configuration
 from tests.kill.faults import FAULTS, KillAgent
 from tests.kill.probe import SETTLING
 from tests.kill.processes import zygote
+from tests.kill.pull_requests import open_pull_requests, serving_forge
 from tests.kill.scenarios import (
     ask_people,
     cancel_all,
@@ -144,6 +145,18 @@ async def at_an_agents_work(
             folder.mkdir()
             await drive_agent(campaign, folder)
     return campaign
+
+
+async def at_a_pull_request(fault: str, environment: KillEnvironment) -> None:
+    """Inject a fault at every point from the push to the record of the pull request."""
+    at = kill_points.forge_points()
+    async with serving_forge(environment.folder) as forge, zygote(environment.folder) as forks:
+        usual = configuration(environment.url, environment.folder, **forge.settings)
+        campaign = Campaign(environment.rt, forks, usual, set(at), environment.inject(fault))
+        await open_pull_requests(campaign, forge)
+    missed = {"forge update before", "forge update after"}  # the job publishes one commit
+    missed |= {"forge has_branch before", "forge has_branch after"}  # the request names none
+    check_all_reached(at - missed, set(campaign.faulted))
 
 
 async def at_phases(fault: str, at: set[str], environment: KillEnvironment) -> None:

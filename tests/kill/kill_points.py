@@ -8,6 +8,7 @@
     agent is told answer after                a message went out
     agent process start after
     files workspace._delete before            something is done to files, in a thread
+    forge create after                        a forge did something, and nothing is recorded
 
 A read has one point, before it: nothing depends on its end.
 """
@@ -23,6 +24,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final, get_args
 
+from draftsman.forges import publication
 from draftsman.handlers.run_agent import protocol, protocol_codec
 from draftsman.handlers.subprocesses.process import AgentProcess
 from draftsman.store.queries import load
@@ -91,6 +93,23 @@ def phase_points() -> set[str]:
     }
     sent |= {f"agent process {name}" for name in process_methods()}
     return points | {f"{name} {moment}" for name in sent for moment in both}
+
+
+def forge_points() -> set[str]:
+    """Return the points of an agent's run with a pull request, from its push on."""
+    points = {f"forge {name} {moment}" for name in forge_calls() for moment in ("before", "after")}
+    points |= {f"git source.RepoSource.push push {moment}" for moment in ("before", "after")}
+    steps = ("checkpoints.begin_step", "checkpoints.finish_step", "run_state.pull_request")
+    return points | {point for point in sql_points() if point.split()[0] in steps}
+
+
+@cache
+def forge_calls() -> set[str]:
+    """Return the methods of a forge by which pull requests are opened."""
+    tree = ast.parse(inspect.getsource(publication))
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    named = [ast.unparse(call.func).partition(".") for call in calls]
+    return {method for owner, _, method in named if owner == "forge"}
 
 
 @cache

@@ -21,6 +21,7 @@ from typing import Any, Final
 from psycopg import AsyncConnection, AsyncCopy, AsyncCursor, AsyncTransaction
 from psycopg.pq import TransactionStatus
 
+from draftsman.forges.connection import KINDS
 from draftsman.handlers.clone import git as running
 from draftsman.handlers.run_agent import run as _run  # noqa: F401 - imports all that is wrapped
 from draftsman.handlers.run_agent.protocol_codec import parse_line
@@ -76,6 +77,7 @@ class Probe:
         self._wrap_git()
         self._wrap_files()
         self._wrap_agent()
+        self._wrap_forges()
 
     def _wait(self) -> bool:
         order = self._channel.recv(1)
@@ -204,6 +206,18 @@ class Probe:
         agent_session.AgentSession._receive = heard  # type: ignore[method-assign, assignment]
         for name in kill_points.process_methods():
             self._wrap_method(name)
+
+    def _wrap_forges(self) -> None:
+        for name in kill_points.forge_calls():
+            for kind in KINDS.values():
+                assert isinstance(kind, type)
+                setattr(kind, name, self._forge_call(name, getattr(kind, name)))
+
+    def _forge_call(self, name: str, method: Callable[..., Awaitable[Any]]) -> Any:
+        def wrapped(*args: Any, **more: Any) -> Any:
+            return self._around(f"forge {name}", lambda: method(*args, **more))
+
+        return wrapped
 
     def _wrap_method(self, name: str) -> None:
         method, place = vars(AgentProcess)[name], f"agent process {name}"

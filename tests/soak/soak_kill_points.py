@@ -7,7 +7,14 @@ from collections.abc import Iterator
 import pytest
 
 from tests.kill import kill_points
-from tests.kill.fault_points import KillEnvironment, at_agents, at_limits, at_phases, at_queries
+from tests.kill.fault_points import (
+    KillEnvironment,
+    at_a_pull_request,
+    at_agents,
+    at_limits,
+    at_phases,
+    at_queries,
+)
 from tests.kill.faults import FAULTS
 from tests.support.server import Server, make_home
 
@@ -39,6 +46,14 @@ async def test_faults_while_jobs_wait_for_a_limit(fault: str, environment: KillE
 @pytest.mark.parametrize("fault", FAULTS)
 async def test_faults_at_every_step_of_an_agent(fault: str, environment: KillEnvironment) -> None:
     await at_phases(fault, kill_points.phase_points(), environment)
+
+
+@pytest.mark.timeout(LONG)
+@pytest.mark.parametrize("fault", FAULTS)
+async def test_faults_between_push_and_pull_request(
+    fault: str, environment: KillEnvironment
+) -> None:
+    await at_a_pull_request(fault, environment)
 
 
 @pytest.mark.timeout(LONG)

@@ -222,6 +222,13 @@ class AskPeople(Payload):
         )
 
 
+class MergePullRequest(Payload):
+    """`merge_pull_request`: the merge of a job's pull request, after an approval."""
+
+    job: Annotated[int, Field(ge=1)]
+    """Number of the job that opened it."""
+
+
 MODELS: Final[dict[str, type[Payload]]] = {
     "http_request": HttpRequest,
     "webhook_dispatch": WebhookDispatch,
@@ -229,6 +236,7 @@ MODELS: Final[dict[str, type[Payload]]] = {
     "execute_tool": ExecuteTool,
     "send_notification": SendNotification,
     "ask_people": AskPeople,
+    "merge_pull_request": MergePullRequest,
 }
 
 

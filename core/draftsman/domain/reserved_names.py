@@ -49,6 +49,8 @@ PATCH: Final = "changes.patch"
 BUNDLE: Final = "checkpoint.bundle"
 TRANSCRIPT: Final = "transcript.jsonl"
 EVIDENCE: Final = "evidence.json"
+PULL_REQUEST: Final = "agent:pull_request"
+"""Key of the step that opens a pull request; its result has its number, URL and commit."""
 ARTIFACTS: Final = {
     "patch": PATCH,
     "bundle": BUNDLE,

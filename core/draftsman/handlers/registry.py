@@ -32,6 +32,7 @@ BUILT_IN: dict[str, Handler] = {
     "execute_tool": _lazy_handler("execute_tool"),
     "send_notification": _lazy_handler("send_notification"),
     "ask_people": _lazy_handler("ask_people"),
+    "merge_pull_request": _lazy_handler("merge_pull_request"),
 }
 
 

@@ -46,6 +46,7 @@ from draftsman.settings.chat import SlackSettings, TrelloSettings
 from draftsman.settings.config_errors import explain, unparsable
 from draftsman.settings.dashboard import DashboardSettings
 from draftsman.settings.evidence import EvidenceSettings
+from draftsman.settings.forges import ForgeSettings
 from draftsman.settings.known_agents import with_known_agents
 from draftsman.settings.network import GROUP, resolve_groups
 from draftsman.settings.outbound import (
@@ -96,6 +97,7 @@ __all__ = [
     "EmbeddedSettings",
     "EvidenceSettings",
     "FixSettings",
+    "ForgeSettings",
     "GatewaySettings",
     "HttpSettings",
     "LimitSettings",
@@ -186,6 +188,7 @@ class Settings(BaseSettings):
     prices: dict[str, PriceSettings] = {}
     """By model, or by a pattern such as `claude-opus-*`."""
     networks: dict[str, NetworkSettings] = {}
+    forges: dict[str, ForgeSettings] = {}
     http: HttpSettings = Field(default_factory=HttpSettings.model_construct)
     evidence: EvidenceSettings = Field(default_factory=EvidenceSettings.model_construct)
     policy: PolicySettings = Field(default_factory=PolicySettings.model_construct)
@@ -274,6 +277,10 @@ class Settings(BaseSettings):
                 raise ValueError(
                     f"agents.{name}.gateway: no gateway {agent.gateway!r}; gateways: {known}"
                 )
+        urls: dict[str, str] = {}
+        for name, forge in self.forges.items():
+            if (other := urls.setdefault(forge.url.casefold(), name)) != name:
+                raise ValueError(f"forges.{other} and forges.{name} have the same url: {forge.url}")
         for name in self.networks:
             if GROUP.fullmatch(name) is None:
                 raise ValueError(f"networks.{name}: use lower-case letters, digits, - and _")

@@ -31,6 +31,7 @@ GOOD: dict[str, list[dict[str, Any]]] = {
         {"text": "Push?", "kind": "approval", "action": {"push": "x"}, "expires_in": 0},
     ],
     "send_notification": [{"text": "done"}, {"text": "done", "targets": ["slack:C1/17.2", "log"]}],
+    "merge_pull_request": [{"job": 142}],
 }
 URL = {"url": "http://a/"}
 

@@ -47,7 +47,7 @@ class Candidates:
 
 @dataclass(eq=False)
 class Match:
-    """Styles of a node, and the stored styles of a node without other styles after these are set."""
+    """Styles of a node, and the styles that are stored for a node without others."""
 
     rules: dict[str, Any]
     stored: dict[str, Any] | None = None

@@ -41,6 +41,7 @@ SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "checkout": ("changes.checkout", "Check out the branch of a job in your own repository."),
         "apply": ("changes.apply", "Apply the changes of a job to your working tree."),
         "verify": ("changes.verify", "Check the signed evidence of a job."),
+        "merge": ("changes.merge", "Merge the pull request of a job, after an approval."),
         "open": ("changes.open", "Open the pull request, ticket or thread of a job."),
         "artifacts": ("job.artifacts", "List or download the artifacts of a job."),
         "wait": ("job.job_wait", "Wait for a job to finish."),

@@ -10,7 +10,7 @@ from draftsman.domain.text import humanize, is_link
 
 _CHANGE: Final = (
     *("branch", "draft", "commit", "files_changed", "insertions", "deletions", "check_files"),
-    *("conflicts", "conflicts_unknown"),
+    *("conflicts", "conflicts_unknown", "pull_request_problem"),
 )
 """Fields of a result that `change_summary` renders."""
 _COUNTS: Final = 12
@@ -23,7 +23,8 @@ Numbers = dict[str, int | float]
 def change_summary(result: Mapping[str, Any]) -> str:
     """Return the changes: `branch fix/it, commit 0123abcd, 1 file changed, +2 -1`; or "".
 
-    A draft, changed check files and conflicts with other branches are named.
+    A draft, changed check files, conflicts with other branches and a pull request that was not
+    opened are named.
     """
     change = {key: result.get(key) for key in _CHANGE}
     draft = " (draft)" if change["draft"] is True else ""
@@ -41,6 +42,8 @@ def change_summary(result: Mapping[str, Any]) -> str:
     parts += [f"conflicts with {text}" for text in _conflict_texts(change["conflicts"])]
     if isinstance(unknown := change["conflicts_unknown"], str):
         parts.append(f"conflicts unknown: {unknown}")
+    if isinstance(problem := change["pull_request_problem"], str) and problem:
+        parts.append(f"pull request {problem}")
     return ", ".join(parts)
 
 

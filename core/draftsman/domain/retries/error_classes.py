@@ -60,6 +60,8 @@ _CODES: Final = {
     ("git", "too_large"): E.PERMANENT,
     ("git", "permission"): E.PERMANENT,
     ("git", "authentication"): E.PERMANENT,
+    ("git", "not_found"): E.PERMANENT,
+    ("git", "push_refused"): E.PERMANENT,
     ("git", "workspace_gone"): E.PERMANENT,
     ("git", "address_refused"): E.PERMANENT,
     ("git", "redirected"): E.PERMANENT,

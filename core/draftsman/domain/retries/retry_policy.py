@@ -79,6 +79,7 @@ BUILT_IN: Final[dict[str, RetryPolicy]] = {
     "execute_tool": _policy(3, 3, (2, 120, 2), (1200, 120, 10)),
     "send_notification": _policy(10, 5, (2, 60, 2), (300, 15, 10)),
     "ask_people": _policy(10, 5, (2, 60, 2), (300, 15, 10)),
+    "merge_pull_request": _policy(5, 5, (5, 300, 3), (600, 120, 30)),
 }
 """Policies of the built-in types; other types have the defaults of RetryPolicy."""
 

@@ -3,19 +3,24 @@
 git connects to the checked address, even if the name resolves to another address later: curl gets
 it by `http.curloptResolve`, ssh as `HostName`, git:// in the URL. Redirects, proxies of the
 environment, credential helpers, and transports other than the URL's are disabled.
+
+The token of a forge is a header for its origin, in the environment of that one process: it is not
+an argument, not in a URL, and not in a file.
 """
 
 from __future__ import annotations
 
+import base64
 import ipaddress
 import re
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final
 from urllib.parse import urlsplit
 
+from draftsman.domain.forges.pull_request import GitLogin
 from draftsman.domain.repos.repo_url import PORTS, parse
 from draftsman.errors import Failure, UsageError
 from draftsman.handlers.clone.git import git_failure, git_version
@@ -41,11 +46,13 @@ class Route:
     """A URL for git, and the environment variables that pin its address."""
 
     url: str
-    env: Mapping[str, str]
+    env: Mapping[str, str] = field(repr=False)
 
 
-async def route(text: str, settings: HttpSettings, resolve: Resolver) -> Route:
-    """Return the route to a repository.
+async def route(
+    text: str, settings: HttpSettings, resolve: Resolver, login: GitLogin | None = None
+) -> Route:
+    """Return the route to a repository; only over HTTP it has the token of `login`.
 
     Raises Failure `url` for an invalid URL of a repository, `address_refused` for an address that
     is neither public nor in `http.allow`, `unreachable` for a name without an address.
@@ -60,7 +67,7 @@ async def route(text: str, settings: HttpSettings, resolve: Resolver) -> Route:
         raise git_failure(f"invalid host name {host}; write an IP address as 192.0.2.1", "url")
     is_http = scheme in {"http", "https"}
     if literal is None and is_http and settings.proxy is not None:
-        return Route(url, _http_environment(scheme, settings, None))
+        return Route(url, _http_environment(url, settings, None, login))
     addresses = await _resolve_permitted(host, port, literal, settings, resolve)
     if is_http:
         pin = None if literal else f"{host}:{port}:{','.join(map(_in_brackets, addresses))}"
@@ -68,7 +75,7 @@ async def route(text: str, settings: HttpSettings, resolve: Resolver) -> Route:
             raise git_failure(
                 "repositories at a URL need git 2.37 or later; upgrade git", "git_missing"
             )
-        return Route(url, _http_environment(scheme, settings, pin))
+        return Route(url, _http_environment(url, settings, pin, login))
     if scheme == "git":
         pinned_url = url.replace(
             f"//{urlsplit(url).netloc}", f"//{_in_brackets(addresses[0])}:{port}", 1
@@ -112,7 +119,10 @@ def _egress_policy(entries: tuple[str, ...]) -> egress.EgressPolicy:
     return egress.EgressPolicy(entries)
 
 
-def _http_environment(scheme: str, settings: HttpSettings, pin: str | None) -> dict[str, str]:
+def _http_environment(
+    url: str, settings: HttpSettings, pin: str | None, login: GitLogin | None
+) -> dict[str, str]:
+    parts = urlsplit(url)
     config = {
         "http.followRedirects": "false",
         "http.proxy": settings.proxy or "",
@@ -121,7 +131,11 @@ def _http_environment(scheme: str, settings: HttpSettings, pin: str | None) -> d
     }
     if pin is not None:
         config["http.curloptResolve"] = pin
-    env = {"GIT_ALLOW_PROTOCOL": scheme, "GIT_CONFIG_COUNT": str(len(config))}
+    if login is not None:
+        value = base64.b64encode(f"{login.user}:{login.token}".encode()).decode()
+        header = f"Authorization: Basic {value}"
+        config[f"http.{parts.scheme}://{parts.netloc}/.extraHeader"] = header
+    env = {"GIT_ALLOW_PROTOCOL": parts.scheme, "GIT_CONFIG_COUNT": str(len(config))}
     for number, (key, value) in enumerate(config.items()):
         env |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
     return env

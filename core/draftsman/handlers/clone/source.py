@@ -13,17 +13,20 @@ import re
 import shlex
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from draftsman.domain.forges.pull_request import GitLogin
 from draftsman.handlers.clone.git import FLAGS, NO_ENTRY, git, git_failure
 from draftsman.handlers.clone.remote import Route, route
 from draftsman.outbound.dns import Resolver, resolve
 from draftsman.settings import HttpSettings
 
+Login = Callable[[], Awaitable[GitLogin]]
+"""Gives user and token of a forge, for each command of git."""
 REMOTE: Final = re.compile(r"[^/]+:")
 SHA: Final = re.compile(r"[0-9a-f]{40}\Z")
 REF: Final = re.compile(r"(?!-)(?!.*(\.\.|@\{))[^\x00-\x20\x7f~^:?*\[\\]+\Z")
@@ -48,16 +51,20 @@ class RepoSource:
     http: HttpSettings = field(default_factory=HttpSettings)
     """The egress policy."""
     resolve: Resolver = resolve
+    login: Login | None = None
+    """Its token, if it is on a forge."""
 
     @classmethod
-    def of(cls, text: str, http: HttpSettings | None = None) -> RepoSource:
+    def of(
+        cls, text: str, http: HttpSettings | None = None, login: Login | None = None
+    ) -> RepoSource:
         """Parse a path or URL.
 
         Raises Failure `not_a_repository` for a folder that does not exist.
         """
         text = text.removeprefix("file://")
         if REMOTE.match(text) and not text.startswith("-"):
-            return cls(text, http or HttpSettings())
+            return cls(text, http or HttpSettings(), login=login)
         path = Path(text).absolute()
         if not path.is_dir():
             raise git_failure(
@@ -137,7 +144,8 @@ class RepoSource:
         """Return a route; the host is resolved and checked for each connection."""
         if self.is_local:
             return Route(self.location, {})
-        return await route(self.location, self.http, self.resolve)
+        login = None if self.login is None else await self.login()
+        return await route(self.location, self.http, self.resolve, login)
 
     def _program_option(self, program: str) -> str:
         """Return the option for the program on the other side, which git runs in a shell."""

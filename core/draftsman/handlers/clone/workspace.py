@@ -29,7 +29,7 @@ from draftsman.handlers.clone.artifact import read_artifact
 from draftsman.handlers.clone.git import COMMITTER, git, git_failure
 from draftsman.handlers.clone.mirror import commit_time, fetch_base, open_mirror
 from draftsman.handlers.clone.mixed_commit import mixed_commit
-from draftsman.handlers.clone.source import RepoSource
+from draftsman.handlers.clone.source import Login, RepoSource
 from draftsman.handlers.clone.tree_removal import remove_tree
 from draftsman.handlers.sandbox.run_sandbox import change_owner, open_run_sandbox
 from draftsman.handlers.sandbox.sandbox_plan import RunSandbox
@@ -86,6 +86,7 @@ class Workspace:
         restored: bool = True,
         created_at: datetime | None = None,
         http: HttpSettings | None = None,
+        login: Login | None = None,
     ) -> Self:
         """Create the clone on branch `draftsman/D-<job>`.
 
@@ -94,10 +95,10 @@ class Workspace:
         uncommitted, and its files of the home are written; without `restored`, only by
         `restore`. The commits of all runs of the job
         have the date `created_at` (None: the date of the base), so that the same work gets the
-        same commit id. `http` is the egress policy for a URL (None: public addresses). Raises
-        Failure with origin `git`.
+        same commit id. `http` is the egress policy for a URL (None: public addresses), `login`
+        gives its token. Raises Failure with origin `git`.
         """
-        repo_source = RepoSource.of(source, http)
+        repo_source = RepoSource.of(source, http, login)
         mirror = await open_mirror(data_dir, repo_source)
         name = f"{run_name(job, run)}-{tag}" if tag else run_name(job, run)
         ref = f"refs/draftsman/{name}"

@@ -33,7 +33,8 @@ from draftsman.handlers.run_agent.guardrails.policy_check import (
     current_policy,
 )
 from draftsman.handlers.run_agent.iteration import Iteration, iterations_failure
-from draftsman.handlers.run_agent.publishing import publish
+from draftsman.handlers.run_agent.publication.branch import publish
+from draftsman.handlers.run_agent.publication.pull_request import open_for_job
 from draftsman.handlers.run_agent.repository import JobRepository
 from draftsman.handlers.run_agent.session.agent_session import AgentSession
 from draftsman.handlers.run_agent.validation import Validation, recorded_validation, validate
@@ -106,6 +107,9 @@ class WorkCompletion:
             result["evidence"] = EVIDENCE
         await self._check_again(snapshot, validation, check)
         await self._publish(snapshot, result)
+        result |= await open_for_job(
+            self.run, self.workspace, snapshot, result, validation, self.repository.ref
+        )
         return await self._to_done(result)
 
     async def _raise_error(self) -> None:

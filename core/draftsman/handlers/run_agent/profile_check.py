@@ -14,6 +14,7 @@ from draftsman.domain.repos.repo_catalog import Repo
 from draftsman.domain.repos.repo_profile import RepoProfile
 from draftsman.domain.repos.repo_url import RepoUrl, parse
 from draftsman.errors import Failure, UsageError
+from draftsman.forges.connection import git_login_of
 from draftsman.handlers.clone.git import git
 from draftsman.handlers.clone.workspace import Workspace
 from draftsman.handlers.run_agent.commands import CommandResult, CommandRunner
@@ -62,6 +63,7 @@ async def inspect_repository(
         tag=secrets.token_hex(6),
         base=ref,
         http=settings.http,
+        login=git_login_of(settings, source),
     )
     try:
         workspace = await workspace.with_sandbox(settings.sandbox)

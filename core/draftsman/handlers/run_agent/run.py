@@ -23,6 +23,7 @@ from draftsman.domain.outcome import Outcome, Parked
 from draftsman.domain.question_spec import QuestionSpec
 from draftsman.domain.reserved_names import Owner
 from draftsman.errors import Failure
+from draftsman.forges.connection import git_login_of
 from draftsman.handlers.clone.clone_cleanup import clone_tag
 from draftsman.handlers.clone.workspace import Workspace
 from draftsman.handlers.context import RunContext, worker_run
@@ -91,6 +92,7 @@ async def _run_iteration(
         restored=not on_base,
         created_at=run.job.created_at,
         http=run.settings.http,
+        login=git_login_of(run.settings, repository.source),
     )
     try:
         workspace = await workspace.with_sandbox(run.settings.sandbox)

@@ -55,15 +55,25 @@ class Workflows:
         async with self._db.connection() as conn:
             return await store.causes(conn, job)
 
-    async def spawn(self, work: ClaimedJob, key: str, type: str, fields: dict[str, Any]) -> int:
+    async def spawn(
+        self,
+        work: ClaimedJob,
+        key: str,
+        type: str,
+        fields: dict[str, Any],
+        *,
+        notify: bool = False,
+    ) -> int:
         """Submit a job of a run, once for a key; return its number.
 
-        Raises LeaseLost, and UsageError for an invalid field or a key of another request.
+        With `notify` it has the targets of the run's job. Raises LeaseLost, and UsageError for an
+        invalid field or a key of another request.
         """
         from draftsman.domain.people.actor import Actor
         from draftsman.services.jobs.request_rows import row, set_default_keys
         from draftsman.services.jobs.submissions import invocation
         from draftsman.store import submissions
+        from draftsman.store.outbox import deliveries
 
         if unknown := sorted(fields.keys() - set(SPAWN_FIELDS)):
             allowed = ", ".join(SPAWN_FIELDS)
@@ -87,11 +97,14 @@ class Workflows:
                     f"spawn({key!r}): the job would wait for its own job, which holds the"
                     f" concurrency key {own_key!r}; use another key"
                 )
+            values["has_targets"] = notify and bool(await deliveries.targets(conn, work.number))
             (job,) = await submissions.submit(conn, [values], f"internal:{work.name}")
             if job.request_digest != request.digest:
                 raise UsageError(
                     f"spawn({key!r}) made {job_name(job.number)} of another request; use a new key"
                 )
+            if values["has_targets"] and job.outcome == "created":
+                await deliveries.inherit_targets(conn, work.number, job.number)
             await store.record_spawn(conn, work.lease, job.number)
             return job.number
 

@@ -110,6 +110,12 @@ def test_a_result_without_text_is_attached(result: dict[str, Any]) -> None:
     assert "{" not in lines
 
 
+def test_a_pull_request_that_was_not_opened_is_part_of_the_changes() -> None:
+    result = {"branch": "draftsman/D-1", "pull_request_problem": "not opened: 403 no"}
+    assert change_summary(result) == "branch draftsman/D-1, pull request not opened: 403 no"
+    assert raw_data(result) == {}
+
+
 def test_a_result_has_tokens_and_cost() -> None:
     built = contract.message(DeliveryKind.RESULT)
     used = replace(built.subject, usage="1,020 tokens, $0.42")

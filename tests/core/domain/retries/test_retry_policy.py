@@ -142,6 +142,7 @@ def test_built_in_types_have_the_documented_limits() -> None:
         "execute_tool": (3, 3, 2, 120, 2, 1200, OnLost.RETRY, 600, 120, 10, None),
         "send_notification": (10, 5, 2, 60, 2, 300, OnLost.RETRY, 600, 15, 10, None),
         "ask_people": (10, 5, 2, 60, 2, 300, OnLost.RETRY, 600, 15, 10, None),
+        "merge_pull_request": (5, 5, 5, 300, 3, 600, OnLost.RETRY, 600, 120, 30, None),
     }
     assert {name: astuple(limits) for name, limits in BUILT_IN.items()} == table
 

@@ -9,6 +9,7 @@ import click
 from draftsman.errors import Refused, UsageError
 from draftsman_tui.cli import prompts
 from draftsman_tui.cli.app import App, ListGroup, command, example_lines
+from draftsman_tui.cli.repo.forge_access import check_access
 from draftsman_tui.cli.repo.repo_add import add
 from draftsman_tui.cli.repo.validation_report import print_checks, without_validators
 from draftsman_tui.common import params, times
@@ -91,9 +92,9 @@ async def show(app: App, name: str) -> None:
 @command("check", examples=("draftsman repos check pay",))
 @click.argument("name", type=params.TEXT)
 async def check(app: App, name: str) -> None:
-    """Run the validation commands of a profile.
+    """Run the validation commands of a profile, and check the token of its forge.
 
-    Exits with 1 if a required command fails.
+    Exits with 1 if a required command fails, or the token lacks rights.
     """
     from draftsman.handlers.run_agent.profile_check import inspect_repository
 
@@ -106,16 +107,22 @@ async def check(app: App, name: str) -> None:
             rt.settings, location.repo.remote_url, location.repo.default_branch
         ) as inspection:
             results = await inspection.check(saved.profile)
+        access = await check_access(rt.settings, location.repo.remote_url)
         checks, actor = [result.as_json() for result in results], await rt.actor()
         await rt.repos.checked(location.repo, location.path, inspection.commit, checks, actor)
     if app.json:
-        app.out.document({"name": location.name, "commit": inspection.commit, "checks": checks})
+        document = {"name": location.name, "commit": inspection.commit, "checks": checks}
+        app.out.document(document | ({} if access is None else {"forge": access}))
     else:
         print_checks(app, results)
         if text := without_validators(app, location, saved.profile):
             app.out.info(f"nothing to run: {location.name} has {text}")
+    if access is not None and access.status == "ok" and not app.json:
+        app.out.print(f"forge {access.forge}: {access.text}")
     if failing := [result.name for result in results if result.required and not result.passed]:
         raise Refused(f"{location.name}: {', '.join(failing)} failed")
+    if access is not None and access.status != "ok":
+        raise Refused(f"{access.text}; {access.hint}")
 
 
 @command(

@@ -37,6 +37,8 @@ SKEW: Final = 2.0
 """Maximum clock difference in seconds without a warning."""
 MAX_SCHEDULES: Final = 500
 """Maximum number of schedules that are checked."""
+MAX_REPOS: Final = 20
+"""Maximum number of repositories of a forge whose access is checked."""
 STYLES: Final = {"ok": "green", "warn": "yellow", "fail": "bold red"}
 
 
@@ -264,6 +266,27 @@ async def _dead_letters(rt: Runtime) -> Sequence[Finding]:
     return [Finding("dead letters", "warn", text, then)]
 
 
+async def _forges(rt: Runtime) -> Sequence[Finding]:
+    """Check the token of each forge on the registered repositories there."""
+    from draftsman.forges.connection import forge_settings
+    from draftsman_tui.cli.repo.forge_access import check_access
+
+    sources: dict[str, list[str]] = {name: [] for name in rt.settings.forges}
+    for repo in (await rt.repos.catalog()).repos if sources else ():
+        if (found := forge_settings(rt.settings, repo.remote_url)) is not None:
+            sources[found[0]].append(repo.remote_url)
+    findings = []
+    for name, found_sources in sources.items():
+        if not found_sources:
+            text = f"no registered repository is on {rt.settings.forges[name].url}"
+            findings.append(Finding(f"forge {name}", "warn", text, "draftsman repos add URL"))
+        for source in found_sources[:MAX_REPOS]:
+            access = await check_access(rt.settings, source)
+            if access is not None:
+                findings.append(Finding(f"forge {name}", access.status, access.text, access.hint))
+    return findings
+
+
 def _requesters(counts: Sequence[tuple[str, int]]) -> str:
     return ", ".join(f"{requester} ({_count(count, 'job')})" for requester, count in counts)
 
@@ -284,7 +307,7 @@ async def _schedules(rt: Runtime) -> Sequence[Finding]:
 
 CHECKS: Final = (
     _server, _migrations, _rights, _clock, _people, _workers, _listen, _archives, _deliveries,
-    _dead_letters, _schedules, check_trello,
+    _dead_letters, _schedules, _forges, check_trello,
 )  # fmt: skip
 
 

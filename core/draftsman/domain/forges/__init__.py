@@ -1,0 +1,1 @@
+"""Forges: matching of repositories, texts of pull requests, and states of checks. Pure."""

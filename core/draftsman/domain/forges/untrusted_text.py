@@ -1,0 +1,90 @@
+"""Text of requests, agents and answers in the Markdown of a forge, without effects there. Pure.
+
+Mentions notify people, `Fixes #12` closes an issue at the merge, a line `/merge` is a command of
+GitLab, and HTML or an open code block hides the next parts. A zero-width space after the first
+character ends each of them, and is the same in code, where a backslash or an entity would be shown.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from draftsman.log import redact
+
+ZERO_WIDTH: Final = "\u200b"
+MARGIN: Final = 600
+"""Characters after the limit that are searched for secrets, so that none is cut in two."""
+_ACTIVE: Final = re.compile(
+    r"(?<!\w)@(?=\w)|(?<!\w)[#!](?=\d)"
+    r"|<(?=[A-Za-z/!?])"
+    r"|(?<=\bGH)-(?=\d)"
+    r"|^[ \t>*+-]*/(?=[A-Za-z])",
+    re.MULTILINE,
+)
+_CLOSES: Final = re.compile(
+    r"\b(clos(?:e[sd]?|ing)|fix(?:e[sd]|ing)?|resolv(?:e[sd]?|ing)|implement(?:s|ed|ing)?)"
+    r"(:?\s+)(?=https?://)",
+    re.IGNORECASE,
+)
+"""Keywords before a URL: of an issue, it would be closed."""
+_NUMBER: Final = re.compile(r"(?<=\w)#(?=\d)")
+"""A reference to another repository: `acme/pay#12`."""
+_FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
+_CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e\u2066-\u2069]")
+
+
+def inert(text: str, limit: int) -> str:
+    """Return at most `limit` characters of a text without secrets and without effects."""
+    text = _ACTIVE.sub(lambda match: match[0] + ZERO_WIDTH, _plain(text, limit))
+    text = _CLOSES.sub(lambda match: f"{match[0]}{ZERO_WIDTH}", text)
+    text = _NUMBER.sub(f"#{ZERO_WIDTH}", text)
+    return truncate(text, limit)
+
+
+def truncate(text: str, limit: int) -> str:
+    """Return the text, or its beginning with an ellipsis."""
+    return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"
+
+
+def line(text: str, limit: int) -> str:
+    """Return an inert text in a single line."""
+    return inert(" ".join(text[: limit + MARGIN].split()), limit)
+
+
+def cell(text: str, limit: int) -> str:
+    """Return an inert text for a cell of a table."""
+    return line(text, limit).replace("\\", "\\\\").replace("|", "\\|")
+
+
+def code(text: str, limit: int) -> str:
+    """Return code for a cell of a table, delimited by more backticks than it has in a row."""
+    text = truncate(" ".join(_plain(text, limit).split()), limit).replace("|", "\\|")
+    ticks = "`" * (max(map(len, re.findall("`+", text)), default=0) + 1)
+    pad = " " if text.startswith("`") or text.endswith("`") else ""
+    return f"{ticks}{pad}{text}{pad}{ticks}"
+
+
+def quote(text: str, limit: int) -> str:
+    """Return an inert text as a quotation; an open code block ends with it."""
+    return "\n".join(f"> {row}".rstrip() for row in inert(text, limit).strip().splitlines())
+
+
+def block(text: str, limit: int) -> str:
+    """Return an inert text whose code blocks are closed."""
+    text, fence = inert(text, limit).strip(), ""
+    for row in text.splitlines():
+        if (match := _FENCE.match(row)) is None:
+            continue
+        if not fence:
+            fence = match[1]
+        elif match[1].startswith(fence) and not match[2].strip():
+            fence = ""
+    return f"{text}\n{fence}" if fence else text
+
+
+def _plain(text: str, limit: int) -> str:
+    """Return the beginning of a text without secrets and control characters."""
+    return _CONTROL.sub(
+        "", redact(text[: limit + MARGIN]).replace("\r\n", "\n").replace("\r", "\n")
+    )

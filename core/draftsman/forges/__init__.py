@@ -1,0 +1,1 @@
+"""Forges over their REST APIs, and how pull requests are opened and merged there."""

@@ -1,0 +1,176 @@
+"""GitHub and GitHub Enterprise: https://docs.github.com/en/rest, version 2022-11-28."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+from urllib.parse import quote
+
+from draftsman.domain.forges.checks import CheckState, CommitCheck, check_of
+from draftsman.domain.forges.project import Project, api_url
+from draftsman.domain.forges.pull_request import (
+    Account,
+    CommitStatus,
+    GitLogin,
+    PullRequest,
+    PullRequestText,
+    PullState,
+    TextLimits,
+)
+from draftsman.errors import Failure
+from draftsman.forges.github_app import AppTokens, missing_permissions
+from draftsman.forges.rest_api import PAGE, RestApi
+from draftsman.outbound.secret_values import read_secret
+from draftsman.settings import ForgeSettings, HttpSettings
+
+CONTEXT: Final = "draftsman"
+"""Name of the commit status."""
+MERGE_STATES: Final = {
+    "": CheckState.PASSED,
+    "clean": CheckState.PASSED,
+    "has_hooks": CheckState.PASSED,
+    "unstable": CheckState.PASSED,
+    "unknown": CheckState.PENDING,
+}
+"""States of a pull request; others are refused here, as an administrator could merge anyway."""
+HEADERS: Final = {
+    "accept": "application/vnd.github+json",
+    "x-github-api-version": "2022-11-28",
+}
+
+
+class GitHub:
+    """A repository on GitHub, with an access token or a GitHub App."""
+
+    limits = TextLimits(title=256, body=65_536, status=140)
+
+    def __init__(
+        self, name: str, settings: ForgeSettings, http: HttpSettings, project: Project
+    ) -> None:
+        self.name = name
+        self.project = project
+        self._settings = settings
+        self._app = AppTokens(name, settings, http, project) if settings.app_id else None
+        self._api = RestApi(name, api_url("github", settings.url), http, self._authorization)
+        self._path = f"/repos/{quote(project.path)}"
+
+    async def account(self) -> Account:
+        """Return the account; of an access token GitHub does not tell all rights."""
+        if self._app is not None:
+            installation = await self._app.installation()
+            missing = missing_permissions(installation.get("permissions") or {})
+            return Account(f"GitHub App {await self._app.slug()}", missing)
+        response = await self._api.call("GET", "/user")
+        scopes = response.headers.get("x-oauth-scopes")
+        missing = ("scope repo",) if scopes is not None and "repo" not in _words(scopes) else ()
+        repository = await self._api.get(self._path)
+        if not (repository.get("permissions") or {}).get("push"):
+            missing += ("Contents: Read and write",)
+        probes = {
+            "Pull requests: Read and write": f"{self._path}/pulls?per_page=1",
+            "Commit statuses: Read and write": (
+                f"{self._path}/commits/{quote(repository['default_branch'])}/status"
+            ),
+        }
+        for right, path in probes.items():
+            if (await self._api.call("GET", path, accepts=(403, 404))).status in (403, 404):
+                missing += (right,)
+        return Account(str(response.data["login"]), missing)
+
+    async def git_login(self) -> GitLogin:
+        return GitLogin("x-access-token", await self._token())
+
+    async def default_branch(self) -> str:
+        return str((await self._api.get(self._path))["default_branch"])
+
+    async def has_branch(self, name: str) -> bool:
+        return await self._api.exists(f"{self._path}/branches/{quote(name, safe='')}")
+
+    async def find(self, branch: str) -> list[PullRequest]:
+        head = f"{self.project.owner}:{branch}"
+        pulls = await self._api.pages(f"{self._path}/pulls", head=head, state="all", per_page=PAGE)
+        return [_pull(item) for item in pulls if item["head"]["ref"] == branch]
+
+    async def get(self, number: int) -> PullRequest:
+        return _pull(await self._api.get(f"{self._path}/pulls/{number}"))
+
+    async def create(self, text: PullRequestText) -> PullRequest:
+        body = {"head": text.branch, "base": text.base, "body": text.body, "title": text.title}
+        path = f"{self._path}/pulls"
+        try:
+            return _pull((await self._api.call("POST", path, body | {"draft": text.draft})).data)
+        except Failure as error:
+            if error.http_status != 422 or not text.draft or await self.find(text.branch):
+                raise
+        # a private repository of a free plan has no drafts
+        body["title"] = f"[Draft] {text.title}"[: self.limits.title]
+        return _pull((await self._api.call("POST", path, body)).data)
+
+    async def update(self, number: int, body: str) -> None:
+        await self._api.call("PATCH", f"{self._path}/pulls/{number}", {"body": body})
+
+    async def add_labels(self, number: int, labels: Sequence[str]) -> None:
+        path = f"{self._path}/issues/{number}/labels"
+        await self._api.call("POST", path, {"labels": list(labels)})
+
+    async def request_reviews(self, number: int, reviewers: Sequence[str]) -> None:
+        teams = [name.partition("/")[2] for name in reviewers if "/" in name]
+        people = [name for name in reviewers if "/" not in name]
+        path = f"{self._path}/pulls/{number}/requested_reviewers"
+        await self._api.call("POST", path, {"reviewers": people, "team_reviewers": teams})
+
+    async def set_status(self, commit: str, status: CommitStatus) -> None:
+        body = {
+            "state": "success" if status.passed else "failure",
+            "context": CONTEXT,
+            "description": status.description,
+        }
+        if status.url is not None:
+            body["target_url"] = status.url
+        await self._api.call("POST", f"{self._path}/statuses/{commit}", body)
+
+    async def checks(self, commit: str) -> list[CommitCheck]:
+        """Return the check runs, and the latest status of each context."""
+        path = f"{self._path}/commits/{commit}"
+        runs = await self._api.pages(f"{path}/check-runs", "check_runs", per_page=PAGE)
+        statuses = await self._api.pages(f"{path}/status", "statuses", per_page=PAGE)
+        found = [
+            check_of(item["name"], item["conclusion"] if item["status"] == "completed" else "")
+            for item in runs
+        ]
+        return found + [check_of(item["context"], item["state"]) for item in statuses]
+
+    async def merge(self, number: int, commit: str, method: str) -> None:
+        path = f"{self._path}/pulls/{number}/merge"
+        await self._api.call("PUT", path, {"sha": commit, "merge_method": method})
+
+    async def _token(self) -> str:
+        if self._app is not None:
+            return await self._app.token()
+        if self._settings.token is None:
+            raise ValueError("without an app there is a token")
+        return read_secret(self._settings.token, f"forges.{self.name}.token")
+
+    async def _authorization(self) -> Mapping[str, str]:
+        return {**HEADERS, "authorization": f"Bearer {await self._token()}"}
+
+
+def _pull(data: Mapping[str, Any]) -> PullRequest:
+    merged = data.get("merged_at") is not None
+    state = PullState.MERGED if merged else PullState(data["state"])
+    return PullRequest(
+        int(data["number"]),
+        str(data["html_url"]),
+        state,
+        str(data["head"]["sha"]),
+        str(data["base"]["ref"]),
+        bool(data.get("draft")),
+        str(data["title"]),
+        str(data.get("body") or ""),
+        MERGE_STATES.get(data.get("mergeable_state") or "", CheckState.FAILED),
+        str(data.get("mergeable_state") or ""),
+    )
+
+
+def _words(scopes: str) -> list[str]:
+    return [word.strip() for word in scopes.split(",")]

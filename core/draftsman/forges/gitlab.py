@@ -1,0 +1,166 @@
+"""GitLab: https://docs.gitlab.com/api/rest/, version 4."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+from urllib.parse import quote
+
+from draftsman.domain.forges.checks import CheckState, CommitCheck, check_of
+from draftsman.domain.forges.project import Project, api_url
+from draftsman.domain.forges.pull_request import (
+    Account,
+    CommitStatus,
+    GitLogin,
+    PullRequest,
+    PullRequestText,
+    PullState,
+    TextLimits,
+)
+from draftsman.errors import Failure
+from draftsman.forges.rest_api import PAGE, RestApi
+from draftsman.outbound.secret_values import read_secret
+from draftsman.settings import ForgeSettings, HttpSettings
+
+CONTEXT: Final = "draftsman"
+"""Name of the commit status."""
+DRAFT: Final = "Draft: "
+"""Prefix of the title of a draft."""
+DEVELOPER: Final = 30
+"""Access level that may push and open merge requests."""
+MERGE_STATES: Final = {
+    **dict.fromkeys(("", "mergeable"), CheckState.PASSED),
+    **dict.fromkeys(("checking", "unchecked", "preparing", "ci_still_running"), CheckState.PENDING),
+    "approvals_syncing": CheckState.PENDING,
+}
+"""Values of `detailed_merge_status`; others are refused."""
+STATES: Final = {"opened": PullState.OPEN, "locked": PullState.OPEN, "merged": PullState.MERGED}
+
+
+class GitLab:
+    """A project on GitLab, with a personal, group or project access token."""
+
+    limits = TextLimits(title=255, body=1_000_000, status=255)
+
+    def __init__(
+        self, name: str, settings: ForgeSettings, http: HttpSettings, project: Project
+    ) -> None:
+        self.name = name
+        self.project = project
+        self._settings = settings
+        self._api = RestApi(name, api_url("gitlab", settings.url), http, self._authorization)
+        self._path = f"/projects/{quote(project.path, safe='')}"
+
+    async def account(self) -> Account:
+        user = await self._api.get("/user")
+        missing: tuple[str, ...] = ()
+        token = await self._api.call("GET", "/personal_access_tokens/self", accepts=(401, 403, 404))
+        if token.status == 200 and "api" not in (token.data.get("scopes") or ()):
+            missing += ("scope api",)
+        permissions = (await self._api.get(self._path)).get("permissions") or {}
+        levels = [
+            (permissions.get(kind) or {}).get("access_level") or 0
+            for kind in ("project_access", "group_access")
+        ]
+        if max(levels) < DEVELOPER:
+            missing += ("role Developer",)
+        return Account(str(user["username"]), missing)
+
+    async def git_login(self) -> GitLogin:
+        return GitLogin("oauth2", self._token())
+
+    async def default_branch(self) -> str:
+        return str((await self._api.get(self._path))["default_branch"])
+
+    async def has_branch(self, name: str) -> bool:
+        path = f"{self._path}/repository/branches/{quote(name, safe='')}"
+        return await self._api.exists(path)
+
+    async def find(self, branch: str) -> list[PullRequest]:
+        found = await self._api.pages(
+            f"{self._path}/merge_requests", source_branch=branch, state="all", per_page=PAGE
+        )
+        own = [item for item in found if item["source_project_id"] == item["target_project_id"]]
+        return [_pull(item) for item in own]
+
+    async def get(self, number: int) -> PullRequest:
+        return _pull(await self._api.get(f"{self._path}/merge_requests/{number}"))
+
+    async def create(self, text: PullRequestText) -> PullRequest:
+        title = f"{DRAFT if text.draft else ''}{text.title}"[: self.limits.title]
+        body = {
+            "source_branch": text.branch,
+            "target_branch": text.base,
+            "title": title,
+            "description": text.body,
+        }
+        return _pull((await self._api.call("POST", f"{self._path}/merge_requests", body)).data)
+
+    async def update(self, number: int, body: str) -> None:
+        await self._edit(number, {"description": body})
+
+    async def add_labels(self, number: int, labels: Sequence[str]) -> None:
+        await self._edit(number, {"add_labels": ",".join(labels)})
+
+    async def request_reviews(self, number: int, reviewers: Sequence[str]) -> None:
+        ids = []
+        for name in reviewers:
+            found = await self._api.get("/users", username=name)
+            if not found:
+                text = f"{self.name}: no user {name}"
+                raise Failure(text, origin="forge", http_status=404)
+            ids.append(found[0]["id"])
+        await self._edit(number, {"reviewer_ids": ids})
+
+    async def set_status(self, commit: str, status: CommitStatus) -> None:
+        body = {
+            "state": "success" if status.passed else "failed",
+            "name": CONTEXT,
+            "description": status.description,
+        }
+        if status.url is not None:
+            body["target_url"] = status.url
+        await self._api.call("POST", f"{self._path}/statuses/{commit}", body)
+
+    async def checks(self, commit: str) -> list[CommitCheck]:
+        """Return the latest status of each job; a job that may fail counts as passed."""
+        path = f"{self._path}/repository/commits/{commit}/statuses"
+        found = [
+            (item, check_of(item["name"], item["status"]))
+            for item in await self._api.pages(path, per_page=PAGE)
+        ]
+        return [
+            check_of(check.name, "skipped") if item.get("allow_failure") else check
+            for item, check in found
+        ]
+
+    async def merge(self, number: int, commit: str, method: str) -> None:
+        """Merge; `rebase` is a setting of the project here."""
+        body = {"sha": commit, "squash": method == "squash"}
+        await self._api.call("PUT", f"{self._path}/merge_requests/{number}/merge", body)
+
+    async def _edit(self, number: int, fields: Mapping[str, Any]) -> None:
+        await self._api.call("PUT", f"{self._path}/merge_requests/{number}", fields)
+
+    def _token(self) -> str:
+        if self._settings.token is None:
+            raise ValueError("GitLab needs a token")
+        return read_secret(self._settings.token, f"forges.{self.name}.token")
+
+    async def _authorization(self) -> Mapping[str, str]:
+        return {"private-token": self._token()}
+
+
+def _pull(data: Mapping[str, Any]) -> PullRequest:
+    return PullRequest(
+        int(data["iid"]),
+        str(data["web_url"]),
+        STATES.get(data["state"], PullState.CLOSED),
+        str(data["sha"]),
+        str(data["target_branch"]),
+        bool(data.get("draft")),
+        str(data["title"]),
+        str(data.get("description") or ""),
+        MERGE_STATES.get(data.get("detailed_merge_status") or "", CheckState.FAILED),
+        str(data.get("detailed_merge_status") or ""),
+    )

@@ -1,0 +1,183 @@
+"""Calls of a forge's REST API: JSON, pages, and failures with their rate limits."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlencode, urljoin, urlsplit
+
+from draftsman.domain.text import first_line
+from draftsman.errors import Failure
+from draftsman.log import redact
+from draftsman.outbound.http_failures import retry_after
+from draftsman.outbound.timeouts import Timeouts
+from draftsman.settings import HttpSettings
+
+if TYPE_CHECKING:
+    from draftsman.outbound.http_client import OutboundResponse
+
+TIMEOUTS: Final = Timeouts(call=30, connect=10)
+PAGE: Final = 100
+"""Entries of a page."""
+MAX_PAGES: Final = 50
+SECONDARY_LIMIT: Final = 60.0
+"""Seconds to wait after GitHub's secondary rate limit, if the response names none."""
+ERROR_BODY: Final = 4000
+"""Bytes read of an error response."""
+_NEXT: Final = re.compile(r'<([^>]+)>\s*;[^,]*\brel="next"')
+
+Headers = Callable[[], Awaitable[Mapping[str, str]]]
+
+
+@dataclass(frozen=True, slots=True)
+class ApiResponse:
+    """A response; `data` is None without a body."""
+
+    status: int
+    headers: Mapping[str, str]
+    data: Any
+
+
+class RestApi:
+    """The API at `base`; `authorization` returns the headers with the token for each call."""
+
+    def __init__(self, name: str, base: str, http: HttpSettings, authorization: Headers) -> None:
+        self._name = name
+        self._base = base
+        self._http = http
+        self._authorization = authorization
+
+    async def call(
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None = None,
+        *,
+        query: Mapping[str, str | int] | None = None,
+        accepts: Sequence[int] = (),
+    ) -> ApiResponse:
+        """Return the response; raises Failure for another status than 2xx and `accepts`."""
+        url = f"{self._base}{path}" + (f"?{urlencode(query)}" if query else "")
+        return await self._send(method, url, body, accepts)
+
+    async def get(self, path: str, **query: str | int) -> Any:
+        """Return the JSON of a resource."""
+        return (await self.call("GET", path, query=query)).data
+
+    async def exists(self, path: str) -> bool:
+        """Return whether a resource exists."""
+        return (await self.call("GET", path, accepts=(404,))).status != 404
+
+    async def pages(self, path: str, key: str | None = None, **query: str | int) -> list[Any]:
+        """Return all entries of a list, or of the list `key` of an object."""
+        response = await self.call("GET", path, query=query)
+        entries: list[Any] = []
+        for _ in range(MAX_PAGES):
+            data = response.data
+            page = data.get(key) if key is not None and isinstance(data, dict) else data
+            entries += page if isinstance(page, list) else []
+            url = self._next_page(response)
+            if url is None:
+                return entries
+            response = await self._send("GET", url, None, ())
+        text = f"{self._name}: more than {MAX_PAGES} pages of {path}"
+        raise Failure(text, origin="forge", code="too_many_pages", declared="PERMANENT")
+
+    def _next_page(self, response: ApiResponse) -> str | None:
+        """Return the URL of the next page; another origin would get the token, and is refused."""
+        match = _NEXT.search(response.headers.get("link", ""))
+        if match is None:
+            return None
+        url, base = urljoin(self._base, match[1]), urlsplit(self._base)
+        if urlsplit(url)[:2] != base[:2]:
+            text = f"{self._name}: the next page is at another host, {urlsplit(url).netloc}"
+            raise Failure(text, origin="forge", code="foreign_page", declared="PERMANENT")
+        return str(url)
+
+    async def _send(
+        self, method: str, url: str, body: Mapping[str, Any] | None, accepts: Sequence[int]
+    ) -> ApiResponse:
+        from draftsman.outbound.http_client import HttpCall, HttpClient
+
+        headers = {"accept": "application/json", **await self._authorization()}
+        content = None
+        if body is not None:
+            headers["content-type"] = "application/json"
+            content = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
+        client = HttpClient(self._http, trusted=[self._base])
+        async with client.stream(HttpCall(method, url, headers, content), TIMEOUTS) as response:
+            if not (200 <= response.status < 300 or response.status in accepts):
+                raise await self._refusal(method, response)
+            raw = await response.read() if response.status != 404 else b""
+            return ApiResponse(response.status, response.headers, self._parse(raw, response))
+
+    def _parse(self, raw: bytes, response: OutboundResponse) -> Any:
+        try:
+            return json.loads(raw) if raw.strip() else None
+        except ValueError:
+            text = f"{self._name}: {response.where} did not return JSON; check the url of the forge"
+            raise Failure(text, origin="forge", code="not_json") from None
+
+    async def _refusal(self, method: str, response: OutboundResponse) -> Failure:
+        """Return the Failure of a response: a rate limit, or its status with the forge's reason."""
+        raw = await response.beginning(ERROR_BODY)
+        reason = _reason(raw) or response.reason
+        text = f"{self._name}: {method} {urlsplit(response.where).path}: {response.status} {reason}"
+        limited = _rate_limit(response.status, response.headers, reason)
+        return Failure(
+            redact(text.strip()),
+            origin="forge",
+            code="rate_limited" if limited is not None else None,
+            http_status=response.status,
+            retry_after=limited if limited is not None else retry_after(response.headers),
+            declared="TRANSIENT_APP" if limited is not None else None,
+        )
+
+
+def _rate_limit(status: int, headers: Mapping[str, str], reason: str) -> float | None:
+    """Return the seconds to wait after a response of a rate limit; None for another response.
+
+    https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api
+    """
+    if status not in (403, 429):
+        return None
+    if (seconds := retry_after(headers)) is not None:
+        return seconds
+    for prefix in ("x-ratelimit", "ratelimit"):
+        reset = headers.get(f"{prefix}-reset", "")
+        if headers.get(f"{prefix}-remaining") == "0" and reset.isdigit():
+            return max(1.0, int(reset) - time.time())
+    if status == 429 or "secondary rate limit" in reason.casefold():
+        return SECONDARY_LIMIT
+    return None
+
+
+def _reason(raw: bytes) -> str:
+    """Return the message of an error response, with its details, as a single line."""
+    try:
+        data = json.loads(raw)
+    except ValueError:
+        return ""
+    if not isinstance(data, dict):
+        return ""
+    parts = [_flat(data.get("message") or data.get("error"))]
+    errors = data.get("errors")
+    for item in errors if isinstance(errors, list) else ():
+        if isinstance(item, dict):
+            item = item.get("message") or " ".join(
+                str(item[key]) for key in ("field", "code") if item.get(key)
+            )
+        parts.append(_flat(item))
+    return first_line("; ".join(dict.fromkeys(part for part in parts if part)), 300)
+
+
+def _flat(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {_flat(item)}" for key, item in value.items())
+    if isinstance(value, list):
+        return ", ".join(map(_flat, value))
+    return " ".join(str(value).split()) if value else ""

@@ -1,0 +1,119 @@
+"""`merge_pull_request`: the merge of a job's pull request, once its checks passed, if approved."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from draftsman.domain.forges.checks import CheckState, overall
+from draftsman.domain.forges.pull_request import PullRequest, PullState, recorded
+from draftsman.domain.ids import job_name
+from draftsman.domain.job_payloads import MergePullRequest, parse
+from draftsman.domain.outcome import Done, Outcome
+from draftsman.domain.reserved_names import SLEEP, Owner
+from draftsman.errors import Failure
+from draftsman.forges.connection import forge_of, forge_settings
+from draftsman.handlers.context import RunContext, worker_run
+from draftsman.handlers.worker_run import WorkerRun
+from draftsman.ports import Forge
+
+WAITS: Final = "checks:"
+"""Prefix of the keys of the waits for checks."""
+SHORT_WAIT: Final = 60.0
+"""Seconds between two looks at checks that have not finished, in the first quarter of an hour."""
+SHORT_WAITS: Final = 15
+LONG_WAIT: Final = 300.0
+MAX_WAITS: Final = 60
+"""Number of waits after which the job gives up: four hours."""
+
+
+async def merge_pull_request(ctx: RunContext) -> Outcome:
+    """Wait for the checks, ask for an approval of the commit, and merge it.
+
+    The forge merges under its own rules for the branch, only if the commit is still the head.
+    """
+    payload = parse("merge_pull_request", ctx.job.payload)
+    assert isinstance(payload, MergePullRequest)  # noqa: S101 - the type's own model
+    run, name = worker_run(ctx), job_name(payload.job)
+    opened = await _opened(run, payload.job)
+    forge, method = _forge(run, opened)
+    head, number = str(opened["head"]), int(opened["number"])
+    pull = await forge.get(number)
+    if pull.state is PullState.MERGED:
+        return Done(_result(pull, head))
+    checks = await _check(ctx, forge, pull, head, name)
+    action = {"merge": pull.url, "commit": head, "into": pull.base, "method": method}
+    await ctx.approve(
+        "merge",
+        f"Merge the pull request of {name} into {pull.base}?",
+        action=action,
+        context=checks,
+    )
+    await ctx.step("merge", lambda _: _merge(forge, number, head, method))
+    return Done(_result(await forge.get(number), head))
+
+
+async def _opened(run: WorkerRun, job: int) -> Mapping[str, Any]:
+    """Return the record of the job about its pull request; raises Failure."""
+    opened = recorded(await run.wait(run.services.checkpoints.steps, job))
+    if opened is None:
+        raise _refusal(f"{job_name(job)} opened no pull request on a forge of [forges]")
+    if "number" not in opened:
+        raise _refusal(f"the pull request of {job_name(job)} was {opened['problem']}")
+    return opened
+
+
+def _forge(run: WorkerRun, opened: Mapping[str, Any]) -> tuple[Forge, str]:
+    source = str(opened["source"])
+    found, forge = forge_settings(run.settings, source), forge_of(run.settings, source)
+    if found is None or forge is None:
+        text = f"no forge for {source} on this worker; add it to [forges]"
+        raise Failure(text, origin="forge", code="no_such_forge", declared="TRANSIENT_APP")
+    return forge, found[1].merge_method
+
+
+async def _check(ctx: RunContext, forge: Forge, pull: PullRequest, head: str, name: str) -> str:
+    """Return the checks that passed; parks while some have not finished. Raises Failure."""
+    if pull.state is not PullState.OPEN:
+        raise _refusal(f"{pull.url} is {pull.state}")
+    if pull.head != head:
+        raise _refusal(
+            f"the head of {pull.url} is {pull.head[:12]}, and {name} published {head[:12]};"
+            " review the other commits, and merge it there"
+        )
+    if pull.draft:
+        raise _refusal(f"{pull.url} is a draft")
+    state, text = overall(await forge.checks(head))
+    if state is CheckState.PASSED and pull.mergeable is not CheckState.PASSED:
+        state, text = pull.mergeable, f"its merge state is {pull.merge_state}"
+    if state is CheckState.FAILED:
+        raise _refusal(f"{pull.url} cannot be merged: {text}")
+    if state is CheckState.PENDING:
+        await _wait(ctx, f"{pull.url}: {text}")
+    return text
+
+
+async def _wait(ctx: RunContext, text: str) -> None:
+    """Park until the next look; raises Failure after the last."""
+    steps = await worker_run(ctx).steps(Owner.WORKER)
+    waits = sum(key.startswith(f"{SLEEP}{WAITS}") for key in steps)
+    if waits >= MAX_WAITS:
+        raise _refusal(f"{text}, after four hours")
+    ctx.log(f"waits for {text}")
+    await ctx.sleep(f"{WAITS}{waits}", SHORT_WAIT if waits < SHORT_WAITS else LONG_WAIT)
+
+
+async def _merge(forge: Forge, number: int, head: str, method: str) -> bool:
+    """Merge, unless an earlier run of the job did; return True."""
+    if (await forge.get(number)).state is not PullState.MERGED:
+        await forge.merge(number, head, method)
+    return True
+
+
+def _result(pull: PullRequest, head: str) -> dict[str, Any]:
+    text = f"merged {head[:12]} into {pull.base}"
+    return {"summary": text, "merged": True, "commit": head, "pr_url": pull.url}
+
+
+def _refusal(text: str) -> Failure:
+    return Failure(text, origin="forge", code="not_mergeable", declared="PERMANENT")

@@ -1,0 +1,150 @@
+"""State of a fake forge: repositories of real git, pull requests, statuses and faults."""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from tests.support.fake.faults import ANY, Fault, Faults
+from tests.support.fake.server import ServerState
+
+MENTION: Final = re.compile(r"(?<![\w`])@([A-Za-z0-9][A-Za-z0-9-]*)")
+CLOSES: Final = re.compile(
+    r"\b(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?):?\s+(#\d+|\w+/\w+#\d+|https?://\S+/issues/\d+)",
+    re.IGNORECASE,
+)
+"""Keywords by which a forge closes an issue at the merge."""
+
+
+@dataclass
+class Pull:
+    """A pull request."""
+
+    number: int
+    branch: str
+    base: str
+    title: str
+    body: str
+    draft: bool
+    author: str
+    state: str = "open"
+    """`open`, `closed` or `merged`."""
+    merged_head: str = ""
+    labels: list[str] = field(default_factory=list)
+    reviewers: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call of the API."""
+
+    operation: str
+    method: str
+    path: str
+    status: int
+
+
+class ForgeFaults(Faults[str]):
+    """Faults of operations: `create`, `find`, `status`, …"""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._by_name: dict[str, deque[Fault]] = {}
+
+    def add(self, operation: str, *faults: Fault) -> None:
+        """Let the next calls of an operation have these faults."""
+        self._by_name.setdefault(operation, deque()).extend(faults)
+
+    def _queue(self, call: str) -> deque[Fault] | None:
+        return self._by_name.get(call) or self._by_name.get(ANY)
+
+
+@dataclass
+class ForgeWorld(ServerState[Call]):
+    """One repository, `acme/pay`, and the accounts with access to it."""
+
+    folder: Path = Path()
+    """Folder with the bare repositories."""
+    project: str = "acme/pay"
+    token: str = "forge-token-of-the-bot"
+    login: str = "draftsman-bot"
+    people: dict[str, int] = field(default_factory=lambda: {"anna": 7, "ben": 8})
+    labels: dict[str, int] = field(default_factory=lambda: {"draftsman": 3, "backend": 4})
+    pulls: list[Pull] = field(default_factory=list)
+    statuses: list[dict[str, str]] = field(default_factory=list)
+    checks: list[dict[str, str]] = field(default_factory=list)
+    """Results of a CI: name, state and commit."""
+    protection: str | None = None
+    """Why the rules of the branch refuse a merge."""
+    has_drafts: bool = True
+    may_push: bool = True
+    scopes: str | None = None
+    page: int = 100
+    """Maximum number of entries of a page."""
+    git_logins: list[str] = field(default_factory=list)
+    """User and token of each request of git; empty without."""
+    executed: list[str] = field(default_factory=list)
+    """Commands of descriptions that the forge executed."""
+    faults: ForgeFaults = field(default_factory=ForgeFaults)
+
+    @property
+    def repository(self) -> Path:
+        """The bare repository."""
+        return self.folder / f"{self.project}.git"
+
+    def head(self, branch: str) -> str | None:
+        """Return the commit of a branch."""
+        ref = f"refs/heads/{branch}"
+        if (path := self.repository / ref).is_file():
+            return path.read_text().strip()
+        packed = self.repository / "packed-refs"
+        rows = packed.read_text().splitlines() if packed.exists() else []
+        return next((row[:40] for row in rows if row[41:] == ref), None)
+
+    def has_commit(self, commit: str) -> bool:
+        """Return whether the repository has a commit."""
+        return (self.repository / "objects" / commit[:2] / commit[2:]).exists()
+
+    def merge(self, pull: Pull) -> None:
+        """Merge a pull request, by moving the branch."""
+        head = self.head(pull.branch)
+        assert head is not None
+        self.push(pull.base, head)
+        pull.state, pull.merged_head = "merged", head
+
+    def push(self, branch: str, commit: str) -> None:
+        """Set a branch to a commit of the repository, without a process of git."""
+        path = self.repository / "refs" / "heads" / branch
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"{commit}\n")
+
+    def open(self, branch: str, base: str, title: str, body: str, draft: bool, by: str) -> Pull:
+        """Open a pull request."""
+        pull = Pull(len(self.pulls) + 1, branch, base, title, body, draft, by)
+        self.pulls.append(pull)
+        return pull
+
+    def open_of(self, branch: str) -> Pull | None:
+        """Return the open pull request of a branch."""
+        found = (pull for pull in self.pulls if pull.branch == branch and pull.state == "open")
+        return next(found, None)
+
+    def pull(self, number: int) -> Pull | None:
+        """Return a pull request."""
+        return next((pull for pull in self.pulls if pull.number == number), None)
+
+    def mentioned(self) -> set[str]:
+        """Return the people that the bodies of all pull requests mention."""
+        return {name for pull in self.pulls for name in MENTION.findall(pull.body)}
+
+    def closing(self) -> list[str]:
+        """Return the issues that the merge of a pull request closes."""
+        return [issue for pull in self.pulls for issue in CLOSES.findall(pull.body)]
+
+    def latest(self, commit: str) -> list[dict[str, Any]]:
+        """Return the latest status of each context of a commit."""
+        found = {item["name"]: item for item in self.statuses if item["commit"] == commit}
+        return list(found.values())

@@ -1,0 +1,93 @@
+"""`merge`, and the checks of a forge by `doctor` and `repos check`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from draftsman.domain.outcome import Done
+from draftsman.domain.repos.repo_catalog import Repo
+from draftsman.domain.repos.repo_profile import profile
+from draftsman.domain.repos.repo_url import parse
+from draftsman.domain.reserved_names import PULL_REQUEST, Owner
+from draftsman.domain.run import ClaimedJob
+from draftsman.runtime import Runtime
+from draftsman.settings import load
+from draftsman_tui.cli.setup.doctor import _forges
+from tests.core.forges.contract import forge_harness
+from tests.factories import Factory
+from tests.tui.cli.cli_runner import Cli
+
+PASSES = {"validation_commands": [{"name": "ok", "command": ["true"]}]}
+URL = "https://git.example/acme/pay/pull/7"
+
+
+async def published(rt: Runtime, make: Factory, result: dict[str, Any] | None) -> ClaimedJob:
+    """Return a completed job whose run recorded this about its pull request."""
+    work = await make.running(notify=("log",))
+    if result is not None:
+        await rt.checkpoints.begin_step(work.lease, PULL_REQUEST, None, Owner.WORKER)
+        await rt.checkpoints.finish_step(work.lease, PULL_REQUEST, result, Owner.WORKER)
+    await rt.settlement.outcome(work, Done({}))
+    return work
+
+
+async def test_merge_submits_one_job_that_asks_in_the_channels_of_the_work(
+    cli: Cli, rt: Runtime, make: Factory
+) -> None:
+    work = await published(rt, make, {"number": 7, "url": URL})
+    done = await cli("merge", work.name, "--json")
+    number = done.json["number"]
+    again = await cli("merge", work.name)
+    assert again.out == f"D-{number} asks for the merge of {URL} once its checks have passed\n"
+    job = await rt.read_model.job(number)
+    assert (job.type, job.payload, job.ticket_url) == (
+        "merge_pull_request",
+        {"job": work.number},
+        URL,
+    )
+    assert [target.channel for target in await rt.outbox.targets(number)] == ["log"]
+    failed = await published(rt, make, {"problem": "not opened: 403 no"})
+    refused = await cli("merge", failed.name)
+    refused.refused(1, f"{failed.name} has no pull request to merge: not opened: 403 no; see:")
+    none = await published(rt, make, None)
+    (await cli("merge", none.name)).refused(1, "it opened none on a forge of [forges]")
+
+
+async def test_doctor_and_repos_check_name_the_missing_rights(
+    cli: Cli, rt: Runtime, make: Factory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with forge_harness("github", tmp_path, monkeypatch) as site:
+        world = site.fake.world
+        with cli.config.open("a", encoding="utf-8") as config:
+            config.write(
+                f'\n[forges.acme]\nkind = "github"\nurl = "{world.base}"\n'
+                'token = { env = "FORGE_TOKEN" }\n[http]\nallow = ["127.0.0.1"]\n'
+            )
+
+        configured = replace(rt, settings=load(cli.config))
+
+        async def finding() -> tuple[str, str]:
+            [found] = await _forges(configured)
+            assert found.name == "forge acme"
+            return found.status, found.text
+
+        assert await finding() == ("warn", f"no registered repository is on {world.base}")
+        await rt.repos.add(Repo.at(parse(site.fake.url)), profile(PASSES), make.owner)
+        assert await finding() == ("ok", "acme/pay: draftsman-bot")
+        done = await cli("repos", "check", "pay")
+        assert (done.code, "forge acme: acme/pay: draftsman-bot\n" in done.out) == (0, True)
+        world.may_push = False
+        lacks = "acme/pay: draftsman-bot lacks Contents: Read and write"
+        assert await finding() == ("warn", lacks)
+        refused = await cli("repos", "check", "pay")
+        refused.refused(1, lacks, "docs/forges.md")
+        monkeypatch.setenv("FORGE_TOKEN", "wrong")
+        status, text = await finding()
+        assert (status, text) == ("fail", "acme/pay: acme: GET /api/v3/user: 401 Bad credentials")
+        monkeypatch.delenv("FORGE_TOKEN")
+        problem = "forges.acme.token: the variable FORGE_TOKEN holds no secret"
+        assert await finding() == ("warn", problem)

@@ -1,0 +1,44 @@
+"""Access of the configured tokens to the repositories on forges."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from draftsman.errors import Failure
+
+if TYPE_CHECKING:
+    from draftsman.settings import Settings
+
+RIGHTS = "docs/forges.md lists the rights of a token"
+
+
+@dataclass(frozen=True, slots=True)
+class ForgeAccess:
+    """Access of the token of a forge to a repository; `hint` suggests a fix."""
+
+    forge: str
+    status: Literal["ok", "warn", "fail"]
+    text: str
+    hint: str | None = None
+
+
+async def check_access(settings: Settings, source: str) -> ForgeAccess | None:
+    """Check the token for a repository; None if it is on no forge of the configuration."""
+    from draftsman.forges.connection import forge_of
+    from draftsman.outbound.secret_values import MissingSecret
+
+    forge = forge_of(settings, source)
+    if forge is None:
+        return None
+    path = forge.project.path
+    try:
+        account = await forge.account()
+    except MissingSecret as error:
+        return ForgeAccess(forge.name, "warn", error.problem, "set it for the workers")
+    except Failure as error:
+        return ForgeAccess(forge.name, "fail", f"{path}: {error}", RIGHTS)
+    if account.missing:
+        text = f"{path}: {account.name} lacks {', '.join(account.missing)}"
+        return ForgeAccess(forge.name, "warn", text, RIGHTS)
+    return ForgeAccess(forge.name, "ok", f"{path}: {account.name}")
