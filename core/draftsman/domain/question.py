@@ -158,6 +158,9 @@ class OpenQuestion(Question):
     requester: str = ""
     """The person who requested the job, else the account."""
     agent: str | None = None
+    decided_by: str | None = None
+    """The person whose answer or decision is in its undo window, which ends at `applies_at`."""
+    applies_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,5 +22,7 @@ class DashboardSettings(Section):
         "title",
     )
     """How the terminal alerts to questions for the user; empty: not at all."""
+    undo: float = Field(5.0, ge=0, le=60)
+    """Seconds in which an answer, a decision or a cancel can be undone; 0: it counts at once."""
     keys: dict[str, str] = Field(default_factory=dict)
     """Keys by command; the dashboard validates them."""

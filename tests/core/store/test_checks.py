@@ -15,7 +15,7 @@ from tests.support.statements import CHECK, FOREIGN_KEY, refused, rows, run
 S = Status
 THEMES = (
     *("activity", "budget", "dependency", "group", "limit", "message", "people", "queue", "repo"),
-    *("schedule", "trello"),
+    *("pending_decision", "schedule", "trello"),
 )
 MODULES = [import_module(f"tests.core.store.test_{theme}_checks") for theme in THEMES]
 JOBS = [

@@ -15,6 +15,7 @@ from draftsman_tui.common.output import one_line
 from draftsman_tui.dashboard.dialogs.base import safe
 from draftsman_tui.dashboard.dialogs.question_dialog import QuestionDialog
 from draftsman_tui.dashboard.widgets.multiline_input import MultilineInput
+from draftsman_tui.dashboard.widgets.undo_line import UndoLine
 
 SINGLE_DIGIT: Final = 9
 """Choices that a single digit selects; with more, Enter completes the number."""
@@ -58,6 +59,7 @@ class AnswerDialog(QuestionDialog[Any]):
             if question.freeform_allowed or not question.choices:
                 yield MultilineInput(self._text, placeholder="free text")
             yield Static(classes="error")
+            yield UndoLine()
             yield Static(self._hint(), classes="hint")
 
     def on_mount(self) -> None:

@@ -15,6 +15,7 @@ from draftsman_tui.common.text.artifact_text import printable
 from draftsman_tui.dashboard.dialogs.base import safe
 from draftsman_tui.dashboard.dialogs.question_dialog import QuestionDialog
 from draftsman_tui.dashboard.widgets.diff_view import DiffView
+from draftsman_tui.dashboard.widgets.undo_line import UndoLine
 
 
 class ApprovalDialog(QuestionDialog[Any]):
@@ -71,6 +72,7 @@ class ApprovalDialog(QuestionDialog[Any]):
                 yield Static(safe(changes, "dim"), classes="hint changes")
             yield Input(self._reason, placeholder="Reason (optional, recorded)")
             yield Static(classes="error")
+            yield UndoLine()
             yield Static(self._key_hints(), classes="hint")
 
     def on_mount(self) -> None:
