@@ -161,6 +161,9 @@ class OpenQuestion(Question):
     decided_by: str | None = None
     """The person whose answer or decision is in its undo window, which ends at `applies_at`."""
     applies_at: datetime | None = None
+    added: int | None = None
+    """Lines that the changes under review add; None: not counted."""
+    removed: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

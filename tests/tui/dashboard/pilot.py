@@ -63,7 +63,7 @@ class DashboardPilot:
         """Text of the current tab of a job, visible or not."""
         screen = self.app.screen
         assert isinstance(screen, JobScreen)
-        return screen.item_list.text
+        return screen.diff_pane.view.text if screen.diff_pane.display else screen.item_list.text
 
     async def press(self, *keys: str) -> None:
         await self.pilot.press(*keys)

@@ -104,7 +104,8 @@ WITH soonest AS MATERIALIZED (
      LIMIT %(limit)s
 )
 SELECT q.*, coalesce(j.ticket_title, j.type) AS title, j.invoker_id AS requester, j.agent,
-       nullif(concat_ws('/', j.repo_owner, j.repo_name), '') AS repo, p.decided_by, p.applies_at
+       nullif(concat_ws('/', j.repo_owner, j.repo_name), '') AS repo, p.decided_by, p.applies_at,
+       c.added, c.removed
   FROM soonest s
  CROSS JOIN LATERAL (
        SELECT * FROM draftsman.questions q
@@ -120,12 +121,17 @@ SELECT q.*, coalesce(j.ticket_title, j.type) AS title, j.invoker_id AS requester
         WHERE job = s.job AND question = s.ordinal
         ORDER BY applies_at
         LIMIT 1) p ON true
+  LEFT JOIN LATERAL (
+       SELECT added, removed FROM draftsman.artifacts
+        WHERE job = s.job AND run = q.run AND name = 'changes.patch'
+        LIMIT 1) c ON q.patch_sha256 IS NOT NULL
  ORDER BY s.expires_at NULLS LAST, s.job, s.ordinal
 
 -- The open questions of some jobs, at most one for each.
 -- name: open_of
 SELECT q.*, coalesce(j.ticket_title, j.type) AS title, j.invoker_id AS requester, j.agent,
-       nullif(concat_ws('/', j.repo_owner, j.repo_name), '') AS repo, p.decided_by, p.applies_at
+       nullif(concat_ws('/', j.repo_owner, j.repo_name), '') AS repo, p.decided_by, p.applies_at,
+       c.added, c.removed
   FROM draftsman.questions q
   JOIN draftsman.job_requests j ON j.number = q.job
   LEFT JOIN LATERAL (
@@ -133,6 +139,10 @@ SELECT q.*, coalesce(j.ticket_title, j.type) AS title, j.invoker_id AS requester
         WHERE job = q.job AND question = q.ordinal
         ORDER BY applies_at
         LIMIT 1) p ON true
+  LEFT JOIN LATERAL (
+       SELECT added, removed FROM draftsman.artifacts
+        WHERE job = q.job AND run = q.run AND name = 'changes.patch'
+        LIMIT 1) c ON q.patch_sha256 IS NOT NULL
  WHERE q.status = 'open' AND q.job = ANY (%(jobs)s::bigint[])
  ORDER BY q.expires_at NULLS LAST, q.job
 

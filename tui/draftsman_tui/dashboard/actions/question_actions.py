@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
@@ -146,6 +147,7 @@ async def open_dialog(
             error=error,
             text=text,
             changes=review.summary,
+            read_diff=partial(read_patch, screen.rt, question.job, question.run),
             position=position,
             about=about,
             session=screen.session,

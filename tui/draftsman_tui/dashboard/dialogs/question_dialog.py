@@ -7,7 +7,6 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from textual.binding import Binding, BindingType
-from textual.widgets import Static
 
 from draftsman.domain.question import Question, QuestionKind
 from draftsman.errors import Refused
@@ -15,10 +14,10 @@ from draftsman_tui.common.text.question_text import deadline_text
 from draftsman_tui.dashboard.dialogs.base import (
     Clock,
     Do,
+    Heading,
     SubmitDialog,
     local_now,
     return_value,
-    safe,
 )
 from draftsman_tui.dashboard.dialogs.key_guard import RELEASED
 from draftsman_tui.dashboard.widgets.undo_line import UndoLine
@@ -95,7 +94,7 @@ class QuestionDialog(SubmitDialog[T]):
     def tick(self) -> None:
         """Redraw the deadline."""
         if not self.closed:
-            self.query_one(".heading", Static).update(safe(self._heading()))
+            self.query_one(Heading).show(self._heading())
         if self._session is not None:
             key = "alt+u" if self.question.freeform_allowed else "u"
             self.query_one(UndoLine).show(self._session.undo.text(key))
@@ -117,7 +116,7 @@ class QuestionDialog(SubmitDialog[T]):
         if not self.typed:
             self.dismiss(None)
             return
-        self.query_one(".heading", Static).update(safe(text))
+        self.query_one(Heading).show(text)
         self._late = late
         hint = "enter: submit late" if late else "no more answers are accepted"
         self.show_notice(f"{hint}; ctrl+y: copy your text, esc: back")

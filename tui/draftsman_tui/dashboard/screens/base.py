@@ -28,7 +28,7 @@ from draftsman_tui.dashboard import completion
 from draftsman_tui.dashboard import filter as filters
 from draftsman_tui.dashboard.command import DashboardCommand
 from draftsman_tui.dashboard.completion import Completer, Values
-from draftsman_tui.dashboard.dialogs.text_dialog import TextDialog
+from draftsman_tui.dashboard.dialogs.diff_dialog import DiffDialog
 from draftsman_tui.dashboard.filter import NOTHING, Filter
 from draftsman_tui.dashboard.key_map import display_key
 from draftsman_tui.dashboard.polling import messages
@@ -156,7 +156,7 @@ class BaseScreen(Screen[None]):
         text = await read_patch(self.rt, number)
         if not text:
             raise Refused(await no_diff_reason(self.rt, job_name(number), number, text is None))
-        await self.app.push_screen(TextDialog(f"Diff of {job_name(number)}", text, diff=True))
+        await self.app.push_screen(DiffDialog(f"Diff of {job_name(number)}", text))
 
     async def after_retry(self, numbers: list[int]) -> None:
         """Handle new jobs created by a retry."""
@@ -239,10 +239,11 @@ class BaseScreen(Screen[None]):
         return None
 
     def position_toasts(self) -> None:
-        """Show notifications at the bottom, or at the top if the cursor is in the lower half."""
+        """Show notifications at the bottom, or at the top if they may hide the cursor or a line."""
         line = self.cursor_line
-        is_below = line is not None and 2 * line >= self.size.height
-        self.query_children(ToastRack).set_class(is_below, "above")
+        is_hiding = line is not None and 2 * line >= self.size.height
+        is_open = self.query_one(CommandLine).has_class("open")
+        self.query_children(ToastRack).set_class(is_hiding or is_open, "above")
 
     def show_message(self, text: str) -> None:
         """Notify the user of a result."""

@@ -99,7 +99,8 @@ class InboxResource(Resource[OpenQuestion]):
 def _about(row: OpenQuestion) -> str:
     """Return the action that an approval allows, in words, and the question."""
     action = row.approved_action
-    return f"{action_text(action)} · {row.text}" if action else row.text
+    changed = f", +{row.added} -{row.removed or 0}" if row.added is not None else ""
+    return f"{action_text(action)}{changed} · {row.text}" if action else f"{row.text}{changed}"
 
 
 def _same_question(row: OpenQuestion) -> str:

@@ -1,8 +1,15 @@
--- Answers, decisions and cancels that take effect after an undo window.
+-- The time of people: decisions with an undo window, and the changes of a job in lists.
 
-SELECT EXISTS (SELECT FROM draftsman.schema_migrations WHERE name = '0028_pending_decisions') AS applied \gset
-\if :applied \echo '0028_pending_decisions is already applied' \quit \endif
-INSERT INTO draftsman.schema_migrations (name) VALUES ('0028_pending_decisions');
+SELECT EXISTS (SELECT FROM draftsman.schema_migrations WHERE name = '0028_attention') AS applied \gset
+\if :applied \echo '0028_attention is already applied' \quit \endif
+INSERT INTO draftsman.schema_migrations (name) VALUES ('0028_attention');
+
+-- Lines that a patch adds and removes; NULL: not a patch, or one that is not counted.
+ALTER TABLE draftsman.artifacts
+    ADD COLUMN added int CHECK (added >= 0),
+    ADD COLUMN removed int CHECK (removed >= 0);
+
+-- Pending decisions -----------------------------------------------------------------------------
 
 -- An answer or a decision of a question, or with no question the cancel of a job, which takes effect
 -- at `applies_at` and can be undone until then. A row is deleted in the transaction that applies or
