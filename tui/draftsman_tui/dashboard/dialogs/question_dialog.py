@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from time import monotonic
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
 from textual.binding import Binding, BindingType
 
@@ -23,9 +23,17 @@ from draftsman_tui.dashboard.dialogs.key_guard import RELEASED
 from draftsman_tui.dashboard.widgets.undo_line import UndoLine
 
 if TYPE_CHECKING:
-    from draftsman_tui.dashboard.screens.session import Session
+    from draftsman_tui.dashboard.dialogs.key_guard import KeyGuard
+    from draftsman_tui.dashboard.polling.undo_window import UndoWindow
 
 T = TypeVar("T")
+
+
+class Decisions(Protocol):
+    """The part of a session that takes decisions."""
+
+    undo: UndoWindow
+    key_guard: KeyGuard
 
 
 class QuestionDialog(SubmitDialog[T]):
@@ -50,7 +58,7 @@ class QuestionDialog(SubmitDialog[T]):
         position: str = "",
         about: str = "",
         subject: str = "",
-        session: Session | None = None,
+        session: Decisions | None = None,
     ) -> None:
         """Create the dialog; `position` is that in a review: `7 of 20`.
 
