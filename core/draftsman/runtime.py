@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from draftsman.services.jobs.workflows import Workflows
     from draftsman.services.maintenance.archives import Archives
     from draftsman.services.maintenance.sweeps import Sweeps
+    from draftsman.services.pending_decisions import PendingDecisions
     from draftsman.services.people import People
     from draftsman.services.questions import Questions
     from draftsman.services.queues import Queues
@@ -108,6 +109,13 @@ class Runtime:
         from draftsman.services.jobs.job_control import JobControl
 
         return JobControl(self.db, self.policy)
+
+    @cached_property
+    def pending_decisions(self) -> PendingDecisions:
+        """Answers, decisions and cancels in their undo window."""
+        from draftsman.services.pending_decisions import PendingDecisions
+
+        return PendingDecisions(self.db, self.policy, self.questions, self.job_control)
 
     @cached_property
     def messages(self) -> JobMessages:
@@ -175,7 +183,7 @@ class Runtime:
         firing = Firing(self.db, self.policy, self.settings, *services)
         budgets = self.settings.budgets
         rules = self.settings.limits.rules(), budgets.rules(), budgets.timezone
-        parts = self.archives, reminders, firing, fallback, *rules
+        parts = self.archives, reminders, firing, self.pending_decisions, fallback, *rules
         return Sweeps(self.db, self.policy, sweeps, lease, *parts)
 
     @cached_property

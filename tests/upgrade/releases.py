@@ -17,8 +17,9 @@ from draftsman.migrate import Migration
 ROOT: Final = Path(__file__).resolve().parents[2]
 FOLDER: Final = Path(__file__).with_name("releases")
 CODE: Final = ("core", "migrations", "config", "pyproject.toml")
-UNFILLED: Final = frozenset({"event_archives", "archived_jobs"})
-"""Tables without rows in a frozen release: a month is archived long after it ended."""
+UNFILLED: Final = frozenset({"event_archives", "archived_jobs", "pending_decisions"})
+"""Tables without rows in a frozen release: a month is archived long after it ended, and a decision
+is pending for seconds."""
 
 
 @dataclass(frozen=True)

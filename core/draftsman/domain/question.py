@@ -160,6 +160,12 @@ class OpenQuestion(Question):
     requester: str = ""
     """The person who requested the job, else the account."""
     agent: str | None = None
+    decided_by: str | None = None
+    """The person whose answer or decision is in its undo window, which ends at `applies_at`."""
+    applies_at: datetime | None = None
+    added: int | None = None
+    """Lines that the changes under review add; None: not counted."""
+    removed: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

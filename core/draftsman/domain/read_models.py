@@ -18,6 +18,19 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
+class JobFigures:
+    """Cost and changes of a job in a list. None: unknown."""
+
+    number: int
+    cost_usd: float | None
+    added: int | None
+    """Lines that the newest patch adds."""
+    removed: int | None
+    progress: str = ""
+    """The plan and the newest line of an active run."""
+
+
+@dataclass(frozen=True, slots=True)
 class JobSummary:
     """A job in a list."""
 
@@ -63,6 +76,8 @@ class JobSummary:
     paused_at: datetime | None = None
     retried_as: int | None = None
     """The job that retries it, if it failed or is a dead letter."""
+    figures: JobFigures | None = None
+    """Its cost, changes and progress, if they were read."""
 
     @property
     def shown_as_paused(self) -> bool:

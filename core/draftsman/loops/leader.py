@@ -118,6 +118,7 @@ class Leader:
                     await self._sweep("promote", term)
                     await self._sweep("limits", term)
                     await self._sweep("schedules", term)
+                    await self._sweep("decisions", term)
                     await self._sweep("expire", term)
                     await self._sweep("remind", term)
                     await self._sweep("notify", term)

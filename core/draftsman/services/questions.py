@@ -177,7 +177,7 @@ class Questions:
         """
         actor = self._policy.resolve(actor)
         return await self._db.run_transaction(
-            lambda conn: self._record_answer(conn, job, ordinal, response, actor)
+            lambda conn: self.record(conn, job, ordinal, response, actor)
         )
 
     async def refuse(
@@ -191,7 +191,7 @@ class Questions:
         payload = {name: value for name, value in fields.items() if value is not None}
 
         async def work(conn: Connection) -> None:
-            question = (await self._locked(conn, job, ordinal)).question
+            question = (await self.lock(conn, job, ordinal)).question
             event = response.source_event_id
             if await store.previous_answer(conn, job, ordinal, event) is None:
                 await self._store(conn, question, actor, actor.voter, event, payload, reason)
@@ -211,7 +211,7 @@ class Questions:
             raise UsageError("an extension must be longer than 0 and at most 366 days")
 
         async def work(conn: Connection) -> datetime | None:
-            locked = await self._locked(conn, job, ordinal)
+            locked = await self.lock(conn, job, ordinal)
             self._policy.check(actor, Verb.EXTEND, invoker=locked.invoker)
             question = locked.question
             if question.status is QuestionStatus.OPEN and question.expires_at is None:
@@ -243,17 +243,26 @@ class Questions:
         person = Actor(Source.INTERNAL, invoker, invoker, person=invoker)
         with contextlib.suppress(UsageError):
             response = text_response(f"request:{question_name(job, ordinal)}", text)
-            await self._record_answer(conn, job, ordinal, response, self._policy.resolve(person))
+            await self.record(conn, job, ordinal, response, self._policy.resolve(person))
 
-    async def _record_answer(
-        self, conn: Connection, job: int, ordinal: int, response: Response, actor: Actor
+    async def record(
+        self,
+        conn: Connection,
+        job: int,
+        ordinal: int,
+        response: Response,
+        actor: Actor,
+        held_until: datetime | None = None,
     ) -> Verdict:
-        locked = await self._locked(conn, job, ordinal)
+        """Record a response, as `answer` does, in a transaction of the caller.
+
+        With `held_until`, the end of its undo window, it is late if the question expired before.
+        """
+        locked = await self.lock(conn, job, ordinal)
         question = locked.question
         event = response.source_event_id
         if previous := await store.previous_answer(conn, job, ordinal, event):
-            verdict = _verdict(
-                locked,
+            verdict = locked.verdict(
                 previous.accepted,
                 refusals.stored_reason(question, previous),
                 duplicate=True,
@@ -261,8 +270,8 @@ class Questions:
             return await self._with_votes(conn, verdict, previous.voter)
         reading.check_kind(question, response)
         payload, resolution = reading.interpret(question, response)
-        refused, voter = await self._refusal(conn, locked, response, actor)
-        is_late = refused is None and (question.status is not QuestionStatus.OPEN or locked.due)
+        refused, voter = await self.refusal(conn, locked, response, actor)
+        is_late = refused is None and not locked.takes_answers(held_until)
         if is_late:
             refused = refusals.closed_reason(question)
         if refused is None and question.kind is QuestionKind.APPROVAL:
@@ -279,14 +288,14 @@ class Questions:
             payload["refusal"] = encode_spans(refused)
         await self._store(conn, question, actor, voter, event, payload, reason)
         if refused is not None:
-            return await self._with_votes(conn, _verdict(locked, False, refused), voter)
+            return await self._with_votes(conn, locked.verdict(False, refused), voter)
         if response.token is not None:
             await approval_tokens.spend(conn, question, response.token, actor)
         if resolution is None:
             count = len(votes) + 1
             detail = {"question": ordinal, "voter": voter, "votes": count}
             await store.add_event(conn, job, "vote_received", actor.name, detail)
-            return replace(_verdict(locked, True, None), votes=count)
+            return replace(locked.verdict(True, None), votes=count)
         resolution = replace(
             resolution,
             by=resolution.by or (voter,),
@@ -295,7 +304,7 @@ class Questions:
         )
         status = await self._resolve(conn, question, resolution, actor)
         return replace(
-            _verdict(locked, True, None),
+            locked.verdict(True, None),
             resolved=True,
             resolution=resolution.as_json(),
             answer_text=question.answer_text(resolution.as_json()),
@@ -345,7 +354,7 @@ class Questions:
             error=error,
         )
 
-    async def _refusal(
+    async def refusal(
         self, conn: Connection, locked: store.LockedQuestion, response: Response, actor: Actor
     ) -> tuple[Spans | None, str]:
         """Return the refusal reason, None if the actor may respond, and the voter's name."""
@@ -365,7 +374,8 @@ class Questions:
             return refusals.permission_reason(error), voter
         return None, voter
 
-    async def _locked(self, conn: Connection, job: int, ordinal: int) -> store.LockedQuestion:
+    async def lock(self, conn: Connection, job: int, ordinal: int) -> store.LockedQuestion:
+        """Lock a job and its question; raises NotFound."""
         if (locked := await store.lock(conn, job, ordinal)) is None:
             raise approval_tokens.unknown_question(job, ordinal)
         return replace(locked, invoker=self._policy.requester(locked.invoker))
@@ -378,22 +388,3 @@ class Questions:
             return list(item.approvers)
         people = self._policy.people.items()
         return sorted(name for name, person in people if role in person.roles)
-
-
-def _verdict(
-    locked: store.LockedQuestion, accepted: bool, refusal: Spans | None, *, duplicate: bool = False
-) -> Verdict:
-    question = locked.question
-    return Verdict(
-        question.job,
-        question.ordinal,
-        accepted,
-        resolved=question.status is not QuestionStatus.OPEN,
-        reason=None if refusal is None else spans_text(refusal),
-        reason_spans=refusal or (),
-        duplicate=duplicate,
-        resolution=question.resolution,
-        answer_text=question.answer_text(),
-        job_status=locked.job_status,
-        quorum=question.quorum,
-    )

@@ -15,12 +15,14 @@ class DashboardSettings(Section):
     theme: Literal["dark", "light", "contrast", "none"] | None = None
     """Color theme; None: the last selected theme, initially dark."""
     view: str | None = Field(None, min_length=1, max_length=40)
-    """Initial table or saved view; None: jobs."""
+    """Initial table or saved view; None: attention."""
     alerts: tuple[Literal["bell", "notification", "title"], ...] = (
         "bell",
         "notification",
         "title",
     )
     """How the terminal alerts to questions for the user; empty: not at all."""
+    undo: float = Field(5.0, ge=0, le=60)
+    """Seconds in which an answer, a decision or a cancel can be undone; 0: it counts at once."""
     keys: dict[str, str] = Field(default_factory=dict)
     """Keys by command; the dashboard validates them."""

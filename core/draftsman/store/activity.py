@@ -39,6 +39,12 @@ async def append(
     return await scalar(conn, _Q["append"], params)  # type: ignore[no-any-return]
 
 
+async def latest(conn: Connection, jobs: Sequence[int]) -> list[tuple[int, ActivityRow]]:
+    """Return the newest plan and the newest line of each job, with its number."""
+    records = await rows(conn, _Q["latest"], {"jobs": list(jobs)})
+    return [(number, ActivityRow(*fields)) for number, *fields in records]
+
+
 async def evict(conn: Connection, job: int, most: int, most_bytes: int) -> int:
     """Delete all but the newest rows of a job; return the number of deleted rows."""
     params = {"job": job, "most": most, "most_bytes": most_bytes}

@@ -96,10 +96,22 @@ async def event(
     return await scalar(conn, _Q["event"], params)  # type: ignore[no-any-return]
 
 
-async def artifact(conn: Connection, lease: Lease, name: str, kind: str, data: bytes) -> int | None:
-    """Store a file, replacing an artifact of the same name; None after a lost lease."""
+async def artifact(
+    conn: Connection,
+    lease: Lease,
+    name: str,
+    kind: str,
+    data: bytes,
+    counts: tuple[int, int] | None = None,
+) -> int | None:
+    """Store a file, replacing an artifact of the same name; None after a lost lease.
+
+    `counts` are the lines that a patch adds and removes.
+    """
     size, sha256 = len(data), hashlib.sha256(data).hexdigest()
+    added, removed = counts or (None, None)
     params = {**_lease(lease), "name": name, "kind": kind, "size": size, "sha256": sha256}
+    params |= {"added": added, "removed": removed}
     artifact_id = await scalar(conn, _Q["artifact"], params)
     if artifact_id is None:
         return None

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
-from draftsman.domain.answer import Answer
+from draftsman.domain.answer import Answer, Verdict
 from draftsman.domain.job import Status
+from draftsman.domain.messages.spans import Spans, spans_text
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.question import OpenQuestion, Question, QuestionStatus, Resolution
 from draftsman.domain.run import Lease
@@ -44,6 +45,29 @@ class LockedQuestion:
     due: bool
     job_status: Status
     invoker: str
+
+    def takes_answers(self, at: datetime | None = None) -> bool:
+        """Return whether the question is open and not expired: at a time, by default now."""
+        expires_at = self.question.expires_at
+        is_due = self.due and (at is None or expires_at is None or expires_at <= at)
+        return self.question.status is QuestionStatus.OPEN and not is_due
+
+    def verdict(self, accepted: bool, refusal: Spans | None, *, duplicate: bool = False) -> Verdict:
+        """Return the verdict on a response that does not resolve the question."""
+        question = self.question
+        return Verdict(
+            question.job,
+            question.ordinal,
+            accepted,
+            resolved=question.status is not QuestionStatus.OPEN,
+            reason=None if refusal is None else spans_text(refusal),
+            reason_spans=refusal or (),
+            duplicate=duplicate,
+            resolution=question.resolution,
+            answer_text=question.answer_text(),
+            job_status=self.job_status,
+            quorum=question.quorum,
+        )
 
 
 async def ask(
@@ -141,6 +165,12 @@ async def lock(conn: Connection, job: int, ordinal: int) -> LockedQuestion | Non
         return None
     due = bool(row.pop("due"))
     return LockedQuestion(Question(**row), due, job_records[0][0], job_records[0][1])
+
+
+async def stays_open(conn: Connection, job: int, ordinal: int, seconds: float) -> bool:
+    """Return whether a question is open and takes answers for so many seconds."""
+    params = {"job": job, "ordinal": ordinal, "seconds": seconds}
+    return bool(await scalar(conn, _Q["stays_open"], params))
 
 
 async def previous_answer(conn: Connection, job: int, ordinal: int, event: str) -> Answer | None:

@@ -55,6 +55,8 @@ PLANNED: Final = {
     f"schedules.{name}" for name in ("advance", "due", "lock", "ready", "record", "set_next")
 }
 FIRING: Final = {"schedules.forget", "schedules.resolve"}
+DECISIONS: Final = {f"pending_decisions.{name}" for name in ("hold", "undo")}
+APPLYING: Final = {f"pending_decisions.{name}" for name in ("take", "finish")}
 WORK: Final = {
     "archives.lock_month",
     "budgets.add",
@@ -163,13 +165,14 @@ TALKING: Final = {
 }
 TABLES: Final = REPOS | SCHEDULES
 REFUSED: Final = {
-    "worker": SCHEMA | PEOPLE | BOARDS | TABLES | {"archives.forget", "approval_tokens.mint"},
+    "worker": SCHEMA | PEOPLE | BOARDS | TABLES | DECISIONS
+    | {"archives.forget", "approval_tokens.mint"},
     "bot": SCHEMA | WORK | REPOS | FIRING
     | {"schedules.change", "schedules.advance", "schedules.record"}
     | {"people.link", "people.unlink", "approval_tokens.mint"},
     "anna": SCHEMA | WORK | FIRING | LEASES | SENDING | {"people.create_link_code"},
     "reader": SCHEMA | PEOPLE | BOARDS | TABLES | PLANNED | FIRING | WORK | LEASES | SENDING
-    | TALKING | QUEUES,
+    | TALKING | QUEUES | DECISIONS | APPLYING,
 }  # fmt: skip
 
 

@@ -15,7 +15,7 @@ from tests.support.statements import CHECK, FOREIGN_KEY, refused, rows, run
 S = Status
 THEMES = (
     *("activity", "budget", "dependency", "group", "limit", "message", "people", "queue", "repo"),
-    *("schedule", "trello"),
+    *("pending_decision", "schedule", "trello"),
 )
 MODULES = [import_module(f"tests.core.store.test_{theme}_checks") for theme in THEMES]
 JOBS = [
@@ -144,6 +144,14 @@ ROWS = [
     (
         "artifacts (job, run, name, kind, size, sha256) VALUES (%s, 1, '', 'file', 1, '')",
         "artifacts_name_check",
+    ),
+    *(
+        (
+            f"artifacts (job, run, name, kind, size, sha256, {column})"
+            " VALUES (%s, 1, 'n', 'file', 1, '', -1)",
+            f"artifacts_{column}_check",
+        )
+        for column in ("added", "removed")
     ),
     *(
         (

@@ -77,6 +77,7 @@ CALLS: Final[dict[str, Call]] = {
     "questions.answers: of a question": Call(lambda conn: questions.answers(conn, MIDDLE, 1)),
     "questions.lock_job": LOCK,
     "questions.lock": LOCK,
+    "questions.stays_open": Call(lambda conn: questions.stays_open(conn, WAITS, 1, 5.0)),
     "questions.previous_answer": Call(
         lambda conn: questions.previous_answer(conn, MIDDLE, 1, "seed2")
     ),

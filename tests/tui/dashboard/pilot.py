@@ -13,6 +13,7 @@ from textual.widgets import Static
 from draftsman.domain.people.actor import Actor
 from draftsman.runtime import Runtime
 from draftsman_tui.dashboard.app import Dashboard
+from draftsman_tui.dashboard.dialogs.key_guard import KeyGuard
 from draftsman_tui.dashboard.launch_options import LaunchOptions
 from draftsman_tui.dashboard.screens.job import JobScreen
 from tests.support.waits import until
@@ -62,7 +63,7 @@ class DashboardPilot:
         """Text of the current tab of a job, visible or not."""
         screen = self.app.screen
         assert isinstance(screen, JobScreen)
-        return screen.item_list.text
+        return screen.diff_pane.view.text if screen.diff_pane.display else screen.item_list.text
 
     async def press(self, *keys: str) -> None:
         await self.pilot.press(*keys)
@@ -139,6 +140,19 @@ class DashboardPilot:
             ) from None
 
 
+class PatientGuard(KeyGuard):
+    """The keys of a person who waits before each; `pause` is the time in seconds."""
+
+    def __init__(self) -> None:
+        super().__init__(lambda: self.time)
+        self.time = 0.0
+        self.pause = 1.0
+
+    def press(self, key: str) -> None:
+        self.time += self.pause
+        super().press(key)
+
+
 @asynccontextmanager
 async def open_dashboard(
     rt: Runtime,
@@ -147,13 +161,16 @@ async def open_dashboard(
     size: tuple[int, int] = (120, 30),
     read_only: bool = False,
     toasts: bool = False,
+    undo: float = 0,
     **start: Any,
 ) -> AsyncIterator[DashboardPilot]:
     """Open a dashboard, and close it after the block.
 
-    `toasts` draws notifications; `start` has fields of LaunchOptions.
+    `toasts` draws notifications; without `undo`, answers count at once. `start` has fields of
+    LaunchOptions.
     """
-    app = Dashboard(connection(rt, actor), LaunchOptions(**start), read_only=read_only)
+    app = Dashboard(connection(rt, actor), LaunchOptions(undo=undo, **start), read_only=read_only)
+    app.session.key_guard = PatientGuard()
     async with app.run_test(size=size, notifications=toasts) as pilot:
         seen = DashboardPilot(pilot, app)
         await seen.until(lambda: app.session.is_connected)

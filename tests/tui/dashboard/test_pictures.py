@@ -53,7 +53,7 @@ async def test_an_answer() -> None:
 async def test_a_decision() -> None:
     async with shown("inbox") as seen:
         await seen.app.push_screen(ApprovalDialog(GATE, "anna", clock=lambda: NOW, diff=PATCH))
-        await seen.see("-import os")
+        await seen.see("- import os")
         await assert_matches_picture("decide", seen)
 
 

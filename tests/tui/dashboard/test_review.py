@@ -128,6 +128,8 @@ class Marked:
     ids: list[str]
     messages: list[str] = field(default_factory=list)
 
+    session = SimpleNamespace(undo=SimpleNamespace(seconds=0))
+
     def jobs(self) -> list[int]:
         return [int(name.partition("/")[0][2:]) for name in self.ids]
 

@@ -295,4 +295,8 @@ async def test_equal_notifications_are_shown_once_away_from_the_line() -> None:
         assert sorted(seen.toasts) == ["refused, as before", "something else"]
         assert seen.text.count("refused, as before") == 1
         half = len(seen.lines) // 2
+        assert not any("refused, as before" in line for line in seen.lines[:half])
+        await seen.press("colon")
+        seen.app.main.tick()
+        await seen.pilot.pause()
         assert not any("refused, as before" in line for line in seen.lines[half:])

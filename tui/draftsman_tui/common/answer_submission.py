@@ -15,6 +15,7 @@ from draftsman_tui.common.output import one_line
 from draftsman_tui.common.text.job_text import pause_text
 
 if TYPE_CHECKING:
+    from draftsman.domain.pending_decision import PendingDecision
     from draftsman.domain.people.actor import Actor
     from draftsman.runtime import Runtime
 
@@ -25,6 +26,19 @@ async def submit_response(
     """Submit an answer; raises Refused or LostRace, with a hint, if it was rejected."""
     verdict = await rt.questions.answer(job, ordinal, response, actor)
     if not verdict.accepted:
+        raise await rejection_error(rt, verdict, response.source_event_id)
+    return verdict
+
+
+async def hold_response(
+    rt: Runtime, job: int, ordinal: int, response: Response, actor: Actor, window: float
+) -> Verdict | PendingDecision:
+    """Submit an answer that can be undone for `window` seconds; raises as `submit_response`.
+
+    Returns the verdict of an answer that takes effect at once.
+    """
+    verdict = await rt.pending_decisions.answer(job, ordinal, response, actor, window)
+    if isinstance(verdict, Verdict) and not verdict.accepted:
         raise await rejection_error(rt, verdict, response.source_event_id)
     return verdict
 

@@ -19,10 +19,12 @@ from textual.worker import Worker, WorkerError
 from draftsman_tui.common.output import one_line
 from draftsman_tui.dashboard.alerts import TerminalAlerts
 from draftsman_tui.dashboard.command_table import COMMANDS
+from draftsman_tui.dashboard.dialogs.question_dialog import QuestionDialog
 from draftsman_tui.dashboard.dialogs.quit_dialog import QuitDialog
 from draftsman_tui.dashboard.launch_options import LaunchOptions
 from draftsman_tui.dashboard.polling.messages import AttentionUpdated
 from draftsman_tui.dashboard.polling.refresher import Refresher
+from draftsman_tui.dashboard.polling.undo_window import UndoWindow
 from draftsman_tui.dashboard.screens.base import BaseScreen
 from draftsman_tui.dashboard.screens.main import MainScreen
 from draftsman_tui.dashboard.screens.session import Session
@@ -65,7 +67,15 @@ class Dashboard(App[str]):
             lambda: self.session.rt, self._forward, lambda: self.session.actor
         )
         self._alerts = TerminalAlerts(self._write_sequence, options.alerts)
-        self.session = Session(self.refresher, COMMANDS, server, read_only, started, options.keys)
+        undo = UndoWindow(
+            options.undo,
+            lambda: self.session.rt,
+            lambda: self.refresher.now,
+            self._report,
+            self._show_undo,
+        )
+        shared = COMMANDS, server, read_only, started, options.keys
+        self.session = Session(self.refresher, undo, *shared)
         self.main = MainScreen(self.session, options.view)
         self._warnings = options.warnings
         self._connect = connect
@@ -84,9 +94,10 @@ class Dashboard(App[str]):
             raise self._error
         return result
 
-    def on_unmount(self) -> None:
-        """Restore the title of the terminal."""
+    async def on_unmount(self) -> None:
+        """Restore the title of the terminal, and apply the decisions that can be undone."""
         self._alerts.close()
+        await self.session.undo.finish()
 
     async def on_mount(self) -> None:
         await self.push_screen(self.main)
@@ -112,6 +123,9 @@ class Dashboard(App[str]):
 
     async def on_event(self, event: events.Event) -> None:
         """Open an input line before the next key, since a slow network delivers several at once."""
+        if isinstance(event, events.Key | events.MouseDown) and not event.is_forwarded:
+            key = event.key if isinstance(event, events.Key) else "mouse"
+            self.session.key_guard.press(key)
         if isinstance(event, events.Key) and not event.is_forwarded:
             screen = self.screen
             if isinstance(screen, BaseScreen) and (command := screen.line_command(event.key)):
@@ -156,6 +170,18 @@ class Dashboard(App[str]):
                 screen.show_connected()
         await self.refresher.run()
 
+    def _report(self, text: str, is_error: bool) -> None:
+        """Show the effect of a decision whose undo window has ended."""
+        if (screen := self._base_screen) is not None and self.is_running:
+            (screen.show_error if is_error else screen.show_message)(text)
+            screen.reload()
+
+    def _show_undo(self) -> None:
+        """Show the decisions that can be undone, on the screen and in its dialog."""
+        for screen in self.screen_stack if self.is_running else ():
+            if isinstance(screen, BaseScreen | QuestionDialog) and screen.is_mounted:
+                screen.tick()
+
     def _write_sequence(self, sequence: str) -> None:
         if self._driver is not None:
             self._driver.write(sequence)
@@ -165,13 +191,11 @@ class Dashboard(App[str]):
         """Post a refresher message to the top screen below any dialog."""
         if isinstance(message, AttentionUpdated):
             self._alerts.show(message.attention)
-        screen = next(
-            (
-                candidate
-                for candidate in reversed(self.screen_stack)
-                if isinstance(candidate, BaseScreen)
-            ),
-            None,
-        )
-        if screen is not None:
+        if (screen := self._base_screen) is not None:
             screen.post_message(message)
+
+    @property
+    def _base_screen(self) -> BaseScreen | None:
+        """The top screen below any dialog."""
+        screens = (item for item in reversed(self.screen_stack) if isinstance(item, BaseScreen))
+        return next(screens, None)

@@ -33,17 +33,23 @@ class GroupHead:
 
 
 def grouped(
-    rows: Sequence[Any], label_of: Callable[[Any], str], folded: Collection[str]
+    rows: Sequence[Any],
+    label_of: Callable[[Any], str],
+    folded: Collection[str],
+    order: Sequence[str] = (),
 ) -> list[Any]:
     """Return heads and, below those that are not folded, their rows.
 
-    Groups are in the order of their first rows, so that the most urgent group stays first.
+    Groups are in the given order of their labels, then in the order of their first rows, so that
+    the most urgent group stays first.
     """
     groups: dict[str, list[Any]] = {}
     for row in rows:
         groups.setdefault(label_of(row) or NONE, []).append(row)
     shown: list[Any] = []
-    for label, members in groups.items():
+    labels = [label for label in order if label in groups]
+    for label in dict.fromkeys([*labels, *groups]):
+        members = groups[label]
         shown.append(GroupHead(label, tuple(members), label in folded))
         shown += () if label in folded else members
     return shown

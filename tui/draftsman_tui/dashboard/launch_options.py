@@ -33,6 +33,8 @@ class LaunchOptions:
     keys: Mapping[str, str] = field(default_factory=dict)
     alerts: Collection[str] = KINDS
     """Kinds of terminal alerts about questions for the user."""
+    undo: float = 5.0
+    """Seconds in which an answer, a decision or a cancel can be undone; 0: not at all."""
     warnings: tuple[str, ...] = ()
     """Deprecations in the configuration to show to the user."""
 
@@ -57,6 +59,7 @@ def resolve_options(
         theme=chosen,
         keys=keys,
         alerts=settings.alerts,
+        undo=settings.undo,
         warnings=warnings,
     )
 
@@ -77,7 +80,7 @@ def _table_keys() -> dict[str, key_map.DefaultKeys]:
 def _view(
     preferences: Preferences, settings: DashboardSettings, option: str | None
 ) -> str | tuple[str, View]:
-    name = option or settings.view or "jobs"
+    name = option or settings.view or "attention"
     if name in VIEWS:
         return name
     views = (

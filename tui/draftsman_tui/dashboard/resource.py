@@ -94,6 +94,8 @@ class Resource(ABC, Generic[T]):
     """Maximum seconds between reads without events."""
     groups: ClassVar[Mapping[str, Callable[[Any], str]]] = {}
     """Ways to group the rows: the label of a row, by name."""
+    group_order: ClassVar[Mapping[str, Sequence[str]]] = {}
+    """Labels in the order of their groups, by the name of the way; others follow."""
     mine_first: ClassVar[bool] = False
     """Whether rows that wait for the user come first in the default order."""
     follows: ClassVar[bool] = False

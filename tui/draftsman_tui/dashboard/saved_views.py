@@ -23,17 +23,21 @@ class View:
     sort: str | None = None
     down: bool = False
     columns: tuple[str, ...] = ()
+    group: str = ""
 
     def __str__(self) -> str:
         parts = [self.table, self.filter]
         if self.sort:
             parts.append(f"by {self.sort.lower()} {'↓' if self.down else '↑'}")
+        if self.group:
+            parts.append(f"grouped by {self.group}")
         if self.columns:
             parts.append(f"with {', '.join(head.lower() for head in self.columns)}")
         return "  ".join(filter(None, parts))
 
 
 BUILTIN_VIEWS: Final = {
+    "attention": View("jobs", group="attention"),
     "for-me": View("inbox", "for:me"),
     "mine": View("jobs", "by:me"),
     "failed-today": View("jobs", "status:failed,dead_letter age<1d"),
@@ -71,9 +75,12 @@ def read(data: Any) -> View:
         column for column in (sort, *columns) if column is not None and column not in heads
     ]:
         raise UsageError(f"unknown column {unknown[0]!r} of {table}")
+    group = str(data.get("group") or "")
+    if group and group not in VIEWS[table].groups:
+        raise UsageError(f"cannot group {table} by {group!r}")
     text = data.get("filter") or ""
     VIEWS[table].resolve(filters.parse(text))
-    return View(table, text, sort, bool(data.get("down")), tuple(columns))
+    return View(table, text, sort, bool(data.get("down")), tuple(columns), group)
 
 
 def to_json(view: View) -> dict[str, Any]:

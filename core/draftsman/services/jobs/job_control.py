@@ -90,24 +90,33 @@ class JobControl:
         Raises NotFound, NotPermitted, and Refused where the job has finished.
         """
         actor = self._policy.resolve(actor)
-        reason = clean(reason)[:REASON_LIMIT] if reason else None
 
         async def work(conn: Connection) -> CancelResult:
-            locked = await store.lock(conn, job)
-            if locked is None:
-                raise unknown_job(job)
-            self._policy.check(actor, Verb.CANCEL, invoker=locked.invoker_id)
-            if locked.status in TERMINAL:
-                raise Refused(
-                    f"is already {locked.status}; nothing to cancel", subject=job_name(job)
-                )
-            if locked.status is Status.RUNNING and not force:
-                await store.request_cancel(conn, job, actor.name, reason)
-                return CancelResult(job, Status.RUNNING, requested=True)
-            await store.cancel_now(conn, job, actor.name, reason)
-            return CancelResult(job, Status.CANCELED, requested=False)
+            return await self.cancel_in(conn, job, actor, reason, force=force)
 
         return await self._db.run_transaction(work)
+
+    async def cancel_in(
+        self, conn: Connection, job: int, actor: Actor, reason: str | None, *, force: bool
+    ) -> CancelResult:
+        """Cancel a job, as `cancel` does, in a transaction of the caller."""
+        reason = clean(reason)[:REASON_LIMIT] if reason else None
+        locked = await self.lock_cancelable(conn, job, actor)
+        if locked.status is Status.RUNNING and not force:
+            await store.request_cancel(conn, job, actor.name, reason)
+            return CancelResult(job, Status.RUNNING, requested=True)
+        await store.cancel_now(conn, job, actor.name, reason)
+        return CancelResult(job, Status.CANCELED, requested=False)
+
+    async def lock_cancelable(self, conn: Connection, job: int, actor: Actor) -> LockedJob:
+        """Lock a job that the actor may cancel; raises as `cancel` does."""
+        locked = await store.lock(conn, job)
+        if locked is None:
+            raise unknown_job(job)
+        self._policy.check(actor, Verb.CANCEL, invoker=locked.invoker_id)
+        if locked.status in TERMINAL:
+            raise Refused(f"is already {locked.status}; nothing to cancel", subject=job_name(job))
+        return locked
 
     async def cancel_tree(
         self, job: int, actor: Actor, reason: str | None = None

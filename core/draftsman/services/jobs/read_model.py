@@ -30,7 +30,7 @@ from draftsman.domain.run import Run
 from draftsman.domain.wait_reason import WaitReason, expiring_question, explain
 from draftsman.errors import CommandHint, NotFound, UsageError
 from draftsman.services.jobs import selected_page
-from draftsman.store import job_control, questions, workers
+from draftsman.store import activity, job_control, questions, workers
 from draftsman.store import read_model as store
 from draftsman.store.postgres.database import Database, translate_errors
 from draftsman.store.postgres.notifications import receives_notifications
@@ -123,6 +123,22 @@ class ReadModel:
             jobs = await store.page(conn, params | {"before": end, "lowest": lowest})
             jobs = await selected_page.with_retries(conn, jobs)
         return JobPage(jobs, lowest if len(jobs) < limit and lowest > max(first, 1) else None)
+
+    async def with_figures(self, jobs: Sequence[JobSummary]) -> list[JobSummary]:
+        """Return jobs with their cost, changes and progress."""
+        from draftsman.domain.activity.agent_progress import AgentProgress
+
+        started = [job.number for job in jobs if job.run_count]
+        running = [job.number for job in jobs if job.status is Status.RUNNING]
+        progress = {number: AgentProgress() for number in running}
+        async with self._db.connection() as conn:
+            figures = {item.number: item for item in await store.figures(conn, started)}
+            for number, row in await activity.latest(conn, running) if running else ():
+                progress[number].add(row)
+        for number, line in progress.items():
+            if number in figures:
+                figures[number] = replace(figures[number], progress=line.text)
+        return [replace(job, figures=figures.get(job.number)) for job in jobs]
 
     async def runs(self, number: int) -> list[Run]:
         """Return the runs of a job."""

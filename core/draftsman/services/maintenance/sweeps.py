@@ -20,6 +20,7 @@ from draftsman.services.maintenance.archives import Archives
 from draftsman.services.maintenance.budgets import BudgetSweep
 from draftsman.services.maintenance.limits import LimitSweep
 from draftsman.services.maintenance.reminders import Reminders
+from draftsman.services.pending_decisions import PendingDecisions
 from draftsman.services.queues import Queues
 from draftsman.services.schedules.firing import Firing
 from draftsman.settings import SweepSettings
@@ -50,6 +51,7 @@ class Sweeps:
         archives: Archives,
         reminders: Reminders,
         firing: Firing,
+        decisions: PendingDecisions,
         fallback: Target | None = None,
         limits: Sequence[dict[str, Any]] = (),
         budgets: Sequence[dict[str, Any]] = (),
@@ -64,10 +66,12 @@ class Sweeps:
         self._policy = policy
         self._settings = settings
         self._lease = lease
+        self._decisions = decisions
         self._fallback = fallback
         self._leading = db.dedicated_session(pinned=False)
         """Session of the leader's lease, so that it never waits for a pooled connection."""
         self.names: Final[dict[str, Callable[[LeaderTerm], Awaitable[int]]]] = {
+            "decisions": self.decisions,
             "expire": self.expire,
             "remind": reminders.remind,
             "promote": self.promote,
@@ -88,6 +92,10 @@ class Sweeps:
         if name not in self.names:
             raise UsageError(f"unknown sweep {name!r}; choose: {', '.join(self.names)}")
         return await self.names[name](LeaderTerm())
+
+    async def decisions(self, term: LeaderTerm) -> int:
+        """Apply answers, decisions and cancels whose undo window has ended."""
+        return await self._decisions.apply_due(term, self._settings.limit)
 
     async def expire(self, term: LeaderTerm) -> int:
         """Escalate or close expired questions, by their on_expire."""

@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from draftsman.domain.ids import job_name, new_id
+from draftsman.domain.messages.diff import changed_files
 from draftsman.domain.quota import UNLIMITED, Quota, QuotaLimit
 from draftsman.domain.read_models import Artifact, Step
 from draftsman.domain.reserved_names import BUNDLE, Owner, check_key
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
     from draftsman.services.runs.activity import ActivityStream
     from draftsman.services.runs.messages import RunMessages
 
+COUNTED_PATCH = 1024 * 1024
+"""Maximum size of a patch whose changed lines are counted, in bytes."""
 ARTIFACT_LIMIT = 25 * 1024 * 1024
 """Maximum size of an artifact, in bytes."""
 MAX_RUN = 2**31 - 1
@@ -182,9 +185,10 @@ class Checkpoints:
     async def artifact(self, lease: Lease, name: str, kind: str, data: bytes) -> None:
         """Store a file of at most 25 MB by name, replacing a file of the same name."""
         _check_size(name, data)
+        counts = _changed_lines(data) if kind == "patch" else None
 
         async def work(conn: Connection) -> bool:
-            return await store.artifact(conn, lease, clean(name), kind, data) is not None
+            return await store.artifact(conn, lease, clean(name), kind, data, counts) is not None
 
         await self._fenced(lease, work)
 
@@ -301,6 +305,14 @@ class Checkpoints:
     async def _fenced(self, lease: Lease, work: Callable[[Connection], Awaitable[bool]]) -> None:
         if not await self._db.run_transaction(work):
             raise lease_lost(lease)
+
+
+def _changed_lines(patch: bytes) -> tuple[int, int] | None:
+    """Return the lines that a patch adds and removes; None for a patch that is not counted."""
+    if len(patch) > COUNTED_PATCH:
+        return None
+    files = changed_files(patch.decode("utf-8", "replace"))
+    return sum(added for _, added, _ in files), sum(removed for _, _, removed in files)
 
 
 def _check_size(name: str, data: bytes) -> None:

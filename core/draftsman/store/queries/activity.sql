@@ -89,6 +89,20 @@ SELECT run, seq, kind, state, key, text, detail, continues, created_at FROM draf
  ORDER BY run, seq
  LIMIT %(limit)s
 
+-- The newest plan and the newest other row of the last rows of each job, but thoughts.
+-- name: latest
+SELECT DISTINCT ON (j.number, a.kind = 'plan') j.number, a.run, a.seq, a.kind, a.state, a.key,
+       left(a.text, 500) AS text, a.detail, a.continues, a.created_at
+  FROM unnest(%(jobs)s::bigint[]) AS j (number)
+ CROSS JOIN LATERAL (
+       SELECT run, seq, kind, state, key, text, detail, continues, created_at
+         FROM draftsman.run_activity
+        WHERE job = j.number
+        ORDER BY run DESC, seq DESC
+        LIMIT 20) a
+ WHERE a.kind IN ('message', 'tool', 'file', 'plan')
+ ORDER BY j.number, a.kind = 'plan', a.run DESC, a.seq DESC
+
 -- The newest rows after (run, seq).
 -- name: newest
 SELECT run, seq, kind, state, key, text, detail, continues, created_at FROM draftsman.run_activity

@@ -115,10 +115,11 @@ WITH owned AS MATERIALIZED (
        AND cancel_requested_at IS NULL
        FOR NO KEY UPDATE
 )
-INSERT INTO draftsman.artifacts (job, run, name, kind, size, sha256)
-SELECT number, run_count, %(name)s, %(kind)s, %(size)s, %(sha256)s FROM owned
+INSERT INTO draftsman.artifacts (job, run, name, kind, size, sha256, added, removed)
+SELECT number, run_count, %(name)s, %(kind)s, %(size)s, %(sha256)s, %(added)s, %(removed)s FROM owned
     ON CONFLICT (job, run, name) DO UPDATE
        SET kind = excluded.kind, size = excluded.size, sha256 = excluded.sha256,
+           added = excluded.added, removed = excluded.removed,
            created_at = draftsman.now()
 RETURNING id
 

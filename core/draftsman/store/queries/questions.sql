@@ -104,7 +104,8 @@ WITH soonest AS MATERIALIZED (
      LIMIT %(limit)s
 )
 SELECT q.*, coalesce(j.ticket_title, j.type) AS title, j.invoker_id AS requester, j.agent,
-       nullif(concat_ws('/', j.repo_owner, j.repo_name), '') AS repo
+       nullif(concat_ws('/', j.repo_owner, j.repo_name), '') AS repo, p.decided_by, p.applies_at,
+       c.added, c.removed
   FROM soonest s
  CROSS JOIN LATERAL (
        SELECT * FROM draftsman.questions q
@@ -115,14 +116,33 @@ SELECT q.*, coalesce(j.ticket_title, j.type) AS title, j.invoker_id AS requester
          FROM draftsman.job_requests
         WHERE number = s.job
         LIMIT 1) j
+  LEFT JOIN LATERAL (
+       SELECT voter AS decided_by, applies_at FROM draftsman.pending_decisions
+        WHERE job = s.job AND question = s.ordinal
+        ORDER BY applies_at
+        LIMIT 1) p ON true
+  LEFT JOIN LATERAL (
+       SELECT added, removed FROM draftsman.artifacts
+        WHERE job = s.job AND run = q.run AND name = 'changes.patch'
+        LIMIT 1) c ON q.patch_sha256 IS NOT NULL
  ORDER BY s.expires_at NULLS LAST, s.job, s.ordinal
 
 -- The open questions of some jobs, at most one for each.
 -- name: open_of
 SELECT q.*, coalesce(j.ticket_title, j.type) AS title, j.invoker_id AS requester, j.agent,
-       nullif(concat_ws('/', j.repo_owner, j.repo_name), '') AS repo
+       nullif(concat_ws('/', j.repo_owner, j.repo_name), '') AS repo, p.decided_by, p.applies_at,
+       c.added, c.removed
   FROM draftsman.questions q
   JOIN draftsman.job_requests j ON j.number = q.job
+  LEFT JOIN LATERAL (
+       SELECT voter AS decided_by, applies_at FROM draftsman.pending_decisions
+        WHERE job = q.job AND question = q.ordinal
+        ORDER BY applies_at
+        LIMIT 1) p ON true
+  LEFT JOIN LATERAL (
+       SELECT added, removed FROM draftsman.artifacts
+        WHERE job = q.job AND run = q.run AND name = 'changes.patch'
+        LIMIT 1) c ON q.patch_sha256 IS NOT NULL
  WHERE q.status = 'open' AND q.job = ANY (%(jobs)s::bigint[])
  ORDER BY q.expires_at NULLS LAST, q.job
 
@@ -152,6 +172,13 @@ SELECT q.*, q.expires_at <= draftsman.now()
             AND (q.on_expire <> 'escalate' OR q.escalated_at IS NOT NULL) AS due
   FROM held h
   JOIN draftsman.questions q ON q.job = h.job AND q.ordinal = h.ordinal
+
+-- Whether a question is open, and takes answers for so many seconds.
+-- name: stays_open
+SELECT status = 'open'
+       AND coalesce(expires_at > draftsman.now() + make_interval(secs => %(seconds)s), true)
+  FROM draftsman.job_questions
+ WHERE job = %(job)s AND ordinal = %(ordinal)s
 
 -- name: previous_answer
 SELECT id, job, question, kind::text, source::text, source_event_id, responder_id,

@@ -57,6 +57,7 @@ WITH candidates AS (
 )
 SELECT job FROM escalated
 
+-- A question with a pending decision that is due before its expiry waits for the decision.
 -- name: expire
 WITH candidates AS (
     SELECT q.job FROM draftsman.job_questions q
@@ -64,6 +65,9 @@ WITH candidates AS (
        AND (q.on_expire <> 'escalate'
             OR (SELECT t.escalated_at FROM draftsman.question_times t
                  WHERE t.job = q.job AND t.question = q.ordinal) IS NOT NULL)
+       AND NOT EXISTS (SELECT FROM draftsman.pending_decisions p
+                        WHERE p.job = q.job AND p.question = q.ordinal
+                          AND p.applies_at < q.expires_at)
        AND (%(term)s::bigint IS NULL OR EXISTS (
            SELECT FROM draftsman.leases WHERE name = 'leader' AND owner = %(owner)s
               AND term = %(term)s AND expires_at > draftsman.now()))
@@ -93,6 +97,9 @@ WITH candidates AS (
        AND (q.on_expire <> 'escalate'
             OR (SELECT t.escalated_at FROM draftsman.question_times t
                  WHERE t.job = q.job AND t.question = q.ordinal) IS NOT NULL)
+       AND NOT EXISTS (SELECT FROM draftsman.pending_decisions p
+                        WHERE p.job = q.job AND p.question = q.ordinal
+                          AND p.applies_at < q.expires_at)
     RETURNING q.job, q.ordinal, q.key, q.on_expire, q.resolution,
               jsonb_strip_nulls(jsonb_build_object('label',
                   draftsman.label_of(q.choices, q.resolution ->> 'value'))) AS label
@@ -143,7 +150,7 @@ WITH due AS MATERIALIZED (
 )
 SELECT number, pg_notify('draftsman_jobs', queue)::text FROM updated
 
--- Seconds until the earliest due job, schedule, expiring question, reminder or place of a limit; NULL
+-- Seconds until the earliest due job, schedule, expiring question, pending decision, reminder or place of a limit; NULL
 -- when there is none. A waiting occurrence is due when the previous job of its schedule has finished.
 -- name: next_due
 SELECT extract(epoch FROM least(
@@ -159,6 +166,7 @@ SELECT extract(epoch FROM least(
                     OR j.status IN ('completed', 'failed', 'dead_letter', 'canceled', 'expired'))
              LIMIT 1),
            (SELECT min(expires_at) FROM draftsman.job_questions WHERE status = 'open'),
+           (SELECT min(applies_at) FROM draftsman.pending_decisions),
            (SELECT min(expires_at) FROM draftsman.queue_reservations),
            (SELECT min(remind_at) FROM draftsman.question_times WHERE remind_at IS NOT NULL),
            (SELECT since FROM draftsman.unnotified_jobs ORDER BY job LIMIT 1),

@@ -164,7 +164,10 @@ async def test_newest_events_are_kept_and_omitted_events_are_reported(
     assert later.earlier
 
 
-async def test_start_of_a_large_patch_is_read_once(make: Factory, rt: Runtime) -> None:
+async def test_start_of_a_large_patch_is_read_once(
+    make: Factory, rt: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loader, "PATCH_MEBIBYTES", 1)
     work = await make.running()
     job_loader = JobLoader(work.number, "diff")
     assert (await seen(rt, job_loader)).patch is None

@@ -48,7 +48,7 @@ def heading(question: Question, names: str, now: datetime | None = None) -> Text
         styled(question.name, "bold yellow"),
         f"  {'approval' if approval else 'question'} for {names}"
         f" · asked {times.ago(question.asked_at, now)} · ",
-        styled(deadline_text(question, now), "yellow"),
+        styled(pending_text(question, now) or deadline_text(question, now), "yellow"),
     )
 
 
@@ -104,6 +104,14 @@ def deadline_text(question: Question, now: datetime | None = None) -> str:
         ),
     }
     return f"expires {times.left(question.expires_at, now)}{fallback[question.on_expire]}"
+
+
+def pending_text(question: Question, now: datetime | None = None) -> str:
+    """Describe an answer or a decision that can still be undone; "" without one."""
+    if not isinstance(question, OpenQuestion) or question.applies_at is None:
+        return ""
+    verb = "decided" if question.kind is QuestionKind.APPROVAL else "answered"
+    return f"{verb} by {question.decided_by}, counts {times.left(question.applies_at, now)}"
 
 
 def escalation_text(question: Question) -> str:

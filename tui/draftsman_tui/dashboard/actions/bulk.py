@@ -14,6 +14,7 @@ from draftsman_tui.dashboard.dialogs.progress_dialog import ProgressDialog
 from draftsman_tui.dashboard.dialogs.text_dialog import TextDialog
 
 if TYPE_CHECKING:
+    from draftsman.domain.pending_decision import PendingDecision
     from draftsman_tui.dashboard.screens.base import BaseScreen
 
 MAX_LISTED: Final = 5
@@ -106,6 +107,18 @@ def report_bulk(screen: BaseScreen, result: BulkResult, done: str) -> None:
             f"Stopped; {result.untried:,} of {total:,} jobs not processed; they stay marked"
         )
     report_rejections(screen, result)
+
+
+def report_held(
+    screen: BaseScreen, result: BulkResult, done: str, held: Sequence[PendingDecision]
+) -> None:
+    """Report as `report_bulk`; the undo line shows the jobs whose decisions can be undone."""
+    if held:
+        names = job_names([decision.job for decision in held])
+        screen.session.undo.hold(f"{names} {done}", held)
+    pending = {decision.job for decision in held}
+    result.done = [number for number in result.done if number not in pending]
+    report_bulk(screen, result, done)
 
 
 def report_rejections(screen: BaseScreen, result: BulkResult) -> None:

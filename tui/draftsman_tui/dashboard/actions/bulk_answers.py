@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from draftsman.domain.messages.action_text import action_text
+from draftsman.domain.pending_decision import PendingDecision
 from draftsman.domain.question import OpenQuestion, QuestionKind
 from draftsman.domain.text import first_line
 from draftsman.errors import Refused
-from draftsman_tui.common.answer_submission import build_response, submit_response
-from draftsman_tui.dashboard.actions.bulk import MAX_LISTED, report_bulk, run_bulk
+from draftsman_tui.common.answer_submission import build_response, hold_response
+from draftsman_tui.dashboard.actions.bulk import MAX_LISTED, report_held, run_bulk
 from draftsman_tui.dashboard.dialogs.answer_dialog import AnswerDialog
 from draftsman_tui.dashboard.dialogs.choice_dialog import ChoiceDialog
 from draftsman_tui.dashboard.dialogs.confirm_dialog import ConfirmDialog
@@ -84,13 +85,17 @@ async def _submit(
     fields: Callable[[], dict[str, Any]],
 ) -> None:
     ordinals = {question.job: question.ordinal for question in questions}
+    window, held = screen.session.undo, []
 
     async def answer_job(number: int) -> None:
         response = build_response(event=f"tui:{uuid4()}", **fields())
-        await submit_response(screen.rt, number, ordinals[number], response, screen.actor)
+        place = number, ordinals[number]
+        submitted = await hold_response(screen.rt, *place, response, screen.actor, window.seconds)
+        if isinstance(submitted, PendingDecision):
+            held.append(submitted)
 
     result = await run_bulk(screen, "Answering", list(ordinals), answer_job)
-    report_bulk(screen, result, done)
+    report_held(screen, result, done, held)
 
 
 def _shape(question: OpenQuestion) -> tuple[object, ...]:

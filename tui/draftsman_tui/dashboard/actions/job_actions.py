@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
 from draftsman.domain.ids import job_name
 from draftsman.domain.job import TERMINAL, Status
+from draftsman.domain.pending_decision import PendingDecision
 from draftsman.domain.text import first_line, humanize
 from draftsman.errors import Refused
 from draftsman.services.jobs.job_control import CancelResult
@@ -13,7 +15,7 @@ from draftsman_tui.dashboard.actions.bulk import (
     MAX_LISTED,
     confirm_bulk,
     job_names,
-    report_bulk,
+    report_held,
     run_bulk,
 )
 from draftsman_tui.dashboard.dialogs.confirm_dialog import TypedConfirmDialog
@@ -110,18 +112,25 @@ async def _cancelable(screen: BaseScreen) -> tuple[list[int], str]:
 
 async def _cancel(screen: BaseScreen, numbers: list[int], reason: str, *, force: bool) -> None:
     results: list[CancelResult] = []
+    held: list[PendingDecision] = []
 
     async def cancel_job(number: int) -> None:
-        results.append(
-            await screen.rt.job_control.cancel(number, screen.actor, reason or None, force=force)
+        result = await screen.rt.pending_decisions.cancel(
+            number,
+            screen.actor,
+            reason or None,
+            force=force,
+            event=f"tui:{uuid4()}",
+            window=screen.session.undo.seconds,
         )
+        (held if isinstance(result, PendingDecision) else results).append(result)  # type: ignore[arg-type]
 
     bulk = await run_bulk(screen, "Canceling", numbers, cancel_job)
     requested = [result.number for result in results if result.requested]
     if requested:
         screen.show_message(f"Requested cancellation of {job_names(requested)}")
     bulk.done = [result.number for result in results if not result.requested]
-    report_bulk(screen, bulk, "canceled")
+    report_held(screen, bulk, "canceled", held)
 
 
 async def _cancel_note(screen: BaseScreen, numbers: list[int], note: str) -> str:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
+from draftsman.domain.answer import parse_answer
 from draftsman.domain.ids import job_name
 from draftsman.domain.job import Status
 from draftsman.domain.messages.review import Review
+from draftsman.domain.pending_decision import PendingDecision
 from draftsman.domain.question import Question, QuestionKind, QuestionStatus
 from draftsman.domain.response import Response
+from draftsman.domain.text import first_line
 from draftsman.errors import DraftsmanError, Refused
-from draftsman_tui.common.answer_submission import build_response, outcome_text, submit_response
+from draftsman_tui.common.answer_submission import build_response, hold_response, outcome_text
 from draftsman_tui.common.output import one_line
 from draftsman_tui.common.text.artifact_text import read_patch
 from draftsman_tui.common.text.question_text import REVIEW_MEBIBYTES, answerers
@@ -90,6 +94,14 @@ async def extend(screen: BaseScreen, text: str) -> None:
         screen.show_message(message)
 
 
+async def undo(screen: BaseScreen, text: str) -> None:
+    """Undo the newest answer, decision or cancel."""
+    if not screen.session.undo.batches:
+        raise Refused("nothing to undo")
+    if (batch := await screen.session.undo.undo()) is not None:
+        screen.show_message(f"Undone: {batch.text}")
+
+
 async def open_dialog(
     screen: BaseScreen,
     question: Question,
@@ -124,6 +136,7 @@ async def open_dialog(
             reason=text,
             position=position,
             about=about,
+            session=screen.session,
         )
     else:
         dialog = AnswerDialog(
@@ -134,13 +147,17 @@ async def open_dialog(
             error=error,
             text=text,
             changes=review.summary,
+            read_diff=partial(read_patch, screen.rt, question.job, question.run),
             position=position,
             about=about,
+            session=screen.session,
         )
     if replaces and (question.choices or question.kind is QuestionKind.APPROVAL):
         dialog.ready_at = monotonic() + SETTLE
-    if message := await ask_watched(screen, dialog):
+    message = await ask_watched(screen, dialog)
+    if message is not None:
         dialog.answered = True
+    if message:
         screen.show_message(message)
     return dialog
 
@@ -158,23 +175,41 @@ async def _review(screen: BaseScreen, question: Question) -> Review:
 def _submitter(
     screen: BaseScreen, question: Question, fields: Callable[[Any], dict[str, Any]]
 ) -> Submit:
-    """Return a function that submits an answer; one event id deduplicates its retries."""
+    """Return a function that submits an answer; one event id deduplicates its retries.
+
+    It returns "" for an answer that can be undone, which the undo line describes.
+    """
     event = f"tui:{uuid4()}"
 
     async def submit(typed: Any) -> str:
         response = build_response(event=event, **fields(typed))
         try:
-            verdict = await submit_response(
-                screen.rt, question.job, question.ordinal, response, screen.actor
+            window = screen.session.undo.seconds
+            verdict = await hold_response(
+                screen.rt, question.job, question.ordinal, response, screen.actor, window
             )
         except Refused:
             retried = await _retry_with_answer(screen, question, response)
             if retried is None:
                 raise
             return retried
+        if isinstance(verdict, PendingDecision):
+            screen.session.undo.hold(_held_text(question, response), [verdict])
+            return ""
         return f"{verdict.name} {await outcome_text(screen.rt, verdict)}"
 
     return submit
+
+
+def _held_text(question: Question, response: Response) -> str:
+    """Describe an answer that can be undone: `D-1/2 answered: red`."""
+    if response.decision is None:
+        text = parse_answer(question, response)
+        label = text.text if text.value is None else question.label_of(text.value)
+        return f"{question.name} answered: {first_line(label or '', 60)}"
+    outcome = "approved" if response.decision else "denied"
+    reason = f": {first_line(response.reason, 60)}" if response.reason else ""
+    return f"{question.name} {outcome}{reason}"
 
 
 async def _retry_with_answer(

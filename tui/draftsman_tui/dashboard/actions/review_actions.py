@@ -39,7 +39,11 @@ async def review(screen: BaseScreen, text: str) -> None:
         answered += dialog.answered
         skipped += not dialog.answered
         screen.reload()
-        if not (dialog.answered or dialog.skipped or dialog.closed):
+        if dialog.undone:
+            seen.difference_update(dialog.undone, [question.name])
+            answered -= len(dialog.undone)
+            skipped -= not dialog.answered
+        elif not (dialog.answered or dialog.skipped or dialog.closed):
             return
     left = f"; {skipped} skipped" if skipped else ""
     screen.show_message(f"No more questions: {answered} answered{left}" if seen else "No questions")
@@ -52,9 +56,11 @@ async def _waiting(
     questions = chosen
     if questions is None:
         names = responder_names(screen.actor, screen.rt.policy)
+        voter = screen.rt.policy.resolve(screen.actor).voter
         questions = [
             question
             for question in await screen.rt.questions.open(limit=MAX_READ)
-            if names is None or set(names).intersection(responders_of(question))
+            if (names is None or set(names).intersection(responders_of(question)))
+            and question.decided_by != voter
         ]
     return [question for question in questions if question.name not in seen]

@@ -71,7 +71,7 @@ ADMIN_COMMANDS: Final = (
         "unpause",
         "Resume the queue, or a job type in it.",
         queue_actions.resume,
-        "u",
+        "U",
         "Administration",
         QUEUES,
         Verb.QUEUES,

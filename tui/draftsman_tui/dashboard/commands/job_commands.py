@@ -57,6 +57,14 @@ JOB_COMMANDS: Final = (
         footer=frozenset({"inbox"}),
     ),
     DashboardCommand(
+        "undo",
+        "Undo the newest answer, decision or cancel, until it takes effect.",
+        question_actions.undo,
+        "u",
+        "Questions",
+        writes=True,
+    ),
+    DashboardCommand(
         "extend",
         "Extend the deadline of a question.",
         question_actions.extend,

@@ -10,7 +10,7 @@ from draftsman_tui.dashboard.command import JOB, JOBS, OPENING, DashboardCommand
 SEARCH_COMMANDS: Final = (
     DashboardCommand(
         "next-match",
-        "Go to the next match of a search in the log.",
+        "Go to the next match of a search in the log or the diff.",
         tab_actions.next_match,
         "n",
         "Job",
@@ -19,7 +19,7 @@ SEARCH_COMMANDS: Final = (
     ),
     DashboardCommand(
         "previous-match",
-        "Go to the previous match of a search in the log.",
+        "Go to the previous match of a search in the log or the diff.",
         tab_actions.previous_match,
         "N",
         "Job",

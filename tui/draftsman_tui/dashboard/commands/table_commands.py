@@ -55,7 +55,7 @@ TABLE_COMMANDS: Final = (
         navigation.group_by,
         "b",
         on=GROUPED,
-        takes="repository|person|question|status|none",
+        takes="attention|repository|person|question|status|none",
     ),
     DashboardCommand(
         "fold", "Fold all groups, or unfold them.", navigation.fold, "minus", on=GROUPED

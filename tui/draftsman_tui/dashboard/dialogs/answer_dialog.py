@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Awaitable, Callable
+from typing import Any, ClassVar, Final
 
 from rich.cells import cell_len
 from rich.text import Text
-from textual import events
+from textual import events, work
 from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.widgets import OptionList, Static
 
 from draftsman_tui.common.output import one_line
-from draftsman_tui.dashboard.dialogs.base import safe
+from draftsman_tui.dashboard.dialogs.base import Heading, safe
+from draftsman_tui.dashboard.dialogs.diff_dialog import DiffDialog
 from draftsman_tui.dashboard.dialogs.question_dialog import QuestionDialog
 from draftsman_tui.dashboard.widgets.multiline_input import MultilineInput
+from draftsman_tui.dashboard.widgets.undo_line import UndoLine
 
 SINGLE_DIGIT: Final = 9
 """Choices that a single digit selects; with more, Enter completes the number."""
@@ -26,10 +30,23 @@ MAX_LABEL: Final = 48
 class AnswerDialog(QuestionDialog[Any]):
     """Submits the value of a choice or the text; returns a message with the outcome."""
 
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("d", "diff", "Diff", show=False, id="question-diff"),
+        Binding("alt+d", "diff", "Diff", show=False, priority=True),
+    ]
+
     def __init__(
-        self, *args: Any, error: str = "", text: str = "", changes: str = "", **kwargs: Any
+        self,
+        *args: Any,
+        error: str = "",
+        text: str = "",
+        changes: str = "",
+        read_diff: Callable[[], Awaitable[str | None]] | None = None,
+        **kwargs: Any,
     ) -> None:
+        """Create the dialog; `changes` counts the changes whose diff `read_diff` returns."""
         super().__init__(*args, **kwargs)
+        self._read_diff = read_diff
         self._changes = changes
         self._error = error
         self._text = text
@@ -44,13 +61,13 @@ class AnswerDialog(QuestionDialog[Any]):
         question = self.question
         numbered = len(question.choices) > SINGLE_DIGIT
         with Vertical(classes="box tall" if numbered else "box"):
-            yield Static(classes="heading")
+            yield Heading()
             with VerticalScroll(classes="body"):
                 yield Static(safe(question.text))
                 if question.context_snippet:
                     yield Static(safe(f"\n{question.context_snippet}", "dim"))
                 if self._changes:
-                    yield Static(safe(f"\n{self._changes}; draftsman diff {question.name}"))
+                    yield Static(safe(f"\n{self._changes}; {self._diff_key}: diff"))
             if question.choices:
                 yield OptionList(
                     *(self._choice(index) for index in range(len(question.choices))), classes="grow"
@@ -58,12 +75,30 @@ class AnswerDialog(QuestionDialog[Any]):
             if question.freeform_allowed or not question.choices:
                 yield MultilineInput(self._text, placeholder="free text")
             yield Static(classes="error")
+            yield UndoLine()
             yield Static(self._hint(), classes="hint")
 
     def on_mount(self) -> None:
         self.show_notice(self._error)
         text_input = self.query(MultilineInput) if self._text or not self.question.choices else None
         (text_input.first() if text_input else self.query_one(OptionList)).focus()
+
+    @property
+    def _diff_key(self) -> str:
+        return "d" if self.question.choices else "alt+d"
+
+    @work
+    async def action_diff(self) -> None:
+        """Show the diff; comments on it are added to the free text."""
+        if self._read_diff is None or not (text := await self._read_diff()):
+            return
+        inputs = self.query(MultilineInput)
+        dialog = DiffDialog(f"Diff of {self.question.name}", text, reviews=bool(inputs))
+        comments = await self.app.push_screen_wait(dialog)
+        if comments and inputs:
+            typed = inputs.first()
+            typed.text = "\n".join(filter(None, (typed.text.strip(), comments)))
+            typed.focus()
 
     def on_key(self, event: events.Key) -> None:
         """Select a choice by its number, or yes and no by y and n, outside of the text input."""

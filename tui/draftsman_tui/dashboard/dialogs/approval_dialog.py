@@ -7,14 +7,14 @@ from typing import Any, ClassVar
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
-from textual.widgets import Input, OptionList, Static
+from textual.widgets import Input, Static
 
 from draftsman.domain.messages.action_text import action_text
 from draftsman.domain.messages.review import Review
-from draftsman_tui.common.text.artifact_text import printable
-from draftsman_tui.dashboard.dialogs.base import safe
+from draftsman_tui.dashboard.dialogs.base import Heading, safe
 from draftsman_tui.dashboard.dialogs.question_dialog import QuestionDialog
-from draftsman_tui.dashboard.widgets.diff_view import DiffView
+from draftsman_tui.dashboard.diff.diff_pane import DiffPane
+from draftsman_tui.dashboard.widgets.undo_line import UndoLine
 
 
 class ApprovalDialog(QuestionDialog[Any]):
@@ -38,7 +38,7 @@ class ApprovalDialog(QuestionDialog[Any]):
         **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
-        self._patch = DiffView(diff, classes="grow") if diff else None
+        self._patch = DiffPane(diff, gate=True, reviews=True, classes="grow") if diff else None
         self._diff, self._review = diff, review
         self._since = False
         """Whether only the changes since the last approval are shown."""
@@ -48,12 +48,13 @@ class ApprovalDialog(QuestionDialog[Any]):
 
     @property
     def typed(self) -> str:
-        return self.query_one(Input).value.strip()
+        reason = self.query_one(".reason", Input).value.strip()
+        return reason if self._patch is None else self._patch.view.review_text(reason)
 
     def compose(self) -> ComposeResult:
         question = self.question
-        with Vertical(classes="box tall" if self._patch else "box"):
-            yield Static(classes="heading")
+        with Vertical(classes="box tall wide" if self._patch else "box"):
+            yield Heading()
             with VerticalScroll(classes="body", can_focus=not self._patch):
                 yield Static(safe(question.text))
                 if question.context_snippet:
@@ -63,14 +64,13 @@ class ApprovalDialog(QuestionDialog[Any]):
             if self._patch is None:
                 yield Static(safe(self._no_diff_text, "dim"), classes="hint")
             else:
-                if len(self._patch.files) > 1:
-                    names = (safe(name) for _, name in self._patch.files)
-                    yield OptionList(*names, classes="files")
                 yield self._patch
             if changes := self._changes_text():
                 yield Static(safe(changes, "dim"), classes="hint changes")
-            yield Input(self._reason, placeholder="Reason (optional, recorded)")
+            placeholder = "Reason (optional, recorded)"
+            yield Input(self._reason, placeholder=placeholder, classes="reason")
             yield Static(classes="error")
+            yield UndoLine()
             yield Static(self._key_hints(), classes="hint")
 
     def on_mount(self) -> None:
@@ -81,19 +81,19 @@ class ApprovalDialog(QuestionDialog[Any]):
             self.attempt((approved, self.typed))
 
     def action_reason(self) -> None:
-        self.query_one(Input).focus()
+        self.query_one(".reason", Input).focus()
+
+    def action_leave(self) -> None:
+        """Close the line of a comment, or the dialog."""
+        if self._patch is None or not self._patch.close_comment():
+            self.dismiss(None)
 
     def action_since(self) -> None:
         """Switch between all changes and those since the last approval."""
         if self._patch is None or self._review is None or not self._review.since_patch:
             return
         self._since = not self._since
-        self._patch.replace(
-            printable(self._review.since_patch) if self._since else self._diff or ""
-        )
-        for names in self.query(OptionList):
-            names.clear_options()
-            names.add_options([safe(name) for _, name in self._patch.files])
+        self._patch.load(self._review.since_patch if self._since else self._diff or "")
         self.query_one(".changes", Static).update(safe(self._changes_text(), "dim"))
 
     def _changes_text(self) -> str:
@@ -110,11 +110,6 @@ class ApprovalDialog(QuestionDialog[Any]):
     def on_input_submitted(self) -> None:
         self._focus_body()
 
-    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
-        if self._patch is not None:
-            self._patch.go_to(event.option_index)
-            self._patch.focus()
-
     def _focus_body(self) -> None:
         (self._patch or self.query_one(".body")).focus()
 
@@ -122,6 +117,5 @@ class ApprovalDialog(QuestionDialog[Any]):
         hints = {True: "y: approve", False: "n: deny"}
         parts = list(hints.values()) if self._decision is None else [hints[self._decision]]
         if self._patch is not None:
-            files = "   [ ]: file, tab: files" if len(self._patch.files) > 1 else ""
-            parts.append(f"j k: read{files}")
+            parts.append("[ ]: file   { }: hunk   enter: fold   m: comment   v: accept the file")
         return self.hints(*parts, "r: reason")

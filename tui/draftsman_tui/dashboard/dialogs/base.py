@@ -7,16 +7,20 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any, ClassVar, Final, TypeVar
 
+from rich.cells import cell_len
 from rich.text import Text
 from textual.actions import SkipAction
 from textual.binding import Binding, BindingType
 from textual.screen import ModalScreen
+from textual.widget import Widget
 from textual.widgets import Static
 
 from draftsman.errors import DraftsmanError
 from draftsman_tui.common.output import one_line, plain
 
 T = TypeVar("T")
+BORDER: Final = 6
+"""Cells of a border beside its title."""
 Do = Callable[[Any], Awaitable[T]]
 """Handles the input of a dialog; on DraftsmanError, the dialog stays open."""
 Clock = Callable[[], datetime]
@@ -88,6 +92,35 @@ class SubmitDialog(Dialog[T]):
                 self.dismiss(result)
 
 
+class Heading(Static):
+    """Title of a dialog: in the border of its box, or above the body if it does not fit there."""
+
+    def __init__(self, text: str = "") -> None:
+        super().__init__(classes="heading")
+        self._title = text
+
+    def show(self, text: str) -> None:
+        """Show a title; further lines are above the body."""
+        self._title = text
+        self._place()
+
+    def on_mount(self) -> None:
+        self._place()
+
+    def on_resize(self) -> None:
+        self._place()
+
+    def _place(self) -> None:
+        box = self.parent
+        if not isinstance(box, Widget):
+            return
+        title, _, rest = self._title.partition("\n")
+        fits = cell_len(title) + BORDER <= (box.size.width or self.app.size.width)
+        box.border_title = safe(title) if fits else None
+        self.display = bool(rest) or not fits
+        self.update(safe(rest if fits else self._title))
+
+
 async def return_value(value: T) -> T:
     """Return the value unchanged; the default `do` of a dialog."""
     return value
@@ -101,13 +134,3 @@ def local_now() -> datetime:
 def safe(text: str, style: str = "") -> Text:
     """Return untrusted text without control characters and markup."""
     return Text(plain(text), style)
-
-
-def diff_text(text: str) -> Text:
-    """Return a patch with its lines colored by kind."""
-    result = Text()
-    styles = {"+": "green", "-": "red", "@": "cyan"}
-    for line in plain(text).splitlines():
-        head = line.startswith(("diff ", "index ", "+++", "---"))
-        result.append(line + "\n", "bold" if head else styles.get(line[:1], ""))
-    return result

@@ -10,7 +10,7 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.widgets import OptionList, Static
 
-from draftsman_tui.dashboard.dialogs.base import Dialog, safe
+from draftsman_tui.dashboard.dialogs.base import Dialog, Heading, safe
 
 
 class ChoiceDialog(Dialog[Any]):
@@ -23,7 +23,7 @@ class ChoiceDialog(Dialog[Any]):
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="box"):
-            yield Static(safe(self._question), classes="heading")
+            yield Heading(self._question)
             yield OptionList(
                 *(safe(f"{number}  {name}") for number, (name, _) in enumerate(self._choices, 1))
             )

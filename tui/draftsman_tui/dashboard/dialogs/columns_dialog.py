@@ -11,7 +11,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.widgets import OptionList, Static
 
-from draftsman_tui.dashboard.dialogs.base import Dialog
+from draftsman_tui.dashboard.dialogs.base import Dialog, Heading
 
 
 class ColumnsDialog(Dialog[list[str]]):
@@ -33,7 +33,7 @@ class ColumnsDialog(Dialog[list[str]]):
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="box"):
-            yield Static(f"Columns of {self._table}", classes="heading")
+            yield Heading(f"Columns of {self._table}")
             yield OptionList(*(self._line(head) for head in self._heads))
             keys = "space: show or hide   K J: move   f: fit to width   enter: apply   esc: back"
             yield Static(keys, classes="hint")

@@ -9,7 +9,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.widgets import Input, Static
 
-from draftsman_tui.dashboard.dialogs.base import Dialog, safe
+from draftsman_tui.dashboard.dialogs.base import Dialog, Heading, safe
 
 
 class ConfirmDialog(Dialog[bool]):
@@ -27,7 +27,7 @@ class ConfirmDialog(Dialog[bool]):
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="box"):
-            yield Static(safe(self._question), classes="heading")
+            yield Heading(self._question)
             yield Static(safe(self._note), classes="body")
             yield Static("y: yes   n: no", classes="hint")
 
@@ -46,7 +46,7 @@ class TypedConfirmDialog(Dialog[bool]):
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="box"):
-            yield Static(safe(self._question), classes="heading")
+            yield Heading(self._question)
             yield Static(safe(self._note), classes="body")
             yield Input(placeholder=f"type {self._word} to confirm")
             yield Static("", classes="error")

@@ -12,7 +12,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.widgets import Static
 
-from draftsman_tui.dashboard.dialogs.base import Dialog
+from draftsman_tui.dashboard.dialogs.base import Dialog, Heading
 
 NAME_WIDTH: Final = 19
 """Width of a command's name with its arguments; longer arguments follow the help."""
@@ -39,7 +39,7 @@ class HelpDialog(Dialog[None]):
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="box"):
-            yield Static("Commands", classes="heading")
+            yield Heading("Commands")
             with VerticalScroll():
                 yield Static(self._text())
             yield Static("ctrl+p: find a command   esc: back", classes="hint")

@@ -10,7 +10,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.widgets import Static
 
-from draftsman_tui.dashboard.dialogs.base import Dialog, safe
+from draftsman_tui.dashboard.dialogs.base import Dialog, Heading, safe
 
 TAIL_BYTES: Final = 65536
 
@@ -27,7 +27,7 @@ class LogDialog(Dialog[None]):
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="box"):
-            yield Static(safe(str(self._path)), classes="heading")
+            yield Heading(str(self._path))
             with VerticalScroll(classes="log"):
                 yield Static(id="log")
             yield Static("following   esc: back", classes="hint")

@@ -14,7 +14,7 @@ from textual.widgets import Static
 
 from draftsman.errors import DraftsmanError
 from draftsman_tui.common.output import one_line
-from draftsman_tui.dashboard.dialogs.base import Do, SubmitDialog, return_value, safe
+from draftsman_tui.dashboard.dialogs.base import Do, Heading, SubmitDialog, return_value
 from draftsman_tui.dashboard.dialogs.confirm_dialog import ConfirmDialog
 from draftsman_tui.dashboard.job_form import BY_NAME, FIELDS, FormErrors, Typed
 from draftsman_tui.dashboard.widgets.autocomplete import Autocomplete
@@ -51,7 +51,7 @@ class NewJobDialog(SubmitDialog[Any]):
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="box form tall" if self._is_expanded else "box form"):
-            yield Static(safe(self._title), classes="heading")
+            yield Heading(self._title)
             with VerticalScroll(can_focus=False, classes="grow"):
                 yield from self._rows(more=False)
                 yield Static("", classes="more-title")

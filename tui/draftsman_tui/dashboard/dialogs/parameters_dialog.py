@@ -11,7 +11,7 @@ from textual.containers import Vertical, VerticalScroll
 from textual.widgets import Static
 
 from draftsman.domain.schedules.template import TemplateDefinition
-from draftsman_tui.dashboard.dialogs.base import Do, SubmitDialog, safe
+from draftsman_tui.dashboard.dialogs.base import Do, Heading, SubmitDialog
 from draftsman_tui.dashboard.job_form import Field
 from draftsman_tui.dashboard.widgets.field import FieldRow
 
@@ -30,7 +30,7 @@ class ParametersDialog(SubmitDialog[Any]):
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="box form"):
-            yield Static(safe(self._title), classes="heading")
+            yield Heading(self._title)
             with VerticalScroll(can_focus=False, classes="grow"):
                 for name, schema in self._definition.properties.items():
                     yield FieldRow(self._field(name, schema), _initial(schema))

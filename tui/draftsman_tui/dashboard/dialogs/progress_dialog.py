@@ -6,7 +6,7 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.widgets import Static
 
-from draftsman_tui.dashboard.dialogs.base import Dialog, safe
+from draftsman_tui.dashboard.dialogs.base import Dialog, Heading
 
 
 class ProgressDialog(Dialog[None]):
@@ -21,7 +21,7 @@ class ProgressDialog(Dialog[None]):
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="box"):
-            yield Static(safe(self._title), classes="heading")
+            yield Heading(self._title)
             yield Static(self._text, classes="body")
             yield Static("esc: stop after the current job", classes="hint")
 

@@ -8,7 +8,7 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.widgets import Input, Static
 
-from draftsman_tui.dashboard.dialogs.base import Do, SubmitDialog, return_value, safe
+from draftsman_tui.dashboard.dialogs.base import Do, Heading, SubmitDialog, return_value
 
 
 class PromptDialog(SubmitDialog[Any]):
@@ -21,7 +21,7 @@ class PromptDialog(SubmitDialog[Any]):
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="box"):
-            yield Static(safe(self._question), classes="heading")
+            yield Heading(self._question)
             yield Input(placeholder=f"for example: {self._example}" if self._example else "")
             yield Static("", classes="error")
             yield Static("enter: confirm   esc: back", classes="hint")

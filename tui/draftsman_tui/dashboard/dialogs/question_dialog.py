@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from time import monotonic
-from typing import Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
 from textual.binding import Binding, BindingType
-from textual.widgets import Static
 
 from draftsman.domain.question import Question, QuestionKind
 from draftsman.errors import Refused
@@ -15,13 +14,26 @@ from draftsman_tui.common.text.question_text import deadline_text
 from draftsman_tui.dashboard.dialogs.base import (
     Clock,
     Do,
+    Heading,
     SubmitDialog,
     local_now,
     return_value,
-    safe,
 )
+from draftsman_tui.dashboard.dialogs.key_guard import RELEASED
+from draftsman_tui.dashboard.widgets.undo_line import UndoLine
+
+if TYPE_CHECKING:
+    from draftsman_tui.dashboard.dialogs.key_guard import KeyGuard
+    from draftsman_tui.dashboard.polling.undo_window import UndoWindow
 
 T = TypeVar("T")
+
+
+class Decisions(Protocol):
+    """The part of a session that takes decisions."""
+
+    undo: UndoWindow
+    key_guard: KeyGuard
 
 
 class QuestionDialog(SubmitDialog[T]):
@@ -31,6 +43,8 @@ class QuestionDialog(SubmitDialog[T]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+y", "copy", "Copy", show=False, priority=True, id="copy-typed"),
         Binding("s,ctrl+n", "skip", "Skip", show=False, id="skip"),
+        Binding("u", "undo", "Undo", show=False, id="undo-last"),
+        Binding("alt+u", "undo", "Undo", show=False, priority=True, id="undo-anywhere"),
     ]
 
     def __init__(
@@ -44,17 +58,23 @@ class QuestionDialog(SubmitDialog[T]):
         position: str = "",
         about: str = "",
         subject: str = "",
+        session: Decisions | None = None,
     ) -> None:
         """Create the dialog; `position` is that in a review: `7 of 20`.
 
         `about` has the title and the repository of the job; `subject` replaces the name of the
-        question and its responders in the heading.
+        question and its responders in the heading. With a `session`, decisions can be undone here,
+        and a key that was held before the dialog opened decides nothing.
         """
         super().__init__(do)
         self.skipped = False
         """Whether the question was left for later in a review."""
         self.answered = False
         """Whether an answer was accepted."""
+        self.undone: tuple[str, ...] = ()
+        """Questions whose answers were undone here."""
+        self._session = session
+        self._shown_at = 0.0
         self.ready_at = 0.0
         """Time of the monotonic clock from which on decisions are taken."""
         self._position = position
@@ -73,13 +93,19 @@ class QuestionDialog(SubmitDialog[T]):
         return ""
 
     def on_mount(self) -> None:
+        if self._session is not None:
+            pause = RELEASED if self._position else 0
+            self._shown_at = self._session.key_guard.clock() + pause
         self.set_interval(1.0, self.tick)
         self.tick()
 
     def tick(self) -> None:
         """Redraw the deadline."""
         if not self.closed:
-            self.query_one(".heading", Static).update(safe(self._heading()))
+            self.query_one(Heading).show(self._heading())
+        if self._session is not None:
+            key = "alt+u" if self.question.freeform_allowed else "u"
+            self.query_one(UndoLine).show(self._session.undo.text(key))
 
     def update_question(self, question: Question, votes: Sequence[str]) -> None:
         """Apply a changed deadline, escalation or votes."""
@@ -98,7 +124,7 @@ class QuestionDialog(SubmitDialog[T]):
         if not self.typed:
             self.dismiss(None)
             return
-        self.query_one(".heading", Static).update(safe(text))
+        self.query_one(Heading).show(text)
         self._late = late
         hint = "enter: submit late" if late else "no more answers are accepted"
         self.show_notice(f"{hint}; ctrl+y: copy your text, esc: back")
@@ -107,10 +133,29 @@ class QuestionDialog(SubmitDialog[T]):
         """Submit, unless the question is closed."""
         if self.closed and not self._late:
             self.failed(Refused(f"{self.question.name} is closed; ctrl+y: copy your text"))
-        elif monotonic() < self.ready_at:
+        elif monotonic() < self.ready_at or not self._is_meant():
             self.show_notice(f"{self.question.name} has just opened; press the key again")
         else:
             super().attempt(value)
+
+    def _is_meant(self) -> bool:
+        """Return whether the last key was pressed for this question."""
+        session = self._session
+        return session is None or session.key_guard.is_pressed_since(self._shown_at)
+
+    async def action_undo(self) -> None:
+        """Undo the newest decision; in a review, its question opens again."""
+        if self._session is None or self.busy:
+            return
+        if (batch := await self._session.undo.undo()) is None:
+            self.show_notice("nothing to undo")
+            return
+        self.undone = tuple(decision.name for decision in batch.decisions)
+        if self._position:
+            self.dismiss(None)
+        else:
+            self.tick()
+            self.show_notice(f"undone: {batch.text}")
 
     def action_skip(self) -> None:
         """Leave the question for later; in a review, the next follows."""

@@ -12,7 +12,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.widgets import OptionList, Static
 
-from draftsman_tui.dashboard.dialogs.base import Dialog, safe
+from draftsman_tui.dashboard.dialogs.base import Dialog, Heading, safe
 
 CHOICES: Final = {
     "leave": "Leave the processes running, without a dashboard",
@@ -33,7 +33,7 @@ class QuitDialog(Dialog[str]):
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="box"):
-            yield Static("Leave the processes running, stop them all, or stay?", classes="heading")
+            yield Heading("Leave the processes running, stop them all, or stay?")
             choices = zip(KEYS, CHOICES.values(), strict=True)
             yield OptionList(*(safe(f"{key}  {text}") for key, text in choices))
             yield Static(

@@ -9,7 +9,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.widgets import Static
 
-from draftsman_tui.dashboard.dialogs.base import Dialog, diff_text, safe
+from draftsman_tui.dashboard.dialogs.base import Dialog, Heading, safe
 
 
 class TextDialog(Dialog[None]):
@@ -17,14 +17,14 @@ class TextDialog(Dialog[None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("q,enter", "leave", "Back", show=False)]
 
-    def __init__(self, title: str, text: str, *, diff: bool = False) -> None:
+    def __init__(self, title: str, text: str) -> None:
         super().__init__()
         self._title = title
-        self._text = diff_text(text) if diff else safe(text)
+        self._text = safe(text)
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="box"):
-            yield Static(safe(self._title), classes="heading")
+            yield Heading(self._title)
             with VerticalScroll(classes="body"):
                 yield Static(self._text)
             yield Static("esc: back", classes="hint")

@@ -15,13 +15,14 @@ from draftsman_tui.common import times
 from draftsman_tui.common.output import one_line
 from draftsman_tui.common.text.job_text import status_text
 from draftsman_tui.dashboard.cells import DENIED, ROLES
+from draftsman_tui.dashboard.job.phases import bar, phases
 from draftsman_tui.dashboard.job.row_layout import Row
 from draftsman_tui.dashboard.job.snapshot import JobSnapshot
 from draftsman_tui.dashboard.resource import Cell
 
 
-def head(snapshot: JobSnapshot, now: datetime) -> list[Row]:
-    """Return the three rows of the header."""
+def head(snapshot: JobSnapshot, now: datetime, width: int = 80) -> list[Row]:
+    """Return the rows of the header: three, and the bar of a card."""
     job = snapshot.job
     paused = snapshot.why is not None and snapshot.why.shown_as_paused
     role = DENIED if _denied(job) else ROLES.get("paused" if paused else job.status, "")
@@ -32,6 +33,7 @@ def head(snapshot: JobSnapshot, now: datetime) -> list[Row]:
         ),
         tuple(_separated(_progress(snapshot, now))[1:]),
         _what_next(snapshot, now),
+        bar(phases(job, snapshot.runs, snapshot.questions, now), width),
     ]
 
 

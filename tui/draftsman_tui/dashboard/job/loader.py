@@ -41,7 +41,7 @@ ACTIVITY_ROWS: Final = 50
 """Newest rows of activity that a load reads for the header."""
 LOG_CHUNKS: Final = 20
 """Log chunks that the first query of a load reads."""
-PATCH_MEBIBYTES: Final = 1
+PATCH_MEBIBYTES: Final = 20
 """Maximum size of a patch to show."""
 LOG_INTERVAL: Final = 1.0
 LIVE_INTERVAL: Final = 2.0

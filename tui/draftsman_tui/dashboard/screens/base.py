@@ -28,7 +28,7 @@ from draftsman_tui.dashboard import completion
 from draftsman_tui.dashboard import filter as filters
 from draftsman_tui.dashboard.command import DashboardCommand
 from draftsman_tui.dashboard.completion import Completer, Values
-from draftsman_tui.dashboard.dialogs.text_dialog import TextDialog
+from draftsman_tui.dashboard.dialogs.diff_dialog import DiffDialog
 from draftsman_tui.dashboard.filter import NOTHING, Filter
 from draftsman_tui.dashboard.key_map import display_key
 from draftsman_tui.dashboard.polling import messages
@@ -40,6 +40,7 @@ from draftsman_tui.dashboard.widgets.command_line import CommandInput, CommandLi
 from draftsman_tui.dashboard.widgets.key_bar import KeyBar
 from draftsman_tui.dashboard.widgets.overview import Overview
 from draftsman_tui.dashboard.widgets.title import Title
+from draftsman_tui.dashboard.widgets.undo_line import UndoLine
 
 if TYPE_CHECKING:
     from draftsman.domain.people.actor import Actor
@@ -155,7 +156,7 @@ class BaseScreen(Screen[None]):
         text = await read_patch(self.rt, number)
         if not text:
             raise Refused(await no_diff_reason(self.rt, job_name(number), number, text is None))
-        await self.app.push_screen(TextDialog(f"Diff of {job_name(number)}", text, diff=True))
+        await self.app.push_screen(DiffDialog(f"Diff of {job_name(number)}", text))
 
     async def after_retry(self, numbers: list[int]) -> None:
         """Handle new jobs created by a retry."""
@@ -165,6 +166,7 @@ class BaseScreen(Screen[None]):
         yield Title()
         yield Banner()
         yield Notice()
+        yield UndoLine()
         yield from self.body()
         yield CommandLine(self.session.history)
         yield KeyBar()
@@ -182,7 +184,7 @@ class BaseScreen(Screen[None]):
         self.load()
 
     def load(self) -> None:
-        """Load the data shown, once the services are connected."""
+        """Load the data shown, once connected."""
         if self.session.is_connected:
             self.refresher.show(self.loader)
 
@@ -196,14 +198,15 @@ class BaseScreen(Screen[None]):
     def tick(self) -> None:
         """Redraw elapsed times."""
         self.position_toasts()
+        keys = [display_key(key) for key in self.keys_of(self.commands["undo"])]
+        self.query_one(UndoLine).show(self.session.undo.text(*keys[:1]))
         if self.session.supervised is not None:
             self.query_one(Notice).show(self.session.supervised)
         if self.refresher.last_stats is not None:
             age = time.monotonic() - self.refresher.last_stats.at
-            stale = age if age > STALE else 0
-            stats = self.refresher.last_stats.stats
             mine = self.refresher.attention.mine if self.refresher.attention else 0
-            self.query_one(Overview).show(stats, self.refresher.now, stale, waiting=mine)
+            shown = self.refresher.last_stats.stats, self.refresher.now, age if age > STALE else 0
+            self.query_one(Overview).show(*shown, waiting=mine)
 
     def type(self, kind: str, text: str, completer: Completer) -> None:
         """Open the input line for a command (`:`) or a search (`/`)."""
@@ -236,10 +239,11 @@ class BaseScreen(Screen[None]):
         return None
 
     def position_toasts(self) -> None:
-        """Move notifications to the half of the screen without the cursor."""
+        """Show notifications at the bottom, or at the top if they may hide the cursor or a line."""
         line = self.cursor_line
-        is_above = line is not None and 2 * line < self.size.height
-        self.query_children(ToastRack).set_class(is_above, "below")
+        is_hiding = line is not None and 2 * line >= self.size.height
+        is_open = self.query_one(CommandLine).has_class("open")
+        self.query_children(ToastRack).set_class(is_hiding or is_open, "above")
 
     def show_message(self, text: str) -> None:
         """Notify the user of a result."""
@@ -297,7 +301,7 @@ class BaseScreen(Screen[None]):
 
     def run(self, command: DashboardCommand, text: str = "") -> None:
         """Run a command in the background, and show its errors."""
-        self.run_worker(partial(self._run_checked, command, text), group="commands")  # type: ignore[arg-type]
+        self.run_worker(partial(self.run_now, command, text), group="commands")  # type: ignore[arg-type]
 
     def line_command(self, key: str) -> DashboardCommand | None:
         """Return the command of a key that opens the input line, unless the line is open."""
@@ -307,12 +311,8 @@ class BaseScreen(Screen[None]):
         openers = (self.commands[name] for name in OPENERS if name in names)
         return next((command for command in openers if self.is_here(command)), None)
 
-    async def run_now(self, command: DashboardCommand) -> None:
-        """Run a command that does not block, before the next event."""
-        await self._run_checked(command, "")
-
-    async def _run_checked(
-        self, command: DashboardCommand, text: str, *, typed: bool = False
+    async def run_now(
+        self, command: DashboardCommand, text: str = "", *, typed: bool = False
     ) -> None:
         """Run a permitted command and show its errors; with `typed`, raise UsageError."""
         with self.reporting_errors(typed=typed):
@@ -325,7 +325,7 @@ class BaseScreen(Screen[None]):
             self.reload()
 
     def reload(self) -> None:
-        """Reload the data now."""
+        """Load now."""
         self.refresher.refresh()
 
     def refusal(self, command: DashboardCommand) -> str | None:
@@ -369,7 +369,7 @@ class BaseScreen(Screen[None]):
                 self.apply_search(entered.text)
             elif entered.text:
                 parsed = self.commands.parse(entered.text, self.session.views())
-                await self._run_checked(*parsed, typed=True)
+                await self.run_now(*parsed, typed=True)
         except UsageError as error:
             if self._typed is entered:
                 self._typed = None

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
+from rich.text import Text
 from textual import on
 from textual.widget import Widget
 
@@ -14,11 +15,13 @@ from draftsman.domain.question import QuestionStatus
 from draftsman_tui.common.output import one_line
 from draftsman_tui.dashboard.command import DashboardCommand
 from draftsman_tui.dashboard.dialogs.confirm_dialog import ConfirmDialog
+from draftsman_tui.dashboard.diff.diff_pane import DiffPane
 from draftsman_tui.dashboard.job import row_layout
+from draftsman_tui.dashboard.job.diff import truncation
 from draftsman_tui.dashboard.job.header import head
 from draftsman_tui.dashboard.job.job_tabs import JOB_TABS, NAMES, JobTab
 from draftsman_tui.dashboard.job.loader import JobLoader
-from draftsman_tui.dashboard.job.snapshot import JobLoaded, JobSnapshot
+from draftsman_tui.dashboard.job.snapshot import JobLoaded, JobPatch, JobSnapshot
 from draftsman_tui.dashboard.screens.base import BaseScreen
 from draftsman_tui.dashboard.screens.session import Session
 from draftsman_tui.dashboard.widgets.item_list import ItemList, ScrollPosition
@@ -31,6 +34,8 @@ if TYPE_CHECKING:
     from draftsman_tui.dashboard.saved_views import View
 
 
+CARD_ROWS: Final = 30
+"""Rows from which the header is a card."""
 MATCHES: Final = ("next-match", "previous-match")
 """Commands of a search of the log."""
 
@@ -63,6 +68,8 @@ class JobScreen(BaseScreen):
         """None until the job is loaded."""
         self.search_text = ""
         """Text that items must contain; empty shows all items."""
+        self._patch: JobPatch | None = None
+        """The patch that the diff viewer shows."""
         self._match: str | None = None
         """Position of the match in view among those in the log."""
         self._loader = JobLoader(number, tab)
@@ -83,11 +90,17 @@ class JobScreen(BaseScreen):
         return self.query_one(ItemList)
 
     @property
+    def diff_pane(self) -> DiffPane:
+        return self.query_one(DiffPane)
+
+    @property
     def focus_target(self) -> Widget:
-        return self.item_list
+        return self.diff_pane.view if self.diff_pane.display else self.item_list
 
     @property
     def cursor_line(self) -> int | None:
+        if self.diff_pane.display:
+            return self.diff_pane.view.cursor_line
         return self.item_list.cursor_line
 
     @property
@@ -132,15 +145,17 @@ class JobScreen(BaseScreen):
         yield JobHeader()
         yield Tabs()
         yield ItemList()
+        yield DiffPane()
 
     def on_mount(self) -> None:
+        self.diff_pane.display = False
         self.item_list.focus()
         self._show_items()
 
     def tick(self) -> None:
         super().tick()
         if self.snapshot is not None:
-            self.query_one(JobHeader).show(head(self.snapshot, self.refresher.now))
+            self._draw_header()
             if JOB_TABS[self.tab].ticks:
                 self._draw_tab()
 
@@ -167,7 +182,7 @@ class JobScreen(BaseScreen):
         """Offer `redeliver` only in the deliveries tab, and matches only in a search of the log."""
         in_view = command.name != "redeliver" or self.tab == "deliveries"
         if command.name in MATCHES:
-            in_view = self.searches_log
+            in_view = self.has_matches
         return in_view and super().is_here(command)
 
     def show_tab(self, name: str, key: str | None = None) -> None:
@@ -192,8 +207,9 @@ class JobScreen(BaseScreen):
         self._match = None
         self.item_list.clear_match()
         self._draw()
-        if text and self.searches_log:
+        if text and self.has_matches:
             self.show_match(0)
+        self.diff_pane.view.searches = self.tab == "diff" and bool(text)
         self.refresh_bindings()
 
     @property
@@ -201,8 +217,18 @@ class JobScreen(BaseScreen):
         """Whether a search of the log is active, which keeps the lines around its matches."""
         return bool(self.search_text) and self.tab == "log"
 
+    @property
+    def has_matches(self) -> bool:
+        """Whether n and N go to the matches of a search, of the log or the diff."""
+        return self.searches_log or (bool(self.search_text) and self.diff_pane.display)
+
     def show_match(self, by: int) -> None:
-        """Go to the next match in the log (1), the previous (-1) or the nearest (0)."""
+        """Go to the next match in the log or the diff (1), the previous (-1) or the nearest (0)."""
+        if self.diff_pane.display:
+            found = self.diff_pane.view.find(self.search_text, by)
+            self._match = None if found else "no match"
+            self._show_title()
+            return
         items = self.item_list.items
         matches = [
             nth
@@ -272,14 +298,38 @@ class JobScreen(BaseScreen):
         self._show_title()
         tabs = [_tab_label(nth, tab, self.snapshot) for nth, tab in enumerate(JOB_TABS.values(), 1)]
         self.query_one(Tabs).show(tabs, self.tab)
-        if self.snapshot is None:
-            self.query_one(JobHeader).show([])
-        else:
-            self.query_one(JobHeader).show(head(self.snapshot, self.refresher.now))
+        self._draw_header()
         self._draw_tab()
 
+    def _draw_header(self) -> None:
+        """Draw the header: a card with a bar on screens of enough rows."""
+        header, snapshot, now = self.query_one(JobHeader), self.snapshot, self.refresher.now
+        is_card = self.size.height >= CARD_ROWS
+        header.set_class(is_card, "card")
+        rows = [] if snapshot is None else head(snapshot, now, max(20, self.size.width - 6))
+        title = "" if snapshot is None else snapshot.job.ticket_title or snapshot.job.type
+        header.border_title = Text(one_line(title)) if is_card else None
+        header.show(rows)
+
+    def on_resize(self) -> None:
+        self._draw_header()
+
     def _draw_tab(self) -> None:
+        self._draw_diff()
         self.item_list.show(partial(self._items, JOB_TABS[self.tab], self.snapshot))
+
+    def _draw_diff(self) -> None:
+        """Show the diff instead of the items, if there is one and its tab is shown."""
+        patch = self.snapshot.patch if self.snapshot is not None and self.tab == "diff" else None
+        is_shown, pane = patch is not None and bool(patch.text), self.diff_pane
+        if is_shown and patch is not self._patch:
+            self._patch = patch
+            pane.load(patch.text)  # type: ignore[union-attr]
+        if pane.display is not is_shown:
+            has_focus = self.focused is self.focus_target
+            pane.display, self.item_list.display = is_shown, not is_shown
+            if has_focus or self.focused is None:
+                self.focus_target.focus()
 
     def _items(
         self, tab: JobTab, snapshot: JobSnapshot | None, width: int
@@ -300,6 +350,8 @@ class JobScreen(BaseScreen):
             parts[-1] = f"log of run .{self.loader.run}"
         if JOB_TABS[self.tab].follows and job is not None:
             parts.append("following" if self.item_list.following else "f: follow")
+        if self.tab == "diff" and self.snapshot is not None:
+            parts += filter(None, [truncation(self.snapshot)])
         if self.search_text:
             parts.append(f"/{self.search_text}")
         if self._match is not None:

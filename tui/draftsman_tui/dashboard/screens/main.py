@@ -50,7 +50,7 @@ class MainScreen(BaseScreen):
         super().__init__(session)
         self._states = dict.fromkeys(VIEWS, TableState())
         self._sought_key: str | None = None
-        self.row_preview = RowPreview(self, self._job_under_cursor)
+        self.row_preview = RowPreview(self, self._job_under_cursor, lambda: self.table.head)
         if isinstance(view, str):
             self._view = view
         else:

@@ -6,9 +6,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from draftsman_tui.dashboard.job.loader import JobLoader
+from draftsman_tui.dashboard.views import VIEWS
 from draftsman_tui.dashboard.widgets.preview_pane import PreviewPane
 
 if TYPE_CHECKING:
+    from draftsman_tui.dashboard.grouping import GroupHead
     from draftsman_tui.dashboard.job.snapshot import JobSnapshot
     from draftsman_tui.dashboard.screens.base import BaseScreen
 
@@ -21,11 +23,21 @@ PREVIEWED: Final = frozenset({"jobs", "inbox", "dead", "runs", "deliveries", "ev
 
 
 class RowPreview:
-    """State of the preview of a table screen; `job` returns the job under the cursor."""
+    """State of the preview of a table screen.
 
-    def __init__(self, screen: BaseScreen, job: Callable[[], int | None]) -> None:
+    `job` returns the job under the cursor, and `head` the head of a group.
+    """
+
+    def __init__(
+        self,
+        screen: BaseScreen,
+        job: Callable[[], int | None],
+        head: Callable[[], GroupHead | None],
+    ) -> None:
         self._screen = screen
         self._job_under_cursor = job
+        self._head_under_cursor = head
+        self._head: GroupHead | None = None
         self._is_wanted = True
         self._is_placed = False
         self._job: int | None = None
@@ -49,8 +61,9 @@ class RowPreview:
     def follow(self) -> None:
         """Show the job of the row under the cursor, once it is loaded."""
         number = self._job_under_cursor() if self._is_placed else None
-        if number != self._job:
-            self._job, self._snapshot = number, None
+        head = self._head_under_cursor() if self._is_placed else None
+        if number != self._job or head != self._head:
+            self._job, self._snapshot, self._head = number, None, head
             self.resume()
             self.draw()
 
@@ -72,4 +85,7 @@ class RowPreview:
     def draw(self) -> None:
         """Redraw, with current times."""
         pane = self._screen.query_one(PreviewPane)
+        if self._head is not None:
+            pane.show_group(self._head, VIEWS[self._screen.view_name], self._screen.refresher.now)
+            return
         pane.show_job(self._snapshot, self._screen.refresher.now)

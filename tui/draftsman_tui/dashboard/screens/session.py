@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from draftsman.errors import ConfigError, DatabaseUnreachable
+from draftsman_tui.dashboard.dialogs.key_guard import KeyGuard
 from draftsman_tui.dashboard.preferences import Preferences
 from draftsman_tui.dashboard.saved_views import BUILTIN_VIEWS, View
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from draftsman.runtime import Runtime
     from draftsman_tui.dashboard.command import CommandSet
     from draftsman_tui.dashboard.polling.refresher import Refresher
+    from draftsman_tui.dashboard.polling.undo_window import UndoWindow
     from draftsman_tui.dashboard.supervised import SupervisedProcesses
 
     Connect = Callable[[], Awaitable[tuple[Runtime, Actor]]]
@@ -31,6 +33,7 @@ class Session:
     """
 
     refresher: Refresher
+    undo: UndoWindow
     commands: CommandSet
     server: str
     """Database server for display, without credentials."""
@@ -42,6 +45,8 @@ class Session:
     preferences: Preferences = field(default_factory=Preferences)
     history: dict[str, list[str]] = field(default_factory=dict)
     """Input history, by `:` and `/`."""
+    key_guard: KeyGuard = field(default_factory=KeyGuard)
+    """Recorder of the keys, so that a held key decides a single question."""
     _connected: tuple[Runtime, Actor] | None = None
 
     @property

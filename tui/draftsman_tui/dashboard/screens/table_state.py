@@ -43,12 +43,13 @@ class TableState:
 
     def as_view(self, table: str) -> View:
         """Convert to a saved view."""
-        return View(table, str(self.filter), self.sort, self.down, self.columns)
+        return View(table, str(self.filter), self.sort, self.down, self.columns, self.group)
 
 
 def from_view(view: View, name: str) -> TableState:
     """Create the state from a saved view."""
-    return TableState(filters.parse(view.filter), view.sort, view.down, view.columns, name=name)
+    shown = filters.parse(view.filter), view.sort, view.down, view.columns
+    return TableState(*shown, name=name, group=view.group)
 
 
 def shown_lines(
@@ -64,7 +65,8 @@ def shown_lines(
     if resource.mine_first and names is not None and not state.sort and not state.down:
         rows = sorted(rows, key=lambda row: not _waits_for(resource, row, names))
     if state.group:
-        return grouped(rows, resource.groups[state.group], state.folded)
+        order = resource.group_order.get(state.group, ())
+        return grouped(rows, resource.groups[state.group], state.folded, order)
     return rows
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from draftsman.domain.messages.action_text import action_text
 from draftsman.domain.question import OpenQuestion, QuestionKind
 from draftsman.domain.text import first_line
+from draftsman_tui.common.text.question_text import pending_text
 from draftsman_tui.dashboard import cells
 from draftsman_tui.dashboard.filter import FilterFields
 from draftsman_tui.dashboard.polling.attention import responders_of
@@ -70,7 +71,7 @@ class InboxResource(Resource[OpenQuestion]):
         return (
             Cell(row.name, "key"),
             Cell("approval" if is_approval else "question", "asks"),
-            cells.text(_about(row)),
+            cells.text(" · ".join(filter(None, (pending_text(row, now), _about(row))))),
             cells.text(row.title),
             cells.text(row.repo),
             cells.text(row.requester),
@@ -98,7 +99,8 @@ class InboxResource(Resource[OpenQuestion]):
 def _about(row: OpenQuestion) -> str:
     """Return the action that an approval allows, in words, and the question."""
     action = row.approved_action
-    return f"{action_text(action)} · {row.text}" if action else row.text
+    changed = f", +{row.added} -{row.removed or 0}" if row.added is not None else ""
+    return f"{action_text(action)}{changed} · {row.text}" if action else f"{row.text}{changed}"
 
 
 def _same_question(row: OpenQuestion) -> str:

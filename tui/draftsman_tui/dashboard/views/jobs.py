@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from draftsman.domain.ids import job_name
-from draftsman.domain.job import WAITING, Status
+from draftsman.domain.job import TERMINAL, WAITING, Status
 from draftsman.domain.read_models import JobSummary
 from draftsman.domain.retries.error_classes import ErrorClass
 from draftsman.domain.text import first_line, humanize
@@ -16,6 +16,13 @@ from draftsman_tui.common.text.queue_text import hold_text
 from draftsman_tui.dashboard import cells
 from draftsman_tui.dashboard.filter import Filter, FilterFields
 from draftsman_tui.dashboard.resource import Cell, Column, Query, Resource, Rows
+from draftsman_tui.dashboard.views.job_figures import (
+    changed_lines,
+    changes_text,
+    cost,
+    cost_text,
+    live_text,
+)
 
 if TYPE_CHECKING:
     from draftsman.runtime import Runtime
@@ -32,9 +39,13 @@ class JobsResource(Resource[JobSummary]):
     statuses = (*map(str, Status), PAUSED)
     fields = ("status", "repo", "by", "agent", "tag", "source", "group", "age")
     groups: ClassVar[Mapping[str, Callable[[Any], str]]] = {
+        "attention": lambda row: attention(row),
         "repository": lambda row: row.repo_name or "",
         "person": lambda row: row.invoker_id,
         "status": lambda row: cells.status(row.status).text,
+    }
+    group_order: ClassVar[Mapping[str, Sequence[str]]] = {
+        "attention": ("needs a person", "running", "waits", "failed", "finished")
     }
     empty = "No jobs yet. Press n to submit a job, or in a shell: draftsman demo, draftsman submit"
     columns = (
@@ -47,6 +58,8 @@ class JobsResource(Resource[JobSummary]):
         Column[JobSummary]("AGENT", 12, most=20, from_width=120, order=lambda job: job.agent or ""),
         Column[JobSummary]("BY", 12, most=20, from_width=140, order=lambda job: job.invoker_id),
         Column[JobSummary]("RUNS", 5, right=True, from_width=130, order=lambda job: job.run_count),
+        Column[JobSummary]("CHANGES", 9, most=14, right=True, from_width=120, order=changed_lines),
+        Column[JobSummary]("COST", 6, most=9, right=True, from_width=120, order=cost),
         Column[JobSummary]("AGE", 6, right=True, order=lambda job: job.created_at),
         Column[JobSummary]("NEXT", 20, most=60),
     )
@@ -66,14 +79,15 @@ class JobsResource(Resource[JobSummary]):
             before=query.before,
             limit=query.limit,
         )
+        jobs = await rt.read_model.with_figures(jobs_page.jobs)
         if jobs_page.scanned_to is not None:
             return Rows(
-                jobs_page.jobs,
+                jobs,
                 jobs_page.scanned_to,
                 f"searched back to {job_name(jobs_page.scanned_to)}",
             )
         is_full = len(jobs_page.jobs) >= query.limit
-        return Rows(jobs_page.jobs, jobs_page.jobs[-1].number if is_full else None)
+        return Rows(jobs, jobs_page.jobs[-1].number if is_full else None)
 
     def key(self, row: JobSummary) -> str:
         return job_name(row.number)
@@ -98,8 +112,10 @@ class JobsResource(Resource[JobSummary]):
             cells.text(row.agent),
             cells.text(row.invoker_id),
             Cell(str(row.run_count)),
+            Cell(changes_text(row), "dim"),
+            Cell(cost_text(row), "dim"),
             cells.age(row.created_at, now),
-            _next(row),
+            _next(row, now),
         )
 
     def filter_fields(self, row: JobSummary) -> FilterFields:
@@ -125,16 +141,30 @@ class JobsResource(Resource[JobSummary]):
         )
 
 
+def attention(row: JobSummary) -> str:
+    """Return the group of a job by the attention that it needs."""
+    if row.status in WAITING:
+        return "needs a person"
+    if row.status in (Status.RUNNING, Status.CLAIMED):
+        return "running"
+    if row.status in (Status.FAILED, Status.DEAD_LETTER):
+        is_open = row.retried_as is None and row.error_class != ErrorClass.DENIED
+        return "failed" if is_open else "finished"
+    return "finished" if row.status in TERMINAL else "waits"
+
+
 def statuses(job_filter: Filter) -> list[Status] | None:
     """Return the statuses of a filter without `paused`, None for all; raises UsageError."""
     names = JobsResource().resolve(job_filter).statuses
     return [Status(name) for name in names if name != PAUSED] or None
 
 
-def _next(row: JobSummary) -> Cell:
+def _next(row: JobSummary, now: datetime) -> Cell:
     if row.job_paused:
         return cells.text(hold_text(row), "warns")
     match row.status:
+        case Status.RUNNING:
+            return cells.text(live_text(row, now), "busy")
         case Status.WAITING_FOR_INPUT:
             return Cell("answer", "asks")
         case Status.WAITING_FOR_APPROVAL:

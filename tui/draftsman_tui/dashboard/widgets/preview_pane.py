@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 from draftsman_tui.dashboard.job import row_layout
 from draftsman_tui.dashboard.job.preview import preview
+from draftsman_tui.dashboard.resource import Cell, Resource
 from draftsman_tui.dashboard.widgets.item_list import ItemList
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
+    from draftsman_tui.dashboard.grouping import GroupHead
     from draftsman_tui.dashboard.job.snapshot import JobSnapshot
+
+
+MAX_ROWS: Final = 100
+"""Rows of a group that its preview lists."""
 
 
 class PreviewPane(ItemList, can_focus=False):
@@ -23,6 +30,13 @@ class PreviewPane(ItemList, can_focus=False):
         super().__init__()
         self._job: int | None = None
 
+    def show_group(self, head: GroupHead, resource: Resource[Any], now: datetime) -> None:
+        """Show a group of rows."""
+        if self._job is not None:
+            self._job = None
+            self.reset(None, selectable=False, follows=False)
+        self.show(partial(group_items, head, resource, now))
+
     def show_job(self, snapshot: JobSnapshot | None, now: datetime) -> None:
         """Show a job; None: nothing, or not loaded yet."""
         job = None if snapshot is None else snapshot.job.number
@@ -31,6 +45,18 @@ class PreviewPane(ItemList, can_focus=False):
             self.reset(None, selectable=False, follows=False)
             self.go_to_row(0)
         self.show(partial(_items, snapshot, now))
+
+
+def group_items(
+    head: GroupHead, resource: Resource[Any], now: datetime, width: int
+) -> list[row_layout.Item]:
+    """Return the name of a group, the counts of its states, and its first rows."""
+    cells = [resource.cells(row, now) for row in head.rows]
+    states = Counter(row[1].text.strip() for row in cells)
+    counts = " · ".join(f"{count:,} {state}" for state, count in states.most_common())
+    title: row_layout.Row = (Cell(head.label, "head"), Cell(f"  {len(cells):,} rows", "dim"))
+    rows = [(row[0], Cell("  "), row[1], Cell("  "), row[2]) for row in cells[:MAX_ROWS]]
+    return [row_layout.Item("", (title, (Cell(counts),), (), *rows))]
 
 
 def _items(snapshot: JobSnapshot | None, now: datetime, width: int) -> Sequence[row_layout.Item]:

@@ -1,0 +1,73 @@
+"""Pending decisions on a server: a worker applies those of people, and makes none."""
+
+from __future__ import annotations
+
+import pytest
+
+from draftsman.domain.answer import Verdict
+from draftsman.domain.job import Status
+from draftsman.domain.pending_decision import PendingDecision
+from draftsman.domain.response import Response
+from draftsman.domain.run import LeaderTerm
+from draftsman.errors import Refused
+from draftsman.runtime import Runtime
+from draftsman.store.postgres.database import Connection
+from draftsman.store.scheduling import pending_decisions as store
+from tests.core.rights.conftest import As
+from tests.factories import GATE, Factory
+from tests.support.clock import Clock
+
+
+async def test_a_worker_applies_the_decisions_of_people_as_they_are(
+    as_role: As, known: Runtime, make: Factory, clock: Clock
+) -> None:
+    gate = (await make.asked(GATE.model_copy(update={"quorum": 2}))).number
+    denied, canceled, own = [(await make.asked(GATE)).number for _ in range(3)]
+    carol, olga, worker = [await as_role(name) for name in ("carol", "olga", "worker")]
+    held: list[object] = []
+    for number, yes in ((gate, True), (denied, False), (own, True)):
+        response = Response(source_event_id=f"tui:{number}", decision=yes, reason="r")
+        held.append(
+            await carol.pending_decisions.answer(number, 1, response, await carol.actor(), 5.0)
+        )
+    held.append(
+        await olga.pending_decisions.cancel(
+            canceled, await olga.actor(), "no", force=False, event="c", window=5.0
+        )
+    )
+    decisions = [item for item in held if isinstance(item, PendingDecision)]
+    assert len(decisions) == 4
+    assert not await olga.pending_decisions.undo(decisions[0])
+    assert await olga.pending_decisions.apply(decisions[0], early=True) is None
+    with pytest.raises(Refused, match="permission denied for function undo_decision"):
+        await worker.pending_decisions.undo(decisions[0])
+    assert await worker.pending_decisions.apply(decisions[0], early=True) is None
+    applied = await carol.pending_decisions.apply(decisions[2], early=True)
+    assert isinstance(applied, Verdict)
+    assert applied.resolved
+
+    forged = decisions[0].actor, "forged", {"decision": True}, {"decision": "approve"}, 5.0
+    with pytest.raises(Refused, match="permission denied for function hold_decision"):
+        await worker.db.run_transaction(lambda conn: store.hold(conn, denied, 1, *forged))
+    await clock.forward(5)
+    forger = await as_role("worker")
+
+    async def forge(conn: Connection) -> None:
+        """Answer otherwise than the decision that the transaction applies."""
+        assert await store.take(conn, decisions[1].id, early=False)
+        actor = forger.policy.resolve(decisions[1].actor)
+        other = Response(source_event_id=decisions[1].source_event_id, decision=True)
+        await forger.questions.record(conn, denied, 1, other, actor)
+
+    with pytest.raises(Refused, match="cannot answer as"):
+        await forger.db.run_transaction(forge)
+    assert await forger.sweeps.decisions(LeaderTerm()) == 3
+    jobs = [await known.read_model.job(number) for number in (gate, denied, canceled, own)]
+    assert [job.status for job in jobs] == [
+        *(Status.WAITING_FOR_APPROVAL, Status.FAILED, Status.CANCELED, Status.RESUMED)
+    ]
+    events = await known.read_model.job_events(gate)
+    assert (events[-1].kind, events[-1].actor) == ("vote_received", decisions[0].actor.name)
+    assert jobs[1].last_error == "denied by carol: r"
+    violations = await known.read_model.invariants()
+    assert {name: rows for name, rows in violations.items() if rows} == {}

@@ -1,0 +1,44 @@
+"""Constraints of pending decisions."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from draftsman.store.postgres.database import Connection
+from tests.core.store.test_group_checks import insert
+from tests.factories import Factory
+from tests.support.statements import CHECK, UNIQUE, refused, run
+
+DECISION: Final = {
+    "job": "1",
+    "source": "'cli'",
+    "source_event_id": "'e'",
+    "actor_id": "'a'",
+    "actor_display_name": "'A'",
+    "voter": "'a'",
+    "decision": "'{}'",
+    "applies_at": "draftsman.now() + interval '5 s'",
+}
+DECISIONS: Final = [
+    ({"source_event_id": "''"}, "pending_decisions_source_event_id_check"),
+    ({"decision": "'[]'"}, "pending_decisions_decision_check"),
+    ({"payload": "'{}'"}, "pending_decisions_payload"),
+    ({"question": "1"}, "pending_decisions_payload"),
+    ({"applies_at": "draftsman.now()"}, "pending_decisions_window"),
+    ({"applies_at": "draftsman.now() + interval '61 s'"}, "pending_decisions_window"),
+]
+TABLES: Final = (DECISIONS,)
+
+
+async def test_a_pending_decision_is_complete_and_one_a_person(
+    make: Factory, conn: Connection
+) -> None:
+    stored = DECISION | {"job": str(await make.queued())}
+    for wrong, constraint in DECISIONS:
+        async with refused(CHECK, f'"{constraint}"'):
+            await run(conn, insert("pending_decisions", stored | wrong))
+    await run(conn, insert("pending_decisions", stored))
+    async with refused(UNIQUE, '"pending_decisions_event"'):
+        await run(conn, insert("pending_decisions", stored | {"voter": "'b'"}))
+    async with refused(UNIQUE, '"pending_decisions_voter"'):
+        await run(conn, insert("pending_decisions", stored | {"source_event_id": "'f'"}))

@@ -1,0 +1,26 @@
+"""Pending decisions."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from draftsman.domain.job import Source
+from draftsman.domain.people.actor import Actor
+from draftsman.domain.run import LeaderTerm
+from draftsman.store.scheduling import pending_decisions
+from tests.soak.calls.call import NEWEST, Call
+from tests.soak.history import WORKER
+
+ANNA = Actor(Source.CLI, "anna", "Anna")
+CANCEL: Final[dict[str, Any]] = {"force": False, "reason": None}
+CALLS: Final[dict[str, Call]] = {
+    "pending_decisions.hold": Call(
+        lambda conn: pending_decisions.hold(conn, NEWEST, None, ANNA, "new", CANCEL, None, 5.0)
+    ),
+    "pending_decisions.take": Call(lambda conn: pending_decisions.take(conn, 1, early=True)),
+    "pending_decisions.finish": Call(lambda conn: pending_decisions.finish(conn, 1)),
+    "pending_decisions.undo": Call(lambda conn: pending_decisions.undo(conn, 1)),
+    "pending_decisions.due": Call(
+        lambda conn: pending_decisions.due(conn, LeaderTerm(WORKER, 1), 200)
+    ),
+}

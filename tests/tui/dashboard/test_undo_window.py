@@ -1,0 +1,128 @@
+"""The undo window of answers, denials and cancels, and keys that are held."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from draftsman.domain.job import Source, Status
+from draftsman.domain.pending_decision import PendingDecision
+from draftsman.domain.people.actor import Actor
+from draftsman.domain.question import QuestionStatus
+from draftsman.domain.question_spec import QuestionSpec
+from draftsman.domain.run import LeaderTerm
+from draftsman.runtime import Runtime
+from draftsman_tui.dashboard.dialogs.key_guard import KeyGuard
+from draftsman_tui.dashboard.polling.undo_window import HeldBatch, undo_text
+from tests.factories import GATE, Factory
+from tests.support.clock import Clock
+from tests.support.people import People
+from tests.tui.dashboard.fixtures_data import NOW
+from tests.tui.dashboard.pilot import PatientGuard, open_dashboard
+
+YES = QuestionSpec(key="yes", text="Go on?", choices=["no", "yes"])
+WORDS = QuestionSpec(key="words", text="What is it called?", freeform=True)
+
+
+def _decision(seconds: float) -> PendingDecision:
+    at = NOW + timedelta(seconds=seconds)
+    return PendingDecision(1, 2, 1, Source.TUI, "e", "anna", "Anna", "anna", False, {}, at)
+
+
+def test_the_undo_line_counts_down_for_the_newest_batch() -> None:
+    first = HeldBatch("D-1/1 approved", (_decision(0.4),))
+    batch = HeldBatch("D-2, D-3\nanswered", (_decision(3.2), _decision(4.2)))
+    assert undo_text([], NOW) == ""
+    assert undo_text([first], NOW) == "D-1/1 approved · takes effect in 1 s · u: undo"
+    text = "D-2, D-3 answered · takes effect in 5 s · ctrl+x: undo · 1 more pending"
+    assert undo_text([first, batch], NOW, "ctrl+x") == text
+    assert "in 0 s" in undo_text([first], NOW + timedelta(seconds=9))
+
+
+def test_the_repetitions_of_a_held_key_are_no_press() -> None:
+    time = [0.0]
+    guard = KeyGuard(lambda: time[0])
+
+    def is_press(at: float, key: str) -> bool:
+        time[0] = at
+        guard.press(key)
+        return guard.is_pressed_since(at)
+
+    assert is_press(1.0, "y")
+    assert not is_press(1.66, "y")  # the delay of a terminal before the first repetition
+    assert not any(is_press(1.66 + nth * 0.03, "y") for nth in range(1, 40))
+    assert is_press(2.86, "n")  # another key is a press, even while the first is held
+    assert is_press(2.9, "y")
+    assert is_press(3.7, "y")  # after more than the delay of any terminal
+    assert not is_press(4.3, "y")
+    assert is_press(4.7, "y")  # released: a held key repeats faster than this
+
+
+async def test_a_held_key_decides_one_question_and_u_takes_it_back(
+    make: Factory, rt: Runtime, people: People, clock: Clock
+) -> None:
+    gates = [(await make.asked(GATE)).number for _ in range(2)]
+    words = (await make.asked(WORDS)).number
+    carol = people.on(Source.TUI, "carol")
+    async with open_dashboard(rt, carol, view="inbox", undo=60) as seen:
+        await seen.rows("D-1/1", "D-2/1", "D-3/1")
+        guard = seen.app.session.key_guard
+        assert isinstance(guard, PatientGuard)
+        await seen.press("space", "space", "A")
+        await seen.see("1 of 2 · D-1/1")
+        await seen.press("y")
+        await seen.see("2 of 2 · D-2/1", "D-1/1 approved · takes effect in", "u: undo")
+        guard.pause = 0.03
+        await seen.press(*"yyyyyyyyyy")
+        await seen.see("D-2/1 has just opened; press the key again")
+        statuses = [(await rt.questions.get(number, 1)).status for number in gates]
+        assert statuses == [QuestionStatus.OPEN] * 2
+        guard.pause = 1.0
+        await seen.press("u")
+        await seen.see("1 of 2 · D-1/1")
+        await seen.press("n")
+        await seen.see("2 of 2 · D-2/1", "D-1/1 denied · takes effect in")
+        await seen.press("y")
+        await seen.wait_for_toast("No more questions: 2 answered")
+        await seen.see("D-2/1 approved · takes effect in", "1 more pending", "by carol")
+        await seen.press("u")
+        await seen.wait_for_toast("Undone: D-2/1 approved")
+        await seen.press("u", "u")
+        await seen.wait_for_toast("nothing to undo")
+        assert (await rt.questions.get(1, 1)).status is QuestionStatus.OPEN
+        await seen.press("y")
+        await seen.see("Approve 2 requests?")
+        await seen.press("y")
+        await seen.see("D-1, D-2 approved · takes effect in")
+    # the dashboard has quit: what was pending counts
+    jobs = [await rt.read_model.job(number) for number in (*gates, words)]
+    assert [job.status for job in jobs] == [
+        *(Status.RESUMED, Status.RESUMED, Status.WAITING_FOR_INPUT)
+    ]
+
+
+async def test_decisions_of_a_killed_dashboard_take_effect_and_others_see_them(
+    make: Factory, rt: Runtime, owner: Actor, people: People, clock: Clock
+) -> None:
+    job = (await make.asked(YES)).number
+    running = (await make.running()).number
+    async with open_dashboard(rt, owner, view="inbox", undo=60) as seen:
+        await seen.rows("D-1/1")
+        await seen.press("a")
+        await seen.see("2  yes")
+        await seen.press("2")
+        await seen.see("D-1/1 answered: yes · takes effect in")
+        await seen.command("jobs")
+        await seen.rows("D-2", "D-1")
+        await seen.press("c")
+        await seen.see("Cancel D-2?")
+        await seen.press("y")
+        await seen.see("D-2 canceled · takes effect in", "1 more pending")
+        for task in seen.app.session.undo._tasks:  # as kill -9 ends them
+            task.cancel()
+        seen.app.session.undo.batches.clear()
+    async with open_dashboard(rt, people.on(Source.TUI, "ben"), view="inbox") as other:
+        await other.see("answered by root, counts in")
+    await clock.forward(61)
+    assert await rt.sweeps.decisions(LeaderTerm()) == 2
+    assert (await rt.read_model.job(job)).status is Status.RESUMED
+    assert (await rt.read_model.job(running)).cancel_requested_at is not None

@@ -1,0 +1,1 @@
+"""The diff viewer of the job screen, of approvals and of questions."""
