@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from draftsman.errors import Failure
 from draftsman.handlers.clone.git import FLAGS, NO_ENTRY, git, git_failure
 from draftsman.handlers.clone.remote import Route, route
 from draftsman.outbound.dns import Resolver, resolve
@@ -76,27 +77,30 @@ class RepoSource:
         """
         if base is not None and not REF.match(base):
             raise git_failure(f"invalid branch, tag or commit {base!r}", "no_such_ref")
-        if base is None and not await self._has_commits(mirror):
-            raise git_failure(
-                f"{self.location} has no commits; create a first commit", "no_commits"
-            )
         route = await self._route()
-        await git(
-            "fetch",
-            "--quiet",
-            "--no-tags",
-            "--no-write-fetch-head",
-            "--no-recurse-submodules",
-            "--update-shallow",
-            self._program_option("upload-pack"),
-            route.url,
-            f"+{base or 'HEAD'}:{ref}",
-            cwd=mirror,
-            env=route.env,
-        )
-        peeled = await git("rev-parse", "--verify", f"{ref}^{{commit}}", cwd=mirror)
-        commit = peeled.decode().strip()
-        await git("update-ref", ref, commit, cwd=mirror)
+        try:
+            await git(
+                "fetch",
+                "--quiet",
+                "--no-tags",
+                "--no-write-fetch-head",
+                "--no-recurse-submodules",
+                "--update-shallow",
+                self._program_option("upload-pack"),
+                route.url,
+                f"+{base or 'HEAD'}:{ref}",
+                cwd=mirror,
+                env=route.env,
+            )
+        except Failure as failure:
+            if base is None and failure.code == "no_such_ref" and not await self._has_head(mirror):
+                text = f"{self.location} has no commits; create a first commit"
+                raise git_failure(text, "no_commits") from None
+            raise
+        fetched = await git("rev-parse", ref, f"{ref}^{{commit}}", cwd=mirror)
+        object_id, commit = fetched.decode().split()
+        if object_id != commit:  # an annotated tag
+            await git("update-ref", ref, commit, cwd=mirror)
         return commit
 
     async def push(self, mirror: Path, commit: str, branch: str, expected: str | None) -> None:
@@ -118,7 +122,7 @@ class RepoSource:
             env=route.env,
         )
 
-    async def _has_commits(self, mirror: Path) -> bool:
+    async def _has_head(self, mirror: Path) -> bool:
         route, program = await self._route(), self._program_option("upload-pack")
         arguments = ("ls-remote", program, route.url, "HEAD")
         return bool(await git(*arguments, cwd=mirror, env=route.env))
