@@ -36,7 +36,7 @@ Work = Callable[[RunContext], Awaitable[Outcome]]
 
 @pytest.fixture(autouse=True)
 def _quick_leader(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(leader, "TICK", 0.02)
+    monkeypatch.setattr(leader, "TICK", 0.1)
 
 
 def context(rt: Runtime, work: ClaimedJob) -> RunContext:
