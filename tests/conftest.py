@@ -29,7 +29,7 @@ from draftsman.runtime import Runtime, wire
 from draftsman.settings import Settings
 from draftsman.store.postgres.database import Connection, Database
 from tests.factories import Factory
-from tests.support import fork_server, repeated_costs, worker_forks
+from tests.support import fork_server, guard_forks, repeated_costs, worker_forks
 from tests.support.clock import Clock
 from tests.support.database_pool import Databases
 from tests.support.people import GROUPS, PEOPLE, People
@@ -76,6 +76,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if url is None and config.args_source is pytest.Config.ArgsSource.TESTPATHS:
         worker_forks.in_child(config, config.stash[SERVER].prepare)
     fork_server.install(worker_forks.start_importer(config))
+    guard_forks.install()
     repeated_costs.avoid_repeated_costs()
 
 

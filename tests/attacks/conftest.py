@@ -8,6 +8,7 @@ import pytest
 
 from tests.acceptance.conftest import _patience, installation, installations
 from tests.support.database_pool import Databases
+from tests.support.guard_forks import NEW_GUARD
 from tests.support.server import Server
 from tests.tui.cli.conftest import as_, cli, config, me
 
@@ -23,3 +24,9 @@ def database(request: pytest.FixtureRequest, server: Server, databases: Database
     else:
         yield (name := databases.acquire())
         databases.release(name)
+
+
+@pytest.fixture(autouse=True)
+def _new_guards(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Start guards as in production, not by forks."""
+    monkeypatch.setenv(NEW_GUARD, "1")

@@ -71,7 +71,7 @@ ENDED: Final[dict[str, tuple[Status, dict[str, Any]]]] = {
 def examples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Handler]]:
     """Return the handlers of the page, imported from a module for each block as a worker does."""
     monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setattr(leader, "TICK", 0.02)
+    monkeypatch.setattr(leader, "TICK", 0.1)
     paths = {}
     for place, block in enumerate(BLOCKS):
         module = f"handlers_page_{place}"

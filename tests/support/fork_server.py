@@ -118,11 +118,12 @@ def _start_server() -> socket.socket:
         command = [sys.executable, "-P", "-m", __name__, str(theirs.fileno())]
         env = {**os.environ, "PYTHONPATH": str(ROOT)}
         process = subprocess.Popen(command, env=env, pass_fds=[theirs.fileno()])
-    atexit.register(functools.partial(_end_server, ours, process))
+    atexit.register(functools.partial(end_server, ours, process))
     return ours
 
 
-def _end_server(connection: socket.socket, process: subprocess.Popen[bytes]) -> None:
+def end_server(connection: socket.socket, process: subprocess.Popen[bytes]) -> None:
+    """Wait for the end of a server, which ends with its connection."""
     connection.close()
     process.wait()
 

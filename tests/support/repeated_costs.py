@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import gc
 import os
@@ -36,6 +37,7 @@ def avoid_repeated_costs() -> None:
     _share_tls_contexts()
     _share_adapters()
     _keep_handlers_of_signals()
+    _wait_without_threads()
     _read_no_constants()
     # httpcore imports it for each request; an import that fails searches each folder again
     sys.modules.setdefault("sniffio", None)  # type: ignore[arg-type]
@@ -89,6 +91,15 @@ def _keep_handlers_of_signals() -> None:
         return convert(value, klass) if isinstance(value, int) else value
 
     signal._int_to_enum = int_to_enum  # type: ignore[attr-defined]
+
+
+def _wait_without_threads() -> None:
+    """Wait for child processes through file descriptors, as later Pythons do.
+
+    Python 3.11 starts a thread for each child process, which costs as much as most git commands.
+    """
+    if sys.version_info < (3, 12) and hasattr(os, "pidfd_open"):
+        asyncio.set_child_watcher(asyncio.PidfdChildWatcher())
 
 
 def _read_no_constants() -> None:

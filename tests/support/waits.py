@@ -13,7 +13,7 @@ from draftsman.store.postgres.database import Connection
 T = TypeVar("T")
 DEADLINE = 30.0
 """Seconds after which a condition counts as missing."""
-SHARE = 0.2
+SHARE = 0.4
 """Fraction of the time waited so far until the next check, since a check takes time."""
 LEAST, MOST = 0.004, 0.1
 """Seconds between two checks."""

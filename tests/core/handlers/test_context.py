@@ -17,6 +17,7 @@ from draftsman.domain.run import ClaimedJob, LeaderTerm
 from draftsman.errors import LeaseLost, UsageError
 from draftsman.handlers.context import RunContext, worker_run
 from draftsman.loops import leader
+from draftsman.loops.worker_process import WorkerProcess
 from draftsman.runtime import Runtime
 from tests.core.loops.workers import (
     last_event,
@@ -25,9 +26,9 @@ from tests.core.loops.workers import (
     runtime_with,
     wait_for_end,
     wait_for_question,
-    wait_for_status,
 )
 from tests.factories import Factory
+from tests.support.waits import until
 
 S = Status
 Work = Callable[[RunContext], Awaitable[Outcome]]
@@ -35,7 +36,7 @@ Work = Callable[[RunContext], Awaitable[Outcome]]
 
 @pytest.fixture(autouse=True)
 def _quick_leader(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(leader, "TICK", 0.02)
+    monkeypatch.setattr(leader, "TICK", 0.1)
 
 
 def context(rt: Runtime, work: ClaimedJob) -> RunContext:
@@ -185,15 +186,17 @@ async def test_a_sleep_uses_no_slot_and_no_attempt(rt: Runtime, make: Factory, l
 
     number = await make.queued(queue="default")
     async with running_worker(runtime_with(rt), {"noop": handler}, slots=1, leader=True) as process:
-        slept = await wait_for_status(rt, number, S.SCHEDULED)
-        assert process.worker.leases() == []
+        await until(lambda: _sleeps(process, ends_at), "a free slot")
         job = await wait_for_end(rt, number)
-    assert slept.run_at is not None
     [(run, at)] = woke
     assert run == 2
-    assert at >= slept.run_at - timedelta(milliseconds=5)
+    assert at >= ends_at[0] - timedelta(milliseconds=5)
     assert (job.status, job.attempts, job.retry_count) == (S.COMPLETED, 0, 0)
     assert (await run_of(rt, number)).status == "parked"
+
+
+async def _sleeps(process: WorkerProcess, ends_at: list[datetime]) -> bool:
+    return bool(ends_at) and process.worker.leases() == []
 
 
 async def test_an_elapsed_sleep_does_not_park(rt: Runtime, make: Factory) -> None:

@@ -119,7 +119,7 @@ async def test_a_call_whose_reply_is_lost_is_retried_with_a_single_effect(
     number = await make.queued(queue="default")
     async with (
         open_proxied(database_url, connect_timeout=10) as (proxy, db),
-        running_worker(runtime_with(rt, db), {"noop": handler}),
+        running_worker(runtime_with(rt, db, poll=0.02), {"noop": handler}),
     ):
         job = await wait_for_end(rt, number)
     assert proxy.lost.is_set()
@@ -145,7 +145,7 @@ async def test_a_park_with_a_lost_reply_ends_the_run(
     number = await make.queued(queue="default")
     async with (
         open_proxied(database_url, connect_timeout=10) as (proxy, db),
-        running_worker(runtime_with(rt, db), {"noop": handler}) as process,
+        running_worker(runtime_with(rt, db, poll=0.02), {"noop": handler}) as process,
     ):
         parked = {"ask": S.WAITING_FOR_INPUT, "approve": S.WAITING_FOR_APPROVAL}
         waits = await wait_for_status(rt, number, parked.get(wait, S.SCHEDULED))
@@ -165,7 +165,7 @@ async def test_agent_messages_are_stored_once_despite_lost_replies(
     number = await submit_agent_job(make, repo)
     async with open_proxied(database_url, connect_timeout=10) as (proxy, db):
         proxy.drop_every_other_reply_to(COMMIT)
-        async with agent_worker(rt, tmp_path / "data", AGENT, db=db):
+        async with agent_worker(rt, tmp_path / "data", AGENT, db=db, poll=0.02):
             await wait_for_question(rt, number)
             waits = await rt.read_model.job(number)
     assert proxy.lost.is_set()
@@ -251,7 +251,7 @@ async def test_a_run_that_waits_for_the_database_is_released_by_a_shutdown(
     number = await make.queued(queue="default")
     async with (
         open_proxied(database_url) as (proxy, db),
-        running_worker(runtime_with(rt, db), {"noop": handler}) as process,
+        running_worker(runtime_with(rt, db, poll=0.02), {"noop": handler}) as process,
     ):
         ctx = await blocking.next()
         await _cut_and_wait(proxy, blocking, log, f"D-{number}: database unreachable")

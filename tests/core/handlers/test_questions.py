@@ -33,7 +33,7 @@ S = Status
 
 @pytest.fixture(autouse=True)
 def _quick_leader(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(leader, "TICK", 0.02)
+    monkeypatch.setattr(leader, "TICK", 0.1)
 
 
 async def test_a_question_parks_the_run_and_frees_its_slot(rt: Runtime, make: Factory) -> None:

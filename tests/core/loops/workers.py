@@ -38,8 +38,11 @@ RARELY = 60.0
 """An interval in seconds that does not pass during a test."""
 UNREACHABLE_URL = "postgresql://127.0.0.1:1/nothing"
 """URL of a database that refuses connections."""
-FAST = {"poll": 0.02, "heartbeat": 0.05, "lease": RARELY, "drain": 0, "abort": 5}
-"""A worker with short polls and long leases, which aborts its runs at once at a shutdown."""
+FAST = {"poll": 0.5, "lease": RARELY, "drain": 0, "abort": 5}
+"""A worker that aborts its runs at once at a shutdown. It polls seldom, as in production:
+notifications wake it, and each poll costs statements."""
+HEARTBEAT = 0.5
+"""Interval of heartbeats in seconds, unless a short lease requires more."""
 
 
 def runtime_with(
@@ -56,7 +59,9 @@ def runtime_with(
     **worker: Any,
 ) -> Runtime:
     """Return services over the same database, with fast settings and these changes."""
-    values: dict[str, Any] = {"worker": WorkerSettings.model_validate(FAST | worker)}
+    worker = {**FAST, **worker}
+    worker.setdefault("heartbeat", min(HEARTBEAT, worker["lease"] / 20))
+    values: dict[str, Any] = {"worker": WorkerSettings.model_validate(worker)}
     values["data_dir"] = data_dir or Path(os.environ["XDG_DATA_HOME"], uuid4().hex)
     values["types"] = {
         name: TypeSettings.model_validate(limits) for name, limits in (types or {}).items()

@@ -147,8 +147,10 @@ ROWS = [
     ),
     *(
         (
-            f"artifacts (job, run, name, kind, size, sha256, {column})"
-            " VALUES (%s, 1, 'n', 'file', 1, '', -1)",
+            (
+                f"artifacts (job, run, name, kind, size, sha256, {column})"
+                " VALUES (%s, 1, 'n', 'file', 1, '', -1)"
+            ),
             f"artifacts_{column}_check",
         )
         for column in ("added", "removed")

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Final
 
 from draftsman.domain.forges.pull_request import GitLogin
+from draftsman.errors import Failure
 from draftsman.handlers.clone.git import FLAGS, NO_ENTRY, git, git_failure
 from draftsman.handlers.clone.remote import Route, route
 from draftsman.outbound.dns import Resolver, resolve
@@ -84,14 +85,18 @@ class RepoSource:
         """
         if base is not None and not REF.match(base):
             raise git_failure(f"invalid branch, tag or commit {base!r}", "no_such_ref")
-        if base is None and not await self._has_commits(mirror):
-            raise git_failure(
-                f"{self.location} has no commits; create a first commit", "no_commits"
-            )
-        await self.fetch_refs(mirror, [f"+{base or 'HEAD'}:{ref}"])
-        peeled = await git("rev-parse", "--verify", f"{ref}^{{commit}}", cwd=mirror)
-        commit = peeled.decode().strip()
-        await git("update-ref", ref, commit, cwd=mirror)
+        try:
+            await self.fetch_refs(mirror, [f"+{base or 'HEAD'}:{ref}"])
+        except Failure as failure:
+            empty = base is None and failure.code == "no_such_ref"
+            if empty and not await self.tips(mirror, ["HEAD"]):
+                text = f"{self.location} has no commits; create a first commit"
+                raise git_failure(text, "no_commits") from None
+            raise
+        fetched = await git("rev-parse", ref, f"{ref}^{{commit}}", cwd=mirror)
+        object_id, commit = fetched.decode().split()
+        if object_id != commit:  # an annotated tag
+            await git("update-ref", ref, commit, cwd=mirror)
         return commit
 
     async def fetch_refs(self, mirror: Path, specs: Sequence[str]) -> None:
@@ -136,9 +141,6 @@ class RepoSource:
             cwd=mirror,
             env=route.env,
         )
-
-    async def _has_commits(self, mirror: Path) -> bool:
-        return bool(await self.tips(mirror, ["HEAD"]))
 
     async def _route(self) -> Route:
         """Return a route; the host is resolved and checked for each connection."""

@@ -111,7 +111,7 @@ class Workspace:
             await asyncio.to_thread(_create_folders, folder)
             work = (await self._unpack(bundle) if bundle else None) or base_sha
             await self._clone(work if restored else base_sha)
-            if restored:
+            if restored and bundle:
                 await self._restore_home()
         except BaseException:
             with contextlib.suppress(Failure, OSError):
@@ -336,10 +336,13 @@ class Workspace:
         await asyncio.to_thread(file.write_bytes, bundle)
         heads = (await git("bundle", "unbundle", str(file), cwd=self.mirror)).decode().split()
         file.unlink()
-        for sha, ref in zip(heads[::2], heads[1::2], strict=True):
-            name = "home" if ref.endswith("/home") else "work"
+        objects = {
+            "home" if ref.endswith("/home") else "work": sha
+            for sha, ref in zip(heads[::2], heads[1::2], strict=True)
+        }
+        for name, sha in objects.items():
             await git("update-ref", self.ref(name), sha, cwd=self.mirror)
-        return await self._resolve("work")
+        return objects.get("work")
 
     async def _restore_home(self) -> None:
         """Write the files of the bundle, before the agent starts."""

@@ -38,7 +38,7 @@ def repo(tmp_path: Path) -> Path:
 
 @pytest.fixture(autouse=True)
 def _quick_leader(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(leader, "TICK", 0.02)
+    monkeypatch.setattr(leader, "TICK", 0.1)
 
 
 async def messages_of(rt: Runtime, make: Factory, repo: Path, code: str) -> tuple[Job, list[Any]]:
