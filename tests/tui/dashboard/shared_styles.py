@@ -47,7 +47,7 @@ class Candidates:
 
 @dataclass(eq=False)
 class Match:
-    """The value of each style of a node, and what a node without styles has after these are set."""
+    """The value of each style of a node, and the stored values once these are set."""
 
     rules: dict[str, Any]
     stored: dict[str, Any] | None = None
@@ -67,7 +67,7 @@ count_parameters = functools.cache(_callback._count_parameters)
 
 
 def share(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Share what follows from style sheets and classes between applications."""
+    """Share results that depend on style sheets and classes only between applications."""
     monkeypatch.setattr(Stylesheet, "_parse_rules", _parsed)
     monkeypatch.setattr(RuleSet, "__hash__", object.__hash__)  # it is id() in Python
     monkeypatch.setattr(Stylesheet, "apply", _apply)
@@ -166,7 +166,7 @@ def _candidates(sheet: Stylesheet, names: Names) -> Candidates:
 
 
 def _path(node: DOMNode, pseudo_classes: tuple[str, ...]) -> tuple[Part, ...]:
-    """Return what rules can select of a node and its ancestors."""
+    """Return the selectable properties of a node and its ancestors."""
     return tuple(
         (
             type(item),
