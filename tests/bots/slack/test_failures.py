@@ -135,19 +135,20 @@ async def test_missing_target_is_dead_after_one_attempt(
     assert after_attempt(ended, 1, LIMITS).status is DeliveryStatus.DEAD_LETTER
 
 
-@pytest.mark.parametrize("code", sorted(CONTENT))
 async def test_rejected_blocks_are_resent_as_plain_text_with_a_file(
-    slack: FakeSlack, room: str, channel: SlackChannel, code: str
+    slack: FakeSlack, room: str, channel: SlackChannel
 ) -> None:
-    slack.faults.next(POST, error(code))
-    notification = message(DeliveryKind.NOTICE, room, payload={"text": "word " * 2000})
-    assert isinstance(await channel.send(notification), Receipt)
-    first, second = slack.messages(room)
-    assert "blocks" not in first
-    assert len(first["text"]) <= 3000
-    assert ("metadata" in first) is ("metadata" not in code)
-    assert second["files"][0]["name"] == "D-7.txt"
-    assert slack.files[0]["data"].decode().count("word") == 2000
+    for nth, code in enumerate(sorted(CONTENT), 1):
+        slack.faults.next(POST, error(code))
+        notification = message(DeliveryKind.NOTICE, room, payload={"text": "word " * 2000})
+        assert isinstance(await channel.send(notification), Receipt), code
+        assert len(slack.messages(room)) == 2 * nth
+        first, second = slack.messages(room)[-2:]
+        assert "blocks" not in first
+        assert len(first["text"]) <= 3000
+        assert ("metadata" in first) is ("metadata" not in code), code
+        assert second["files"][0]["name"] == "D-7.txt"
+        assert slack.files[-1]["data"].decode().count("word") == 2000
 
 
 async def test_content_rejected_twice_is_permanent(

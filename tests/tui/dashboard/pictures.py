@@ -62,12 +62,22 @@ async def shown(view: str = "jobs", *, read_only: bool = False) -> AsyncIterator
     """Open a dashboard with a table of fixed values."""
     how: dict[str, Any] = {"view": view, "size": SIZES[0], "read_only": read_only}
     async with open_dashboard(RUNTIME, ANNA, **how) as seen:
-        loaded = RowsLoaded(VIEWS[view], Query(NOTHING, NOW), Rows(ROWS[view]))
         seen.app.refresher.attention = Attention(6, 2)
-        seen.app.main.post_message(loaded)
+        seen.app.main.post_message(_rows(view))
         seen.app.main.post_message(StatsUpdated(STATS))
         await seen.see("your clock is 4 s ahead")
         yield seen
+
+
+async def show_table(view: str, seen: DashboardPilot) -> None:
+    """Change to a table of fixed values."""
+    await seen.command(view)
+    seen.app.main.post_message(_rows(view))
+    await seen.see(f"{view} · {len(ROWS[view])}")
+
+
+def _rows(view: str) -> RowsLoaded:
+    return RowsLoaded(VIEWS[view], Query(NOTHING, NOW), Rows(ROWS[view]))
 
 
 async def assert_matches_picture(name: str, seen: DashboardPilot) -> None:

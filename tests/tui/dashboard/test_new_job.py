@@ -54,6 +54,10 @@ async def test_errors_are_shown_beside_fields_and_input_is_kept(rt: Runtime, own
         await seen.command("new fix 'Tidy the stock'")
         await seen.dialog("NewJobDialog")
         await seen.see("Tidy the stock", "● fix")
+        form = seen.app.screen
+        assert isinstance(form, NewJobDialog)
+        form.failed(FormErrors({"queue": "the field was not shown yet"}))
+        await seen.see("▲ the field was not shown yet")
         await seen.press("escape")  # nothing was changed: no question
         await seen.dialog("MainScreen")
         await seen.command("new fix 'Tidy the stock'")

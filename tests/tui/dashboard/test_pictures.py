@@ -21,7 +21,7 @@ from draftsman_tui.dashboard.views import VIEWS
 from draftsman_tui.dashboard.widgets import banner
 from tests.support.svg import lines_of
 from tests.tui.dashboard.fixtures_data import GATE, NOW, PATCH, job_snapshot, question
-from tests.tui.dashboard.pictures import EXPECTED, assert_matches_picture, shown
+from tests.tui.dashboard.pictures import EXPECTED, assert_matches_picture, show_table, shown
 
 PARTS: Final = ("timeline", "questions", "diff", "log")
 """Tabs of the job screen that differ in layout."""
@@ -37,10 +37,11 @@ NAMES: Final = (
 pytestmark = pytest.mark.usefixtures("frozen")
 
 
-@pytest.mark.parametrize("view", VIEWS)
-async def test_a_table(view: str) -> None:
-    async with shown(view) as seen:
-        await assert_matches_picture(view, seen)
+async def test_tables() -> None:
+    async with shown() as seen:
+        for view in VIEWS:
+            await show_table(view, seen)
+            await assert_matches_picture(view, seen)
 
 
 async def test_an_answer() -> None:
@@ -88,14 +89,16 @@ def test_picture_has_no_external_resources() -> None:
         assert "url(" not in text, path
 
 
-@pytest.mark.parametrize("part", PARTS)
-async def test_a_job(part: str) -> None:
+async def test_a_job() -> None:
     async with shown() as seen:
-        seen.app.main.open_job(142, part)
-        await seen.dialog("JobScreen")
-        seen.app.screen.post_message(JobLoaded(job_snapshot()))
-        await seen.see("by Anna")
-        await assert_matches_picture(f"job-{part}", seen)
+        for part in PARTS:
+            seen.app.main.open_job(142, part)
+            await seen.dialog("JobScreen")
+            seen.app.screen.post_message(JobLoaded(job_snapshot()))
+            await seen.see("by Anna")
+            await assert_matches_picture(f"job-{part}", seen)
+            await seen.press("escape")
+            await seen.dialog("MainScreen")
 
 
 async def test_the_form_of_a_new_job() -> None:

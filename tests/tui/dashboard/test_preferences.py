@@ -16,19 +16,10 @@ from draftsman_tui.dashboard.preferences import Preferences
 from draftsman_tui.dashboard.saved_views import BUILTIN_VIEWS, View
 from draftsman_tui.dashboard.views import VIEWS
 from tests.support.cases import cases
+from tests.support.fork_server import ROOT
 
 VIEW = View("jobs", "status:failed by:me", "TITLE", True, ("JOB", "TITLE"))
-WRITER = """
-import sys
-from pathlib import Path
-from draftsman_tui.dashboard.preferences import Preferences
-from draftsman_tui.dashboard.saved_views import View
-preferences = Preferences(Path(sys.argv[1]))
-sys.stdin.read(1)
-for nth in range(20):
-    preferences.save(f"{sys.argv[2]}-{nth}", View("jobs", f"age<{nth + 1}h"))
-    preferences.save_theme("light")
-"""
+WRITER = "tests.tui.dashboard.preferences_writer"
 
 
 @pytest.fixture
@@ -54,8 +45,8 @@ def test_view_and_theme_are_saved(preferences: Preferences) -> None:
 
 
 def test_concurrent_writers_lose_nothing(preferences: Preferences) -> None:
-    command = [sys.executable, "-c", WRITER, str(preferences.path)]
-    writers = [subprocess.Popen([*command, name], stdin=subprocess.PIPE) for name in "ab"]
+    command = [sys.executable, "-m", WRITER, str(preferences.path)]
+    writers = [subprocess.Popen([*command, name], stdin=subprocess.PIPE, cwd=ROOT) for name in "ab"]
     for writer in writers:
         assert writer.stdin is not None
         writer.stdin.close()  # both wait for this, so as to begin together

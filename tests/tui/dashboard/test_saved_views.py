@@ -224,24 +224,21 @@ async def test_table_shows_that_it_is_loading() -> None:
         assert isinstance(seen.app.screen, MainScreen)
 
 
-@pytest.mark.parametrize(
-    ("typed", "error"),
-    [
-        ("save my failures", "my failures"),
-        ("theme pink", "unknown theme 'pink'"),
-        ("sort nonsense", "cannot sort by column 'nonsense'"),
-        ("D-0", "'D-0' is not a job"),
-    ],
-)
-async def test_invalid_command_stays_for_editing(typed: str, error: str) -> None:
+async def test_invalid_command_stays_for_editing() -> None:
     async with shown() as seen:
-        await seen.command(typed)
-        await seen.see(error)
-        assert not seen.app._notifications
-        await seen.press("q")
-        assert _line(seen) == f"{typed}q"
-        await seen.press("escape")
-        await seen.see("? help")
+        for typed, error in (
+            ("save my failures", "my failures"),
+            ("theme pink", "unknown theme 'pink'"),
+            ("sort nonsense", "cannot sort by column 'nonsense'"),
+            ("D-0", "'D-0' is not a job"),
+        ):
+            await seen.command(typed)
+            await seen.see(error)
+            assert not seen.app._notifications
+            await seen.press("q")
+            assert _line(seen) == f"{typed}q"
+            await seen.press("escape")
+            await seen.see("? help")
 
 
 async def test_command_that_opens_a_dialog_closes_its_line() -> None:

@@ -176,32 +176,30 @@ async def test_zone_of_the_configuration_is_the_default(
     assert shown(message)["Time zone"] == f"UTC (the default of the configuration{hint})"
 
 
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        ("every weekend at 9 Look", "examples: every weekday at 9, every 90m, tomorrow at 14:00"),
-        ("every day at 9 and 17 Look", "'and' is not understood"),
-        ("today at 0:00 Look", "is past"),
-        ("every day at 9", "the text is missing: every day at 9 TEXT"),
-        ("every day at 9: fix", "the text is missing: fix TEXT"),
-        ("every day at 9 --speed=11 Look", "unknown option --speed"),
-        ("every day at 9 cancel D-7", "it cannot run the command cancel"),
-        ("every day at 9 list", "it cannot run the command list"),
-        ("every day at 9: every day at 9 Look", "it cannot run the command every"),
-        ("every day at 9 template bmp", "unknown template 'bmp'"),
-        ("every day at 9 --repo=/etc Look", "use a name or a URL"),
-        ("every day at 9 --agent=none Look", "unknown agent 'none'"),
-        ("every day at 9 " + "x" * 2000, "; from Slack at most 2000: use a template"),
-    ],
-)
-async def test_bad_input_is_refused_in_a_line(
-    bench: SlackBotHarness, text: str, problem: str
-) -> None:
-    ack = await bench.slack.command(ANNA, bench.general, text)
-    assert problem in ack.body["text"]
-    assert "\n" not in ack.body["text"]
-    assert ack.body["response_type"] == "ephemeral"
-    assert "blocks" not in ack.body or ack.body["blocks"] is None
+BAD_INPUT: list[tuple[str, str]] = [
+    ("every weekend at 9 Look", "examples: every weekday at 9, every 90m, tomorrow at 14:00"),
+    ("every day at 9 and 17 Look", "'and' is not understood"),
+    ("today at 0:00 Look", "is past"),
+    ("every day at 9", "the text is missing: every day at 9 TEXT"),
+    ("every day at 9: fix", "the text is missing: fix TEXT"),
+    ("every day at 9 --speed=11 Look", "unknown option --speed"),
+    ("every day at 9 cancel D-7", "it cannot run the command cancel"),
+    ("every day at 9 list", "it cannot run the command list"),
+    ("every day at 9: every day at 9 Look", "it cannot run the command every"),
+    ("every day at 9 template bmp", "unknown template 'bmp'"),
+    ("every day at 9 --repo=/etc Look", "use a name or a URL"),
+    ("every day at 9 --agent=none Look", "unknown agent 'none'"),
+    ("every day at 9 " + "x" * 2000, "; from Slack at most 2000: use a template"),
+]
+
+
+async def test_bad_input_is_refused_in_a_line(bench: SlackBotHarness) -> None:
+    for text, problem in BAD_INPUT:
+        ack = await bench.slack.command(ANNA, bench.general, text)
+        assert problem in ack.body["text"]
+        assert "\n" not in ack.body["text"]
+        assert ack.body["response_type"] == "ephemeral"
+        assert "blocks" not in ack.body or ack.body["blocks"] is None
 
 
 async def test_longest_text_fits_in_the_button(bench: SlackBotHarness) -> None:
@@ -229,19 +227,17 @@ async def test_only_people_with_the_role_add_schedules(bench: SlackBotHarness) -
     assert await bench.rt.schedules.all() == []
 
 
-@pytest.mark.parametrize(
-    "value",
-    [
-        "", "{", "[]", "{}", '{"name": "a", "rule": "@every 90m"}',
-        '{"name": 1, "rule": 2, "zone": 3}', "[" * 1900,
-    ],
-)  # fmt: skip
-async def test_forged_button_is_not_active(bench: SlackBotHarness, value: str) -> None:
-    message = await proposed(bench, "every day at 9 Look")
-    payload = bench.slack.chosen(ANNA, bench.general, message["ts"], ids.ADD_SCHEDULE)
-    payload["actions"][0]["value"] = value
-    await bench.slack.interactive(payload)
-    assert (await bench.ephemeral_texts(ANNA))[-1] == "This is no longer active."
+async def test_forged_button_is_not_active(bench: SlackBotHarness) -> None:
+    forged = ["", "{", "[]", "{}", '{"name": "a", "rule": "@every 90m"}']
+    forged += ['{"name": 1, "rule": 2, "zone": 3}', "[" * 1900]
+    for nth, value in enumerate(forged, 1):
+        message = await proposed(bench, "every day at 9 Look")
+        payload = bench.slack.chosen(ANNA, bench.general, message["ts"], ids.ADD_SCHEDULE)
+        payload["actions"][0]["value"] = value
+        await bench.slack.interactive(payload)
+        texts = await bench.ephemeral_texts(ANNA)
+        assert texts[-1] == "This is no longer active.", value
+        assert texts.count(texts[-1]) == nth, value
 
 
 async def test_forged_definition_is_checked_like_a_command(bench: SlackBotHarness) -> None:

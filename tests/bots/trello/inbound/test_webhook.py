@@ -79,18 +79,19 @@ def test_signature_covers_exactly_the_signed_bytes(body: bytes, given_: str) -> 
     assert signature.check("secret", "https://x/t", body, given_) == (given_ == good)
 
 
-@pytest.mark.parametrize(
-    "body",
-    [b"", b"{", b"[]", b"null", b"\xff\xfe", b'{"action": null}', b'{"action": {"id": null}}',
+UNKNOWN_BODIES = [
+    b"", b"{", b"[]", b"null", b"\xff\xfe", b'{"action": null}', b'{"action": {"id": null}}',
      b'{"action": {"id": "' + b"a" * 24 + b'", "type": "voteOnCard", "data": null}}',
-     b"[" * 100_000],
-)  # fmt: skip
+     b"[" * 100_000]  # fmt: skip
+
+
 async def test_signed_but_unknown_webhook_is_acknowledged(
-    bench: TrelloBotHarness, trello: FakeTrello, body: bytes
+    bench: TrelloBotHarness, trello: FakeTrello
 ) -> None:
     url = await bench.serve_webhook()
-    headers = trello.webhook_delivery.headers(body, url)
-    assert (await trello.webhook_delivery.post(url, body, headers))[0] == 200
+    for body in UNKNOWN_BODIES:
+        headers = trello.webhook_delivery.headers(body, url)
+        assert (await trello.webhook_delivery.post(url, body, headers))[0] == 200
 
 
 async def test_webhook_signed_for_another_url_is_refused(

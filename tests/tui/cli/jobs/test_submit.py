@@ -205,43 +205,41 @@ async def test_an_invalid_line_is_named_and_no_job_is_created(
     assert (await cli("jobs", "--json")).json == []
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ([], "instructions are required"),
-        ([""], "instructions are required"),
-        (["x", "--repo", "no/such"], "--repo no/such: no directory or repository"),
-        (["x", "--mode", "break"], "'investigate' or 'fix'"),
-        (["x", "--on-lost", "explode"], "on_lost 'explode': must be 'retry', 'resume'"),
-        (["x", "--max-retries", "101"], "max_retries"),
-        (["x", "--run-timeout", "soon"], "invalid duration 'soon'"),
-        (["x", "--override", "max_retries=often"], "max_retries 'often': must be a whole number"),
-        (["x", "--override", "timeout=0"], "timeout 0: must be more than 0"),
-        (["x", "--priority", "5000"], "priority: must be at most 1000"),
-        (["x", "--priority", "high"], "'high' is not a valid integer"),
-        (["x", "--at", "tomorrow"], "2030-12-31T18:00"),
-        (["x", "--at", "9999-12-31T23:59:59-12:00"], "invalid time"),
-        (["x", "--at", "2031-01-01", "--in", "5m"], "--at and --in cannot be combined"),
-        (["x", "--in", "5x"], "90s, 10m"),
-        (["x", "--in", "0s"], "out of range"),
-        (["x", "--payload", "[1]"], "must be a JSON object"),
-        (["x", "--payload", "{"], "invalid JSON at line 1 column 2"),
-        (["x", "--payload", "@no-such-file"], "no-such-file"),
-        (["x", "--payload", '{"a": NaN}'], "finite"),
-        (["x", "--override", "abc"], "key=value"),
-        (["x", "--max-attempts", "-1"], "max_attempts: must be at least 0"),
-        (["x", "--queue", "a b"], "queue"),
-        (["x", "--timeout", "5s"], "--timeout requires --wait"),
-        (["x", "--batch", "-"], "cannot be combined with TEXT"),
-        (["--batch", "/dev/null"], "no requests found"),
-        (["--batch", "no-such-file"], "no-such-file"),
-        (["x", "--title", "t" * 501], "at most 500"),
-    ],
-)
-async def test_an_invalid_option_is_refused_in_one_line(
-    cli: Cli, arguments: list[str], message: str
-) -> None:
-    (await cli("submit", *arguments)).refused(2, message)
+INVALID_OPTIONS: list[tuple[list[str], str]] = [
+    ([], "instructions are required"),
+    ([""], "instructions are required"),
+    (["x", "--repo", "no/such"], "--repo no/such: no directory or repository"),
+    (["x", "--mode", "break"], "'investigate' or 'fix'"),
+    (["x", "--on-lost", "explode"], "on_lost 'explode': must be 'retry', 'resume'"),
+    (["x", "--max-retries", "101"], "max_retries"),
+    (["x", "--run-timeout", "soon"], "invalid duration 'soon'"),
+    (["x", "--override", "max_retries=often"], "max_retries 'often': must be a whole number"),
+    (["x", "--override", "timeout=0"], "timeout 0: must be more than 0"),
+    (["x", "--priority", "5000"], "priority: must be at most 1000"),
+    (["x", "--priority", "high"], "'high' is not a valid integer"),
+    (["x", "--at", "tomorrow"], "2030-12-31T18:00"),
+    (["x", "--at", "9999-12-31T23:59:59-12:00"], "invalid time"),
+    (["x", "--at", "2031-01-01", "--in", "5m"], "--at and --in cannot be combined"),
+    (["x", "--in", "5x"], "90s, 10m"),
+    (["x", "--in", "0s"], "out of range"),
+    (["x", "--payload", "[1]"], "must be a JSON object"),
+    (["x", "--payload", "{"], "invalid JSON at line 1 column 2"),
+    (["x", "--payload", "@no-such-file"], "no-such-file"),
+    (["x", "--payload", '{"a": NaN}'], "finite"),
+    (["x", "--override", "abc"], "key=value"),
+    (["x", "--max-attempts", "-1"], "max_attempts: must be at least 0"),
+    (["x", "--queue", "a b"], "queue"),
+    (["x", "--timeout", "5s"], "--timeout requires --wait"),
+    (["x", "--batch", "-"], "cannot be combined with TEXT"),
+    (["--batch", "/dev/null"], "no requests found"),
+    (["--batch", "no-such-file"], "no-such-file"),
+    (["x", "--title", "t" * 501], "at most 500"),
+]
+
+
+async def test_an_invalid_option_is_refused_in_one_line(cli: Cli) -> None:
+    for arguments, message in INVALID_OPTIONS:
+        (await cli("submit", *arguments)).refused(2, message)
     assert (await cli("jobs", "--json")).json == []
 
 

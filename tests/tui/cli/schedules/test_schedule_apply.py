@@ -120,35 +120,33 @@ async def test_a_schedule_of_another_origin_is_left_alone(cli: Cli, file: Path) 
     (await cli("schedules", "apply", file)).refused(4, "nightly was added by a command")
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "problem"),
-    [
-        ('name = "acme/pay"', "", "name is required"),
-        ('name = "acme/pay"', 'name = "x"\ncolor = 1', "unknown key 'color'; allowed: name, sched"),
-        ("cron =", "corn =", "schedule nightly: unknown key 'corn'; allowed: cron, every, at"),
-        ('cron = "0 2 * * *"', "", "needs one of cron, every, at and when"),
-        ('cron = "0 2 * * *"', 'when = "every mday"', "schedule nightly: "),
-        ('cron = "0 2 * * *"', 'when = "tomorrow at 9"', "depends on the time of apply"),
-        ('cron = "0 2 * * *"', 'when = "every day at 9 UTC"', "names the zone UTC, and zone Eu"),
-        ("0 2 * * *", "0 25 * * *", "invalid hour"),
-        ("Europe/Berlin", "Europe/Berlyn", "unknown time zone"),
-        ("days = 3", 'days = "x"', "'x' is not of type 'integer'"),
-        ('"all"', '"some"', "misfire must be skip, last, all"),
-        ('"queue"', "1", "overlap must be skip, queue, cancel-running"),
-        ('jitter = "5m"', 'jitter = "5 parsecs"', "invalid duration"),
-        ('jitter = "5m"', 'misfire_limit = "x"', "must be a whole number"),
-        ("params = { days = 3 }", "params = 3", "params must be a table"),
-        ("http_request", "nothing", "unknown job type 'nothing'"),
-        ("[schedules.nightly]", "[schedules.nightly", "invalid TOML"),
-        ("[schedules.nightly]", "[[schedules.nightly]]", "must be tables"),
-    ],
-)
-async def test_an_invalid_file_changes_nothing(
-    cli: Cli, file: Path, old: str, new: str, problem: str
-) -> None:
-    file.write_text(FILE.replace(old, new, 1))
-    (await cli("schedules", "apply", file)).refused(2, problem)
-    assert await _rules(cli) == {}
+INVALID_FILES: list[tuple[str, str, str]] = [
+    ('name = "acme/pay"', "", "name is required"),
+    ('name = "acme/pay"', 'name = "x"\ncolor = 1', "unknown key 'color'; allowed: name, sched"),
+    ("cron =", "corn =", "schedule nightly: unknown key 'corn'; allowed: cron, every, at"),
+    ('cron = "0 2 * * *"', "", "needs one of cron, every, at and when"),
+    ('cron = "0 2 * * *"', 'when = "every mday"', "schedule nightly: "),
+    ('cron = "0 2 * * *"', 'when = "tomorrow at 9"', "depends on the time of apply"),
+    ('cron = "0 2 * * *"', 'when = "every day at 9 UTC"', "names the zone UTC, and zone Eu"),
+    ("0 2 * * *", "0 25 * * *", "invalid hour"),
+    ("Europe/Berlin", "Europe/Berlyn", "unknown time zone"),
+    ("days = 3", 'days = "x"', "'x' is not of type 'integer'"),
+    ('"all"', '"some"', "misfire must be skip, last, all"),
+    ('"queue"', "1", "overlap must be skip, queue, cancel-running"),
+    ('jitter = "5m"', 'jitter = "5 parsecs"', "invalid duration"),
+    ('jitter = "5m"', 'misfire_limit = "x"', "must be a whole number"),
+    ("params = { days = 3 }", "params = 3", "params must be a table"),
+    ("http_request", "nothing", "unknown job type 'nothing'"),
+    ("[schedules.nightly]", "[schedules.nightly", "invalid TOML"),
+    ("[schedules.nightly]", "[[schedules.nightly]]", "must be tables"),
+]
+
+
+async def test_an_invalid_file_changes_nothing(cli: Cli, file: Path) -> None:
+    for old, new, problem in INVALID_FILES:
+        file.write_text(FILE.replace(old, new, 1))
+        (await cli("schedules", "apply", file)).refused(2, problem)
+        assert await _rules(cli) == {}
 
 
 async def test_a_time_that_passed_is_no_change(cli: Cli, file: Path, clock: Clock) -> None:

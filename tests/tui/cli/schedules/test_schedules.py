@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import re
 
-import pytest
-
 from draftsman.domain.run import LeaderTerm
 from draftsman.runtime import Runtime
 from tests.support.clock import Clock
@@ -92,28 +90,26 @@ async def test_a_job_names_its_occurrence(cli: Cli, rt: Runtime, clock: Clock) -
     assert json.loads((await cli("show", "D-1", "--json")).out)["occurrence"]["job"] == 1
 
 
-@pytest.mark.parametrize(
-    ("arguments", "problem"),
-    [
-        (("--every", "1h", "--cron", "@daily", *PING), "one of --cron, --every, --at and --when"),
-        (PING, "one of --cron, --every, --at and --when"),
-        (("--every", "x", *PING), "invalid interval"),
-        (("--cron", "* * *", *PING), "has 3 fields, not 5"),
-        (("--at", "soon", *PING), "invalid time 'soon'"),
-        (("--at", "2001-01-01T00:00", *PING), "is not due any more"),
-        (("--every", "1h", "--zone", "Mars", *PING), "unknown time zone 'Mars'"),
-        (("--every", "1h", "--template", "x", *PING), "cannot be combined with payload, type"),
-        (("--every", "1h", "--param", "a=b", *PING), "--param requires --template"),
-        (("--every", "1h", "--jitter", "2h", *PING), "the jitter must be shorter"),
-        (("--every", "1h", "--misfire", "some", *PING), "misfire"),
-        (("--every", "1h", "--type", "nothing"), "unknown job type 'nothing'"),
-        (("--every", "1h", "--override", "n=1", *PING), "unknown override n; known: answers, "),
-    ],
-)
-async def test_bad_input_is_refused_in_one_line(
-    cli: Cli, arguments: tuple[str, ...], problem: str
-) -> None:
-    (await cli("schedules", "add", "x", *arguments)).refused(2, problem)
+BAD_INPUT: list[tuple[tuple[str, ...], str]] = [
+    (("--every", "1h", "--cron", "@daily", *PING), "one of --cron, --every, --at and --when"),
+    (PING, "one of --cron, --every, --at and --when"),
+    (("--every", "x", *PING), "invalid interval"),
+    (("--cron", "* * *", *PING), "has 3 fields, not 5"),
+    (("--at", "soon", *PING), "invalid time 'soon'"),
+    (("--at", "2001-01-01T00:00", *PING), "is not due any more"),
+    (("--every", "1h", "--zone", "Mars", *PING), "unknown time zone 'Mars'"),
+    (("--every", "1h", "--template", "x", *PING), "cannot be combined with payload, type"),
+    (("--every", "1h", "--param", "a=b", *PING), "--param requires --template"),
+    (("--every", "1h", "--jitter", "2h", *PING), "the jitter must be shorter"),
+    (("--every", "1h", "--misfire", "some", *PING), "misfire"),
+    (("--every", "1h", "--type", "nothing"), "unknown job type 'nothing'"),
+    (("--every", "1h", "--override", "n=1", *PING), "unknown override n; known: answers, "),
+]
+
+
+async def test_bad_input_is_refused_in_one_line(cli: Cli) -> None:
+    for arguments, problem in BAD_INPUT:
+        (await cli("schedules", "add", "x", *arguments)).refused(2, problem)
 
 
 async def test_a_time_without_offset_is_in_the_zone(cli: Cli) -> None:

@@ -56,12 +56,13 @@ class NewJobDialog(SubmitDialog[Any]):
                 yield from self._rows(more=False)
                 yield Static("", classes="more-title")
                 with Vertical(classes="more"):
-                    yield from self._rows(more=True)
+                    if self._is_expanded:
+                        yield from self._rows(more=True)
             yield Static("", classes="error")
             yield Static("enter: create   tab: next   ctrl+j: new line   esc: back", classes="hint")
 
-    def on_mount(self) -> None:
-        self._expand(self._is_expanded)
+    async def on_mount(self) -> None:
+        await self._expand(self._is_expanded)
         self.query(FieldRow).first().focus_input()
         self._unmodified = self.typed
 
@@ -79,15 +80,15 @@ class NewJobDialog(SubmitDialog[Any]):
             row.show_error("")
         self.attempt(self.typed)
 
-    def action_more(self) -> None:
+    async def action_more(self) -> None:
         """Show or hide the other fields."""
-        self._expand(not self._is_expanded)
+        await self._expand(not self._is_expanded)
         rows = [row for row in self.query(FieldRow) if row.field.more == self._is_expanded]
         rows[0].focus_input()
 
     @on(events.Click, ".more-title")
-    def _toggle(self) -> None:
-        self._expand(not self._is_expanded)
+    async def _toggle(self) -> None:
+        await self._expand(not self._is_expanded)
         self.call_after_refresh(self.query_one(".more").scroll_visible)
 
     def action_go(self, by: int) -> None:
@@ -108,20 +109,31 @@ class NewJobDialog(SubmitDialog[Any]):
         """Show each problem beside its field, and focus the first."""
         problems = dict(error.problems) if isinstance(error, FormErrors) else {"": str(error)}
         self.show_notice(problems.pop("", ""))
+        self.call_later(self._show_problems, problems)
+
+    async def _show_problems(self, problems: Mapping[str, str]) -> None:
+        if any(field.more and field.name in problems for field in FIELDS):
+            await self._expand(True)
         invalid = [row for row in self.query(FieldRow) if row.field.name in problems]
         for row in invalid:
             row.show_error(one_line(problems[row.field.name]))
-        if any(row.field.more for row in invalid):
-            self._expand(True)
         if invalid:
             self.call_after_refresh(invalid[0].focus_input)
 
-    def _expand(self, expanded: bool) -> None:
-        """Show or hide the other fields; the form grows while they are shown."""
+    async def _expand(self, expanded: bool) -> None:
+        """Show or hide the other fields; the form grows while they are shown.
+
+        They are most of the form, and are created when they are first shown.
+        """
         self._is_expanded = expanded
         title = self.query_one(".more-title", Static)
         title.update(f"{'▼' if expanded else '▶'} more  (ctrl+o)")
-        self.query_one(".more").display = expanded
+        more = self.query_one(".more")
+        if expanded and not more.children:
+            rows = self._rows(more=True)
+            await more.mount_all(rows)
+            self._unmodified = {**self._unmodified, **{row.field.name: row.text for row in rows}}
+        more.display = expanded
         self.query_one(".form").set_class(expanded, "tall")
 
     def _leave(self, sure: bool | None) -> None:
