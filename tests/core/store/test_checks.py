@@ -133,27 +133,21 @@ ROWS = [
         "run_log_chunks (job, run, seq, text) VALUES (%s, 1, 1, repeat('x', 262145))",
         "run_log_chunks_text_check",
     ),
-    (
-        "artifacts (job, run, name, kind, size, sha256) VALUES (%s, 1, 'n', 'file', 26214401, '')",
-        "artifacts_size_check",
-    ),
-    (
-        "artifacts (job, run, name, kind, size, sha256) VALUES (%s, 1, 'n', 'other', 1, '')",
-        "artifacts_kind_check",
-    ),
-    (
-        "artifacts (job, run, name, kind, size, sha256) VALUES (%s, 1, '', 'file', 1, '')",
-        "artifacts_name_check",
-    ),
     *(
         (
             (
-                f"artifacts (job, run, name, kind, size, sha256, {column})"
-                " VALUES (%s, 1, 'n', 'file', 1, '', -1)"
+                "artifacts (job, run, sha256, name, kind, size, added, removed)"
+                f" VALUES (%s, 1, '', {values})"
             ),
             f"artifacts_{column}_check",
         )
-        for column in ("added", "removed")
+        for column, values in (
+            ("size", "'n', 'file', 26214401, 0, 0"),
+            ("kind", "'n', 'other', 1, 0, 0"),
+            ("name", "'', 'file', 1, 0, 0"),
+            ("added", "'n', 'file', 1, -1, 0"),
+            ("removed", "'n', 'file', 1, 0, -1"),
+        )
     ),
     *(
         (

@@ -47,11 +47,7 @@ class Candidates:
 
 @dataclass(eq=False)
 class Match:
-<<<<<<< HEAD
-    """Styles of a node, and the styles that are stored for a node without others."""
-=======
     """The value of each style of a node, and the stored values once these are set."""
->>>>>>> dc15ba941fad00feb52f5901eb9492b7de467bc4
 
     rules: dict[str, Any]
     stored: dict[str, Any] | None = None
@@ -71,11 +67,7 @@ count_parameters = functools.cache(_callback._count_parameters)
 
 
 def share(monkeypatch: pytest.MonkeyPatch) -> None:
-<<<<<<< HEAD
-    """Share the results of style sheets and classes between applications."""
-=======
     """Share results that depend on style sheets and classes only between applications."""
->>>>>>> dc15ba941fad00feb52f5901eb9492b7de467bc4
     monkeypatch.setattr(Stylesheet, "_parse_rules", _parsed)
     monkeypatch.setattr(RuleSet, "__hash__", object.__hash__)  # it is id() in Python
     monkeypatch.setattr(Stylesheet, "apply", _apply)
@@ -174,11 +166,7 @@ def _candidates(sheet: Stylesheet, names: Names) -> Candidates:
 
 
 def _path(node: DOMNode, pseudo_classes: tuple[str, ...]) -> tuple[Part, ...]:
-<<<<<<< HEAD
-    """Return the parts of a node and its ancestors that rules can select."""
-=======
     """Return the selectable properties of a node and its ancestors."""
->>>>>>> dc15ba941fad00feb52f5901eb9492b7de467bc4
     return tuple(
         (
             type(item),

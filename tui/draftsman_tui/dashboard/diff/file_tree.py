@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Final
 
-from draftsman_tui.dashboard.diff.patch import PatchFile
+from draftsman_tui.dashboard.diff.patch import FileSection
 
 MAX_FILES: Final = 500
 """Files that the tree lists; the view has all."""
@@ -13,7 +13,7 @@ TreeRow = tuple[str, int | None]
 """A label, and the index of its file; None for a folder."""
 
 
-def tree(files: Sequence[PatchFile], accepted: Collection[int] = ()) -> list[TreeRow]:
+def tree(files: Sequence[FileSection], accepted: Collection[int] = ()) -> list[TreeRow]:
     """Return the rows of the tree, in the order of the patch."""
     rows: list[TreeRow] = []
     shown: list[str] = []

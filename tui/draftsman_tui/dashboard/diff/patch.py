@@ -30,8 +30,8 @@ _STATES: Final = (
 
 
 @dataclass(slots=True)
-class PatchFile:
-    """A file of a patch: its lines are those from `body` to before `end`."""
+class FileSection:
+    """The lines of a file in a patch: its lines are those from `body` to before `end`."""
 
     name: str
     first: int
@@ -54,7 +54,7 @@ class Patch:
             self.lines.pop()
         count = len(self.lines)
         self.old, self.new = array("I", bytes(4 * count)), array("I", bytes(4 * count))
-        self.files: list[PatchFile] = []
+        self.files: list[FileSection] = []
         self._parse()
         highest = max(max(column, default=0) for column in (self.old, self.new))
         self.digits = max(2, len(str(highest)))
@@ -67,7 +67,7 @@ class Patch:
 
     def _parse(self) -> None:
         old = new = old_left = new_left = 0
-        file: PatchFile | None = None
+        file: FileSection | None = None
         for index, line in enumerate(self.lines):
             if old_left > 0 or new_left > 0:
                 kind = line[:1]
@@ -91,7 +91,7 @@ class Patch:
             else:
                 file = self._read_header(line, index, file)
 
-    def _read_header(self, line: str, index: int, file: PatchFile | None) -> PatchFile | None:
+    def _read_header(self, line: str, index: int, file: FileSection | None) -> FileSection | None:
         """Read a line between hunks; return the file that it belongs to."""
         if line.startswith("diff --git ") or (
             line.startswith("--- ") and (file is None or file.hunks)
@@ -105,8 +105,8 @@ class Patch:
         file.state = next(states, file.state)
         return file
 
-    def _start(self, name: str, index: int) -> PatchFile:
-        file = PatchFile(name, index)
+    def _start(self, name: str, index: int) -> FileSection:
+        file = FileSection(name, index)
         self.files.append(file)
         return file
 
@@ -177,7 +177,7 @@ class PatchRows:
         above = bisect_left(self._within(file), line)
         return self._starts[nth] + 1 + line - file.body + above
 
-    def _within(self, file: PatchFile) -> Sequence[int]:
+    def _within(self, file: FileSection) -> Sequence[int]:
         first, last = (bisect_left(self._comments, line) for line in (file.body, file.end))
         return self._comments[first:last]
 
