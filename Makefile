@@ -36,7 +36,7 @@ demo: $(STAMP) ## a real job, from the request to the answer to the end
 test: $(STAMP) ## every test, on a real PostgreSQL
 	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(ARGS)
 
-check: $(STAMP) ## style, format, types, and which layer imports which
+check: $(STAMP) ## style, format, types and import contracts
 	@$(BIN)/ruff check
 	@$(BIN)/ruff format --check
 	@$(BIN)/mypy
@@ -52,7 +52,7 @@ soak: $(STAMP) ## draftsman soak, then what is slow: a million jobs, every fault
 	@$(BIN)/draftsman soak --minutes $(MINUTES)
 	@$(BIN)/python -m pytest tests/soak/soak_*.py $(ARGS)
 
-format: $(STAMP) ## write what `check` wants of style and format, where a tool can
+format: $(STAMP) ## apply ruff's fixes and format
 	@$(BIN)/ruff check --fix
 	@$(BIN)/ruff format
 

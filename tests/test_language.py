@@ -1,6 +1,7 @@
-"""Texts hold to standard English: banned phrases per 1,000 words, in each room of the project.
+"""Texts hold to standard English: banned phrases per 1,000 words, in each folder of the project.
 
-tests/language/limits.toml has the rooms that are above the final limits; its numbers only go down.
+tests/language/limits.toml lists the folders that still exceed the final limits; its numbers are
+only lowered.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import pytest
 
 from tests.language.corpus import Text, is_message, read_python, read_texts
 from tests.language.phrases import MOST, find_hits
-from tests.language.report import Measure, is_within, limit_of, measure_rooms, read_limits
+from tests.language.report import Measure, is_within, limit_of, measure_folders, read_limits
 from tests.support.cases import cases
 
 
@@ -25,13 +26,13 @@ def texts() -> list[Text]:
 def test_every_room_is_within_its_limits(texts: list[Text]) -> None:
     limits = read_limits()
     above = [
-        f"{room}, {kind}: {phrase} {measure.hits[phrase]} times, at most {limit},"
+        f"{folder}, {kind}: {phrase} {measure.hits[phrase]} times, at most {limit},"
         f" {measure.rate(phrase):.1f} of at most {MOST[phrase]} per 1,000 words"
-        for (room, kind), measure in sorted(measure_rooms(texts).items())
+        for (folder, kind), measure in sorted(measure_folders(texts).items())
         for phrase in MOST
-        if not is_within(measure, phrase, limit := limit_of(limits, room, kind, phrase))
+        if not is_within(measure, phrase, limit := limit_of(limits, folder, kind, phrase))
     ]
-    assert not above, "\n".join([*above, "See: python -m tests.language --room ROOM"])
+    assert not above, "\n".join([*above, "See: python -m tests.language --folder ROOM"])
 
 
 @cases(
@@ -61,7 +62,7 @@ def test_texts_of_a_module_are_read_without_its_code(tmp_path: Path) -> None:
         'LIMIT = 1\n"""Jobs."""\n'
     )
     texts = list(read_python(path, Path("core/draftsman/store/module.py"), messages=True))
-    assert {text.room for text in texts} == {"core/draftsman/store"}
+    assert {text.folder for text in texts} == {"core/draftsman/store"}
     assert [(text.line, text.kind, text.content) for text in texts] == [
         (1, "prose", "What CODE does."),
         (8, "prose", "Jobs."),

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from draftsman.services.reservations import Reservations
     from draftsman.services.runs.checkpoints import Checkpoints
     from draftsman.services.runs.claim import Claim
+    from draftsman.services.runs.model_calls import ModelCalls
     from draftsman.services.runs.settlement import Settlement
     from draftsman.services.schedules.schedules import Schedules
     from draftsman.services.schedules.templates import Templates
@@ -135,6 +136,13 @@ class Runtime:
         from draftsman.services.runs.checkpoints import Checkpoints
 
         return Checkpoints(self.db)
+
+    @cached_property
+    def model_calls(self) -> ModelCalls:
+        """Money and tokens of model calls."""
+        from draftsman.services.runs.model_calls import ModelCalls
+
+        return ModelCalls(self.db)
 
     @cached_property
     def settlement(self) -> Settlement:
@@ -283,10 +291,9 @@ class Runtime:
 
         worker, served_queues = new_id(), queues or self.settings.worker.queues
         claim, revive = self.claim(worker, served_queues), self.revive if self.embedded else None
-        used = self.checkpoints, self.questions, self.settlement, self.outbox, self.repos
-        services = WorkerServices(
-            self.settings, self.limits, claim, *used, self.workflows, revive, self.schemas
-        )
+        runs = self.checkpoints, self.model_calls, self.questions, self.settlement
+        used = *runs, self.outbox, self.repos, self.workflows, revive
+        services = WorkerServices(self.settings, self.limits, claim, *used, self.schemas)
         return WorkerProcess(
             worker,
             services,

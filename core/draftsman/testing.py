@@ -232,7 +232,7 @@ class _Memory:
     ) -> None:
         return None
 
-    async def usage(self, lease: Lease, amounts: dict[str, Any], *_: object) -> list[BudgetState]:
+    async def record(self, lease: Lease, amounts: dict[str, Any], *_: object) -> list[BudgetState]:
         self.collected.usage = amounts
         return []
 
@@ -356,8 +356,8 @@ class _Services:
     def __init__(self, settings: Settings, memory: _Memory, schemas: SchemaChecker) -> None:
         self.settings = settings
         self.schemas = schemas
-        self.checkpoints = self.questions = self.settlement = self.outbox = memory
-        self.workflows = memory
+        self.checkpoints = self.model_calls = self.questions = memory
+        self.settlement = self.outbox = self.workflows = memory
 
     @property
     def repos(self) -> Any:

@@ -1,6 +1,6 @@
 """Lists nonstandard phrases as `file:line: phrase`, and their number per 1,000 words.
 
-python -m tests.language [--room core/draftsman/store] [--kind messages] [--phrase one] [--lower]
+python -m tests.language [--folder core/draftsman/store] [--kind messages] [--phrase one] [--lower]
 """
 
 from __future__ import annotations
@@ -11,26 +11,26 @@ import sys
 
 from tests.language.corpus import KINDS, Text, read_texts
 from tests.language.phrases import MOST, find_hits
-from tests.language.report import LIMITS, Measure, lowered_limits, measure_rooms, read_limits
+from tests.language.report import LIMITS, Measure, lowered_limits, measure_folders, read_limits
 
 
 def main() -> None:
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # as in `python -m tests.language | head`
     parser = argparse.ArgumentParser(prog="python -m tests.language")
-    parser.add_argument("--room", default="", help="only files below this path")
+    parser.add_argument("--folder", default="", help="only files below this path")
     parser.add_argument("--kind", choices=KINDS, help="texts of this kind only")
     parser.add_argument("--phrase", choices=MOST, help="this phrase only")
-    parser.add_argument("--summary", action="store_true", help="the figures of each room only")
-    parser.add_argument("--lower", action="store_true", help="lower the limits of all rooms")
+    parser.add_argument("--summary", action="store_true", help="the figures of each folder only")
+    parser.add_argument("--lower", action="store_true", help="lower the limits of all folders")
     options = parser.parse_args()
     if options.lower:
-        lowered = lowered_limits(measure_rooms(read_texts()), read_limits())
+        lowered = lowered_limits(measure_folders(read_texts()), read_limits())
         LIMITS.write_text(lowered, encoding="utf-8")
         return
     texts = [
         text
         for text in read_texts()
-        if (text.path.as_posix() + "/").startswith(options.room)
+        if (text.path.as_posix() + "/").startswith(options.folder)
         and options.kind in (None, text.kind)
     ]
     if not options.summary:
@@ -47,19 +47,19 @@ def _list(texts: list[Text], phrase: str | None) -> None:
 
 
 def _summarize(texts: list[Text]) -> None:
-    """Print the number of phrases per 1,000 words of each room, and in total."""
+    """Print the number of phrases per 1,000 words of each folder, and in total."""
     columns = "".join(f"{phrase:>10}" for phrase in MOST)
-    sys.stdout.write(f"\n{'room':32}{'kind':10}{'words':>7}{columns}\n")
-    measures = measure_rooms(texts)
+    sys.stdout.write(f"\n{'folder':32}{'kind':10}{'words':>7}{columns}\n")
+    measures = measure_folders(texts)
     for kind in KINDS:
         total = Measure()
         for text in texts:
             if text.kind == kind:
                 total.add(text)
-        rooms = [(room, m) for (room, its), m in sorted(measures.items()) if its == kind]
-        for room, measure in [*rooms, ("all of these", total)]:
+        folders = [(folder, m) for (folder, its), m in sorted(measures.items()) if its == kind]
+        for folder, measure in [*folders, ("all of these", total)]:
             rates = "".join(f"{measure.rate(phrase):10.1f}" for phrase in MOST)
-            sys.stdout.write(f"{room:32}{kind:10}{measure.words:7}{rates}\n")
+            sys.stdout.write(f"{folder:32}{kind:10}{measure.words:7}{rates}\n")
 
 
 if __name__ == "__main__":

@@ -47,7 +47,7 @@ class Text:
     path: Path
     line: int
     kind: Kind
-    room: str
+    folder: str
     content: str
 
 
@@ -69,7 +69,7 @@ def read_texts(root: Path = ROOT) -> Iterator[Text]:
             yield from _comments(path, path.relative_to(root), "#", "docs")
 
 
-def room_of(path: Path) -> str:
+def folder_of(path: Path) -> str:
     """Return the folder with a limit: the folder of a package, or a folder of tests/."""
     depth = 3 if path.parts[0] in PRODUCT else 2
     return "/".join(path.parts[:-1][:depth]) or path.parts[0]
@@ -78,7 +78,7 @@ def room_of(path: Path) -> str:
 def read_python(path: Path, name: Path, *, messages: bool) -> Iterator[Text]:
     """Yield the docstrings, comments and, on request, the messages of a module."""
     source = path.read_text(encoding="utf-8")
-    room = room_of(name)
+    folder = folder_of(name)
     tokens = list(_COMMENT_OR_STRING.finditer(source))
     docstrings = None if messages else _found_docstrings(source, tokens)
     literals: Iterable[tuple[int, str]] = ()
@@ -88,12 +88,12 @@ def read_python(path: Path, name: Path, *, messages: bool) -> Iterator[Text]:
         docstrings = [(node.lineno, str(node.value)) for node in nodes.values()]
         literals = _literals(tree, nodes) if messages else ()
     for line, docstring in docstrings:
-        yield Text(name, line, "prose", room, _blank(_PROSE_CODE, docstring))
+        yield Text(name, line, "prose", folder, _blank(_PROSE_CODE, docstring))
     for line, comment in _python_comments(source, tokens):
-        yield Text(name, line, "prose", room, _blank(_PROSE_CODE, comment))
+        yield Text(name, line, "prose", folder, _blank(_PROSE_CODE, comment))
     for line, literal in literals:
         if is_message(literal):
-            yield Text(name, line, "messages", room, _blank(_PROSE_CODE, literal))
+            yield Text(name, line, "messages", folder, _blank(_PROSE_CODE, literal))
 
 
 def is_message(literal: str) -> bool:
@@ -173,9 +173,9 @@ def _comments(path: Path, name: Path, mark: str, kind: Kind = "prose") -> Iterat
         before, separator, comment = line.partition(mark)
         if separator and before.count("'") % 2 == 0 and before.count('"') % 2 == 0:
             lines.append((number, comment.lstrip(mark).strip()))
-    room = "docs" if kind == "docs" else room_of(name)
+    folder = "docs" if kind == "docs" else folder_of(name)
     for number, block in _blocks(lines):
-        yield Text(name, number, kind, room, _blank(_PROSE_CODE, block))
+        yield Text(name, number, kind, folder, _blank(_PROSE_CODE, block))
 
 
 def _blocks(lines: list[tuple[int, str]]) -> Iterator[tuple[int, str]]:

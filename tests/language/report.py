@@ -1,4 +1,4 @@
-"""Numbers of banned phrases by room and kind of text, and the limits above the final limits."""
+"""Numbers of banned phrases by folder and kind of text, and the limits above the final limits."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.language.phrases import MOST, count_words, find_hits
 
 LIMITS: Final = Path(__file__).with_name("limits.toml")
 Limits = dict[str, dict[str, dict[str, int]]]
-"""Maximum of each phrase by room and kind of text, for rooms above the final limits."""
+"""Maximum of each phrase by folder and kind of text, for folders above the final limits."""
 
 
 @dataclass(slots=True)
@@ -31,10 +31,10 @@ class Measure:
         return 1000 * self.hits[phrase] / max(self.words, 1)
 
 
-def measure_rooms(texts: Iterable[Text]) -> dict[tuple[str, Kind], Measure]:
+def measure_folders(texts: Iterable[Text]) -> dict[tuple[str, Kind], Measure]:
     measures: dict[tuple[str, Kind], Measure] = defaultdict(Measure)
     for text in texts:
-        measures[text.room, text.kind].add(text)
+        measures[text.folder, text.kind].add(text)
     return measures
 
 
@@ -44,26 +44,26 @@ def read_limits() -> Limits:
 
 
 def is_within(measure: Measure, phrase: str, limit: int) -> bool:
-    """Return whether a room keeps the final limit, or its own limit above that."""
+    """Return whether a folder keeps the final limit, or its own limit above that."""
     return measure.hits[phrase] <= max(limit, 1) or measure.rate(phrase) <= MOST[phrase]
 
 
-def limit_of(limits: Limits, room: str, kind: str, phrase: str) -> int:
-    return limits.get(room, {}).get(kind, {}).get(phrase, 0)
+def limit_of(limits: Limits, folder: str, kind: str, phrase: str) -> int:
+    return limits.get(folder, {}).get(kind, {}).get(phrase, 0)
 
 
 def lowered_limits(measures: dict[tuple[str, Kind], Measure], limits: Limits) -> str:
-    """Return the limits, lowered for rooms with fewer phrases; none is raised."""
+    """Return the limits, lowered for folders with fewer phrases; none is raised."""
     lines = ["# The most of each phrase; `python -m tests.language --lower` lowers the numbers."]
-    for (room, kind), measure in sorted(measures.items()):
-        known = kind in limits.get(room, {})
+    for (folder, kind), measure in sorted(measures.items()):
+        known = kind in limits.get(folder, {})
         most = {
-            phrase: min(measure.hits[phrase], limit_of(limits, room, kind, phrase))
+            phrase: min(measure.hits[phrase], limit_of(limits, folder, kind, phrase))
             if known
             else measure.hits[phrase]
             for phrase in MOST
             if not is_within(measure, phrase, 0)
         }
         if most:
-            lines += ["", f'["{room}".{kind}]', *(f'"{k}" = {v}' for k, v in most.items())]
+            lines += ["", f'["{folder}".{kind}]', *(f'"{k}" = {v}' for k, v in most.items())]
     return "\n".join(lines) + "\n"

@@ -129,14 +129,14 @@ async def fill_agents(rt: Runtime, make: Factory, term: LeaderTerm) -> None:
     assert message.message == 1
     activity = [Activity(ActivityKind.MESSAGE, "I read the code.")]
     await rt.checkpoints.activity.append(work.lease, 1, activity, UNLIMITED_QUOTA)
-    await rt.checkpoints.usage(work.lease, {"cost_usd": 1.5}, "model-1")
-    state = await rt.checkpoints.reserve(work.lease, None, NO_CALL)
+    await rt.model_calls.record(work.lease, {"cost_usd": 1.5}, "model-1")
+    state = await rt.model_calls.reserve(work.lease, None, NO_CALL)
     question = question_of(state, work.name, work.run)
     await rt.questions.ask(work.lease, question)
     await make.answer(work.number, "1.0")
     again = await make.running(work.number)
-    await rt.checkpoints.raise_budget(again.lease, 1, 1.0)
-    await rt.checkpoints.reserve(again.lease, new_id(), NO_CALL)
+    await rt.model_calls.raise_budget(again.lease, 1, 1.0)
+    await rt.model_calls.reserve(again.lease, new_id(), NO_CALL)
     await rt.job_control.pause(await make.queued(), make.owner, "until the release")
 
 

@@ -10,6 +10,7 @@ from draftsman.services.jobs.workflows import Workflows
 from draftsman.services.questions import Questions
 from draftsman.services.repos import Repos
 from draftsman.services.runs.checkpoints import Checkpoints
+from draftsman.services.runs.model_calls import ModelCalls
 from draftsman.services.runs.settlement import Settlement
 from draftsman.settings import Settings
 
@@ -24,6 +25,10 @@ class RunServices(Protocol):
     @property
     def checkpoints(self) -> Checkpoints:
         """Saved progress of runs."""
+
+    @property
+    def model_calls(self) -> ModelCalls:
+        """Money and tokens of model calls."""
 
     @property
     def questions(self) -> Questions:

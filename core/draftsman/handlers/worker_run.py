@@ -216,10 +216,10 @@ class WorkerRun:
         call: UUID | None = None,
         own: Mapping[str, float] | None = None,
     ) -> list[BudgetState]:
-        """Record the usage of the run so far, as `Checkpoints.usage` does."""
+        """Record the usage of the run so far, as `ModelCalls.record` does."""
         if self._activity is not None and not self.parked:
             self._activity.add(stream.of_usage(amounts))
-        record = self.services.checkpoints.usage
+        record = self.services.model_calls.record
         return await self.wait(record, self.job.lease, amounts, model, call, own)
 
     async def runs(self) -> list[Run]:
@@ -233,13 +233,13 @@ class WorkerRun:
     async def reserve(
         self, call: UUID | None, estimate: CallEstimate, own: Mapping[str, float] | None
     ) -> BudgetState:
-        """Reserve the maximum use of a call, as `Checkpoints.reserve` does."""
-        reserve = self.services.checkpoints.reserve
+        """Reserve the maximum use of a call, as `ModelCalls.reserve` does."""
+        reserve = self.services.model_calls.reserve
         return await self.wait(reserve, self.job.lease, call, estimate, own)
 
     async def release(self, call: UUID) -> None:
         """End the reservation of a call that used nothing."""
-        await self.wait(self.services.checkpoints.release, call)
+        await self.wait(self.services.model_calls.release, call)
 
     async def pull_request(self, url: str) -> None:
         """Record the pull request of the job's work."""

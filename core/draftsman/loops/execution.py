@@ -35,6 +35,7 @@ from draftsman.services.questions import Questions
 from draftsman.services.repos import Repos
 from draftsman.services.runs.checkpoints import Checkpoints
 from draftsman.services.runs.claim import Claim
+from draftsman.services.runs.model_calls import ModelCalls
 from draftsman.services.runs.settlement import ERROR_LIMIT, Settlement, stored_error
 from draftsman.settings import Settings
 
@@ -52,6 +53,7 @@ class WorkerServices:
     limits: JobLimits
     claim: Claim
     checkpoints: Checkpoints
+    model_calls: ModelCalls
     questions: Questions
     settlement: Settlement
     outbox: Notifier

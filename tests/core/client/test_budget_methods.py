@@ -19,7 +19,7 @@ async def test_budgets_and_costs_have_their_use(
     assert (await client.budgets(), await client.costs()) == ([], [])
     await set_budgets(conn, job={"cost_usd": 5})
     work = await make.running()
-    await rt.checkpoints.usage(work.lease, {"cost_usd": 2, "output_tokens": 10}, "large")
+    await rt.model_calls.record(work.lease, {"cost_usd": 2, "output_tokens": 10}, "large")
     rule, used = await client.budgets()
     assert (rule.name, rule.budget) == ("job:*", 5)
     assert (used.name, used.used, used.budget) == (f"job:{work.number}", 2, 5)

@@ -333,8 +333,18 @@ async def test_a_run_stopped_before_its_first_step_is_settled(
         await rt.job_control.cancel(work.number, make.owner)
     quick = runtime_with(rt)
     claim = quick.claim(make.worker, ("default",))
-    services = rt.checkpoints, rt.questions, rt.settlement, rt.outbox, rt.repos, rt.workflows
-    worker_services = WorkerServices(quick.settings, JobLimits({}), claim, *services)
+    worker_services = WorkerServices(
+        quick.settings,
+        JobLimits({}),
+        claim,
+        rt.checkpoints,
+        rt.model_calls,
+        rt.questions,
+        rt.settlement,
+        rt.outbox,
+        rt.repos,
+        rt.workflows,
+    )
     finished = asyncio.Event()
     execution = Execution(
         worker_services, work, BlockingHandler(), Deadlines(asyncio.get_running_loop())

@@ -26,7 +26,7 @@ async def _ten_dollars(conn: Connection) -> None:
 
 
 async def reserve(rt: Runtime, work: ClaimedJob, cost: float) -> BudgetState:
-    return await rt.checkpoints.reserve(work.lease, new_id(), CallEstimate("m", 1, 1, cost))
+    return await rt.model_calls.reserve(work.lease, new_id(), CallEstimate("m", 1, 1, cost))
 
 
 async def test_the_second_of_two_reservations_at_the_boundary_waits_for_the_call(
@@ -42,7 +42,7 @@ async def test_a_reservation_waits_for_the_usage_that_reaches_the_budget(
     rt: Runtime, first: FirstSession, make: Factory, conn: Connection
 ) -> None:
     one, two = [await make.running() for _ in range(2)]
-    async with first.doing(first.rt.checkpoints.usage(one.lease, {"cost_usd": 10})):
+    async with first.doing(first.rt.model_calls.record(one.lease, {"cost_usd": 10})):
         second = await first.then(reserve(rt, two, 1), conn)
     assert (second.outcome, second.used) == ("used", 10)
 
@@ -51,13 +51,13 @@ async def test_a_raise_waits_for_usage_and_both_count(
     rt: Runtime, first: FirstSession, make: Factory, conn: Connection
 ) -> None:
     one, two = [await make.running() for _ in range(2)]
-    [state] = await rt.checkpoints.usage(one.lease, {"cost_usd": 10})
+    [state] = await rt.model_calls.record(one.lease, {"cost_usd": 10})
     await rt.questions.ask(one.lease, budgets.question_of(state, one.name, one.run))
     response = Response(source_event_id="1", text="10")
     assert (await rt.questions.answer(one.number, 1, response, make.owner)).accepted
     one = await make.running(one.number)
-    async with first.doing(first.rt.checkpoints.usage(two.lease, {"cost_usd": 4})):
-        await first.then(rt.checkpoints.raise_budget(one.lease, 1, 10), conn)
+    async with first.doing(first.rt.model_calls.record(two.lease, {"cost_usd": 4})):
+        await first.then(rt.model_calls.raise_budget(one.lease, 1, 10), conn)
     state = await reserve(rt, two, 5)
     assert state.outcome == "reserved"
     [use] = [use for use in await rt.budgets.uses() if use.name == "all:*"]
@@ -69,8 +69,8 @@ async def test_a_call_counts_for_the_day_of_its_reservation(
 ) -> None:
     one, two, id = await make.running(), await make.running(), new_id()
     estimate = CallEstimate("m", 1, 1, 6.0)
-    assert (await rt.checkpoints.reserve(one.lease, id, estimate)).outcome == "reserved"
-    async with first.doing(first.rt.checkpoints.usage(one.lease, {"cost_usd": 9}, None, id)):
+    assert (await rt.model_calls.reserve(one.lease, id, estimate)).outcome == "reserved"
+    async with first.doing(first.rt.model_calls.record(one.lease, {"cost_usd": 9}, None, id)):
         await clock.forward(DAY)
         assert (await reserve(rt, two, 9)).outcome == "reserved", "the other day is not locked"
     days = await rows(

@@ -33,7 +33,7 @@ FENCED: dict[str, Write] = {
     "transcript": lambda rt, work: rt.checkpoints.activity.append_transcript(
         work.lease, 0, b"stale", size=5, sha256="stale", most=9
     ),
-    "usage": lambda rt, work: rt.checkpoints.usage(work.lease, {"stale": 1}),
+    "usage": lambda rt, work: rt.model_calls.record(work.lease, {"stale": 1}),
     "spend": lambda rt, work: rt.checkpoints.spend(work.lease, Quota.EVENTS, 1, QuotaLimit(9)),
     "ask": lambda rt, work: rt.questions.ask(work.lease, QUESTION),
     "done": lambda rt, work: rt.settlement.outcome(work, Done({"stale": True})),

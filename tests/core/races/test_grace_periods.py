@@ -43,7 +43,7 @@ async def kept(
     await run(conn, f"SELECT pg_advisory_lock({LOCK})")
     work = await make.running(worker=worker, queue="work")
     if in_flight is not None:
-        assert (await rt.checkpoints.reserve(work.lease, in_flight, call(6))).outcome == "reserved"
+        assert (await rt.model_calls.reserve(work.lease, in_flight, call(6))).outcome == "reserved"
     await rt.questions.ask(work.lease, QUESTION, grace=60)
     return work, (session or rt).claim(worker, ["default"])
 
@@ -151,7 +151,7 @@ async def test_a_call_in_flight_reserves_while_its_agent_waits_and_after_the_ans
     other = await make.running()
 
     async def reserved() -> str:
-        return (await rt.checkpoints.reserve(other.lease, new_id(), call(5))).outcome
+        return (await rt.model_calls.reserve(other.lease, new_id(), call(5))).outcome
 
     assert await reserved() == "wait", "the run is parked, and its agent waits"
     answering = Factory(first.rt, make.owner)
@@ -162,7 +162,7 @@ async def test_a_call_in_flight_reserves_while_its_agent_waits_and_after_the_ans
     _, job = await claim.continue_in_grace(work.number, ends=False)
     assert job is not None
     assert await reserved() == "wait", "the next run has the call"
-    await rt.checkpoints.usage(job.lease, {"cost_usd": 6}, "m", id)
+    await rt.model_calls.record(job.lease, {"cost_usd": 6}, "m", id)
     assert await reserved() == "reserved"
     [use] = [use for use in await rt.budgets.uses() if use.name == "all:*"]
     assert (use.used, use.reserved) == (6, 5)
@@ -178,10 +178,10 @@ async def test_a_call_that_ends_after_the_period_counts_and_reserves_until_then(
     assert await claim.continue_in_grace(work.number, ends=True) == (True, None)
     await make.answer(work.number, "red")
     assert await status(rt, work) is Status.RESUMED
-    state = await rt.checkpoints.reserve(other.lease, new_id(), call(5))
+    state = await rt.model_calls.reserve(other.lease, new_id(), call(5))
     assert state.outcome == "wait"
     for cost in (6, 11):
-        used = await rt.checkpoints.usage(work.lease, {"cost_usd": cost}, "m", id)
+        used = await rt.model_calls.record(work.lease, {"cost_usd": cost}, "m", id)
     assert [state.used for state in used] == [11]
     [parked] = await rt.read_model.runs(work.number)
     assert (parked.usage or {})["cost_usd"] == 11

@@ -213,7 +213,7 @@ WRITES: dict[str, Write] = {
     "event": lambda rt, work: rt.checkpoints.event(work.lease, "stale", {}),
     "artifact": lambda rt, work: rt.checkpoints.artifact(work.lease, "stale", "file", b""),
     "log": lambda rt, work: rt.checkpoints.log(work.lease, 1, "stale"),
-    "usage": lambda rt, work: rt.checkpoints.usage(work.lease, {"stale": 1}),
+    "usage": lambda rt, work: rt.model_calls.record(work.lease, {"stale": 1}),
     "spend": lambda rt, work: rt.checkpoints.spend(work.lease, Quota.EVENTS, 1, ONCE),
     "ask": lambda rt, work: rt.questions.ask(work.lease, QUESTION),
 }

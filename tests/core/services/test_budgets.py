@@ -39,12 +39,12 @@ def call(cost: float | None = 1.0, tokens: int = 10) -> CallEstimate:
 
 async def use(rt: Runtime, work: ClaimedJob, cost: float, **fields: Any) -> list[BudgetState]:
     """Record the usage of a run so far."""
-    return await rt.checkpoints.usage(work.lease, {"cost_usd": cost}, **fields)
+    return await rt.model_calls.record(work.lease, {"cost_usd": cost}, **fields)
 
 
 async def outcome(rt: Runtime, work: ClaimedJob, estimate: CallEstimate, **own: float) -> str:
     """Reserve a call; return the outcome."""
-    state = await rt.checkpoints.reserve(work.lease, new_id(), estimate, own)
+    state = await rt.model_calls.reserve(work.lease, new_id(), estimate, own)
     return state.outcome
 
 
@@ -52,7 +52,7 @@ async def test_messages_have_the_usage_of_all_runs(
     rt: Runtime, make: Factory, conn: Connection
 ) -> None:
     work = await make.running(notify=("log",))
-    await rt.checkpoints.usage(work.lease, {"output_tokens": 1000, "cost_usd": 0.424})
+    await rt.model_calls.record(work.lease, {"output_tokens": 1000, "cost_usd": 0.424})
     await rt.settlement.outcome(work, Done({"summary": "done"}))
     for kind in ("status", "result"):
         [(seq,)] = await rows(
@@ -67,25 +67,25 @@ async def test_messages_have_the_usage_of_all_runs(
 async def test_a_call_is_refused_once_its_budget_is_used(rt: Runtime, make: Factory) -> None:
     work, id = await make.running(), new_id()
     own = {"cost_usd": 1.0}
-    assert (await rt.checkpoints.reserve(work.lease, id, call(5.0), own)).outcome == "reserved"
+    assert (await rt.model_calls.reserve(work.lease, id, call(5.0), own)).outcome == "reserved"
     assert await use(rt, work, 0.75, call=id, own=own) == []
     assert await outcome(rt, work, call(5.0), **own) == "reserved", "a call may pass it"
     [state] = await use(rt, work, 1.5, own=own)
     assert state == BudgetState("used", f"job:{work.number}", None, "cost_usd", 1.5, 5.0, 1.0, 0.0)
     assert await outcome(rt, work, call(0.0), **own) == "used"
-    assert (await rt.checkpoints.reserve(work.lease, None, call(), own)).outcome == "used"
+    assert (await rt.model_calls.reserve(work.lease, None, call(), own)).outcome == "used"
 
 
 async def test_a_call_waits_for_the_reservations_of_others(rt: Runtime, make: Factory) -> None:
     work, first, second = await make.running(), new_id(), new_id()
     own = {"output_tokens": 100}
-    reserve = rt.checkpoints.reserve
+    reserve = rt.model_calls.reserve
     assert (await reserve(work.lease, first, call(tokens=60), own)).outcome == "reserved"
     assert (await reserve(work.lease, first, call(tokens=60), own)).outcome == "reserved", "again"
     state = await reserve(work.lease, second, call(tokens=50), own)
     assert (state.outcome, state.measure, state.reserved) == ("wait", "output_tokens", 60)
     assert (await reserve(work.lease, second, call(tokens=40), own)).outcome == "reserved"
-    await rt.checkpoints.release(first)
+    await rt.model_calls.release(first)
     assert (await reserve(work.lease, new_id(), call(tokens=60), own)).outcome == "reserved"
 
 
@@ -102,7 +102,7 @@ async def test_reservations_of_a_lost_run_do_not_count(
     assert await outcome(rt, work, call(5.0), cost_usd=5) == "reserved"
     await rt.settlement.release_run(work, "shutdown")
     with pytest.raises(LeaseLost):
-        await rt.checkpoints.reserve(work.lease, new_id(), call())
+        await rt.model_calls.reserve(work.lease, new_id(), call())
     with pytest.raises(LeaseLost):
         await use(rt, work, 1.0)
     again = await make.running(work.number)
@@ -116,10 +116,10 @@ async def test_usage_counts_for_the_run_its_budgets_and_its_day(
 ) -> None:
     work = await make.running(repo=REPO, agent="codex")
     usage = {"cost_usd": 0.1, "input_tokens": 7, "note": [1]}
-    await rt.checkpoints.usage(work.lease, usage, "model-1")
-    await rt.checkpoints.usage(work.lease, usage | {"cost_usd": 0.3}, "model-2")
-    await rt.checkpoints.usage(work.lease, usage | {"cost_usd": 0.3}, "model-2")
-    await rt.checkpoints.usage(work.lease, {"cost_usd": "much", "input_tokens": True})
+    await rt.model_calls.record(work.lease, usage, "model-1")
+    await rt.model_calls.record(work.lease, usage | {"cost_usd": 0.3}, "model-2")
+    await rt.model_calls.record(work.lease, usage | {"cost_usd": 0.3}, "model-2")
+    await rt.model_calls.record(work.lease, {"cost_usd": "much", "input_tokens": True})
     uses = await rows(
         conn,
         "SELECT name, day = '-infinity', cost_usd::text, input_tokens FROM draftsman.budget_uses"
@@ -154,7 +154,7 @@ async def test_an_answer_raises_the_budget_once(
     assert (await rt.questions.answer(work.number, 1, response, make.owner)).accepted
     again = await make.running(work.number)
     for _ in range(2):
-        await rt.checkpoints.raise_budget(again.lease, 1, 0.5)
+        await rt.model_calls.raise_budget(again.lease, 1, 0.5)
     assert await outcome(rt, again, call(), **own) == "reserved"
     [state] = await use(rt, again, 0.25, own=own)
     assert (state.used, state.budget, state.added) == (1.5, 1.5, 0.5)
@@ -184,7 +184,7 @@ async def test_a_value_replaces_each_value_in_every_scope(
     other = await make.running(repo="https://git.example.org/tools/x")
     assert [state.budget for state in await use(rt, other, 1.5)] == [1]
     assert await outcome(rt, work, call()) == "used"
-    states = await rt.checkpoints.usage(work.lease, {"cost_usd": 3, "output_tokens": 1000})
+    states = await rt.model_calls.record(work.lease, {"cost_usd": 3, "output_tokens": 1000})
     assert [state.name for state in states] == [f"job:{work.number}", "repo:acme/shop"]
 
 
@@ -193,7 +193,7 @@ async def test_an_amount_of_the_profile_replaces_that_of_the_configuration(
 ) -> None:
     await set_budgets(conn, job={"cost_usd": 1, "input_tokens": 50})
     work = await make.running()
-    states = await rt.checkpoints.usage(
+    states = await rt.model_calls.record(
         work.lease, {"cost_usd": 2, "input_tokens": 50}, own={"cost_usd": 5}
     )
     assert [(state.measure, state.budget) for state in states] == [("input_tokens", 50)]
@@ -207,7 +207,7 @@ async def test_a_call_may_use_no_more_than_the_budget_of_a_call(
     assert await outcome(rt, work, call(0.5, 100)) == "reserved"
     assert await outcome(rt, work, call(0.6, 100)) == "call"
     assert await outcome(rt, work, call(None, 100)) == "price"
-    state = await rt.checkpoints.reserve(work.lease, new_id(), call(0.5, 101))
+    state = await rt.model_calls.reserve(work.lease, new_id(), call(0.5, 101))
     failure = budgets.failure_of(state, call(0.5, 101))
     assert str(failure) == (
         "the call may use 101 output tokens, more than 100 output tokens; the limit is"
@@ -233,7 +233,7 @@ async def test_a_budget_of_a_day_is_new_on_the_next_day_in_its_time_zone(
     await clock.forward(question.expires_in or 0)
     await clock.forward(1)
     assert await outcome(rt, work, call()) == "reserved"
-    await rt.checkpoints.usage(work.lease, {"cost_usd": 1.75})
+    await rt.model_calls.record(work.lease, {"cost_usd": 1.75})
     costs = await rt.budgets.costs("day", 2 * 86_400)
     assert [cost.cost_usd for cost in costs] == [1.5, 0.25]
 
@@ -287,7 +287,7 @@ async def test_calls_within_their_reservations_pass_a_budget_by_one_call(
         if op == "reserve":
             id = new_id()
             estimate = CallEstimate("m", tokens, 0, 0.0)
-            state = await rt.checkpoints.reserve(work.lease, id, estimate, own)
+            state = await rt.model_calls.reserve(work.lease, id, estimate, own)
             reserved = sum(running.values())
             fits = not running or used + reserved + tokens <= budget
             expected = "used" if used >= budget else "reserved" if fits else "wait"
@@ -299,10 +299,10 @@ async def test_calls_within_their_reservations_pass_a_budget_by_one_call(
         elif running:
             id, most = running.popitem()
             if op == "release":
-                await rt.checkpoints.release(id)
+                await rt.model_calls.release(id)
                 continue
             used += min(tokens, most)
-            states = await rt.checkpoints.usage(
+            states = await rt.model_calls.record(
                 work.lease, {"input_tokens": used}, call=id, own=own
             )
             assert bool(states) == (used >= budget)
@@ -317,7 +317,7 @@ async def test_a_budget_that_the_profile_of_a_repository_loses_is_removed_from_i
     assert await outcome(rt, work, call(0.0), cost_usd=1.0) == "used"
     assert await use(rt, work, 1.75) != [], "a writer without the profile does not change it"
     assert (own_budget({}), own_budget(None)) == ({}, {})
-    state = await rt.checkpoints.reserve(work.lease, new_id(), call(0.0), own_budget({}))
+    state = await rt.model_calls.reserve(work.lease, new_id(), call(0.0), own_budget({}))
     assert state.outcome == "reserved"
     assert await rt.budgets.uses() == []
 
@@ -329,11 +329,11 @@ async def test_a_worker_that_dies_in_a_call_releases_it_and_a_budget_is_passed_b
     worker, id = await make.worker_row(), new_id()
     dead, other = await make.running(worker=worker), await make.running()
     await use(rt, other, 9)
-    assert (await rt.checkpoints.reserve(dead.lease, id, call(6))).outcome == "reserved"
+    assert (await rt.model_calls.reserve(dead.lease, id, call(6))).outcome == "reserved"
     assert await outcome(rt, other, call(1)) == "wait"
     assert await rt.sweeps.rescue(LeaderTerm(), [worker]) == 1
     with pytest.raises(LeaseLost):
-        await rt.checkpoints.usage(dead.lease, {"cost_usd": 6}, "m", id)
+        await rt.model_calls.record(dead.lease, {"cost_usd": 6}, "m", id)
     heir = await make.running()
     assert await outcome(rt, heir, call(6)) == "reserved"
     [state] = await use(rt, heir, 6)

@@ -59,7 +59,7 @@ async def test_data_of_a_run_is_stored_with_clean_text(make: Factory, rt: Runtim
     await rt.checkpoints.finish_step(work.lease, DIRTY, {"x": DIRTY})
     await rt.checkpoints.log(work.lease, 1, DIRTY)
     await rt.checkpoints.artifact(work.lease, DIRTY, "file", b"\x00\xff")
-    await rt.checkpoints.usage(work.lease, {"model": DIRTY})
+    await rt.model_calls.record(work.lease, {"model": DIRTY})
     assert (await rt.checkpoints.latest(work.number))[0] == {CLEAN: CLEAN}
     (step,) = await rt.checkpoints.steps(work.number)
     assert (step.key, step.result) == (CLEAN, {"x": CLEAN})

@@ -246,7 +246,7 @@ async def _write(rt: Runtime, work: ClaimedJob, kind: str, n: int, key: str) -> 
             case "log":
                 await saves.log(lease, n, "a line")
             case "usage":
-                await saves.usage(lease, {"n": n})
+                await rt.model_calls.record(lease, {"n": n})
     except LeaseLost:
         return "lost"
     return None

@@ -42,7 +42,7 @@ def test_help_names_every_command_in_its_section() -> None:
     assert (done.returncode, done.stderr) == (0, "")
     lines = [line.split() for line in done.stdout.splitlines()]
     for section, commands in main.SECTIONS.items():
-        assert [f"{section}:"] in lines
+        assert f"{section}:".split() in lines
         for name, (_, help) in commands.items():
             assert [name, *help.split()] in lines
     assert process().stdout == done.stdout

@@ -127,6 +127,16 @@ class Group(click.Group):
 class ListGroup(Group):
     """A command with subcommands that runs `list` without a subcommand."""
 
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
+        """Return the arguments of the usage line: the subcommand is optional."""
+        return ["[OPTIONS]", "[COMMAND] [ARGS]..."]
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write which subcommand is the default, after the list of subcommands."""
+        formatter.write_paragraph()
+        formatter.write_text("Without a command: list.")
+        super().format_epilog(ctx, formatter)
+
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Insert `list` before options."""
         if not args or (args[0].startswith("-") and args[0] not in ("-h", "--help")):

@@ -31,7 +31,6 @@ INTERRUPTED: Final = 130
 BROKEN_PIPE: Final = 141
 SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {
     "Jobs": {
-        "dashboard": ("process.dashboard", "Open the live dashboard."),
         "submit": ("job.submit", "Submit a job."),
         "run": ("job.run", "Submit a job and follow it to its end."),
         "jobs": ("job.jobs", "List jobs, newest first."),
@@ -47,7 +46,7 @@ SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "wait": ("job.job_wait", "Wait for a job to finish."),
         "why": ("job.jobs", "Explain why a job is waiting."),
         "move": ("job.order", "Move a queued job in its queue."),
-        "priority": ("job.order", "Change the priority of a waiting job."),
+        "priority": ("job.order", "Change the priority of a job that has not started."),
         "tell": ("job.tell", "Send a message to the agent of a job."),
         "pause": ("job.pause", "Pause a job."),
         "resume": ("job.pause", "Continue a paused job."),
@@ -59,24 +58,32 @@ SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {
     },
     "Recurring": {
         "templates": ("schedule.templates", "Manage and run templates of jobs."),
-        "schedules": ("schedule.schedules", "Manage schedules, which submit jobs at their times."),
+        "schedules": ("schedule.schedules", "Manage schedules, which submit jobs at set times."),
     },
     "Questions": {
         "questions": ("question.questions", "List open questions and approvals."),
         "answer": ("question.answers", "Answer a question."),
-        "approve": ("question.answers", "Approve a job's request."),
-        "deny": ("question.answers", "Deny a job's request."),
-        "extend": ("question.questions", "Extend the deadline of a question."),
+        "approve": ("question.answers", "Approve a question that asks for approval."),
+        "deny": ("question.answers", "Deny a question that asks for approval."),
+        "extend": ("question.questions", "Extend the time to answer a question."),
     },
     "Programs": {
         "ask": ("question.ask", "Ask a question, and print the answer."),
         "approve-action": ("question.ask", "Ask for the approval of an action."),
-        "note": ("job.progress", "Add a note to the events of the run's job."),
+        "note": ("job.progress", "Add a note to the history of the current job."),
         "progress": ("job.progress", "Report the progress of the run: 12/40 or 30%."),
         "hook": ("mcp.hook", "Let the team decide the tool calls of coding agents."),
-        "mcp": ("mcp.mcp", "Serve tools to a coding agent by the Model Context Protocol."),
+        "mcp": ("mcp.mcp", "Run an MCP server for a coding agent."),
+    },
+    "Queues and costs": {
+        "queues": ("process.queues", "List, pause, resume, drain and release queues."),
+        "limits": ("process.limits", "Show limits of concurrency and rates, and their use."),
+        "budgets": ("process.budgets", "List each budget with its use."),
+        "costs": ("process.budgets", "Show tokens and costs by repository, person or day."),
+        "stats": ("process.workers", "Show counts of jobs, questions, deliveries and workers."),
     },
     "Processes": {
+        "dashboard": ("process.dashboard", "Open the live dashboard."),
         "demo": (
             "process.demo",
             "Run an example job on a sample repository, no credentials needed.",
@@ -86,14 +93,9 @@ SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "bots": ("process.serve", "Run the Slack and Trello bots."),
         "workers": ("process.workers", "List workers and their health."),
         "sweep": ("process.workers", "Run a maintenance sweep now."),
-        "queues": ("process.queues", "List, pause, resume, drain and release queues."),
-        "limits": ("process.limits", "Show limits of concurrency and rates, and their use."),
-        "budgets": ("process.budgets", "List each budget with its use."),
-        "costs": ("process.budgets", "Show tokens and costs by repository, person or day."),
-        "stats": ("process.workers", "Show counts of jobs, questions, deliveries and workers."),
         "soak": (
             "process.soak",
-            "Run a soak test: inject faults under load and count lost work.",
+            "Run a soak test: inject faults under load and check the jobs.",
         ),
     },
     "Setup": {
@@ -107,7 +109,7 @@ SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "db": ("setup.database", "Manage the embedded PostgreSQL server."),
         "archives": (
             "setup.archives",
-            "List, verify or restore archived events.",
+            "List, check or restore archived events.",
         ),
         "completion": ("setup.configuration", "Print a shell completion script."),
     },

@@ -341,3 +341,6 @@ TEXT_OR_STDIN = TextParam(stdin=True)
 JSON = JsonParam()
 PAIR = PairParam()
 TEXT_PAIR = TextPairParam()
+
+yes_option = click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
+"""The option of commands that ask before they destroy."""

@@ -11,26 +11,26 @@ from typing import Any, Final
 from draftsman.errors import AnswerTimeout, Refused, UsageError
 
 VARIABLE: Final = "DRAFTSMAN_SOCKET"
-"""Variable with the path of the socket; unset outside of a run."""
+"""Variable with the path of the socket; unset outside a run."""
 MAX_REPLY: Final = 1 << 20
 """Maximum bytes of a reply."""
 ENDED: Final = "the run ended without a reply; a question that was asked stays open"
 
 
 def path() -> str | None:
-    """Return the path of the run's socket; None outside of a run."""
+    """Return the path of the run's socket; None outside a run."""
     return os.environ.get(VARIABLE) or None
 
 
 def send(kind: str, /, **fields: Any) -> dict[str, Any]:
     """Send a message and return its reply; `park` means that no answer is known yet.
 
-    Raises UsageError outside of a run, Refused, AnswerTimeout if the run ends meanwhile.
+    Raises UsageError outside a run, Refused, AnswerTimeout if the run ends meanwhile.
     """
     target = path()
     if target is None:
         raise UsageError(
-            f"works only inside of a run, where {VARIABLE} is set; see: draftsman ask --help"
+            f"works only inside a run, where {VARIABLE} is set; see: draftsman ask --help"
         )
     message = json.dumps({"type": kind, "id": "1"} | fields).encode() + b"\n"
     try:

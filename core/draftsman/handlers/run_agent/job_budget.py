@@ -22,4 +22,4 @@ async def apply_answer(run: WorkerRun) -> None:
         use, by = budgets.use_text(state, run.job.name), ", ".join(answer.by)
         raise budgets.budget_failure(f"{use}; stopped by {by}")
     amount = budgets.parse_added(answer.value or answer.text or "")
-    await run.wait(run.services.checkpoints.raise_budget, run.job.lease, question.ordinal, amount)
+    await run.wait(run.services.model_calls.raise_budget, run.job.lease, question.ordinal, amount)

@@ -1,15 +1,14 @@
-"""Data that a run saves: checkpoints, steps, events, artifacts, logs and usage.
+"""Data that a run saves: checkpoints, steps, events, artifacts and logs.
 
 Every write proves the run's lease; after LeaseLost the run must stop and write nothing more.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
-from uuid import UUID
 
 from draftsman.domain.ids import job_name, new_id
 from draftsman.domain.quota import UNLIMITED, Quota, QuotaLimit
@@ -35,7 +34,6 @@ from draftsman.store import checkpoints as store
 from draftsman.store.postgres.database import Connection, Database
 
 if TYPE_CHECKING:
-    from draftsman.domain.budgets import BudgetState, CallEstimate
     from draftsman.services.reviews import Reviews
     from draftsman.services.runs.activity import ActivityStream
     from draftsman.services.runs.messages import RunMessages
@@ -239,68 +237,12 @@ class Checkpoints:
             lease, lambda conn: run_state.describe(conn, lease, clean(params), exit_code)
         )
 
-    async def usage(
-        self,
-        lease: Lease,
-        amounts: dict[str, Any],
-        model: str | None = None,
-        call: UUID | None = None,
-        own: Mapping[str, float] | None = None,
-    ) -> list[BudgetState]:
-        """Record the run's usage so far; return the budgets that are used up.
-
-        `call` is the call that it grew by, whose reservation ends, and `own` the budget of the
-        job by the profile of its repository.
-        """
-        from draftsman.store import budgets
-
-        cleaned, model = clean(amounts), clean(model)
-        used_up = await self._db.run_transaction(
-            lambda conn: budgets.record(conn, lease, cleaned, model, call, own)
-        )
-        if used_up is None:
-            raise lease_lost(lease)
-        return used_up
-
     async def runs(self, job: int) -> list[Run]:
         """Return the runs of a job."""
         from draftsman.store import read_model
 
         async with self._db.connection() as conn:
             return await read_model.runs(conn, job)
-
-    async def reserve(
-        self,
-        lease: Lease,
-        call: UUID | None,
-        estimate: CallEstimate,
-        own: Mapping[str, float] | None = None,
-    ) -> BudgetState:
-        """Reserve the estimate of a call, or only check the budgets; `own` as for `usage`."""
-        from draftsman.store import budgets
-
-        state = await self._db.run_transaction(
-            lambda conn: budgets.reserve(conn, lease, call, estimate, own)
-        )
-        if state is None:
-            raise lease_lost(lease)
-        return state
-
-    async def release(self, call: UUID) -> None:
-        """End the reservation of a call that used nothing."""
-        from draftsman.store import budgets
-
-        await self._db.run_transaction(lambda conn: budgets.release(conn, call))
-
-    async def raise_budget(self, lease: Lease, question: int, amount: float) -> None:
-        """Add the amount of a person's answer to the budget of its question, once."""
-        from draftsman.store import budgets
-
-        added = await self._db.run_transaction(
-            lambda conn: budgets.add(conn, lease, question, amount)
-        )
-        if added is None:
-            raise lease_lost(lease)
 
     async def artifacts(self, job: int) -> Sequence[Artifact]:
         """Return the artifacts of a job."""

@@ -158,6 +158,6 @@ async def test_a_chunk_sent_twice_is_stored_once(make: Factory, rt: Runtime) -> 
 
 async def test_the_usage_of_a_run_is_stored(make: Factory, rt: Runtime) -> None:
     work = await make.running()
-    await rt.checkpoints.usage(work.lease, {"input_tokens": 10, "cost_usd": 0.25})
+    await rt.model_calls.record(work.lease, {"input_tokens": 10, "cost_usd": 0.25})
     (run,) = await rt.read_model.runs(work.number)
     assert run.usage == {"input_tokens": 10, "cost_usd": 0.25}

@@ -33,7 +33,7 @@ async def test_a_label_is_bound_listed_and_unbound(board: CliBoard, rt: Runtime)
     assert tested.code == 1
     assert "board Work: label 'bug': template bump was removed" in tested.out
     assert f"draftsman boards unbind {board.board} 'bug'" in tested.out
-    assert (await board("unbind", "Work", "bug")).out == "Work: label bug creates no more jobs\n"
+    assert (await board("unbind", "Work", "bug")).out == "Work: label bug no longer creates jobs\n"
     assert await _rules(board, rt) == {board.label: "fix"}
     assert board.writes == []
 

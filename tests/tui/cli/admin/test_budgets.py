@@ -25,8 +25,8 @@ async def test_budgets_are_listed_with_their_use(
         all={"cost_usd": 200, "input_tokens": 1000},
     )
     work = await make.running(repo="https://git.example.org/acme/shop")
-    await rt.checkpoints.usage(work.lease, {"cost_usd": 3.5, "input_tokens": 70}, "m")
-    await rt.checkpoints.reserve(work.lease, new_id(), CallEstimate("m", 10, 10, 0.25))
+    await rt.model_calls.record(work.lease, {"cost_usd": 3.5, "input_tokens": 70}, "m")
+    await rt.model_calls.reserve(work.lease, new_id(), CallEstimate("m", 10, 10, 0.25))
     lines = [line.split() for line in (await cli("budgets")).out.splitlines()]
     day = lines[1][2]
     assert lines == [
@@ -57,9 +57,9 @@ async def test_budgets_are_listed_with_their_use(
 async def test_costs_are_grouped(cli: Cli, rt: Runtime, make: Factory, conn: Connection) -> None:
     assert "no costs" in (await cli("costs")).err
     first = await make.running(repo="https://git.example.org/acme/shop", agent="codex")
-    await rt.checkpoints.usage(first.lease, {"cost_usd": 3.5, "input_tokens": 7000}, "large")
+    await rt.model_calls.record(first.lease, {"cost_usd": 3.5, "input_tokens": 7000}, "large")
     second = await make.running()
-    await rt.checkpoints.usage(second.lease, {"cost_usd": 0.25, "output_tokens": 5}, "small")
+    await rt.model_calls.record(second.lease, {"cost_usd": 0.25, "output_tokens": 5}, "small")
     await conn.execute(
         "INSERT INTO draftsman.daily_costs VALUES"
         " (draftsman.budget_day() - 7, 'old', 'anna', '', 'small', 2, 9, 1, 1)"
@@ -98,7 +98,7 @@ async def test_budgets_are_listed_before_a_worker_applies_them_and_for_jobs_that
     assert "not in effect: each job, repo shop; a worker that becomes the leader" in listed.err
     waiting, paused = await make.running(), await make.running()
     for work in (waiting, paused):
-        await rt.checkpoints.reserve(work.lease, None, CallEstimate("", 0, 0, 0), {"cost_usd": 2})
+        await rt.model_calls.reserve(work.lease, None, CallEstimate("", 0, 0, 0), {"cost_usd": 2})
     await rt.questions.ask(waiting.lease, QUESTION)
     await rt.job_control.pause(paused.number, make.owner, "noon")
     await rt.settlement.failure(paused, Failure("busy", http_status=503))

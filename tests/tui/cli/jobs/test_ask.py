@@ -1,4 +1,4 @@
-"""`ask` and `approve-action` outside of a run: a job that holds the question."""
+"""`ask` and `approve-action` outside a run: a job that holds the question."""
 
 from __future__ import annotations
 
@@ -144,8 +144,8 @@ async def test_without_a_worker_it_says_so_at_once(cli: Cli) -> None:
 async def test_reports_outside_of_a_run_are_refused(
     cli: Cli, command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (await cli(*command)).refused(2, "works only inside of a run")
+    (await cli(*command)).refused(2, "works only inside a run")
     monkeypatch.setenv("DRAFTSMAN_SOCKET", "/no/such/run.sock")
     (await cli(*command)).refused(1, "cannot connect to the run at /no/such/run.sock")
-    (await cli("ask", "Which?", "--notify", "log")).refused(2, "only outside of a run")
+    (await cli("ask", "Which?", "--notify", "log")).refused(2, "only outside a run")
     (await cli("approve-action", "Push?", "--wait", "1m")).refused(2, "the run parks")

@@ -119,4 +119,4 @@ async def test_an_unreadable_request_blocks_the_call(cli: Cli, text: str, proble
 
 async def test_inside_of_a_run_it_is_refused(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DRAFTSMAN_SOCKET", "/x")
-    (await cli("hook", "claude", stdin=request(command="ls"))).refused(2, "outside of a run only")
+    (await cli("hook", "claude", stdin=request(command="ls"))).refused(2, "outside a run only")

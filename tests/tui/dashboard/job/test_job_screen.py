@@ -41,7 +41,7 @@ async def worked(make: Factory, rt: Runtime, people: People) -> int:
     number = work.number
     for seq, text in enumerate(("begin\n", HOSTILE, "\nhalf")):
         await rt.checkpoints.log(work.lease, seq, text)
-    await rt.checkpoints.usage(work.lease, {"input_tokens": 1234, "cost_usd": 0.25})
+    await rt.model_calls.record(work.lease, {"input_tokens": 1234, "cost_usd": 0.25})
     await rt.checkpoints.artifact(work.lease, "changes.patch", "patch", PATCH)
     await rt.checkpoints.artifact(work.lease, "notes.md", "report", b"# Notes \x1b[2J")
     await rt.questions.ask(
@@ -54,7 +54,7 @@ async def worked(make: Factory, rt: Runtime, people: People) -> int:
     await make.decide(number, True, people.on(Source.SLACK, "carol"), n=2)
     await make.decide(number, True, people.on(Source.CLI, "dave"), n=2, reason="looks right")
     last = await make.running(number)
-    await rt.checkpoints.usage(last.lease, {"input_tokens": 66, "cost_usd": 0.5})
+    await rt.model_calls.record(last.lease, {"input_tokens": 66, "cost_usd": 0.5})
     (item, *_) = await claim(rt)
     await rt.delivery_sender.record(item, Failure("the disk is full", declared="PERMANENT"))
     result = {"summary": "It is tidy", "branch": "draftsman/D-1", "commit": "0123456789abcdef"}

@@ -33,7 +33,7 @@ _OPTIONS = (
         "--queued-label",
         metavar="NAME",
         type=params.TEXT,
-        help="Label that replaces it on the card.",
+        help="Label that replaces the job label when the job is queued.",
     ),
     click.option(
         "--ready",

@@ -46,7 +46,7 @@ async def bind(app: App, board: str, label: str, template: str) -> None:
 @click.argument("board", type=params.TEXT)
 @click.argument("label", type=params.TEXT)
 async def unbind(app: App, board: str, label: str) -> None:
-    """Unbind a label from its template: it creates no more jobs."""
+    """Unbind a label from its template: the label no longer creates jobs."""
     require("trello")
     from draftsman_bots.trello.usecases import board_setup
 
@@ -56,4 +56,4 @@ async def unbind(app: App, board: str, label: str) -> None:
     if app.json:
         app.out.document(document(config))
     else:
-        app.out.print(f"{config.name}: label {label} creates no more jobs")
+        app.out.print(f"{config.name}: label {label} no longer creates jobs")

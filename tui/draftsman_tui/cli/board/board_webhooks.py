@@ -100,7 +100,7 @@ async def repair(app: App, board: str | None) -> None:
 
 @command("remove", examples=("draftsman boards webhook remove Work",))
 @click.argument("board", metavar="BOARD|ID", type=params.TEXT)
-@click.option("--yes", is_flag=True, help="Skip the confirmation prompt.")
+@params.yes_option
 async def remove(app: App, board: str, yes: bool) -> None:
     """Remove the webhook of a board, or the webhook with an id from webhook list.
 

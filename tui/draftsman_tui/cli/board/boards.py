@@ -111,7 +111,7 @@ async def show(app: App, board: str) -> None:
 
 @command("remove", examples=("draftsman boards remove Work",))
 @click.argument("board", type=params.TEXT)
-@click.option("--yes", is_flag=True, help="Skip the confirmation prompt.")
+@params.yes_option
 async def remove(app: App, board: str, yes: bool) -> None:
     """Remove the configuration of a board; its jobs and comments are kept."""
     async with app.runtime() as rt:

@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 )
 @click.argument("job", metavar="JOB[/QUESTION]", type=params.QUESTION)
 @click.option("--check", is_flag=True, help="Only test whether the changes apply.")
-@click.option("--reverse", is_flag=True, help="Take the changes back.")
-@click.option("--dirty", is_flag=True, help="Even with local changes, and then without a merge.")
+@click.option("--reverse", is_flag=True, help="Undo the changes.")
+@click.option("--dirty", is_flag=True, help="Apply despite local changes, without merging.")
 @click.option(
     "-C",
     "folder",
     type=click.Path(file_okay=False, path_type=Path),
     default=".",
-    help="A folder of your repository.",
+    help="Your repository. Default: .",
 )
 async def apply(
     app: App,
@@ -49,7 +49,7 @@ async def apply(
 ) -> None:
     """Apply the changes of a job to your working tree.
 
-    They are merged, also into files that changed since. Conflicts are left in the files, and the
+    Changes are merged into files that have changed since. Conflicts are left in the files, and the
     exit code is 1. --reverse needs no --dirty while these files have no other changes.
     """
     async with app.runtime(read_only=True) as rt:

@@ -33,7 +33,7 @@ FOLDER = click.Path(file_okay=False, path_type=Path)
 @click.option("--detach", is_flag=True, help="Check out the commit, without a branch.")
 @click.option("--worktree", is_flag=True, help="In a new working tree beside the repository.")
 @click.option("--path", type=FOLDER, help="Folder of the new working tree; default: REPO-D-142.")
-@click.option("-C", "folder", type=FOLDER, default=".", help="A folder of your repository.")
+@click.option("-C", "folder", type=FOLDER, default=".", help="Your repository. Default: .")
 async def checkout(
     app: App, job: JobRef, detach: bool, worktree: bool, path: Path | None, folder: Path
 ) -> None:

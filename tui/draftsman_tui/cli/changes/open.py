@@ -34,7 +34,7 @@ PAGES: Final = {"pr": "pull request", "ticket": "ticket", "repo": "repository", 
 async def open_page(app: App, job: JobRef, page: str | None, print_only: bool) -> None:
     """Open the pull request, ticket or thread of a job.
 
-    By default the first that it has. Without a browser, the URL is printed.
+    Without an argument, the first that exists is opened. Without a browser, the URL is printed.
     """
     async with app.runtime(read_only=True) as rt:
         number = await number_of(rt, job)

@@ -55,7 +55,7 @@ PAGE: Final = 1000
 @click.option("--dry-run", is_flag=True, help="List the matching jobs without canceling them.")
 @click.option("--reason", type=params.TEXT, help="Reason, recorded in the event history.")
 @click.option("--force", is_flag=True, help="Cancel without waiting for the worker.")
-@click.option("-y", "--yes", is_flag=True, help="Skip the confirmation prompt.")
+@params.yes_option
 async def cancel(
     app: App,
     jobs: tuple[JobRef, ...],

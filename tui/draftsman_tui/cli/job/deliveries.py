@@ -99,7 +99,7 @@ async def deliveries(app: App, job: JobRef | None, status: tuple[str, ...], limi
 @click.option(
     "--dead-letters", is_flag=True, help="All dead-letter deliveries, up to the oldest 1000."
 )
-@click.option("-y", "--yes", is_flag=True, help="Skip the confirmation prompt.")
+@params.yes_option
 async def redeliver(
     app: App, ids: tuple[int, ...], job: JobRef | None, dead_letters: bool, yes: bool
 ) -> None:

@@ -60,7 +60,7 @@ class CursorParam(params.Param):
 @click.option("--job", "of_job", type=params.JOB, help="Events of this job; the same as JOB.")
 @click.option("-f", "--follow", is_flag=True, help="Stream new events; with a job, until it ends.")
 @click.option("--kind", type=params.WORDS, multiple=True, help="Filter by kind, e.g. job_failed.")
-@click.option("--since", type=params.DURATION, help="Only events of this time, e.g. 2h.")
+@click.option("--since", type=params.DURATION, help="Events of this time, e.g. 2h.")
 @click.option("--after", type=CursorParam(), help="Only events after this cursor.")
 @click.option("--limit", type=click.IntRange(1), metavar="N", help="Maximum number of events.")
 async def events(

@@ -137,7 +137,7 @@ async def show(app: App, name: str, limit: int) -> None:
 )
 @click.argument("name", type=params.TEXT)
 @click.option("--reason", type=params.TEXT, help="Reason, recorded in the event history.")
-@click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
+@params.yes_option
 async def cancel(app: App, name: str, reason: str | None, yes: bool) -> None:
     """Cancel the unfinished jobs of a group.
 

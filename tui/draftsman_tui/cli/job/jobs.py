@@ -78,7 +78,7 @@ class SortParam(params.Param):
     help="Filter by status; `waiting` matches both waiting statuses, `paused` each paused job.",
 )
 @click.option("--agent", type=params.AGENT, help="Filter by agent.")
-@click.option("--repo", type=params.REPO, help="Filter by repository, in any case.")
+@click.option("--repo", type=params.REPO, help="Filter by repository, ignoring case.")
 @click.option("--type", type=params.TEXT, help="Filter by job type.")
 @click.option("--queue", type=params.TEXT, help="Filter by queue.")
 @click.option(
@@ -97,7 +97,7 @@ class SortParam(params.Param):
     multiple=True,
     help="Filter by tag: NAME, or NAME=VALUE; repeatable, a job has all of them.",
 )
-@click.option("--since", type=params.DURATION, help="Created within this time, e.g. 2h.")
+@click.option("--since", type=params.DURATION, help="Jobs created in this time, e.g. 2h.")
 @click.option(
     "--limit",
     type=click.IntRange(1, MAX_JOBS),
@@ -126,7 +126,7 @@ async def jobs(
 ) -> None:
     """List jobs, newest first.
 
-    --sort orders the jobs of this list, which are the newest; use --limit for more.
+    --sort sorts only the listed jobs, which are the newest; use --limit for more.
 
     WAITING FOR shows what happens next: the answer or approval that is missing, the time of the
     next retry, or the resource the job needs. For failed jobs, ERROR shows the last error.

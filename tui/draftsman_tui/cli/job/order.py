@@ -37,7 +37,7 @@ async def move(
 ) -> None:
     """Move a queued job in its queue.
 
-    The job takes the priority of the job that it is moved to.
+    The job takes the priority of the job next to which it is moved.
     """
     chosen: dict[Place, JobRef | bool | None] = {
         "top": top,
@@ -69,9 +69,9 @@ async def move(
 @click.argument("job", type=params.JOB)
 @click.argument("priority", type=int, metavar="NUMBER")
 async def priority(app: App, job: JobRef, priority: int) -> None:
-    """Change the priority of a waiting job.
+    """Change the priority of a job that has not started.
 
-    The job waits in its queue or for a time. Higher numbers run first, from -1000 to 1000; the
+    The job must be queued or scheduled. Higher numbers run first, from -1000 to 1000; the
     default is 0.
     """
     async with app.runtime() as rt:

@@ -19,10 +19,10 @@ PART: Final = re.compile(r"(\d{1,15})/(\d{1,15})|(\d{1,3})%")
 @command("note", examples=("draftsman note 'The schema has two tables for refunds'",))
 @click.argument("text", type=params.TEXT_OR_STDIN)
 def note(app: App, text: str) -> None:
-    """Add a note to the events of the run's job.
+    """Add a note to the history of the current job.
 
-    Works only inside of a run, in any program below the agent. TEXT has at most 5,000 characters; -
-    reads it from stdin. People see it as the event `agent.note`.
+    Works only inside a run, in the agent or a program that it started. TEXT has at most
+    5,000 characters; - reads it from stdin. People see it as the event `agent.note`.
     """
     _check_length(text)
     _send(app, "note", {"text": text})
@@ -37,7 +37,7 @@ def note(app: App, text: str) -> None:
 def progress(app: App, part: str, text: str) -> None:
     """Report the progress of the run: 12/40 or 30%.
 
-    Works only inside of a run, in any program below the agent. People see it as the event
+    Works only inside a run, in the agent or a program that it started. People see it as the event
     `agent.progress`; of several reports within five seconds the newest is stored.
     """
     match = PART.fullmatch(part.strip())

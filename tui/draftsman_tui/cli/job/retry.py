@@ -46,10 +46,10 @@ PROGRESS_INTERVAL: Final = 2.0
 @click.option("--repo", type=params.REPO, help="With --status: filter by repository.")
 @click.option("--since", type=params.DURATION, help="With --status: finished within, e.g. 2h.")
 @click.option("--dry-run", is_flag=True, help="List the matching jobs without retrying them.")
-@click.option("-y", "--yes", is_flag=True, help="Skip the confirmation prompt.")
+@params.yes_option
 @click.option("--fresh", is_flag=True, help="Start over, without the last checkpoint.")
 @click.option("--again", is_flag=True, help="Include completed jobs.")
-@click.option("--alone", is_flag=True, help="Leave out the jobs that were skipped with it.")
+@click.option("--alone", is_flag=True, help="Do not retry the jobs that it caused to be skipped.")
 @click.option("--with-answer", is_flag=True, help="Use the answer that arrived too late.")
 async def retry(
     app: App,

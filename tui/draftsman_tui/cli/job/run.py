@@ -41,14 +41,14 @@ if TYPE_CHECKING:
 @click.option(
     "--unchecked",
     is_flag=True,
-    help="Skip checks of the type, chat or model against the configuration and live workers.",
+    help="Submit even if the type, chat or model is unknown to the configuration and live workers.",
 )
-@click.option("--now", is_flag=True, help="Reserve the queue: it is the next job of its queue.")
+@click.option("--now", is_flag=True, help="Run before all other jobs of the queue.")
 @click.option(
     "--reserve-for",
     type=params.DURATION,
-    metavar="TIME",
-    help="With --now: the time to the start, and between heartbeats. Default: 10m.",
+    metavar="DURATION",
+    help="With --now: maximum time until the start, and between heartbeats. Default: 10m.",
 )
 @click.option("--timeout", type=params.DURATION, help="Stop following after this time.")
 async def run(

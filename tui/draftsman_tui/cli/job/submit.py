@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 @click.option(
     "--unchecked",
     is_flag=True,
-    help="Skip checks of the type, chat or model against the configuration and live workers.",
+    help="Submit even if the type, chat or model is unknown to the configuration and live workers.",
 )
 @click.option("--wait", is_flag=True, help="Show events until the job finishes.")
 @click.option("--timeout", type=params.DURATION, help="Stop waiting after this time.")
@@ -67,12 +67,12 @@ async def submit(
     on the command line are the defaults of every line. A line with a "name" can be named by "after"
     of other lines: that job starts when the named jobs have ended as "on" says.
 
-    A batch is submitted a thousand lines at a time. An invalid line stops it before its thousand;
-    the lines before are submitted. Run an interrupted or corrected batch again: a line with a key
-    creates no second job.
+    A batch is submitted a thousand lines at a time. An invalid line stops it; none of the thousand
+    lines that contain it is submitted, and the earlier thousands are. Run an
+    interrupted or corrected batch again: a line with a key creates no second job.
 
     A group is created with --sequential or --parallel, and stays open for more jobs: --group alone
-    adds the job to an existing group, of a sequential group behind the last job.
+    adds the job to an existing group; in a sequential group it runs last.
 
     With --wait, events and questions go to stderr; on a terminal the questions are asked here, and
     the end shows the summary, the branch and the changed files. Exits with 0 if the job completed,

@@ -22,40 +22,42 @@ _OPTIONS: Final = (
     click.option("--repo", type=params.REPO, help="Repository: path, URL or name."),
     click.option("--ref", type=params.TEXT, help="Branch, tag or commit to start from."),
     click.option("--mode", help="fix, or investigate (changes nothing)."),
-    click.option("--title", type=params.TEXT, help="Default: the first line of the text."),
+    click.option("--title", type=params.TEXT, help="Title. Default: the first line of the text."),
     click.option(
         "--key", type=params.TEXT, help="Idempotency key; the same key creates no new job."
     ),
     click.option(
-        "--subject", type=params.TEXT, help="Subject; joins a live job with the same subject."
+        "--subject",
+        type=params.TEXT,
+        help="Subject; joins the unfinished job of this subject.",
     ),
     click.option(
         "--unique-for",
         type=params.DURATION,
-        metavar="TIME",
-        help="Join an equal job that is younger, unfinished or completed.",
+        metavar="DURATION",
+        help="Join an equal job of the last DURATION that is unfinished or has completed.",
     ),
     click.option(
         "--unique-by",
         type=click.Choice(get_args(UniqueBy)),
-        help="What equal jobs have in common. Default: the first that the request has.",
+        help="Compare jobs by key, subject or arguments. Default: the first that the request has.",
     ),
     click.option(
         "--unique-states",
         type=click.Choice([*UniqueStates]),
-        help="Equal jobs that count. Default: unfinished, with --unique-for successful.",
+        help="Statuses of an equal job. Default: unfinished, with --unique-for successful.",
     ),
     click.option("--replace", is_flag=True, help="Replace an equal job that has not started."),
     click.option(
         "--debounce",
         type=params.DURATION,
-        metavar="TIME",
+        metavar="DURATION",
         help="Start after this time without an equal request; the newest request wins.",
     ),
     click.option(
         "--debounce-limit",
         type=params.DURATION,
-        metavar="TIME",
+        metavar="DURATION",
         help="Start after this time in any case. Default: 10 times --debounce.",
     ),
     click.option(
@@ -67,7 +69,7 @@ _OPTIONS: Final = (
         "--after",
         type=params.PARENTS,
         metavar="JOB,...",
-        help="Start when these jobs have ended; if one ends otherwise than --on, it is canceled.",
+        help="Start when these jobs have ended; cancel this job if one does not end as --on.",
     ),
     click.option(
         "--on",
@@ -83,7 +85,7 @@ _OPTIONS: Final = (
         help="If a job of the group fails: stop cancels those that have not started."
         " Default: stop.",
     ),
-    click.option("--queue", type=params.TEXT, help="Default: default."),
+    click.option("--queue", type=params.TEXT, help="Queue. Default: default."),
     click.option("--priority", type=int, help="-1000 to 1000; higher runs first."),
     click.option("--at", type=params.INSTANT, help="Start time, e.g. 2030-12-31T18:00."),
     click.option("--in", "delay", type=params.DURATION, help="Delay before the start, e.g. 10m."),

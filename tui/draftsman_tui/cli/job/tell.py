@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 @click.argument("job", type=params.JOB)
 @click.argument("message", nargs=-1, type=params.TEXT)
 @click.option(
-    "--key", type=params.TEXT, help="Key of the message: sent once; refused with another text."
+    "--key",
+    type=params.TEXT,
+    help="Idempotency key: sent once; refused with another text.",
 )
 async def tell(app: App, job: JobRef, message: tuple[str, ...], key: str | None) -> None:
     """Send a message to the agent of a job.

@@ -72,7 +72,7 @@ def hook() -> None:
     help="Target of the question: log, webhook:NAME, slack:CHANNEL or trello:CARD; repeatable.",
 )
 async def claude(app: App, wait: float, without_answer: str, notify: tuple[str, ...]) -> None:
-    """Decide a tool call of Claude Code, as its hook PreToolUse.
+    """PreToolUse hook of Claude Code: let people decide a tool call.
 
     Claude Code writes the call to standard input; the decision goes to standard output: allow,
     deny with a reason, or without an answer in time what --without-answer says. The question is
@@ -81,7 +81,7 @@ async def claude(app: App, wait: float, without_answer: str, notify: tuple[str, 
     Exits with 2, which blocks the call, if the request cannot be read.
     """
     if run_socket.path():
-        raise UsageError("hook works outside of a run only; see docs/coding-agents.md")
+        raise UsageError("hook works outside a run only; see docs/coding-agents.md")
     call = _read_call()
     try:
         decision, reason = await _decide(app, call, wait, list(notify))

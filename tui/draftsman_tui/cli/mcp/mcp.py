@@ -38,10 +38,10 @@ DEFAULT_WAIT: Final = 50.0
     help="Target of questions: log, webhook:NAME, slack:CHANNEL or trello:CARD; repeatable.",
 )
 async def mcp(app: App, wait: float, notify: tuple[str, ...]) -> None:
-    """Serve tools to a coding agent by the Model Context Protocol.
+    """Run an MCP server for a coding agent.
 
     The client starts this command, and speaks JSON-RPC with it on standard input and output.
-    Outside of a run the tools are ask_human, request_approval, submit_job and job_status; inside of
+    Outside a run the tools are ask_human, request_approval, submit_job and job_status; inside of
     a run they are ask_human, request_approval and report_progress, for the run's job.
     """
     team = None if run_socket.path() else TeamTools(app, wait, list(notify))

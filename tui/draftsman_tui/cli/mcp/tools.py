@@ -1,4 +1,4 @@
-"""The tools of the MCP server, inside and outside of a run."""
+"""The tools of the MCP server, inside and outside a run."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ _JOB: Final = _text("its name, such as D-142", 60)
 
 
 class RunTools:
-    """Tools of a program inside of a run, over the socket of the run."""
+    """Tools of a program inside a run, over the socket of the run."""
 
     def tools(self) -> list[Tool]:
         """Return the tools."""
@@ -130,7 +130,7 @@ class RunTools:
 
 
 class TeamTools:
-    """Tools outside of a run, with access to the database."""
+    """Tools outside a run, with access to the database."""
 
     def __init__(self, app: App, wait: float, notify: list[str]) -> None:
         self._app, self._wait, self._notify = app, wait, notify

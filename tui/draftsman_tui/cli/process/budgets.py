@@ -54,7 +54,7 @@ async def budgets(app: App) -> None:
     type=click.Choice([group.value for group in CostGroup]),
     default=CostGroup.REPO.value,
     show_default=True,
-    help="Group of the costs.",
+    help="Group costs by this.",
 )
 @click.option(
     "--since",
@@ -66,8 +66,8 @@ async def budgets(app: App) -> None:
 async def costs(app: App, *, by: str, since: float) -> None:
     """Show tokens and costs by repository, person or day.
 
-    They are those of all runs, also by agent or model. Days are those of [budgets] timezone. Calls
-    of models without a price cost nothing.
+    Costs cover all runs. Days are those of [budgets] timezone. Calls
+    of models without a price count as 0.
     """
     async with app.runtime(read_only=True) as rt:
         found = await rt.budgets.costs(by, since)

@@ -274,7 +274,7 @@ def _prompt(question: Question) -> str:
     default=TIDY,
     show_default=True,
     metavar="NAME",
-    help="A coding agent, or auto; without a gateway of its own a scripted model answers it.",
+    help="A coding agent, or auto. Without a configured gateway, a scripted model answers.",
 )
 @click.option("--kill", is_flag=True, help="Kill the worker with SIGKILL during the run.")
 async def demo(app: App, repo: Path | None, answer: str | None, agent: str, kill: bool) -> None:

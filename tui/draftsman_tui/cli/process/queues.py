@@ -129,14 +129,18 @@ async def resume(app: App, name: str, type: str | None) -> None:
 @click.argument("name", type=params.TEXT)
 @click.option("--type", type=params.TEXT, help="Drain this job type only.")
 @click.option(
-    "--reason", type=params.TEXT, default=DRAIN_REASON, show_default=True, help="As with pause."
+    "--reason",
+    type=params.TEXT,
+    default=DRAIN_REASON,
+    show_default=True,
+    help="Reason, shown by why.",
 )
 @click.option("--timeout", type=params.DURATION, help="Stop waiting after this time, e.g. 10m.")
 @_UNCHECKED
 async def drain(
     app: App, name: str, type: str | None, reason: str, timeout: float | None, unchecked: bool
 ) -> None:
-    """Pause a queue, and wait until none of its jobs runs.
+    """Pause a queue, and wait until no job of it is running.
 
     The queue stays paused. Exits with 1 if jobs still run after the timeout.
     """
@@ -172,7 +176,7 @@ async def drain(
     examples=("draftsman queues release default", "draftsman queues release default --yes"),
 )
 @click.argument("name", type=params.TEXT)
-@click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
+@params.yes_option
 async def release(app: App, name: str, yes: bool) -> None:
     """End the reservation of a queue.
 

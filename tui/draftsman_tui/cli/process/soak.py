@@ -61,7 +61,7 @@ MUST_BE_NONE: Final = {
 )
 @click.option("--keep", is_flag=True, help="Keep the folder with database and logs.")
 async def soak(app: App, minutes: float, seeds: int, seed: int, workers: int, keep: bool) -> None:
-    """Run a soak test: inject faults under load and count lost work.
+    """Run a soak test: inject faults under load and check the jobs.
 
     Uses its own PostgreSQL server, configuration and folder, with worker processes started by
     `draftsman up`. Workers, agents, the supervisor and the database are killed, paused,

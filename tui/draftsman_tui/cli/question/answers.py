@@ -71,7 +71,7 @@ async def answer(app: App, question: QuestionRef, value: tuple[str, ...]) -> Non
 async def approve(
     app: App, question: QuestionRef, reason: str | None, token: str | None, mint_token: str | None
 ) -> None:
-    """Approve a job's request."""
+    """Approve a question that asks for approval."""
     if mint_token is None:
         await _decide(app, question, True, reason, token)
         return
@@ -93,9 +93,9 @@ async def approve(
     "--token", type=params.TEXT_OR_STDIN, help="Deny with a token; - reads it from stdin."
 )
 async def deny(app: App, question: QuestionRef, reason: str | None, token: str | None) -> None:
-    """Deny a job's request.
+    """Deny a question that asks for approval.
 
-    A single denial decides. The job type determines whether the job then fails or continues.
+    A single denial decides. The question determines whether the job then fails or continues.
     """
     await _decide(app, question, False, reason, token)
 

@@ -25,7 +25,7 @@ _COMMON: Final = (
     click.option(
         "--key",
         type=params.TEXT,
-        help="Inside of a run: key of the question in its job, by default derived from its text; "
+        help="Inside a run: key of the question in its job, by default derived from its text; "
         "outside: idempotency key, with which the same command waits for the same question.",
     ),
     click.option(
@@ -70,7 +70,7 @@ def common_options(function: Function) -> Function:
     "continued",
     type=params.JOB,
     metavar="JOB",
-    help="Wait for the answer to a question that was asked before, outside of a run.",
+    help="Wait for the answer to a question that was asked before, outside a run.",
 )
 async def ask(
     app: App,
@@ -82,19 +82,19 @@ async def ask(
 ) -> None:
     """Ask a question, and print the answer.
 
-    Outside of a run, the question is a job of the type ask_people: people are asked by every
+    Outside a run, the question is a job of the type ask_people: people are asked by every
     channel of --notify, and Ctrl-C leaves the question open.
 
-    Inside of a run, in any program below the agent, the question is that of the run's job. If the
-    answer is known, it is printed. Otherwise the run parks: this command exits with 5, and the
-    agent has to exit. After the answer another run starts, in which the same command prints it.
-    With --wait the agent keeps running meanwhile, at most for [questions] ask_grace.
+    Inside a run, in the agent or a program that it started, the question belongs to the run's job.
+    If the answer is known, it is printed. Otherwise the run parks: this command exits with 5, and
+    the agent has to exit. After the answer another run starts, in which the same command prints it.
+    With --wait the agent keeps running meanwhile, for ask_grace of [questions] at most.
 
     Exits with 5 without an answer, also if the question has expired, and 1 if it is refused.
     """
     if continued is not None:
         if text or run_socket.path():
-            raise UsageError("--continue takes no TEXT, and works outside of a run only")
+            raise UsageError("--continue takes no TEXT, and works outside a run only")
         from draftsman_tui.cli.question.ask_team import continue_asking
 
         _print_answer(app, await continue_asking(app, continued, options["wait"]))
@@ -123,14 +123,14 @@ async def ask(
 @click.option(
     "--on-deny",
     type=click.Choice(["continue", "fail"]),
-    help="Inside of a run, on a denial: exit with 1, or end the job as failed. Default: continue.",
+    help="Inside a run, on a denial: exit with 1, or end the job as failed. Default: continue.",
 )
 async def approve_action(
     app: App, text: str, action: dict[str, Any] | None, on_deny: str | None, **options: Any
 ) -> None:
     """Ask for the approval of an action.
 
-    Works outside and inside of a run, as `ask` does. People see the action, and in a run the
+    Works outside and inside a run, as `ask` does. People see the action, and in a run the
     changes so far; the approval is valid for these alone.
 
     Exits with 0 if it is approved, 1 if it is denied, and 5 without a decision.
@@ -139,7 +139,7 @@ async def approve_action(
     if run_socket.path():
         message["on_deny"] = on_deny or "continue"
     elif on_deny is not None:
-        raise UsageError("--on-deny works only inside of a run")
+        raise UsageError("--on-deny works only inside a run")
     await _ask(app, "approve", message, (text,), options)
 
 
@@ -153,10 +153,10 @@ async def _ask(
     }
     if run_socket.path():
         if notify:
-            raise UsageError("--notify works only outside of a run: the job has its targets")
+            raise UsageError("--notify works only outside a run: the job has its targets")
         if wait is not None:
             if kind == "approve":
-                text = "--wait does not work for an approval inside of a run: the run parks"
+                text = "--wait does not work for an approval inside a run: the run parks"
                 raise UsageError(text)
             message["grace"] = wait
         key = key or derived_key(kind, content)

@@ -45,7 +45,7 @@ async def questions(app: App, job: JobRef | None) -> None:
 @click.argument("question", type=params.QUESTION)
 @click.argument("duration", metavar="DURATION|never", type=params.EXTENSION)
 async def extend(app: App, question: tuple[JobRef, int | None], duration: float) -> None:
-    """Extend the deadline of a question.
+    """Extend the time to answer a question.
 
     DURATION is added to the remaining time; never removes the deadline.
     """

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     ),
 )
 @click.argument("place", metavar="PATH|URL", type=params.TEXT)
-@click.option("--path", type=params.TEXT, help="Folder of the profile, in a monorepo.")
+@click.option("--path", type=params.TEXT, help="Folder in a monorepo that this profile is for.")
 @click.option("--name", type=params.TEXT, help="Name for a local repository.")
 @click.option("--branch", type=params.TEXT, help="Default branch.")
 @click.option(
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 )
 @click.option("--replace", is_flag=True, help="Replace the existing profile.")
 @click.option("--no-check", is_flag=True, help="Save without running the commands.")
-@click.option("--yes", is_flag=True, help="Run commands of a remote repository without asking.")
+@click.option("-y", "--yes", is_flag=True, help="Run commands of remote repositories.")
 async def add(app: App, place: str, file: Path | None, **options: Any) -> None:
     """Add a repository.
 

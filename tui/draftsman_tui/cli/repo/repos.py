@@ -127,8 +127,8 @@ async def check(app: App, name: str) -> None:
     ),
 )
 @click.argument("name", type=params.TEXT)
-@click.option("--label", type=params.TEXT, help="Label name, on any board.")
-@click.option("--label-id", type=params.TEXT, help="Label id, for a single repository.")
+@click.option("--label", type=params.TEXT, help="Label with this name, on every board.")
+@click.option("--label-id", type=params.TEXT, help="Label with this id.")
 @click.option("--default", is_flag=True, help="Use for requests that name no repository.")
 async def map_label(
     app: App, name: str, label: str | None, label_id: str | None, default: bool
@@ -175,7 +175,7 @@ async def unmap(app: App, label: str | None, repo: str | None, default: bool) ->
 
 @command("remove", examples=("draftsman repos remove pay",))
 @click.argument("name", type=params.TEXT)
-@click.option("--yes", is_flag=True, help="Skip the confirmation prompt.")
+@params.yes_option
 async def remove(app: App, name: str, yes: bool) -> None:
     """Remove a repository with its labels and profiles; its jobs and branches are kept."""
     async with app.runtime() as rt:

@@ -39,9 +39,9 @@ SIGNS: Final = {"add": ("+", "green"), "change": ("~", "yellow"), "remove": ("-"
 )
 @click.argument("file", type=params.TEXT)
 @click.option("--check", is_flag=True, help="Change nothing; exit with 1 if there are changes.")
-@click.option("--yes", is_flag=True, help="Do not ask before schedules are removed.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask before schedules are removed.")
 async def apply(app: App, file: str, check: bool, yes: bool) -> None:
-    """Make the schedules of a TOML file the stored schedules.
+    """Apply the schedules of a TOML file.
 
     The file has a name, and a table for each schedule. Schedules that were applied under this name
     and are no longer in the file are removed; all others are left alone. Applying a file twice

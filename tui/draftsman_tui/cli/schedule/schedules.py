@@ -39,7 +39,7 @@ STYLES: Final = {"fired": "green", "waiting": "yellow", "skipped": "yellow", "re
     ),
 )
 def schedules() -> None:
-    """Manage schedules, which submit jobs at their times.
+    """Manage schedules, which submit jobs at set times.
 
     The leader of the workers fires them. Each occurrence has a single outcome, and at most one job.
     """
@@ -77,7 +77,7 @@ def schedules() -> None:
     type=click.Choice(("skip", "queue", "cancel-running")),
     default="skip",
     show_default=True,
-    help="While the previous job is unfinished.",
+    help="What to do while the previous job is unfinished.",
 )
 @click.option("--replace", is_flag=True, help="Replace a schedule of this name.")
 @request_options
@@ -263,7 +263,7 @@ async def run(app: App, name: str) -> None:
 
 @command("remove", examples=("draftsman schedules remove nightly",))
 @click.argument("name", type=params.TEXT)
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@params.yes_option
 async def remove(app: App, name: str, yes: bool) -> None:
     """Remove a schedule and its history; its jobs are kept."""
     async with app.runtime() as rt:

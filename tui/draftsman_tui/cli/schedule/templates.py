@@ -225,7 +225,7 @@ async def diff(app: App, name: str, old: int | None, new: int | None) -> None:
 
 @command("remove", examples=("draftsman templates remove bump",))
 @click.argument("name", type=params.TEXT)
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@params.yes_option
 async def remove(app: App, name: str, yes: bool) -> None:
     """Remove a template.
 

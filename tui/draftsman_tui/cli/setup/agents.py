@@ -12,6 +12,7 @@ from draftsman.errors import Failure, NotFound
 from draftsman.settings.network import as_json
 from draftsman_tui.cli.app import App, ListGroup, command, example_lines
 from draftsman_tui.cli.setup.configuration import mask_command
+from draftsman_tui.common import params
 from draftsman_tui.common.output import one_line
 from draftsman_tui.common.value_format import network_text
 
@@ -75,17 +76,17 @@ async def list_agents(app: App) -> None:
 @click.option("--probe", is_flag=True, help="Start it with a short prompt, which calls its model.")
 @click.option(
     "--timeout",
-    type=click.FloatRange(min=0, min_open=True),
-    default=120.0,
-    metavar="SECONDS",
-    help="Seconds for the reply to the probe (120).",
+    type=params.DURATION,
+    default="2m",
+    show_default=True,
+    help="Maximum time for the reply to the probe, e.g. 30s.",
 )
 async def check_agent(app: App, name: str, probe: bool, timeout: float) -> None:
     """Check whether a run could start an agent on this machine.
 
-    The program, its interpreter and its script are looked up inside the sandbox, and the key of its
-    gateway in the environment. --probe starts it in an empty repository, in its sandbox and with
-    its gateway. The exit code is 1 if a run could not start it, or if the probe fails.
+    The program, its interpreter and its script are looked up inside the sandbox. The key of its
+    gateway must be in the environment. --probe starts it in an empty repository, in its sandbox and
+    with its gateway. The exit code is 1 if a run could not start it, or if the probe fails.
     """
     if name not in app.settings.agents:
         known = ", ".join(app.settings.agent_names)

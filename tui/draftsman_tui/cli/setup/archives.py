@@ -27,7 +27,7 @@ FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
     ),
 )
 def archives() -> None:
-    """List, verify or restore archived events.
+    """List, check or restore archived events.
 
     The prune sweep writes a file per month if retention.events is set; see draftsman sweep
     --help.

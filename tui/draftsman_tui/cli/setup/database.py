@@ -11,6 +11,7 @@ import click
 from draftsman.errors import Refused, UsageError
 from draftsman_tui.cli import prompts
 from draftsman_tui.cli.app import App, Group, command, example_lines
+from draftsman_tui.common import params
 from draftsman_tui.common.output import line, styled
 
 if TYPE_CHECKING:
@@ -24,9 +25,13 @@ if TYPE_CHECKING:
 )
 @click.option("--check", is_flag=True, help="Only check; exit with 6 if migrations are missing.")
 @click.option("--sql", is_flag=True, help="Print the SQL of missing migrations; change nothing.")
-@click.option("--restored", is_flag=True, help="Start a new event epoch after restoring a dump.")
-@click.option("--grant", is_flag=True, help="Only grant the group roles their privileges again.")
-@click.option("--yes", is_flag=True, help="Import people from the configuration without asking.")
+@click.option(
+    "--restored",
+    is_flag=True,
+    help="Start a new event epoch after restoring a dump.",
+)
+@click.option("--grant", is_flag=True, help="Only grant the privileges of the group roles again.")
+@click.option("-y", "--yes", is_flag=True, help="Import people of the configuration.")
 async def migrate(app: App, check: bool, sql: bool, restored: bool, grant: bool, yes: bool) -> None:
     """Migrate the database schema to this version.
 
@@ -222,7 +227,7 @@ async def dump(app: App, file: Path) -> None:
 
 @command("restore", examples=("draftsman db restore draftsman.dump --yes",))
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("-y", "--yes", is_flag=True, help="Skip the confirmation prompt.")
+@params.yes_option
 async def restore(app: App, file: Path, yes: bool) -> None:
     """Replace the database with a dump.
 

@@ -101,7 +101,7 @@ async def unlink(app: App, identity: str) -> None:
 
 @command("import", examples=("draftsman people import --dry-run", "draftsman people import --yes"))
 @click.option("--dry-run", is_flag=True, help="Show the changes without making them.")
-@click.option("--yes", is_flag=True, help="Skip the confirmation prompt.")
+@params.yes_option
 async def import_people(app: App, dry_run: bool, yes: bool) -> None:
     """Import people, groups and self_approval from the configuration into the database.
 
@@ -129,7 +129,7 @@ async def import_people(app: App, dry_run: bool, yes: bool) -> None:
 @click.option("--quiet-hours", type=params.TEXT, help="Hours without reminders, e.g. 22:00-07:00.")
 @click.option("--timezone", type=params.TEXT, help="Time zone, e.g. Europe/Berlin.")
 @click.option("--group", "groups", multiple=True, type=params.TEXT, help="Group; repeatable.")
-@click.option("--yes", is_flag=True, help="Skip the confirmation prompt.")
+@params.yes_option
 async def set_person(
     app: App, name: str, yes: bool, groups: tuple[str, ...], **fields: Any
 ) -> None:
@@ -157,7 +157,7 @@ async def set_person(
 
 @command("remove", examples=("draftsman people remove anna",))
 @click.argument("name", type=params.TEXT)
-@click.option("--yes", is_flag=True, help="Skip the confirmation prompt.")
+@params.yes_option
 async def remove(app: App, name: str, yes: bool) -> None:
     """Remove a person with all roles, accounts and groups; answers are kept."""
     async with app.runtime() as rt:

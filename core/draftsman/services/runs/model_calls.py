@@ -1,0 +1,71 @@
+"""Money and tokens of model calls: reserved before a call, recorded after it.
+
+Every write proves the run's lease; after LeaseLost the run must stop and write nothing more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+from draftsman.domain.budgets import BudgetState, CallEstimate
+from draftsman.domain.run import Lease, lease_lost
+from draftsman.domain.text import clean
+from draftsman.store import budgets
+from draftsman.store.postgres.database import Database
+
+
+class ModelCalls:
+    """Reservations and usage of the runs' calls to models, against budgets."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    async def reserve(
+        self,
+        lease: Lease,
+        call: UUID | None,
+        estimate: CallEstimate,
+        own: Mapping[str, float] | None = None,
+    ) -> BudgetState:
+        """Reserve the estimate of a call, or only check the budgets; `own` as for `record`."""
+        state = await self._db.run_transaction(
+            lambda conn: budgets.reserve(conn, lease, call, estimate, own)
+        )
+        if state is None:
+            raise lease_lost(lease)
+        return state
+
+    async def record(
+        self,
+        lease: Lease,
+        amounts: dict[str, Any],
+        model: str | None = None,
+        call: UUID | None = None,
+        own: Mapping[str, float] | None = None,
+    ) -> list[BudgetState]:
+        """Record the run's usage so far; return the budgets that are used up.
+
+        `call` is the call that it grew by, whose reservation ends, and `own` the budget of the
+        job by the profile of its repository.
+        """
+        cleaned, model = clean(amounts), clean(model)
+        used_up = await self._db.run_transaction(
+            lambda conn: budgets.record(conn, lease, cleaned, model, call, own)
+        )
+        if used_up is None:
+            raise lease_lost(lease)
+        return used_up
+
+    async def release(self, call: UUID) -> None:
+        """End the reservation of a call that used nothing."""
+        await self._db.run_transaction(lambda conn: budgets.release(conn, call))
+
+    async def raise_budget(self, lease: Lease, question: int, amount: float) -> None:
+        """Add the amount of a person's answer to the budget of its question, once."""
+        added = await self._db.run_transaction(
+            lambda conn: budgets.add(conn, lease, question, amount)
+        )
+        if added is None:
+            raise lease_lost(lease)
