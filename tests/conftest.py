@@ -256,7 +256,7 @@ def rt(settings: Settings, db: Database) -> Runtime:
 
 @pytest.fixture
 def owner() -> Actor:
-    """Provide the owner of an embedded database, who has all permissions."""
+    """Provide the owner of an embedded database, with all permissions."""
     return Actor(Source.CLI, "root", "Root", person="root", owner=True)
 
 

@@ -365,6 +365,12 @@ class Runtime:
         name = health.role if use_role else login()
         return self.policy.resolve(Actor(channel, name, name, owner=self.embedded))
 
+    async def require_queue(self, queue: str, type: str | None, actor: Actor) -> None:
+        """Raise NotFound for an unknown queue, RejectedField for an unknown type, NotPermitted."""
+        await self.queues.require_known(queue, configured.queues(self.settings), actor)
+        if type is not None and not await self.queues.is_used(queue, type):
+            await self.request_checks.check_type(type)
+
 
 @asynccontextmanager
 async def open_runtime(

@@ -216,9 +216,11 @@ class BlockingClient:
         """
         return self._run(self._client.costs(by, since))
 
-    def pause_queue(self, queue: str, reason: str, *, type: str | None = None) -> None:
+    def pause_queue(
+        self, queue: str, reason: str, *, type: str | None = None, unchecked: bool = False
+    ) -> None:
         """Pause a queue, or a type in it."""
-        self._run(self._client.pause_queue(queue, reason, type=type))
+        self._run(self._client.pause_queue(queue, reason, type=type, unchecked=unchecked))
 
     def resume_queue(self, queue: str, *, type: str | None = None) -> None:
         """End a pause."""
@@ -231,9 +233,13 @@ class BlockingClient:
         *,
         type: str | None = None,
         timeout: float | None = None,
+        unchecked: bool = False,
     ) -> None:
         """Pause a queue, or a type in it, and return once none of its jobs runs."""
-        self._run(self._client.drain_queue(queue, reason, type=type, timeout=timeout))
+        drained = self._client.drain_queue(
+            queue, reason, type=type, timeout=timeout, unchecked=unchecked
+        )
+        self._run(drained)
 
     def release_queue(self, queue: str) -> None:
         """End the reservation of a queue."""

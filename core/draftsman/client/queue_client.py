@@ -44,9 +44,17 @@ class QueueClient:
         """
         return await self._rt.budgets.costs(by, since)
 
-    async def pause_queue(self, queue: str, reason: str, *, type: str | None = None) -> None:
-        """Pause a queue, or a type in it; raises Refused if it is paused."""
-        await self._rt.queues.pause(queue, await self._rt.actor(Source.API), reason, type)
+    async def pause_queue(
+        self, queue: str, reason: str, *, type: str | None = None, unchecked: bool = False
+    ) -> None:
+        """Pause a queue, or a type in it; raises Refused if it is paused.
+
+        Raises NotFound or UsageError if the queue or the type is not known, unless `unchecked`.
+        """
+        actor = await self._rt.actor(Source.API)
+        if not unchecked:
+            await self._rt.require_queue(queue, type, actor)
+        await self._rt.queues.pause(queue, actor, reason, type)
 
     async def resume_queue(self, queue: str, *, type: str | None = None) -> None:
         """End a pause; raises Refused if the queue or type is not paused."""
@@ -59,12 +67,16 @@ class QueueClient:
         *,
         type: str | None = None,
         timeout: float | None = None,
+        unchecked: bool = False,
     ) -> None:
         """Pause a queue, or a type in it, and return once none of its jobs runs.
 
-        Raises TimeoutError after `timeout` seconds; the queue stays paused.
+        Raises TimeoutError after `timeout` seconds; the queue stays paused. Unknown names are
+        refused as by `pause_queue`.
         """
         actor = await self._rt.actor(Source.API)
+        if not unchecked:
+            await self._rt.require_queue(queue, type, actor)
         async with (
             asyncio.timeout(timeout),
             aclosing(self._rt.queues.drain(queue, actor, reason, type)) as progress,

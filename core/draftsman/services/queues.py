@@ -86,8 +86,12 @@ class Queues:
             for summary in summaries
         ]
 
-    async def require_known(self, queue: str, configured: Collection[str]) -> None:
-        """Raise NotFound unless a queue is configured, or has jobs, a worker or a history."""
+    async def require_known(self, queue: str, configured: Collection[str], actor: Actor) -> None:
+        """Raise NotFound unless a queue is configured, or has jobs, a worker or a history.
+
+        Raises NotPermitted for an actor who may not pause queues.
+        """
+        self._check(actor)
         if queue in configured:
             return
         known = {summary.name for summary in await self.all()} | set(configured)

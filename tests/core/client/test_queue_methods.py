@@ -72,7 +72,11 @@ async def test_a_drain_waits_for_running_jobs(client: Client, make: Factory) -> 
     await make.running(queue="q")
     with pytest.raises(TimeoutError):
         await client.drain_queue("q", timeout=0.2)
-    await client.drain_queue("other", "maintenance", timeout=20)
+    with pytest.raises(NotFound, match="unknown queue 'other'"):
+        await client.drain_queue("other")
+    with pytest.raises(NotFound, match="unknown queue 'oter'"):
+        await client.pause_queue("oter", "r")
+    await client.drain_queue("other", "maintenance", timeout=20, unchecked=True)
     pauses = {queue.name: queue.pause for queue in await client.queues()}
     assert {name: pause and pause.reason for name, pause in pauses.items()} == {
         "q": "draining",

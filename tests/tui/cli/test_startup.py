@@ -15,7 +15,7 @@ import pytest
 from tests.factories import GATE, QUESTION, Factory
 from tests.support.slow import slow_except
 
-MODULES: Final = 542
+MODULES: Final = 543
 """Most modules that a command on jobs or questions may load, the standard library included."""
 MODULES_OF_READERS: Final = 437
 """Most modules of a command that only reads."""

@@ -30,7 +30,7 @@ from draftsman.domain.run import Run
 from draftsman.domain.wait_reason import WaitReason, expiring_question, explain
 from draftsman.errors import CommandHint, NotFound, UsageError
 from draftsman.services.jobs import selected_page
-from draftsman.store import activity, checkpoints, job_control, questions, workers
+from draftsman.store import job_control, questions, workers
 from draftsman.store import read_model as store
 from draftsman.store.postgres.database import Database, translate_errors
 from draftsman.store.postgres.notifications import receives_notifications
@@ -127,6 +127,7 @@ class ReadModel:
     async def with_figures(self, jobs: Sequence[JobSummary]) -> list[JobSummary]:
         """Return jobs with their cost, changes and progress."""
         from draftsman.domain.activity.agent_progress import AgentProgress
+        from draftsman.store import activity, checkpoints
 
         started = [job.number for job in jobs if job.run_count]
         running = [job.number for job in jobs if job.status is Status.RUNNING]

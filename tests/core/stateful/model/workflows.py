@@ -93,10 +93,12 @@ class WorkflowModel(QueueModel):
         job.wakes = self.now + exp(job.attempts)
         return status
 
-    def finish(self, jobs: list[QueuedJob], status: str | None) -> None:
+    def finish(
+        self, jobs: list[QueuedJob], status: str | None, leaving: Iterable[QueuedJob] = ()
+    ) -> None:
         """End jobs at once: their children, then their keys, then their places are free.
 
-        Without a status, each has its own already.
+        Without a status, each has its own already. The places of `leaving` are freed with them.
         """
         keys = [job.key for job in jobs if not job.blocked]
         for job in jobs:
@@ -112,7 +114,7 @@ class WorkflowModel(QueueModel):
         )
         self.stop_groups(jobs)
         self.assign(*keys)
-        for job in jobs:
+        for job in [*jobs, *leaving]:
             job.placed = False
         self.seat()
 
@@ -129,8 +131,8 @@ class WorkflowModel(QueueModel):
             status = ends[job.request.on_lost]
             job.status = "canceled" if job.canceling else self.spend(job, status)
             job.worker = None
-            job.placed = job.placed and job.status != "retrying"
-        self.finish([job for job in lost if job.status in ENDED], None)
+        retried = [job for job in lost if job.status == "retrying"]
+        self.finish([job for job in lost if job.status in ENDED], None, leaving=retried)
 
     def renew(self, number: int) -> None:
         """Renew the reservation of a running job."""

@@ -89,7 +89,7 @@ async def pause(app: App, name: str, type: str | None, reason: str, unchecked: b
     """
     async with app.runtime() as rt:
         if not unchecked:
-            await _require_known(app, rt, name, type)
+            await _require_known(rt, name, type)
         held = await rt.queues.pause(name, await rt.actor(), reason, type)
     if app.json:
         app.out.document({"queue": name, "type": type, "paused": True, "held": held})
@@ -147,7 +147,7 @@ async def drain(
     progress: DrainProgress | None = None
     async with app.runtime() as rt:
         if not unchecked:
-            await _require_known(app, rt, name, type)
+            await _require_known(rt, name, type)
         try:
             async with asyncio.timeout(timeout):
                 shown = ""
@@ -226,16 +226,12 @@ for _each in (list_queues, pause, resume, drain, release, history):
     queues.add_command(_each)
 
 
-async def _require_known(app: App, rt: Runtime, name: str, type: str | None) -> None:
+async def _require_known(rt: Runtime, name: str, type: str | None) -> None:
     """Raise NotFound for an unknown queue, and UsageError for an unknown type."""
-    settings = app.settings
-    configured = {"default", *settings.worker.queues, *settings.limits.queue} - {"*"}
-    await rt.queues.require_known(name, configured)
-    if type is not None and not await rt.queues.is_used(name, type):
-        try:
-            await rt.request_checks.check_type(type)
-        except RejectedField as error:
-            raise error.reworded(f"{error.reason}; to name it anyway, use --unchecked") from None
+    try:
+        await rt.require_queue(name, type, await rt.actor())
+    except RejectedField as error:
+        raise error.reworded(f"{error.reason}; to name it anyway, use --unchecked") from None
 
 
 def _row(summary: QueueSummary) -> list[Any]:
