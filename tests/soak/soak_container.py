@@ -15,6 +15,9 @@ import psutil
 import pytest
 
 from draftsman.domain.job import Status
+from draftsman.domain.repos.repo_catalog import Repo
+from draftsman.domain.repos.repo_profile import profile
+from draftsman.domain.repos.repo_url import parse
 from draftsman.handlers import registry
 from draftsman.handlers.sandbox import container, mode_detection
 from draftsman.handlers.sandbox.run_sandbox import open_run_sandbox
@@ -26,8 +29,8 @@ from tests.attacks.probe_report import attack_report
 from tests.core.handlers.network_proxy.test_network_runs import FETCH, PROBE, mirror, with_hosts
 from tests.core.handlers.run_agent.gateway_agents import KEY, REPLY, provider, with_gateway
 from tests.core.handlers.subprocesses.test_guard import FAMILY, PAUSE, agent_dies
-from tests.core.loops.agent_jobs import make_repository, submit_agent_job
-from tests.core.loops.workers import last_event, running_worker, wait_for_end
+from tests.core.loops.agent_jobs import git, make_repository, submit_agent_job
+from tests.core.loops.workers import last_event, running_worker, runtime_with, wait_for_end
 from tests.factories import Factory
 from tests.support.faulty_server import FaultyServer
 from tests.support.podman_image import IMAGE, podman_image
@@ -82,6 +85,29 @@ async def test_an_agent_in_a_container_reaches_its_model_and_the_named_hosts_onl
     assert (direct, name) == ("ConnectionRefusedError", "gaierror")
     assert [request.headers["x-api-key"] for request in provider.requests] == [KEY]
     assert (await last_event(rt, number, "sandbox_applied")).payload["mode"] == "container"
+    assert containers(podman) == []
+
+
+async def test_an_adapter_and_a_validator_run_with_the_programs_of_the_image(
+    rt: Runtime, make: Factory, tmp_path: Path, podman: str
+) -> None:
+    entry = {"kind": "plain", "command": ["sh", "-c", "echo made > made.txt"]}
+    services = runtime_with(rt, data_dir=tmp_path / "data", agents={"test": entry})
+    update = {"sandbox": SandboxSettings(mode="container", image=IMAGE)}
+    services = wire(services.settings.model_copy(update=update), rt.db, False)
+    check = {"name": "made", "command": ["{python}", "-c", "open('made.txt')"]}
+    missing = {"name": "absent", "command": ["no-such-program"], "required": False}
+    path = make_repository(tmp_path / "repo")
+    fields = {"validation_commands": [check, missing]}
+    await rt.repos.add(Repo.at(parse(str(path))), profile(fields), make.owner)
+    number = await submit_agent_job(make, path)
+    async with running_worker(services, registry.load({}), leader=False):
+        job = await wait_for_end(rt, number)
+    assert job.status is Status.COMPLETED, job.last_error
+    assert git("show", f"draftsman/D-{number}:made.txt", cwd=path) == "made"
+    validation = {item["name"]: item for item in (job.result or {})["validation"]}
+    assert validation["made"]["exit_code"] == 0, validation
+    assert validation["absent"]["exit_code"] == 127
     assert containers(podman) == []
 
 
