@@ -117,7 +117,7 @@ class Gitea:
     async def checks(self, commit: str) -> list[CommitCheck]:
         path = f"{self._path}/commits/{commit}/status"
         states: dict[str, str] = {}
-        for page in range(1, MAX_PAGES + 1):  # without a Link header, and not paged before 1.25
+        for page in range(1, MAX_PAGES + 1):  # its pages have no Link header
             data = await self._api.get(path, page=page, limit=PAGE)
             new = {item["context"]: item["status"] for item in data.get("statuses") or ()}
             if new.keys() <= states.keys():

@@ -121,7 +121,7 @@ async def test_work_becomes_a_pull_request_that_is_merged_after_an_approval(
         "into": "main",
         "method": "merge",
     }
-    assert (merged.status, merged.pr_url, merged.last_error) == (S.COMPLETED, None, None)
+    assert (merged.status, merged.queue, merged.last_error) == (S.COMPLETED, job.queue, None)
     assert (merged.result or {})["summary"] == f"merged {result['commit'][:12]} into main"
     assert (pull.state, world.head("main")) == ("merged", result["commit"])
 

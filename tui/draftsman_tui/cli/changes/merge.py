@@ -40,6 +40,7 @@ async def merge(app: App, job: JobRef, wait: bool) -> None:
         request = invocation(
             type=TYPE,
             payload={"job": number},
+            queue=(await rt.read_model.job(number)).queue,
             title=f"Merge the pull request of {name}",
             url=url,
             subject_key=f"{TYPE}:{name}",

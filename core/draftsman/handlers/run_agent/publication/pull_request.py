@@ -210,6 +210,7 @@ async def _ask_for_merge(run: WorkerRun, opened: dict[str, Any]) -> None:
     spawn = run.services.workflows.spawn
     fields = {
         "payload": {"job": run.job.number},
+        "queue": run.job.queue,
         "title": f"Merge the pull request of {run.job.name}",
         "url": opened["url"],
     }
