@@ -11,7 +11,6 @@ from draftsman.domain.event import Event
 from draftsman.domain.job import TERMINAL, Job
 from draftsman.domain.read_models import (
     ActivityBucket,
-    JobFigures,
     JobSummary,
     JobVersion,
     RetryLink,
@@ -65,11 +64,6 @@ async def first_since(conn: Connection, since: datetime) -> int:
 async def runs(conn: Connection, job: int) -> list[Run]:
     """Return the runs of a job in order."""
     return await fetch_all(conn, _Q["runs"], {"job": job}, Run)
-
-
-async def figures(conn: Connection, jobs: Sequence[int]) -> list[JobFigures]:
-    """Return cost and changes of jobs."""
-    return await fetch_all(conn, _Q["figures"], {"jobs": list(jobs)}, JobFigures)
 
 
 async def latest_runs(conn: Connection, before: tuple[int, int], limit: int) -> list[Run]:

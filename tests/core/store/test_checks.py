@@ -147,14 +147,6 @@ ROWS = [
     ),
     *(
         (
-            f"artifacts (job, run, name, kind, size, sha256, {column})"
-            " VALUES (%s, 1, 'n', 'file', 1, '', -1)",
-            f"artifacts_{column}_check",
-        )
-        for column in ("added", "removed")
-    ),
-    *(
-        (
             f"artifacts (job, run, name, kind, size, sha256) VALUES (%s, 1, {name}, {kind}, 1, '')",
             "artifacts_reserved",
         )

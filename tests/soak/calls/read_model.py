@@ -10,7 +10,7 @@ from uuid import UUID
 from draftsman.domain.ids import parse_job
 from draftsman.store import read_model
 from draftsman.store.postgres.database import Connection
-from tests.soak.calls.call import ENDS, MIDDLE, MISSING, NEWEST, Call, last_of
+from tests.soak.calls.call import ENDS, MIDDLE, MISSING, Call, last_of
 from tests.soak.history import ALL, FINISHED, WAITING
 
 LEASE = 300.0
@@ -82,9 +82,6 @@ CALLS: Final[dict[str, Call]] = {
     **_each("version", read_model.version),
     **_each("chain", read_model.chain),
     **_each("runs", read_model.runs),
-    "read_model.figures": Call(
-        lambda conn: read_model.figures(conn, list(range(NEWEST - 200, NEWEST))), rows=2000
-    ),
     **_each(
         "latest_job_events", lambda conn, number: read_model.latest_job_events(conn, number, 0, 200)
     ),

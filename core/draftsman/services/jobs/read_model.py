@@ -30,7 +30,7 @@ from draftsman.domain.run import Run
 from draftsman.domain.wait_reason import WaitReason, expiring_question, explain
 from draftsman.errors import CommandHint, NotFound, UsageError
 from draftsman.services.jobs import selected_page
-from draftsman.store import activity, job_control, questions, workers
+from draftsman.store import job_control, questions, workers
 from draftsman.store import read_model as store
 from draftsman.store.postgres.database import Database, translate_errors
 from draftsman.store.postgres.notifications import receives_notifications
@@ -127,12 +127,13 @@ class ReadModel:
     async def with_figures(self, jobs: Sequence[JobSummary]) -> list[JobSummary]:
         """Return jobs with their cost, changes and progress."""
         from draftsman.domain.activity.agent_progress import AgentProgress
+        from draftsman.store import activity
 
         started = [job.number for job in jobs if job.run_count]
         running = [job.number for job in jobs if job.status is Status.RUNNING]
         progress = {number: AgentProgress() for number in running}
         async with self._db.connection() as conn:
-            figures = {item.number: item for item in await store.figures(conn, started)}
+            figures = {item.number: item for item in await activity.figures(conn, started)}
             for number, row in await activity.latest(conn, running) if running else ():
                 progress[number].add(row)
         for number, line in progress.items():

@@ -32,7 +32,7 @@ def test_figures_are_short_and_unknown_figures_are_empty() -> None:
 async def test_rows_have_the_figures_of_their_jobs(make: Factory, rt: Runtime) -> None:
     work = await make.running(type="run_agent", agent="tidy")
     await rt.checkpoints.artifact(work.lease, "changes.patch", "patch", PATCH.encode())
-    await rt.checkpoints.usage(work.lease, {"cost_usd": 1.5}, "model-1")
+    await rt.model_calls.record(work.lease, {"cost_usd": 1.5}, "model-1")
     plan = {"entries": [{"text": "read", "state": "completed"}, {"text": "write"}]}
     activity = [
         Activity(ActivityKind.PLAN, "", detail=plan),
