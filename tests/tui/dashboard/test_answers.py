@@ -209,7 +209,7 @@ async def test_approval_shows_changed_files_and_the_action(
         await seen.see("old two 1")
         await seen.press("j", "G")
         await seen.see("new three 59")
-        await seen.press("shift+tab", "enter")
+        await seen.press("shift+tab", "home", "enter")
         await seen.see("old one 1")
         await seen.press("y")
         await seen.wait_for_toast("approved")
@@ -234,7 +234,7 @@ async def test_questions_show_their_changes_and_those_since_the_last_approval(
         await seen.dialog("ApprovalDialog")
         await seen.see(f"+2 -0; since {work.name}/1: 1 file changed, +1 -0", "+ two", "+ three")
         await seen.press("c")
-        await seen.see(f"showing the changes since {work.name}/1; c: all changes", "+three")
+        await seen.see(f"showing the changes since {work.name}/1; c: all changes", "+ three")
         assert "+ two" not in seen.text
         await seen.press("c")
         await seen.see("+ two", "+ three")
