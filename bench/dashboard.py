@@ -66,14 +66,16 @@ async def measured(run: Run, minutes: float, idle: float = IDLE) -> Figures:
 
 async def _starts(where: dict[str, str]) -> Figures:
     """Start it repeatedly: the times from the start of the process and from the first frame."""
-    whole, painted = list[float](), list[float]()
+    whole, painted, frames = list[float](), list[float](), list[float]()
     for _ in range(STARTS):
         terminal = Terminal(COMMAND, where)
         at = await terminal.shows(_has_rows, "the first paint")
         whole.append((at - terminal.began) * 1e3)
         painted.append((at - (terminal.taken or terminal.began)) * 1e3)
+        frames.append(((terminal.taken or at) - terminal.began) * 1e3)
         await terminal.close("q")
-    return {"start_ms": percentiles(whole)["p50_ms"], "paint_ms": percentiles(painted)["p50_ms"]}
+    times = {"start_ms": whole, "frame_ms": frames, "paint_ms": painted}
+    return {name: percentiles(values)["p50_ms"] for name, values in times.items()}
 
 
 async def _keys(run: Run, where: dict[str, str], minutes: float) -> Figures:

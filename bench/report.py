@@ -77,6 +77,7 @@ class Results:
 
 DASHBOARD = {
     "start_ms": "process started to first paint, ms",
+    "frame_ms": "process started to first output on the screen, ms",
     "paint_ms": "screen taken to first paint, ms",
     **{
         f"{key}_{part}_ms": f"{title} to paint, {part}, ms"

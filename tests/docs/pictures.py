@@ -15,16 +15,20 @@ from pathlib import Path
 from typing import Any, Final
 from unittest.mock import PropertyMock, patch
 
+from draftsman.domain.activity.stream import Activity, ActivityKind
 from draftsman.domain.job import Source, Status
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.people.policy import ROLES
 from draftsman.domain.question_spec import QuestionSpec
+from draftsman.domain.quota import QuotaLimit
 from draftsman.domain.requests.invocation import Invocation
+from draftsman.domain.run import Lease
 from draftsman.handlers.clone.sample_repo import make_sample_repo
 from draftsman.runtime import Runtime, open_runtime
 from draftsman.services.jobs.submissions import invocation
 from draftsman.settings import load
 from draftsman_tui.dashboard.polling.refresher import Refresher
+from draftsman_tui.dashboard.saved_views import BUILTIN_VIEWS
 from draftsman_tui.dashboard.widgets.preview_pane import PreviewPane
 from tests.docs.pages import DOCS
 from tests.factories import GATE, Factory
@@ -39,6 +43,12 @@ HERO: Final = (140, 40)
 """Size of the picture of the jobs, with a preview."""
 SIZE: Final = (100, 24)
 ANNA: Final = Actor(Source.CLI, "anna", "Anna", "anna", ROLES, owner=True)
+LIVE: Final = (
+    ("stock", "Count the stock", "The counts of two shelves differ; I check the imports."),
+    ("pay", "Round each refund once", "All tests of the ledger pass."),
+    ("shop", "Show prices with taxes", "I add the tax to the cart."),
+)
+"""Repository and title of the jobs that run, and the newest line of their agents."""
 NAMING: Final = QuestionSpec(
     key="name", text="Which name should the option have?", choices=["gift_wrap", "wrap"]
 )
@@ -68,13 +78,29 @@ async def take(config: Path, into: Path) -> None:
                 gate = GATE.model_copy(update={"text": "Push the branch?", "action": action})
                 await make.asked(gate, **_of(name, title))
             await make.asked(NAMING, **_of("shop", "Add an option for gift wrapping"))
-            for name, title in (("stock", "Count the stock"), ("pay", "Round each refund once")):
-                await make.running(**_of(name, title))
+            for nth, (name, title, line) in enumerate(LIVE, 1):
+                work = await make.running(agent="coder", **_of(name, title))
+                await _progress(rt, work.lease, nth, line)
             for name, title in (("site", "Send the weekly report"), ("pay", "Update httpx")):
                 await make.queued(**_of(name, title))
             into.mkdir(exist_ok=True)
             with _clock_at(await _now(rt) + timedelta(minutes=2)):
                 await _pictures(rt, done, asking, into)
+
+
+async def _progress(rt: Runtime, lease: Lease, nth: int, line: str) -> None:
+    """Give a run a plan, a line of its agent, changes and costs."""
+    steps = [{"text": text, "state": "completed"} for text in ("read", "plan")[:nth]]
+    entries = [*steps, {"text": "write the tests", "state": "running"}, {"text": "validate"}]
+    activity = [
+        Activity(ActivityKind.PLAN, "", detail={"entries": entries}),
+        Activity(ActivityKind.MESSAGE, line),
+    ]
+    await rt.checkpoints.activity.append(lease, 1, activity, QuotaLimit(100, 1 << 20))
+    added = "+a line\n" * (20 * nth)
+    patch_text = f"--- a/main.py\n+++ b/main.py\n@@ -1 +1,{20 * nth} @@\n-old\n{added}"
+    await rt.checkpoints.artifact(lease, "changes.patch", "patch", patch_text.encode())
+    await rt.model_calls.record(lease, {"cost_usd": 0.27 * nth}, "model-1")
 
 
 async def _history(make: Factory) -> None:
@@ -97,7 +123,8 @@ def _of(repo: str, title: str) -> dict[str, Any]:
 
 
 async def _pictures(rt: Runtime, done: int, asking: int, into: Path) -> None:
-    async with open_dashboard(rt, ANNA, size=HERO) as dashboard:
+    start = ("attention", BUILTIN_VIEWS["attention"])
+    async with open_dashboard(rt, ANNA, size=HERO, view=start) as dashboard:
         await dashboard.see("approve or deny", "leader ", "waiting for you")
         for _ in range(len(dashboard.keys)):
             row = dashboard.app.main.table.row
@@ -109,7 +136,7 @@ async def _pictures(rt: Runtime, done: int, asking: int, into: Path) -> None:
         _keep(dashboard, into / "jobs.svg")
     async with open_dashboard(rt, ANNA, size=SIZE) as dashboard:
         await dashboard.job(f"D-{done}", "4")
-        await dashboard.see("files changed")
+        await dashboard.see("▾ ")
         _keep(dashboard, into / "job.svg")
         await dashboard.press("escape")
         await dashboard.command(f"job D-{asking}")

@@ -15,7 +15,7 @@ class DashboardSettings(Section):
     theme: Literal["dark", "light", "contrast", "none"] | None = None
     """Color theme; None: the last selected theme, initially dark."""
     view: str | None = Field(None, min_length=1, max_length=40)
-    """Initial table or saved view; None: attention."""
+    """Initial table or saved view; None: jobs."""
     alerts: tuple[Literal["bell", "notification", "title"], ...] = (
         "bell",
         "notification",

@@ -9,6 +9,7 @@ from typing import Any
 from psycopg.types.json import Jsonb
 
 from draftsman.domain.activity.stream import Activity, ActivityRow
+from draftsman.domain.read_models import JobFigures
 from draftsman.domain.run import Lease
 from draftsman.store.postgres.database import Connection, execute, fetch_all, rows, scalar
 from draftsman.store.queries import load
@@ -37,6 +38,11 @@ async def append(
     ]
     params = {"job": lease.job, "token": lease.token, "items": Jsonb(data), "age": age}
     return await scalar(conn, _Q["append"], params)  # type: ignore[no-any-return]
+
+
+async def figures(conn: Connection, jobs: Sequence[int]) -> list[JobFigures]:
+    """Return cost and changes of jobs."""
+    return await fetch_all(conn, _Q["figures"], {"jobs": list(jobs)}, JobFigures)
 
 
 async def latest(conn: Connection, jobs: Sequence[int]) -> list[tuple[int, ActivityRow]]:

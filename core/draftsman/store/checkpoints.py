@@ -10,7 +10,7 @@ from typing import Any
 from psycopg.types.json import Jsonb
 
 from draftsman.domain.quota import UNLIMITED, Quota, QuotaLimit
-from draftsman.domain.read_models import Artifact, JobFigures, Step
+from draftsman.domain.read_models import Artifact, Step
 from draftsman.domain.reserved_names import Owner
 from draftsman.domain.run import CheckpointSummary, Lease, LogChunk, StepSummary
 from draftsman.store.postgres.database import (
@@ -199,8 +199,3 @@ async def now(conn: Connection) -> datetime:
 
 def _lease(lease: Lease) -> dict[str, Any]:
     return {"job": lease.job, "token": lease.token}
-
-
-async def figures(conn: Connection, jobs: Sequence[int]) -> list[JobFigures]:
-    """Return cost and changes of jobs."""
-    return await fetch_all(conn, _Q["figures"], {"jobs": list(jobs)}, JobFigures)

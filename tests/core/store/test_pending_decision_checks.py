@@ -1,4 +1,4 @@
-"""Constraints of pending decisions."""
+"""Constraints of pending decisions, and of the counts of changed lines."""
 
 from __future__ import annotations
 
@@ -27,13 +27,24 @@ DECISIONS: Final = [
     ({"applies_at": "draftsman.now()"}, "pending_decisions_window"),
     ({"applies_at": "draftsman.now() + interval '61 s'"}, "pending_decisions_window"),
 ]
-TABLES: Final = (DECISIONS,)
+ARTIFACT: Final = {
+    "job": "1", "run": "1", "name": "'n'", "kind": "'file'", "size": "1", "sha256": "''"
+}  # fmt: skip
+ARTIFACTS: Final = [
+    ({"added": "-1"}, "artifacts_added_check"),
+    ({"removed": "-1"}, "artifacts_removed_check"),
+]
+TABLES: Final = (DECISIONS, ARTIFACTS)
 
 
 async def test_a_pending_decision_is_complete_and_one_a_person(
     make: Factory, conn: Connection
 ) -> None:
-    stored = DECISION | {"job": str(await make.queued())}
+    number = str(await make.queued())
+    for wrong, constraint in ARTIFACTS:
+        async with refused(CHECK, f'"{constraint}"'):
+            await run(conn, insert("artifacts", ARTIFACT | {"job": number} | wrong))
+    stored = DECISION | {"job": number}
     for wrong, constraint in DECISIONS:
         async with refused(CHECK, f'"{constraint}"'):
             await run(conn, insert("pending_decisions", stored | wrong))

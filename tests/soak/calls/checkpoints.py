@@ -81,9 +81,9 @@ CALLS: Final[dict[str, Call]] = {
     "activity.show": Call(lambda conn: activity.show(conn, RUN, {})),
     "activity.page": Call(lambda conn: activity.page(conn, MIDDLE, (1, 1), 200)),
     "activity.newest": Call(lambda conn: activity.newest(conn, MIDDLE, (0, 0), 200)),
+    "activity.figures": Call(
+        lambda conn: activity.figures(conn, list(range(NEWEST - 200, NEWEST))), rows=2000
+    ),
     "activity.latest": Call(lambda conn: activity.latest(conn, [MIDDLE, OLDEST])),
     "checkpoints.now": Call(checkpoints.now),
-    "checkpoints.figures": Call(
-        lambda conn: checkpoints.figures(conn, list(range(NEWEST - 200, NEWEST))), rows=2000
-    ),
 }

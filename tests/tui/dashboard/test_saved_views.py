@@ -64,8 +64,8 @@ async def test_view_is_saved_opened_and_deleted() -> None:
 async def test_builtin_view_is_chosen_from_the_list() -> None:
     async with shown() as seen:
         await seen.press("v")
-        await seen.see("3  failed-today  jobs  status:failed,dead_letter age<1d")
-        await seen.press("down", "down", "enter")
+        await seen.see("4  failed-today  jobs  status:failed,dead_letter age<1d")
+        await seen.press("down", "down", "down", "enter")
         await seen.see("jobs failed-today")
         await seen.command("unsave mine")
         await seen.wait_for_toast("no saved view 'mine'; built-in views cannot be deleted")

@@ -80,7 +80,7 @@ def _table_keys() -> dict[str, key_map.DefaultKeys]:
 def _view(
     preferences: Preferences, settings: DashboardSettings, option: str | None
 ) -> str | tuple[str, View]:
-    name = option or settings.view or "attention"
+    name = option or settings.view or "jobs"
     if name in VIEWS:
         return name
     views = (

@@ -52,6 +52,8 @@ class Column(Generic[T]):
     most: int = 0
     order: Callable[[T], Any] | None = None
     """Sort key; None: not sortable."""
+    optional: bool = False
+    """Whether it is hidden while none of the visible rows has a text for it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -127,13 +127,13 @@ class ReadModel:
     async def with_figures(self, jobs: Sequence[JobSummary]) -> list[JobSummary]:
         """Return jobs with their cost, changes and progress."""
         from draftsman.domain.activity.agent_progress import AgentProgress
-        from draftsman.store import activity, checkpoints
+        from draftsman.store import activity
 
         started = [job.number for job in jobs if job.run_count]
         running = [job.number for job in jobs if job.status is Status.RUNNING]
         progress = {number: AgentProgress() for number in running}
         async with self._db.connection() as conn:
-            figures = {item.number: item for item in await checkpoints.figures(conn, started)}
+            figures = {item.number: item for item in await activity.figures(conn, started)}
             for number, row in await activity.latest(conn, running) if running else ():
                 progress[number].add(row)
         for number, line in progress.items():

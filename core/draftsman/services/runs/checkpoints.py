@@ -11,7 +11,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from draftsman.domain.ids import job_name, new_id
-from draftsman.domain.messages.diff import changed_files
 from draftsman.domain.quota import UNLIMITED, Quota, QuotaLimit
 from draftsman.domain.read_models import Artifact, Step
 from draftsman.domain.reserved_names import BUNDLE, Owner, check_key
@@ -309,6 +308,8 @@ class Checkpoints:
 
 def _changed_lines(patch: bytes) -> tuple[int, int] | None:
     """Return the lines that a patch adds and removes; None for a patch that is not counted."""
+    from draftsman.domain.messages.diff import changed_files
+
     if len(patch) > COUNTED_PATCH:
         return None
     files = changed_files(patch.decode("utf-8", "replace"))

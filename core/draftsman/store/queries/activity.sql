@@ -89,6 +89,20 @@ SELECT run, seq, kind, state, key, text, detail, continues, created_at FROM draf
  ORDER BY run, seq
  LIMIT %(limit)s
 
+-- The cost of jobs over their runs, and the lines that their newest patches change.
+-- name: figures
+SELECT j.number, c.cost_usd, p.added, p.removed
+  FROM unnest(%(jobs)s::bigint[]) AS j (number)
+ CROSS JOIN LATERAL (
+       SELECT sum((usage ->> 'cost_usd')::numeric)::float8 AS cost_usd
+         FROM draftsman.job_runs
+        WHERE job = j.number) c
+  LEFT JOIN LATERAL (
+       SELECT added, removed FROM draftsman.artifacts
+        WHERE job = j.number AND kind = 'patch'
+        ORDER BY run DESC
+        LIMIT 1) p ON true
+
 -- The newest plan and the newest other row of the last rows of each job, but thoughts.
 -- name: latest
 SELECT DISTINCT ON (j.number, a.kind = 'plan') j.number, a.run, a.seq, a.kind, a.state, a.key,

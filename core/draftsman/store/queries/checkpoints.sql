@@ -228,17 +228,3 @@ SELECT run, seq, text, created_at FROM draftsman.run_log_chunks
 
 -- name: now
 SELECT draftsman.now()
-
--- The cost of jobs over their runs, and the lines that their newest patches change.
--- name: figures
-SELECT j.number, c.cost_usd, p.added, p.removed
-  FROM unnest(%(jobs)s::bigint[]) AS j (number)
- CROSS JOIN LATERAL (
-       SELECT sum((usage ->> 'cost_usd')::numeric)::float8 AS cost_usd
-         FROM draftsman.job_runs
-        WHERE job = j.number) c
-  LEFT JOIN LATERAL (
-       SELECT added, removed FROM draftsman.artifacts
-        WHERE job = j.number AND kind = 'patch'
-        ORDER BY run DESC
-        LIMIT 1) p ON true

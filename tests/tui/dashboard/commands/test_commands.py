@@ -122,7 +122,7 @@ async def test_approval_shows_the_changes(make: Factory, rt: Runtime, owner: Act
         await seen.rows(work.name)
         await seen.press("y")
         await seen.dialog("ApprovalDialog")
-        await seen.see("-old", "+new")
+        await seen.see("- old", "+ new")
         await seen.press("n")
         await seen.dialog("ApprovalDialog")
         await seen.press("y")

@@ -104,7 +104,9 @@ async def test_dead_letter_delivery_is_resent_in_the_deliveries_tab(
 
 async def test_why_diff_copy_and_browse(make: Factory, rt: Runtime, owner: Actor) -> None:
     work = await make.running(url="https://board.example/c/1", title="Tidy")
-    await rt.checkpoints.artifact(work.lease, "changes.patch", "patch", b"--- a/x\n+++ b/x\n+new\n")
+    await rt.checkpoints.artifact(
+        work.lease, "changes.patch", "patch", b"--- a/x\n+++ b/x\n@@ -0,0 +1 @@\n+new\n"
+    )
     await rt.settlement.outcome(work, Done({"pr_url": "https://git.example/pr/7"}))
     opened: list[str] = []
     async with open_dashboard(rt, owner) as seen:
@@ -113,7 +115,7 @@ async def test_why_diff_copy_and_browse(make: Factory, rt: Runtime, owner: Actor
         await seen.dialog("TextDialog")
         await seen.see("D-1 completed", "finished")
         await seen.press("escape", "d")
-        await seen.see("D-1 · diff", "+new")
+        await seen.see("D-1 · diff", "+ new")
         await seen.press("Y")
         assert seen.app.clipboard == "D-1"
         await seen.press("7", "Y")

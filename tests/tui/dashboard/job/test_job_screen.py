@@ -78,7 +78,7 @@ async def test_every_tab_shows_its_data(
         ),
         "2": ("title     Tidy up", "attached  shot.png", "Please tidy.", '"depth": 3', "\\x1b[31m"),
         "3": ("── run D-1.1, parked", "begin", "[bold]x[/bold] \\u202eevil", "half"),
-        "4": ("x | +1 -1", "-old", "+new \\x1b[31m"),
+        "4": ("▾ x  +1 -1", "- old", "+ new \\x1b[31m"),
         "5": (
             "D-1/1  question was answered by ben: blue",
             "Ben (slack) answers blue",

@@ -45,7 +45,8 @@ def _sizes(width: int, **content: int) -> dict[str, int]:
 
 def test_no_column_is_truncated_beside_spare_width() -> None:
     assert _sizes(80, title=0, next=38)["NEXT"] >= 36
-    assert _sizes(140, title=12, next=55, repo=3, by=3)["NEXT"] == 55
+    empty = {"repo": 3, "by": 3, "changes": 0, "cost": 0}
+    assert _sizes(140, title=12, next=55, **empty)["NEXT"] == 55
     assert _sizes(80, title=60, next=0)["TITLE"] >= 42
     both = _sizes(80, title=90, next=90)
     assert abs(both["TITLE"] - both["NEXT"]) <= 1

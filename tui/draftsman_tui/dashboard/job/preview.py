@@ -28,7 +28,10 @@ def preview(snapshot: JobSnapshot, width: int, now: datetime) -> list[Item]:
     title = one_line(f"{job.name} · {job.ticket_title or job.type}")
     parts = [
         Item("title", tuple(wrap_row((Cell(title, "head"),), width, HANG))),
-        Item("head", tuple(row for part in head(snapshot, now) for row in _wrapped(part, width))),
+        Item(
+            "head",
+            tuple(row for part in head(snapshot, now, width - 2) for row in _wrapped(part, width)),
+        ),
     ]
     if snapshot.open is not None:
         asked = next(

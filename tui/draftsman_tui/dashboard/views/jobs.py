@@ -58,8 +58,12 @@ class JobsResource(Resource[JobSummary]):
         Column[JobSummary]("AGENT", 12, most=20, from_width=120, order=lambda job: job.agent or ""),
         Column[JobSummary]("BY", 12, most=20, from_width=140, order=lambda job: job.invoker_id),
         Column[JobSummary]("RUNS", 5, right=True, from_width=130, order=lambda job: job.run_count),
-        Column[JobSummary]("CHANGES", 9, most=14, right=True, from_width=120, order=changed_lines),
-        Column[JobSummary]("COST", 6, most=9, right=True, from_width=120, order=cost),
+        Column[JobSummary](
+            "CHANGES", 9, most=14, right=True, from_width=120, order=changed_lines, optional=True
+        ),
+        Column[JobSummary](
+            "COST", 6, most=9, right=True, from_width=120, order=cost, optional=True
+        ),
         Column[JobSummary]("AGE", 6, right=True, order=lambda job: job.created_at),
         Column[JobSummary]("NEXT", 20, most=60),
     )

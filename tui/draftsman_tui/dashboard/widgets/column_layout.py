@@ -61,7 +61,11 @@ def layout(
     heads = {column.head: (nth, column) for nth, column in all_columns}
     selected = [heads[head] for head in chosen if head in heads] or all_columns
     if not chosen and not shift:
-        shown = [item for item in all_columns if item[1].from_width <= width]
+        shown = [
+            (nth, column)
+            for nth, column in all_columns
+            if column.from_width <= width and not (column.optional and content and not content[nth])
+        ]
         return ColumnLayout(_placed(shown, width, content), False, len(shown) < len(all_columns))
     scrolled = selected[1 + min(shift, max_shift(columns, width, chosen)) :]
     visible = _fitting([selected[0], *scrolled], width)
