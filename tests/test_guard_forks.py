@@ -27,7 +27,7 @@ SHOW = "pwd; umask; env; ls /proc/self/fd; echo end; exec sleep 60"
 
 
 def report_of_guard(folder: Path) -> dict[str, Any]:
-    """Return the inherited state of a guard and of its program, and the exit code after a kill."""
+    """Return the inherited state of a guard and its program, and the exit code after a kill."""
     orders, control = os.pipe()
     replies_read, replies = os.pipe()
     arguments = [*GUARD, str(orders), str(replies), "60", json.dumps(PLAN), "--"]
