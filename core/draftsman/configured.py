@@ -37,11 +37,6 @@ def directory(settings: Settings) -> Directory:
     return Directory(people, groups, settings.questions.self_approval)
 
 
-def queues(settings: Settings) -> set[str]:
-    """Return the queues that the configuration names, and that of requests without one."""
-    return {"default", *settings.worker.queues, *settings.limits.queue} - {"*"}
-
-
 def policy(settings: Settings, stored: Directory | None = None) -> Policy:
     """Return the policy of a stored directory, else of the configuration."""
     source, defaults = stored or directory(settings), settings.questions

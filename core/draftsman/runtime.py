@@ -93,7 +93,8 @@ class Runtime:
         """Checks of requests before their submission."""
         from draftsman.services.jobs.request_checks import RequestChecks
 
-        return RequestChecks(self.settings, self.repos, self.read_model, embedded=self.embedded)
+        used = self.settings, self.repos, self.read_model, lambda: self.queues
+        return RequestChecks(*used, embedded=self.embedded)
 
     @cached_property
     def questions(self) -> Questions:
@@ -364,12 +365,6 @@ class Runtime:
         use_role = health.kind != "owner" or not (self.embedded or health.local)
         name = health.role if use_role else login()
         return self.policy.resolve(Actor(channel, name, name, owner=self.embedded))
-
-    async def require_queue(self, queue: str, type: str | None, actor: Actor) -> None:
-        """Raise NotFound for an unknown queue, RejectedField for an unknown type, NotPermitted."""
-        await self.queues.require_known(queue, configured.queues(self.settings), actor)
-        if type is not None and not await self.queues.is_used(queue, type):
-            await self.request_checks.check_type(type)
 
 
 @asynccontextmanager

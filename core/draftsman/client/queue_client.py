@@ -53,7 +53,7 @@ class QueueClient:
         """
         actor = await self._rt.actor(Source.API)
         if not unchecked:
-            await self._rt.require_queue(queue, type, actor)
+            await self._rt.request_checks.require_queue(queue, type, actor)
         await self._rt.queues.pause(queue, actor, reason, type)
 
     async def resume_queue(self, queue: str, *, type: str | None = None) -> None:
@@ -76,7 +76,7 @@ class QueueClient:
         """
         actor = await self._rt.actor(Source.API)
         if not unchecked:
-            await self._rt.require_queue(queue, type, actor)
+            await self._rt.request_checks.require_queue(queue, type, actor)
         async with (
             asyncio.timeout(timeout),
             aclosing(self._rt.queues.drain(queue, actor, reason, type)) as progress,

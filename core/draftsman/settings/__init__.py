@@ -224,6 +224,11 @@ class Settings(BaseSettings):
         """Names of the agents, the default agent first."""
         return sorted(self.agents, key=lambda name: (name != self.default_agent, name))
 
+    @property
+    def queue_names(self) -> set[str]:
+        """Names of the queues of the worker and of limits, and that of requests without one."""
+        return {"default", *self.worker.queues, *self.limits.queue} - {"*"}
+
     def profile_of(self, repo: str) -> ProfileSettings:
         """Return the configured profile of the repository `owner/name`."""
         return self.profiles.get(repo, self.profile)

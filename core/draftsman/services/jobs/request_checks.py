@@ -6,10 +6,10 @@ words its own message.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from draftsman import host
 from draftsman.domain import job_payloads
@@ -26,6 +26,10 @@ from draftsman.services.jobs.read_model import ReadModel
 from draftsman.services.jobs.submissions import invocation
 from draftsman.services.repos import Repos
 from draftsman.settings import Settings
+
+if TYPE_CHECKING:
+    from draftsman.domain.people.actor import Actor
+    from draftsman.services.queues import Queues
 
 AGENT_TYPE: Final = "run_agent"
 MAX_SUGGESTIONS: Final = 3
@@ -137,9 +141,16 @@ class RequestChecks:
     """Resolution and checks of requests that a person or a program makes."""
 
     def __init__(
-        self, settings: Settings, repos: Repos, read_model: ReadModel, *, embedded: bool
+        self,
+        settings: Settings,
+        repos: Repos,
+        read_model: ReadModel,
+        queues: Callable[[], Queues],
+        *,
+        embedded: bool,
     ) -> None:
         """Take whether the database is embedded: then all workers have this configuration."""
+        self._queues = queues
         self._settings = settings
         self._repos = repos
         self._read_model = read_model
@@ -164,6 +175,13 @@ class RequestChecks:
         if not (request.repo or request.type != AGENT_TYPE or self._is_replaced(request)):
             await self._require_repos()
         return request
+
+    async def require_queue(self, queue: str, type: str | None, actor: Actor) -> None:
+        """Raise NotFound for an unknown queue, RejectedField for an unknown type, NotPermitted."""
+        queues = self._queues()
+        await queues.require_known(queue, self._settings.queue_names, actor)
+        if type is not None and not await queues.is_used(queue, type):
+            await self.check_type(type)
 
     async def check(
         self,

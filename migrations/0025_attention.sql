@@ -1,8 +1,8 @@
 -- The time of people: decisions with an undo window, and the changes of a job in lists.
 
-SELECT EXISTS (SELECT FROM draftsman.schema_migrations WHERE name = '0028_attention') AS applied \gset
-\if :applied \echo '0028_attention is already applied' \quit \endif
-INSERT INTO draftsman.schema_migrations (name) VALUES ('0028_attention');
+SELECT EXISTS (SELECT FROM draftsman.schema_migrations WHERE name = '0025_attention') AS applied \gset
+\if :applied \echo '0025_attention is already applied' \quit \endif
+INSERT INTO draftsman.schema_migrations (name) VALUES ('0025_attention');
 
 -- Lines that a patch adds and removes; NULL: not a patch, or one that is not counted.
 ALTER TABLE draftsman.artifacts
