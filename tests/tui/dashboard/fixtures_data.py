@@ -9,6 +9,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from draftsman.domain.answer import Answer
+from draftsman.domain.budgets import BudgetUse, Cost, CostGroup
 from draftsman.domain.event import Event
 from draftsman.domain.job import Job, Mode, OnLost, Source, Status
 from draftsman.domain.messages.delivery import ChannelName, Delivery, DeliveryKind, DeliveryStatus
@@ -28,6 +29,8 @@ from draftsman.services.jobs.read_model import BUCKET_SECONDS
 from draftsman_tui.dashboard.job.log_buffer import LogLine, LogView
 from draftsman_tui.dashboard.job.snapshot import JobPatch, JobSnapshot
 from draftsman_tui.dashboard.polling.dashboard_stats import DashboardStats, WorkerStats
+from draftsman_tui.dashboard.views.budgets import BudgetRow
+from draftsman_tui.dashboard.views.costs import CostRow
 from draftsman_tui.dashboard.views.workers import WorkerRow
 
 NOW: Final = datetime(2030, 1, 1, 12, tzinfo=UTC)
@@ -291,6 +294,16 @@ ROWS: Final[dict[str, list[Any]]] = {
             capped=False,
             pauses=(QueuePause("pay", None, "disk is full", "cli:olga", ago(55)),),
         ),
+    ],
+    "costs": [
+        CostRow(CostGroup.REPO, Cost("acme/pay", 412, 18.4, 8_400_000, 310_000), 0.92, NOW),
+        CostRow(CostGroup.REPO, Cost("inventory", 37, 1.6, 610_000, 22_500), 0.08, NOW),
+    ],
+    "budgets": [
+        BudgetRow(BudgetUse("all:*", NOW.date(), "cost_usd", 20.0, 0.4, 200, 0)),
+        BudgetRow(BudgetUse("job:142", None, "cost_usd", 9.2, 0.4, 10, 5)),
+        BudgetRow(BudgetUse("repo:*", None, "input_tokens", 0, 0, 20_000_000, 0)),
+        BudgetRow(BudgetUse("person:anna", NOW.date(), "cost_usd", 20.3, 0, 20, 0)),
     ],
     "boards": [
         BoardConfig(

@@ -16,19 +16,23 @@ from draftsman.domain.schedules.template import define
 from draftsman.domain.trello.board import BoardConfig
 from draftsman.errors import UsageError
 from draftsman.runtime import Runtime
+from draftsman.store.postgres.database import Connection
 from draftsman_tui.dashboard import cells
 from draftsman_tui.dashboard.filter import Filter, FilterFields, parse
 from draftsman_tui.dashboard.resource import Query
 from draftsman_tui.dashboard.views import VIEWS
 from tests.factories import GATE, Factory
+from tests.support.budgets import set_budgets
 from tests.support.cases import cases
 from tests.support.event_history import wait_for_feed
 from tests.tui.dashboard.pilot import open_dashboard
 
 
 async def test_search_matches_the_text_of_every_column(
-    make: Factory, rt: Runtime, owner: Actor
+    make: Factory, rt: Runtime, owner: Actor, conn: Connection
 ) -> None:
+    await set_budgets(conn, all={"cost_usd": 20})
+    await rt.model_calls.record((await make.running()).lease, {"cost_usd": 1.5}, "large")
     await make.asked(notify=["log"])
     await make.asked(GATE)
     await make.failed(title="Paint the door")

@@ -54,13 +54,13 @@ class BudgetsResource(Resource[BudgetRow]):
     empty = "No budgets: [budgets] of the configuration has none."
     columns = (
         Column[BudgetRow]("FOR", 0, order=lambda row: row.use.name),
-        Column[BudgetRow]("DAY", 10, from_width=90, order=lambda row: str(row.use.day or "")),
         Column[BudgetRow]("STATUS", 8, order=lambda row: row.status),
         Column[BudgetRow]("LEFT", 20, right=True, order=lambda row: row.left / row.use.budget),
         Column[BudgetRow]("BUDGET", 20, right=True),
         Column[BudgetRow]("USED", 20, right=True, from_width=110),
-        Column[BudgetRow]("RESERVED", 20, right=True, from_width=150),
-        Column[BudgetRow]("ADDED", 20, right=True, from_width=130),
+        Column[BudgetRow]("DAY", 10, from_width=120, order=lambda row: str(row.use.day or "")),
+        Column[BudgetRow]("ADDED", 20, right=True, from_width=140),
+        Column[BudgetRow]("RESERVED", 20, right=True, from_width=160),
     )
 
     async def read(self, rt: Runtime, query: Query) -> Rows[BudgetRow]:
@@ -90,13 +90,13 @@ class BudgetsResource(Resource[BudgetRow]):
         rule = is_rule(use)
         return (
             cells.text(budget_title(use), "key"),
-            Cell(use.day.isoformat() if use.day else "", "dim"),
             Cell(row.status, warns),
             Cell("" if rule else left, warns if row.status in ("low", "used") else ""),
             Cell(budget),
             Cell("" if rule else used),
-            Cell(reserved if use.reserved else "", "dim"),
+            Cell(use.day.isoformat() if use.day else "", "dim"),
             Cell(added if use.added else "", "dim"),
+            Cell(reserved if use.reserved else "", "dim"),
         )
 
     def filter_fields(self, row: BudgetRow) -> FilterFields:

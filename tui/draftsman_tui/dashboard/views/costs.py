@@ -44,8 +44,16 @@ class CostsResource(Resource[CostRow]):
         Column[CostRow]("COST", 12, right=True, order=lambda row: -row.cost.cost_usd),
         Column[CostRow]("SHARE", 6, right=True, order=lambda row: -row.share),
         Column[CostRow]("CALLS", 9, right=True, order=lambda row: -row.cost.calls),
-        Column[CostRow]("INPUT TOKENS", 15, right=True, order=lambda row: -row.cost.input_tokens),
-        Column[CostRow]("OUTPUT TOKENS", 15, right=True, order=lambda row: -row.cost.output_tokens),
+        Column[CostRow](
+            "INPUT TOKENS", 15, right=True, from_width=100, order=lambda row: -row.cost.input_tokens
+        ),
+        Column[CostRow](
+            "OUTPUT TOKENS",
+            15,
+            right=True,
+            from_width=110,
+            order=lambda row: -row.cost.output_tokens,
+        ),
     )
 
     async def read(self, rt: Runtime, query: Query) -> Rows[CostRow]:
