@@ -182,8 +182,8 @@ class Runtime:
         lease, fallback = self.settings.worker.lease, self.targets[1]
         services = self.templates, self.request_checks, self.submissions
         firing = Firing(self.db, self.policy, self.settings, *services)
-        budgets = self.settings.budgets
-        rules = self.settings.limits.rules(), budgets.rules(), budgets.timezone
+        limits, budgets = self.settings.limits, self.settings.budgets
+        rules = limits.rules(), budgets.rules(), budgets.timezone
         parts = self.archives, reminders, firing, self.pending_decisions, fallback, *rules
         return Sweeps(self.db, self.policy, sweeps, lease, *parts)
 
@@ -304,10 +304,7 @@ class Runtime:
         used = *runs, self.outbox, self.repos, self.workflows, revive
         services = WorkerServices(self.settings, self.limits, claim, *used, self.schemas)
         return WorkerProcess(
-            worker,
-            services,
-            self.db,
-            handlers,
+            *(worker, services, self.db, handlers),
             version=version.installed(),
             queues=served_queues,
             slots=slots or self.settings.worker.slots,
