@@ -3,6 +3,7 @@
 Mentions notify people, `Fixes #12` closes an issue at the merge, a line `/merge` is a command of
 GitLab, and HTML or an open code block hides the next parts. A zero-width space after the first
 character ends each of them, and is the same in code, where a backslash or an entity would be shown.
+Forges look for mentions after Markdown: an underscore may be emphasis, and `&#64;` is an `@`.
 """
 
 from __future__ import annotations
@@ -16,21 +17,22 @@ ZERO_WIDTH: Final = "\u200b"
 MARGIN: Final = 600
 """Characters after the limit that are searched for secrets, so that none is cut in two."""
 _ACTIVE: Final = re.compile(
-    r"(?<!\w)@(?=\w)|(?<!\w)[#!](?=\d)"
+    r"(?<![^\W_])@(?=\w)|(?<![^\W_])[#!](?=\d)"
+    r"|&(?=#?\w{1,32};)"
     r"|<(?=[A-Za-z/!?])"
-    r"|(?<=\bGH)-(?=\d)"
+    r"|(?<=[Gg][Hh])-(?=\d)"
     r"|^[ \t>*+-]*/(?=[A-Za-z])",
     re.MULTILINE,
 )
 _CLOSES: Final = re.compile(
     r"\b(clos(?:e[sd]?|ing)|fix(?:e[sd]|ing)?|resolv(?:e[sd]?|ing)|implement(?:s|ed|ing)?)"
-    r"(:?\s+)(?=https?://)",
+    r"(:?\s+(?:issues?\s+)?)(?=https?://)",
     re.IGNORECASE,
 )
 """Keywords before a URL: of an issue, it would be closed."""
 _NUMBER: Final = re.compile(r"(?<=\w)#(?=\d)")
 """A reference to another repository: `acme/pay#12`."""
-_FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
+_FENCE: Final = re.compile(r" {0,3}(`{3,}(?=[^`]*$)|~{3,})(.*)")
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e\u2066-\u2069]")
 
 
@@ -73,7 +75,7 @@ def quote(text: str, limit: int) -> str:
 def block(text: str, limit: int) -> str:
     """Return an inert text whose code blocks are closed."""
     text, fence = inert(text, limit).strip(), ""
-    for row in text.splitlines():
+    for row in text.split("\n"):  # the only line end of Markdown that is left
         if (match := _FENCE.match(row)) is None:
             continue
         if not fence:

@@ -219,7 +219,19 @@ def test_the_issue_that_a_request_names(text: str, issue: Issue | None) -> None:
     assert find_issue(text, PROJECT) == issue
 
 
+def test_text_has_no_effect_after_markdown() -> None:
+    assert inert("_@anna_ and _#12_", 50) == "_@\u200banna_ and _#\u200b12_"
+    assert inert("&#64;anna &commat;anna a & b;", 50) == (
+        "&\u200b#64;anna &\u200bcommat;anna a & b;"
+    )
+    assert inert("fixes gh-12", 50) == "fixes gh-\u200b12"
+    assert inert("Closes issue https://x/issues/1", 50) == "Closes issue \u200bhttps://x/issues/1"
+
+
 def test_code_and_quotations_cannot_be_left() -> None:
+    assert block("```a`b", 50) == "```a`b"  # code in a line, and no code block
+    assert block("```a`b\n```\nx", 50) == "```a`b\n```\nx\n```"
+    assert block("a\u2028```", 50) == "a\u2028```"
     assert code("a `b` ``c`` \n d", 50) == "```a `b` ``c`` d```"
     assert code("`x`", 50) == "`` `x` ``"
     assert quote("a\n\n```\n/b", 50) == "> a\n>\n> ```\n> /\u200bb"
