@@ -222,7 +222,7 @@ def test_the_issue_that_a_request_names(text: str, issue: Issue | None) -> None:
 def test_text_has_no_effect_after_markdown() -> None:
     assert inert("_@anna_ and _#12_", 50) == "_@\u200banna_ and _#\u200b12_"
     assert inert("&#64;anna &commat;anna a & b;", 50) == (
-        "&\u200b#64;anna &\u200bcommat;anna a & b;"
+        "&\u200b#\u200b64;anna &\u200bcommat;anna a & b;"
     )
     assert inert("fixes gh-12", 50) == "fixes gh-\u200b12"
     assert inert("Closes issue https://x/issues/1", 50) == "Closes issue \u200bhttps://x/issues/1"
