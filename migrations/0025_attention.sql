@@ -44,7 +44,7 @@ CREATE UNIQUE INDEX pending_decisions_voter
 CREATE INDEX pending_decisions_due ON draftsman.pending_decisions (applies_at);
 
 -- Stores a pending decision, once for each event of its channel. Returns it, and no row if the
--- person has another pending decision on the same question or job.
+-- person has another pending decision on the same question or job, or the event is of another person.
 CREATE FUNCTION draftsman.hold_decision(
     job bigint, question int, source draftsman.channel, source_event_id text, actor_id text,
     actor_display_name text, voter text, is_owner boolean, decision jsonb, payload jsonb,
@@ -70,7 +70,8 @@ BEGIN
         PERFORM pg_notify('draftsman_runs', $1::text);
     END IF;
     RETURN QUERY
-    SELECT * FROM draftsman.pending_decisions p WHERE p.job = $1 AND p.source_event_id = $4;
+    SELECT * FROM draftsman.pending_decisions p
+     WHERE p.job = $1 AND p.source_event_id = $4 AND p.source = $3 AND p.actor_id = $5;
 END $$;
 
 -- Locks a pending decision for this transaction, which applies it; false if it is not due, was
@@ -130,6 +131,26 @@ LANGUAGE sql STABLE PARALLEL SAFE RETURN
          WHEN 'person' THEN actor IN ('cli:' || session_user, 'tui:' || session_user,
                                       'api:' || session_user)
          ELSE false END;
+
+-- As before; a worker that applies a decision has the rights of its person, and no others.
+CREATE OR REPLACE FUNCTION draftsman.require_control(job bigint, actor text, role text) RETURNS void
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    person text;
+BEGIN
+    IF draftsman.session_kind() = 'owner'
+       OR (draftsman.session_kind() = 'worker' AND draftsman.may_act_as(actor)
+           AND NOT draftsman.applies_decision(actor)) THEN
+        RETURN;
+    END IF;
+    person := draftsman.person_of_actor(actor);
+    IF NOT draftsman.may_act_as(actor) OR NOT (
+        draftsman.has_role(person, role) OR EXISTS (
+            SELECT FROM draftsman.job_requests j
+             WHERE j.number = job AND j.invoker_id IN (person, actor))) THEN
+        PERFORM draftsman.deny_access(format('%s may not control D-%s', actor, job));
+    END IF;
+END $$;
 
 -- As before; a worker also stores the answer of a decision that it applies, and that answer alone.
 -- It is in time if the decision was due before the question expired.
@@ -191,9 +212,17 @@ BEGIN
     RETURN NEW;
 END $$;
 
--- A vote below the quorum that a worker applies.
+-- A vote below the quorum that a worker applies, after its answer.
 CREATE POLICY job_events_decision ON draftsman.job_events FOR INSERT WITH CHECK (
-    kind = 'vote_received' AND draftsman.applies_decision(actor));
+    kind = 'vote_received' AND draftsman.applies_decision(actor) AND EXISTS (
+        SELECT FROM draftsman.job_answers a
+          JOIN draftsman.pending_decisions p
+            ON p.job = a.job AND p.question = a.question AND p.source = a.source
+           AND p.source_event_id = a.source_event_id AND p.actor_id = a.responder_id
+         WHERE p.taken_by = pg_current_xact_id_if_assigned() AND p.job = job_events.job
+           AND p.source || ':' || p.actor_id = job_events.actor
+           AND a.accepted AND a.voter = job_events.payload ->> 'voter'
+           AND a.question::text = job_events.payload ->> 'question'));
 
 ALTER FUNCTION draftsman.grant_roles() RENAME TO grant_roles_before_decisions;
 CREATE FUNCTION draftsman.grant_roles() RETURNS text LANGUAGE plpgsql AS $$

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from draftsman.domain.ids import job_name, question_name
 from draftsman.domain.job import Source
 from draftsman.domain.people.actor import Actor
+from draftsman.errors import UsageError
 
 if TYPE_CHECKING:
     from draftsman.domain.response import Response
@@ -50,10 +51,25 @@ class PendingDecision:
 
     @property
     def response(self) -> Response:
-        """The response of a decision on a question."""
+        """The response of a decision on a question; raises UsageError for an invalid one."""
+        from pydantic import ValidationError
+
+        from draftsman import field_errors
         from draftsman.domain.response import Response
 
-        return Response(source_event_id=self.source_event_id, **self.decision)
+        fields = self.decision | {"source_event_id": self.source_event_id}
+        try:
+            return Response.model_validate(fields)
+        except ValidationError as error:
+            raise field_errors.field_error(error) from None
+
+    @property
+    def reason(self) -> str | None:
+        """The reason of a cancel; raises UsageError for an invalid one."""
+        reason = self.decision.get("reason")
+        if reason is None or isinstance(reason, str):
+            return reason
+        raise UsageError("the reason is not a text", subject=self.name)
 
     @property
     def is_forced(self) -> bool:

@@ -160,7 +160,7 @@ class PendingDecisions:
             with translate_errors():
                 async with conn.transaction():
                     if ordinal is None:
-                        reason, force = decision.decision.get("reason"), decision.is_forced
+                        reason, force = decision.reason, decision.is_forced
                         return await self._job_control.cancel_in(
                             conn, job, actor, reason, force=force
                         )

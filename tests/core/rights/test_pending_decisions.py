@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from draftsman.domain.answer import Verdict
@@ -11,6 +13,8 @@ from draftsman.domain.response import Response
 from draftsman.domain.run import LeaderTerm
 from draftsman.errors import Refused
 from draftsman.runtime import Runtime
+from draftsman.store import job_control as jobs
+from draftsman.store import questions as question_store
 from draftsman.store.postgres.database import Connection
 from draftsman.store.scheduling import pending_decisions as store
 from tests.core.rights.conftest import As
@@ -71,3 +75,50 @@ async def test_a_worker_applies_the_decisions_of_people_as_they_are(
     assert jobs[1].last_error == "denied by carol: r"
     violations = await known.read_model.invariants()
     assert {name: rows for name, rows in violations.items() if rows} == {}
+
+
+async def test_a_decision_gives_the_rights_of_its_person_and_no_others(
+    as_role: As, known: Runtime, make: Factory, clock: Clock
+) -> None:
+    gate, other, late = [(await make.asked(GATE)).number for _ in range(3)]
+    carol, olga = [await as_role(name) for name in ("carol", "olga")]
+    actor = await carol.actor()
+    yes = Response(source_event_id="yes", decision=True)
+    held = await carol.pending_decisions.answer(gate, 1, yes, actor, 5.0)
+    assert isinstance(held, PendingDecision)
+
+    async def cancel(conn: Connection) -> None:
+        assert await store.take(conn, held.id, early=False)
+        await jobs.cancel_now(conn, other, actor.name, None)
+
+    async def vote(conn: Connection) -> None:
+        assert await store.take(conn, held.id, early=False)
+        await question_store.add_event(conn, other, "vote_received", actor.name, {})
+
+    # decisions that the service does not make, such as of a person with psql
+    stranger = await olga.actor()
+
+    async def hold(
+        event: str, question: int | None, fields: dict[str, Any]
+    ) -> PendingDecision | None:
+        payload = None if question is None else dict[str, Any]()
+        job = gate if event == "yes" else other
+        return await olga.db.run_transaction(
+            lambda conn: store.hold(conn, job, question, stranger, event, fields, payload, 4.0)
+        )
+
+    assert await hold("yes", 1, {"decision": False}) is None, "the event of another person"
+    assert await hold("reason", None, {"reason": 5}) is not None
+    assert await hold("key", 1, {"unknown": 1}) is not None
+    no = Response(source_event_id="no", decision=False)
+    await carol.pending_decisions.answer(late, 1, no, actor, 5.0)
+    await clock.forward(5)
+    worker = await as_role("worker")
+    with pytest.raises(Refused, match=f"may not control D-{other}"):
+        await worker.db.run_transaction(cancel)
+    with pytest.raises(Refused, match="row-level security"):
+        await worker.db.run_transaction(vote)
+    assert await worker.sweeps.decisions(LeaderTerm()) == 4
+    assert await worker.sweeps.decisions(LeaderTerm()) == 0
+    numbers = [(await known.read_model.job(number)).status for number in (gate, other, late)]
+    assert numbers == [Status.RESUMED, Status.WAITING_FOR_APPROVAL, Status.FAILED]
