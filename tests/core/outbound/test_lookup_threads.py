@@ -69,6 +69,37 @@ async def test_slow_lookups_take_bounded_threads_and_none_of_other_work(
     assert await threads.lookup("again", 443) == [ENTRY]
 
 
+async def test_a_lookup_does_not_wait_for_a_thread_that_has_just_taken_another(
+    server: NameServer,
+) -> None:
+    threads = LookupThreads(most=2, idle=5)
+    assert await threads.lookup("first", 443) == [ENTRY]
+    taken, resumed = threading.Event(), threading.Event()
+    waiting = threads._waiting
+
+    class Slow:
+        """Holds a thread between the taking of a lookup and what follows."""
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(waiting, name)
+
+        def get(self, timeout: float) -> Any:
+            lookup = waiting.get(timeout=timeout)
+            if not taken.is_set():
+                taken.set()
+                resumed.wait(30)
+            return lookup
+
+    threads._waiting = Slow()  # type: ignore[assignment]
+    await threads.lookup("second", 443)  # by the thread that waits in the queue itself
+    slow = asyncio.create_task(threads.lookup("slow", 443))
+    await asyncio.to_thread(taken.wait, 30)
+    assert await asyncio.wait_for(threads.lookup("third", 443), 10) == [ENTRY]
+    resumed.set()
+    server.released.set()
+    assert await slow == [ENTRY]
+
+
 async def test_a_name_server_without_a_reply_is_a_failure_that_is_retried(
     server: NameServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
