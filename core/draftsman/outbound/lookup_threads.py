@@ -27,7 +27,7 @@ class LookupThreads:
         self._most, self._idle = most, idle
         self._waiting: queue.SimpleQueue[_Lookup] = queue.SimpleQueue()
         self._lock = threading.Lock()
-        self._threads = self._free = 0
+        self._threads = self._unfinished = 0
 
     async def lookup(self, host: str, port: int) -> Entries:
         """Return the entries of `socket.getaddrinfo`; raises OSError, UnicodeError.
@@ -35,9 +35,10 @@ class LookupThreads:
         A canceled lookup that waits for a thread is dropped.
         """
         lookup = _Lookup(asyncio.get_running_loop(), host, port)
-        self._waiting.put(lookup)
         with self._lock:
-            start = self._free < self._waiting.qsize() and self._threads < self._most
+            self._waiting.put(lookup)
+            self._unfinished += 1
+            start = self._threads < min(self._unfinished, self._most)
             self._threads += start
         if start:
             threading.Thread(target=self._run, name="lookup", daemon=True).start()
@@ -45,20 +46,19 @@ class LookupThreads:
 
     def _run(self) -> None:
         while True:
-            with self._lock:
-                self._free += 1
             try:
                 lookup = self._waiting.get(timeout=self._idle)
             except queue.Empty:
-                lookup = None
-            with self._lock:
-                self._free -= 1
-                if lookup is None:
+                with self._lock:
                     if not self._waiting.empty():
                         continue
                     self._threads -= 1
                     return
-            lookup.run()
+            try:
+                lookup.run()
+            finally:
+                with self._lock:
+                    self._unfinished -= 1
 
 
 class _Lookup:
