@@ -93,12 +93,20 @@ class RepoPolicy:
         limits = {name: getattr(self, name) for name in self.__dataclass_fields__}
         return limits | {"settings": self.settings.model_dump(mode="json")}
 
-    def decide(self, patch: str) -> list[PolicyFinding]:
-        """Return the findings about a patch of git, in a fixed order."""
+    def decide(self, patch: str, text_patch: str = "") -> list[PolicyFinding]:
+        """Return the findings about a patch of git, in a fixed order.
+
+        Secrets in binary files are only found in `text_patch`, which has their lines: a single
+        NUL makes a file binary.
+        """
         files = patch_files(patch)
         found = set(self._limits(files))
         for file in files:
             found.update(self._of_file(file))
+        binary = {file.path for file in files if file.binary}
+        for file in patch_files(text_patch):
+            if file.path in binary:
+                found.update(self._secrets(file))
         return sorted(found, key=_order)
 
     def _limits(self, files: Sequence[PatchFile]) -> Iterator[PolicyFinding]:
@@ -162,7 +170,7 @@ class RepoPolicy:
             if getattr(self.settings, rule) == "allow":
                 continue
             for number, text in file.added:
-                for kind in scan(text):
+                for kind in scan(text.replace("\0", "")):  # also of UTF-16
                     yield from self._finding(rule, file.path, number, kind)
 
     def _finding(

@@ -231,6 +231,10 @@ class Workspace:
         """Return the changes of a commit of the work, as a patch for `git apply`."""
         return await self._diff(commit, "--binary", "--full-index")
 
+    async def text_patch(self, snapshot: Snapshot) -> bytes:
+        """Return the work as a patch that has the lines of binary files."""
+        return await self._diff(snapshot.commit, "--text")
+
     async def changed_paths(self, snapshot: Snapshot) -> list[str]:
         """Return the files that the work changes; a renamed file counts with both names."""
         names = await self._diff(snapshot.commit, "--name-only", "-z", "--no-renames")

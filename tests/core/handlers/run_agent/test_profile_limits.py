@@ -190,3 +190,16 @@ async def test_work_that_nobody_can_approve_is_not_published(
     error = job.last_error or ""
     assert error.startswith("not published: ")
     assert error.endswith("It changes 2 files (max_files_changed: 1).")
+
+
+async def test_a_secret_in_a_binary_file_is_denied(rt: Runtime, make: Factory, data: Path) -> None:
+    code = """
+key = "AKIA" + "QWERTYUIOPASDFG2"
+open("a.bin", "wb").write(b"\\0\\n" + key.encode())
+open("b.bin", "wb").write(key.encode("utf-16"))
+say("result", summary="x")
+"""
+    job = await job_of(rt, make, data, code, {})
+    assert (job.status, branches(data)) == (S.FAILED, "")
+    assert "a.bin:2 (AWS Access Key)" in str(job.last_error)
+    assert "b.bin:1 (AWS Access Key)" in str(job.last_error)

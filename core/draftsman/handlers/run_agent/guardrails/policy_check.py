@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 from functools import partial
+from typing import Final
 
 from draftsman.domain.guardrails.code_owners import (
     FILES,
@@ -21,6 +22,8 @@ from draftsman.errors import Failure
 from draftsman.handlers.clone.open_branches import first_file
 from draftsman.handlers.clone.workspace import Snapshot, Workspace
 from draftsman.handlers.worker_run import WorkerRun
+
+BINARY: Final = b"\nGIT binary patch\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +47,10 @@ async def check_policy(
 ) -> PolicyCheck:
     """Return the decision of the policy in force; raises Failure `limit:RULE` for denied work."""
     policy = await current_policy(run, location)
-    patch = (await workspace.diff(snapshot)).decode("utf-8", "surrogateescape")
-    findings = await asyncio.to_thread(policy.decide, patch)
+    patch = await workspace.diff(snapshot)
+    text_patch = await workspace.text_patch(snapshot) if BINARY in patch else b""
+    texts = (data.decode("utf-8", "surrogateescape") for data in (patch, text_patch))
+    findings = await asyncio.to_thread(policy.decide, *texts)
     if denied := [item for item in findings if item.effect == "deny"]:
         raise Failure(
             f"not published: {denial_text(denied)}",
