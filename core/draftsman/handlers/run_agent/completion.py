@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
+from draftsman.domain.forges.untrusted_text import inert
 from draftsman.domain.job import Mode
 from draftsman.domain.messages.result_text import pr_url
 from draftsman.domain.outcome import Done
@@ -42,6 +43,8 @@ from draftsman.handlers.worker_run import WorkerRun
 from draftsman.settings import AgentSettings
 
 PUBLISH: Final = "agent:publish"
+MAX_SUMMARY: Final = 20_000
+"""Maximum characters of the summary in a commit's message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,4 +295,6 @@ class WorkCompletion:
         name = job.repo_name or ""
         name = f"{job.repo_owner}/{name}" if job.repo_owner else name
         title = job.ticket_title or f"{job.agent or DEFAULT_AGENT} on {Path(name)}"
+        # at the merge, forges act on commits as on pull requests
+        summary = inert(summary, MAX_SUMMARY)
         return f"{title}\n\n{summary}\n\nMade by draftsman, {job.name}."
