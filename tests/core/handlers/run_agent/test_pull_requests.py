@@ -18,7 +18,7 @@ from draftsman.domain.response import Response
 from draftsman.handlers.builtin import merge_pull_request
 from draftsman.runtime import Runtime
 from tests.core.forges.contract import COMMITS, ForgeHarness, forge_harness
-from tests.core.loops.agent_jobs import agent_worker, submit_agent_job
+from tests.core.loops.agent_jobs import agent_worker, git, submit_agent_job
 from tests.core.loops.workers import (
     event_kinds,
     last_event,
@@ -124,17 +124,22 @@ async def test_work_becomes_a_pull_request_that_is_merged_after_an_approval(
     assert (merged.status, merged.queue, merged.last_error) == (S.COMPLETED, job.queue, None)
     assert (merged.result or {})["summary"] == f"merged {result['commit'][:12]} into main"
     assert (pull.state, world.head("main")) == ("merged", result["commit"])
+    message = git("log", "-1", "--format=%B", result["commit"], cwd=world.repository)
+    assert "run 2 for @\u200banna, fixes #\u200b3" in message
 
 
 async def test_a_job_whose_forge_was_away_opens_one_pull_request(
     site: ForgeHarness, rt: Runtime, make: Factory
 ) -> None:
-    """The reply of the first request is lost; the agent does not run again."""
+    """The reply of the first request is lost; the agent does not run again, but the base moves."""
     code = 'open("a.txt", "a").write("two\\n")\nsay("result", summary=f"run {start[\'run\']}")'
-    number = await submit(site, rt, make)
-    site.fake.world.faults.add("create", Fault.DROP_AFTER)
+    world = site.fake.world
+    number = await submit(site, rt, make, policy={"update_base": "merge"})
+    world.faults.add("create", Fault.DROP_AFTER)
     async with worker(site, rt, code):
         assert "acme/pay" in str((await wait_for_status(rt, number, S.RETRYING)).last_error)
+        moved = git("commit-tree", "main^{tree}", "-p", "main", "-m", "later", cwd=world.repository)
+        git("update-ref", "refs/heads/main", moved, cwd=world.repository)
         await make.due(number)
         job = await wait_for_end(rt, number)
     [pull] = site.fake.world.pulls
@@ -143,7 +148,10 @@ async def test_a_job_whose_forge_was_away_opens_one_pull_request(
         2,
         f"{site.fake.world.base}/acme/pay/pull/{pull.number}",
     )
-    assert (job.result or {})["summary"] == "run 1"
+    result = job.result or {}
+    assert (result["summary"], result.get("pull_request_problem")) == ("run 1", None)
+    assert result["commit"] == world.head(f"draftsman/D-{number}")
+    assert f" head={result['commit']} -->" in pull.body
     assert (await event_kinds(rt, number)).count("iteration_started") == 1
 
 

@@ -121,7 +121,7 @@ async def _facts(
     return PullRequestFacts(
         job=job.name,
         id=job.id,
-        head=snapshot.commit,
+        head=str(result.get("commit", snapshot.commit)),
         title=job.ticket_title,
         request=job.ticket_text or "",
         requester=job.invoker_id,
