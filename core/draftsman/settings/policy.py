@@ -4,19 +4,29 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from draftsman.settings.tables import Section
 
 Effect = Literal["allow", "ask", "deny"]
-_Patterns = Annotated[tuple[str, ...], Field(max_length=1000)]
+
+
+def _pattern(path: str) -> str:
+    """Return the pattern; one that matches no path of a repository raises ValueError."""
+    if path.startswith(("/", "./", "../")):
+        raise ValueError("must begin at the top folder of the repository, such as src/ or *.sql")
+    return path
+
+
+_Pattern = Annotated[str, Field(min_length=1, max_length=1000), AfterValidator(_pattern)]
+_Patterns = Annotated[tuple[_Pattern, ...], Field(max_length=1000)]
 _Count = Annotated[int, Field(ge=1, le=100_000_000)]
 
 
 class PathRule(Section):
     """A rule of changes of some paths."""
 
-    path: str = Field(min_length=1, max_length=1000)
+    path: _Pattern
     """A folder, a file, or a pattern such as `*.sql`, from the top folder of the repository."""
     effect: Effect
 

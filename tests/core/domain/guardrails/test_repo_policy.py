@@ -5,8 +5,10 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from draftsman.domain.guardrails.finding_text import denial_text, finding_lines, reasons
 from draftsman.domain.guardrails.repo_policy import RepoPolicy
@@ -209,3 +211,11 @@ def test_more_changes_never_have_fewer_findings(patches: list[str], others: list
     before = {(item.rule, item.path) for item in policy.decide("".join(patches))}
     after = {(item.rule, item.path) for item in policy.decide("".join([*patches, *others]))}
     assert before <= after
+
+
+@pytest.mark.parametrize("path", ["/infra/", "./infra/", "../infra"])
+def test_a_path_that_no_file_has_is_refused(path: str) -> None:
+    """Such a rule would never deny anything."""
+    for fields in ({"paths": [{"path": path, "effect": "deny"}]}, {"secrets_allowed_in": [path]}):
+        with pytest.raises(ValidationError, match="top folder of the repository"):
+            PolicySettings.model_validate(fields)
