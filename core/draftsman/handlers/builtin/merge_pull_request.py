@@ -111,8 +111,10 @@ async def _merge(forge: Forge, number: int, head: str, method: str) -> bool:
 
 
 def _result(pull: PullRequest, head: str) -> dict[str, Any]:
-    text = f"merged {head[:12]} into {pull.base}"
-    return {"summary": text, "merged": True, "commit": head, "pr_url": pull.url}
+    text = f"merged {pull.head[:12]} into {pull.base}"
+    if pull.head != head:  # by a person, on the forge
+        text += f"; the published commit is {head[:12]}"
+    return {"summary": text, "merged": True, "commit": pull.head, "pr_url": pull.url}
 
 
 def _refusal(text: str) -> Failure:

@@ -237,6 +237,10 @@ async def test_a_merge_is_refused_with_the_reason(
         check["state"] = "passed"
         world.push(f"draftsman/D-{number}", COMMITS[1])
         assert f"is {COMMITS[1][:12]}, and D-{number} published {head[:12]}" in await reason()
+        world.pulls[0].state = "merged"
+        merged = (await wait_for_end(rt, await merge())).result or {}
+        assert merged["commit"] == COMMITS[1]
+        assert merged["summary"].endswith(f"into main; the published commit is {head[:12]}")
         payload = {"job": waiting}
         none = await make.queued(type="merge_pull_request", queue="default", payload=payload)
         assert "opened no pull request" in str((await wait_for_end(rt, none)).last_error)
