@@ -6,10 +6,18 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field
 
+from draftsman.field_errors import matching
 from draftsman.settings.tables import Section
 
 Effect = Literal["allow", "ask", "deny"]
 _Patterns = Annotated[tuple[str, ...], Field(max_length=1000)]
+CodeOwner = Annotated[
+    str,
+    matching(
+        r"@[\w.-]+(/[\w.-]+)*|[^@\s]+@[^@\s]+",
+        "must be @login, @organization/team or an e-mail address",
+    ),
+]
 _Count = Annotated[int, Field(ge=1, le=100_000_000)]
 
 
