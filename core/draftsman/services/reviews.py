@@ -7,7 +7,7 @@ from functools import partial
 
 from draftsman.domain.ids import question_name
 from draftsman.domain.messages.interdiff import interdiff
-from draftsman.domain.messages.review import Review, last_approved
+from draftsman.domain.messages.review import Review, last_approved, renewals
 from draftsman.domain.question import POLICY_KEY, Question
 from draftsman.errors import CommandHint, Refused
 from draftsman.store import checkpoints, questions
@@ -36,7 +36,7 @@ class Reviews:
         if patch is None or before is None or approved is None:
             return Review(patch)
         since = await _difference(approved, question, before, patch)
-        return Review(patch, approved.name, since)
+        return Review(patch, approved.name, since, renewals(approved, question))
 
     async def between(self, question: Question, ordinal: int | None) -> tuple[str, str]:
         """Return the patch since another question of the job, and the name of that question.
