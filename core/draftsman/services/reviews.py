@@ -6,7 +6,7 @@ import asyncio
 from functools import partial
 
 from draftsman.domain.changes.interdiff import interdiff
-from draftsman.domain.changes.review import Review, last_approved
+from draftsman.domain.changes.review import Review, last_approved, renewals
 from draftsman.domain.ids import question_name
 from draftsman.domain.question import POLICY_KEY, Question
 from draftsman.errors import CommandHint, Refused
@@ -36,7 +36,7 @@ class Reviews:
         if patch is None or before is None or approved is None:
             return Review(patch)
         since = await _difference(approved, question, before, patch)
-        return Review(patch, approved.name, since)
+        return Review(patch, approved.name, since, renewals(approved, question))
 
     async def between(self, question: Question, ordinal: int | None) -> tuple[str, str]:
         """Return the patch since another question of the job, and the name of that question.

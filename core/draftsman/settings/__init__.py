@@ -60,7 +60,7 @@ from draftsman.settings.outbound import (
     ToolSettings,
     WebhookSettings,
 )
-from draftsman.settings.policy import PolicySettings
+from draftsman.settings.policy import CodeOwner, PolicySettings
 from draftsman.settings.quotas import QuotaSettings
 from draftsman.settings.tables import (
     CommandSettings,
@@ -193,7 +193,7 @@ class Settings(BaseSettings):
     evidence: EvidenceSettings = Field(default_factory=EvidenceSettings.model_construct)
     policy: PolicySettings = Field(default_factory=PolicySettings.model_construct)
     """Policy of repositories, of which a profile may override keys."""
-    codeowners: dict[str, str] = {}
+    codeowners: dict[CodeOwner, str] = {}
     """Person or group of each owner in CODEOWNERS: e-mail address, @login, @organization/team."""
     sandbox: SandboxSettings = Field(default_factory=SandboxSettings.model_construct)
     profile: ProfileSettings = Field(default_factory=ProfileSettings.model_construct)

@@ -16,6 +16,8 @@ from pydantic_settings import SettingsError
 from draftsman.field_errors import describe_error
 from draftsman.settings.former_names import FormerKey, Location, variable_of
 
+KEY: Final = "[key]"
+"""The part of a location that means the key itself."""
 SECRET: Final = ("url", "secret", "token", "key")
 """Suffixes of keys whose invalid value may be a secret."""
 
@@ -33,7 +35,7 @@ def explain(
     """
     first = error.errors()[0]
     location = _given_location(tuple(str(part) for part in first["loc"]), former_keys)
-    key = ".".join(location) or "configuration"
+    key = ".".join(part for part in location if part != KEY) or "configuration"
     origin = variable_of(location) or (str(path) if path else "configuration")
     if first["type"] == "extra_forbidden":
         allowed = ", ".join(_allowed(first["loc"], model))
@@ -53,7 +55,11 @@ def _given_location(location: Location, former_keys: Sequence[FormerKey]) -> Loc
 def _shown(error: ErrorDetails) -> str:
     """Return the invalid value, cut; nothing for tables, lists and possible secrets."""
     value, location = error["input"], error["loc"]
-    hidden = "env" in location or str(location[-1] if location else "").endswith(SECRET)
+    hidden = (
+        "env" in location
+        or KEY in location
+        or str(location[-1] if location else "").endswith(SECRET)
+    )
     if hidden or not isinstance(value, str | int | float):
         return ""
     return f" is {reprlib.repr(value)}"

@@ -6,6 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field
 
+from draftsman.field_errors import matching
 from draftsman.settings.tables import Section
 
 Effect = Literal["allow", "ask", "deny"]
@@ -20,6 +21,13 @@ def _pattern(path: str) -> str:
 
 _Pattern = Annotated[str, Field(min_length=1, max_length=1000), AfterValidator(_pattern)]
 _Patterns = Annotated[tuple[_Pattern, ...], Field(max_length=1000)]
+CodeOwner = Annotated[
+    str,
+    matching(
+        r"@[\w.-]+(/[\w.-]+)*|[^@\s]+@[^@\s]+",
+        "must be @login, @organization/team or an e-mail address",
+    ),
+]
 _Count = Annotated[int, Field(ge=1, le=100_000_000)]
 
 

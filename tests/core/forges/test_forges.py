@@ -213,6 +213,7 @@ async def test_git_needs_the_token(site: ForgeHarness) -> None:
     with pytest.raises(Failure) as refused:
         await source.push(mirror, COMMITS[2], BRANCH, COMMITS[1])
     assert (refused.value.code, classify(refused.value)) == ("authentication", E.PERMANENT)
+    assert "check the token of its table in [forges]" in str(refused.value)
     assert "" not in world.git_logins, "the first request has the token"
 
 

@@ -26,6 +26,8 @@ class Review:
     since: str | None = None
     """Name of the last approved question."""
     since_patch: str = ""
+    renewed: tuple[str, ...] = ()
+    """Other differences from that approval: `new base commit`, `new policy`."""
 
     @property
     def summary(self) -> str:
@@ -37,7 +39,7 @@ class Review:
         parts = [_counts(self.patch)]
         if self.since is not None:
             changed = _counts(self.since_patch) if self.since_patch else "no changes"
-            parts.append(f"since {self.since}: {changed}")
+            parts.append(f"since {self.since}: {', '.join((changed, *self.renewed))}")
         return "; ".join(parts)
 
 
@@ -51,6 +53,13 @@ def last_approved(
     """
     before = (item for item in reversed(questions) if item.ordinal < ordinal)
     return next((item for item in before if _is_approved(item, answers)), None)
+
+
+def renewals(approved: Question, question: Question) -> tuple[str, ...]:
+    """Return what differs between the actions of two approvals besides the patch."""
+    before, now = approved.approved_action or {}, question.approved_action or {}
+    texts = (("on", "new base commit"), ("policy", "new policy"))
+    return tuple(text for key, text in texts if before.get(key) != now.get(key))
 
 
 def _is_approved(question: Question, answers: Sequence[Answer]) -> bool:

@@ -69,6 +69,8 @@ class PullRequestFacts:
     """`3 files changed, +12 -4`."""
     agent: str
     draft: bool
+    conflicts: str = ""
+    """`conflicts with D-7 (src/pay.py)`."""
     commands: Sequence[Command] = ()
     findings: Sequence[str] = ()
     check_files: Sequence[str] = ()
@@ -148,6 +150,8 @@ def _request(facts: PullRequestFacts) -> str:
 def _changes(facts: PullRequestFacts) -> str:
     author = f" by {line(facts.agent, 200)}" if facts.agent else ""
     parts = [block(facts.summary, SUMMARY), f"{line(facts.changes, 200)}{author}."]
+    if conflicts := line(facts.conflicts, 1000):
+        parts.append(f"{conflicts[0].upper()}{conflicts[1:]}.")
     return "## Changes\n\n" + "\n\n".join(part for part in parts if part)
 
 

@@ -20,7 +20,7 @@ TEXTS: Final = {
     "max_files_changed": "It changes",
     "max_loc_delta": "It adds and deletes",
     "risky_paths": "It changes risky paths",
-    "paths": "It changes paths with a rule of their own",
+    "paths": "It changes paths of the rules in paths",
     "secrets": "It adds secrets",
     "possible_secrets": "It adds text that may be secret",
     "ci": "It changes the configuration of CI",
@@ -31,12 +31,14 @@ TEXTS: Final = {
     "binary_files": "It adds or changes binary files",
 }
 """Sentences without a period, by rule."""
+REVOKE: Final = (
+    "revoke real secrets, since the patch is kept; for test data, set secrets_allowed_in"
+)
 ADVICE: Final = {
     "deny_files_over": "split the work into smaller jobs, or raise the limit",
     "deny_lines_over": "split the work into smaller jobs, or raise the limit",
-    "secrets": "revoke them, since the patch has them; allow test data by secrets_allowed_in",
-    "possible_secrets": "revoke them, since the patch has them; allow test data by"
-    " secrets_allowed_in",
+    "secrets": REVOKE,
+    "possible_secrets": REVOKE,
 }
 """What to do about work that a rule denies, by rule."""
 

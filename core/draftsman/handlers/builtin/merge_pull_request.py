@@ -47,7 +47,7 @@ async def merge_pull_request(ctx: RunContext) -> Outcome:
         "merge",
         f"Merge the pull request of {name} into {pull.base}?",
         action=action,
-        context=checks,
+        context=f"{checks}\nchanges: draftsman diff {name}",
     )
     await ctx.step("merge", lambda _: _merge(forge, number, head, method))
     return Done(_result(await forge.get(number), head))

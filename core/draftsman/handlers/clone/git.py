@@ -75,7 +75,11 @@ KNOWN_ERRORS: Final = (
     ("Failed to connect", "unreachable", "check the URL and the network"),
     ("requested URL returned error: 30", "redirected", "use the URL that it redirects to"),
     ("update url base from redirection", "redirected", "use the URL that it redirects to"),
-    ("could not read Username", "authentication", "give the worker access to the repository"),
+    (
+        "could not read Username",
+        "authentication",
+        "the server requires a valid login; check the token of its table in [forges]",
+    ),
     (
         "requested URL returned error: 403",
         "authentication",

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from draftsman.domain.answer import Answer
-from draftsman.domain.changes.review import Review, last_approved
+from draftsman.domain.changes.review import Review, last_approved, renewals
 from draftsman.domain.question import BUDGET_KEY, Question, QuestionKind
 from tests.core.channels.channel_contract import question
 
@@ -24,6 +24,10 @@ PATCH = "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1,2 @@\n-a\n+b\n+c\n"
         (Review(PATCH), "1 file changed, +2 -1"),
         (Review(PATCH, "D-1/2"), "1 file changed, +2 -1; since D-1/2: no changes"),
         (
+            Review(PATCH, "D-1/2", renewed=("new base commit",)),
+            "1 file changed, +2 -1; since D-1/2: no changes, new base commit",
+        ),
+        (
             Review(PATCH, "D-1/2", PATCH),
             "1 file changed, +2 -1; since D-1/2: 1 file changed, +2 -1",
         ),
@@ -34,6 +38,16 @@ def test_the_summary_counts_all_changes_and_those_since_the_approval(
     review: Review, summary: str
 ) -> None:
     assert review.summary == summary
+
+
+def test_a_new_base_and_a_new_policy_are_named() -> None:
+    first, second, third = (
+        asked(ordinal, kind=QuestionKind.APPROVAL, action={"on": on, "policy": policy})
+        for ordinal, on, policy in ((1, "a", "p"), (2, "b", "p"), (3, "b", "q"))
+    )
+    assert renewals(first, second) == ("new base commit",)
+    assert renewals(second, third) == ("new policy",)
+    assert renewals(third, third) == renewals(asked(1), asked(2)) == ()
 
 
 def asked(ordinal: int, **fields: Any) -> Question:

@@ -46,6 +46,7 @@ FACTS = PullRequestFacts(
     source="slack",
     summary="Rounds the total.\n\n- removes `round()` of items",
     changes="2 files changed, +12 -4",
+    conflicts="conflicts with D-7 (src/pay.py)",
     agent="codex 1.2 with gpt-5",
     draft=False,
     commands=(
@@ -75,6 +76,8 @@ Rounds the total.
 - removes `round()` of items
 
 2 files changed, +12 -4 by codex 1.2 with gpt-5.
+
+Conflicts with D-7 (src/pay.py).
 
 ## Evidence
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +15,8 @@ from draftsman.domain.changes.patch_files import patch_files
 from draftsman.domain.guardrails.finding_text import denial_text, finding_lines, reasons
 from draftsman.domain.guardrails.repo_policy import RepoPolicy
 from draftsman.domain.repos.repo_profile import profile
+from draftsman.errors import ConfigError
+from draftsman.settings import load
 from draftsman.settings.policy import PolicySettings
 from tests.support.cases import cases
 
@@ -139,6 +142,13 @@ def test_a_profile_overrides_keys_of_the_configuration() -> None:
     assert (policy.settings.ci, policy.settings.secrets) == ("deny", "ask")
     assert [rule.path for rule in policy.settings.paths] == ["a/", "a/b"]
     assert policy.digest != RepoPolicy.of(default, profile({})).digest
+
+
+def test_an_owner_that_no_codeowners_can_name_is_refused(tmp_path: Path) -> None:
+    config = tmp_path / "draftsman.toml"
+    config.write_text('[codeowners]\n"@acme/a.b" = "ben"\n"ben@example.org" = "ben"\nanna = "x"\n')
+    with pytest.raises(ConfigError, match=r"codeowners\.anna: must be @login, @organization/team"):
+        load(config)
 
 
 def test_a_secret_is_named_by_line_and_kind_and_never_by_its_value() -> None:

@@ -80,7 +80,7 @@ async def test_work_becomes_a_pull_request_that_is_merged_after_an_approval(
 ) -> None:
     """The private repository is cloned and pushed to; the body tells the story; one merge."""
     world, number = site.fake.world, await submit(site, rt, make)
-    async with worker(site, rt, WORKS, labels=["draftsman"], merge="ask"):
+    async with worker(site, rt, WORKS, labels=["draftsman"], reviewers=["nobody"], merge="ask"):
         await wait_for_question(rt, number)
         await make.answer(number, "red")
         job = await wait_for_end(rt, number)
@@ -95,6 +95,8 @@ async def test_work_becomes_a_pull_request_that_is_merged_after_an_approval(
     assert job.pr_url == result["pr_url"] == f"{world.base}/acme/pay/pull/1"
     assert (await last_event(rt, number, "pr_created")).payload["pr_url"] == job.pr_url
     assert (pull.title, pull.draft, pull.labels) == ("Do it", False, ["draftsman"])
+    assert result["pull_request_problem"].startswith("incomplete: acme: POST /api/v3/")
+    assert f"changes: draftsman diff D-{number}" in (approval.context_snippet or "")
     _, evidence = await rt.checkpoints.read_artifact(number, "evidence.json")
     digest = hashlib.sha256(evidence).hexdigest()
     for text in (
@@ -224,13 +226,14 @@ async def test_a_merge_is_refused_with_the_reason(
         check = {"name": "ci", "state": "failed", "commit": head}
         world.checks.append(check)
         assert (await reason()).endswith("cannot be merged: ci failed")
-        check["state"] = "pending"
-        waiting = await merge()
-        await wait_for_status(rt, waiting, S.SCHEDULED)
         check["state"] = "passed"
         world.protection = "At least 1 approving review is required."
         assert (await reason()).endswith("its merge state is blocked")
         world.protection = None
+        check["state"] = "pending"
+        waiting = await merge()
+        await wait_for_status(rt, waiting, S.SCHEDULED)
+        check["state"] = "passed"
         await wait_for_question(rt, waiting)
         check["state"] = "failed"
         assert "ci failed" in str((await approve(rt, make, waiting)).last_error)

@@ -76,6 +76,7 @@ async def test_denied_work_fails_with_its_rules_and_keeps_its_patch(
     mine = (await cli("policy", "test", "mine", "-C", repo, "--json")).json
     assert (mine["denied"], mine["base"]) == (False, git("rev-parse", "main", cwd=repo))
     assert [(item["rule"], item["path"]) for item in mine["findings"]] == [("licenses", "LICENSE")]
+    assert " of the configuration\n" in (await cli("policy", "test", "mine", "-C", repo)).out
     (await cli("policy", "test", "nothing", "-C", repo)).refused(2, "no such branch")
     (await cli("policy", "test", "mine", "-C", repo, "--base", "x")).refused(2, "use --base REF")
     assert "secrets              deny\n" in (await cli("policy", "show")).out
@@ -98,7 +99,7 @@ async def test_an_approval_is_valid_for_its_diff_and_policy_and_given_by_code_ow
         return (await rt.questions.get(number, ordinal)).text
 
     text = (
-        f"Publish draftsman/D-{number}? It changes paths with a rule of their own: src/a.py (src/)."
+        f"Publish draftsman/D-{number}? It changes paths of the rules in paths: src/a.py (src/)."
         " It changes the configuration of CI: .github/workflows/ci.yml."
         " No code owner may approve src/a.py (@stranger)."
     )
@@ -129,6 +130,7 @@ async def test_an_approval_is_valid_for_its_diff_and_policy_and_given_by_code_ow
     changed = profile({"policy": POLICY | {"large_file_kb": 5}})
     await rt.repos.save_profile(location.repo, changed, make.owner)
     assert await question_after_run(3) == text
+    assert f"since D-{number}/2: no changes, new policy" in (await cli("questions")).out
     assert await approve(rt, number, 3, people.carol) == ""
     async with agent_worker(worker, tmp_path / "worker", CHANGES):
         job = await wait_for_end(rt, number)

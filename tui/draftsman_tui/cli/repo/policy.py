@@ -150,7 +150,8 @@ def _print(
         app.out.document(document | {"findings": data, "unmapped": unmapped})
         return
     count = f"{len(findings)} finding{'' if len(findings) == 1 else 's'}"
-    app.out.print(f"{changes.name}: {count} by policy {found.version}")
+    place = "the configuration" if changes.location is None else changes.location.name
+    app.out.print(f"{changes.name}: {count} by policy {found.version} of {place}")
     if not findings:
         return
     rows = [

@@ -99,7 +99,7 @@ async def _open(
         "draft": facts.draft or pull.draft,
         "head": facts.head,
         "step": opened.step,
-        "problem": "; ".join(opened.problems),
+        "problem": f"incomplete: {'; '.join(opened.problems)}" if opened.problems else "",
     }
 
 
@@ -114,10 +114,13 @@ async def _facts(
     used = usage_of(runs)
     request = "\n".join(filter(None, (job.ticket_title, job.ticket_text)))
     evidence = validation.evidence
-    changes = {
-        key: result.get(key)
-        for key in ("files_changed", "insertions", "deletions", "conflicts", "conflicts_unknown")
-    }
+    changes, conflicts = (
+        change_summary({key: result.get(key) for key in keys})
+        for keys in (
+            ("files_changed", "insertions", "deletions"),
+            ("conflicts", "conflicts_unknown"),
+        )
+    )
     return PullRequestFacts(
         job=job.name,
         id=job.id,
@@ -127,7 +130,8 @@ async def _facts(
         requester=job.invoker_id,
         source=str(job.source),
         summary=str(result.get("summary") or ""),
-        changes=change_summary(changes),
+        changes=changes,
+        conflicts=conflicts,
         agent=_agent_text(run, runs),
         draft=bool(result.get("draft")),
         commands=_commands(validation),
