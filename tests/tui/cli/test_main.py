@@ -14,11 +14,9 @@ from pathlib import Path
 import click
 import pytest
 
-from draftsman.store.postgres.database import Connection
 from draftsman_tui.cli import main
 from tests.factories import Factory
 from tests.support.cases import cases
-from tests.support.waits import until
 from tests.tui.cli.cli_runner import COMMAND, DEADLINE, Cli, Terminal, process
 
 
@@ -217,27 +215,18 @@ async def test_closed_streams_cause_no_error(cli: Cli, make: Factory) -> None:
     assert (await cli(*request)).out == "D-1 deduplicated\n"
 
 
-async def test_an_interrupt_ends_with_one_line_and_130(
-    cli: Cli, make: Factory, conn: Connection
-) -> None:
+async def test_an_interrupt_ends_with_one_line_and_130(cli: Cli, make: Factory) -> None:
     await make.queued()
     waiting = await asyncio.create_subprocess_exec(
         *COMMAND, "--config", str(cli.config), "wait", "D-1", stdout=PIPE, stderr=PIPE
     )
-
-    async def waits() -> bool:
-        cursor = await conn.execute(
-            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
-            " AND state = 'idle' AND query LIKE 'SELECT status, version, EXISTS%'"
-        )
-        return bool((await cursor.fetchall())[0][0])
-
-    await until(waits, "the command's query of the job")
+    assert waiting.stderr is not None
+    assert b"no live worker" in await asyncio.wait_for(waiting.stderr.readline(), DEADLINE)
     waiting.send_signal(signal.SIGINT)
     out, error = await asyncio.wait_for(waiting.communicate(), DEADLINE)
-    *lines, last = error.decode().splitlines()
+    continues, last = error.decode().splitlines()
     assert (waiting.returncode, out, last) == (130, b"", "draftsman: interrupted")
-    assert lines[-1].startswith("D-1 continues; to follow it: ")
+    assert continues.startswith("D-1 continues; to follow it: ")
 
 
 async def test_ctrl_c_ends_a_following_command(

@@ -54,3 +54,12 @@ async def test_ctrl_c_copies_the_selection() -> None:
         seen.app.screen.query(MultilineInput).first().select_all()
         await seen.press("ctrl+c")
         assert (seen.app.clipboard, type(seen.app.screen)) == ("Tidy", NewJobDialog)
+
+
+async def test_a_form_is_drawn_in_a_terminal_without_columns_for_its_text() -> None:
+    async with shown() as seen:
+        await seen.app.push_screen(NewJobDialog("A new job", {}, {}))
+        text = seen.app.screen.query(MultilineInput).first()
+        assert text.render_line(0).text.startswith("instructions")
+        await seen.pilot.resize_terminal(20, 6)
+        assert (text.content_size.width, text.render_line(0).text) == (0, "")

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
 
 from draftsman.domain.job import Source, Status
 from draftsman.domain.pending_decision import PendingDecision
@@ -10,9 +14,10 @@ from draftsman.domain.people.actor import Actor
 from draftsman.domain.question import QuestionStatus
 from draftsman.domain.question_spec import QuestionSpec
 from draftsman.domain.run import LeaderTerm
+from draftsman.errors import DatabaseUnreachable
 from draftsman.runtime import Runtime
 from draftsman_tui.dashboard.dialogs.key_guard import KeyGuard
-from draftsman_tui.dashboard.polling.undo_window import HeldBatch, undo_text
+from draftsman_tui.dashboard.polling.undo_window import HeldBatch, UndoWindow, undo_text
 from tests.factories import GATE, Factory
 from tests.support.clock import Clock
 from tests.support.people import People
@@ -36,6 +41,25 @@ def test_the_undo_line_counts_down_for_the_newest_batch() -> None:
     text = "D-2, D-3 answered · takes effect in 5 s · ctrl+x: undo · 1 more pending"
     assert undo_text([first, batch], NOW, "ctrl+x") == text
     assert "in 0 s" in undo_text([first], NOW + timedelta(seconds=9))
+
+
+async def test_an_undo_that_did_not_reach_the_database_can_be_repeated() -> None:
+    async def unreachable(decision: PendingDecision, *, early: bool = False) -> bool:
+        raise DatabaseUnreachable("the database cannot be reached")
+
+    service = SimpleNamespace(undo=unreachable, apply=unreachable)
+    runtime = cast("Runtime", SimpleNamespace(pending_decisions=service))
+    changes: list[int] = []
+    window = UndoWindow(
+        5, lambda: runtime, lambda: NOW, lambda _text, _failed: None, lambda: changes.append(1)
+    )
+    window.hold("D-1/1 approved", [_decision(5)])
+    for _ in range(2):
+        with pytest.raises(DatabaseUnreachable):
+            await window.undo()
+        assert window.text() == "D-1/1 approved · takes effect in 5 s · u: undo"
+    await window.finish()
+    assert len(changes) == 5
 
 
 def test_the_repetitions_of_a_held_key_are_no_press() -> None:

@@ -54,7 +54,7 @@ class Unique(BaseModel):
         if self.states not in (None, UniqueStates.UNFINISHED) and self.debounce is not None:
             raise ValueError("debounce replaces only a job that has not started; omit the states")
         if self.debounce_limit is not None and self.debounce_limit < (self.debounce or PERIOD):
-            raise ValueError("the debounce limit is for a debounce, and at least as long")
+            raise ValueError("the debounce limit requires a debounce, and is at least as long")
         return self
 
     @property

@@ -283,7 +283,8 @@ class JobControl:
             self._policy.check(actor, Verb.RETRY, invoker=locked.invoker_id)
             if locked.status not in TERMINAL:
                 raise Refused(
-                    f"is {locked.status}, not finished; cancel it first", subject=job_name(job)
+                    f"is {humanize(locked.status)}, not finished; cancel it first",
+                    subject=job_name(job),
                 )
             if locked.status is Status.COMPLETED and not again:
                 raise Refused("completed", subject=job_name(job), hint=AGAIN_OPTION)

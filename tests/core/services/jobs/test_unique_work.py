@@ -229,7 +229,7 @@ async def test_the_idempotency_key_decides_before_the_replacement(
         ({"unique": {"debounce": 30, "states": "any"}}, "omit the states"),
         ({"unique": {"debounce": 30}, "delay": 5}, "use debounce, or run_at or delay"),
         ({"unique": {"debounce": 30, "debounce_limit": 29}}, "at least as long"),
-        ({"unique": {"seconds": 30, "debounce_limit": 29}}, "is for a debounce"),
+        ({"unique": {"seconds": 30, "debounce_limit": 29}}, "requires a debounce"),
         ({"unique": {"seconds": 0}}, "must be more than 0"),
     ],
 )

@@ -151,15 +151,18 @@ async def test_an_approval_needs_its_quorum_of_people(as_: As, make: Factory) ->
 async def test_a_denial_ends_the_job_with_its_reason(as_: As, make: Factory) -> None:
     work = await make.asked(GATE)
     (await as_("carol")("answer", f"{work.name}/1", "approve")).refused(2, "approve|deny")
-    done = await as_("carol")("deny", f"{work.name}/1", "--reason", "too risky")
+    reason = "a.py:5: too risky\naccepted: b.py"
+    done = await as_("carol")("deny", f"{work.name}/1", "--reason", reason)
     assert done.out == f"{work.name}/1 denied; job failed\n"
     cli = as_("carol")
-    assert "decision  denied by carol: too risky" in (await cli("show", work.name)).out
-    assert "failed: denied by carol: too risky\n" in (await cli("why", work.name)).out
-    assert "denied by carol: too risky" in (await cli("jobs", "--status", "failed")).out
+    shown = (await cli("show", work.name)).out
+    assert "decision  denied by carol: a.py:5: too risky accepted: b.py" in shown
+    assert "    → by carol: a.py:5: too risky\n      accepted: b.py\n" in shown
+    assert "failed: denied by carol: a.py:5: too risky" in (await cli("why", work.name)).out
+    assert "denied by carol: a.py:5: too risky" in (await cli("jobs", "--status", "failed")).out
     listed = (await cli("jobs", "--json")).json[0]
     assert (listed["status"], listed["error_class"]) == ("failed", "DENIED")
-    assert listed["last_error"] == "denied by carol: too risky"
+    assert listed["last_error"] == f"denied by carol: {reason}"
 
 
 async def test_a_self_approval_is_refused(as_: As, make: Factory, people: People) -> None:

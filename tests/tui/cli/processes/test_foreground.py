@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import os
+import pty
+import signal
 from collections.abc import Callable, Iterator
 
+import psutil
 import pytest
+from textual.app import App
+from textual.drivers.linux_driver import LinuxDriver
 
 from draftsman.runtime import Runtime
+from draftsman.shutdown import shutdown_signals
+from draftsman_tui.cli.process import hangup
 from tests.factories import Factory
 from tests.support.fork_server import children
-from tests.tui.cli.cli_runner import Terminal
+from tests.tui.cli.cli_runner import DEADLINE, Terminal, until
 from tests.tui.cli.processes.test_up import ended, family_of
 
 
@@ -67,3 +75,32 @@ async def test_ctrl_c_reaches_the_worker_of_a_headless_up_once(
     assert ended([worker])
     assert await rt.read_model.workers() == []
     assert "exiting now" not in screen.plain
+
+
+async def test_the_hangup_of_another_terminal_stops_all_processes(
+    terminal: Callable[..., Terminal], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The hangup of a terminal that does not control the process sends no signal."""
+    monkeypatch.setattr(Terminal, "controls", False)
+    screen = terminal("up", TERM="dumb")
+    screen.expect("1 worker · ")
+    family = [psutil.Process(screen.pid), *family_of(screen)]
+    screen.hang_up()
+    assert family[0].wait(DEADLINE) == 0
+    until(lambda: ended(family[1:]), "the end of supervisor and worker")
+
+
+async def test_a_dashboard_that_has_ended_is_not_shown_again_by_a_hangup(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A hangup continues the process, and Textual keeps its handler of that signal."""
+    before = [signal.getsignal(number) for number in (signal.SIGCONT, signal.SIGTSTP)]
+    master, end = pty.openpty()
+    with os.fdopen(master, "wb"), os.fdopen(end) as stdin:
+        monkeypatch.setattr("sys.stdin", stdin)
+        monkeypatch.setattr("sys.__stdin__", stdin)
+        async with shutdown_signals() as signals:
+            with hangup.ending(signals):
+                LinuxDriver(App())
+                assert signal.getsignal(signal.SIGCONT) not in before
+    assert [signal.getsignal(number) for number in (signal.SIGCONT, signal.SIGTSTP)] == before

@@ -50,8 +50,8 @@ async def merge(app: App, job: JobRef, wait: bool) -> None:
         submitted = await rt.submissions.submit(request, await rt.actor())
         if wait:
             app.out.info(f"{submitted.name} {submitted.outcome}")
-            await job_wait.print_missing_worker(app, rt, submitted.number)
             with job_wait.left_by_interrupt(app, submitted.number):
+                await job_wait.print_missing_worker(app, rt, submitted.number)
                 await job_wait.narrate(app, rt, submitted.number, None)
             await job_wait.conclude(app, rt, submitted.number, None, outcome=submitted.outcome)
             return

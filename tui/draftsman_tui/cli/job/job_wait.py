@@ -42,8 +42,8 @@ async def wait(app: App, job: JobRef, timeout: float | None) -> None:
     """
     async with app.runtime() as rt:
         number = await number_of(rt, job)
-        await print_missing_worker(app, rt, number)
         with left_by_interrupt(app, number):
+            await print_missing_worker(app, rt, number)
             await until_end(app, rt, number, timeout)
         await conclude(app, rt, number, timeout)
 

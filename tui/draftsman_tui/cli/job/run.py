@@ -90,7 +90,6 @@ async def run(
         else:
             job = await rt.submissions.submit(request, actor)
         _print_start(app, job, reservation, now=now)
-        await job_wait.print_missing_worker(app, rt, job.number)
         await _follow(app, rt, job.number, timeout)
         more = {"reservation": reservation} if now else {}
         await job_wait.conclude(app, rt, job.number, timeout, outcome=job.outcome, **more)
@@ -116,6 +115,7 @@ async def _follow(app: App, rt: Runtime, number: int, timeout: float | None) -> 
     progress = LogProgress()
     printer = LogPrinter(app.out, number, headings=False)
     with job_wait.left_by_interrupt(app, number):
+        await job_wait.print_missing_worker(app, rt, number)
         async with asyncio.TaskGroup() as group:
             group.create_task(job_wait.narrate(app, rt, number, timeout, printer, progress))
             group.create_task(_print_log(app, rt, number, timeout, printer, progress))

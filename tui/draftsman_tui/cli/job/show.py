@@ -353,7 +353,9 @@ def _question(
     if given or voters:
         reason = f": {resolution['reason']}" if resolution.get("reason") else ""
         text = f"{one_line(given)}, " if given else ""
-        yield styled(f"    → {text}by {voters or resolution.get('via')}{reason}")
+        first, *others = f"{text}by {voters or resolution.get('via')}{reason}".splitlines()
+        yield styled(f"    → {first}")
+        yield from (styled(f"      {other}") for other in others)
     for answer in answers:
         if answer.question == question.ordinal and not answer.accepted:
             yield styled(f"    rejected from {answer.voter}: {answer.reason}", "dim")

@@ -99,8 +99,8 @@ async def submit(
             await print_submitted(app, rt, job, unique=request.unique is not None)
             return
         app.out.info(submitted_text(job))
-        await job_wait.print_missing_worker(app, rt, job.number)
         with job_wait.left_by_interrupt(app, job.number):
+            await job_wait.print_missing_worker(app, rt, job.number)
             await job_wait.narrate(app, rt, job.number, timeout)
         await job_wait.conclude(app, rt, job.number, timeout, outcome=job.outcome)
 

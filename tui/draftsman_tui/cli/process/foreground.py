@@ -117,7 +117,9 @@ class Foreground:
             self._app.out.info("the dashboard failed; the processes keep running")
 
     async def _show_line(self, handle: SupervisorHandle) -> None:
-        """Update the status line, wait for the next interval, and handle Ctrl-C."""
+        """Update the status line, wait for the next interval, and handle Ctrl-C and hangups."""
+        if not handle.stopping and hangup.has_happened():
+            handle.stop()
         status_line.print_above(handle.read_new_output())
         status_line.show(await status_line.numbers(self._rt, stopping=handle.stopping))
         waiting = asyncio.create_task(self._interrupted.wait())

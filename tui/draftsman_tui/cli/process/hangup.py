@@ -32,11 +32,34 @@ def ending(signals: ShutdownSignals) -> Iterator[None]:
         watch = threading.Thread(target=_watch, args=(sys.stdin.fileno(), stopped), daemon=True)
         watch.start()
         try:
-            yield
+            with _restored_job_control():
+                yield
         finally:
             os.close(stop)
             watch.join()
             os.close(stopped)
+
+
+def has_happened() -> bool:
+    """Return whether the terminal of standard input is gone."""
+    waiting = select.poll()
+    waiting.register(sys.stdin.fileno(), 0)  # hangups only
+    return bool(waiting.poll(0))
+
+
+@contextlib.contextmanager
+def _restored_job_control() -> Iterator[None]:
+    """Restore the handlers that Textual replaces and keeps, after the block.
+
+    A hangup continues the process. The handler of a dashboard that has ended would then show it
+    again, and its thread would read the end of the input again and again.
+    """
+    before = {number: signal.getsignal(number) for number in (signal.SIGTSTP, signal.SIGCONT)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _watch(terminal: int, stopped: int) -> None:

@@ -168,10 +168,9 @@ class AnswerDialog(QuestionDialog[Any]):
     def _hint(self) -> str:
         question, parts = self.question, []
         if question.choices:
-            numbered = len(question.choices) > SINGLE_DIGIT
-            parts.append(
-                "number, enter: choose" if numbered else f"1-{len(question.choices)}: choose"
-            )
+            count = len(question.choices)
+            keys = "1" if count == 1 else f"1-{count}"
+            parts.append("number, enter: choose" if count > SINGLE_DIGIT else f"{keys}: choose")
         if question.freeform_allowed or not question.choices:
             parts.append("enter: submit   ctrl+j: new line")
             parts += ["tab: free text"] if question.choices else []

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 from textual.binding import Binding, BindingType
 
 from draftsman.domain.question import Question, QuestionKind
-from draftsman.errors import Refused
+from draftsman.errors import DraftsmanError, Refused
 from draftsman_tui.common.text.question_text import deadline_text
 from draftsman_tui.dashboard.dialogs.base import (
     Clock,
@@ -147,7 +147,12 @@ class QuestionDialog(SubmitDialog[T]):
         """Undo the newest decision; in a review, its question opens again."""
         if self._session is None or self.busy:
             return
-        if (batch := await self._session.undo.undo()) is None:
+        try:
+            batch = await self._session.undo.undo()
+        except DraftsmanError as error:
+            self.show_notice(str(error))
+            return
+        if batch is None:
             self.show_notice("nothing to undo")
             return
         self.undone = tuple(decision.name for decision in batch.decisions)

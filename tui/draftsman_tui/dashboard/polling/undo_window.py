@@ -78,7 +78,9 @@ class UndoWindow:
 
     def hold(self, text: str, decisions: Sequence[PendingDecision]) -> None:
         """Show decisions, and apply them at the end of their window."""
-        batch = HeldBatch(text, tuple(decisions))
+        self._hold(HeldBatch(text, tuple(decisions)))
+
+    def _hold(self, batch: HeldBatch) -> None:
         self.batches.append(batch)
         task = asyncio.create_task(self._apply_when_due(batch))
         self._tasks.add(task)
@@ -90,13 +92,20 @@ class UndoWindow:
         return undo_text(self.batches, self._now(), key)
 
     async def undo(self) -> HeldBatch | None:
-        """Undo the newest batch; None if there is none, or if it has taken effect."""
+        """Undo the newest batch; None if there is none, or if it has taken effect.
+
+        After an error the batch is held again.
+        """
         if not self.batches:
             return None
         batch = self.batches.pop()
         self._changed()
         service = self._runtime().pending_decisions
-        undone = [decision for decision in batch.decisions if await service.undo(decision)]
+        try:
+            undone = [decision for decision in batch.decisions if await service.undo(decision)]
+        except DraftsmanError:
+            self._hold(batch)
+            raise
         late = [decision for decision in batch.decisions if decision not in undone]
         for decision in late:
             await self._apply(decision)

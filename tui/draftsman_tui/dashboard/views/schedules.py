@@ -47,9 +47,9 @@ class SchedulesResource(Resource[Schedule]):
     def cells(self, row: Schedule, now: datetime) -> Sequence[Cell]:
         last = Cell("")
         if row.last_status is not None:
-            at = times.clock(row.last_due_at, now) if row.last_due_at else ""
+            at = f" {times.in_zone(row.last_due_at, row.timezone)}" if row.last_due_at else ""
             reason = f": {row.last_reason}" if row.last_reason else ""
-            last = cells.text(f"{row.last_status} {at}{reason}", ROLES[row.last_status])
+            last = cells.text(f"{row.last_status}{at}{reason}", ROLES[row.last_status])
         return (
             cells.text(row.name, "key"),
             cells.text(row.rule),

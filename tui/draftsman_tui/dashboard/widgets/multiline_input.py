@@ -6,6 +6,7 @@ from typing import Final
 
 from textual import events
 from textual.message import Message
+from textual.strip import Strip
 from textual.widgets import TextArea
 
 NEW_LINE: Final = frozenset({"ctrl+j", "shift+enter", "alt+enter", "ctrl+enter"})
@@ -40,3 +41,7 @@ class MultilineInput(TextArea):
             self.insert("\n")
         else:
             await super()._on_key(event)
+
+    def render_line(self, y: int) -> Strip:
+        """Render a line, none without columns: Textual cannot wrap a placeholder in them."""
+        return super().render_line(y) if self.content_size.width else Strip([])
