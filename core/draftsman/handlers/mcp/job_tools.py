@@ -18,7 +18,11 @@ SUBMIT_SETTING: Final = "submit_jobs = true in [agents.NAME]"
 
 
 class JobTools:
-    """Tools about jobs; a job is submitted for the same repository and the same person."""
+    """Tools about jobs.
+
+    A job is submitted for the same agent, repository and person, so that it may do no more than
+    this run; a job that another job submitted submits none, so that their number has a limit.
+    """
 
     def __init__(self, run: WorkerRun, repo: str, *, may_submit: bool) -> None:
         self._run, self._repo, self._may_submit = run, repo, may_submit
@@ -29,12 +33,11 @@ class JobTools:
         return [
             Tool(
                 "submit_job",
-                "Submit a job for an agent of draftsman on this repository. It runs on its own.",
+                "Submit a job for this agent on this repository. It runs on its own.",
                 object_schema(
                     ("text",),
                     text=text_schema("the instructions", 100_000),
                     title=text_schema("a title; default: the first line of the text", 500),
-                    agent=text_schema("the name of a configured agent; default: this one", 100),
                     key=text_schema("the same key is the same job; default: of the text", 300),
                     mode={"type": "string", "maxLength": 20, "enum": ["fix", "investigate"]},
                 ),
@@ -53,15 +56,15 @@ class JobTools:
         if not self._may_submit:
             raise ToolError(f"this agent may not submit jobs; an operator sets {SUBMIT_SETTING}")
         fields = {name: value for name, value in arguments.items() if name != "key"}
-        fields = {"agent": self._run.job.agent, "repo": self._repo} | fields
-        if fields["agent"] not in self._run.settings.agents:
-            known = ", ".join(sorted(self._run.settings.agents))
-            raise ToolError(f"unknown agent {str(fields['agent'])[:100]!r}; known: {known}")
+        fields |= {"agent": self._run.job.agent, "repo": self._repo}
         key = arguments.get("key") or derived_key("job", (arguments["text"],))
         if len(self._keys | {key}) > MAX_JOBS:
             raise ToolError(f"a run submits at most {MAX_JOBS} jobs")
-        spawn = self._run.services.workflows.spawn
+        workflows = self._run.services.workflows
+        spawn = workflows.spawn
         try:
+            if await self._run.wait(workflows.is_spawned, self._run.job):
+                raise ToolError("a job that another job submitted submits no jobs")
             number = await self._run.wait(spawn, self._run.job, f"mcp:{key}", "run_agent", fields)
         except DraftsmanError as error:
             raise ToolError(str(error)) from None

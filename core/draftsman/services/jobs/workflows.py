@@ -118,6 +118,11 @@ class Workflows:
             raise UsageError(f"{job_name(job)} was not spawned by this job")
         return found[0]
 
+    async def is_spawned(self, work: ClaimedJob) -> bool:
+        """Return whether another job spawned the job of a run."""
+        async with self._db.connection() as conn:
+            return await store.spawner(conn, work.number) is not None
+
     async def ended(self, work: ClaimedJob, jobs: Sequence[int]) -> list[Parent] | None:
         """Return the jobs that a run spawned, in this order; None if one has not ended.
 

@@ -60,7 +60,8 @@ AGENT = (
     CLIENT
     + """
 if start["request"]["text"] == "the child":
-    say("result", summary="child done")
+    refused = tool("submit_job", text="a grandchild")
+    say("result", summary="child done", data={"refused": refused})
     sys.exit(0)
 heard = [post(b"{", authorization="Bearer other")[0], post({}, origin="http://evil.example")[0]]
 heard += [post(None)[0], post(b"{")[0], legacy("initialize", protocolVersion="2025-11-25")]
@@ -108,7 +109,10 @@ async def test_an_agent_in_its_sandbox_asks_and_submits_by_http(
     assert heard[13:15] == ["running", "D-999 was not spawned by this job"]
     assert heard[15].startswith("'x' is not a job")
     assert heard[16] == "the child"
-    assert (submitted.result or {})["summary"] == "child done"
+    result = submitted.result or {}
+    assert result["summary"] == "child done"
+    assert result["data"]["refused"] == "a job that another job submitted submits no jobs"
+    assert submitted.agent == job.agent
     assert submitted.invoker_id == job.invoker_id
 
 
