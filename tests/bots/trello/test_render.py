@@ -18,7 +18,12 @@ from draftsman.domain.trello.comment_template import FIELDS
 from draftsman_bots.text import utf16_length
 from draftsman_bots.trello.markdown import MAX_COMMENT, marker_of, with_marker
 from draftsman_bots.trello.outbound.member_names import names_members
-from draftsman_bots.trello.outbound.render import STATUS_EMOJI, render, template_fields
+from draftsman_bots.trello.outbound.render import (
+    STATUS_EMOJI,
+    TRUNCATED_NOTICE,
+    render,
+    template_fields,
+)
 from tests.bots.messages import messages, words
 from tests.bots.trello.channel_fixtures import person
 from tests.core.channels import channel_contract
@@ -69,6 +74,15 @@ def test_a_result_shows_tokens_and_cost() -> None:
     built = message_of(DeliveryKind.RESULT)
     used = replace(built.subject, usage="1,020 tokens, $0.42")
     assert "\n\n1,020 tokens, $0.42\n\n" in render(replace(built, subject=used))
+
+
+def test_a_result_tells_attached_data_from_truncated_text() -> None:
+    built = message_of(DeliveryKind.RESULT)
+    short = replace(built.subject, result={"summary": "Fixed", "data": {"rows": 3}})
+    text = render(replace(built, subject=short))
+    assert text.endswith("The data of the result is attached to the card.")
+    long = replace(built.subject, result={"summary": "word " * 1000})
+    assert render(replace(built, subject=long)).endswith(TRUNCATED_NOTICE)
 
 
 def test_a_paused_job_shows_who_paused_it_and_why() -> None:

@@ -11,7 +11,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from draftsman.domain.job import TERMINAL, Status
-from draftsman.domain.messages.attachment import LENGTH, is_long, overflow_files
+from draftsman.domain.messages.attachment import (
+    LENGTH,
+    is_long,
+    is_truncated_result,
+    overflow_files,
+)
 from draftsman.domain.messages.delivery import DeliveryKind, Message, Subject
 from draftsman.domain.messages.plain_text import (
     brief_spans,
@@ -69,6 +74,7 @@ WITHOUT_ERROR: Final = frozenset({Status.CANCELED, Status.COMPLETED})
 RETRYABLE: Final = TERMINAL - {Status.COMPLETED}
 """Terminal statuses with a retry button."""
 TRUNCATED_NOTICE: Final = "Truncated. The full text is a file in this thread."
+DATA_NOTICE: Final = "The data of the result is a file in this thread."
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +208,7 @@ def _result(message: Message) -> Iterator[Block]:
         yield from paragraphs(truncate(text, LENGTH // 4), 1)
     yield context(*_facts(subject))
     if overflow_files(message):
-        yield context(TRUNCATED_NOTICE)
+        yield context(TRUNCATED_NOTICE if is_truncated_result(message) else DATA_NOTICE)
     if subject.status in RETRYABLE and (control := _buttons(subject)):
         yield actions([control])
 

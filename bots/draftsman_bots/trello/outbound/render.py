@@ -10,7 +10,12 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from draftsman.domain.job import Status
-from draftsman.domain.messages.attachment import LENGTH, is_long, overflow_files
+from draftsman.domain.messages.attachment import (
+    LENGTH,
+    is_long,
+    is_truncated_result,
+    overflow_files,
+)
 from draftsman.domain.messages.delivery import DeliveryKind, Message, Subject
 from draftsman.domain.messages.plain_text import (
     job_outcome_spans,
@@ -50,6 +55,7 @@ DENIED_EMOJI: Final = "⛔"
 WITHOUT_ERROR: Final = frozenset({Status.CANCELED, Status.COMPLETED})
 """Statuses that hide an earlier error."""
 TRUNCATED_NOTICE: Final = "Truncated. The full text is attached to the card."
+DATA_NOTICE: Final = "The data of the result is attached to the card."
 _NO_NAMES: Final[MemberNames] = {}
 
 
@@ -147,7 +153,7 @@ def _result(message: Message, names: MemberNames) -> Iterator[str]:
         yield escape_truncated(truncate(rest, LENGTH // 4))
     yield _facts(subject, names)
     if overflow_files(message):
-        yield TRUNCATED_NOTICE
+        yield TRUNCATED_NOTICE if is_truncated_result(message) else DATA_NOTICE
 
 
 def _notice(message: Message, names: MemberNames) -> Iterator[str]:

@@ -34,6 +34,11 @@ def is_long(text: str, lines: int | None = None) -> bool:
     return len(text) > LENGTH or (lines is not None and len(text.splitlines()) > lines)
 
 
+def is_truncated_result(message: Message) -> bool:
+    """Return whether the message of a result shows a part of its text only."""
+    return is_long(render_plain(message))
+
+
 def overflow_files(message: Message) -> list[dict[str, Any]]:
     """Return the payloads of the files that complete a message."""
     question, payload = message.question, message.payload or {}
@@ -42,7 +47,7 @@ def overflow_files(message: Message) -> list[dict[str, Any]]:
         suffix = "diff" if is_diff(snippet) else "txt"
         file = {"whole": "context", "name": f"{question.name.replace('/', '-')}.{suffix}"}
         return [file] if is_long(snippet, LINES) else []
-    if message.kind is DeliveryKind.RESULT and (is_long(render_plain(message)) or _data(message)):
+    if message.kind is DeliveryKind.RESULT and (is_truncated_result(message) or _data(message)):
         return [{"whole": "result", "name": f"{message.subject.name}-result.md"}]
     if message.kind is DeliveryKind.NOTICE and "to" not in payload:
         text = str(payload.get("text", ""))
