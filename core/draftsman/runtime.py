@@ -48,9 +48,9 @@ if TYPE_CHECKING:
     from draftsman.services.pending_decisions import PendingDecisions
     from draftsman.services.people import People
     from draftsman.services.questions import Questions
+    from draftsman.services.queue_reservations import Reservations
     from draftsman.services.queues import Queues
     from draftsman.services.repos import Repos
-    from draftsman.services.reservations import Reservations
     from draftsman.services.runs.checkpoints import Checkpoints
     from draftsman.services.runs.claim import Claim
     from draftsman.services.runs.model_calls import ModelCalls
@@ -204,7 +204,7 @@ class Runtime:
     @cached_property
     def reservations(self) -> Reservations:
         """Jobs that reserve their queue."""
-        from draftsman.services.reservations import Reservations
+        from draftsman.services.queue_reservations import Reservations
 
         return Reservations(self.db, self.policy, self.submissions)
 

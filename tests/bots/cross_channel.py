@@ -21,7 +21,7 @@ from draftsman_bots.slack import ids
 from draftsman_bots.slack.outbound import modal_views
 from draftsman_bots.trello.credentials import Credentials
 from draftsman_bots.trello.service import Service
-from tests.bots.contract import LIVE
+from tests.bots.bot_contract import LIVE
 from tests.bots.slack.channel_fixtures import Json, actionable, shown
 from tests.bots.slack.transport import service_harness
 from tests.core.outbox.rows import deliveries_of

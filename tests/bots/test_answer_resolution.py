@@ -11,15 +11,15 @@ from draftsman_bots.answer_resolution import (
     parse_decision,
     resolve_answer,
 )
-from tests.core.channels import contract
+from tests.core.channels import channel_contract
 from tests.support.cases import cases
 
-FREE = contract.question(ordinal=1, choices=[], freeform_allowed=True)
-CHOICE = contract.question(
+FREE = channel_contract.question(ordinal=1, choices=[], freeform_allowed=True)
+CHOICE = channel_contract.question(
     ordinal=2, choices=[{"value": "approve", "label": "approve"}], freeform_allowed=False
 )
-APPROVAL = contract.question(ordinal=3, kind=QuestionKind.APPROVAL, choices=[])
-CLOSED = contract.question(
+APPROVAL = channel_contract.question(ordinal=3, kind=QuestionKind.APPROVAL, choices=[])
+CLOSED = channel_contract.question(
     ordinal=4, status=QuestionStatus.ANSWERED, choices=[], freeform_allowed=True
 )
 APPROVE = ApprovalDecision(approved=True)

@@ -12,7 +12,7 @@ from draftsman.domain.people.actor import Actor
 from draftsman.runtime import Runtime
 from draftsman_bots.slack.outbound.channel import SlackChannel
 from draftsman_bots.trello.outbound.channel import TrelloChannel
-from tests.bots.contract import run_dispatcher, wait_until_delivered
+from tests.bots.bot_contract import run_dispatcher, wait_until_delivered
 from tests.bots.slack.channel_fixtures import actionable, shown, slack_channel
 from tests.bots.trello.channel_fixtures import CardHarness, trello_channel
 from tests.factories import QUESTION, Factory

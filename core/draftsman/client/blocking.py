@@ -19,10 +19,10 @@ from draftsman.domain.event import Event
 from draftsman.domain.job import Job
 from draftsman.domain.job_message import SentMessage
 from draftsman.domain.question import Question
-from draftsman.domain.schedules.queue_models import QueueSummary
+from draftsman.domain.queues.queue_models import QueueSummary
+from draftsman.domain.queues.usage_limits import LimitUse
 from draftsman.domain.schedules.schedule import Schedule
 from draftsman.domain.schedules.template import Template
-from draftsman.domain.schedules.usage_limits import LimitUse
 from draftsman.domain.workflows.dependencies import JobTree
 from draftsman.domain.workflows.groups import GroupMember, JobGroup
 from draftsman.errors import DraftsmanError

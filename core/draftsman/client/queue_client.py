@@ -9,10 +9,10 @@ from draftsman.client.request_fields import JobName
 from draftsman.domain.budgets import BudgetUse, Cost
 from draftsman.domain.ids import parse_job
 from draftsman.domain.job import Job, Source
-from draftsman.domain.schedules.queue_models import QueueSummary
+from draftsman.domain.queues.queue_models import QueueSummary
+from draftsman.domain.queues.usage_limits import LimitUse
 from draftsman.domain.schedules.schedule import Schedule
 from draftsman.domain.schedules.template import Template
-from draftsman.domain.schedules.usage_limits import LimitUse
 from draftsman.errors import UsageError
 from draftsman.runtime import Runtime
 from draftsman.services.jobs.submissions import SubmittedJob

@@ -8,7 +8,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from draftsman.domain.ids import question_name
-from draftsman.domain.messages.spans import Spans
+from draftsman.domain.job import Status
+from draftsman.domain.messages.spans import Spans, spans_text
 from draftsman.domain.question import (
     BUDGET_KEY,
     OnDeny,
@@ -61,6 +62,39 @@ class Verdict:
     def name(self) -> str:
         """Display name of the question: `D-142/2`."""
         return question_name(self.job, self.question)
+
+
+@dataclass(frozen=True, slots=True)
+class LockedQuestion:
+    """A question under its job's lock; `due` says whether it has expired."""
+
+    question: Question
+    due: bool
+    job_status: Status
+    invoker: str
+
+    def takes_answers(self, at: datetime | None = None) -> bool:
+        """Return whether the question is open and not expired: at a time, by default now."""
+        expires_at = self.question.expires_at
+        is_due = self.due and (at is None or expires_at is None or expires_at <= at)
+        return self.question.status is QuestionStatus.OPEN and not is_due
+
+    def verdict(self, accepted: bool, refusal: Spans | None, *, duplicate: bool = False) -> Verdict:
+        """Return the verdict on a response that does not resolve the question."""
+        question = self.question
+        return Verdict(
+            question.job,
+            question.ordinal,
+            accepted,
+            resolved=question.status is not QuestionStatus.OPEN,
+            reason=None if refusal is None else spans_text(refusal),
+            reason_spans=refusal or (),
+            duplicate=duplicate,
+            resolution=question.resolution,
+            answer_text=question.answer_text(),
+            job_status=self.job_status,
+            quorum=question.quorum,
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from draftsman.domain.text import first_line, humanize
 from draftsman.errors import CommandHint
 
 if TYPE_CHECKING:
-    from draftsman.domain.schedules.usage_limits import LimitUse
+    from draftsman.domain.queues.usage_limits import LimitUse
 
 
 @dataclass(frozen=True, slots=True)

@@ -101,7 +101,7 @@ class PendingDecisions:
         async def work(conn: Connection) -> CancelResult | PendingDecision:
             if window <= 0:
                 return await self._job_control.cancel_in(conn, job, actor, reason, force=force)
-            await self._job_control.lock_cancelable(conn, job, actor)
+            await self._job_control.check_cancelable(conn, job, actor)
             fields = {"force": force, "reason": reason}
             held = await store.hold(conn, job, None, actor, event, fields, None, window)
             if held is None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from draftsman.domain import answer as reading
 from draftsman.domain import refusals
-from draftsman.domain.answer import Answer, Verdict
+from draftsman.domain.answer import Answer, LockedQuestion, Verdict
 from draftsman.domain.ids import question_name
 from draftsman.domain.job import Source, Status
 from draftsman.domain.messages.spans import Spans, encode_spans, spans_text
@@ -355,7 +355,7 @@ class Questions:
         )
 
     async def refusal(
-        self, conn: Connection, locked: store.LockedQuestion, response: Response, actor: Actor
+        self, conn: Connection, locked: LockedQuestion, response: Response, actor: Actor
     ) -> tuple[Spans | None, str]:
         """Return the refusal reason, None if the actor may respond, and the voter's name."""
         question, voter = locked.question, actor.voter
@@ -374,7 +374,7 @@ class Questions:
             return refusals.permission_reason(error), voter
         return None, voter
 
-    async def lock(self, conn: Connection, job: int, ordinal: int) -> store.LockedQuestion:
+    async def lock(self, conn: Connection, job: int, ordinal: int) -> LockedQuestion:
         """Lock a job and its question; raises NotFound."""
         if (locked := await store.lock(conn, job, ordinal)) is None:
             raise approval_tokens.unknown_question(job, ordinal)

@@ -12,13 +12,13 @@ from draftsman.domain.ids import actor_name, job_name, pause_name, unknown_job
 from draftsman.domain.job import Status
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.people.policy import Policy, Verb
-from draftsman.domain.run import LeaderTerm
-from draftsman.domain.schedules.queue_models import (
+from draftsman.domain.queues.queue_models import (
     QueueChange,
     QueuedJob,
     QueuePause,
     QueueSummary,
 )
+from draftsman.domain.run import LeaderTerm
 from draftsman.domain.text import clean, humanize
 from draftsman.errors import CommandHint, NotFound, OptionHint, Refused, UsageError
 from draftsman.store import read_model
@@ -27,7 +27,7 @@ from draftsman.store.scheduling import queues as store
 from draftsman.store.scheduling import reservations
 
 if TYPE_CHECKING:
-    from draftsman.domain.schedules.usage_limits import LimitChange, LimitUse
+    from draftsman.domain.queues.usage_limits import LimitChange, LimitUse
 
 COUNT_LIMIT: Final = 10_000
 """Waiting jobs of a queue that are counted."""

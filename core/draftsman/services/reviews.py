@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from functools import partial
 
+from draftsman.domain.changes.interdiff import interdiff
+from draftsman.domain.changes.review import Review, last_approved, renewals
 from draftsman.domain.ids import question_name
-from draftsman.domain.messages.interdiff import interdiff
-from draftsman.domain.messages.review import Review, last_approved, renewals
 from draftsman.domain.question import POLICY_KEY, Question
 from draftsman.errors import CommandHint, Refused
 from draftsman.store import checkpoints, questions

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
-from draftsman.domain.answer import Answer, Verdict
+from draftsman.domain.answer import Answer, LockedQuestion
 from draftsman.domain.job import Status
-from draftsman.domain.messages.spans import Spans, spans_text
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.question import OpenQuestion, Question, QuestionStatus, Resolution
 from draftsman.domain.run import Lease
@@ -35,39 +33,6 @@ QuestionCursor = tuple[datetime | None, int, int]
 """Position among the open questions: expiry (None: never), job and ordinal."""
 _END = 2**62
 """Above every job number."""
-
-
-@dataclass(frozen=True, slots=True)
-class LockedQuestion:
-    """A question under its job's lock; `due` says whether it has expired."""
-
-    question: Question
-    due: bool
-    job_status: Status
-    invoker: str
-
-    def takes_answers(self, at: datetime | None = None) -> bool:
-        """Return whether the question is open and not expired: at a time, by default now."""
-        expires_at = self.question.expires_at
-        is_due = self.due and (at is None or expires_at is None or expires_at <= at)
-        return self.question.status is QuestionStatus.OPEN and not is_due
-
-    def verdict(self, accepted: bool, refusal: Spans | None, *, duplicate: bool = False) -> Verdict:
-        """Return the verdict on a response that does not resolve the question."""
-        question = self.question
-        return Verdict(
-            question.job,
-            question.ordinal,
-            accepted,
-            resolved=question.status is not QuestionStatus.OPEN,
-            reason=None if refusal is None else spans_text(refusal),
-            reason_spans=refusal or (),
-            duplicate=duplicate,
-            resolution=question.resolution,
-            answer_text=question.answer_text(),
-            job_status=self.job_status,
-            quorum=question.quorum,
-        )
 
 
 async def ask(

@@ -10,7 +10,7 @@ from draftsman.domain.job import Source
 from draftsman.domain.messages.delivery import DeliveryKind, Message
 from draftsman.domain.people.policy import Person
 from draftsman_bots.slack.outbound.channel import SlackChannel, client
-from tests.core.channels import contract
+from tests.core.channels import channel_contract
 from tests.support.slack import FakeSlack
 
 Json = dict[str, Any]
@@ -28,7 +28,7 @@ def message(kind: DeliveryKind, target: str, /, **fields: Any) -> Message:
         for name in list(fields)
         if name.startswith("subject_")
     }
-    created = contract.message(kind, target=target, **fields)
+    created = channel_contract.message(kind, target=target, **fields)
     return replace(created, subject=replace(created.subject, **about))
 
 

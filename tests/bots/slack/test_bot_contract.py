@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.bots.contract import BotContract
+from tests.bots.bot_contract import BotContract
 from tests.bots.slack.channel_fixtures import Json, shown, slack_channel
 from tests.support.slack import FakeSlack, Fault, error
 from tests.support.slack.message_store import remove

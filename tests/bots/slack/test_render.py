@@ -18,7 +18,7 @@ from draftsman_bots.slack import ids
 from draftsman_bots.slack.outbound.render import STATUS_EMOJI, render
 from tests.bots.messages import messages, words
 from tests.bots.slack.channel_fixtures import Json, actionable, message, person, shown
-from tests.core.channels.contract import question
+from tests.core.channels.channel_contract import question
 from tests.support.cases import cases
 from tests.support.slack.block_validation import message_blocks
 

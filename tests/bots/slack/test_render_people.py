@@ -12,7 +12,7 @@ from draftsman.domain.messages.spans import actor_spans, encode_spans, spans_tex
 from draftsman.domain.question import QuestionStatus
 from tests.bots.slack.channel_fixtures import shown
 from tests.bots.slack.test_render import rendered
-from tests.core.channels.contract import question
+from tests.core.channels.channel_contract import question
 
 
 def test_person_who_canceled_is_mentioned() -> None:

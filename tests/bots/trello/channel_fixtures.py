@@ -17,7 +17,7 @@ from draftsman_bots.trello.outbound.card_context import BoardSource
 from draftsman_bots.trello.outbound.channel import TrelloChannel
 from draftsman_bots.trello.transport.client import Trello, connect
 from tests.bots.trello.accounts import settings
-from tests.core.channels import contract
+from tests.core.channels import channel_contract
 from tests.support.trello import FakeTrello
 
 
@@ -83,7 +83,7 @@ class CardHarness:
             for name in list(fields)
             if name.startswith("subject_")
         }
-        message = contract.message(kind, **{"target": self.card} | fields)
+        message = channel_contract.message(kind, **{"target": self.card} | fields)
         return replace(message, subject=replace(message.subject, **about))
 
 

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from draftsman_bots.trello.outbound.channel import TrelloChannel
-from tests.bots.contract import BotContract
+from tests.bots.bot_contract import BotContract
 from tests.bots.trello.channel_fixtures import CardHarness, trello_channel
 from tests.support.trello import FakeTrello, Fault, error
 

@@ -10,7 +10,7 @@ from draftsman_bots.trello.markdown import marker_of
 from draftsman_bots.trello.outbound.channel import TrelloChannel
 from tests.bots.channel_alias import ChannelAlias
 from tests.bots.trello.channel_fixtures import CardHarness, trello_channel
-from tests.core.channels.contract import ChannelContract
+from tests.core.channels.channel_contract import ChannelContract
 from tests.support.trello import FakeTrello, Fault, Limits, error
 
 COMMENTS = "/cards/{id}/actions/comments"

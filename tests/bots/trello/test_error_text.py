@@ -9,7 +9,7 @@ from draftsman.domain.question import QuestionKind
 from draftsman.domain.response import Response
 from draftsman.errors import CommandHint, Hint, OptionHint, Refused, UsageError
 from draftsman_bots.trello.error_text import error_text
-from tests.core.channels.contract import question
+from tests.core.channels.channel_contract import question
 from tests.support.cases import cases
 
 

@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from tests.core.channels.contract import ChannelContract
+from tests.core.channels.channel_contract import ChannelContract
 from tests.support.chat import Chat, ChatChannel
 from tests.support.http_server import Reply, Request, serving
 

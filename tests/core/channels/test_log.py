@@ -12,7 +12,7 @@ import pytest
 from draftsman.channels.log_channel import BLOCK, LogChannel
 from draftsman.domain.messages.delivery import DeliveryKind, Receipt
 from draftsman.errors import Failure
-from tests.core.channels.contract import ChannelContract, message
+from tests.core.channels.channel_contract import ChannelContract, message
 
 
 class LogHarness:

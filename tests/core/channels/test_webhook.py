@@ -24,7 +24,7 @@ from draftsman.domain.messages.webhook_signature import keys, sign
 from draftsman.domain.retries.error_classes import ErrorClass, classify
 from draftsman.errors import Failure
 from draftsman.settings import HttpSettings, SecretSettings, WebhookSettings
-from tests.core.channels.contract import ChannelContract, message
+from tests.core.channels.channel_contract import ChannelContract, message
 from tests.support.faulty_server import FaultyServer, head, web
 
 SECRET = "whsec_" + base64.b64encode(b"0123456789abcdef0123456789abcdef").decode()

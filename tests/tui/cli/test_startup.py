@@ -17,7 +17,7 @@ from tests.support.slow import slow_except
 
 MODULES: Final = 543
 """Most modules that a command on jobs or questions may load, the standard library included."""
-MODULES_OF_READERS: Final = 437
+MODULES_OF_READERS: Final = 438
 """Most modules of a command that only reads."""
 NEVER: Final = {
     "apscheduler", "draftsman_bots", "draftsman_soak", "httpx", "jsonschema", "psutil",

@@ -16,10 +16,10 @@ from draftsman.domain.messages.delivery import ChannelName, Delivery, DeliveryKi
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.people.policy import ROLES
 from draftsman.domain.question import OnDeny, OnExpire, OpenQuestion, QuestionKind, QuestionStatus
+from draftsman.domain.queues.queue_models import QueuePause, QueueSummary
 from draftsman.domain.read_models import ActivityBucket, JobSummary, RecentActivity
 from draftsman.domain.repos.repo_catalog import Repo
 from draftsman.domain.run import Run, RunStatus
-from draftsman.domain.schedules.queue_models import QueuePause, QueueSummary
 from draftsman.domain.schedules.schedule import FireStatus, Misfire, Overlap, Schedule
 from draftsman.domain.schedules.template import Template, TemplateDefinition
 from draftsman.domain.trello.board import BoardConfig, LabelRule

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any, Final
 
-from draftsman.domain.messages.patch_files import patch_files
+from draftsman.domain.changes.patch_files import patch_files
 
 MAX_DIGITS: Final = 18
 """Digits of a number in a report, which a program of the repository writes."""

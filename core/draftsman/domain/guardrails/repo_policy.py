@@ -15,9 +15,9 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any, Final, Self
 
+from draftsman.domain.changes.patch_files import PatchFile, patch_files
 from draftsman.domain.guardrails import secret_scanner
 from draftsman.domain.guardrails.file_classes import classes_of
-from draftsman.domain.messages.patch_files import PatchFile, patch_files
 from draftsman.domain.repos.repo_profile import RepoProfile, is_among
 from draftsman.domain.text import digest
 from draftsman.settings.policy import Effect, PolicySettings

@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 from typing import Any, Final
 
+from draftsman.domain.changes.diff import is_diff
 from draftsman.domain.ids import job_name
 from draftsman.domain.messages.delivery import (
     TARGET_GONE,
@@ -17,7 +18,6 @@ from draftsman.domain.messages.delivery import (
     DeliveryTransition,
     Message,
 )
-from draftsman.domain.messages.diff import is_diff
 from draftsman.domain.messages.plain_text import render_plain
 from draftsman.domain.messages.result_text import raw_data
 from draftsman.errors import Failure

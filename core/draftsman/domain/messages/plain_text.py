@@ -8,10 +8,10 @@ from hashlib import sha256
 from typing import Any, Final, assert_never
 
 from draftsman.domain.answer import Verdict
+from draftsman.domain.changes.diff import is_diff
 from draftsman.domain.job import Status
 from draftsman.domain.messages.action_text import action_text
 from draftsman.domain.messages.delivery import DeliveryKind, Message, Subject
-from draftsman.domain.messages.diff import is_diff
 from draftsman.domain.messages.result_text import change_summary, counts_summary, summary_lines
 from draftsman.domain.messages.spans import (
     ActorRef,

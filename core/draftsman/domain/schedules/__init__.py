@@ -1,1 +1,1 @@
-"""What decides when a job runs: templates, schedules, reservations and limits."""
+"""Templates and schedules: definitions, times and phrases."""

@@ -101,15 +101,18 @@ class JobControl:
     ) -> CancelResult:
         """Cancel a job, as `cancel` does, in a transaction of the caller."""
         reason = clean(reason)[:REASON_LIMIT] if reason else None
-        locked = await self.lock_cancelable(conn, job, actor)
+        locked = await self._lock_cancelable(conn, job, actor)
         if locked.status is Status.RUNNING and not force:
             await store.request_cancel(conn, job, actor.name, reason)
             return CancelResult(job, Status.RUNNING, requested=True)
         await store.cancel_now(conn, job, actor.name, reason)
         return CancelResult(job, Status.CANCELED, requested=False)
 
-    async def lock_cancelable(self, conn: Connection, job: int, actor: Actor) -> LockedJob:
-        """Lock a job that the actor may cancel; raises as `cancel` does."""
+    async def check_cancelable(self, conn: Connection, job: int, actor: Actor) -> None:
+        """Lock a job, and raise as `cancel` does if the actor cannot cancel it."""
+        await self._lock_cancelable(conn, job, actor)
+
+    async def _lock_cancelable(self, conn: Connection, job: int, actor: Actor) -> LockedJob:
         locked = await store.lock(conn, job)
         if locked is None:
             raise unknown_job(job)

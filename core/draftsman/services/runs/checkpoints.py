@@ -308,7 +308,7 @@ class Checkpoints:
 
 def _changed_lines(patch: bytes) -> tuple[int, int] | None:
     """Return the lines that a patch adds and removes; None for a patch that is not counted."""
-    from draftsman.domain.messages.diff import changed_files
+    from draftsman.domain.changes.diff import changed_files
 
     if len(patch) > COUNTED_PATCH:
         return None

@@ -6,8 +6,8 @@ import json
 from collections.abc import Sequence
 from typing import Any, Final
 
+from draftsman.domain.queues.usage_limits import LimitChange, LimitUse
 from draftsman.domain.run import LeaderTerm
-from draftsman.domain.schedules.usage_limits import LimitChange, LimitUse
 from draftsman.store.postgres.database import Connection, fetch_all, scalar
 from draftsman.store.queries import load
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from draftsman.domain.job import Status
+from draftsman.domain.queues.queue_models import QueueChange, QueuedJob, QueuePause, QueueSummary
 from draftsman.domain.run import LeaderTerm
-from draftsman.domain.schedules.queue_models import QueueChange, QueuedJob, QueuePause, QueueSummary
 from draftsman.store.postgres.database import Connection, fetch_all, rows, scalar
 from draftsman.store.queries import load
 

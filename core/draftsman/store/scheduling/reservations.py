@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 from typing import NamedTuple
 
+from draftsman.domain.queues.reservation import QueueReservation
 from draftsman.domain.run import LeaderTerm
-from draftsman.domain.schedules.reservation import QueueReservation
 from draftsman.store.postgres.database import Connection, fetch_all, rows, scalar
 from draftsman.store.queries import load
 

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from draftsman.domain.changes.patch_files import patch_files
 from draftsman.domain.guardrails.finding_text import denial_text, finding_lines, reasons
 from draftsman.domain.guardrails.repo_policy import RepoPolicy
-from draftsman.domain.messages.patch_files import patch_files
 from draftsman.domain.repos.repo_profile import profile
 from draftsman.errors import ConfigError
 from draftsman.settings import load

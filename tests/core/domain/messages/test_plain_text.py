@@ -21,7 +21,7 @@ from draftsman.domain.messages.plain_text import (
 )
 from draftsman.domain.messages.result_text import change_summary, counts_summary, pr_url, raw_data
 from draftsman.domain.messages.spans import ActorRef, decode_spans, encode_spans, spans_text
-from tests.core.channels import contract
+from tests.core.channels import channel_contract
 from tests.support.cases import cases
 
 RESULT = {
@@ -47,7 +47,7 @@ RESULT = {
 
 
 def _message(result: dict[str, Any], kind: DeliveryKind = DeliveryKind.RESULT) -> Message:
-    built = contract.message(kind)
+    built = channel_contract.message(kind)
     return replace(built, subject=replace(built.subject, status=Status.COMPLETED, result=result))
 
 
@@ -117,7 +117,7 @@ def test_a_pull_request_that_was_not_opened_is_part_of_the_changes() -> None:
 
 
 def test_a_result_has_tokens_and_cost() -> None:
-    built = contract.message(DeliveryKind.RESULT)
+    built = channel_contract.message(DeliveryKind.RESULT)
     used = replace(built.subject, usage="1,020 tokens, $0.42")
     assert "\n1,020 tokens, $0.42" in render_plain(replace(built, subject=used))
 
@@ -160,7 +160,7 @@ def test_a_notice_keeps_its_actors_and_begins_with_the_job_unless_named() -> Non
     assert decode_spans(encode_spans(spans)) == spans
     assert decode_spans("x") == ()
     message = replace(
-        contract.message(DeliveryKind.NOTICE),
+        channel_contract.message(DeliveryKind.NOTICE),
         payload={"text": spans_text(spans), "spans": encode_spans(spans)},
     )
     assert notice_spans(message) == ("D-7: ", *spans)

@@ -23,7 +23,7 @@ from draftsman_tui.cli.process.demo_agent import (
     find_agent,
 )
 from draftsman_tui.common.output import CommandOutput
-from tests.core.channels.contract import question
+from tests.core.channels.channel_contract import question
 
 TURN = {"tool": "exec_command", "args": {}}
 KINDS = {"claude": "claude", "codex": "codex", "opencode": "acp"}

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from draftsman.domain.changes.diff import changed_files
 from draftsman.domain.ids import job_name
-from draftsman.domain.messages.diff import changed_files
 from draftsman.errors import Refused
 from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.cli.changes.user_repository import UserRepository, reason_of

@@ -115,7 +115,7 @@ async def _between(
 
 def _print_files(app: App, patch: str, fields: dict[str, object], *, stat: bool) -> None:
     """Print the names of the files of a patch, or their statistics."""
-    from draftsman.domain.messages.diff import changed_files, diffstat
+    from draftsman.domain.changes.diff import changed_files, diffstat
 
     files = changed_files(patch)
     if app.json:

@@ -161,7 +161,7 @@ async def conclude(app: App, rt: Runtime, number: int, timeout: float | None, **
 
 async def _result_lines(rt: Runtime, job: Job) -> list[Text]:
     """Return the summary, the branch, the pull request and the changed files of a job."""
-    from draftsman.domain.messages.diff import diffstat
+    from draftsman.domain.changes.diff import diffstat
     from draftsman_tui.common.text.artifact_text import read_patch
 
     result = job.result or {}

@@ -10,7 +10,7 @@ import click
 from draftsman.domain.activity.activity_text import activity_text
 from draftsman.domain.activity.stream import ActivityRow
 from draftsman.domain.job import TERMINAL
-from draftsman.domain.schedules.reservation import DEFAULT_SECONDS
+from draftsman.domain.queues.reservation import DEFAULT_SECONDS
 from draftsman.errors import UsageError
 from draftsman.services.jobs.request_checks import build_request, require_instructions
 from draftsman_tui.cli.app import App, command
@@ -23,7 +23,7 @@ from draftsman_tui.common.job_request import options_named
 from draftsman_tui.common.text.job_text import submitted_text
 
 if TYPE_CHECKING:
-    from draftsman.domain.schedules.reservation import QueueReservation
+    from draftsman.domain.queues.reservation import QueueReservation
     from draftsman.runtime import Runtime
     from draftsman.services.jobs.submissions import SubmittedJob
 

@@ -12,7 +12,7 @@ from draftsman_tui.common import times
 from draftsman_tui.common.output import one_line
 
 if TYPE_CHECKING:
-    from draftsman.domain.schedules.usage_limits import LimitUse
+    from draftsman.domain.queues.usage_limits import LimitUse
 
 
 @click.group(

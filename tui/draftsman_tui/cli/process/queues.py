@@ -16,7 +16,7 @@ from draftsman_tui.common.output import one_line, styled
 from draftsman_tui.common.text.queue_text import blocks_text
 
 if TYPE_CHECKING:
-    from draftsman.domain.schedules.queue_models import QueueSummary
+    from draftsman.domain.queues.queue_models import QueueSummary
     from draftsman.runtime import Runtime
     from draftsman.services.queues import DrainProgress
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from rich.text import Text
 
-    from draftsman.domain.messages.review import Review
+    from draftsman.domain.changes.review import Review
     from draftsman.runtime import Runtime
 
 

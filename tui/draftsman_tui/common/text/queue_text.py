@@ -11,8 +11,8 @@ from draftsman_tui.common.output import one_line
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from draftsman.domain.queues.queue_models import QueueSummary
     from draftsman.domain.read_models import JobSummary
-    from draftsman.domain.schedules.queue_models import QueueSummary
 
 
 def blocks_text(summary: QueueSummary, now: datetime | None = None) -> str:
@@ -42,7 +42,7 @@ def hold_text(job: JobSummary) -> str:
 def condition_text(hold: str, held_by: str | None) -> str:
     """Return the condition of a hold."""
     if hold == "limit" and held_by is not None and ":" in held_by:
-        from draftsman.domain.schedules.usage_limits import bucket_title
+        from draftsman.domain.queues.usage_limits import bucket_title
 
         return f"a place: {bucket_title(held_by)}"
     names = {

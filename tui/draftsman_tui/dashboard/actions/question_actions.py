@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
 from draftsman.domain.answer import parse_answer
+from draftsman.domain.changes.review import Review
 from draftsman.domain.ids import job_name
 from draftsman.domain.job import Status
-from draftsman.domain.messages.review import Review
 from draftsman.domain.pending_decision import PendingDecision
 from draftsman.domain.question import Question, QuestionKind, QuestionStatus
 from draftsman.domain.response import Response

@@ -11,7 +11,7 @@ from draftsman_tui.dashboard.dialogs.confirm_dialog import ConfirmDialog
 from draftsman_tui.dashboard.dialogs.prompt_dialog import PromptDialog
 
 if TYPE_CHECKING:
-    from draftsman.domain.schedules.queue_models import QueueSummary
+    from draftsman.domain.queues.queue_models import QueueSummary
     from draftsman_tui.dashboard.screens.main import MainScreen
 
 TYPE: Final = "type:"

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Final
 
-from draftsman.domain.messages.diff import file_name
+from draftsman.domain.changes.diff import file_name
 
 MAX_LINE: Final = 2000
 """Maximum characters of a line to show."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from draftsman.domain.schedules.queue_models import QueueSummary
+from draftsman.domain.queues.queue_models import QueueSummary
 from draftsman_tui.common import times
 from draftsman_tui.common.text.queue_text import blocks_text
 from draftsman_tui.dashboard import cells

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from draftsman.domain.messages.diff import diffstat, is_diff
+from draftsman.domain.changes.diff import diffstat, is_diff
 
 ONE = """diff --git a/x.py b/x.py
 --- a/x.py

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from draftsman.domain.messages.diff import file_name, unquoted
+from draftsman.domain.changes.diff import file_name, unquoted
 
 _HUNK: Final = re.compile(r"@@ -\d+(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 _BINARY: Final = re.compile(r"(?:literal|delta) (\d+)")

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from draftsman.domain.answer import Answer
-from draftsman.domain.messages.review import Review, last_approved, renewals
+from draftsman.domain.changes.review import Review, last_approved, renewals
 from draftsman.domain.question import BUDGET_KEY, Question, QuestionKind
-from tests.core.channels.contract import question
+from tests.core.channels.channel_contract import question
 
 PATCH = "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1,2 @@\n-a\n+b\n+c\n"
 

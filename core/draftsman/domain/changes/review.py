@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from draftsman.domain.answer import Answer
-from draftsman.domain.messages.diff import diffstat
+from draftsman.domain.changes.diff import diffstat
 from draftsman.domain.question import Question, QuestionKind
 
 PERMISSION: Final = "permission:"

@@ -10,7 +10,7 @@ from draftsman.domain.ids import pause_name
 from draftsman.domain.job import Status
 
 if TYPE_CHECKING:
-    from draftsman.domain.schedules.reservation import QueueReservation
+    from draftsman.domain.queues.reservation import QueueReservation
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from draftsman.domain.ids import actor_name, job_name
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.people.policy import Policy, Verb
-from draftsman.domain.requests.invocation import Invocation
-from draftsman.domain.schedules.reservation import (
+from draftsman.domain.queues.reservation import (
     DEFAULT_SECONDS,
     MAX_SECONDS,
     MIN_SECONDS,
     QueueReservation,
 )
-from draftsman.domain.schedules.usage_limits import bucket_title
+from draftsman.domain.queues.usage_limits import bucket_title
+from draftsman.domain.requests.invocation import Invocation
 from draftsman.domain.wait_reason import reservation_text
 from draftsman.errors import CommandHint, Refused, UsageError
 from draftsman.services.jobs.submissions import Submissions, SubmittedJob

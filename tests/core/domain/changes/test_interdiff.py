@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from draftsman.domain.messages.diff import diffstat
-from draftsman.domain.messages.interdiff import interdiff
+from draftsman.domain.changes.diff import diffstat
+from draftsman.domain.changes.interdiff import interdiff
 from draftsman.handlers.clone.git import git_environment
 
 BASE: Final = {f"{n}.txt": [f"line {n}.{i}\n" for i in range(40)] for n in range(6)}

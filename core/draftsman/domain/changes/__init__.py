@@ -1,0 +1,1 @@
+"""Changes of a work: patches, their files, and differences between two patches."""

@@ -1,0 +1,1 @@
+"""Queues: their order of places, reservations and limits."""
