@@ -50,6 +50,7 @@ USER_INFO: Final = re.compile(r"(?<=//)[^/@\s]+@")
 NO_ENTRY: Final = "draftsman-no-entry"
 """Begins a line of data of `source.RUN_AS_OWNER`: the user id and the folder follow."""
 _NO_ENTRY_LINE: Final = re.compile(rf"^{NO_ENTRY} (\d+) (.+)$", re.MULTILINE)
+LOGIN: Final = "the server requires a valid login; check the token of its table in [forges]"
 KNOWN_ERRORS: Final = (
     (
         "does not appear to be a git repository",
@@ -75,11 +76,7 @@ KNOWN_ERRORS: Final = (
     ("Failed to connect", "unreachable", "check the URL and the network"),
     ("requested URL returned error: 30", "redirected", "use the URL that it redirects to"),
     ("update url base from redirection", "redirected", "use the URL that it redirects to"),
-    (
-        "could not read Username",
-        "authentication",
-        "the server requires a valid login; check the token of its table in [forges]",
-    ),
+    ("could not read Username", "authentication", LOGIN),
     (
         "requested URL returned error: 403",
         "authentication",
@@ -88,7 +85,7 @@ KNOWN_ERRORS: Final = (
     ("' not found", "not_found", "check the URL, and the access of the worker to it"),
     ("refusing to allow", "push_refused", "give the token that right"),
     ("hook declined", "push_refused", "let the rules of the repository allow draftsman/*"),
-    ("Authentication failed", "authentication", "give the worker access to the repository"),
+    ("Authentication failed", "authentication", LOGIN),
     ("Permission denied (publickey", "authentication", "give the worker access to the repository"),
     ("No space left on device", "no_space", "free some disk space"),
 )
