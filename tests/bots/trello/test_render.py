@@ -78,7 +78,7 @@ def test_a_result_shows_tokens_and_cost() -> None:
 
 def test_a_result_tells_attached_data_from_truncated_text() -> None:
     built = message_of(DeliveryKind.RESULT)
-    short = replace(built.subject, result={"summary": "Fixed", "data": {"rows": 3}})
+    short = replace(built.subject, result={"summary": "Fixed", "data": {"rows": [{"id": 3}]}})
     text = render(replace(built, subject=short))
     assert text.endswith("The data of the result is attached to the card.")
     long = replace(built.subject, result={"summary": "word " * 1000})
