@@ -105,7 +105,7 @@ async def test_a_moved_base_is_merged_and_supersedes_the_approval(
         assert (again.text, again.patch_sha256) == (asked.text, asked.patch_sha256)
         assert (again.action or {})["on"] == base[:12]
         summary = (await rt.checkpoints.reviews.of_question(again)).summary
-        assert summary == f"1 file changed, +1 -0; since D-{number}/1: no changes"
+        assert summary == f"1 file changed, +1 -0; since D-{number}/1: no changes, new base commit"
         assert git("branch", "--list", "draftsman/*", cwd=repo) == ""
         assert (await event_kinds(rt, number)).count("validation_ran") == 2
 

@@ -10,6 +10,7 @@ from draftsman.domain.job import TERMINAL, Mode, OnLost, Source, Status
 from draftsman.domain.outcome import Done
 from draftsman.domain.response import Response
 from draftsman.domain.run import LeaderTerm
+from draftsman.domain.text import humanize
 from draftsman.errors import NotFound, NotPermitted, Refused, UsageError
 from draftsman.runtime import Runtime
 from draftsman.services.jobs import job_control
@@ -146,7 +147,7 @@ async def test_a_job_that_is_not_finished_is_not_retried(
     make: Factory, rt: Runtime, status: Status
 ) -> None:
     number = await make.job_in(status)
-    with pytest.raises(Refused, match=f"D-{number} is {status}, not finished"):
+    with pytest.raises(Refused, match=f"D-{number} is {humanize(status)}, not finished"):
         await rt.job_control.retry(number, make.owner)
 
 
