@@ -166,7 +166,7 @@ class Dashboard(App[str]):
             return
         self.session.connect(rt, actor)
         for screen in self.screen_stack:
-            if isinstance(screen, BaseScreen):
+            if isinstance(screen, BaseScreen) and screen.is_attached:
                 screen.show_connected()
         await self.refresher.run()
 

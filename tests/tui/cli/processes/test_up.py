@@ -132,5 +132,5 @@ async def test_fatal_exit_is_reported_on_the_terminal(cli: Cli, window: Windows)
     screen = window("up")
     assert screen.end() == 2
     assert screen.plain.count("handlers.none: cannot import no.such:thing") == 1
-    assert "Traceback" not in screen.plain
+    assert "Traceback" not in screen.plain, screen.plain
     assert "up.log" in screen.plain
