@@ -33,6 +33,11 @@ def classes_of(path: str) -> list[str]:
     return [name for name, matches in _CLASSES.items() if matches(path)]
 
 
+def _is_ci(path: str) -> bool:
+    """Return whether a file configures the checks of a repository, or who approves them."""
+    return is_ci_file(path) or PurePosixPath(path).name == "CODEOWNERS"
+
+
 def _is_migration(path: str) -> bool:
     folder = f"/{PurePosixPath(path).parent}/"
     inside = any(f"/{name}/" in folder for name in MIGRATION_FOLDERS)
@@ -49,7 +54,7 @@ def _is_lock_file(path: str) -> bool:
 
 
 _CLASSES: Final[Mapping[str, Callable[[str], bool]]] = {
-    "ci": is_ci_file,
+    "ci": _is_ci,
     "licenses": _is_license,
     "migrations": _is_migration,
     "lock_files": _is_lock_file,

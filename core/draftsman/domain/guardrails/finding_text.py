@@ -23,7 +23,7 @@ TEXTS: Final = {
     "paths": "It changes paths of the rules in paths",
     "secrets": "It adds secrets",
     "possible_secrets": "It adds text that may be secret",
-    "ci": "It changes the configuration of CI",
+    "ci": "It changes the configuration of CI or code owners",
     "licenses": "It changes licenses",
     "migrations": "It changes migrations",
     "lock_files": "It changes lock files",

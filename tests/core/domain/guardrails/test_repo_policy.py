@@ -69,6 +69,7 @@ RENAMED = (
         ({}, patch_of("a.py", "url = 'https://me:secret@host'"), []),
         (ALL, patch_of("a", "https://me:secret@host"), [("possible_secrets", "ask", "a")]),
         ({}, patch_of(".github/workflows/a.yml", "x"), [("ci", "ask", ".github/workflows/a.yml")]),
+        ({}, patch_of(".github/CODEOWNERS", "* @a"), [("ci", "ask", ".github/CODEOWNERS")]),
         ({}, patch_of("LICENSE", "x"), [("licenses", "ask", "LICENSE")]),
         ({}, patch_of("src/license.py", "x"), []),
         (ALL, patch_of("db/migrate/1.rb", "x"), [("migrations", "ask", "db/migrate/1.rb")]),

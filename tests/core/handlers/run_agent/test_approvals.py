@@ -38,7 +38,8 @@ def test_each_set_of_owners_has_an_approval_of_its_own() -> None:
     first, second = approvals_of(check(*groups), BRANCH, validation)
     assert (first.key, first.approvers) == ("agent:limits", ("anna",))
     assert first.text == (
-        f"Publish {BRANCH}? It changes the configuration of CI: .github/workflows/ci.yml."
+        f"Publish {BRANCH}? It changes the configuration of CI or code owners:"
+        " .github/workflows/ci.yml."
         " It changes check files: setup.cfg."
     )
     assert (second.key, second.approvers) == ("agent:limits:2", ("ben",))

@@ -102,7 +102,7 @@ async def test_each_lie_about_tests_and_checks_is_caught(
     checks = ".github/workflows/ci.yml, check.sh, setup.cfg"
     assert question.text == (
         f"Publish draftsman/D-{number}?"
-        " It changes the configuration of CI: .github/workflows/ci.yml."
+        " It changes the configuration of CI or code owners: .github/workflows/ci.yml."
         f" Only with the changes of {checks} does this pass: check."
         " It removes tests: tests/test_gone.sh, tests/test_skipped.sh."
         " It changes tests that fail in their old form: tests/test_gone.sh, tests/test_old.sh,"
