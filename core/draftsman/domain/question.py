@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -194,3 +196,9 @@ class NoAnswer:
     approved: bool = False
     value: None = None
     text: None = None
+
+
+def derived_key(kind: str, content: Sequence[str]) -> str:
+    """Return the key of a question that a program asks: the same for the same question."""
+    digest = hashlib.sha256(json.dumps([*content]).encode()).hexdigest()
+    return f"{kind}-{digest[:16]}"

@@ -9,6 +9,7 @@ from urllib.parse import quote
 from draftsman.domain.forges.checks import CheckState, CommitCheck, check_of
 from draftsman.domain.forges.project import Project, api_url
 from draftsman.domain.forges.pull_request import (
+    STATUS_NAME,
     Account,
     CommitStatus,
     GitLogin,
@@ -22,8 +23,6 @@ from draftsman.forges.rest_api import MAX_PAGES, RestApi
 from draftsman.outbound.secret_values import read_secret
 from draftsman.settings import ForgeSettings, HttpSettings
 
-CONTEXT: Final = "draftsman"
-"""Name of the commit status."""
 DRAFT: Final = "WIP: "
 """Prefix of the title of a draft: Gitea's default of `WORK_IN_PROGRESS_PREFIXES`."""
 PAGE: Final = 50
@@ -107,7 +106,7 @@ class Gitea:
     async def set_status(self, commit: str, status: CommitStatus) -> None:
         body = {
             "state": "success" if status.passed else "failure",
-            "context": CONTEXT,
+            "context": STATUS_NAME,
             "description": status.description,
         }
         if status.url is not None:

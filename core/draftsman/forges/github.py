@@ -9,6 +9,7 @@ from urllib.parse import quote
 from draftsman.domain.forges.checks import CheckState, CommitCheck, check_of
 from draftsman.domain.forges.project import Project, api_url
 from draftsman.domain.forges.pull_request import (
+    STATUS_NAME,
     Account,
     CommitStatus,
     GitLogin,
@@ -23,8 +24,6 @@ from draftsman.forges.rest_api import PAGE, RestApi
 from draftsman.outbound.secret_values import read_secret
 from draftsman.settings import ForgeSettings, HttpSettings
 
-CONTEXT: Final = "draftsman"
-"""Name of the commit status."""
 MERGE_STATES: Final = {
     "": CheckState.PASSED,
     "clean": CheckState.PASSED,
@@ -122,7 +121,7 @@ class GitHub:
     async def set_status(self, commit: str, status: CommitStatus) -> None:
         body = {
             "state": "success" if status.passed else "failure",
-            "context": CONTEXT,
+            "context": STATUS_NAME,
             "description": status.description,
         }
         if status.url is not None:

@@ -18,6 +18,9 @@ MARKER: Final = re.compile(
 )
 """The last line of a body that draftsman wrote."""
 
+STATUS_NAME: Final = "draftsman"
+"""Name of the commit status."""
+
 
 class PullState(StrEnum):
     """State of a pull request."""

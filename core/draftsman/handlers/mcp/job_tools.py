@@ -6,7 +6,7 @@ import json
 from typing import Any, Final
 
 from draftsman.domain.ids import job_name, job_number
-from draftsman.domain.question_key import derived_key
+from draftsman.domain.question import derived_key
 from draftsman.errors import DraftsmanError
 from draftsman.handlers.mcp.protocol import Tool, ToolError
 from draftsman.handlers.mcp.run_tools import JOB, MAX_RESULT, object_schema, text_schema

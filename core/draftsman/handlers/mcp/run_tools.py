@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
-from draftsman.domain.question_key import derived_key
+from draftsman.domain.question import derived_key
 from draftsman.handlers.mcp.protocol import Tool, ToolError
 
 Ask = Callable[..., Awaitable[dict[str, Any]]]

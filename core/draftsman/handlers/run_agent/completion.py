@@ -207,7 +207,7 @@ class WorkCompletion:
     async def _check_again(
         self, snapshot: Snapshot, validation: Validation, check: PolicyCheck
     ) -> None:
-        """Ask anew right before the push if the policy has changed since the approvals."""
+        """Ask again right before the push if the policy has changed since the approvals."""
         location = self.repository.location
         while (await current_policy(self.run, location)).digest != check.policy.digest:
             check = await self._check_policy(snapshot)

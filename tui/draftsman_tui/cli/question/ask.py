@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from draftsman.domain.question_key import derived_key
+from draftsman.domain.question import derived_key
 from draftsman.errors import AnswerTimeout, DraftsmanError, UsageError
 from draftsman_tui.cli.app import App, command
 from draftsman_tui.common import params, run_socket
