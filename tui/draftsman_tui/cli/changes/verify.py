@@ -96,7 +96,7 @@ async def _no_evidence(rt: Runtime, job: Job) -> str:
         return f"{job.name} has no evidence so far; see: draftsman why {job.name}"
     patch = await rt.checkpoints.patch(job.number)
     empty = patch is None or patch.size == 0
-    why = "it has no changes" if empty else "only validated changes of the mode fix have it"
+    why = "it has no changes" if empty else "only fixes in a repository with a profile have it"
     return f"{job.name} has no evidence: {why}; see: draftsman show {job.name}"
 
 
