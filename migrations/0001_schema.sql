@@ -36,7 +36,7 @@ LANGUAGE sql STABLE PARALLEL SAFE RETURN
     CASE draftsman.session_kind()
          WHEN 'owner' THEN true
          WHEN 'worker' THEN actor = 'system' OR actor ~ '^(worker|internal|schedule):'
-         WHEN 'bot' THEN actor ~ '^(slack|trello):'
+         WHEN 'bot' THEN actor ~ '^(slack|trello|forge):'
          WHEN 'person' THEN actor IN ('cli:' || session_user, 'tui:' || session_user,
                                       'api:' || session_user)
          ELSE false END;
