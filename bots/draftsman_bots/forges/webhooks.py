@@ -1,7 +1,7 @@
 """The endpoint of webhooks: `POST /forges/NAME`.
 
-An event is acknowledged once it is stored. Forges repeat a delivery without a 2xx, by themselves (GitLab)
-or by hand (GitHub, Gitea), and each repetition has no further effect.
+An event is acknowledged once it is stored. Forges repeat a delivery without a 2xx, by themselves
+(GitLab) or by hand (GitHub, Gitea), and each repetition has no further effect.
 """
 
 from __future__ import annotations
