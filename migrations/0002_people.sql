@@ -129,13 +129,15 @@ LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog,
 $$;
 
 -- Raises an error unless the actor may act in this session and has the role or requested the job.
+-- A worker that applies a decision has the rights of its person, and no others.
 CREATE FUNCTION draftsman.require_control(job bigint, actor text, role text) RETURNS void
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     person text;
 BEGIN
     IF draftsman.session_kind() = 'owner'
-       OR (draftsman.session_kind() = 'worker' AND draftsman.may_act_as(actor)) THEN
+       OR (draftsman.session_kind() = 'worker' AND draftsman.may_act_as(actor)
+           AND NOT draftsman.applies_decision(actor)) THEN
         RETURN;
     END IF;
     person := draftsman.person_of_actor(actor);

@@ -112,6 +112,7 @@ END $$;
 
 -- Rights of the worker that applies a decision --------------------------------------------------
 
+<<<<<<< HEAD
 -- Whether this transaction applies a decision of this actor.
 CREATE FUNCTION draftsman.applies_decision(actor text) RETURNS boolean LANGUAGE sql STABLE
     SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -212,6 +213,8 @@ BEGIN
     RETURN NEW;
 END $$;
 
+=======
+>>>>>>> bc5f45169815c8230beb3f44219d42ac1fc977f5
 -- A vote below the quorum that a worker applies, after its answer.
 CREATE POLICY job_events_decision ON draftsman.job_events FOR INSERT WITH CHECK (
     kind = 'vote_received' AND draftsman.applies_decision(actor) AND EXISTS (
