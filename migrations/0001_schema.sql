@@ -46,12 +46,8 @@ LANGUAGE sql STABLE PARALLEL SAFE RETURN
     CASE draftsman.session_kind()
          WHEN 'owner' THEN true
          WHEN 'worker' THEN actor = 'system' OR actor ~ '^(worker|internal|schedule):'
-<<<<<<< HEAD
-         WHEN 'bot' THEN actor ~ '^(slack|trello|forge):'
-=======
                             OR draftsman.applies_decision(actor)
-         WHEN 'bot' THEN actor ~ '^(slack|trello):'
->>>>>>> bc5f45169815c8230beb3f44219d42ac1fc977f5
+         WHEN 'bot' THEN actor ~ '^(slack|trello|forge):'
          WHEN 'person' THEN actor IN ('cli:' || session_user, 'tui:' || session_user,
                                       'api:' || session_user)
          ELSE false END;
