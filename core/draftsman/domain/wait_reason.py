@@ -79,7 +79,7 @@ class JobFacts:
     """Whether the lease of the worker has ended, by the condition of its rescue."""
     due_in: float | None
     sleep_reason: str | None
-    """What the job sleeps for, as its handler stated it."""
+    """The reason that its handler gave for a sleep."""
     limit: LimitUse | None = None
     """The limit in which the job waits for a place."""
 
