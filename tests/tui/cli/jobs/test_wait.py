@@ -97,7 +97,7 @@ async def test_wait_asks_for_a_decision_and_the_reason_of_a_denial(
 ) -> None:
     work = await make.asked(GATE)
     screen = terminal("wait", work.name, "--config", as_("carol").config)
-    screen.expect(f"Approve {work.name}/1? y, n, d: diff, enter: not now: ")
+    screen.expect(f"Approve {work.name}/1? y, n, enter: not now: ")
     screen.type("d\n")
     screen.expect("no changes")
     screen.type("perhaps\n")
