@@ -13,6 +13,7 @@ The plan is a dictionary from `draftsman.handlers.sandbox.sandbox_plan`, as `enc
     port_sockets, port_opener   [descriptor, port] of each port that the command opens
     read, write   paths of Landlock
     landlock  whether the kernel has Landlock; of user
+    seccomp  filter of system calls, as bytes, or null
     memory, file_size, processes, tmp   limits: bytes, bytes, count, bytes
 
 The program's environment is in a variable, so that it has no effect before the confinement:
@@ -29,7 +30,7 @@ import os
 import resource
 import sys
 
-from draftsman.handlers.sandbox import landlock
+from draftsman.handlers.sandbox import landlock, seccomp
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -96,6 +97,8 @@ def enter(plan: dict[str, Any], command: list[str]) -> NoReturn:
         landlock.restrict(plan["read"], plan["write"], plan["network"], plan["ports"])
     elif plan["mode"] == "user" and plan["landlock"]:
         landlock.restrict(plan["read"], plan["write"], network=True)
+    if plan["seccomp"]:
+        seccomp.apply(plan["seccomp"])
     os.execve(command[0], command, environment)  # noqa: S606
 
 
@@ -125,6 +128,8 @@ def _enter_bwrap(plan: dict[str, Any], command: list[str], environment: dict[str
         arguments += ["--size", str(plan["tmp"]), "--tmpfs", folder]
     for folder in ("/dev", "/"):  # both are in memory without a size limit
         arguments += ["--remount-ro", folder]
+    if plan["seccomp"]:
+        arguments += ["--seccomp", str(_file_in_memory("seccomp", plan["seccomp"]))]
     arguments += [
         "--args",
         str(_environment_arguments(environment)),
@@ -172,9 +177,16 @@ def _inheritable(descriptor: int) -> int:
 
 def _environment_arguments(environment: dict[str, str]) -> int:
     """Return a descriptor with arguments for bwrap: its command line is public."""
-    descriptor = os.memfd_create("environment", 0)
-    for name, value in environment.items():
-        os.write(descriptor, os.fsencode(f"--setenv\0{name}\0{value}\0"))
+    arguments = [f"--setenv\0{name}\0{value}\0" for name, value in environment.items()]
+    return _file_in_memory("environment", os.fsencode("".join(arguments)))
+
+
+def _file_in_memory(name: str, content: bytes) -> int:
+    """Return an inheritable descriptor from which the content can be read."""
+    descriptor = os.memfd_create(name, 0)
+    left = memoryview(content)
+    while left:
+        left = left[os.write(descriptor, left) :]
     os.lseek(descriptor, 0, os.SEEK_SET)
     return descriptor
 
