@@ -59,8 +59,9 @@ def decision(program: bytes, number: int, architecture: int, *arguments: int) ->
         elif code == seccomp.AND:
             accumulator &= value
         elif code == seccomp.RETURN:
-            kinds = {seccomp.ALLOW: ALLOWED, seccomp.KILL: "killed"}
-            return kinds.get(value, value & 0xFFFF)
+            if value in (seccomp.ALLOW, seccomp.KILL):
+                return ALLOWED if value == seccomp.ALLOW else "killed"
+            return int(value & 0xFFFF)
         else:
             holds = {
                 seccomp.JUMP_EQUAL: accumulator == value,
