@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from draftsman.domain.messages.target import Target, Targets
     from draftsman.domain.retries.job_limits import JobLimits
     from draftsman.embedded import EmbeddedServer
+    from draftsman.ports import Channel
     from draftsman.services.people import People
     from draftsman.settings import Settings
 
@@ -29,6 +30,7 @@ def directory(settings: Settings) -> Directory:
     people = {}
     for name, person in settings.people.items():
         accounts = {"cli": person.login, "slack": person.slack, "trello": person.trello}
+        accounts |= {"forge": person.forge}
         ids = {channel: id for channel, id in accounts.items() if id}
         people[name] = DirectoryEntry(
             frozenset(person.roles), ids, person.quiet_hours, person.timezone
@@ -49,6 +51,16 @@ def policy(settings: Settings, stored: Directory | None = None) -> Policy:
         hours = quiet_hours.parse(entry.quiet_hours or defaults.quiet_hours, timezone)
         people[name] = Person(name, entry.roles, ids, hours)
     return Policy(people, source.groups, source.self_approval)
+
+
+def worker_channels(settings: Settings) -> list[Channel]:
+    """Return the channels of a worker: log and webhook."""
+    from draftsman.channels.log_channel import LogChannel
+    from draftsman.channels.webhook_channel import WebhookChannel
+
+    sent = settings.notifications
+    log = LogChannel(sent.log_file or settings.data_dir / "notifications.jsonl")
+    return [log, WebhookChannel(settings.webhooks, settings.http, sent.timeout)]
 
 
 async def stored_directory(

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from draftsman.services.budgets import Budgets
     from draftsman.services.deliveries.delivery_sender import DeliverySender
     from draftsman.services.deliveries.outbox import Outbox
+    from draftsman.services.forges.forge_events import ForgeEvents
     from draftsman.services.jobs.bulk_retry import BulkRetry
     from draftsman.services.jobs.job_control import JobControl
     from draftsman.services.jobs.messages import JobMessages
@@ -182,8 +183,8 @@ class Runtime:
         lease, fallback = self.settings.worker.lease, self.targets[1]
         services = self.templates, self.request_checks, self.submissions
         firing = Firing(self.db, self.policy, self.settings, *services)
-        limits, budgets = self.settings.limits, self.settings.budgets
-        rules = limits.rules(), budgets.rules(), budgets.timezone
+        budgets = self.settings.budgets
+        rules = self.settings.limits.rules(), budgets.rules(), budgets.timezone
         parts = self.archives, reminders, firing, self.pending_decisions, fallback, *rules
         return Sweeps(self.db, self.policy, sweeps, lease, *parts)
 
@@ -252,6 +253,13 @@ class Runtime:
         return TrelloBoards(self.db, self.policy)
 
     @cached_property
+    def forge_events(self) -> ForgeEvents:
+        """Events of forges."""
+        from draftsman.services.forges.forge_events import ForgeEvents
+
+        return ForgeEvents(self.db)
+
+    @cached_property
     def repos(self) -> Repos:
         """Repositories, their labels and profiles."""
         from draftsman.services.repos import Repos
@@ -314,12 +322,7 @@ class Runtime:
 
     def channels(self) -> list[Channel]:
         """Return the channels of a worker: log and webhook."""
-        from draftsman.channels.log_channel import LogChannel
-        from draftsman.channels.webhook_channel import WebhookChannel
-
-        settings, sent = self.settings, self.settings.notifications
-        log = LogChannel(sent.log_file or settings.data_dir / "notifications.jsonl")
-        return [log, WebhookChannel(settings.webhooks, settings.http, sent.timeout)]
+        return configured.worker_channels(self.settings)
 
     def dispatcher(
         self, channels: Sequence[Channel], sender: Callable[[], int | None] | None = None
@@ -327,9 +330,8 @@ class Runtime:
         """Return the dispatcher of these channels; `sender` returns the key of its session lock."""
         from draftsman.loops.delivery_dispatcher import DeliveryDispatcher
 
-        return DeliveryDispatcher(
-            self.delivery_sender, channels, self.settings.notifications, sender
-        )
+        settings = self.settings.notifications
+        return DeliveryDispatcher(self.delivery_sender, channels, settings, sender)
 
     def delivery_process(self, channels: Sequence[Channel]) -> DeliveryProcess:
         """Return the delivery process of these channels, for a process without a worker."""

@@ -38,7 +38,7 @@ COMMAND_TIMEOUT: Final = 30.0
 def find_engine(settings: SandboxSettings, path: str | None = None) -> str | None:
     """Return the path of the configured engine, else of the first that is installed."""
     names = ENGINES if settings.engine is None else (settings.engine,)
-    return next((found for name in names if (found := shutil.which(name, path=path))), None)
+    return next((program for name in names if (program := shutil.which(name, path=path))), None)
 
 
 def new_name() -> str:
