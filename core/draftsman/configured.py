@@ -15,8 +15,10 @@ from draftsman.errors import ConfigError, DraftsmanError, SchemaOutdated, UsageE
 
 if TYPE_CHECKING:
     from draftsman.domain.messages.target import Target, Targets
+    from draftsman.domain.people.quiet_hours import QuietHours
     from draftsman.domain.retries.job_limits import JobLimits
     from draftsman.embedded import EmbeddedServer
+    from draftsman.ports import Channel
     from draftsman.services.people import People
     from draftsman.settings import Settings
 
@@ -114,6 +116,21 @@ def configured_targets(settings: Settings) -> tuple[Targets, Target | None]:
     except UsageError as error:
         raise ConfigError(f"notifications: {error}") from None
     return known, fallback
+
+
+def default_quiet_hours(settings: Settings) -> QuietHours | None:
+    """Return the quiet hours of questions without known respondents."""
+    return quiet_hours.parse(settings.questions.quiet_hours, settings.questions.timezone)
+
+
+def worker_channels(settings: Settings) -> list[Channel]:
+    """Return the channels of a worker: log and webhook."""
+    from draftsman.channels.log_channel import LogChannel
+    from draftsman.channels.webhook_channel import WebhookChannel
+
+    sent = settings.notifications
+    log = LogChannel(sent.log_file or settings.data_dir / "notifications.jsonl")
+    return [log, WebhookChannel(settings.webhooks, settings.http, sent.timeout)]
 
 
 async def database_url(settings: Settings, *, migrations: bool = True) -> tuple[str, bool]:

@@ -17,7 +17,6 @@ from draftsman import configured, migrate, version
 from draftsman.basic_settings import BasicSettings
 from draftsman.domain.ids import new_id
 from draftsman.domain.job import Source
-from draftsman.domain.people import quiet_hours
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.people.policy import Policy
 from draftsman.host import login
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     from draftsman.loops.worker_process import WorkerProcess
     from draftsman.ports import Channel
     from draftsman.schemas.checker import SchemaChecker
+    from draftsman.services.attention.attention import Attention
     from draftsman.services.budgets import Budgets
     from draftsman.services.deliveries.delivery_sender import DeliverySender
     from draftsman.services.deliveries.outbox import Outbox
@@ -176,8 +176,7 @@ class Runtime:
         from draftsman.services.maintenance.sweeps import Sweeps
         from draftsman.services.schedules.firing import Firing
 
-        asked, sweeps = self.settings.questions, self.settings.sweeps
-        hours = quiet_hours.parse(asked.quiet_hours, asked.timezone)
+        sweeps, hours = self.settings.sweeps, configured.default_quiet_hours(self.settings)
         reminders = Reminders(self.db, self.policy, hours, sweeps.limit)
         lease, fallback = self.settings.worker.lease, self.targets[1]
         services = self.templates, self.request_checks, self.submissions
@@ -186,6 +185,13 @@ class Runtime:
         rules = limits.rules(), budgets.rules(), budgets.timezone
         parts = self.archives, reminders, firing, self.pending_decisions, fallback, *rules
         return Sweeps(self.db, self.policy, sweeps, lease, *parts)
+
+    @cached_property
+    def attention(self) -> Attention:
+        """Views of questions, and figures of people's time."""
+        from draftsman.services.attention.attention import Attention
+
+        return Attention(self.db, self.policy, configured.default_quiet_hours(self.settings))
 
     @cached_property
     def budgets(self) -> Budgets:
@@ -314,12 +320,7 @@ class Runtime:
 
     def channels(self) -> list[Channel]:
         """Return the channels of a worker: log and webhook."""
-        from draftsman.channels.log_channel import LogChannel
-        from draftsman.channels.webhook_channel import WebhookChannel
-
-        settings, sent = self.settings, self.settings.notifications
-        log = LogChannel(sent.log_file or settings.data_dir / "notifications.jsonl")
-        return [log, WebhookChannel(settings.webhooks, settings.http, sent.timeout)]
+        return configured.worker_channels(self.settings)
 
     def dispatcher(
         self, channels: Sequence[Channel], sender: Callable[[], int | None] | None = None
