@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from draftsman.services.budgets import Budgets
     from draftsman.services.deliveries.delivery_sender import DeliverySender
     from draftsman.services.deliveries.outbox import Outbox
+    from draftsman.services.forges.forge_events import ForgeEvents
     from draftsman.services.jobs.bulk_retry import BulkRetry
     from draftsman.services.jobs.job_control import JobControl
     from draftsman.services.jobs.messages import JobMessages
@@ -165,9 +166,9 @@ class Runtime:
         """Archived months of events."""
         from draftsman.services.maintenance.archives import Archives
 
-        retention, limit = self.settings.retention, self.settings.sweeps.limit
-        folder = retention.archive_dir or self.settings.data_dir / "archive"
-        return Archives(self.db, self.policy, retention, folder, limit)
+        kept, limit = self.settings.retention, self.settings.sweeps.limit
+        folder = kept.archive_dir or self.settings.data_dir / "archive"
+        return Archives(self.db, self.policy, kept, folder, limit)
 
     @cached_property
     def sweeps(self) -> Sweeps:
@@ -181,8 +182,8 @@ class Runtime:
         lease, fallback = self.settings.worker.lease, self.targets[1]
         services = self.templates, self.request_checks, self.submissions
         firing = Firing(self.db, self.policy, self.settings, *services)
-        limits, budgets = self.settings.limits, self.settings.budgets
-        rules = limits.rules(), budgets.rules(), budgets.timezone
+        budgets = self.settings.budgets
+        rules = self.settings.limits.rules(), budgets.rules(), budgets.timezone
         parts = self.archives, reminders, firing, self.pending_decisions, fallback, *rules
         return Sweeps(self.db, self.policy, sweeps, lease, *parts)
 
@@ -233,8 +234,7 @@ class Runtime:
         """Claims and results of deliveries."""
         from draftsman.services.deliveries.delivery_sender import DeliverySender
 
-        settings = self.settings.notifications
-        return DeliverySender(self.db, settings, self.targets[1], self.policy)
+        return DeliverySender(self.db, self.settings.notifications, self.targets[1], self.policy)
 
     @cached_property
     def threads(self) -> Threads:
@@ -256,6 +256,13 @@ class Runtime:
         from draftsman.services.trello_boards import TrelloBoards
 
         return TrelloBoards(self.db, self.policy)
+
+    @cached_property
+    def forge_events(self) -> ForgeEvents:
+        """Events of forges."""
+        from draftsman.services.forges.forge_events import ForgeEvents
+
+        return ForgeEvents(self.db)
 
     @cached_property
     def repos(self) -> Repos:
@@ -315,12 +322,8 @@ class Runtime:
             queues=served_queues,
             slots=slots or self.settings.worker.slots,
             sweeps=self.sweeps if leader else None,
-            dispatcher=partial(self.dispatcher, self.channels()),
+            dispatcher=partial(self.dispatcher, configured.worker_channels(self.settings)),
         )
-
-    def channels(self) -> list[Channel]:
-        """Return the channels of a worker: log and webhook."""
-        return configured.worker_channels(self.settings)
 
     def dispatcher(
         self, channels: Sequence[Channel], sender: Callable[[], int | None] | None = None
@@ -336,18 +339,14 @@ class Runtime:
         """Return the delivery process of these channels, for a process without a worker."""
         from draftsman.loops.delivery_process import DeliveryProcess
 
-        settings, url = self.settings.notifications, self._listen_url()
-        return DeliveryProcess(self.delivery_sender, channels, settings, self.db, url)
+        used = self.settings.notifications, self.db, configured.listen_url(self.settings)
+        return DeliveryProcess(self.delivery_sender, channels, *used)
 
     def listener(self, on_notification: Callable[[str, str], None]) -> NotificationListener:
         """Return a listener that passes channel and payload of each notification."""
         from draftsman.loops.notification_listener import NotificationListener
 
-        return NotificationListener(self.db, self._listen_url(), on_notification)
-
-    def _listen_url(self) -> str | None:
-        listen = self.settings.listen_url
-        return listen.get_secret_value() if listen else None
+        return NotificationListener(self.db, configured.listen_url(self.settings), on_notification)
 
     async def revive(self) -> None:
         """Restart the embedded server if it was killed; raises EmbeddedServerError."""

@@ -102,9 +102,10 @@ async def test_the_database_keeps_views_of_others(
     async with dave.db.connection() as conn:
         assert await rows(conn, query) == []
     async with known.db.connection() as conn:
-        for change in ("UPDATE %s SET person = 'x'", "DELETE FROM %s"):
-            with pytest.raises(psycopg.DatabaseError, match="the first view is kept"):
-                await conn.execute(change % "draftsman.question_views")  # type: ignore[arg-type]
+        with pytest.raises(psycopg.DatabaseError, match="the first view is kept"):
+            await conn.execute("UPDATE draftsman.question_views SET person = 'x'")
+        with pytest.raises(psycopg.DatabaseError, match="the first view is kept"):
+            await conn.execute("DELETE FROM draftsman.question_views")
     await clock.forward(46_000)
     await known.sweeps.run_now("remind", make.owner)
     await send_all(known)

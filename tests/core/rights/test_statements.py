@@ -165,15 +165,16 @@ TALKING: Final = {
     "approval_tokens.use",
 }
 TABLES: Final = REPOS | SCHEDULES
+RECEIVING: Final = {"forge_events.receive"}
 REFUSED: Final = {
     "worker": SCHEMA | PEOPLE | BOARDS | TABLES | DECISIONS | VIEWS
-    | {"archives.forget", "approval_tokens.mint"},
+    | RECEIVING | {"archives.forget", "approval_tokens.mint"},
     "bot": SCHEMA | WORK | REPOS | FIRING
     | {"schedules.change", "schedules.advance", "schedules.record"}
     | {"people.link", "people.unlink", "approval_tokens.mint"},
-    "anna": SCHEMA | WORK | FIRING | LEASES | SENDING | {"people.create_link_code"},
+    "anna": SCHEMA | WORK | FIRING | RECEIVING | LEASES | SENDING | {"people.create_link_code"},
     "reader": SCHEMA | PEOPLE | BOARDS | TABLES | PLANNED | FIRING | WORK | LEASES | SENDING
-    | TALKING | QUEUES | DECISIONS | APPLYING | VIEWS,
+    | TALKING | QUEUES | DECISIONS | APPLYING | RECEIVING | VIEWS,
 }  # fmt: skip
 
 

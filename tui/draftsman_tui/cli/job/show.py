@@ -9,7 +9,6 @@ import click
 
 from draftsman.domain.ids import actor_name, job_name
 from draftsman.domain.job import TERMINAL, Job, Source, Status
-from draftsman.domain.messages import result_text
 from draftsman.domain.question import QuestionStatus
 from draftsman.domain.retries.error_classes import ErrorClass
 from draftsman_tui.cli.app import App, command, number_of
@@ -37,6 +36,7 @@ from draftsman_tui.common.text.question_text import (
     detail_lines,
     escalation_text,
 )
+from draftsman_tui.common.text.result_lines import result_lines
 from draftsman_tui.common.text.tree_text import group_data, parents_data, parents_text, tree_lines
 from draftsman_tui.common.value_format import fields, network_text, sum_usage, usage_lines
 
@@ -157,7 +157,7 @@ async def show(app: App, job: JobRef, tree: bool) -> None:
             "Artifacts",
             [file_text(artifact, over=over) for artifact in files],
         ),
-        *_section("Result", _result(details)),
+        *_section("Result", list(result_lines(details))),
     )
     with app.out.paged():
         app.out.print(*lines)
@@ -294,25 +294,6 @@ def _joined(event: Event) -> Iterator[Text]:
     yield line(styled(f"  {requester}", "bold"), f"  {times.ago(event.created_at)}")
     text = str(request.get("text") or request.get("title") or "")
     yield from (styled(f"    {text_line}") for text_line in text.strip("\n").splitlines())
-
-
-def _result(job: Job) -> list[Text]:
-    """Render the result of a job as text, followed by the remaining fields.
-
-    The agent's own `data` may name files on its worker, so it is only in the JSON output.
-    """
-    result = job.result or {}
-    texts = [
-        *result_text.summary_lines(result),
-        result_text.change_summary(result),
-        result_text.validation_summary(result),
-    ]
-    lines = [styled(f"  {text_line}") for text in texts for text_line in text.splitlines()]
-    others = result_text.unrendered_fields(result)
-    data = others.pop("data", None)
-    if data:
-        lines.append(styled(f"  data: draftsman show {job.name} --json | jq .result.data", "dim"))
-    return lines + _fields(job, others)
 
 
 def _fields(job: Job, values: dict[str, Any]) -> list[Text]:
