@@ -88,7 +88,7 @@ async def show(app: App, job: JobRef, tree: bool) -> None:
     if tree:
         await _show_tree(app, job)
         return
-    async with app.runtime(read_only=True) as rt:
+    async with app.runtime(read_only=app.json) as rt:
         number = await number_of(rt, job)
         details = await rt.read_model.job(number)
         runs = await rt.read_model.runs(number)
@@ -114,6 +114,9 @@ async def show(app: App, job: JobRef, tree: bool) -> None:
         answerers_by_question = {
             q.ordinal: await answerers(rt, q) for q in questions if q.status is OPEN
         }
+        if answerers_by_question and not app.json:
+            seen = await rt.questions.open_of([number])
+            await rt.attention.record_views(seen, await rt.actor())
     over = details.status in TERMINAL
     sandbox = next((event.payload for event in reversed(events) if event.kind == APPLIED), None)
     join_events = {event.id: event for event in events if event.kind == JOINED}.values()
