@@ -29,14 +29,25 @@ CREATE FUNCTION draftsman.session_kind() RETURNS text LANGUAGE sql STABLE PARALL
          WHEN pg_has_role(session_user, to_regrole('draftsman_reader')::oid, 'MEMBER') THEN 'reader'
          ELSE 'none' END;
 
--- Whether the session may act as this actor (`channel:id`): the owner as any, a worker as itself
--- or the system, a bot as users of its channels, a person as their own database role.
+-- Whether this transaction applies a pending decision of this actor.
+CREATE FUNCTION draftsman.applies_decision(actor text) RETURNS boolean LANGUAGE plpgsql STABLE
+    SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN EXISTS (SELECT FROM draftsman.pending_decisions p
+                    WHERE p.taken_by = pg_current_xact_id_if_assigned()
+                      AND p.source || ':' || p.actor_id = $1);
+END $$;
+
+-- Whether the session may act as this actor (`channel:id`): the owner as any, a worker as itself,
+-- the system or the person whose decision it applies, a bot as users of its channels, a person as
+-- their own database role.
 CREATE FUNCTION draftsman.may_act_as(actor text) RETURNS boolean
 LANGUAGE sql STABLE PARALLEL SAFE RETURN
     CASE draftsman.session_kind()
          WHEN 'owner' THEN true
          WHEN 'worker' THEN actor = 'system' OR actor ~ '^(worker|internal|schedule):'
-         WHEN 'bot' THEN actor ~ '^(slack|trello):'
+                            OR draftsman.applies_decision(actor)
+         WHEN 'bot' THEN actor ~ '^(slack|trello|forge):'
          WHEN 'person' THEN actor IN ('cli:' || session_user, 'tui:' || session_user,
                                       'api:' || session_user)
          ELSE false END;

@@ -6,7 +6,7 @@ INSERT INTO draftsman.schema_migrations (name) VALUES ('0002_people');
 
 -- Where requests and answers come from.
 CREATE TYPE draftsman.channel AS ENUM (
-    'slack', 'trello', 'tui', 'cli', 'api', 'mcp', 'schedule', 'internal');
+    'slack', 'trello', 'tui', 'cli', 'api', 'mcp', 'schedule', 'internal', 'forge');
 
 CREATE TABLE draftsman.people (
     name        text PRIMARY KEY CHECK (name <> ''),
@@ -19,9 +19,10 @@ CREATE TABLE draftsman.people (
 );
 
 -- Identities that the directory assigns. For `cli` the id is the login name, on a server the
--- database role; the dashboard and the API use the same identity.
+-- database role; the dashboard and the API use the same identity. For `forge` it is the name of the
+-- forge in the configuration and a login in lower case: `github:anna`.
 CREATE TABLE draftsman.person_identities (
-    channel      draftsman.channel NOT NULL CHECK (channel IN ('cli', 'slack', 'trello')),
+    channel      draftsman.channel NOT NULL CHECK (channel IN ('cli', 'slack', 'trello', 'forge')),
     external_id  text NOT NULL CHECK (external_id <> ''),
     person       text NOT NULL REFERENCES draftsman.people ON DELETE CASCADE,
     PRIMARY KEY (channel, external_id),
@@ -128,13 +129,15 @@ LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog,
 $$;
 
 -- Raises an error unless the actor may act in this session and has the role or requested the job.
+-- A worker that applies a decision has the rights of its person, and no others.
 CREATE FUNCTION draftsman.require_control(job bigint, actor text, role text) RETURNS void
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     person text;
 BEGIN
     IF draftsman.session_kind() = 'owner'
-       OR (draftsman.session_kind() = 'worker' AND draftsman.may_act_as(actor)) THEN
+       OR (draftsman.session_kind() = 'worker' AND draftsman.may_act_as(actor)
+           AND NOT draftsman.applies_decision(actor)) THEN
         RETURN;
     END IF;
     person := draftsman.person_of_actor(actor);

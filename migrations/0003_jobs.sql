@@ -375,13 +375,14 @@ CREATE TABLE draftsman.leases (
     expires_at  timestamptz NOT NULL
 );
 
--- A bot may hold the lease of the Trello poller and no other.
+-- A bot may hold the leases of the pollers of Trello and of forges, and no other.
 CREATE FUNCTION draftsman.check_lease() RETURNS trigger LANGUAGE plpgsql
     SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    IF draftsman.session_kind() = 'bot' AND (NEW.name <> 'trello' OR OLD.name <> 'trello') THEN
+    IF draftsman.session_kind() = 'bot' AND (NEW.name NOT IN ('trello', 'forges')
+                                             OR OLD.name NOT IN ('trello', 'forges')) THEN
         PERFORM draftsman.deny_access(format('a bot cannot hold the lease %s',
-            CASE WHEN NEW.name <> 'trello' THEN NEW.name ELSE OLD.name END));
+            CASE WHEN NEW.name NOT IN ('trello', 'forges') THEN NEW.name ELSE OLD.name END));
     END IF;
     RETURN NEW;
 END $$;

@@ -53,8 +53,7 @@ CREATE INDEX job_questions_budget ON draftsman.job_questions (job)
 CREATE INDEX job_questions_expiry ON draftsman.job_questions (expires_at, job, ordinal)
     WHERE status = 'open';
 
--- Reminders and escalation of a question, and the patch of the tree that the run had saved when it
--- asked (NULL: none).
+-- Reminders and escalation of a question, and the patch of the saved tree at that time (NULL: none).
 CREATE TABLE draftsman.question_times (
     job           bigint NOT NULL,
     question      int NOT NULL,
@@ -215,15 +214,17 @@ CREATE TRIGGER job_questions_reminder AFTER UPDATE OF status, expires_at ON draf
 -- Permission to answer ------------------------------------------------------------------------
 
 -- An accepted answer comes from a session that may act for its channel, in the name of the person
--- of its identity, and that person may answer the question.
+-- of its identity, and that person may answer the question. A worker stores the answer that came
+-- with the request, and that of a decision that it applies, in time if due before the expiry.
 CREATE FUNCTION draftsman.check_answer() RETURNS trigger LANGUAGE plpgsql
     SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     kind    text := draftsman.session_kind();
+    asked   draftsman.job_questions;
+    held    record;
     asker   text;
     answers jsonb;
     person  text;
-    asked   draftsman.job_questions;
     fits    boolean;
 BEGIN
     NEW.session_role := kind || ':' || session_user;
@@ -234,13 +235,20 @@ BEGIN
       FROM draftsman.job_requests j WHERE j.number = NEW.job;
     SELECT * INTO asked FROM draftsman.job_questions q
      WHERE q.job = NEW.job AND q.ordinal = NEW.question;
+    SELECT * INTO held FROM draftsman.pending_decisions p
+     WHERE p.taken_by = pg_current_xact_id_if_assigned() AND p.job = NEW.job
+       AND p.question = NEW.question AND p.source = NEW.source
+       AND p.source_event_id = NEW.source_event_id AND p.actor_id = NEW.responder_id
+       AND p.payload = NEW.payload - '{late,refusal}'::text[];
+    NEW.session_role := coalesce(held.session_role, NEW.session_role);
     IF NOT draftsman.may_act_as(NEW.source || ':' || NEW.responder_id)
-       OR (kind = 'worker' AND (NEW.kind = 'input' AND NEW.responder_id = asker
-                                AND answers ? asked.key) IS NOT TRUE) THEN
-        PERFORM draftsman.deny_access(format('%s cannot answer as %s:%s',
-                                                session_user, NEW.source, NEW.responder_id));
+       OR (kind = 'worker' AND held.id IS NULL
+           AND (NEW.source = 'internal' AND NEW.kind = 'input' AND NEW.responder_id = asker
+                AND answers ? asked.key) IS NOT TRUE) THEN
+        PERFORM draftsman.deny_access(
+            format('%s cannot answer as %s:%s', session_user, NEW.source, NEW.responder_id));
     END IF;
-    person := CASE WHEN kind = 'worker' THEN asker
+    person := CASE WHEN kind = 'worker' AND held.id IS NULL THEN asker
               ELSE draftsman.person_of(NEW.source::text, NEW.responder_id) END;
     NEW.voter := coalesce(person, NEW.source || ':' || NEW.responder_id);
     IF NEW.accepted THEN
@@ -254,11 +262,12 @@ BEGIN
                  OR draftsman.has_role(person, 'responder')
                  OR draftsman.list_includes(person, asked.approvers));
         IF NEW.kind <> asked.kind OR asked.status <> 'open' OR fits IS NOT TRUE
-           OR (asked.expires_at <= draftsman.now() AND (asked.on_expire <> 'escalate' OR EXISTS (
+           OR (asked.expires_at <= coalesce(held.applies_at, draftsman.now())
+               AND (asked.on_expire <> 'escalate' OR EXISTS (
                SELECT FROM draftsman.question_times t WHERE t.job = NEW.job
                   AND t.question = NEW.question AND t.escalated_at IS NOT NULL))) THEN
-            PERFORM draftsman.deny_access(format('%s may not answer D-%s/%s',
-                                                    NEW.voter, NEW.job, NEW.question));
+            PERFORM draftsman.deny_access(
+                format('%s may not answer D-%s/%s', NEW.voter, NEW.job, NEW.question));
         END IF;
     END IF;
     RETURN NEW;
@@ -283,8 +292,7 @@ END $$;
 CREATE TRIGGER refused_answers_count BEFORE INSERT OR UPDATE ON draftsman.refused_answers
     FOR EACH ROW EXECUTE FUNCTION draftsman.count_refused();
 
--- The label of the choice with a value, for events; NULL where the label is the beginning of the
--- value, as that of a choice without a label is.
+-- The label of the choice with a value, for events; NULL if the label begins the value.
 CREATE FUNCTION draftsman.label_of(choices jsonb, value text) RETURNS text LANGUAGE sql IMMUTABLE
     SET search_path = pg_catalog, pg_temp AS $$
     SELECT c ->> 'label' FROM jsonb_array_elements($1) c

@@ -43,7 +43,7 @@ async def run_bots(settings: Settings, *, only: Sequence[str], parent: int | Non
     SchemaOutdated.
     """
     deny_inspection()
-    channels = [name for name in only if getattr(settings, name) is not None]
+    channels = [name for name in only if is_configured(settings, name)]
     async with (
         shutdown_signals(parent) as signals,
         open_runtime(_with_slack_timeout(settings, channels)) as rt,
@@ -108,8 +108,22 @@ def _create_trello_bot(rt: Runtime) -> BotService:
     return service.Service(rt, rt.settings.trello, credentials.read(rt.settings.trello))
 
 
+def _create_forge_bot(rt: Runtime) -> BotService:
+    from draftsman_bots.forges import service
+
+    return service.ForgeService(rt)
+
+
+def is_configured(settings: Settings, name: str) -> bool:
+    """Return whether the configuration has a bot."""
+    if name == "forges":
+        return bool(settings.read_forges)
+    return getattr(settings, name) is not None
+
+
 BOTS: Final[Mapping[str, Callable[[Runtime], BotService]]] = {
     "slack": _create_slack_bot,
     "trello": _create_trello_bot,
+    "forges": _create_forge_bot,
 }
 """Functions that create the bot of a configuration table; they raise ConfigError."""

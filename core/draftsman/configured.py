@@ -15,8 +15,10 @@ from draftsman.errors import ConfigError, DraftsmanError, SchemaOutdated, UsageE
 
 if TYPE_CHECKING:
     from draftsman.domain.messages.target import Target, Targets
+    from draftsman.domain.people.quiet_hours import QuietHours
     from draftsman.domain.retries.job_limits import JobLimits
     from draftsman.embedded import EmbeddedServer
+    from draftsman.ports import Channel
     from draftsman.services.people import People
     from draftsman.settings import Settings
 
@@ -29,6 +31,7 @@ def directory(settings: Settings) -> Directory:
     people = {}
     for name, person in settings.people.items():
         accounts = {"cli": person.login, "slack": person.slack, "trello": person.trello}
+        accounts |= {"forge": person.forge and person.forge.lower()}
         ids = {channel: id for channel, id in accounts.items() if id}
         people[name] = DirectoryEntry(
             frozenset(person.roles), ids, person.quiet_hours, person.timezone
@@ -49,6 +52,21 @@ def policy(settings: Settings, stored: Directory | None = None) -> Policy:
         hours = quiet_hours.parse(entry.quiet_hours or defaults.quiet_hours, timezone)
         people[name] = Person(name, entry.roles, ids, hours)
     return Policy(people, source.groups, source.self_approval)
+
+
+def listen_url(settings: Settings) -> str | None:
+    """Return the URL of the session for notifications, if it differs."""
+    return settings.listen_url.get_secret_value() if settings.listen_url else None
+
+
+def worker_channels(settings: Settings) -> list[Channel]:
+    """Return the channels of a worker: log and webhook."""
+    from draftsman.channels.log_channel import LogChannel
+    from draftsman.channels.webhook_channel import WebhookChannel
+
+    sent = settings.notifications
+    log = LogChannel(sent.log_file or settings.data_dir / "notifications.jsonl")
+    return [log, WebhookChannel(settings.webhooks, settings.http, sent.timeout)]
 
 
 async def stored_directory(
@@ -114,6 +132,11 @@ def configured_targets(settings: Settings) -> tuple[Targets, Target | None]:
     except UsageError as error:
         raise ConfigError(f"notifications: {error}") from None
     return known, fallback
+
+
+def default_quiet_hours(settings: Settings) -> QuietHours | None:
+    """Return the quiet hours of questions without known respondents."""
+    return quiet_hours.parse(settings.questions.quiet_hours, settings.questions.timezone)
 
 
 async def database_url(settings: Settings, *, migrations: bool = True) -> tuple[str, bool]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from draftsman.domain.forges.checks import CommitCheck
+from draftsman.domain.forges.forge_event import ForgeEvent
 from draftsman.domain.forges.project import Project
 from draftsman.domain.forges.pull_request import (
     Account,
@@ -89,6 +90,10 @@ class Forge(Protocol):
     project: Project
     limits: TextLimits
 
+    def events(self) -> EventSource:
+        """Return the events of the repository, which keeps what it read before."""
+        ...
+
     async def account(self) -> Account:
         """Return the account of the token, and the rights that it lacks here."""
         ...
@@ -139,4 +144,23 @@ class Forge(Protocol):
 
     async def merge(self, number: int, commit: str, method: str) -> None:
         """Merge if `commit` is the head; raises Failure if the rules of the forge refuse it."""
+        ...
+
+
+class EventSource(Protocol):
+    """Events of a repository on a forge. `tests/core/forges/test_events.py` is its contract.
+
+    Each call raises Failure, as those of `Forge`.
+    """
+
+    async def pull(self, number: int) -> list[ForgeEvent]:
+        """Return the events of a pull request: all comments, and those about its state now."""
+        ...
+
+    async def labeled_issues(self, label: str) -> list[ForgeEvent]:
+        """Return the events of the open issues with a label."""
+        ...
+
+    async def has_webhook(self, url: str) -> bool | None:
+        """Return whether a webhook to this URL is active; None if the token cannot tell."""
         ...

@@ -22,6 +22,7 @@ PURPOSES: Final = [
     for name in (
         "data_model.toml",
         "data_model_budgets.toml",
+        "data_model_forges.toml",
         "data_model_people.toml",
         "data_model_queues.toml",
     )

@@ -17,9 +17,14 @@ from draftsman.migrate import Migration
 ROOT: Final = Path(__file__).resolve().parents[2]
 FOLDER: Final = Path(__file__).with_name("releases")
 CODE: Final = ("core", "migrations", "config", "pyproject.toml")
-UNFILLED: Final = frozenset({"event_archives", "archived_jobs", "pending_decisions"})
-"""Tables without rows in a frozen release: a month is archived long after it ended, and a decision
-is pending for seconds."""
+UNFILLED: Final = frozenset(
+    {
+        *("event_archives", "archived_jobs", "pending_decisions"),
+        *("pull_requests", "follow_ups", "forge_events"),
+    }
+)
+"""Tables without rows in a frozen release: a month is archived long after it ended, a decision is
+pending for seconds, and there is no forge."""
 
 
 @dataclass(frozen=True)

@@ -53,10 +53,10 @@ class DuplicateLookups:
                 batch, self._waiting = self._waiting[:MAX_LOOKUPS], self._waiting[MAX_LOOKUPS:]
                 jobs = [(job, target) for job, target, _ in batch]
                 try:
-                    found = await self._submissions.recent_duplicates(jobs, WINDOW)
+                    duplicates = await self._submissions.recent_duplicates(jobs, WINDOW)
                 except DraftsmanError:
                     continue
-                for duplicate, (_, _, on_found) in zip(found, batch, strict=True):
+                for duplicate, (_, _, on_found) in zip(duplicates, batch, strict=True):
                     if duplicate is not None:
                         on_found(duplicate)
         finally:

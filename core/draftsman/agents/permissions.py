@@ -61,6 +61,8 @@ class Call(NamedTuple):
             "locations": _paths(tool.get("locations")),
             "cwd": tool.get("cwd") or ".",
         }
+        if exact["input"] is None:  # of Gemini CLI: the title and the texts are all of the call
+            exact["texts"] = _texts(content)
         exact = _with_names(exact, roots)
         verb, body = _describe(exact)
         if exact["cwd"] != ".":
@@ -207,6 +209,12 @@ def _paths(locations: Any) -> list[str]:
     return sorted({str(item.get("path")) for item in items if isinstance(item, dict)})
 
 
+def _texts(content: Any) -> list[str]:
+    content = content if isinstance(content, list) else []
+    items = [item.get("content") for item in content if isinstance(item, dict)]
+    return [str(item["text"]) for item in items if isinstance(item, dict) and "text" in item]
+
+
 def _describe(call: Mapping[str, Any]) -> tuple[str, str]:
     """Return the action of the call, and its readable text."""
     given = call["input"] if isinstance(call["input"], dict) else {}
@@ -217,7 +225,9 @@ def _describe(call: Mapping[str, Any]) -> tuple[str, str]:
         return "to run a command", _visible(f"$ {line}") + _fields(rest)
     if call["diffs"]:
         return "to edit files", "\n".join(_diff(item) for item in call["diffs"])
-    title = _visible(str(call["title"]))
+    title = "\n".join(_visible(text) for text in (str(call["title"]), *call.get("texts", ())))
+    if call["tool"] == "execute" and call["input"] is None:
+        return "to run a command", f"$ {title}"
     if host := _host(given):
         return f"to connect to {host}", title + _fields(given)
     return f"to use the tool {_visible(str(call['tool']))}", title + _fields(given)

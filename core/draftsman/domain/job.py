@@ -52,6 +52,7 @@ class Source(StrEnum):
     MCP = "mcp"
     SCHEDULE = "schedule"
     INTERNAL = "internal"
+    FORGE = "forge"
 
 
 class OnLost(StrEnum):

@@ -36,6 +36,14 @@ def forge_of(settings: Settings, source: str) -> Forge | None:
     return KINDS[forge.kind](name, forge, settings.http, project)
 
 
+def forge_at(settings: Settings, name: str, project: str) -> Forge:
+    """Return a repository, `acme/pay`, on the forge with this name."""
+    forge = settings.forges[name]
+    owner, _, repository = project.rpartition("/")
+    at = Project(owner, repository, forge.url, takes_token=True)
+    return KINDS[forge.kind](name, forge, settings.http, at)
+
+
 def git_login_of(settings: Settings, source: str) -> Callable[[], Awaitable[GitLogin]] | None:
     """Return the source of git's token for a URL; None if it takes none, as over SSH."""
     forge = forge_of(settings, source)

@@ -19,6 +19,7 @@ from draftsman.domain.forges.pull_request import (
     TextLimits,
 )
 from draftsman.errors import Failure
+from draftsman.forges.gitea_reader import GiteaReader
 from draftsman.forges.rest_api import MAX_PAGES, RestApi
 from draftsman.outbound.secret_values import read_secret
 from draftsman.settings import ForgeSettings, HttpSettings
@@ -46,6 +47,9 @@ class Gitea:
         self._settings = settings
         self._api = RestApi(name, api_url("gitea", settings.url), http, self._authorization)
         self._path = f"/repos/{quote(project.path)}"
+
+    def events(self) -> GiteaReader:
+        return GiteaReader(self._api, self._path, self.project.path)
 
     async def account(self) -> Account:
         """Return the account; the scopes of a token are not visible to itself."""

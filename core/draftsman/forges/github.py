@@ -20,6 +20,7 @@ from draftsman.domain.forges.pull_request import (
 )
 from draftsman.errors import Failure
 from draftsman.forges.github_app import AppTokens, missing_permissions
+from draftsman.forges.github_reader import GitHubReader
 from draftsman.forges.rest_api import PAGE, RestApi
 from draftsman.outbound.secret_values import read_secret
 from draftsman.settings import ForgeSettings, HttpSettings
@@ -52,6 +53,9 @@ class GitHub:
         self._app = AppTokens(name, settings, http, project) if settings.app_id else None
         self._api = RestApi(name, api_url("github", settings.url), http, self._authorization)
         self._path = f"/repos/{quote(project.path)}"
+
+    def events(self) -> GitHubReader:
+        return GitHubReader(self._api, self._path, self.project.path)
 
     async def account(self) -> Account:
         """Return the account; of an access token GitHub does not tell all rights."""

@@ -19,6 +19,7 @@ from draftsman.domain.forges.pull_request import (
     TextLimits,
 )
 from draftsman.errors import Failure
+from draftsman.forges.gitlab_reader import GitLabReader
 from draftsman.forges.rest_api import PAGE, RestApi
 from draftsman.outbound.secret_values import read_secret
 from draftsman.settings import ForgeSettings, HttpSettings
@@ -49,6 +50,9 @@ class GitLab:
         self._settings = settings
         self._api = RestApi(name, api_url("gitlab", settings.url), http, self._authorization)
         self._path = f"/projects/{quote(project.path, safe='')}"
+
+    def events(self) -> GitLabReader:
+        return GitLabReader(self._api, self._path, self.project.path)
 
     async def account(self) -> Account:
         user = await self._api.get("/user")

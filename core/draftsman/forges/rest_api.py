@@ -61,8 +61,41 @@ class RestApi:
         accepts: Sequence[int] = (),
     ) -> ApiResponse:
         """Return the response; raises Failure for another status than 2xx and `accepts`."""
-        url = f"{self._base}{path}" + (f"?{urlencode(query)}" if query else "")
-        return await self._send(method, url, body, accepts)
+        return await self._send(method, self.url(path, query or {}), body, accepts)
+
+    def url(self, path: str, query: Mapping[str, str | int]) -> str:
+        """Return the URL of a resource."""
+        return f"{self._base}{path}" + (f"?{urlencode(query)}" if query else "")
+
+    async def read(self, url: str, etag: str | None) -> ApiResponse:
+        """Return the resource at a URL of this API, with status 304 if it still has the ETag."""
+        headers = {} if etag is None else {"if-none-match": etag}
+        return await self._send("GET", url, None, () if etag is None else (304,), headers)
+
+    async def text(self, path: str, limit: int) -> str:
+        """Return the end of a text resource, such as a log; empty if there is none.
+
+        A redirect to another host is followed, without the token.
+        """
+        from draftsman.outbound.http_client import HttpCall, HttpClient
+
+        headers = {"accept": "*/*", **await self._authorization()}
+        client = HttpClient(self._http, trusted=[self._base])
+        call = HttpCall("GET", self.url(path, {}), headers)
+        async with client.stream(call, TIMEOUTS, redirects=3) as response:
+            if response.status in (403, 404, 410):
+                return ""
+            if not 200 <= response.status < 300:
+                raise await self._refusal("GET", response)
+            kept = bytearray()
+            try:
+                async for chunk in response.chunks():
+                    kept += chunk
+                    del kept[:-limit]
+            except Failure:  # larger than the limit of a response, or cut off: its part is enough
+                if not kept:
+                    raise
+            return bytes(kept).decode(errors="replace")
 
     async def get(self, path: str, **query: str | int) -> Any:
         """Return the JSON of a resource."""
@@ -80,14 +113,14 @@ class RestApi:
             data = response.data
             page = data.get(key) if key is not None and isinstance(data, dict) else data
             entries += page if isinstance(page, list) else []
-            url = self._next_page(response)
+            url = self.next_page(response)
             if url is None:
                 return entries
             response = await self._send("GET", url, None, ())
         text = f"{self._name}: more than {MAX_PAGES} pages of {path}"
         raise Failure(text, origin="forge", code="too_many_pages", declared="PERMANENT")
 
-    def _next_page(self, response: ApiResponse) -> str | None:
+    def next_page(self, response: ApiResponse) -> str | None:
         """Return the URL of the next page; another origin would get the token, and is refused."""
         match = _NEXT.search(response.headers.get("link", ""))
         if match is None:
@@ -99,11 +132,16 @@ class RestApi:
         return str(url)
 
     async def _send(
-        self, method: str, url: str, body: Mapping[str, Any] | None, accepts: Sequence[int]
+        self,
+        method: str,
+        url: str,
+        body: Mapping[str, Any] | None,
+        accepts: Sequence[int],
+        more: Mapping[str, str] | None = None,
     ) -> ApiResponse:
         from draftsman.outbound.http_client import HttpCall, HttpClient
 
-        headers = {"accept": "application/json", **await self._authorization()}
+        headers = {"accept": "application/json", **await self._authorization(), **(more or {})}
         content = None
         if body is not None:
             headers["content-type"] = "application/json"
@@ -112,7 +150,7 @@ class RestApi:
         async with client.stream(HttpCall(method, url, headers, content), TIMEOUTS) as response:
             if not (200 <= response.status < 300 or response.status in accepts):
                 raise await self._refusal(method, response)
-            raw = await response.read() if response.status != 404 else b""
+            raw = await response.read() if response.status not in (304, 404) else b""
             return ApiResponse(response.status, response.headers, self._parse(raw, response))
 
     def _parse(self, raw: bytes, response: OutboundResponse) -> Any:

@@ -54,11 +54,11 @@ class Reviews:
                         hint=CommandHint("diff", question.name, lead="for all changes"),
                     )
             else:
-                found = [item for item in asked if item.ordinal == ordinal]
-                if not found:
+                named = [item for item in asked if item.ordinal == ordinal]
+                if not named:
                     name = question_name(question.job, ordinal)
                     raise Refused(f"there is no question {name}")
-                earlier = found[0]
+                earlier = named[0]
             patches = [await _patch(conn, item, None) for item in (earlier, question)]
         for item, patch in zip((earlier, question), patches, strict=True):
             if patch is None:

@@ -220,6 +220,11 @@ class Settings(BaseSettings):
         return self.default_agent or only
 
     @property
+    def read_forges(self) -> dict[str, ForgeSettings]:
+        """The forges whose events are received."""
+        return {name: forge for name, forge in self.forges.items() if forge.events is not None}
+
+    @property
     def agent_names(self) -> list[str]:
         """Names of the agents, the default agent first."""
         return sorted(self.agents, key=lambda name: (name != self.default_agent, name))
@@ -257,7 +262,7 @@ class Settings(BaseSettings):
         escalate_to = self.questions.escalate_to
         if escalate_to is not None and escalate_to not in {*self.groups, *self.people}:
             raise ValueError(f"questions.escalate_to: {escalate_to!r} is not a group or person")
-        for channel in ("login", "slack", "trello"):
+        for channel in ("login", "slack", "trello", "forge"):
             owners: dict[str, str] = {}
             for name, person in self.people.items():
                 if (account := getattr(person, channel)) is None:

@@ -33,7 +33,7 @@ _Command = Annotated[
         "must be a command such as /draftsman: a-z, digits, - and _",
     ),
 ]
-_Listen = Annotated[
+Listen = Annotated[
     str,
     matching(
         r"(?:[A-Za-z0-9_.-]+|\[[0-9A-Fa-f:.]+\]):[0-9]{1,5}",
@@ -43,7 +43,7 @@ _Listen = Annotated[
 ]
 
 
-def _address(listen: str | None) -> tuple[str, int] | None:
+def address_of(listen: str | None) -> tuple[str, int] | None:
     """Split a validated address into host and port."""
     if listen is None:
         return None
@@ -62,9 +62,9 @@ class SlackSettings(Section):
     """`xapp-…` with `connections:write`, for mode `socket`."""
     signing_secret: SecretSettings | None = None
     """For mode `http`."""
-    listen: _Listen | None = None
+    listen: Listen | None = None
     """`host:port` of the HTTP server: Slack's requests in mode `http`, and health checks."""
-    health_listen: _Listen | None = None
+    health_listen: Listen | None = None
     """`host:port` of `/healthz`, `/readyz` and `/metrics`; `listen` then has only `/healthz`."""
     team: _Team | None = None
     """Workspace of the requests; default: the bot token's workspace."""
@@ -93,12 +93,12 @@ class SlackSettings(Section):
     @property
     def address(self) -> tuple[str, int] | None:
         """Host and port of the HTTP server, or None."""
-        return _address(self.listen or (HTTP_LISTEN if self.mode == "http" else None))
+        return address_of(self.listen or (HTTP_LISTEN if self.mode == "http" else None))
 
     @property
     def health_address(self) -> tuple[str, int] | None:
         """Host and port of the health server, or None."""
-        return _address(self.health_listen)
+        return address_of(self.health_listen)
 
 
 class TrelloSettings(Section):
@@ -118,9 +118,9 @@ class TrelloSettings(Section):
     """Name of the label that replaces them when the job is created."""
     callback_url: str | None = None
     """Public URL for webhooks; default: boards are only polled."""
-    listen: _Listen | None = None
+    listen: Listen | None = None
     """`host:port` of the HTTP server: webhooks and health checks."""
-    health_listen: _Listen | None = None
+    health_listen: Listen | None = None
     """`host:port` of `/healthz`, `/readyz` and `/metrics`; `listen` then has only `/healthz`."""
     api_url: str = "https://api.trello.com"
     """Base URL of the API."""
@@ -147,9 +147,9 @@ class TrelloSettings(Section):
     @property
     def address(self) -> tuple[str, int] | None:
         """Host and port of the HTTP server, or None."""
-        return _address(self.listen)
+        return address_of(self.listen)
 
     @property
     def health_address(self) -> tuple[str, int] | None:
         """Host and port of the health server, or None."""
-        return _address(self.health_listen)
+        return address_of(self.health_listen)

@@ -7,6 +7,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from draftsman.field_errors import matching
+from draftsman.settings.chat import Listen, address_of
 from draftsman.settings.outbound import SecretSettings, web_address
 from draftsman.settings.tables import Section
 
@@ -44,6 +45,33 @@ class ForgeSettings(Section):
     merge: Literal["never", "ask"] = "never"
     """Whether people are asked for the merge of a pull request once its checks have passed."""
     merge_method: MergeMethod = "merge"
+    events: Literal["poll", "webhook"] | None = None
+    """How comments, reviews and checks of pull requests are received; None: they are not."""
+    poll: float = Field(60.0, ge=5, le=3600)
+    """Seconds between two reads of the open pull requests, with `events = "poll"`."""
+    listen: Listen | None = None
+    """`host:port` of the HTTP server of webhooks, which several forges may share."""
+    webhook_secret: SecretSettings | None = None
+    """Secret of the webhook."""
+    webhook_url: str | None = None
+    """Public URL of the webhook, which `doctor` looks for."""
+
+    @property
+    def address(self) -> tuple[str, int] | None:
+        """Host and port of the HTTP server of webhooks, or None."""
+        return address_of(self.listen)
+
+    @field_validator("webhook_url")
+    @classmethod
+    def _check_webhook_url(cls, value: str | None) -> str | None:
+        return None if value is None else web_address(value)
+
+    @model_validator(mode="after")
+    def _check_events(self) -> Self:
+        for name in ("listen", "webhook_secret") if self.events == "webhook" else ():
+            if getattr(self, name) is None:
+                raise ValueError(f'events = "webhook" needs {name}; or set events = "poll"')
+        return self
 
     @field_validator("url")
     @classmethod

@@ -302,6 +302,16 @@ class ProfileSettings(Section):
     fix_commands: tuple[FixSettings, ...] = Field(default_factory=_ruff_fixes)
 
 
+_ForgeLogin = Annotated[
+    str,
+    matching(
+        r"[A-Za-z0-9_-]+:[A-Za-z0-9][A-Za-z0-9._-]{0,99}",
+        "must be the name of a forge and a login, such as github:anna",
+    ),
+    AfterValidator(str.lower),
+]
+
+
 class PersonSettings(Section):
     """A person, with accounts and roles."""
 
@@ -309,6 +319,8 @@ class PersonSettings(Section):
     """Login on this machine, or the database role on a remote server."""
     slack: str | None = None
     trello: str | None = None
+    forge: _ForgeLogin | None = None
+    """Table of the forge, and login there: `github:anna`."""
     roles: tuple[Role, ...] = ()
     timezone: Zone | None = None
     """Time zone; None: as in `[questions]`."""

@@ -183,7 +183,7 @@ class BudgetsSettings(Section):
         ]
 
     def _of(self, scope: str) -> list[tuple[str, BudgetSettings]]:
-        found = getattr(self, scope)
-        if isinstance(found, dict):
-            return sorted(found.items())
-        return [] if found is None else [("*", found)]
+        amount = getattr(self, scope)
+        if isinstance(amount, dict):
+            return sorted(amount.items())
+        return [] if amount is None else [("*", amount)]

@@ -56,6 +56,7 @@ PLANNED: Final = {
 }
 FIRING: Final = {"schedules.forget", "schedules.resolve"}
 DECISIONS: Final = {f"pending_decisions.{name}" for name in ("hold", "undo")}
+VIEWS: Final = {"figures.record_views"}
 APPLYING: Final = {f"pending_decisions.{name}" for name in ("take", "finish")}
 WORK: Final = {
     "archives.lock_month",
@@ -164,15 +165,16 @@ TALKING: Final = {
     "approval_tokens.use",
 }
 TABLES: Final = REPOS | SCHEDULES
+RECEIVING: Final = {"forge_events.receive"}
 REFUSED: Final = {
-    "worker": SCHEMA | PEOPLE | BOARDS | TABLES | DECISIONS
-    | {"archives.forget", "approval_tokens.mint"},
+    "worker": SCHEMA | PEOPLE | BOARDS | TABLES | DECISIONS | VIEWS
+    | RECEIVING | {"archives.forget", "approval_tokens.mint"},
     "bot": SCHEMA | WORK | REPOS | FIRING
     | {"schedules.change", "schedules.advance", "schedules.record"}
     | {"people.link", "people.unlink", "approval_tokens.mint"},
-    "anna": SCHEMA | WORK | FIRING | LEASES | SENDING | {"people.create_link_code"},
+    "anna": SCHEMA | WORK | FIRING | RECEIVING | LEASES | SENDING | {"people.create_link_code"},
     "reader": SCHEMA | PEOPLE | BOARDS | TABLES | PLANNED | FIRING | WORK | LEASES | SENDING
-    | TALKING | QUEUES | DECISIONS | APPLYING,
+    | TALKING | QUEUES | DECISIONS | APPLYING | RECEIVING | VIEWS,
 }  # fmt: skip
 
 

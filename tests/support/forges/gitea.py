@@ -12,6 +12,8 @@ from typing import Any
 
 from aiohttp import web
 
+from tests.support.forges.conversation import ended_fields
+from tests.support.forges.event_routes import GiteaEvents
 from tests.support.forges.server import FakeForge, Operation, Page, Refused, Request
 from tests.support.forges.world import Pull
 
@@ -22,6 +24,7 @@ class FakeGitea(FakeForge):
     """Gitea with an access token."""
 
     kind, api, per_page = "gitea", "/api/v1", "limit"
+    tags = False
 
     def routes(self) -> list[tuple[str, str, str, Operation]]:
         return [
@@ -39,6 +42,7 @@ class FakeGitea(FakeForge):
             ("POST", REPO + r"/issues/(\d+)/labels", "label", self._label),
             ("POST", REPO + r"/statuses/(\w+)", "status", self._status),
             ("GET", REPO + r"/commits/(\w+)/status", "checks", self._checks),
+            *GiteaEvents(self).routes(),
         ]
 
     def authorize(self, request: web.Request, operation: str) -> None:
@@ -164,11 +168,11 @@ class FakeGitea(FakeForge):
             "number": pull.number,
             "html_url": f"{self.world.base}/{self.world.project}/pulls/{pull.number}",
             "state": "open" if pull.state == "open" else "closed",
-            "merged": pull.state == "merged",
+            **ended_fields(pull),
             "draft": pull.draft,
             "title": pull.title,
             "body": pull.body,
-            "mergeable": True,
+            "mergeable": pull.number not in self.world.talk.conflicts,
             "head": {"ref": pull.branch, "sha": head, "repo_id": 1},
             "base": {"ref": pull.base, "repo_id": 1},
         }

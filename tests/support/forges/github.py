@@ -24,6 +24,8 @@ from cryptography.hazmat.primitives.serialization import (
     PrivateFormat,
 )
 
+from tests.support.forges.conversation import ended_fields
+from tests.support.forges.event_routes import GitHubEvents
 from tests.support.forges.server import FakeForge, Operation, Page, Refused, Request
 from tests.support.forges.world import Pull
 
@@ -50,6 +52,7 @@ class FakeGitHub(FakeForge):
             ("POST", REPO + r"/statuses/(\w+)", "status", self._status),
             ("GET", REPO + r"/commits/(\w+)/check-runs", "checks", self._check_runs),
             ("GET", REPO + r"/commits/(\w+)/status", "statuses", self._statuses),
+            *GitHubEvents(self).routes(),
             ("GET", "/app", "app", lambda _: {"slug": "draftsman-app"}),
             ("GET", REPO + "/installation", "installation", self._installation),
             ("POST", r"/app/installations/(\d+)/access_tokens", "token", self._access_token),
@@ -179,15 +182,19 @@ class FakeGitHub(FakeForge):
 
     def _check_runs(self, call: Request) -> Any:
         words = {"passed": "success", "failed": "failure"}
-        runs = [item for item in self.world.checks if item["commit"] == call.parts[2]]
+        numbered = list(enumerate(self.world.checks, 1))
+        runs = [(id, item) for id, item in numbered if item["commit"] == call.parts[2]]
         return Page(
             [
                 {
+                    "id": id,
+                    "app": {"slug": "github-actions"},
+                    "output": {"title": None, "summary": None, "text": None},
                     "name": item["name"],
                     "status": "completed" if item["state"] in words else "in_progress",
                     "conclusion": words.get(item["state"]),
                 }
-                for item in runs
+                for id, item in runs
             ],
             "check_runs",
         )
@@ -212,7 +219,7 @@ class FakeGitHub(FakeForge):
             "number": pull.number,
             "html_url": f"{self.world.base}/{self.world.project}/pull/{pull.number}",
             "state": "open" if pull.state == "open" else "closed",
-            "merged_at": "2026-01-02T03:04:05Z" if pull.state == "merged" else None,
+            **ended_fields(pull),
             "draft": pull.draft,
             "title": pull.title,
             "body": pull.body,
@@ -222,6 +229,8 @@ class FakeGitHub(FakeForge):
         if not brief:
             blocked = self.world.protection is not None
             shown["mergeable_state"] = "blocked" if blocked else "clean"
+            if pull.number in self.world.talk.conflicts:
+                shown["mergeable_state"] = "dirty"
         return shown
 
     def _installation(self, call: Request) -> Any:

@@ -14,6 +14,7 @@ from typing import Any
 
 from aiohttp import web
 
+from tests.support.forges.event_routes import GitLabEvents
 from tests.support.forges.server import FakeForge, Operation, Page, Refused, Request
 from tests.support.forges.world import Pull
 
@@ -41,6 +42,7 @@ class FakeGitLab(FakeForge):
             ("PUT", requests + r"/(\d+)/merge", "merge", self._merge),
             ("POST", PROJECT + r"/statuses/(\w+)", "status", self._status),
             ("GET", PROJECT + r"/repository/commits/(\w+)/statuses", "checks", self._checks),
+            *GitLabEvents(self).routes(),
         ]
 
     def authorize(self, request: web.Request, operation: str) -> None:
@@ -155,11 +157,14 @@ class FakeGitLab(FakeForge):
     def _checks(self, call: Request) -> Any:
         words = {"passed": "success", "failed": "failed", "pending": "running"}
         commit = call.parts[1]
-        jobs = [item for item in self.world.checks if item["commit"] == commit]
-        found = [(item["name"], words[item["state"]]) for item in jobs]
-        found += [(item["name"], item["state"]) for item in self.world.latest(commit)]
+        jobs = [it for it in enumerate(self.world.checks, 1) if it[1]["commit"] == commit]
+        found = [(id, item["name"], words[item["state"]]) for id, item in jobs]
+        found += [(0, item["name"], item["state"]) for item in self.world.latest(commit)]
         return Page(
-            [{"name": name, "status": word, "allow_failure": False} for name, word in found]
+            [
+                {"id": id, "name": name, "status": word, "allow_failure": False}
+                for id, name, word in found
+            ]
         )
 
     def _pull(self, call: Request) -> Pull:
@@ -187,4 +192,5 @@ class FakeGitLab(FakeForge):
             "title": pull.title,
             "description": pull.body,
             "detailed_merge_status": status,
+            "has_conflicts": pull.number in self.world.talk.conflicts,
         }

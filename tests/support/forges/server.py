@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import hashlib
 import json
 import os
 import re
@@ -61,6 +62,8 @@ class FakeForge(FakeServer[Call], ABC):
     """Path of the API."""
     per_page: ClassVar[str] = "per_page"
     links: ClassVar[bool] = True
+    tags: ClassVar[bool] = True
+    """Whether responses have an ETag."""
 
     def __init__(self, folder: Path) -> None:
         self.world = ForgeWorld(folder=folder)
@@ -117,6 +120,8 @@ class FakeForge(FakeServer[Call], ABC):
 
     async def _serve(self, request: web.Request) -> web.StreamResponse:
         path = request.rel_url.raw_path
+        if path.startswith("/logs/"):
+            return self._log(request, int(path.rpartition("/")[2]))
         if not path.startswith(self.api):
             return await self._git(request)
         for method, pattern, name, operation in self.routes():
@@ -124,6 +129,12 @@ class FakeForge(FakeServer[Call], ABC):
             if match is not None and method == request.method:
                 return await self._call(request, name, operation, match.groups())
         return web.json_response({"message": "404 Not Found"}, status=404)
+
+    def _log(self, request: web.Request, id: int) -> web.Response:
+        """Serve a log at another host, which is never given a token."""
+        if "Authorization" in request.headers:
+            return web.Response(status=400, text="InvalidAuthenticationInfo")
+        return web.Response(text=self.world.talk.logs[id])
 
     async def _call(
         self, request: web.Request, name: str, operation: Operation, parts: tuple[str, ...]
@@ -165,7 +176,8 @@ class FakeForge(FakeServer[Call], ABC):
         if isinstance(result, web.Response):
             return result
         if not isinstance(result, Page):
-            return web.json_response(result, status=201 if request.method == "POST" else 200)
+            status = 201 if request.method == "POST" else 200
+            return self._tagged(request, web.json_response(result, status=status))
         size = min(int(request.query.get(self.per_page, 30)), self.world.page)
         number = int(request.query.get("page", 1))
         shown = result.entries[(number - 1) * size : number * size]
@@ -174,7 +186,18 @@ class FakeForge(FakeServer[Call], ABC):
             url = request.url.update_query({"page": str(number + 1)})
             headers["Link"] = f'<{url}>; rel="next", <{url}>; rel="last"'
         content = shown if result.key is None else {result.key: shown}
-        return web.json_response(content, headers=headers)
+        return self._tagged(request, web.json_response(content, headers=headers))
+
+    def _tagged(self, request: web.Request, response: web.Response) -> web.Response:
+        """Return a response with its ETag, or 304; the tag is that of the body alone."""
+        if request.method != "GET" or not self.tags:
+            return response
+        assert isinstance(response.body, bytes)
+        tag = f'W/"{hashlib.sha256(response.body).hexdigest()}"'
+        if request.headers.get("If-None-Match") == tag:
+            return web.Response(status=304, headers={"ETag": tag})
+        response.headers["ETag"] = tag
+        return response
 
     def git_token(self, user: str, password: str) -> bool:
         """Return whether git may read and write with this login."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from collections import deque
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any, Final
 
 from tests.support.fake.faults import ANY, Fault, Faults
 from tests.support.fake.server import ServerState
+from tests.support.forges.conversation import Conversation
 
 MENTION: Final = re.compile(r"(?<![\w`])@([A-Za-z0-9][A-Za-z0-9-]*)")
 CLOSES: Final = re.compile(
@@ -88,6 +90,7 @@ class ForgeWorld(ServerState[Call]):
     """User and token of each request of git; empty without."""
     executed: list[str] = field(default_factory=list)
     """Commands of descriptions that the forge executed."""
+    talk: Conversation = field(default_factory=Conversation)
     faults: ForgeFaults = field(default_factory=ForgeFaults)
 
     @property
@@ -120,6 +123,13 @@ class ForgeWorld(ServerState[Call]):
         path = self.repository / "refs" / "heads" / branch
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(f"{commit}\n")
+
+    def delete(self, branch: str) -> bool:
+        """Delete a branch; return whether it existed."""
+        if self.head(branch) is None:
+            return False
+        git = ("git", "update-ref", "-d", f"refs/heads/{branch}")
+        return subprocess.run(git, cwd=self.repository, check=False).returncode == 0
 
     def open(self, branch: str, base: str, title: str, body: str, draft: bool, by: str) -> Pull:
         """Open a pull request."""

@@ -16,9 +16,15 @@ EXTRAS: Final = {
     "tui": ("textual", "textual_serve", "re2"),
     "slack": ("slack_bolt", "aiohttp", "starlette", "uvicorn", "prometheus_client"),
     "trello": ("trello", "starlette", "uvicorn", "prometheus_client"),
+    "forges": ("starlette", "uvicorn", "prometheus_client"),
 }
 """Top-level modules of each extra of pyproject.toml."""
-_NAMES: Final = {"tui": "dashboard", "slack": "Slack bot", "trello": "Trello bot"}
+_NAMES: Final = {
+    "tui": "dashboard",
+    "slack": "Slack bot",
+    "trello": "Trello bot",
+    "forges": "receiver of forge events",
+}
 
 
 def missing(extra: str) -> str | None:

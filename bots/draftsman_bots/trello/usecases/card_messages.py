@@ -43,9 +43,9 @@ async def send(
     context: BotContext, action: Action, actor: Actor, comment: ParsedComment, jobs: Sequence[int]
 ) -> Sent | None:
     """Send a comment to the agent of the card's job; None if no job of the card takes messages."""
-    found = [await context.rt.read_model.job(number) for number in jobs]
-    live = [job for job in found if job.type == AGENT_TYPE and job.status not in TERMINAL]
-    named = [job for job in found if job.number == comment.job] or live
+    jobs_of_card = [await context.rt.read_model.job(number) for number in jobs]
+    live = [job for job in jobs_of_card if job.type == AGENT_TYPE and job.status not in TERMINAL]
+    named = [job for job in jobs_of_card if job.number == comment.job] or live
     if not named:
         return None
     job = named[0]

@@ -26,8 +26,8 @@ async def change(
     The job's own notice on the card shows a change, without another reply. A comment that arrives
     twice, by webhook and poll, changes the job once.
     """
-    found = [await context.rt.read_model.job(number) for number in jobs]
-    live = [job.number for job in found if job.status not in TERMINAL]
+    jobs_of_card = [await context.rt.read_model.job(number) for number in jobs]
+    live = [job.number for job in jobs_of_card if job.status not in TERMINAL]
     job = comment.job or (live or list(jobs))[0]
     if action.kind is ActionKind.COMMENT_EDITED:
         text = f"an edit does not {comment.control} {job_name(job)}; write another comment."

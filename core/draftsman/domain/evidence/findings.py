@@ -137,11 +137,13 @@ class TestEvidence:
             )
             for item in fields["runs"]
         ]
-        found = [
+        findings = [
             EvidenceFinding(FindingKind(item["kind"]), item["file"]) for item in fields["findings"]
         ]
         coverage = fields["coverage"]
-        return cls(tuple(runs), tuple(found), None if coverage is None else Coverage.of(coverage))
+        return cls(
+            tuple(runs), tuple(findings), None if coverage is None else Coverage.of(coverage)
+        )
 
 
 def judge(

@@ -100,14 +100,14 @@ class RepoPolicy:
         NUL makes a file binary.
         """
         files = patch_files(patch)
-        found = set(self._limits(files))
+        findings = set(self._limits(files))
         for file in files:
-            found.update(self._of_file(file))
+            findings.update(self._of_file(file))
         binary = {file.path for file in files if file.binary}
         for file in patch_files(text_patch):
             if file.path in binary:
-                found.update(self._secrets(file))
-        return sorted(found, key=_order)
+                findings.update(self._secrets(file))
+        return sorted(findings, key=_order)
 
     def _limits(self, files: Sequence[PatchFile]) -> Iterator[PolicyFinding]:
         count, lines = len(files), sum(len(file.added) + file.removed for file in files)

@@ -44,7 +44,7 @@ def possible_secret_kinds(text: str) -> list[str]:
 
 
 def _kinds(text: str, detectors: functools._lru_cache_wrapper[tuple[BasePlugin, ...]]) -> list[str]:
-    found = {
+    kinds = {
         detector.secret_type
         for window in _windows(text)
         if _MAY_HAVE_SECRET.search(window)
@@ -52,7 +52,7 @@ def _kinds(text: str, detectors: functools._lru_cache_wrapper[tuple[BasePlugin, 
         if _REQUIRED.get(detector.secret_type, "") in window
         and any(_PLACEHOLDER not in value for value in detector.analyze_string(window))
     }
-    return sorted(map(str, found))
+    return sorted(map(str, kinds))
 
 
 def _windows(text: str) -> Iterator[str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-Channel = Literal["cli", "slack", "trello"]
+Channel = Literal["cli", "slack", "trello", "forge"]
 
 
 @dataclass(frozen=True, slots=True)

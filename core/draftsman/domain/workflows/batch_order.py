@@ -32,15 +32,15 @@ def parents_of(requests: Sequence[Invocation]) -> list[Parents]:
             raise _error(requests, index, f"name {item.name!r} was already used in this batch")
     parents: list[Parents] = []
     for index, item in enumerate(requests):
-        found: Parents = []
+        own: Parents = []
         for parent in item.after:
             if isinstance(parent, int):
-                found.append(parent)
+                own.append(parent)
             elif parent in names:
-                found.append(BatchParent(names[parent]))
+                own.append(BatchParent(names[parent]))
             else:
                 raise _error(requests, index, _unknown(parent, list(names)))
-        parents.append(found)
+        parents.append(own)
     return parents
 
 
@@ -48,15 +48,15 @@ def batch_order(requests: Sequence[Invocation], parents: Sequence[Parents]) -> l
     """Return the indexes of the requests, parents first; raises UsageError for a cycle."""
     children: list[list[int]] = [[] for _ in requests]
     waits = [0] * len(requests)
-    for index, found in enumerate(parents):
-        for parent in found:
+    for index, own in enumerate(parents):
+        for parent in own:
             if isinstance(parent, BatchParent):
                 children[parent.index].append(index)
                 waits[index] += 1
     if all(
         parent.index < index
-        for index, found in enumerate(parents)
-        for parent in found
+        for index, own in enumerate(parents)
+        for parent in own
         if isinstance(parent, BatchParent)
     ):
         return list(range(len(requests)))

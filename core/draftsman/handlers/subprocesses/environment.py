@@ -111,12 +111,12 @@ def _native(program: str) -> str:
     if script.suffix != ".js":
         return program
     package, name = script.parents[1], script.stem
-    found = [
+    missing = [
         path
         for folder in (package.parent, package / "node_modules" / package.parent.name)
         for path in folder.glob(f"{name}-*/vendor/*/bin/{name}")
     ]
-    return str(min(found, default=program))
+    return str(min(missing, default=program))
 
 
 def _options(agent: AgentSettings) -> list[str]:

@@ -77,8 +77,8 @@ async def _insert_of(
     results = [result._replace(place=plain[result.place]) for result in results]
     for index, item in enumerate(batch):
         if item.unique is not None:
-            found = await unique_work.submit(conn, item.unique, item.values, item.targets, actor)
-            results += [result._replace(place=index) for result in found]
+            stored = await unique_work.submit(conn, item.unique, item.values, item.targets, actor)
+            results += [result._replace(place=index) for result in stored]
     return results
 
 

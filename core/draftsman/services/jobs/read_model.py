@@ -182,11 +182,11 @@ class ReadModel:
         async with self._db.connection() as conn:
             if COMMON_KINDS.isdisjoint(kinds):
                 page = await store.events_of_kinds(conn, kinds, cursor, limit)
-                found = page
+                matching = page
             else:
                 page = await store.events(conn, cursor, limit)
-                found = [event for event in page if event.kind in kinds]
-        return found, page[-1].cursor if len(page) == limit else None
+                matching = [event for event in page if event.kind in kinds]
+        return matching, page[-1].cursor if len(page) == limit else None
 
     async def cursor_before(self, since: datetime) -> tuple[int, int, int]:
         """Return a cursor up to which all events are older; some older events may follow."""

@@ -168,8 +168,8 @@ class Submissions:
             if (earlier := results[first]) is not None:
                 results[index] = earlier._replace(outcome="deduplicated")
         return [
-            _outcome(place, columns, found)
-            for place, (columns, found) in enumerate(zip(values, results, strict=True))
+            _outcome(place, columns, result)
+            for place, (columns, result) in enumerate(zip(values, results, strict=True))
         ]
 
     def _authorize(
@@ -257,10 +257,10 @@ class Submissions:
         It was submitted less than `seconds` before, by the database's clock, and is not canceled.
         """
         async with self._db.connection() as conn:
-            found = await store.recent_duplicates(
+            duplicates = await store.recent_duplicates(
                 conn, [(job, target.channel, target.target) for job, target in jobs], seconds
             )
-        return [found.get(job) for job, _ in jobs]
+        return [duplicates.get(job) for job, _ in jobs]
 
     def _targets_for(self, item: Invocation) -> list[Target]:
         """Return the notification targets of a request; validate those in its payload too.

@@ -113,10 +113,10 @@ class Workflows:
     async def spawned(self, work: ClaimedJob, job: int) -> Parent:
         """Return a job that a run spawned; raises UsageError for another job."""
         async with self._db.connection() as conn:
-            found = await store.spawned(conn, work.number, [job])
-        if not found:
+            children = await store.spawned(conn, work.number, [job])
+        if not children:
             raise UsageError(f"{job_name(job)} was not spawned by this job")
-        return found[0]
+        return children[0]
 
     async def is_spawned(self, work: ClaimedJob) -> bool:
         """Return whether another job spawned the job of a run."""

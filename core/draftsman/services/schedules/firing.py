@@ -214,8 +214,8 @@ class Firing:
         requests = [
             (request.model_copy(update={"key": attempt.schedule.key(attempt.at)}), actor)
             for attempt in batch.attempts
-            if not isinstance(found := built[attempt.schedule.id], str)
-            for request, actor in (found,)
+            if not isinstance(planned := built[attempt.schedule.id], str)
+            for request, actor in (planned,)
         ]
         results = await self._submit(conn, requests)
         for attempt, result in zip(batch.attempts, results, strict=True):

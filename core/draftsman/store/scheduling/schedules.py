@@ -100,8 +100,8 @@ async def history(conn: Connection, name: str, limit: int) -> list[Fire]:
 
 async def of_job(conn: Connection, job: int) -> Fire | None:
     """Return the occurrence that submitted a job."""
-    found = await rows(conn, _Q["of_job"], {"job": job})
-    return _fire(found[0]) if found else None
+    fires = await rows(conn, _Q["of_job"], {"job": job})
+    return _fire(fires[0]) if fires else None
 
 
 async def due(conn: Connection, term: LeaderTerm, limit: int) -> list[Schedule]:

@@ -40,19 +40,19 @@ async def open_page(app: App, job: JobRef, page: str | None, print_only: bool) -
         number = await number_of(rt, job)
         pages = await pages_of(rt, number)
     order = [page] if page else ["pr", "ticket", "thread", "repo"]
-    found = [
+    links = [
         (title, url) for name in order for title, url in pages if title.startswith(PAGES[name])
     ]
-    if not found:
+    if not links:
         have = ", ".join(title for title, _ in pages)
         text = f"{job_name(number)} has no {PAGES[page] if page else 'web page'}"
         raise Refused(f"{text}; it has: {have}" if have else text)
-    shown = found if print_only else found[:1]
-    opened = False if print_only or app.json else _open(found[0][1])
+    shown = links if print_only else links[:1]
+    opened = False if print_only or app.json else _open(links[0][1])
     if app.json:
         app.out.document([{"title": title, "url": url} for title, url in shown])
     elif opened:
-        app.out.info(f"opened {found[0][1]}")
+        app.out.info(f"opened {links[0][1]}")
     else:
         app.out.print("\n".join(url for _, url in shown))
 

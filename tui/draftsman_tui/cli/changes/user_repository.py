@@ -54,11 +54,11 @@ class UserRepository:
 
         Hooks that are files of the repository do not run: the branch could have its own.
         """
-        found = _run(self.top, "config", "--path", "--get", "core.hooksPath").stdout
-        hooks = (self.top / os.fsdecode(found).rstrip("\n")).resolve()
+        configured = _run(self.top, "config", "--path", "--get", "core.hooksPath").stdout
+        hooks = (self.top / os.fsdecode(configured).rstrip("\n")).resolve()
         top = self.top.resolve()
         in_tree = hooks.is_relative_to(top) and not hooks.is_relative_to(top / ".git")
-        flags = ("-c", f"core.hooksPath={os.devnull}") if found and in_tree else ()
+        flags = ("-c", f"core.hooksPath={os.devnull}") if configured and in_tree else ()
         done = _run(self.top, *flags, *arguments)
         if done.returncode:
             raise Refused(f"git {arguments[0]}: {reason_of(done.stderr)}")
@@ -103,10 +103,10 @@ class UserRepository:
             mine = (self.top / same).resolve()
             if mine in (Path(source).resolve(), (Path(source) / ".git").resolve()):
                 return None
-        wanted = _normalized(source)
+        location = _normalized(source)
         for remote in self.git("remote").splitlines():
             url = _run(self.top, "remote", "get-url", remote).stdout.decode(errors="replace")
-            if _normalized(url.strip()) == wanted:
+            if _normalized(url.strip()) == location:
                 return remote
         return source
 

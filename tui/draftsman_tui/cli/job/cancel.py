@@ -196,8 +196,8 @@ def _print_none(app: App) -> None:
 async def _confirm_named(rt: Runtime, numbers: Sequence[int]) -> None:
     """Ask for confirmation; raises Refused on no."""
     if len(numbers) > 1:
-        found = [await rt.read_model.job(number) for number in numbers]
-        prompts.confirm(f"Cancel {_summary([job.status for job in found])}? Work so far is kept.")
+        jobs = [await rt.read_model.job(number) for number in numbers]
+        prompts.confirm(f"Cancel {_summary([job.status for job in jobs])}? Work so far is kept.")
         return
     details = await rt.read_model.job(numbers[0])
     title = f", {details.ticket_title!r}" if details.ticket_title else ""

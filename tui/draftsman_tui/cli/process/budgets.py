@@ -71,15 +71,15 @@ async def costs(app: App, *, by: str, since: float) -> None:
     of models without a price count as 0.
     """
     async with app.runtime(read_only=True) as rt:
-        found = await rt.budgets.costs(by, since)
+        listed = await rt.budgets.costs(by, since)
     if app.json:
-        app.out.document(found)
-    elif not found:
+        app.out.document(listed)
+    elif not listed:
         app.out.info("no costs in this time")
     else:
         heads = (by.upper(), "CALLS", "INPUT TOKENS", "OUTPUT TOKENS", "COST")
-        rows = [_cost_row(cost) for cost in found]
-        rows.append(_cost_row(_total(found)))
+        rows = [_cost_row(cost) for cost in listed]
+        rows.append(_cost_row(_total(listed)))
         app.out.table(heads, rows, flexible=0, right=(1, 2, 3, 4))
 
 

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from draftsman_tui.cli.process.supervisor import Child
 
 
-CHATS: Final = ("slack", "trello")
-"""Chat services with a bot; each is a configuration table and a package extra."""
+CHATS: Final = ("slack", "trello", "forges")
+"""Services with a bot; each is a configuration table, and a chat is a package extra."""
 
 
 @command(
@@ -42,7 +42,7 @@ CHATS: Final = ("slack", "trello")
     "--health-port",
     type=click.IntRange(0, 65535),
     metavar="PORT",
-    help="Serve /healthz and /readyz on this port, on all addresses.",
+    help="Serve /healthz, /readyz and /metrics on this port, on all addresses.",
 )
 @click.option("--parent", type=int, hidden=True)
 async def worker(
@@ -60,7 +60,8 @@ async def worker(
     last checkpoint. A second signal exits immediately.
 
     With --health-port, /healthz responds while the process works, and /readyz is 503 with the
-    reason while it starts, drains or cannot reach the database.
+    reason while it starts, drains or cannot reach the database. /metrics has figures for
+    Prometheus, without people.
     """
     set_up_log(app)
     if parent is None:
@@ -81,30 +82,34 @@ async def worker(
 
 @command(
     "bots",
-    examples=("draftsman bots", "draftsman bots --slack", "draftsman bots --trello"),
+    examples=("draftsman bots", "draftsman bots --slack", "draftsman bots --forges"),
     long_running=True,
 )
 @click.option("--slack", is_flag=True, help="Run only the Slack bot.")
 @click.option("--trello", is_flag=True, help="Run only the Trello bot.")
+@click.option("--forges", is_flag=True, help="Receive only the events of forges.")
 @click.option("--parent", type=int, hidden=True)
-async def bots(app: App, slack: bool, trello: bool, parent: int | None) -> None:
-    """Run the Slack and Trello bots.
+async def bots(app: App, slack: bool, trello: bool, forges: bool, parent: int | None) -> None:
+    """Run the Slack and Trello bots, and receive the events of forges.
 
-    Runs every bot that is configured ([slack], [trello]). On SIGTERM, SIGINT or SIGHUP, the bots
-    finish the work in progress and stop.
+    Runs all that is configured ([slack], [trello], events in [forges.NAME]). On SIGTERM, SIGINT or
+    SIGHUP, the bots finish the work in progress and stop.
     """
     set_up_log(app)
     if parent is None:
         warn_of_variables(app)
     settings: Settings = app.settings
-    selected = [name for name, enabled in (("slack", slack), ("trello", trello)) if enabled]
+    options = (("slack", slack), ("trello", trello), ("forges", forges))
+    selected = [name for name, enabled in options if enabled]
     chats = _configured_chats(settings)
     if not chats:
         raise ConfigError(
-            "no bot is configured; add [slack] (docs/slack.md) or [trello] (docs/trello.md)"
+            "no bot is configured; add [slack] (docs/slack.md), [trello] (docs/trello.md) or"
+            " events to [forges.NAME] (docs/follow-ups.md)"
         )
     if missing := [name for name in selected if name not in chats]:
-        raise ConfigError(f"{missing[0]} is not configured; add [{missing[0]}]")
+        add = "events to [forges.NAME]" if missing[0] == "forges" else f"[{missing[0]}]"
+        raise ConfigError(f"{missing[0]} is not configured; add {add}")
     for name in selected or chats:
         require(name)
     from draftsman_bots.runner import run_bots
@@ -115,7 +120,8 @@ async def bots(app: App, slack: bool, trello: bool, parent: int | None) -> None:
 
 def _configured_chats(settings: Settings) -> list[str]:
     """Return the configured chat services."""
-    return [name for name in CHATS if getattr(settings, name) is not None]
+    chats = [name for name in ("slack", "trello") if getattr(settings, name) is not None]
+    return [*chats, *(["forges"] if settings.read_forges else [])]
 
 
 @command("up", examples=("draftsman up", "draftsman up --headless"), long_running=True)

@@ -9,7 +9,7 @@ import sys
 import termios
 from typing import TYPE_CHECKING, Final
 
-from draftsman.domain.messages.plain_text import resolution_text
+from draftsman.domain.messages.plain_text import missing_diff, resolution_text
 from draftsman.domain.question import QuestionKind, QuestionStatus
 from draftsman.errors import DraftsmanError, UsageError
 from draftsman_tui.common.answer_submission import build_response, outcome_text, submit_response
@@ -145,5 +145,6 @@ async def _read_line() -> str:
 
 def _prompt_text(question: Question) -> str:
     if question.kind is QuestionKind.APPROVAL:
-        return f"Approve {question.name}? y, n, d: diff, enter: not now: "
+        diff = "" if missing_diff(question) else "d: diff, "
+        return f"Approve {question.name}? y, n, {diff}enter: not now: "
     return f"Answer to {question.name} (enter: not now): "

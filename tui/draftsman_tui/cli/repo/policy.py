@@ -47,18 +47,18 @@ async def show(app: App, repo: str | None) -> None:
     from draftsman.domain.guardrails.repo_policy import RepoPolicy
 
     if repo is None:
-        name, own, found = "the configuration", set[str](), RepoPolicy(app.settings.policy)
+        name, own, repo_policy = "the configuration", set[str](), RepoPolicy(app.settings.policy)
     else:
         async with app.runtime(read_only=True) as rt:
             location = await rt.repos.place(repo)
-            name, own, found = location.name, *await _policy_of(app, rt, location)
+            name, own, repo_policy = location.name, *await _policy_of(app, rt, location)
     if app.json:
-        data = found.as_json()
-        document = data.pop("settings") | data | {"sha256": found.digest, "own": sorted(own)}
+        data = repo_policy.as_json()
+        document = data.pop("settings") | data | {"sha256": repo_policy.digest, "own": sorted(own)}
         app.out.document(document)
         return
-    app.out.print(line(styled(f"policy {found.version}", "bold"), f" of {name}"))
-    for key, value in _shown(found):
+    app.out.print(line(styled(f"policy {repo_policy.version}", "bold"), f" of {name}"))
+    for key, value in _shown(repo_policy):
         note = "  (profile)" if key in own else ""
         app.out.print(f"{key:<20} {value}{note}")
 
@@ -90,13 +90,13 @@ async def test(app: App, target: str, base: str | None, folder: Path) -> None:
             changes = await job_changes(rt, await number_of(rt, ref), folder)
         else:
             changes = await branch_changes(rt, UserRepository.at(folder), target, base)
-        _, found = await _policy_of(app, rt, changes.location)
+        _, repo_policy = await _policy_of(app, rt, changes.location)
         eligible = partial(rt.policy.eligible_approvers, invoker=changes.invoker)
-    findings = found.decide(changes.patch)
+    findings = repo_policy.decide(changes.patch)
     asked = [item for item in findings if item.effect == "ask"]
-    rules = _owner_rules(app, found, changes, asked)
+    rules = _owner_rules(app, repo_policy, changes, asked)
     groups = approval_groups(asked, rules, eligible)
-    _print(app, changes, found, findings, groups)
+    _print(app, changes, repo_policy, findings, groups)
     if any(item.effect == "deny" for item in findings):
         click.get_current_context().exit(DENIED)
 
@@ -114,12 +114,12 @@ async def _policy_of(
 
 
 def _owner_rules(
-    app: App, found: RepoPolicy, changes: TestedChanges, asked: list[PolicyFinding]
+    app: App, repo_policy: RepoPolicy, changes: TestedChanges, asked: list[PolicyFinding]
 ) -> OwnerRules | None:
     """Return the CODEOWNERS of the base commit; None if the policy does not use them."""
     from draftsman.domain.guardrails.code_owners import OwnerRules
 
-    if found.settings.owners != "codeowners" or not any(item.path for item in asked):
+    if repo_policy.settings.owners != "codeowners" or not any(item.path for item in asked):
         return None
     text = changes.code_owners()
     if text is None:
@@ -133,7 +133,7 @@ def _owner_rules(
 def _print(
     app: App,
     changes: TestedChanges,
-    found: RepoPolicy,
+    repo_policy: RepoPolicy,
     findings: list[PolicyFinding],
     groups: list[ApprovalGroup],
 ) -> None:
@@ -146,12 +146,12 @@ def _print(
         ]
         unmapped = [path for group in groups for path in group.unmapped]
         document: dict[str, Any] = {"target": changes.name, "base": changes.base}
-        document |= {"policy": found.digest, "denied": denied}
+        document |= {"policy": repo_policy.digest, "denied": denied}
         app.out.document(document | {"findings": data, "unmapped": unmapped})
         return
     count = f"{len(findings)} finding{'' if len(findings) == 1 else 's'}"
     place = "the configuration" if changes.location is None else changes.location.name
-    app.out.print(f"{changes.name}: {count} by policy {found.version} of {place}")
+    app.out.print(f"{changes.name}: {count} by policy {repo_policy.version} of {place}")
     if not findings:
         return
     rows = [
@@ -173,10 +173,10 @@ def _approver_text(names: tuple[str, ...] | None) -> str:
     return "any approver" if names is None else ", ".join(names)
 
 
-def _shown(found: RepoPolicy) -> list[tuple[str, str]]:
+def _shown(repo_policy: RepoPolicy) -> list[tuple[str, str]]:
     """Return the keys of a policy with their values as text."""
     rows: list[tuple[str, str]] = []
-    data = found.as_json()
+    data = repo_policy.as_json()
     values: dict[str, Any] = data.pop("settings")
     for key, value in (values | data).items():
         if key == "paths":

@@ -127,6 +127,7 @@ async def import_people(app: App, dry_run: bool, yes: bool) -> None:
 @click.option("--slack", type=params.TEXT, help="Slack user id.")
 @click.option("--trello", type=params.TEXT, help="Trello member id.")
 @click.option("--quiet-hours", type=params.TEXT, help="Hours without reminders, e.g. 22:00-07:00.")
+@click.option("--forge", type=params.TEXT, metavar="NAME:LOGIN", help="Login on a forge.")
 @click.option("--timezone", type=params.TEXT, help="Time zone, e.g. Europe/Berlin.")
 @click.option("--group", "groups", multiple=True, type=params.TEXT, help="Group; repeatable.")
 @params.yes_option
@@ -144,6 +145,7 @@ async def set_person(
     except ValidationError as error:
         raise field_errors.field_error(error) from None
     ids = {"cli": checked.login, "slack": checked.slack, "trello": checked.trello}
+    ids |= {"forge": checked.forge}
     entry = DirectoryEntry(
         frozenset(checked.roles),
         {channel: id for channel, id in ids.items() if id},

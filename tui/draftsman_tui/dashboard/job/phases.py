@@ -34,24 +34,24 @@ def phases(
         or question.expires_at > now
         or job.status in TERMINAL
     ]
-    found: list[Phase] = []
+    parts: list[Phase] = []
     at = job.created_at
     for kind, start, stop in sorted(busy, key=lambda phase: phase[1]):
         start = max(start, at)
         if start > at:
-            found.append((QUEUE, at, start))
+            parts.append((QUEUE, at, start))
         if stop > start:
-            found.append((kind, start, stop))
+            parts.append((kind, start, stop))
         at = max(at, stop)
     if end > at:
-        found.append((QUEUE, at, end))
-    return found
+        parts.append((QUEUE, at, end))
+    return parts
 
 
-def bar(found: Sequence[Phase], width: int) -> Row:
+def bar(parts: Sequence[Phase], width: int) -> Row:
     """Return the phases as a bar of so many cells, and the time of each kind."""
     totals = {
-        kind: sum((end - start).total_seconds() for name, start, end in found if name == kind)
+        kind: sum((end - start).total_seconds() for name, start, end in parts if name == kind)
         for kind in _LOOKS
     }
     words = [
@@ -61,10 +61,10 @@ def bar(found: Sequence[Phase], width: int) -> Row:
     ]
     room = width - sum(len(word.text) for word in words)
     whole = sum(totals.values())
-    if whole <= 0 or room < len(found):
+    if whole <= 0 or room < len(parts):
         return tuple(words)
     cells, done, drawn = [], 0.0, 0
-    for kind, start, end in found:
+    for kind, start, end in parts:
         done += (end - start).total_seconds()
         size = max(1, round(done / whole * room) - drawn)
         size = min(size, room - drawn)

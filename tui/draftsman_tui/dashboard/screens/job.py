@@ -225,8 +225,8 @@ class JobScreen(BaseScreen):
     def show_match(self, by: int) -> None:
         """Go to the next match in the log or the diff (1), the previous (-1) or the nearest (0)."""
         if self.diff_pane.display:
-            found = self.diff_pane.view.find(self.search_text, by)
-            self._match = None if found else "no match"
+            matched = self.diff_pane.view.find(self.search_text, by)
+            self._match = None if matched else "no match"
             self._show_title()
             return
         items = self.item_list.items

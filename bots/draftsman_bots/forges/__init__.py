@@ -1,0 +1,1 @@
+"""Receipt of the events of forges, by webhooks and by polls."""

@@ -1,0 +1,104 @@
+"""Reads of forges, and storage of their events."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from draftsman.domain.forges.forge_event import ForgeEvent
+from draftsman.errors import DatabaseUnreachable, DraftsmanError, Failure
+from draftsman.forges.connection import forge_at
+from draftsman.ports import EventSource
+from draftsman_bots.forges.health import ForgeHealth
+
+if TYPE_CHECKING:
+    from draftsman.domain.forges.follow_up import TrackedPull
+    from draftsman.runtime import Runtime
+    from draftsman.settings import ForgeSettings
+
+RECONCILE: Final = 300.0
+"""Seconds between two reads with webhooks, which may be lost and do not tell of conflicts."""
+LIMITED: Final = 60.0
+"""Seconds without reads after a failure that names no time."""
+_log = logging.getLogger(__name__)
+
+
+class ForgeReceiver:
+    """Receives the events of the configured forges; several processes may, without harm."""
+
+    def __init__(self, rt: Runtime) -> None:
+        self.health = ForgeHealth()
+        self._rt = rt
+        self._forges = rt.settings.read_forges
+        self._sources: dict[tuple[str, str], EventSource] = {}
+        self._own: dict[str, str] = {}
+        self._due: dict[str, float] = dict.fromkeys(self._forges, 0.0)
+        self._paused: dict[str, float] = dict.fromkeys(self._forges, 0.0)
+        self._changed: set[tuple[str, str]] = set()
+
+    def kind(self, name: str) -> str:
+        """Return the kind of a forge."""
+        return self._forges[name].kind
+
+    def changed(self, name: str, project: str) -> None:
+        """Read the pull requests of a repository with the next `read_due`."""
+        self._changed.add((name, project))
+
+    async def receive(self, name: str, source: str, events: Sequence[ForgeEvent]) -> int:
+        """Store events; return the number of those that are new."""
+        own = self._own.get(name)
+        marked = [
+            replace(event, is_bot=True)
+            if event.is_own or (own and event.author.casefold() == own)
+            else event
+            for event in events
+        ]
+        new = await self._rt.forge_events.receive(name, marked)
+        self.health.count(name, source, new)
+        return new
+
+    async def read_due(self, *, polls: bool) -> None:
+        """Read the repositories of webhooks and, with `polls`, all forges that are due."""
+        now = time.monotonic()
+        for name, forge in self._forges.items():
+            due = polls and self._due[name] <= now
+            changed = {project for other, project in self._changed if other == name}
+            if not (due or changed) or self._paused[name] > now:
+                continue
+            if due:
+                self._due[name] = now + (forge.poll if forge.events == "poll" else RECONCILE)
+            self._changed -= {(name, project) for project in changed}
+            try:
+                await self._read(name, forge, None if due else changed)
+            except DatabaseUnreachable:
+                raise
+            except DraftsmanError as error:
+                self._pause(name, error)
+            else:
+                self.health.clear(name)
+
+    async def _read(self, name: str, forge: ForgeSettings, only: set[str] | None) -> None:
+        """Read the open pull requests of jobs, or those of some repositories."""
+        for pull in await self._rt.forge_events.open_pulls(name):
+            if only is None or pull.project in only:
+                if name not in self._own:
+                    account = await forge_at(self._rt.settings, name, pull.project).account()
+                    self._own[name] = account.name.casefold()
+                source = self._source(name, pull)
+                await self.receive(name, "poll", await source.pull(pull.number))
+
+    def _source(self, name: str, pull: TrackedPull) -> EventSource:
+        key = (name, pull.project)
+        if key not in self._sources:
+            forge = forge_at(self._rt.settings, name, pull.project)
+            self._sources[key] = forge.events()
+        return self._sources[key]
+
+    def _pause(self, name: str, error: DraftsmanError) -> None:
+        """Read the forge later: at the time that it named, as after a rate limit."""
+        seconds = error.retry_after if isinstance(error, Failure) else None
+        self._paused[name] = time.monotonic() + (LIMITED if seconds is None else seconds)
+        self.health.problem(name, f"forge {name} cannot be read: {error}")

@@ -1,0 +1,102 @@
+"""The process part that receives the events of forges."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections import defaultdict
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING, Any, Final
+
+from draftsman.domain.ids import new_id
+from draftsman.errors import DraftsmanError
+from draftsman.loops.lifecycle import OutageGuard, StopSignal
+from draftsman_bots.credentials import read_credential
+from draftsman_bots.forges.receiver import ForgeReceiver
+from draftsman_bots.forges.webhooks import application
+from draftsman_bots.http import Server, serve
+
+if TYPE_CHECKING:
+    from draftsman.runtime import Runtime
+
+LEASE: Final = 30.0
+"""Seconds of the lease of polls, which each round renews."""
+TICK: Final = 1.0
+"""Seconds between two rounds."""
+_log = logging.getLogger(__name__)
+
+
+class ForgeService:
+    """Webhook servers and the reader of the forges; if a part fails, all stop."""
+
+    def __init__(self, rt: Runtime) -> None:
+        self.stop = StopSignal()
+        self.receiver = ForgeReceiver(rt)
+        self.ports: dict[str, int] = {}
+        """Port of the webhook server of each forge, once it listens."""
+        self._rt = rt
+        self._owner = new_id()
+        self._term: int | None = None
+        self._outage = OutageGuard("the reader of forges")
+        self._servers: list[Server] = []
+        self._secrets = {
+            name: read_credential(f"forges.{name}", "webhook_secret", forge.webhook_secret, "")
+            for name, forge in rt.settings.read_forges.items()
+            if forge.events == "webhook"
+        }
+
+    async def run(self) -> None:
+        """Run until `end`; raises ConfigError if an address cannot be used."""
+        parts = [*self._servers_to_run(), self._read()]
+        tasks = [asyncio.create_task(part) for part in parts]
+        for task in tasks:
+            task.add_done_callback(self._part_ended)
+        forges = self._rt.settings.read_forges.items()
+        sources = ", ".join(f"{name} by {forge.events}" for name, forge in forges)
+        _log.info("bots: events of forges: %s", sources)
+        results = await asyncio.gather(*tasks, return_exceptions=True)
+        if errors := [result for result in results if isinstance(result, BaseException)]:
+            raise errors[0]
+
+    def end(self) -> None:
+        """Stop accepting work and finish running work."""
+        self.stop.set()
+        for server in self._servers:
+            server.end()
+
+    def _servers_to_run(self) -> list[Coroutine[Any, Any, None]]:
+        """Return a server for each address, with the forges that share it."""
+        by_address: dict[tuple[str, int], list[str]] = defaultdict(list)
+        for name, forge in self._rt.settings.read_forges.items():
+            if name in self._secrets and forge.address is not None:
+                by_address[forge.address].append(name)
+        parts = []
+        for address, names in by_address.items():
+            app = application(self.receiver, {name: self._secrets[name] for name in names})
+            server, serving, port = serve(app, address, f"forges.{names[0]}")
+            self._servers.append(server)
+            self.ports |= dict.fromkeys(names, port)
+            parts.append(serving)
+        return parts
+
+    async def _read(self) -> None:
+        """Read forges until stopped; polls need the lease, which a single process has."""
+        while not await self.stop.wait(TICK):
+            await self._outage.guard(self._round)
+        if self._term is not None:
+            with contextlib.suppress(DraftsmanError):
+                await self._rt.forge_events.resign(self._owner, self._term)
+
+    async def _round(self) -> None:
+        events = self._rt.forge_events
+        if self._term is not None and not await events.renew(self._owner, self._term, LEASE):
+            self._term = None
+        if self._term is None:
+            self._term = await events.acquire(self._owner, LEASE)
+        await self.receiver.read_due(polls=self._term is not None)
+
+    def _part_ended(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            _log.error("%s failed: %s", task.get_coro(), error)
+            self.end()

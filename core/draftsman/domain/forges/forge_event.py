@@ -1,0 +1,126 @@
+"""Events of a forge, in the same form for each forge and for webhooks and polls. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any, Final
+
+from draftsman.log import redact
+
+MAX_TEXT: Final = 8000
+"""Maximum characters of a text that is kept; a message to an agent has 10,000."""
+OWN: Final = "<!-- draftsman "
+"""Beginning of the line by which draftsman finds its own texts."""
+_CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
+
+
+class EventKind(StrEnum):
+    """Kind of an event."""
+
+    COMMENT = "comment"
+    """A comment on a pull request."""
+    REVIEW = "review"
+    """The text and the verdict of a review."""
+    REVIEW_THREAD = "review_thread"
+    """A comment on lines of a pull request."""
+    CHECK_FAILED = "check_failed"
+    CONFLICT = "conflict"
+    """A pull request conflicts with its base."""
+    MERGED = "merged"
+    CLOSED = "closed"
+    LABELED_ISSUE = "labeled_issue"
+    ISSUE_COMMENT = "issue_comment"
+
+
+PULL_KINDS: Final = frozenset(EventKind) - {EventKind.LABELED_ISSUE, EventKind.ISSUE_COMMENT}
+"""Kinds of events of a pull request."""
+
+
+@dataclass(frozen=True, slots=True)
+class ForgeEvent:
+    """An event of a pull request or an issue.
+
+    `key` identifies it in its repository, with the same value in a webhook and in a poll: the id
+    of a comment with a digest of its text, the id and the result of a check, a change of state.
+    """
+
+    kind: EventKind
+    project: str
+    """Repository: `acme/pay`, in lower case."""
+    number: int
+    """Number of the pull request or issue."""
+    key: str
+    author: str = ""
+    """Login; empty for the forge itself."""
+    is_bot: bool = False
+    association: str | None = None
+    """Relation of the author to the repository, where the forge tells it: `MEMBER`, …"""
+    verdict: str | None = None
+    """Of a review: `approved`, `changes_requested`, `commented`."""
+    title: str = ""
+    """Title of an issue, or name of a check."""
+    text: str = ""
+    label: str | None = None
+    """Label that an issue was given."""
+    path: str | None = None
+    line: int | None = None
+    commit: str | None = None
+    thread: str | None = None
+    """Id of the thread or comment that an answer goes to."""
+    url: str | None = None
+    at: datetime | None = None
+
+    @property
+    def is_own(self) -> bool:
+        """Return whether draftsman wrote the text."""
+        return OWN in self.text
+
+
+def plain(text: object) -> str:
+    """Return a text of the forge with at most `MAX_TEXT` characters, without secrets."""
+    value = str(text or "").replace("\r\n", "\n").replace("\r", "\n")
+    value = _CONTROL.sub("", redact(value[: MAX_TEXT * 2])).strip()
+    return value if len(value) <= MAX_TEXT else value[: MAX_TEXT - 1] + "…"
+
+
+def version(text: object) -> str:
+    """Return a digest of a text: an edited comment is a new event, a redelivered comment is not."""
+    value = str(text or "").replace("\r\n", "\n").strip()
+    return hashlib.sha256(value.encode(errors="replace")).hexdigest()[:16]
+
+
+def moment(value: object) -> datetime | None:
+    """Return a time as forges write it: ISO 8601, or `2026-01-31 10:00:00 UTC`."""
+    text = str(value or "").removesuffix(" UTC").replace("Z", "+00:00")
+    try:
+        parsed = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)
+
+
+def number(value: object) -> int:
+    """Return a positive number, 0 for anything else."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
+
+
+def fields(value: object) -> Mapping[str, Any]:
+    """Return an object of JSON, empty for anything else."""
+    return value if isinstance(value, Mapping) else {}
+
+
+@dataclass(frozen=True, slots=True)
+class Notification:
+    """The content of a webhook: events, and whether the state of pull requests may have changed.
+
+    Checks and conflicts are read from the API, which has the log of a check.
+    """
+
+    project: str
+    events: tuple[ForgeEvent, ...] = ()
+    changed: bool = False

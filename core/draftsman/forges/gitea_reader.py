@@ -1,0 +1,79 @@
+"""Events of a repository on Gitea or Forgejo: https://docs.gitea.com/api."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from draftsman.domain.forges import github_events
+from draftsman.domain.forges.checks import CheckState, check_of
+from draftsman.domain.forges.forge_event import EventKind, ForgeEvent
+from draftsman.domain.forges.pull_request import STATUS_NAME
+from draftsman.forges.conditional_reads import ConditionalReads
+from draftsman.forges.github_reader import failed_status
+from draftsman.forges.rest_api import RestApi
+
+PAGE: Final = 50
+"""Entries of a page: Gitea's default of `MAX_RESPONSE_ITEMS`."""
+VERDICTS: Final = {"APPROVED": "approved", "REQUEST_CHANGES": "changes_requested"}
+
+
+class GiteaReader:
+    """The events of a repository, over the API at `path`."""
+
+    def __init__(self, api: RestApi, path: str, project: str) -> None:
+        self._api = api
+        self._path = path
+        self._project = project.casefold()
+        self._reads = ConditionalReads()
+
+    async def pull(self, number: int) -> list[ForgeEvent]:
+        data = await self._reads.get(self._api, f"{self._path}/pulls/{number}")
+        if (ended := github_events.ended(self._project, data)) is not None:
+            return [ended]
+        comments = await self._list(f"{self._path}/issues/{number}/comments")
+        kind = EventKind.COMMENT
+        events = [github_events.comment(self._project, number, item, kind) for item in comments]
+        events += await self._reviews(number)
+        if data.get("mergeable") is False and not data.get("draft"):
+            events.append(github_events.conflict(self._project, data))
+        head = str(data["head"]["sha"])
+        combined = f"{self._path}/commits/{head}/status"
+        for status in await self._reads.pages(self._api, combined, "statuses", limit=PAGE):
+            name = str(status["context"])
+            word = status.get("status") or status.get("state")
+            if name != STATUS_NAME and check_of(name, word).state is CheckState.FAILED:
+                events.append(failed_status(self._project, number, head, name, status))
+        return events
+
+    async def labeled_issues(self, label: str) -> list[ForgeEvent]:
+        path = f"{self._path}/issues"
+        issues = await self._list(path, labels=label, state="open", type="issues")
+        return [
+            github_events.labeled_issue(self._project, item, label, {})
+            for item in issues
+            if not item.get("pull_request")
+        ]
+
+    async def has_webhook(self, url: str) -> bool | None:
+        answer = await self._api.call("GET", f"{self._path}/hooks", accepts=(403, 404))
+        if answer.status != 200:
+            return None
+        return any(item["active"] and item["config"].get("url") == url for item in answer.data)
+
+    async def _reviews(self, number: int) -> list[ForgeEvent]:
+        path = f"{self._path}/pulls/{number}/reviews"
+        events = []
+        for item in await self._list(path):
+            if item.get("state") == "PENDING":
+                continue
+            verdict = VERDICTS.get(str(item.get("state")), "commented")
+            events.append(github_events.review(self._project, number, item | {"state": verdict}))
+            if item.get("comments_count"):
+                events += [
+                    github_events.thread_comment(self._project, number, comment)
+                    for comment in await self._list(f"{path}/{item['id']}/comments")
+                ]
+        return events
+
+    async def _list(self, path: str, **query: str | int) -> list[Any]:
+        return await self._reads.pages(self._api, path, None, limit=PAGE, **query)

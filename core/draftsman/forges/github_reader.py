@@ -1,0 +1,121 @@
+"""Events of a repository on GitHub: https://docs.github.com/en/rest, version 2022-11-28."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from draftsman.domain.forges import github_events
+from draftsman.domain.forges.checks import CheckState, check_of
+from draftsman.domain.forges.ci_log import relevant_part
+from draftsman.domain.forges.forge_event import EventKind, ForgeEvent, fields, plain
+from draftsman.domain.forges.pull_request import STATUS_NAME
+from draftsman.forges.conditional_reads import ConditionalReads
+from draftsman.forges.rest_api import PAGE, RestApi
+
+LOG_END: Final = 200_000
+"""Bytes of the end of a log that are searched."""
+
+
+class GitHubReader:
+    """The events of a repository, over the API at `path`."""
+
+    def __init__(self, api: RestApi, path: str, project: str) -> None:
+        self._api = api
+        self._path = path
+        self._project = project.casefold()
+        self._reads = ConditionalReads()
+        self._logs: dict[str, ForgeEvent] = {}
+
+    async def pull(self, number: int) -> list[ForgeEvent]:
+        data = await self._reads.get(self._api, f"{self._path}/pulls/{number}")
+        if (ended := github_events.ended(self._project, data)) is not None:
+            return [ended]
+        events = await self._written(number)
+        if data.get("mergeable_state") == "dirty":
+            events.append(github_events.conflict(self._project, data))
+        return events + await self._failed(number, str(data["head"]["sha"]))
+
+    async def labeled_issues(self, label: str) -> list[ForgeEvent]:
+        path = f"{self._path}/issues"
+        issues = await self._list(path, None, labels=label, state="open")
+        return [
+            github_events.labeled_issue(self._project, item, label, {})
+            for item in issues
+            if "pull_request" not in item
+        ]
+
+    async def has_webhook(self, url: str) -> bool | None:
+        answer = await self._api.call("GET", f"{self._path}/hooks", accepts=(403, 404))
+        if answer.status != 200:
+            return None
+        return any(item["active"] and item["config"].get("url") == url for item in answer.data)
+
+    async def _written(self, number: int) -> list[ForgeEvent]:
+        """Return the comments, the reviews and their comments on lines."""
+        comments = await self._list(f"{self._path}/issues/{number}/comments")
+        reviews = await self._list(f"{self._path}/pulls/{number}/reviews")
+        threads = await self._list(f"{self._path}/pulls/{number}/comments")
+        kind = EventKind.COMMENT
+        return [
+            *(github_events.comment(self._project, number, item, kind) for item in comments),
+            *(github_events.review(self._project, number, item) for item in reviews),
+            *(github_events.thread_comment(self._project, number, item) for item in threads),
+        ]
+
+    async def _failed(self, number: int, head: str) -> list[ForgeEvent]:
+        """Return the checks of a commit that failed, with the relevant part of their logs."""
+        path = f"{self._path}/commits/{head}"
+        events = []
+        for run in await self._list(f"{path}/check-runs", "check_runs"):
+            result = run["conclusion"] if run["status"] == "completed" else ""
+            if check_of(run["name"], result).state is CheckState.FAILED:
+                key = f"check:{run['id']}:{run['conclusion']}"
+                if key not in self._logs:
+                    self._logs[key] = await self._check_run(number, head, key, run)
+                events.append(self._logs[key])
+        for status in await self._list(f"{path}/status", "statuses"):
+            name = str(status["context"])
+            if name != STATUS_NAME and check_of(name, status["state"]).state is CheckState.FAILED:
+                events.append(failed_status(self._project, number, head, name, status))
+        return events
+
+    async def _check_run(
+        self, number: int, head: str, key: str, run: Mapping[str, Any]
+    ) -> ForgeEvent:
+        output = fields(run.get("output"))
+        parts = [str(output.get(name) or "") for name in ("title", "summary", "text")]
+        if fields(run.get("app")).get("slug") == "github-actions":
+            # the id of a check run of Actions is that of its job
+            log = await self._api.text(f"{self._path}/actions/jobs/{run['id']}/logs", LOG_END)
+            parts.append(relevant_part(log))
+        return ForgeEvent(
+            EventKind.CHECK_FAILED,
+            self._project,
+            number,
+            key,
+            title=str(run["name"]),
+            text=plain("\n".join(part for part in parts if part)),
+            commit=head,
+            url=str(run.get("html_url") or "") or None,
+        )
+
+    async def _list(self, path: str, key: str | None = None, **query: str | int) -> list[Any]:
+        return await self._reads.pages(self._api, path, key, per_page=PAGE, **query)
+
+
+def failed_status(
+    project: str, number: int, head: str, name: str, status: Mapping[str, Any]
+) -> ForgeEvent:
+    """Return the event of a commit status that failed; it has no log."""
+    word = status.get("state") or status.get("status")
+    return ForgeEvent(
+        EventKind.CHECK_FAILED,
+        project,
+        number,
+        f"status:{head}:{name}:{status.get('id') or word}",
+        title=name,
+        text=plain(status.get("description")),
+        commit=head,
+        url=str(status.get("target_url") or "") or None,
+    )

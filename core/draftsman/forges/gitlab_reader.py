@@ -1,0 +1,85 @@
+"""Events of a project on GitLab: https://docs.gitlab.com/api/rest/, version 4."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from draftsman.domain.forges import gitlab_events
+from draftsman.domain.forges.checks import CheckState, check_of
+from draftsman.domain.forges.ci_log import relevant_part
+from draftsman.domain.forges.forge_event import EventKind, ForgeEvent, fields, plain
+from draftsman.domain.forges.pull_request import STATUS_NAME
+from draftsman.forges.conditional_reads import ConditionalReads
+from draftsman.forges.rest_api import PAGE, RestApi
+
+LOG_END: Final = 200_000
+"""Bytes of the end of a log that are searched."""
+
+
+class GitLabReader:
+    """The events of a project, over the API at `path`."""
+
+    def __init__(self, api: RestApi, path: str, project: str) -> None:
+        self._api = api
+        self._path = path
+        self._project = project.casefold()
+        self._reads = ConditionalReads()
+        self._logs: dict[str, ForgeEvent] = {}
+
+    async def pull(self, number: int) -> list[ForgeEvent]:
+        path = f"{self._path}/merge_requests/{number}"
+        data = await self._reads.get(self._api, path)
+        if (ended := gitlab_events.ended(self._project, data)) is not None:
+            return [ended]
+        events = [
+            gitlab_events.note(self._project, number, note, str(item["id"]), note.get("author"))
+            for item in await self._list(f"{path}/discussions")
+            for note in item["notes"]
+            if not note.get("system") and not note.get("resolved")
+        ]
+        if data.get("has_conflicts"):
+            events.append(gitlab_events.conflict(self._project, data))
+        return events + await self._failed(number, str(data["sha"]))
+
+    async def labeled_issues(self, label: str) -> list[ForgeEvent]:
+        issues = await self._list(f"{self._path}/issues", labels=label, state="opened")
+        return [gitlab_events.labeled_issue(self._project, item, label, {}) for item in issues]
+
+    async def has_webhook(self, url: str) -> bool | None:
+        answer = await self._api.call("GET", f"{self._path}/hooks", accepts=(401, 403, 404))
+        if answer.status != 200:
+            return None
+        return any(item.get("url") == url for item in answer.data)
+
+    async def _failed(self, number: int, head: str) -> list[ForgeEvent]:
+        """Return the jobs of a commit that failed, with the relevant part of their logs."""
+        path = f"{self._path}/repository/commits/{head}/statuses"
+        events = []
+        for status in await self._list(path):
+            failed = check_of(status["name"], status["status"]).state is CheckState.FAILED
+            if not failed or status.get("allow_failure") or status["name"] == STATUS_NAME:
+                continue
+            key = f"check:{status['id']}:{status['status']}"
+            if key not in self._logs:
+                self._logs[key] = await self._job(number, head, key, status)
+            events.append(self._logs[key])
+        return events
+
+    async def _job(self, number: int, head: str, key: str, status: Mapping[str, Any]) -> ForgeEvent:
+        # the id of a status of GitLab's own CI is that of its job
+        log = await self._api.text(f"{self._path}/jobs/{status['id']}/trace", LOG_END)
+        parts = [str(fields(status).get("description") or ""), relevant_part(log)]
+        return ForgeEvent(
+            EventKind.CHECK_FAILED,
+            self._project,
+            number,
+            key,
+            title=str(status["name"]),
+            text=plain("\n".join(part for part in parts if part)),
+            commit=head,
+            url=str(status.get("target_url") or "") or None,
+        )
+
+    async def _list(self, path: str, **query: str | int) -> list[Any]:
+        return await self._reads.pages(self._api, path, None, per_page=PAGE, **query)

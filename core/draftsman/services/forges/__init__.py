@@ -1,0 +1,1 @@
+"""Events of forges, and the follow-ups on pull requests."""

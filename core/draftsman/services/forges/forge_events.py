@@ -1,0 +1,54 @@
+"""Receipt of events of forges, and the lease of the process that reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+from uuid import UUID
+
+from draftsman.domain.forges.follow_up import TrackedPull
+from draftsman.domain.forges.forge_event import ForgeEvent
+from draftsman.store import workers
+from draftsman.store.forges import forge_events as store
+from draftsman.store.postgres.database import Database
+
+READER: Final = "forges"
+"""Name of the lease under which forges are read."""
+BATCH_SIZE: Final = 200
+"""Events in one statement."""
+
+
+class ForgeEvents:
+    """Events of forges, each stored once."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    async def receive(self, forge: str, events: Sequence[ForgeEvent]) -> int:
+        """Store the events that are not known yet; return their number."""
+        unique = list({(e.project, e.number, e.key): e for e in events if e.number}.values())
+        new = 0
+        for start in range(0, len(unique), BATCH_SIZE):
+            async with self._db.connection() as conn:
+                new += len(await store.receive(conn, forge, unique[start : start + BATCH_SIZE]))
+        return new
+
+    async def open_pulls(self, forge: str) -> list[TrackedPull]:
+        """Return the open pull requests of jobs on a forge, the newest first."""
+        async with self._db.connection() as conn:
+            return await store.open_pulls(conn, forge)
+
+    async def acquire(self, owner: UUID, seconds: float) -> int | None:
+        """Acquire or renew the reader's lease; return its term, None where it is held."""
+        async with self._db.connection() as conn:
+            return await workers.acquire(conn, READER, owner, seconds)
+
+    async def renew(self, owner: UUID, term: int, seconds: float) -> bool:
+        """Renew the lease of this term; False when it has expired."""
+        async with self._db.connection() as conn:
+            return await workers.renew(conn, READER, owner, term, seconds)
+
+    async def resign(self, owner: UUID, term: int) -> None:
+        """Release the lease."""
+        async with self._db.connection() as conn:
+            await workers.resign(conn, READER, owner, term)

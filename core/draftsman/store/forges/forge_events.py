@@ -1,0 +1,31 @@
+"""Events of forges, and the pull requests of jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Final
+
+from psycopg.types.json import Jsonb
+
+from draftsman.domain.forges.follow_up import TrackedPull
+from draftsman.domain.forges.forge_event import ForgeEvent
+from draftsman.store.postgres.database import Connection, fetch_all, rows
+from draftsman.store.queries import load
+
+_Q = load("forge_events")
+MAX_PULLS: Final = 1000
+"""Maximum number of open pull requests of a forge that are read, the newest first."""
+
+
+async def receive(conn: Connection, forge: str, events: Sequence[ForgeEvent]) -> list[int]:
+    """Store the events that are not known; return their ids."""
+    values = [asdict(event) | {"at": event.at and event.at.isoformat()} for event in events]
+    params = {"forge": forge, "events": Jsonb(values)}
+    return [int(row[0]) for row in await rows(conn, _Q["receive"], params)]
+
+
+async def open_pulls(conn: Connection, forge: str) -> list[TrackedPull]:
+    """Return the open pull requests of jobs on a forge."""
+    params = {"forge": forge, "limit": MAX_PULLS}
+    return await fetch_all(conn, _Q["open_pulls"], params, TrackedPull)

@@ -1,0 +1,21 @@
+-- Events of forges, and the pull requests of jobs.
+
+-- Events that are known are left out; returns the ids of the others.
+-- name: receive
+INSERT INTO draftsman.forge_events (forge, project, number, key, kind, source, author, author_name,
+       is_bot, association, verdict, title, text, label, path, line, commit, thread, url, at)
+SELECT %(forge)s, e.project, e.number, e.key, e.kind, 'forge', lower(e.author), e.author, e.is_bot,
+       e.association, e.verdict, e.title, e.text, e.label, e.path, e.line, e.commit, e.thread, e.url,
+       e.at
+  FROM jsonb_to_recordset(%(events)s) AS e (project text, number int, key text, kind text,
+       author text, is_bot boolean, association text, verdict text, title text, text text,
+       label text, path text, line int, commit text, thread text, url text, at timestamptz)
+ ORDER BY e.project, e.number, e.key
+    ON CONFLICT (forge, project, number, key) DO NOTHING
+RETURNING id
+
+-- name: open_pulls
+SELECT root, forge, project, number, url, branch, base, head FROM draftsman.pull_requests
+ WHERE forge = %(forge)s AND state = 'open'
+ ORDER BY root DESC
+ LIMIT %(limit)s

@@ -1,0 +1,119 @@
+"""Receipt of forge events: webhooks over real HTTP, and polls, each event stored once."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import random
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from draftsman.domain.job import Status
+from draftsman.runtime import Runtime
+from draftsman.store.postgres.database import Connection
+from draftsman_bots.forges.service import ForgeService
+from draftsman_bots.http import MAX_BODY_BYTES
+from tests.core.forges.contract import BRANCH, ForgeHarness, forge_harness
+from tests.factories import Factory
+from tests.support.fake.faults import Fault
+from tests.support.forges.conversation import SECRET, Payloads, deliver, github_webhook
+
+
+@pytest.fixture
+async def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ForgeHarness]:
+    monkeypatch.setenv("WEBHOOK_SECRET", SECRET)
+    async with forge_harness("github", tmp_path, monkeypatch) as harness:
+        yield harness
+
+
+@asynccontextmanager
+async def receiving(site: ForgeHarness, rt: Runtime) -> AsyncIterator[tuple[ForgeService, str]]:
+    """Run the receiver of the forge `acme`; provide the URL of its webhook."""
+    table = site.table(
+        events="webhook", listen="127.0.0.1:0", webhook_secret={"env": "WEBHOOK_SECRET"}
+    )
+    update = {"forges": {"acme": table}, "http": site.settings.http}
+    service = ForgeService(replace(rt, settings=rt.settings.model_copy(update=update)))
+    parts = service._servers_to_run()
+    running = [asyncio.create_task(part) for part in parts]
+    try:
+        yield service, f"http://127.0.0.1:{service.ports['acme']}/forges/acme"
+    finally:
+        service.end()
+        await asyncio.gather(*running)
+
+
+async def stored(conn: Connection) -> list[tuple[str, str, str]]:
+    """Return kind, author and text of the stored events."""
+    rows = await conn.execute(
+        "SELECT kind, author, text FROM draftsman.forge_events ORDER BY kind, text"
+    )
+    return [(row[0], row[1], row[2]) for row in await rows.fetchall()]
+
+
+async def test_events_are_stored_once_over_any_way_and_in_any_order(
+    site: ForgeHarness, rt: Runtime, make: Factory, conn: Connection
+) -> None:
+    world = site.fake.world
+    number = (await site.open(site.push())).pull.number
+    job = await make.job_in(Status.COMPLETED)
+    await conn.execute(
+        "INSERT INTO draftsman.pull_requests"
+        " (root, forge, project, number, url, branch, base, head)"
+        " VALUES (%s, 'acme', 'acme/pay', %s, 'u', %s, 'main', %s)",
+        (job, number, BRANCH, world.head(BRANCH)),
+    )
+    comment = world.talk.comment(number, "Anna", "/draftsman go")
+    own = world.talk.comment(number, world.login, "Done")
+    review, lines = world.talk.review(number, "ben", "changes_requested", "No", a_txt="Name it")
+    shown, about = Payloads(world), {"pull_request": {"number": number}}
+    issue = {"issue": {"number": number, "pull_request": {}}}
+    bodies = [
+        ("issue_comment", issue | {"comment": shown.comment(comment)}),
+        ("issue_comment", issue | {"comment": shown.comment(own)}),
+        ("pull_request_review", about | {"review": shown.review(review, upper=False)}),
+        ("pull_request_review_comment", about | {"comment": shown.comment(lines[0])}),
+    ]
+    action = {"pull_request_review": "submitted"}
+    hooks = [
+        github_webhook(
+            event,
+            body | {"action": action.get(event, "created"), "repository": shown.repository},
+        )
+        for event, body in bodies
+    ] * 3
+    random.Random(1).shuffle(hooks)
+    async with receiving(site, rt) as (service, url):
+        await service.receiver.read_due(polls=False)
+        assert site.fake.operations()[-1:] != ["comments"], "polls need the lease"
+        answers = await asyncio.gather(*(deliver(url, *hook) for hook in hooks[:6]))
+        world.faults.add("comments", Fault("secondary", status=403))
+        await service.receiver.read_due(polls=True)
+        assert "secondary rate limit" in service.receiver.health.problems["acme"]
+        service.receiver._paused["acme"] = service.receiver._due["acme"] = 0.0
+        await service.receiver.read_due(polls=True)
+        assert service.receiver.health.ready
+        answers += [await deliver(url, *hook) for hook in hooks[6:]]
+        assert {status for status, _ in answers} == {200}
+        body, headers = hooks[0]
+        for wrong, status in (
+            ((body + b" ", headers), 401),
+            ((body, {}), 401),
+            (github_webhook("issue_comment", {}, secret="other"), 401),
+            ((io.BytesIO(b"x" * (MAX_BODY_BYTES + 1)), headers), 413),
+        ):
+            assert (await deliver(url, *wrong))[0] == status
+        assert (await deliver(url[:-4] + "none", body, headers))[0] == 404
+    assert await stored(conn) == [
+        ("comment", "anna", "/draftsman go"),
+        ("comment", "draftsman-bot", "Done"),
+        ("review", "ben", "No"),
+        ("review_thread", "ben", "Name it"),
+    ]
+    bots = await conn.execute("SELECT author FROM draftsman.forge_events WHERE is_bot")
+    # delivered before the account was known, it was marked by the poll or by its later decision
+    assert {row[0] for row in await bots.fetchall()} <= {"draftsman-bot"}

@@ -1,0 +1,150 @@
+"""The contract of the events of forges: polls and webhooks give the same events."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from draftsman.domain.forges import webhooks
+from draftsman.domain.forges.forge_event import EventKind, ForgeEvent
+from tests.core.forges.contract import ForgeHarness, forge_harness
+from tests.support.forges.conversation import (
+    SECRET,
+    Payloads,
+    gitea_webhook,
+    github_webhook,
+    gitlab_webhook,
+)
+from tests.support.forges.event_routes import GitLabEvents
+
+K = EventKind
+LOG = (
+    "2026-01-02T03:04:05.1234567Z ##[group]Run make\n" * 200
+    + "2026-01-02T03:04:06.0000000Z E   assert 1 == 2\n"
+    + "\x1b[31mFAILED tests/test_a.py::test_count\x1b[0m\n"
+)
+
+
+@pytest.fixture(params=["github", "gitlab", "gitea"])
+async def site(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[ForgeHarness]:
+    async with forge_harness(request.param, tmp_path, monkeypatch) as harness:
+        yield harness
+
+
+def sent(site: ForgeHarness, shown: Payloads) -> list[tuple[bytes, dict[str, str]]]:
+    """Return the webhooks about all that people wrote."""
+    talk, kind = site.fake.world.talk, site.fake.kind
+    found = []
+    for item in talk.comments:
+        if kind == "gitlab":
+            note = GitLabEvents(site.fake).note(item)
+            note |= {"note": note.pop("body"), "noteable_type": "MergeRequest"}
+            body: dict[str, Any] = {
+                "object_attributes": note | {"discussion_id": f"{item.id:040x}"},
+                "user": {"username": item.author},
+                "merge_request": {"iid": item.number},
+                "project": {"path_with_namespace": "Acme/pay"},
+            }
+            found.append(gitlab_webhook("Note Hook", body))
+            continue
+        body = {"action": "created", "comment": shown.comment(item)}
+        body["repository"] = shown.repository
+        event = "pull_request_review_comment" if item.path else "issue_comment"
+        about = "pull_request" if item.path else "issue"
+        body |= {about: {"number": item.number} | ({} if item.path else {"pull_request": {}})}
+        found.append((gitea_webhook if kind == "gitea" else github_webhook)(event, body))
+    for review in talk.reviews if kind == "github" else ():
+        body = {"action": "submitted", "review": shown.review(review, upper=False)}
+        body |= {"pull_request": {"number": review.number}, "repository": shown.repository}
+        found.append(github_webhook("pull_request_review", body))
+    return found
+
+
+def of(events: list[ForgeEvent], *kinds: EventKind) -> list[ForgeEvent]:
+    """Return the events of these kinds."""
+    return [event for event in events if event.kind in kinds]
+
+
+async def test_polls_and_webhooks_report_the_same_events(site: ForgeHarness) -> None:
+    world, kind = site.fake.world, site.fake.kind
+    head = site.push()
+    opened = await site.open(head)
+    talk, number = world.talk, opened.pull.number
+    talk.comment(number, "anna", "/draftsman use red\r\nplease")
+    if kind != "gitlab":  # where a review has no text of its own
+        talk.review(number, "ben", "changes_requested", "Not yet", a_txt="Name it")
+    else:
+        talk.comment(number, "ben", "Name it", path="a.txt", line=1)
+    world.checks.append({"name": "tests", "state": "failed", "commit": head})
+    world.checks.append({"name": "lint", "state": "passed", "commit": head})
+    talk.logs[1] = LOG
+    talk.conflicts.add(number)
+    world.page = 1  # each list has several pages
+    source = site.forge.events()
+    events = await source.pull(number)
+    [comment] = of(events, K.COMMENT)
+    assert (comment.author, comment.text, comment.project) == (
+        "anna",
+        "/draftsman use red\nplease",
+        "acme/pay",
+    )
+    [thread] = of(events, K.REVIEW_THREAD)
+    assert (thread.path, thread.line, thread.text) == ("a.txt", 1, "Name it")
+    reviews = [(event.verdict, event.text) for event in of(events, K.REVIEW)]
+    assert reviews == ([] if kind == "gitlab" else [("changes_requested", "Not yet")])
+    [check] = of(events, K.CHECK_FAILED)
+    assert (check.title, check.commit) == ("tests", head)
+    if kind != "gitea":  # whose statuses have no log
+        assert check.text.endswith("E   assert 1 == 2\nFAILED tests/test_a.py::test_count")
+        assert "\x1b" not in check.text
+        assert len(check.text) < 6100
+    assert [event.commit for event in of(events, K.CONFLICT)] == [head]
+    read = len(site.fake.calls)
+    assert await source.pull(number) == events
+    repeated = site.fake.calls[read:]
+    if kind != "gitea":  # which has no ETags
+        assert {call.status for call in repeated} == {304}
+        assert "log" not in [call.operation for call in repeated]
+    keys = set()
+    for body, headers in sent(site, Payloads(world)):
+        lower = {name.lower(): value for name, value in headers.items()}
+        assert webhooks.is_genuine(kind, SECRET, lower, body)
+        told = webhooks.content(kind, lower, body)
+        assert told is not None
+        assert told.project == "acme/pay"
+        assert told.events or told.changed
+        keys |= {event.key for event in told.events}
+    written = {event.key for event in of(events, K.COMMENT, K.REVIEW, K.REVIEW_THREAD)}
+    assert keys == ({event.key for event in of(events, K.COMMENT)} if kind == "gitea" else written)
+    world.page = 100
+    for _ in range(99):
+        talk.comment(number, "anna", "More")
+    assert len(of(await source.pull(number), K.COMMENT)) == 100
+    talk.comment(number, "anna", "One more")
+    assert len(of(await source.pull(number), K.COMMENT)) == 101, "a page after a full page is read"
+
+
+async def test_the_end_of_a_pull_request_is_an_event(site: ForgeHarness) -> None:
+    opened = await site.open(site.push())
+    [pull] = site.fake.world.pulls
+    source = site.forge.events()
+    for state, kind in (("closed", K.CLOSED), ("merged", K.MERGED)):
+        pull.state = state
+        [event] = await source.pull(opened.pull.number)
+        assert (event.kind, event.number) == (kind, opened.pull.number)
+    label = {"name": "draftsman"}
+    site.fake.world.talk.issues.append(
+        {"number": 9, "iid": 9, "title": "Count", "body": "x", "description": "x"}
+        | {"labels": [label], "updated_at": None}
+    )
+    [issue] = await source.labeled_issues("draftsman")
+    assert (issue.kind, issue.number, issue.key) == (K.LABELED_ISSUE, 9, "label:9:draftsman")
+    assert await source.labeled_issues("other") == []
+    site.fake.world.talk.hooks.append("https://bots.example.org/forges/acme")
+    assert await source.has_webhook("https://bots.example.org/forges/acme") is True
+    assert await source.has_webhook("https://bots.example.org/forges/other") is False
