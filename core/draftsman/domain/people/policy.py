@@ -165,6 +165,18 @@ class Policy:
             allowed.discard(invoker)
         return [self.people[name] for name in sorted(allowed) if name in self.people]
 
+    def quiet_hours_of(
+        self,
+        names: Sequence[str],
+        invoker: str,
+        default: QuietHours | None,
+        *,
+        approval: bool,
+    ) -> set[QuietHours | None]:
+        """Return the quiet hours of the people who may answer; `default` if none is known."""
+        people = self.eligible_people(names, invoker, approval=approval)
+        return {person.quiet for person in people} or {default}
+
     def eligible_approvers(self, names: Sequence[str], invoker: str) -> frozenset[str]:
         """Return the people whose approval would count.
 
