@@ -83,7 +83,7 @@ async def test_without_an_answer_the_question_is_withdrawn(
     found, reason = decision(result)
     assert found == fallback
     assert reason.startswith("draftsman: D-1: nobody was asked: ")  # there is no worker
-    assert "draftsman worker" in reason
+    assert "draftsman up" in reason
     assert (await rt.read_model.job(1)).status is Status.CANCELED
 
 
