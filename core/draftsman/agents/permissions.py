@@ -8,14 +8,11 @@ agent comes with another call, the question with the same key supersedes the ear
 
 from __future__ import annotations
 
-import difflib
-import hashlib
 import json
 import unicodedata
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 from draftsman.agents.agent_client import AgentClient
@@ -37,8 +34,7 @@ ANY_ANSWER: Final = "An answer in your own words denies the call; the agent gets
 MAY_HAVE_RUN: Final = "An earlier run was interrupted during this call: it may have run already."
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(NamedTuple):
     """A call of a tool; `digest` is that of tool, input and working directory."""
 
     verb: str
@@ -76,12 +72,13 @@ class Call:
 
 def canonical_digest(value: Any) -> str:
     """Return the SHA-256 of the canonical JSON of a value."""
+    import hashlib
+
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(NamedTuple):
     """The answer to a permission request."""
 
     allowed: bool
@@ -258,6 +255,8 @@ def _diff(item: Mapping[str, Any]) -> str:
     path = _visible(str(item.get("path")))
     if isinstance(patch := item.get("patch"), str):
         return f"--- a/{path}\n+++ b/{path}\n{_visible(patch.rstrip())}"
+    import difflib
+
     lines = difflib.unified_diff(
         old.splitlines(), new.splitlines(), f"a/{path}", f"b/{path}", lineterm=""
     )

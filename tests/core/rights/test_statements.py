@@ -56,6 +56,7 @@ PLANNED: Final = {
 }
 FIRING: Final = {"schedules.forget", "schedules.resolve"}
 DECISIONS: Final = {f"pending_decisions.{name}" for name in ("hold", "undo")}
+VIEWS: Final = {"figures.record_views"}
 APPLYING: Final = {f"pending_decisions.{name}" for name in ("take", "finish")}
 WORK: Final = {
     "archives.lock_month",
@@ -166,14 +167,14 @@ TALKING: Final = {
 TABLES: Final = REPOS | SCHEDULES
 RECEIVING: Final = {"forge_events.receive"}
 REFUSED: Final = {
-    "worker": SCHEMA | PEOPLE | BOARDS | TABLES | DECISIONS
+    "worker": SCHEMA | PEOPLE | BOARDS | TABLES | DECISIONS | VIEWS
     | RECEIVING | {"archives.forget", "approval_tokens.mint"},
     "bot": SCHEMA | WORK | REPOS | FIRING
     | {"schedules.change", "schedules.advance", "schedules.record"}
     | {"people.link", "people.unlink", "approval_tokens.mint"},
     "anna": SCHEMA | WORK | FIRING | RECEIVING | LEASES | SENDING | {"people.create_link_code"},
     "reader": SCHEMA | PEOPLE | BOARDS | TABLES | PLANNED | FIRING | WORK | LEASES | SENDING
-    | TALKING | QUEUES | DECISIONS | APPLYING | RECEIVING,
+    | TALKING | QUEUES | DECISIONS | APPLYING | RECEIVING | VIEWS,
 }  # fmt: skip
 
 

@@ -22,6 +22,7 @@ from draftsman_tui.common.text.job_text import (
     MAX_STEPS,
     checkpoint_text,
     reason_data,
+    result_lines,
     run_text,
     status_text,
     steps_text,
@@ -36,7 +37,6 @@ from draftsman_tui.common.text.question_text import (
     detail_lines,
     escalation_text,
 )
-from draftsman_tui.common.text.result_lines import result_lines
 from draftsman_tui.common.text.tree_text import group_data, parents_data, parents_text, tree_lines
 from draftsman_tui.common.value_format import fields, network_text, sum_usage, usage_lines
 
@@ -88,7 +88,7 @@ async def show(app: App, job: JobRef, tree: bool) -> None:
     if tree:
         await _show_tree(app, job)
         return
-    async with app.runtime(read_only=True) as rt:
+    async with app.runtime(read_only=app.json) as rt:
         number = await number_of(rt, job)
         details = await rt.read_model.job(number)
         runs = await rt.read_model.runs(number)
@@ -114,6 +114,9 @@ async def show(app: App, job: JobRef, tree: bool) -> None:
         answerers_by_question = {
             q.ordinal: await answerers(rt, q) for q in questions if q.status is OPEN
         }
+        if answerers_by_question and not app.json:
+            seen = await rt.questions.open_of([number])
+            await rt.attention.record_views(seen, await rt.actor())
     over = details.status in TERMINAL
     sandbox = next((event.payload for event in reversed(events) if event.kind == APPLIED), None)
     join_events = {event.id: event for event in events if event.kind == JOINED}.values()
