@@ -235,14 +235,15 @@ class AcpAdapter(Adapter):
 def distrust(workspace: str) -> None:
     """Let Qwen Code and Gemini CLI load no settings of the repository, which name programs.
 
-    Other agents ignore the variables.
+    Qwen Code trusts every folder unless its settings say otherwise. Other agents ignore the
+    variables.
     """
     folders = Path.home() / TRUST
     folders.write_text(json.dumps({workspace: "DO_NOT_TRUST"}), encoding="utf-8")
     settings = Path(__file__).with_name("settings") / "untrusted_folder.json"
+    os.environ["QWEN_CODE_SYSTEM_SETTINGS_PATH"] = str(settings)
     for program in ("QWEN_CODE", "GEMINI_CLI"):
         os.environ[f"{program}_TRUSTED_FOLDERS_PATH"] = str(folders)
-        os.environ[f"{program}_SYSTEM_SETTINGS_PATH"] = str(settings)
 
 
 if __name__ == "__main__":

@@ -48,9 +48,9 @@ def test_the_settings_of_the_repository_are_not_trusted(
     distrust("/workspace/repo")
     for name in ("QWEN_CODE", "GEMINI_CLI"):
         folders = Path(environment[f"{name}_TRUSTED_FOLDERS_PATH"])
-        settings = Path(environment[f"{name}_SYSTEM_SETTINGS_PATH"])
         assert json.loads(folders.read_text()) == {"/workspace/repo": "DO_NOT_TRUST"}
-        assert json.loads(settings.read_text())["security"]["folderTrust"]["enabled"] is True
+    settings = Path(environment["QWEN_CODE_SYSTEM_SETTINGS_PATH"])
+    assert json.loads(settings.read_text())["security"]["folderTrust"]["enabled"] is True
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
