@@ -22,7 +22,7 @@ CREATE TRIGGER question_views_no_truncate BEFORE TRUNCATE ON draftsman.question_
 --   job_questions_asked   the questions of the last days, for figures
 CREATE INDEX job_questions_asked ON draftsman.job_questions (asked_at);
 
--- The person whose figures the session may read, '' if it has none; NULL: those of all people.
+-- The person whose figures the session may read, '' without one; NULL: those of all people.
 CREATE FUNCTION draftsman.figures_of() RETURNS text LANGUAGE sql STABLE PARALLEL SAFE
     SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE WHEN k.kind IN ('owner', 'worker') THEN NULL

@@ -31,7 +31,7 @@ def directory(settings: Settings) -> Directory:
     people = {}
     for name, person in settings.people.items():
         accounts = {"cli": person.login, "slack": person.slack, "trello": person.trello}
-        accounts |= {"forge": person.forge}
+        accounts |= {"forge": person.forge and person.forge.lower()}
         ids = {channel: id for channel, id in accounts.items() if id}
         people[name] = DirectoryEntry(
             frozenset(person.roles), ids, person.quiet_hours, person.timezone

@@ -242,7 +242,12 @@ class Policy:
     def _refusal(self, actor: Actor, verb: Verb, allowed: str = "") -> NotPermitted:
         role, hint = _ROLE[verb], None
         holders = sorted(name for name, person in self.people.items() if role in person.roles)
-        if not self.people:
+        if not self.people and self.owner is None:
+            tail = "no people are configured"
+            hint = CommandHint(
+                "people set", f"NAME --login LOGIN --role {role}", lead="the database owner can run"
+            )
+        elif not self.people:
             tail = "no people are configured: add [people]"
         elif not holders:
             table = f'roles = ["{role}"] in [people.NAME]'

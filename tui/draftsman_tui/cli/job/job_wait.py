@@ -17,8 +17,7 @@ from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.common import params, times
 from draftsman_tui.common.output import as_data, line, one_line, styled
 from draftsman_tui.common.text.event_text import event_text
-from draftsman_tui.common.text.job_text import pause_text, status_text
-from draftsman_tui.common.text.result_lines import result_lines
+from draftsman_tui.common.text.job_text import pause_text, result_lines, status_text
 
 if TYPE_CHECKING:
     from rich.text import Text

@@ -22,6 +22,7 @@ from draftsman_tui.common.text.job_text import (
     MAX_STEPS,
     checkpoint_text,
     reason_data,
+    result_lines,
     run_text,
     status_text,
     steps_text,
@@ -36,7 +37,6 @@ from draftsman_tui.common.text.question_text import (
     detail_lines,
     escalation_text,
 )
-from draftsman_tui.common.text.result_lines import result_lines
 from draftsman_tui.common.text.tree_text import group_data, parents_data, parents_text, tree_lines
 from draftsman_tui.common.value_format import fields, network_text, sum_usage, usage_lines
 
