@@ -129,6 +129,12 @@ class Family:
     pull: TrackedPull
     jobs: tuple[int, ...] = field(default=())
 
+    @property
+    def text(self) -> str:
+        """Jobs, page and state in one line."""
+        names = ", ".join(job_name(job) for job in self.jobs)
+        return f"{names} on {self.pull.url} ({self.pull.state})"
+
 
 def plan(
     pull: TrackedPull,

@@ -24,6 +24,11 @@ class FollowUps:
         async with self._db.connection() as conn:
             return await store.family(conn, job)
 
+    async def is_open(self, job: int) -> bool:
+        """Return whether a job has a pull request that is open and followed up."""
+        async with self._db.connection() as conn:
+            return await store.is_open(conn, job)
+
     async def unanswered(self, forge: str) -> list[AnswerDue]:
         """Return the events of a forge whose job has ended, and that have no answer."""
         async with self._db.connection() as conn:

@@ -19,6 +19,7 @@ from draftsman.domain.text import humanize
 from draftsman.errors import CommandHint, IdempotencyConflict, Refused
 from draftsman.store import job_control as jobs
 from draftsman.store import messages as store
+from draftsman.store.forges import follow_ups
 from draftsman.store.postgres.database import Connection, Database
 
 
@@ -40,7 +41,8 @@ class JobMessages:
     ) -> SentMessage:
         """Store a message; the agent gets it between two turns, or with the next run.
 
-        `event` identifies the message in its channel, and `key` among those of its job: each is a
+        A finished job with an open pull request is followed up with the message. `event` identifies
+        the message in its channel, and `key` among those of its job: each is a
         single message. Raises NotFound, NotPermitted, UsageError for its text, IdempotencyConflict
         for a key of another text, and Refused for a job that has finished, runs no agent or has too
         many messages.
@@ -54,7 +56,10 @@ class JobMessages:
             locked, name = await self._lock(conn, job, actor), job_name(job)
             sent = await store.send(conn, job, actor, event, text)
             if sent is None:
-                raise _finished(locked)
+                url = await follow_ups.request(conn, job, actor, event, text)
+                if url is None:
+                    raise _finished(locked)
+                return SentMessage(job, 0, locked.status, created=True, follow_up=url)
             number, message, created, is_equal = sent
             if key is not None and not is_equal:
                 raise IdempotencyConflict(
@@ -77,7 +82,7 @@ class JobMessages:
 
         async def work(conn: Connection) -> None:
             locked = await self._lock(conn, job, actor)
-            if locked.status in TERMINAL:
+            if locked.status in TERMINAL and not await follow_ups.is_open(conn, job):
                 raise _finished(locked)
 
         await self._db.run_transaction(work)

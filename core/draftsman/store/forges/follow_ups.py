@@ -120,6 +120,12 @@ async def request(conn: Connection, job: int, actor: Actor, event: str, text: st
     return None if url is None else str(url)
 
 
+async def is_open(conn: Connection, job: int) -> bool:
+    """Return whether a job has a pull request that is open and followed up."""
+    found = await family(conn, job)
+    return found is not None and found.pull.state == "open"
+
+
 async def unanswered(conn: Connection, forge: str, limit: int) -> list[AnswerDue]:
     """Return the events whose job has ended, and that have no answer."""
     return await fetch_all(conn, _Q["unanswered"], {"forge": forge, "limit": limit}, AnswerDue)
