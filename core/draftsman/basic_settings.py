@@ -51,6 +51,7 @@ PERSON: Final[Mapping[str, Any]] = {
     "login": None,
     "slack": None,
     "trello": None,
+    "forge": None,
     "roles": (),
     "timezone": None,
     "quiet_hours": None,

@@ -136,7 +136,7 @@ class Gitea:
         """Do nothing: the API cannot resolve threads."""
 
     async def delete_branch(self, name: str) -> None:
-        await self._api.call("DELETE", f"{self._path}/branches/{quote(name)}", accepts=(404,))
+        await self._api.delete(f"{self._path}/branches/{quote(name)}", accepts=(404,))
 
     async def merge(self, number: int, commit: str, method: str) -> None:
         body = {"Do": method, "head_commit_id": commit}

@@ -169,7 +169,7 @@ class GitHub:
 
     async def delete_branch(self, name: str) -> None:
         path = f"{self._path}/git/refs/heads/{quote(name)}"
-        await self._api.call("DELETE", path, accepts=(404, 422))
+        await self._api.delete(path, accepts=(404, 422))
 
     async def _graphql(self, query: str, variables: Mapping[str, Any]) -> Any:
         body = {"query": query, "variables": variables}

@@ -148,7 +148,7 @@ class GitLab:
 
     async def delete_branch(self, name: str) -> None:
         path = f"{self._path}/repository/branches/{quote(name, safe='')}"
-        await self._api.call("DELETE", path, accepts=(404,))
+        await self._api.delete(path, accepts=(404,))
 
     async def merge(self, number: int, commit: str, method: str) -> None:
         """Merge; `rebase` is a setting of the project here."""

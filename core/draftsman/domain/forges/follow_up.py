@@ -90,7 +90,7 @@ class FamilyJob:
 
 @dataclass(frozen=True, slots=True)
 class FollowUpPlan:
-    """What the new events of a pull request lead to."""
+    """The effects of the new events of a pull request."""
 
     ignored: tuple[tuple[FollowUpEvent, str], ...] = ()
     """Events without effect, each with the reason."""
@@ -143,7 +143,7 @@ def plan(
     refused: dict[int, str],
     delay: float,
 ) -> FollowUpPlan:
-    """Return what the events lead to; `refused` has the reason for people without the right.
+    """Return the effects of the events; `refused` has the reason for people without the right.
 
     An unfinished job gets events at once. Otherwise the events of some time are one follow-up: its
     delay begins anew with each event.
@@ -250,7 +250,7 @@ def _no_work(event: FollowUpEvent, head: str) -> str | None:
 
 
 def _identity(event: FollowUpEvent) -> str:
-    """Return what all versions of a comment have in common."""
+    """Return the part of a key that all versions of a comment share."""
     return event.key.rpartition(":")[0] if event.source == "forge" else event.key
 
 

@@ -19,7 +19,6 @@ from draftsman.domain.text import humanize
 from draftsman.errors import CommandHint, IdempotencyConflict, Refused
 from draftsman.store import job_control as jobs
 from draftsman.store import messages as store
-from draftsman.store.forges import follow_ups
 from draftsman.store.postgres.database import Connection, Database
 
 
@@ -56,6 +55,8 @@ class JobMessages:
             locked, name = await self._lock(conn, job, actor), job_name(job)
             sent = await store.send(conn, job, actor, event, text)
             if sent is None:
+                from draftsman.store.forges import follow_ups
+
                 url = await follow_ups.request(conn, job, actor, event, text)
                 if url is None:
                     raise _finished(locked)
@@ -81,6 +82,8 @@ class JobMessages:
         actor = self._policy.resolve(actor)
 
         async def work(conn: Connection) -> None:
+            from draftsman.store.forges import follow_ups
+
             locked = await self._lock(conn, job, actor)
             if locked.status in TERMINAL and not await follow_ups.is_open(conn, job):
                 raise _finished(locked)

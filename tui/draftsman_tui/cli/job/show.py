@@ -106,7 +106,8 @@ async def show(app: App, job: JobRef, tree: bool) -> None:
         parents = await rt.workflows.parents(number)
         group = await rt.workflows.groups.of_job(number)
         messages = await rt.messages.of_job(number)
-        family = await rt.forge_events.follow_ups.family(number)
+        followed = details.pr_url is not None or details.source is Source.FORGE
+        family = await rt.forge_events.follow_ups.family(number) if followed else None
         deliveries = await rt.outbox.all(number, limit=MAX_DELIVERIES)
         events = [
             *await rt.read_model.job_events(number),
