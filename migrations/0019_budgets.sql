@@ -205,7 +205,8 @@ END $$;
 CREATE FUNCTION draftsman.reserve_budgets(
     job bigint, token bigint, call uuid, cost numeric, input bigint, output bigint, own jsonb
 ) RETURNS SETOF draftsman.budget_state LANGUAGE plpgsql
-    SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+    SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off
+    SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
     today date := draftsman.budget_day();
     names text[] := draftsman.lock_budgets(job, token, today, own);
@@ -276,7 +277,8 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN greatest(
 CREATE FUNCTION draftsman.record_usage(
     job bigint, token bigint, usage jsonb, model text, call uuid, own jsonb
 ) RETURNS SETOF draftsman.budget_state LANGUAGE plpgsql
-    SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+    SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off
+    SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
     today   date := coalesce((SELECT r.day FROM draftsman.budget_reservations r
                                WHERE r.call = $5 AND r.name = 'all:*'), draftsman.budget_day());

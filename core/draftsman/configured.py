@@ -15,6 +15,7 @@ from draftsman.errors import ConfigError, DraftsmanError, SchemaOutdated, UsageE
 
 if TYPE_CHECKING:
     from draftsman.domain.messages.target import Target, Targets
+    from draftsman.domain.people.quiet_hours import QuietHours
     from draftsman.domain.retries.job_limits import JobLimits
     from draftsman.embedded import EmbeddedServer
     from draftsman.ports import Channel
@@ -30,7 +31,7 @@ def directory(settings: Settings) -> Directory:
     people = {}
     for name, person in settings.people.items():
         accounts = {"cli": person.login, "slack": person.slack, "trello": person.trello}
-        accounts |= {"forge": person.forge}
+        accounts |= {"forge": person.forge and person.forge.lower()}
         ids = {channel: id for channel, id in accounts.items() if id}
         people[name] = DirectoryEntry(
             frozenset(person.roles), ids, person.quiet_hours, person.timezone
@@ -51,6 +52,11 @@ def policy(settings: Settings, stored: Directory | None = None) -> Policy:
         hours = quiet_hours.parse(entry.quiet_hours or defaults.quiet_hours, timezone)
         people[name] = Person(name, entry.roles, ids, hours)
     return Policy(people, source.groups, source.self_approval)
+
+
+def listen_url(settings: Settings) -> str | None:
+    """Return the URL of the session for notifications, if it differs."""
+    return settings.listen_url.get_secret_value() if settings.listen_url else None
 
 
 def worker_channels(settings: Settings) -> list[Channel]:
@@ -126,6 +132,11 @@ def configured_targets(settings: Settings) -> tuple[Targets, Target | None]:
     except UsageError as error:
         raise ConfigError(f"notifications: {error}") from None
     return known, fallback
+
+
+def default_quiet_hours(settings: Settings) -> QuietHours | None:
+    """Return the quiet hours of questions without known respondents."""
+    return quiet_hours.parse(settings.questions.quiet_hours, settings.questions.timezone)
 
 
 async def database_url(settings: Settings, *, migrations: bool = True) -> tuple[str, bool]:

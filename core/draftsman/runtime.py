@@ -17,7 +17,6 @@ from draftsman import configured, migrate, version
 from draftsman.basic_settings import BasicSettings
 from draftsman.domain.ids import new_id
 from draftsman.domain.job import Source
-from draftsman.domain.people import quiet_hours
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.people.policy import Policy
 from draftsman.host import login
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     from draftsman.loops.worker_process import WorkerProcess
     from draftsman.ports import Channel
     from draftsman.schemas.checker import SchemaChecker
+    from draftsman.services.attention.attention import Attention
     from draftsman.services.budgets import Budgets
     from draftsman.services.deliveries.delivery_sender import DeliverySender
     from draftsman.services.deliveries.outbox import Outbox
@@ -166,9 +166,9 @@ class Runtime:
         """Archived months of events."""
         from draftsman.services.maintenance.archives import Archives
 
-        retention, limit = self.settings.retention, self.settings.sweeps.limit
-        folder = retention.archive_dir or self.settings.data_dir / "archive"
-        return Archives(self.db, self.policy, retention, folder, limit)
+        kept, limit = self.settings.retention, self.settings.sweeps.limit
+        folder = kept.archive_dir or self.settings.data_dir / "archive"
+        return Archives(self.db, self.policy, kept, folder, limit)
 
     @cached_property
     def sweeps(self) -> Sweeps:
@@ -177,8 +177,7 @@ class Runtime:
         from draftsman.services.maintenance.sweeps import Sweeps
         from draftsman.services.schedules.firing import Firing
 
-        asked, sweeps = self.settings.questions, self.settings.sweeps
-        hours = quiet_hours.parse(asked.quiet_hours, asked.timezone)
+        sweeps, hours = self.settings.sweeps, configured.default_quiet_hours(self.settings)
         reminders = Reminders(self.db, self.policy, hours, sweeps.limit)
         lease, fallback = self.settings.worker.lease, self.targets[1]
         services = self.templates, self.request_checks, self.submissions
@@ -187,6 +186,13 @@ class Runtime:
         rules = self.settings.limits.rules(), budgets.rules(), budgets.timezone
         parts = self.archives, reminders, firing, self.pending_decisions, fallback, *rules
         return Sweeps(self.db, self.policy, sweeps, lease, *parts, self.settings.read_forges)
+
+    @cached_property
+    def attention(self) -> Attention:
+        """Views of questions, and figures of people's time."""
+        from draftsman.services.attention.attention import Attention
+
+        return Attention(self.db, self.policy, configured.default_quiet_hours(self.settings))
 
     @cached_property
     def budgets(self) -> Budgets:
@@ -228,8 +234,7 @@ class Runtime:
         """Claims and results of deliveries."""
         from draftsman.services.deliveries.delivery_sender import DeliverySender
 
-        settings = self.settings.notifications
-        return DeliverySender(self.db, settings, self.targets[1], self.policy)
+        return DeliverySender(self.db, self.settings.notifications, self.targets[1], self.policy)
 
     @cached_property
     def threads(self) -> Threads:
@@ -317,12 +322,8 @@ class Runtime:
             queues=served_queues,
             slots=slots or self.settings.worker.slots,
             sweeps=self.sweeps if leader else None,
-            dispatcher=partial(self.dispatcher, self.channels()),
+            dispatcher=partial(self.dispatcher, configured.worker_channels(self.settings)),
         )
-
-    def channels(self) -> list[Channel]:
-        """Return the channels of a worker: log and webhook."""
-        return configured.worker_channels(self.settings)
 
     def dispatcher(
         self, channels: Sequence[Channel], sender: Callable[[], int | None] | None = None
@@ -330,25 +331,22 @@ class Runtime:
         """Return the dispatcher of these channels; `sender` returns the key of its session lock."""
         from draftsman.loops.delivery_dispatcher import DeliveryDispatcher
 
-        settings = self.settings.notifications
-        return DeliveryDispatcher(self.delivery_sender, channels, settings, sender)
+        return DeliveryDispatcher(
+            self.delivery_sender, channels, self.settings.notifications, sender
+        )
 
     def delivery_process(self, channels: Sequence[Channel]) -> DeliveryProcess:
         """Return the delivery process of these channels, for a process without a worker."""
         from draftsman.loops.delivery_process import DeliveryProcess
 
-        settings, url = self.settings.notifications, self._listen_url()
-        return DeliveryProcess(self.delivery_sender, channels, settings, self.db, url)
+        used = self.settings.notifications, self.db, configured.listen_url(self.settings)
+        return DeliveryProcess(self.delivery_sender, channels, *used)
 
     def listener(self, on_notification: Callable[[str, str], None]) -> NotificationListener:
         """Return a listener that passes channel and payload of each notification."""
         from draftsman.loops.notification_listener import NotificationListener
 
-        return NotificationListener(self.db, self._listen_url(), on_notification)
-
-    def _listen_url(self) -> str | None:
-        listen = self.settings.listen_url
-        return listen.get_secret_value() if listen else None
+        return NotificationListener(self.db, configured.listen_url(self.settings), on_notification)
 
     async def revive(self) -> None:
         """Restart the embedded server if it was killed; raises EmbeddedServerError."""

@@ -36,9 +36,20 @@ class Attack:
     test: str
     effect: bool | None = None
     """Whether it has an effect with `mode = "off"`, which a test checks; None: unchecked."""
+    attempts: tuple[str, ...] = ()
+    """The attempts of `hostile_agent` that it consists of."""
+
+    def works_in(self, mode: str) -> bool | None:
+        """Return whether it has an effect in a mode of `OPEN`; None: unchecked."""
+        return not OPEN[mode].isdisjoint(self.attempts) if self.attempts else None
 
 
 CATALOG: Final[list[Attack]] = []
+OPEN: Final[dict[str, frozenset[str]]] = {
+    "user": frozenset({"unix_socket"}),
+    "container": frozenset(),
+}
+"""The attempts of `hostile_agent` that work in a mode, which a test of `make soak` checks."""
 
 
 def attack(
@@ -48,13 +59,15 @@ def attack(
     with_sandbox: str,
     without_sandbox: str | None = None,
     effect: bool | None = None,
+    attempts: tuple[str, ...] = (),
 ) -> Callable[[Test], Test]:
     """Register the decorated test; `without_sandbox` defaults to `with_sandbox`."""
 
     def register(test: Test) -> Test:
         path = f"{test.__module__.replace('.', '/')}.py::{test.__qualname__}"
         without = without_sandbox or with_sandbox
-        CATALOG.append(Attack(title, surface, with_sandbox, without, path, effect))
+        item = Attack(title, surface, with_sandbox, without, path, effect, attempts)
+        CATALOG.append(item)
         return test
 
     return register

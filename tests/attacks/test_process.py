@@ -16,6 +16,7 @@ MODES = ("bwrap", "landlock")
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 EFFECTS = {
     **dict.fromkeys(("tcp_port", "abstract_socket", "unix_socket", "udp"), True),
+    **dict.fromkeys(("multipath", "interfaces"), True),
     **dict.fromkeys(("root", "is_root", "set_uid", "fork_bomb", "file_size"), False),
     **dict.fromkeys(("memory", "limits", "descriptors", "secrets"), False),
 }
@@ -39,6 +40,7 @@ def assert_failed(report: Report, name: str) -> None:
     surface="process",
     with_sandbox="it is not visible",
     without_sandbox="permission denied by Landlock",
+    attempts=("ssh_key",),
 )
 async def test_the_ssh_key_is_not_readable(report: Report) -> None:
     assert_failed(report, "ssh_key")
@@ -49,6 +51,7 @@ async def test_the_ssh_key_is_not_readable(report: Report) -> None:
     surface="process",
     with_sandbox="it is not visible",
     without_sandbox="permission denied by Landlock",
+    attempts=("other_clone",),
 )
 async def test_another_clone_is_not_readable(report: Report) -> None:
     assert_failed(report, "other_clone")
@@ -59,6 +62,7 @@ async def test_another_clone_is_not_readable(report: Report) -> None:
     surface="process",
     with_sandbox="the process is not visible",
     without_sandbox="permission denied: the process is outside of the Landlock domain",
+    attempts=("worker_environ",),
 )
 async def test_the_environment_of_the_worker_is_not_readable(report: Report) -> None:
     assert_failed(report, "worker_environ")
@@ -69,6 +73,7 @@ async def test_the_environment_of_the_worker_is_not_readable(report: Report) -> 
     surface="process",
     with_sandbox="the process is not visible",
     without_sandbox="permission denied: the process is outside of the Landlock domain",
+    attempts=("worker_memory",),
 )
 async def test_the_memory_of_the_worker_is_not_readable(report: Report) -> None:
     assert_failed(report, "worker_memory")
@@ -79,6 +84,7 @@ async def test_the_memory_of_the_worker_is_not_readable(report: Report) -> None:
     surface="process",
     with_sandbox="the process is not visible",
     without_sandbox="permission denied by Landlock",
+    attempts=("worker_cwd",),
 )
 async def test_the_folder_of_the_worker_is_not_accessible(report: Report) -> None:
     assert_failed(report, "worker_cwd")
@@ -89,6 +95,7 @@ async def test_the_folder_of_the_worker_is_not_accessible(report: Report) -> Non
     surface="process",
     with_sandbox="the process is not visible",
     without_sandbox="operation not permitted",
+    attempts=("trace",),
 )
 async def test_the_worker_cannot_be_traced(report: Report) -> None:
     assert_failed(report, "trace")
@@ -99,6 +106,7 @@ async def test_the_worker_cannot_be_traced(report: Report) -> None:
     surface="process",
     with_sandbox="the process is not visible",
     without_sandbox="operation not permitted",
+    attempts=("signal",),
 )
 async def test_the_worker_cannot_be_signaled(report: Report) -> None:
     assert_failed(report, "signal")
@@ -110,6 +118,7 @@ async def test_the_worker_cannot_be_signaled(report: Report) -> None:
     with_sandbox="connection refused: it has its own network",
     without_sandbox="operation not permitted",
     effect=True,
+    attempts=("abstract_socket",),
 )
 async def test_an_abstract_socket_is_not_reachable(report: Report) -> None:
     assert_failed(report, "abstract_socket")
@@ -121,6 +130,7 @@ async def test_an_abstract_socket_is_not_reachable(report: Report) -> None:
     with_sandbox="connection refused: it has its own network",
     without_sandbox="permission denied",
     effect=True,
+    attempts=("tcp_port",),
 )
 async def test_a_local_port_is_not_reachable(report: Report) -> None:
     assert_failed(report, "tcp_port")
@@ -130,7 +140,8 @@ async def test_a_local_port_is_not_reachable(report: Report) -> None:
     "An agent connects to the internet",
     surface="process",
     with_sandbox="network is unreachable",
-    without_sandbox="permission denied for TCP; UDP is open",
+    without_sandbox="permission denied by Landlock",
+    attempts=("internet",),
 )
 async def test_the_internet_is_not_reachable(report: Report) -> None:
     assert_failed(report, "internet")
@@ -140,13 +151,37 @@ async def test_the_internet_is_not_reachable(report: Report) -> None:
     "An agent sends secrets in queries to a name server",
     surface="network",
     with_sandbox="its own network has no name server, and no route to one",
-    without_sandbox="UDP is open",
+    without_sandbox="Landlock: the seccomp filter refuses sockets of UDP",
     effect=True,
+    attempts=("udp", "resolve"),
 )
 async def test_no_name_server_is_reachable(report: Report) -> None:
-    if report["mode"] == "bwrap":
-        assert_failed(report, "udp")
-        assert_failed(report, "resolve")
+    assert_failed(report, "udp")
+    assert_failed(report, "resolve")
+
+
+@attack(
+    "An agent connects by multipath TCP, which Landlock does not limit",
+    surface="network",
+    with_sandbox="connection refused: it has its own network",
+    without_sandbox="Landlock: the seccomp filter refuses its sockets",
+    effect=True,
+    attempts=("multipath",),
+)
+async def test_multipath_tcp_is_no_way_out(report: Report) -> None:
+    assert_failed(report, "multipath")
+
+
+@attack(
+    "An agent uses rare parts of the kernel: io_uring, keyrings, namespaces, AF_ALG, AF_VSOCK",
+    surface="process",
+    with_sandbox="refused by the seccomp filter",
+    without_sandbox="Landlock: refused by the seccomp filter",
+    effect=True,
+    attempts=("interfaces",),
+)
+async def test_interfaces_of_the_kernel_are_refused(report: Report) -> None:
+    assert_failed(report, "interfaces")
 
 
 @attack(
@@ -154,6 +189,7 @@ async def test_no_name_server_is_reachable(report: Report) -> None:
     surface="network",
     with_sandbox="network is unreachable",
     without_sandbox="permission denied by Landlock; open without it",
+    attempts=("metadata",),
 )
 async def test_the_metadata_service_is_not_reachable(report: Report) -> None:
     assert_failed(report, "metadata")
@@ -164,6 +200,7 @@ async def test_the_metadata_service_is_not_reachable(report: Report) -> None:
     surface="process",
     with_sandbox="it is not visible",
     without_sandbox="permission denied by Landlock",
+    attempts=("write_outside",),
 )
 async def test_files_outside_the_clone_are_not_writable(report: Report) -> None:
     assert_failed(report, "write_outside")
@@ -174,6 +211,7 @@ async def test_files_outside_the_clone_are_not_writable(report: Report) -> None:
     surface="process",
     with_sandbox="the file system is read-only",
     without_sandbox="permission denied by Landlock",
+    attempts=("write_program",),
 )
 async def test_site_packages_are_not_writable(report: Report) -> None:
     assert_failed(report, "write_program")
@@ -184,6 +222,7 @@ async def test_site_packages_are_not_writable(report: Report) -> None:
     surface="process",
     with_sandbox="the file system is read-only",
     without_sandbox="permission denied by Landlock",
+    attempts=("write_system",),
 )
 async def test_system_folders_are_not_writable(report: Report) -> None:
     assert_failed(report, "write_system")
@@ -194,6 +233,7 @@ async def test_system_folders_are_not_writable(report: Report) -> None:
     surface="process",
     with_sandbox="it is not visible",
     without_sandbox="permission denied by Landlock",
+    attempts=("hard_link",),
 )
 async def test_an_outside_file_cannot_be_linked(report: Report) -> None:
     assert_failed(report, "hard_link")
@@ -205,6 +245,7 @@ async def test_an_outside_file_cannot_be_linked(report: Report) -> None:
     with_sandbox="operation not permitted",
     without_sandbox="operation not permitted",
     effect=False,
+    attempts=("root",),
 )
 async def test_an_agent_cannot_become_root(report: Report) -> None:
     assert_failed(report, "root")
@@ -216,6 +257,7 @@ async def test_an_agent_cannot_become_root(report: Report) -> None:
     with_sandbox="it has its own user",
     without_sandbox="it has its own user",
     effect=False,
+    attempts=("is_root",),
 )
 async def test_an_agent_does_not_run_as_root(report: Report) -> None:
     assert_failed(report, "is_root")
@@ -227,6 +269,7 @@ async def test_an_agent_does_not_run_as_root(report: Report) -> None:
     with_sandbox="no new privileges",
     without_sandbox="no new privileges",
     effect=False,
+    attempts=("set_uid",),
 )
 async def test_a_set_uid_program_gets_no_privileges(report: Report) -> None:
     assert_failed(report, "set_uid")
@@ -237,6 +280,7 @@ async def test_a_set_uid_program_gets_no_privileges(report: Report) -> None:
     surface="process",
     with_sandbox="operation not permitted",
     without_sandbox="operation not permitted",
+    attempts=("mount",),
 )
 async def test_nothing_can_be_mounted(report: Report) -> None:
     assert_failed(report, "mount")
@@ -248,6 +292,7 @@ async def test_nothing_can_be_mounted(report: Report) -> None:
     with_sandbox="limited by processes",
     without_sandbox="limited by processes",
     effect=False,
+    attempts=("fork_bomb",),
 )
 async def test_a_fork_bomb_is_limited(report: Report) -> None:
     assert_failed(report, "fork_bomb")
@@ -259,6 +304,7 @@ async def test_a_fork_bomb_is_limited(report: Report) -> None:
     with_sandbox="limited by file_size_mb",
     without_sandbox="limited by file_size_mb",
     effect=False,
+    attempts=("file_size",),
 )
 async def test_the_size_of_a_file_is_limited(report: Report) -> None:
     assert_failed(report, "file_size")
@@ -270,6 +316,7 @@ async def test_the_size_of_a_file_is_limited(report: Report) -> None:
     with_sandbox="limited by memory_mb",
     without_sandbox="limited by memory_mb",
     effect=False,
+    attempts=("memory", "limits"),
 )
 async def test_the_memory_of_an_agent_is_limited(report: Report) -> None:
     assert_failed(report, "memory")
@@ -282,6 +329,7 @@ async def test_the_memory_of_an_agent_is_limited(report: Report) -> None:
     with_sandbox="there are none",
     without_sandbox="there are none",
     effect=False,
+    attempts=("descriptors",),
 )
 async def test_descriptors_of_the_worker_are_not_inherited(report: Report) -> None:
     assert_failed(report, "descriptors")
@@ -293,6 +341,7 @@ async def test_descriptors_of_the_worker_are_not_inherited(report: Report) -> No
     with_sandbox="the environment is an allowlist",
     without_sandbox="the environment is an allowlist",
     effect=False,
+    attempts=("secrets",),
 )
 async def test_an_agent_gets_no_secret(report: Report) -> None:
     assert_failed(report, "secrets")
@@ -302,12 +351,12 @@ async def test_an_agent_gets_no_secret(report: Report) -> None:
     "An agent becomes root in a user namespace of its own, and mounts there",
     surface="process",
     with_sandbox="nested user namespaces are disabled",
-    without_sandbox="Landlock refuses every mount",
+    without_sandbox="Landlock: the seccomp filter refuses it",
+    attempts=("user_namespace",),
 )
 async def test_a_user_namespace_cannot_be_created(report: Report) -> None:
     assert_failed(report, "mount")
-    if report["mode"] == "bwrap":
-        assert_failed(report, "user_namespace")
+    assert_failed(report, "user_namespace")
 
 
 @attack(
@@ -316,6 +365,7 @@ async def test_a_user_namespace_cannot_be_created(report: Report) -> None:
     with_sandbox="it is not visible",
     without_sandbox="it connects: the embedded server asks for a password",
     effect=True,
+    attempts=("unix_socket",),
 )
 async def test_a_unix_socket_is_not_reachable(report: Report) -> None:
     if report["mode"] == "bwrap":

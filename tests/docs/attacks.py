@@ -10,7 +10,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Final, get_args
 
-from tests.attacks.catalog import CATALOG, Attack, Surface
+from tests.attacks.catalog import CATALOG, OPEN, Attack, Surface
 from tests.docs.pages import DOCS, filled
 
 PAGE: Final = DOCS / "attacks.md"
@@ -23,6 +23,7 @@ OTHERS: Final = (
     *(f"tests.soak.soak_{name}" for name in ("claude_config", "codex", "opencode", "attacks")),
 )
 """Other modules with attacks."""
+_EFFECT: Final = {True: "**yes**", False: "no", None: ""}
 
 
 def catalog() -> list[Attack]:
@@ -41,13 +42,18 @@ def page(text: str) -> str:
 
 
 def _table(attacks: list[Attack]) -> Iterator[str]:
-    yield "| | attack | surface | with sandbox | without sandbox | effect with `off` | test |"
-    yield "|---|---|---|---|---|---|---|"
+    modes = " | ".join(f"`{mode}`" for mode in OPEN)
+    yield f"| | attack | surface | with sandbox | without sandbox | `off` | {modes} | test |"
+    yield f"|---|---|---|---|---|---|{'---|' * len(OPEN)}---|"
     for number, attack in enumerate(attacks, 1):
         test = f"`{attack.test.removeprefix('tests/attacks/')}`"
-        effect = {True: "**yes**", False: "no", None: ""}[attack.effect]
-        outcomes = f"{attack.with_sandbox} | {attack.without_sandbox} | {effect}"
+        effects = " | ".join(_EFFECT[works] for works in _effects(attack))
+        outcomes = f"{attack.with_sandbox} | {attack.without_sandbox} | {effects}"
         yield f"| {number} | {attack.title} | {attack.surface} | {outcomes} | {test} |"
+
+
+def _effects(attack: Attack) -> list[bool | None]:
+    return [attack.effect, *(attack.works_in(mode) for mode in OPEN)]
 
 
 if __name__ == "__main__":

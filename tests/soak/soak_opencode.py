@@ -22,7 +22,7 @@ from draftsman.runtime import Runtime
 from draftsman.settings.known_agents import KNOWN_AGENTS
 from tests.attacks.catalog import attack
 from tests.core.loops.agent_jobs import git, make_repository, submit_agent_job
-from tests.core.loops.workers import running_worker, runtime_with
+from tests.core.loops.workers import is_free, running_worker, runtime_with
 from tests.factories import Factory
 from tests.support.fake_model import FakeModel, fake_model
 from tests.support.waits import until
@@ -101,8 +101,9 @@ async def test_exactly_the_approved_call_runs_once_on_another_host(
 ) -> None:
     number = await submit_agent_job(make, repo)
     with fake_model([RUN, RUN, DONE]) as model:  # the interrupted call counts as well
-        async with opencode(rt, tmp_path / "one", model):
+        async with opencode(rt, tmp_path / "one", model) as process:
             assert "$ echo yes >> ran.txt" in await asked(rt, number, 1)
+            await until(lambda: is_free(process), "a free slot", SECONDS)  # its clone is removed
         remove_tree(tmp_path / "one")
         await make.answer(number, "allow once")
         async with opencode(rt, tmp_path / "two", model):

@@ -81,6 +81,8 @@ class AdapterRuns:
         if kind == "ask":
             self.asked.append(message)
             known = self.answers.get(message["key"])
+            if known is not None and known["question"] != message["text"]:
+                known = None  # the question supersedes the earlier question
             if known is None and not left:
                 return {"type": "park"}
             answer = known or _answer(message, left.pop(0))

@@ -143,10 +143,13 @@ def install(connection: socket.socket | None = None) -> None:
 
     @functools.wraps(_execute_child)
     def execute(popen: Any, *positional: Any) -> None:
+        command = _arguments(positional[0])
+        if command is None:
+            _execute_child(popen, *positional)
+            return
         given = signature.bind(popen, *positional).arguments
-        command = _arguments(given["args"])
         env = os.environ if given["env"] is None else given["env"]
-        if command is None or _differs(command, given, env):
+        if _differs(command, given, env):
             _execute_child(popen, *positional)
             return
         sys.audit("subprocess.Popen", sys.executable, given["args"], given["cwd"], given["env"])
@@ -176,6 +179,8 @@ def install(connection: socket.socket | None = None) -> None:
 def _arguments(args: Any) -> dict[str, Any] | None:
     """Return the arguments of the module and how it is started; None for another program."""
     if isinstance(args, (str, bytes, os.PathLike)):
+        return None
+    if [*map(os.fsdecode, args[:1])] != [sys.executable]:
         return None
     args = [os.fsdecode(part) for part in args]
     if args == [sys.executable, "-u", "-c", popen_bootstrapline]:

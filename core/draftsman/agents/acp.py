@@ -116,19 +116,23 @@ class AcpAdapter(Adapter):
             sessionId=self.saved["session"],
             prompt=[{"type": "text", "text": prompt}],
         )
-        usage = part_of(ended, "usage")
-        counts = {
-            name: usage[key]
-            for name, key in (("input_tokens", "inputTokens"), ("output_tokens", "outputTokens"))
-            if isinstance(usage.get(key), int)
-        }
-        if counts:
-            self.client.send("usage", **counts)
+        quota = part_of(part_of(ended, "_meta"), "quota")
+        self.report(part_of(ended, "usage") or part_of(quota, "token_count"))  # of Gemini CLI
         reason = ended.get("stopReason")
         if reason != "end_turn" and not (reason == "cancelled" and self.denials):
             error_class = "PERMANENT" if reason == "refusal" else "TRANSIENT_APP"
             text = f"the agent ended its turn with {reason}"
             raise AgentFailure(error_class, f"stop:{reason}", text)
+
+    def report(self, usage: Message) -> None:
+        """Report the tokens of calls, if there are any."""
+        counts: Message = {}
+        for name, key in (("input_tokens", "inputTokens"), ("output_tokens", "outputTokens")):
+            count = usage.get(key, usage.get(name))
+            if type(count) is int and count > 0:
+                counts[name] = count
+        if counts:
+            self.client.send("usage", **counts)
 
     # Messages of the agent
 
@@ -144,6 +148,7 @@ class AcpAdapter(Adapter):
             return
         if kind == "agent_message_chunk":
             self.said(str(part_of(update, "content").get("text") or ""))
+            self.report(part_of(part_of(update, "_meta"), "usage"))  # of Qwen Code
         elif kind == "agent_thought_chunk":
             self.thought(str(part_of(update, "content").get("text") or ""))
         elif kind == "plan":

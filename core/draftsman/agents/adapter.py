@@ -98,10 +98,10 @@ class Adapter:
             self.client.on_message = self._deliver
             while prompt is not None:
                 self.turn(prompt)
+                self.flush()
                 self.heard()
                 prompt = self.next_prompt()
             self.client.on_message = None
-            self.flush()
             self.checkpoint()
             summary = self.summary[:MAX_SUMMARY] or NOTHING_SAID
             self.client.call(

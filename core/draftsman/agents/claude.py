@@ -13,10 +13,8 @@ import json
 import os
 import shlex
 import sys
-import uuid
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from draftsman.agents import claude_hook
 from draftsman.agents.adapter import MAX_BODY, Adapter, main, part_of
@@ -44,8 +42,7 @@ SUBAGENT: Final = "Subagents may not make this call. Make it in the main convers
 UNDECIDED: Final = "There is no decision on this call, so it was not made."
 
 
-@dataclass(frozen=True, slots=True)
-class DeferredCall:
+class DeferredCall(NamedTuple):
     """A call that waits for people: a permission, or questions of the model."""
 
     tool_id: str
@@ -84,6 +81,8 @@ class ClaudeAdapter(Adapter):
             raise self.wrong_mode("lets calls pass without people")
         self.loaded = transcript_of(self.saved.get("session")) is not None
         if not self.loaded:
+            import uuid
+
             self.saved["session"] = str(uuid.uuid4())
         self.live = True
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Final
 
 from draftsman.agents.inputs import InputQuestion
@@ -122,4 +121,4 @@ def _with_reason(call: Call, params: Message) -> Call:
     if not isinstance(reason, str) or not reason.strip():
         return call
     lines = " ".join(reason.split())[:500]
-    return replace(call, body=f"{call.body}\n\nReason of the agent: {lines}")
+    return call._replace(body=f"{call.body}\n\nReason of the agent: {lines}")

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
-import shutil
 import socket
 from collections.abc import Callable
 from pathlib import Path
@@ -26,7 +24,7 @@ class HookSocket:
 
     def __init__(self, home: Path, decide: Decide) -> None:
         self._decide = decide
-        self._folder = home / f"hook-{secrets.token_hex(8)}"
+        self._folder = home / f"hook-{os.urandom(8).hex()}"
         self._folder.mkdir(0o700)
         self.path = self._folder / NAME
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -64,7 +62,13 @@ class HookSocket:
     def close(self) -> None:
         """Remove the socket."""
         self._socket.close()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        try:
+            self.path.unlink()
+            self._folder.rmdir()
+        except OSError:  # the agent can write here too
+            import shutil
+
+            shutil.rmtree(self._folder, ignore_errors=True)
 
 
 def _read(connection: socket.socket) -> dict[str, Any] | None:

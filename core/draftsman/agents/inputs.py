@@ -8,8 +8,7 @@ questions again, because its run was interrupted, gets the same answers.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final, Self
+from typing import Any, Final, NamedTuple, Self
 
 from draftsman.agents.agent_client import AgentClient
 from draftsman.agents.permissions import GRACE, canonical_digest
@@ -21,8 +20,7 @@ MAX_DESCRIPTION: Final = 500
 MAX_CHOICES: Final = 50
 
 
-@dataclass(frozen=True, slots=True)
-class InputQuestion:
+class InputQuestion(NamedTuple):
     """A question of a tool; `name` is its name within the call of the tool."""
 
     name: str

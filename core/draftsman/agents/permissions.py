@@ -8,14 +8,11 @@ agent comes with another call, the question with the same key supersedes the ear
 
 from __future__ import annotations
 
-import difflib
-import hashlib
 import json
 import unicodedata
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 from draftsman.agents.agent_client import AgentClient
@@ -37,8 +34,7 @@ ANY_ANSWER: Final = "An answer in your own words denies the call; the agent gets
 MAY_HAVE_RUN: Final = "An earlier run was interrupted during this call: it may have run already."
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(NamedTuple):
     """A call of a tool; `digest` is that of tool, input and working directory."""
 
     verb: str
@@ -65,6 +61,8 @@ class Call:
             "locations": _paths(tool.get("locations")),
             "cwd": tool.get("cwd") or ".",
         }
+        if exact["input"] is None:  # of Gemini CLI: the title and the texts are all of the call
+            exact["texts"] = _texts(content)
         exact = _with_names(exact, roots)
         verb, body = _describe(exact)
         if exact["cwd"] != ".":
@@ -74,12 +72,13 @@ class Call:
 
 def canonical_digest(value: Any) -> str:
     """Return the SHA-256 of the canonical JSON of a value."""
+    import hashlib
+
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(NamedTuple):
     """The answer to a permission request."""
 
     allowed: bool
@@ -210,6 +209,12 @@ def _paths(locations: Any) -> list[str]:
     return sorted({str(item.get("path")) for item in items if isinstance(item, dict)})
 
 
+def _texts(content: Any) -> list[str]:
+    content = content if isinstance(content, list) else []
+    items = [item.get("content") for item in content if isinstance(item, dict)]
+    return [str(item["text"]) for item in items if isinstance(item, dict) and "text" in item]
+
+
 def _describe(call: Mapping[str, Any]) -> tuple[str, str]:
     """Return the action of the call, and its readable text."""
     given = call["input"] if isinstance(call["input"], dict) else {}
@@ -220,7 +225,9 @@ def _describe(call: Mapping[str, Any]) -> tuple[str, str]:
         return "to run a command", _visible(f"$ {line}") + _fields(rest)
     if call["diffs"]:
         return "to edit files", "\n".join(_diff(item) for item in call["diffs"])
-    title = _visible(str(call["title"]))
+    title = "\n".join(_visible(text) for text in (str(call["title"]), *call.get("texts", ())))
+    if call["tool"] == "execute" and call["input"] is None:
+        return "to run a command", f"$ {title}"
     if host := _host(given):
         return f"to connect to {host}", title + _fields(given)
     return f"to use the tool {_visible(str(call['tool']))}", title + _fields(given)
@@ -248,6 +255,8 @@ def _diff(item: Mapping[str, Any]) -> str:
     path = _visible(str(item.get("path")))
     if isinstance(patch := item.get("patch"), str):
         return f"--- a/{path}\n+++ b/{path}\n{_visible(patch.rstrip())}"
+    import difflib
+
     lines = difflib.unified_diff(
         old.splitlines(), new.splitlines(), f"a/{path}", f"b/{path}", lineterm=""
     )

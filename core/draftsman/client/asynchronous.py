@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 from uuid import UUID, uuid4
 
 from draftsman.client.batches import batch_note, batches
-from draftsman.client.queue_client import QueueClient
 from draftsman.client.request_fields import Fields, JobName, Request
+from draftsman.client.schedule_client import ScheduleClient
 from draftsman.domain.activity.stream import ActivityRow
 from draftsman.domain.answer import Verdict
 from draftsman.domain.event import Event
@@ -35,7 +35,7 @@ ACTIVITY_INTERVAL = 0.3
 """Seconds between reads of new activity."""
 
 
-class Client(QueueClient):
+class Client(ScheduleClient):
     """An open connection; `async with Draftsman() as client` returns it.
 
     The actor is the operating-system user, or on a remote server the database role, as for the

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack
 
 from draftsman.client.asynchronous import Client, Cursor
 from draftsman.client.batches import batch_note, in_batches
+from draftsman.client.blocking_schedules import BlockingSchedules
 from draftsman.client.request_fields import Fields, JobName, Request
 from draftsman.domain.activity.stream import ActivityRow
 from draftsman.domain.answer import Verdict
@@ -19,10 +20,9 @@ from draftsman.domain.event import Event
 from draftsman.domain.job import Job
 from draftsman.domain.job_message import SentMessage
 from draftsman.domain.question import Question
-from draftsman.domain.queues.queue_models import QueueSummary
+from draftsman.domain.queues.queue_models import QueuedJob, QueueSummary
 from draftsman.domain.queues.usage_limits import LimitUse
-from draftsman.domain.schedules.schedule import Schedule
-from draftsman.domain.schedules.template import Template
+from draftsman.domain.wait_reason import WaitReason
 from draftsman.domain.workflows.dependencies import JobTree
 from draftsman.domain.workflows.groups import GroupMember, JobGroup
 from draftsman.errors import DraftsmanError
@@ -37,7 +37,7 @@ T = TypeVar("T")
 CLOSED: Final = "this client is closed; open a new Draftsman"
 
 
-class BlockingClient:
+class BlockingClient(BlockingSchedules):
     """The blocking form of `Client`, with the same arguments, results and errors.
 
     It runs an event loop in a thread of its own, so that any thread may call its methods.
@@ -253,25 +253,13 @@ class BlockingClient:
         """Change the priority of a waiting job."""
         self._run(self._client.prioritize(job, priority))
 
-    def templates(self) -> list[Template]:
-        """Return the newest version of each template, by name."""
-        return self._run(self._client.templates())
+    def order(self, limit: int = 50) -> list[QueuedJob]:
+        """Return the waiting jobs by queue, those that can be claimed first, in their order."""
+        return self._run(self._client.order(limit))
 
-    def schedules(self) -> list[Schedule]:
-        """Return all schedules, by name."""
-        return self._run(self._client.schedules())
-
-    def run_schedule(self, name: str) -> SubmittedJob:
-        """Submit the job of a schedule now, beside its occurrences."""
-        return self._run(self._client.run_schedule(name))
-
-    def pause_schedule(self, name: str, reason: str | None = None) -> Schedule:
-        """Pause a schedule."""
-        return self._run(self._client.pause_schedule(name, reason))
-
-    def resume_schedule(self, name: str) -> Schedule:
-        """Resume a schedule from its next occurrence on."""
-        return self._run(self._client.resume_schedule(name))
+    def why(self, job: JobName) -> WaitReason:
+        """Return the reason of the status of a job, and the next step."""
+        return self._run(self._client.why(job))
 
     def events(
         self, job: JobName | None = None, *, after: Event | Cursor | None = None, new: bool = False

@@ -1,4 +1,4 @@
-"""Methods of the client about queues, limits, budgets, templates and schedules."""
+"""Methods of the client about queues, limits and budgets."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from draftsman.client.request_fields import JobName
 from draftsman.domain.budgets import BudgetUse, Cost
 from draftsman.domain.ids import parse_job
 from draftsman.domain.job import Job, Source
-from draftsman.domain.queues.queue_models import QueueSummary
+from draftsman.domain.queues.queue_models import QueuedJob, QueueSummary
 from draftsman.domain.queues.usage_limits import LimitUse
-from draftsman.domain.schedules.schedule import Schedule
-from draftsman.domain.schedules.template import Template
+from draftsman.domain.wait_reason import WaitReason
 from draftsman.errors import UsageError
 from draftsman.runtime import Runtime
 from draftsman.services.jobs.submissions import SubmittedJob
@@ -104,25 +103,17 @@ class QueueClient:
         number, actor = await self._number(job), await self._rt.actor(Source.API)
         await self._rt.queues.prioritize(number, priority, actor)
 
-    async def templates(self) -> list[Template]:
-        """Return the newest version of each template, by name."""
-        return await self._rt.templates.all()
+    async def order(self, limit: int = 50) -> list[QueuedJob]:
+        """Return the waiting jobs by queue: those that can be claimed, in their order, then others.
 
-    async def schedules(self) -> list[Schedule]:
-        """Return all schedules, by name."""
-        return await self._rt.schedules.all()
+        `hold` of the others is the reason of their wait.
+        """
+        waiting = await self._rt.queues.order(limit)
+        return [*waiting, *await self._rt.queues.held(limit)][:limit]
 
-    async def run_schedule(self, name: str) -> SubmittedJob:
-        """Submit the job of a schedule now, beside its occurrences; raises NotFound."""
-        return await self._rt.schedules.run(name, await self._rt.actor(Source.API))
-
-    async def pause_schedule(self, name: str, reason: str | None = None) -> Schedule:
-        """Pause a schedule; raises NotFound, and Refused if it is paused."""
-        return await self._rt.schedules.pause(name, await self._rt.actor(Source.API), reason)
-
-    async def resume_schedule(self, name: str) -> Schedule:
-        """Resume a schedule from its next occurrence on; raises NotFound, Refused."""
-        return await self._rt.schedules.resume(name, await self._rt.actor(Source.API))
+    async def why(self, job: JobName) -> WaitReason:
+        """Return the reason of the status of a job, and the next step; raises NotFound."""
+        return await self._rt.read_model.why(await self._number(job))
 
     async def _number(self, job: JobName) -> int:
         if isinstance(job, Job | SubmittedJob):

@@ -78,6 +78,8 @@ class JobFacts:
     lost: bool
     """Whether the lease of the worker has ended, by the condition of its rescue."""
     due_in: float | None
+    sleep_reason: str | None
+    """The reason that its handler gave for a sleep."""
     limit: LimitUse | None = None
     """The limit in which the job waits for a place."""
 
@@ -315,7 +317,8 @@ def _due(facts: JobFacts) -> tuple[str, str, NextStep]:
     elif not facts.workers:
         no_worker = ("; but no live worker serves its queue: ", _command("up"))
     if facts.status is Status.SCHEDULED:
-        return "scheduled", "scheduled for later", (f"due {when}", *no_worker)
+        text = facts.sleep_reason or "scheduled for later"
+        return "scheduled", text, (f"due {when}", *no_worker)
     budget = layer(
         facts.error_class,
         attempts=facts.attempts,

@@ -18,6 +18,7 @@ from draftsman.domain.question_spec import Choice
 from draftsman.domain.reserved_names import Owner
 from draftsman.domain.retries.retry_policy import RetryPolicy
 from draftsman.domain.run import ClaimedJob
+from draftsman.domain.text import first_line
 from draftsman.domain.workflows.dependencies import Parent
 from draftsman.errors import Failure, UsageError
 from draftsman.handlers.print_capture import PrintCapture
@@ -200,13 +201,22 @@ class RunContext:
             raise Parked
         return decision
 
-    async def sleep(self, key: str, until: datetime | timedelta | float) -> None:
-        """Park the job until a time, or for a duration; it holds no slot meanwhile."""
+    async def sleep(
+        self, key: str, until: datetime | timedelta | float, *, reason: str | None = None
+    ) -> None:
+        """Park the job until a time, or for a duration; it holds no slot meanwhile.
+
+        `draftsman why` shows the `reason` until then.
+        """
         _check_time(until)
         step = f"{reserved_names.SLEEP}{key}"
-        due = datetime.fromisoformat(
-            await self._run.step(step, lambda _: self._due(until), owner=Owner.WORKER)
-        )
+
+        async def wait(_: str) -> str | dict[str, str]:
+            due = await self._due(until)
+            return due if reason is None else {"until": due, "reason": first_line(reason, 300)}
+
+        slept = await self._run.step(step, wait, owner=Owner.WORKER)
+        due = datetime.fromisoformat(slept if isinstance(slept, str) else slept["until"])
         if due > await self._run.wait(self._services.checkpoints.now):
             await self._run.park(self._services.settlement.outcome, self.job, Snooze(due))
             raise Parked

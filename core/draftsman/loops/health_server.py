@@ -1,4 +1,4 @@
-"""The health endpoints of a worker: `/healthz` and `/readyz` over HTTP.
+"""The health endpoints of a worker over HTTP: `/healthz`, `/readyz`, and `/metrics` for Prometheus.
 
 A worker that cannot reach its database is alive, and a restart does not help: only readiness fails.
 """
@@ -10,18 +10,20 @@ import contextlib
 import json
 import logging
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from http import HTTPStatus
 from typing import Any, Final
 
 from draftsman.domain.ids import worker_name
-from draftsman.errors import ConfigError
+from draftsman.errors import ConfigError, DraftsmanError
 from draftsman.loops.worker_process import WorkerProcess
 
 MAX_HEAD_BYTES: Final = 8192
 REQUEST_TIMEOUT: Final = 5.0
 """Seconds for a complete request, and for its response."""
+TEXT: Final = "text/plain; version=0.0.4; charset=utf-8"
+"""The media type of text, and of the format of Prometheus."""
 MAX_CONNECTIONS: Final = 100
 """Concurrent connections; further connections are closed."""
 _log = logging.getLogger(__name__)
@@ -33,6 +35,8 @@ class WorkerHealth:
     def __init__(self) -> None:
         self.process: WorkerProcess | None = None
         """The worker, once it exists."""
+        self.read_metrics: Callable[[], Awaitable[str]] | None = None
+        """Reads the metrics of the database, once it is connected."""
 
     def problems(self) -> dict[str, str]:
         """Return the reasons why the worker is not ready, by key."""
@@ -54,6 +58,25 @@ class WorkerHealth:
             body |= {"worker": worker_name(self.process.id), "slots": worker.slots}
             body["runs"] = len(worker.running)
         return body
+
+    async def metrics(self) -> str | None:
+        """Return the body of `/metrics`; None while the database is unavailable."""
+        if self.process is None or self.read_metrics is None:
+            return None
+        worker = self.process.worker
+        lines = (
+            "# HELP draftsman_worker_slots Maximum number of concurrent runs of this worker.",
+            "# TYPE draftsman_worker_slots gauge",
+            f"draftsman_worker_slots {worker.slots}",
+            "# HELP draftsman_worker_runs Runs of this worker.",
+            "# TYPE draftsman_worker_runs gauge",
+            f"draftsman_worker_runs {len(worker.running)}",
+        )
+        try:
+            return "".join(f"{line}\n" for line in lines) + await self.read_metrics()
+        except DraftsmanError as error:
+            _log.debug("no metrics: %s", error)
+            return None
 
 
 @asynccontextmanager
@@ -106,27 +129,33 @@ class _Endpoints:
         path = rest.partition(" ")[0].partition("?")[0]
         if method not in {"GET", "HEAD"}:
             return _http(HTTPStatus.METHOD_NOT_ALLOWED, "")
-        status, text = self._answer(path)
+        status, text = await self._answer(path)
         return _http(status, text, with_body=method == "GET")
 
-    def _answer(self, path: str) -> tuple[HTTPStatus, str]:
+    async def _answer(self, path: str) -> tuple[HTTPStatus, str]:
         match path:
+            case "/metrics":
+                metrics = await self._health.metrics()
+                if metrics is None:
+                    return HTTPStatus.SERVICE_UNAVAILABLE, "no metrics: see /readyz\n"
+                return HTTPStatus.OK, metrics
             case "/healthz":
                 return HTTPStatus.OK, "alive\n"
             case "/readyz":
                 body = self._health.as_json()
                 status = HTTPStatus.OK if body["ready"] else HTTPStatus.SERVICE_UNAVAILABLE
                 return status, json.dumps(body) + "\n"
-        return HTTPStatus.NOT_FOUND, "use /healthz or /readyz\n"
+        return HTTPStatus.NOT_FOUND, "use /healthz, /readyz or /metrics\n"
 
 
 def _http(status: HTTPStatus, text: str, *, with_body: bool = True) -> bytes:
-    kind = "application/json" if text.startswith("{") else "text/plain; charset=utf-8"
+    kind = "application/json" if text.startswith("{") else TEXT
+    body = text.encode()
     head = (
         f"HTTP/1.1 {status.value} {status.phrase}\r\nContent-Type: {kind}\r\n"
-        f"Content-Length: {len(text)}\r\nConnection: close\r\n\r\n"
+        f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
     )
-    return (head + (text if with_body else "")).encode()
+    return head.encode() + (body if with_body else b"")
 
 
 def _bind(port: int) -> socket.socket:

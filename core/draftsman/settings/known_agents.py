@@ -47,10 +47,17 @@ KNOWN_AGENTS: Final[Mapping[str, Mapping[str, Any]]] = {
     },
     "qwen": {
         "kind": "acp",
-        "command": ("qwen", "--acp"),
+        "command": ("qwen", "--acp", "--auth-type", "openai"),
         "session_mode": "default",
+        "session_files": (".qwen/projects",),
     },
-    "gemini": {"kind": "acp", "command": ("gemini", "--acp"), "session_mode": "default"},
+    "gemini": {
+        "kind": "acp",
+        "command": ("gemini", "--acp"),
+        "session_mode": "default",
+        "session_files": (".gemini/projects.json", ".gemini/tmp"),
+        "pass_env": ("GEMINI_API_KEY",),
+    },
     "aider": {
         "kind": "plain",
         "command": (

@@ -339,13 +339,14 @@ async def test_agent_ends_when_its_worker_is_gone(sample: Path) -> None:
     assert (output, tidy.returncode) == (b"", 0)
 
 
-def test_agent_starts_without_heavy_imports() -> None:
-    code = "import draftsman.agents.tidy, sys; print(*sys.modules)"
+def test_agents_start_without_heavy_imports() -> None:
+    names = ", ".join(f"draftsman.agents.{name}" for name in ("acp", "claude", "codex", "plain"))
+    code = f"import draftsman.agents.tidy, {names}, sys; print(*sys.modules)"
     result = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, check=True, text=True
     )
     heavy = {"pydantic", "psycopg", "click", "rich", "textual", "asyncio", "dataclasses"}
-    heavy |= {"inspect", "draftsman.settings"}
+    heavy |= {"difflib", "inspect", "secrets", "uuid", "draftsman.settings"}
     assert heavy.isdisjoint(result.stdout.split())
 
 

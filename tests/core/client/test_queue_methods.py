@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from draftsman import BlockingClient, Client, Draftsman
-from draftsman.domain.schedules.schedule import Schedule, ScheduleSpec
-from draftsman.domain.schedules.template import define
-from draftsman.errors import NotFound, NotPermitted, Refused, UsageError
+from draftsman.domain.schedules.schedule import Schedule
+from draftsman.errors import Conflict, NotFound, NotPermitted, Refused, UsageError
 from draftsman.host import login
 from draftsman.runtime import Runtime
 from draftsman.services.queues import Place
@@ -149,21 +148,35 @@ def test_the_blocking_client_has_the_same_methods(blocking: BlockingClient) -> N
     assert (blocking.templates(), blocking.schedules(), blocking.limits()) == ([], [], [])
 
 
-async def test_templates_and_schedules_are_listed_run_and_paused(
-    client: Client, make: Factory, rt: Runtime
-) -> None:
-    await rt.templates.add("report", define({"type": "noop", "text": "Report"}), make.owner)
-    spec = ScheduleSpec("nightly", "@daily", template="report")
-    await rt.schedules.add(spec, make.owner)
+async def test_templates_and_schedules_are_listed_run_and_paused(client: Client) -> None:
+    await client.add_template("report", type="noop", text="Report")
+    with pytest.raises(Conflict):
+        await client.add_template("report", type="noop", text="Report it")
+    edited = await client.add_template("report", type="noop", text="Report it", replace=True)
+    await client.add_schedule("nightly", "@daily", template="report")
+    with pytest.raises(Conflict):
+        await client.add_schedule("nightly", "0 2 * * *", template="report")
+    changed = await client.add_schedule(
+        "nightly", "0 2 * * *", zone="Asia/Tokyo", template="report", overlap="queue", replace=True
+    )
+    times = await client.occurrences("nightly", 2)
+    assert [(time.hour, time.minute) for time in times] == [(17, 0), (17, 0)]
+    assert (edited.version, changed.overlap, changed.created_by) == (2, "queue", "me")
     assert [template.name for template in await client.templates()] == ["report"]
     assert [schedule.name for schedule in await client.schedules()] == ["nightly"]
     job = await client.run_schedule("nightly")
     assert (await client.get(job)).template == "report"
+    assert (await client.why(job)).reason == "no_worker"
+    assert [waiting.number for waiting in await client.order()] == [job.number]
+    assert [fire.job for fire in await client.schedule_history("nightly")] == [job.number]
     paused: Schedule = await client.pause_schedule("nightly", "freeze")
     assert paused.pause_reason == "freeze"
     assert (await client.resume_schedule("nightly")).paused_at is None
     with pytest.raises(NotFound):
         await client.run_schedule("weekly")
+    await client.remove_schedule("nightly")
+    await client.remove_template("report")
+    assert (await client.schedules(), await client.templates()) == ([], [])
 
 
 def test_the_blocking_client_runs_and_pauses_schedules(blocking: BlockingClient) -> None:
@@ -173,3 +186,16 @@ def test_the_blocking_client_runs_and_pauses_schedules(blocking: BlockingClient)
         blocking.pause_schedule("weekly")
     with pytest.raises(NotFound):
         blocking.resume_schedule("weekly")
+    request = {"type": "noop", "text": "Report"}
+    blocking.add_schedule("nightly", "@every 90m", request=request, misfire="skip", jitter=60)
+    job = blocking.run_schedule("nightly")
+    assert (len(blocking.occurrences("nightly", 3)), len(blocking.schedule_history())) == (3, 1)
+    assert (blocking.why(job).reason, [item.number for item in blocking.order()]) == (
+        "no_worker", [job.number],
+    )  # fmt: skip
+    blocking.remove_schedule("nightly")
+    assert blocking.schedules() == []
+    with pytest.raises(UsageError, match="week"):
+        blocking.add_template("report", type="noop", week=31)
+    with pytest.raises(NotFound):
+        blocking.remove_template("report")

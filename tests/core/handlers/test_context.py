@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from draftsman.domain.job import Status
-from draftsman.domain.outcome import Done, Outcome, Parked
+from draftsman.domain.outcome import Done, Outcome, Parked, Snooze
+from draftsman.domain.people.actor import Actor
 from draftsman.domain.question_spec import QuestionSpec
 from draftsman.domain.quota import Quota, QuotaLimit
 from draftsman.domain.reserved_names import Owner
@@ -28,6 +29,7 @@ from tests.core.loops.workers import (
     wait_for_question,
 )
 from tests.factories import Factory
+from tests.support.clock import Clock
 from tests.support.waits import until
 
 S = Status
@@ -210,10 +212,27 @@ async def test_a_sleep_ends_at_the_time_of_its_first_run(rt: Runtime, make: Fact
     work = await make.running()
     with pytest.raises(Parked):
         await context(rt, work).sleep("nap", 3600)
+    assert (await rt.read_model.why(work.number)).text == "scheduled for later"
     first = (await rt.read_model.job(work.number)).run_at
     steps = await rt.checkpoints.steps(work.number)
     assert first is not None
     assert [(step.key, step.result) for step in steps] == [("sleep:nap", first.isoformat())]
+
+
+async def test_the_reason_of_a_sleep_is_shown_until_it_ends(
+    rt: Runtime, make: Factory, clock: Clock, owner: Actor
+) -> None:
+    work = await make.running()
+    with pytest.raises(Parked):
+        await context(rt, work).sleep("nap", 60, reason="waits for the tide\nand the wind")
+    why = await rt.read_model.why(work.number)
+    assert (why.reason, why.text) == ("scheduled", "waits for the tide")
+    await clock.forward(61)
+    await rt.sweeps.run_now("promote", owner)
+    later = await make.running(work.number)
+    await context(rt, later).sleep("nap", 60, reason="waits for the tide")
+    await rt.settlement.outcome(later, Snooze(60))
+    assert (await rt.read_model.why(work.number)).text == "scheduled for later"
 
 
 @pytest.mark.parametrize("until", [datetime(2030, 1, 1), float("nan"), 1e30])  # noqa: DTZ001

@@ -56,6 +56,7 @@ PLANNED: Final = {
 }
 FIRING: Final = {"schedules.forget", "schedules.resolve"}
 DECISIONS: Final = {f"pending_decisions.{name}" for name in ("hold", "undo")}
+VIEWS: Final = {"figures.record_views"}
 APPLYING: Final = {f"pending_decisions.{name}" for name in ("take", "finish")}
 WORK: Final = {
     "archives.lock_month",
@@ -166,11 +167,10 @@ TALKING: Final = {
 TABLES: Final = REPOS | SCHEDULES
 RECEIVING: Final = {"forge_events.receive", "follow_ups.answered", "follow_ups.branch_deleted"}
 FOLLOWING: Final = {
-    f"follow_ups.{name}"
-    for name in ("ignore", "ignore_others", "send", "reopen", "add", "end")
+    f"follow_ups.{name}" for name in ("ignore", "ignore_others", "send", "reopen", "add", "end")
 }
 REFUSED: Final = {
-    "worker": SCHEMA | PEOPLE | BOARDS | TABLES | DECISIONS
+    "worker": SCHEMA | PEOPLE | BOARDS | TABLES | DECISIONS | VIEWS
     | RECEIVING | {"follow_ups.request"} | {"archives.forget", "approval_tokens.mint"},
     "bot": SCHEMA | WORK | REPOS | FIRING | FOLLOWING
     | {"schedules.change", "schedules.advance", "schedules.record"}
@@ -178,7 +178,7 @@ REFUSED: Final = {
     "anna": SCHEMA | WORK | FIRING | RECEIVING | FOLLOWING | LEASES | SENDING
     | {"people.create_link_code", "follow_ups.lock"},
     "reader": SCHEMA | PEOPLE | BOARDS | TABLES | PLANNED | FIRING | WORK | LEASES | SENDING
-    | TALKING | QUEUES | DECISIONS | APPLYING | RECEIVING | FOLLOWING
+    | TALKING | QUEUES | DECISIONS | APPLYING | RECEIVING | FOLLOWING | VIEWS
     | {"follow_ups.request", "follow_ups.event", "follow_ups.lock"},
 }  # fmt: skip
 

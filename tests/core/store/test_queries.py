@@ -55,6 +55,7 @@ INDEXES = {
     "job_questions": {
         "job_questions_pkey",
         "job_questions_open",
+        "job_questions_asked",
         "job_questions_budget",
         "job_questions_expiry",
     },
@@ -163,6 +164,8 @@ async def test_the_claim_reads_its_index_in_order_and_sorts_nothing(conn: Connec
         ("read_model", "events", "_epoch_txid_id_idx"),
         ("read_model", "job_events", "_job_id_idx"),
         ("read_model", "find", "job_requests_id"),
+        ("figures", "figures", "job_questions_asked"),
+        ("figures", "reminders", "job_questions_asked"),
         ("submissions", "submit_one", "job_requests_key"),
         ("submissions", "submit_one", "job_states_subject"),
         ("submissions", "submit_keyed", "job_requests_key"),
@@ -176,7 +179,7 @@ async def test_a_hot_query_uses_its_index(
 ) -> None:
     await conn.execute("SET enable_seqscan = off")
     await conn.execute("SET enable_bitmapscan = off")
-    numbers = dict.fromkeys(("job", "id", "after", "epoch", "txid", "limit"), 1)
+    numbers = dict.fromkeys(("job", "id", "after", "epoch", "txid", "limit", "seconds"), 1)
     ids = {"lowest": UUID(int=1), "highest": UUID(int=2)}
     values = {**numbers, **ids}
     if family == "submissions":

@@ -9,6 +9,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from draftsman.domain.answer import Answer
+from draftsman.domain.attention.figures import AttentionFigures, FigureGroup
 from draftsman.domain.budgets import BudgetUse, Cost, CostGroup
 from draftsman.domain.event import Event
 from draftsman.domain.job import Job, Mode, OnLost, Source, Status
@@ -31,6 +32,7 @@ from draftsman_tui.dashboard.job.snapshot import JobPatch, JobSnapshot
 from draftsman_tui.dashboard.polling.dashboard_stats import DashboardStats, WorkerStats
 from draftsman_tui.dashboard.views.budgets import BudgetRow
 from draftsman_tui.dashboard.views.costs import CostRow
+from draftsman_tui.dashboard.views.people import PersonRow
 from draftsman_tui.dashboard.views.workers import WorkerRow
 
 NOW: Final = datetime(2030, 1, 1, 12, tzinfo=UTC)
@@ -298,6 +300,18 @@ ROWS: Final[dict[str, list[Any]]] = {
     "costs": [
         CostRow(CostGroup.REPO, Cost("acme/pay", 412, 18.4, 8_400_000, 310_000), 0.92, NOW),
         CostRow(CostGroup.REPO, Cost("inventory", 37, 1.6, 610_000, 22_500), 0.08, NOW),
+    ],
+    "people": [
+        PersonRow(
+            AttentionFigures(
+                *(FigureGroup.PERSON, "anna", 0, 0, 41, 95.0, 240.0, 5400.0, 52, 52 / 41)
+            ),
+            NOW,
+        ),
+        PersonRow(
+            AttentionFigures(FigureGroup.PERSON, "ben", 0, 0, 7, 600.0, 900.0, 30e3, 9, 9 / 7, 1),
+            NOW,
+        ),
     ],
     "budgets": [
         BudgetRow(BudgetUse("all:*", NOW.date(), "cost_usd", 20.0, 0.4, 200, 0)),

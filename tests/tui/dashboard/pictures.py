@@ -28,7 +28,7 @@ from textual.widgets import Input, TextArea
 from draftsman.domain.people.policy import Policy
 from draftsman.runtime import Runtime
 from draftsman_tui.dashboard.filter import NOTHING
-from draftsman_tui.dashboard.polling.attention import Attention
+from draftsman_tui.dashboard.polling.attention import AttentionCount
 from draftsman_tui.dashboard.polling.messages import RowsLoaded, StatsUpdated
 from draftsman_tui.dashboard.resource import Query, Rows
 from draftsman_tui.dashboard.themes import THEMES as PALETTES
@@ -62,7 +62,7 @@ async def shown(view: str = "jobs", *, read_only: bool = False) -> AsyncIterator
     """Open a dashboard with a table of fixed values."""
     how: dict[str, Any] = {"view": view, "size": SIZES[0], "read_only": read_only}
     async with open_dashboard(RUNTIME, ANNA, **how) as seen:
-        seen.app.refresher.attention = Attention(6, 2)
+        seen.app.refresher.attention = AttentionCount(6, 2)
         seen.app.main.post_message(_rows(view))
         seen.app.main.post_message(StatsUpdated(STATS))
         await seen.see("your clock is 4 s ahead")

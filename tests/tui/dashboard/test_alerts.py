@@ -9,7 +9,7 @@ from draftsman.domain.people.actor import Actor
 from draftsman.domain.question_spec import QuestionSpec
 from draftsman.runtime import Runtime
 from draftsman_tui.dashboard.alerts import TerminalAlerts, notification_text
-from draftsman_tui.dashboard.polling.attention import Attention, AttentionPoller
+from draftsman_tui.dashboard.polling.attention import AttentionCount, AttentionPoller
 from tests.factories import GATE, Factory
 from tests.support.event_history import wait_for_feed
 from tests.support.people import People
@@ -47,7 +47,10 @@ async def test_only_questions_that_the_user_may_answer_count(
 ) -> None:
     carol, erin = (people.on(Source.TUI, name) for name in ("carol", "erin"))
     pollers = [AttentionPoller(lambda: rt, lambda user=user: user) for user in (carol, erin)]  # type: ignore[misc]
-    assert [await poller.poll([]) for poller in pollers] == [Attention(0, 0), Attention(0, 0)]
+    assert [await poller.poll([]) for poller in pollers] == [
+        AttentionCount(0, 0),
+        AttentionCount(0, 0),
+    ]
     work = await make.asked(GATE)
     await wait_for_feed(rt)
     events = await rt.read_model.job_events(work.number)
@@ -56,7 +59,7 @@ async def test_only_questions_that_the_user_may_answer_count(
     gate, none = [await poller.poll(events) for poller in pollers]
     assert gate is not None
     assert ([question.name for question in gate.new], gate.mine) == ([f"{work.name}/1"], 1)
-    assert none == Attention(1, 0)
+    assert none == AttentionCount(1, 0)
     assert await pollers[0].poll([]) is None
 
 
@@ -77,7 +80,7 @@ async def test_kinds_of_alerts_are_chosen(
     ):
         written: list[str] = []
         alerts = TerminalAlerts(written.append, kinds)
-        alerts.show(Attention(2, 2, True, new))
+        alerts.show(AttentionCount(2, 2, True, new))
         alerts.close()
         assert written == expected, kinds
 
@@ -90,7 +93,7 @@ async def test_a_notification_passes_through_tmux(
     monkeypatch.delenv("TERM_PROGRAM", raising=False)
     written: list[str] = []
     TerminalAlerts(written.append, ["notification"]).show(
-        Attention(1, 1, False, await rt.questions.open())
+        AttentionCount(1, 1, False, await rt.questions.open())
     )
     text = "\x1b\x1b]777;notify;draftsman;D-1/1 Shop: Which one?\a"
     assert written == [f"\x1bPtmux;{text}\x1b\\"]

@@ -6,21 +6,33 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from draftsman.errors import RejectedField
+from draftsman.errors import FieldError, RejectedField, UsageError
 
 UNCHECKED: Final = "to submit it anyway, use --unchecked"
 ADD_REPO: Final = "or first run: draftsman repos add"
 OTHER_TEXT_IGNORED: Final = "your request was added to its history"
 """Note on a request that joined a live job."""
+_OPTIONS: Final = {
+    "subject_key": "subject",
+    "unique.by": "unique-by",
+    "unique.seconds": "unique-for",
+    "unique.debounce": "debounce",
+    "unique.debounce_limit": "debounce-limit",
+}
+"""Options of `draftsman submit` whose field has another name."""
 
 
 @contextmanager
 def options_named() -> Iterator[None]:
-    """Name the options of `draftsman submit` in the message of a RejectedField."""
+    """Name the options of `draftsman submit` in the message of an invalid field."""
     try:
         yield
     except RejectedField as error:
         raise error.reworded(option_text(error)) from None
+    except FieldError as error:
+        if (option := _OPTIONS.get(error.field)) is None:
+            raise
+        raise UsageError(f"--{option}: {error.problem}") from None
 
 
 def option_text(error: RejectedField) -> str:

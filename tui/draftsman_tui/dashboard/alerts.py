@@ -11,7 +11,7 @@ from draftsman_tui.common.output import one_line
 
 if TYPE_CHECKING:
     from draftsman.domain.question import OpenQuestion
-    from draftsman_tui.dashboard.polling.attention import Attention
+    from draftsman_tui.dashboard.polling.attention import AttentionCount
 
 KINDS: Final = ("bell", "notification", "title")
 OSC_9: Final = frozenset({"iTerm.app", "WezTerm", "ghostty", "WarpTerminal"})
@@ -30,7 +30,7 @@ class TerminalAlerts:
         self._kinds = kinds
         self._title: str | None = None
 
-    def show(self, attention: Attention) -> None:
+    def show(self, attention: AttentionCount) -> None:
         """Show the number of questions in the title, and new questions by bell and notification."""
         if "title" in self._kinds:
             self._show_title(title_text(attention))
@@ -54,7 +54,7 @@ class TerminalAlerts:
             self._write(f"\x1b]2;{_safe(text)}\a")
 
 
-def title_text(attention: Attention) -> str:
+def title_text(attention: AttentionCount) -> str:
     """Return the window title: `(3) draftsman`."""
     more = "+" if attention.capped else ""
     return f"({attention.mine:,}{more}) draftsman" if attention.mine else "draftsman"

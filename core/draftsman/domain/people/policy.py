@@ -165,6 +165,18 @@ class Policy:
             allowed.discard(invoker)
         return [self.people[name] for name in sorted(allowed) if name in self.people]
 
+    def quiet_hours_of(
+        self,
+        names: Sequence[str],
+        invoker: str,
+        default: QuietHours | None,
+        *,
+        approval: bool,
+    ) -> set[QuietHours | None]:
+        """Return the quiet hours of the people who may answer; `default` if none is known."""
+        people = self.eligible_people(names, invoker, approval=approval)
+        return {person.quiet for person in people} or {default}
+
     def eligible_approvers(self, names: Sequence[str], invoker: str) -> frozenset[str]:
         """Return the people whose approval would count.
 
@@ -230,7 +242,12 @@ class Policy:
     def _refusal(self, actor: Actor, verb: Verb, allowed: str = "") -> NotPermitted:
         role, hint = _ROLE[verb], None
         holders = sorted(name for name, person in self.people.items() if role in person.roles)
-        if not self.people:
+        if not self.people and self.owner is None:
+            tail = "no people are configured"
+            hint = CommandHint(
+                "people set", f"NAME --login LOGIN --role {role}", lead="the database owner can run"
+            )
+        elif not self.people:
             tail = "no people are configured: add [people]"
         elif not holders:
             table = f'roles = ["{role}"] in [people.NAME]'

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Literal, Self
+from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
 PERIOD = 86_400 * 366
 """Longest period, in seconds."""
@@ -47,15 +47,24 @@ class Unique(BaseModel):
     debounce_limit: float | None = Field(None, gt=0, le=PERIOD)
     """Longest time from the first request to the start; default: DEBOUNCES times `debounce`."""
 
-    @model_validator(mode="after")
-    def _check_combination(self) -> Self:
-        if self.debounce is not None and (self.replace or self.seconds is not None):
+    @field_validator("debounce")
+    @classmethod
+    def _check_debounce(cls, value: float | None, info: ValidationInfo) -> float | None:
+        others = info.data
+        if value is None:
+            return None
+        if others.get("replace") or others.get("seconds") is not None:
             raise ValueError("use debounce alone, or a period and replace")
-        if self.states not in (None, UniqueStates.UNFINISHED) and self.debounce is not None:
-            raise ValueError("debounce replaces only a job that has not started; omit the states")
-        if self.debounce_limit is not None and self.debounce_limit < (self.debounce or PERIOD):
-            raise ValueError("the debounce limit requires a debounce, and is at least as long")
-        return self
+        if others.get("states") not in (None, UniqueStates.UNFINISHED):
+            raise ValueError("replaces only a job that has not started; omit the states")
+        return value
+
+    @field_validator("debounce_limit")
+    @classmethod
+    def _check_limit(cls, value: float | None, info: ValidationInfo) -> float | None:
+        if value is not None and value < (info.data.get("debounce") or PERIOD):
+            raise ValueError("requires a debounce, and must be at least as long")
+        return value
 
     @property
     def longest_debounce(self) -> float | None:

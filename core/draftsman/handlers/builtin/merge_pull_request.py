@@ -99,8 +99,10 @@ async def _wait(ctx: RunContext, text: str) -> None:
     waits = sum(key.startswith(f"{SLEEP}{WAITS}") for key in steps)
     if waits >= MAX_WAITS:
         raise _refusal(f"{text}, after four hours")
-    ctx.log(f"waits for {text}")
-    await ctx.sleep(f"{WAITS}{waits}", SHORT_WAIT if waits < SHORT_WAITS else LONG_WAIT)
+    reason = f"waits for {text}"
+    ctx.log(reason)
+    seconds = SHORT_WAIT if waits < SHORT_WAITS else LONG_WAIT
+    await ctx.sleep(f"{WAITS}{waits}", seconds, reason=reason)
 
 
 async def _merge(forge: Forge, number: int, head: str, method: str) -> bool:

@@ -147,7 +147,7 @@ _version: Final[list[tuple[int, int]]] = []
 
 def git_environment() -> dict[str, str]:
     """Return the environment of every git command."""
-    inherited = {name: value for name, value in os.environ.items() if INHERITED.match(name)}
+    inherited = {name: os.environ[name] for name in os.environ if INHERITED.match(name)}
     identity = {
         f"GIT_{role}_{key}": COMMITTER[key] for role in ("AUTHOR", "COMMITTER") for key in COMMITTER
     }

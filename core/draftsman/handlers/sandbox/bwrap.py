@@ -7,6 +7,7 @@ import shutil
 import site
 import sys
 from collections.abc import Iterator, Sequence
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
@@ -41,7 +42,8 @@ def programs() -> list[str]:
     return paths + ([system] if system else [])
 
 
-def interpreter() -> list[str]:
+@cache
+def interpreter() -> tuple[str, ...]:
     """Return the folders of this Python, its packages, draftsman and its commands."""
     folders = {sys.prefix, sys.base_prefix, sys.exec_prefix, str(PACKAGE_ROOT)}
     commands = find_spec("draftsman_tui")
@@ -75,22 +77,27 @@ def mounts(read: Sequence[str], repo: Path | None, home: Path, own: Sequence[Pat
         source = Path(path)
         if not covered.isdisjoint((source, *source.parents)):
             continue
-        if source.is_symlink() and path in SYSTEM:
+        if path in SYSTEM and source.is_symlink():
             result.append(("link", str(source.readlink()), path))
         elif source.exists():
-            result.append(("ro", str(source.resolve()), path))
+            result.append(("ro", os.path.realpath(source), path))
             covered.add(source)
-    result += [("ro", str(file), f"/etc/{file.name}") for file in sorted(OWN_ETC.iterdir())]
+    result += [("ro", str(file), f"/etc/{file.name}") for file in _own_etc()]
     if repo is not None:
         result.append(("rw", str(repo), REPO))
     result.append(("rw", str(home), HOME))
     return result
 
 
-def _outermost(folders: set[str]) -> list[str]:
+@cache
+def _own_etc() -> tuple[Path, ...]:
+    return tuple(sorted(OWN_ETC.iterdir()))
+
+
+def _outermost(folders: set[str]) -> tuple[str, ...]:
     paths = sorted({Path(folder) for folder in folders})
-    return [
+    return tuple(
         str(path)
         for path in paths
         if not any(other != path and path.is_relative_to(other) for other in paths)
-    ]
+    )

@@ -1,6 +1,6 @@
 """Confinement of a process before exec: limits, user, namespaces or Landlock.
 
-The plan is a JSON object from `draftsman.handlers.sandbox.run_sandbox`:
+The plan is a dictionary from `draftsman.handlers.sandbox.sandbox_plan`, as `encode` returns it:
 
     mode     "bwrap", "landlock", "user", "container" or "off"
     bwrap    path of the program
@@ -13,9 +13,10 @@ The plan is a JSON object from `draftsman.handlers.sandbox.run_sandbox`:
     port_sockets, port_opener   [descriptor, port] of each port that the command opens
     read, write   paths of Landlock
     landlock  whether the kernel has Landlock; of user
+    seccomp  filter of system calls, as bytes, or null
     memory, file_size, processes, tmp   limits: bytes, bytes, count, bytes
 
-The program's environment is JSON in a variable, so that it has no effect before the confinement:
+The program's environment is in a variable, so that it has no effect before the confinement:
 the dynamic linker must not follow an LD_LIBRARY_PATH into the clone. Standard library only.
 """
 
@@ -24,17 +25,19 @@ from __future__ import annotations
 
 import ctypes
 import fcntl
-import json
+import marshal
 import os
 import resource
-import signal
 import sys
 
-from draftsman.handlers.sandbox import landlock
+from draftsman.handlers.sandbox import landlock, seccomp
 
-TYPE_CHECKING = False  # importing `typing` takes 3 ms of the 30 that a guard needs to start
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import signal
     from typing import Any, NoReturn
+else:  # `signal` itself imports `enum`
+    import _signal as signal
 
 SANDBOX_UID = 1000
 """User and group id inside a user namespace."""
@@ -48,7 +51,7 @@ STAGE = "/mnt"
 USERNS = 9
 """Descriptor of the user namespace, which bwrap leaves open."""
 ENVIRONMENT = "DRAFTSMAN_PROGRAM_ENVIRONMENT"
-"""Variable with the program's environment, as a JSON object."""
+"""Variable with the program's environment, as `encode` returns it."""
 FIRST_PORT_SOCKET = 10
 """First descriptor through which the sandbox sends a listening socket; after USERNS."""
 LIMITED = 'exec 9<&-; ulimit -u "$0" 2>/dev/null || ulimit -p "$0"; exec "$@"'
@@ -57,9 +60,23 @@ LIMITED = 'exec 9<&-; ulimit -u "$0" 2>/dev/null || ulimit -p "$0"; exec "$@"'
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
+def encode(values: dict[str, Any]) -> str:
+    """Return a plan or an environment as an argument for the same interpreter.
+
+    It is not JSON, whose parser takes milliseconds to import.
+    """
+    return marshal.dumps(values).hex()
+
+
+def decode(text: str) -> dict[str, Any]:
+    """Return the dictionary of `encode`, which comes from the worker alone."""
+    values: dict[str, Any] = marshal.loads(bytes.fromhex(text))  # noqa: S302
+    return values
+
+
 def enter(plan: dict[str, Any], command: list[str]) -> NoReturn:
     """Confine this process by the plan and exec the command; raises OSError."""
-    environment = json.loads(os.environ.pop(ENVIRONMENT))
+    environment = decode(os.environ.pop(ENVIRONMENT))
     for kind, limit in ((resource.RLIMIT_CORE, 0), (resource.RLIMIT_FSIZE, plan["file_size"])):
         _limit(kind, limit)
     if plan["mode"] == "bwrap":
@@ -80,6 +97,8 @@ def enter(plan: dict[str, Any], command: list[str]) -> NoReturn:
         landlock.restrict(plan["read"], plan["write"], plan["network"], plan["ports"])
     elif plan["mode"] == "user" and plan["landlock"]:
         landlock.restrict(plan["read"], plan["write"], network=True)
+    if plan["seccomp"]:
+        seccomp.apply(plan["seccomp"])
     os.execve(command[0], command, environment)  # noqa: S606
 
 
@@ -109,6 +128,8 @@ def _enter_bwrap(plan: dict[str, Any], command: list[str], environment: dict[str
         arguments += ["--size", str(plan["tmp"]), "--tmpfs", folder]
     for folder in ("/dev", "/"):  # both are in memory without a size limit
         arguments += ["--remount-ro", folder]
+    if plan["seccomp"]:
+        arguments += ["--seccomp", str(_file_in_memory("seccomp", plan["seccomp"]))]
     arguments += [
         "--args",
         str(_environment_arguments(environment)),
@@ -156,9 +177,16 @@ def _inheritable(descriptor: int) -> int:
 
 def _environment_arguments(environment: dict[str, str]) -> int:
     """Return a descriptor with arguments for bwrap: its command line is public."""
-    descriptor = os.memfd_create("environment", 0)
-    for name, value in environment.items():
-        os.write(descriptor, os.fsencode(f"--setenv\0{name}\0{value}\0"))
+    arguments = [f"--setenv\0{name}\0{value}\0" for name, value in environment.items()]
+    return _file_in_memory("environment", os.fsencode("".join(arguments)))
+
+
+def _file_in_memory(name: str, content: bytes) -> int:
+    """Return an inheritable descriptor from which the content can be read."""
+    descriptor = os.memfd_create(name, 0)
+    left = memoryview(content)
+    while left:
+        left = left[os.write(descriptor, left) :]
     os.lseek(descriptor, 0, os.SEEK_SET)
     return descriptor
 
@@ -309,8 +337,8 @@ def _check_call(result: int) -> None:
 
 
 def main(arguments: list[str]) -> NoReturn:
-    """Confine this process by a JSON plan and run the command; for probes, without a guard."""
-    plan, command = json.loads(arguments[0]), arguments[1:]
+    """Confine this process by a plan and run the command; for probes, without a guard."""
+    plan, command = decode(arguments[0]), arguments[1:]
     try:
         enter(plan, command)
     except OSError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import resource
 import secrets
 import shutil
@@ -29,7 +30,8 @@ ENGINE_ENVIRONMENT: Final = (
 )  # fmt: skip
 """Variables of the worker that an engine needs; none of them is passed into the container."""
 PREFIX: Final = "draftsman-"
-"""Prefix of a container's name, followed by the process id of its worker and a hyphen."""
+"""Prefix of a container's name, followed by the process id of its worker, and when that started."""
+_NAME: Final = re.compile(rf"{PREFIX}(?P<pid>\d+)-(?P<start>\d+)-[0-9a-f]+")
 COMMAND_TIMEOUT: Final = 30.0
 
 
@@ -41,7 +43,7 @@ def find_engine(settings: SandboxSettings, path: str | None = None) -> str | Non
 
 def new_name() -> str:
     """Return a new name for a container of this process."""
-    return f"{PREFIX}{os.getpid()}-{secrets.token_hex(8)}"
+    return f"{PREFIX}{os.getpid()}-{_start_of(os.getpid())}-{secrets.token_hex(8)}"
 
 
 def mounts(settings: SandboxSettings, folders: Sequence[tuple[str, Path, str]]) -> list[Mount]:
@@ -129,9 +131,26 @@ def remove_stale(engine: str) -> None:
     """Remove the containers of workers that have ended."""
     listing = _engine(engine, "ps", "--all", "--format={{.Names}}", f"--filter=name={PREFIX}")
     for name in listing.split():
-        pid = name.removeprefix(PREFIX).partition("-")[0]
-        if name.startswith(PREFIX) and pid.isdecimal() and not Path(f"/proc/{pid}").exists():
+        if is_stale(name):
             _engine(engine, "rm", "--force", name)
+
+
+def is_stale(name: str) -> bool:
+    """Return whether this is the name of a container whose worker has ended.
+
+    Process ids are used again, so the worker is that which started at the same time.
+    """
+    match = _NAME.fullmatch(name)
+    return match is not None and _start_of(int(match["pid"])) != match["start"]
+
+
+def _start_of(pid: int) -> str:
+    """Return when a process started, in clock ticks since the boot; empty if it has ended."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_bytes()
+    except OSError:
+        return ""
+    return stat.rpartition(b") ")[2].split()[19].decode()
 
 
 def _engine(*command: str) -> str:

@@ -19,6 +19,8 @@ import signal
 import socket
 import sys
 
+from draftsman.handlers.sandbox import seccomp
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -63,6 +65,8 @@ def _start(start: dict[str, Any]) -> int:
         signal.set_wakeup_fd(-1)
         for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGCHLD, *FORWARDED):
             signal.signal(number, signal.SIG_DFL)
+        if (calls := seccomp.build(tcp_only=False)) is not None:
+            seccomp.apply(calls)
         environment = {"PATH": os.environ.get("PATH", os.defpath), **start["environment"]}
         os.execvpe(command[0], command, environment)  # noqa: S606
     except OSError as error:

@@ -9,7 +9,10 @@ import ctypes
 import os
 import stat
 import struct
-from collections.abc import Iterable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446
 """Numbers of the system calls; the same on every architecture since Linux 5.13."""

@@ -225,8 +225,8 @@ def run_probe(
 ) -> subprocess.CompletedProcess[str]:
     """Run a short command in a sandbox plan; raises OSError, TimeoutExpired."""
     return subprocess.run(
-        [*module_command(confinement.__name__), json.dumps(plan), *command],
-        env={confinement.ENVIRONMENT: json.dumps(dict(environment))},
+        [*module_command(confinement.__name__), confinement.encode(dict(plan)), *command],
+        env={confinement.ENVIRONMENT: confinement.encode(dict(environment))},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

@@ -7,11 +7,12 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
 from draftsman.errors import Failure
-from draftsman.handlers.sandbox import bwrap, container, landlock, port_opener
+from draftsman.handlers.sandbox import bwrap, container, landlock, port_opener, seccomp
 from draftsman.handlers.sandbox.sandbox_port import SandboxPort
 from draftsman.resources import module_command
 from draftsman.settings import SandboxSettings
@@ -59,7 +60,7 @@ class SandboxMode:
     def check_network(self, network: bool | tuple[str, ...]) -> None:
         """Raise Failure `no_sandbox` for named hosts, unless the network namespace is private.
 
-        Landlock limits TCP by the port alone, and does not limit UDP.
+        Landlock limits TCP by the port alone.
         """
         if isinstance(network, tuple) and self.mode not in PRIVATE_NETWORK:
             text = (
@@ -142,6 +143,9 @@ class RunSandbox:
             "tmp": settings.file_size_mb * MEGABYTE,
             "ports": [port.port for port in ports],
             "keep": [] if self.lock is None else [self.lock],
+            "seccomp": None
+            if mode in ("off", "container")
+            else _filter(mode == "landlock" and network is not True),
         }
         plan |= _port_opener(plan, ports)
         if mode == "container":
@@ -185,6 +189,9 @@ class RunSandbox:
         if self.lock is not None:
             with contextlib.suppress(OSError):
                 os.close(self.lock)
+
+
+_filter = cache(seccomp.build)
 
 
 def _with_own_commands(path: str) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import os
 import time
 from asyncio.subprocess import PIPE, Process
@@ -105,7 +104,7 @@ class AgentProcess:
             ports = [access.port for access in (gateway, proxy) if access is not None]
             plan = sandbox.plan((program, *arguments), cwd.resolve(), agent.network, ports)
             process, control, replies = await _spawn(
-                (str(lease), json.dumps(plan), "--", *command),
+                (str(lease), confinement.encode(plan), "--", *command),
                 cwd=cwd,
                 env=sandbox.environment(environment),
                 keep=plan["keep"],
@@ -366,7 +365,7 @@ async def _spawn(
             stdout=PIPE,
             stderr=PIPE,
             cwd=cwd,
-            env={confinement.ENVIRONMENT: json.dumps(env)},
+            env={confinement.ENVIRONMENT: confinement.encode(env)},
             pass_fds=(orders, replies, *keep),
             start_new_session=True,  # Ctrl-C reaches the worker only, which drains first
         )

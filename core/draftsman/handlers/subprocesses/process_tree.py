@@ -3,14 +3,18 @@
 Standard library only: the guard runs it.
 """
 
-# ruff: noqa: PTH123, PTH208
+# ruff: noqa: PTH123, PTH208, SIM105
 from __future__ import annotations
 
-import contextlib
 import os
-import signal
 import sys
 import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import signal
+else:  # `signal` itself imports `enum`
+    import _signal as signal
 
 STOPPED_STATES = b"TtZXx"
 """States in /proc of threads that do not run: stopped, traced, dead."""
@@ -46,8 +50,10 @@ def children(root: int) -> list[int]:
 
 def send_signal(pid: int, number: int) -> None:
     """Signal a process; ignored if it has exited, or changed its user by a set-uid program."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):
+    try:
         os.kill(pid, number)
+    except (ProcessLookupError, PermissionError):
+        pass
 
 
 def freeze(root: int, limit: float) -> set[int] | None:
@@ -112,11 +118,17 @@ def context_switches(root: int) -> dict[str, bytes]:
     """
     counts = {}
     for pid in descendants(root):
-        with contextlib.suppress(OSError):
-            for thread in os.listdir(f"/proc/{pid}/task"):
-                path = f"/proc/{pid}/task/{thread}/status"
-                with contextlib.suppress(OSError), open(path, "rb") as file:
+        try:
+            threads = os.listdir(f"/proc/{pid}/task")
+        except OSError:
+            continue
+        for thread in threads:
+            path = f"/proc/{pid}/task/{thread}/status"
+            try:
+                with open(path, "rb") as file:
                     counts[path] = file.read().partition(b"voluntary_ctxt_switches")[2]
+            except OSError:
+                continue
     return counts
 
 
@@ -124,9 +136,12 @@ def unshared_memory(root: int) -> int:
     """Return the bytes of unshared memory of the descendants of `root`."""
     total = 0
     for pid in descendants(root):
-        with contextlib.suppress(OSError, ValueError), open(f"/proc/{pid}/statm", "rb") as file:
-            _, resident, shared, *_ = (int(number) for number in file.read().split())
-            total += max(resident - shared, 0) * PAGE
+        try:
+            with open(f"/proc/{pid}/statm", "rb") as file:
+                _, resident, shared, *_ = (int(number) for number in file.read().split())
+        except (OSError, ValueError):
+            continue
+        total += max(resident - shared, 0) * PAGE
     return total
 
 

@@ -11,7 +11,7 @@ from draftsman.domain.people.actor import Actor
 from draftsman.domain.people.policy import Policy, Verb
 from draftsman.domain.requests.invocation import Invocation
 from draftsman.domain.requests.submit_result import SubmitResult
-from draftsman.domain.requests.unique_work import Unique
+from draftsman.domain.requests.unique_work import Unique, UniqueBy
 from draftsman.errors import NotPermitted
 from draftsman.store import job_control
 from draftsman.store import submissions as store
@@ -27,6 +27,7 @@ class UniqueRequest(NamedTuple):
     """What a request has in common with the jobs that it repeats, and who makes it."""
 
     unique: Unique
+    by: UniqueBy
     key: str
     account: Actor
     policy: Policy
@@ -42,9 +43,9 @@ class UniqueRequest(NamedTuple):
 
 def request_of(item: Invocation, account: Actor, policy: Policy) -> UniqueRequest | None:
     """Return the condition of a request; None if it gets a job of its own."""
-    if item.unique is None or item.unique_key is None:
+    if item.unique is None or item.unique_by is None or item.unique_key is None:
         return None
-    return UniqueRequest(item.unique, item.unique_key, account, policy)
+    return UniqueRequest(item.unique, item.unique_by, item.unique_key, account, policy)
 
 
 async def submit(
@@ -64,7 +65,7 @@ async def submit(
     if same and same[0].outcome == "deduplicated":
         return same
     replaces = None
-    if old := await _lock_repeated(conn, request):
+    if old := await _lock_repeated(conn, request, row):
         job, locked = old
         pending = locked.status in NOT_STARTED and not locked.run_count
         if pending:
@@ -91,11 +92,27 @@ async def submit(
 
 
 async def _lock_repeated(
-    conn: Connection, request: UniqueRequest
+    conn: Connection, request: UniqueRequest, row: dict[str, Any]
 ) -> tuple[RepeatedJob, LockedJob] | None:
     """Lock the job that a request repeats; a job that finished meanwhile may not be repeated."""
-    while (job := await store.repeated(conn, request.key, request.unique)) is not None:
+    while (job := await _repeated(conn, request, row)) is not None:
         locked = await job_control.lock(conn, job.number)
         if locked is not None and locked.status == job.status:
             return job, locked
+    return None
+
+
+async def _repeated(
+    conn: Connection, request: UniqueRequest, row: dict[str, Any]
+) -> RepeatedJob | None:
+    """Return the newest job with the unique key, else an unfinished job of the subject.
+
+    The latter was submitted without such a condition, and has no unique key.
+    """
+    if (job := await store.repeated(conn, request.key, request.unique)) is not None:
+        return job
+    if request.by != "subject":
+        return None
+    for same in await store.existing(conn, [row], [0]):
+        return RepeatedJob(same.number, same.id, same.status, same.request_digest, None)
     return None

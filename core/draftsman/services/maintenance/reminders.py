@@ -40,7 +40,8 @@ class Reminders:
     def _postponed_to(self, due: store.DueReminder) -> datetime | None:
         """Return when the first respondent's quiet hours end; None when they are over."""
         approval = due.kind is QuestionKind.APPROVAL
-        people = self._policy.eligible_people(due.approvers, due.invoker, approval=approval)
-        hours = {person.quiet for person in people} or {self._quiet}
+        hours = self._policy.quiet_hours_of(
+            due.approvers, due.invoker, self._quiet, approval=approval
+        )
         allowed_at = next_allowed(due.now, hours)
         return allowed_at if allowed_at > due.now else None

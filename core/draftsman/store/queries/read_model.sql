@@ -335,7 +335,13 @@ SELECT j.number, j.status, j.queue, j.type, j.run_at, j.next_retry_at, j.last_er
        coalesce(b.heartbeat_at < draftsman.now() - make_interval(secs => %(lease)s), false) AS lost,
        CASE WHEN j.status IN ('scheduled', 'retrying')
             THEN extract(epoch FROM coalesce(j.next_retry_at, j.run_at) - draftsman.now())::float8
-            END AS due_in
+            END AS due_in,
+       CASE WHEN j.status = 'scheduled' AND j.run_count > 0
+            THEN (SELECT k.result ->> 'reason' FROM draftsman.job_steps k
+                   WHERE k.job = j.number AND k.key >= 'sleep:' AND k.key < 'sleep;'
+                     AND (k.result ->> 'until')::timestamptz = j.run_at
+                   LIMIT 1)
+            END AS sleep_reason
   FROM draftsman.jobs j
   LEFT JOIN LATERAL (
        SELECT queue, type, reason, paused_by, paused_at FROM draftsman.queue_pauses

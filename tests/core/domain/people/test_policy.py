@@ -85,8 +85,9 @@ def test_an_invoker_may_control_but_not_approve_an_own_job(verb: Verb) -> None:
 @cases("verb", Verb)
 def test_without_people_only_the_owner_of_the_database_has_permissions(verb: Verb) -> None:
     empty = Policy()
-    with pytest.raises(NotPermitted, match="no people are configured"):
+    with pytest.raises(NotPermitted, match="no people are configured") as refused:
         empty.check(empty.resolve(Actor(Source.CLI, "root", "Root")), verb)
+    assert "draftsman people set NAME --login LOGIN --role" in str(refused.value.hint)
     empty.check(empty.resolve(Actor(Source.CLI, "root", "Root", owner=True)), verb)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sys
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any, Final
@@ -27,11 +28,11 @@ from tests.core.handlers.run_agent.adapted_agents import (
 from tests.core.loops.agent_jobs import make_repository, submit_agent_job, wait_for_agent
 from tests.core.loops.workers import (
     is_free,
-    wait_for_end,
     wait_for_question,
     wait_for_status,
 )
 from tests.factories import Factory
+from tests.support.adapter_driver import AdapterRuns, Message
 from tests.support.waits import until
 
 FAKE: Final = Path(__file__).parents[3] / "support" / "acp_agent.py"
@@ -45,14 +46,14 @@ def repo(tmp_path: Path) -> Path:
     return make_repository(tmp_path / "repo", a="one\n")
 
 
-def acp_agent(script: list[dict[str, Any]], *arguments: str, **settings: Any) -> dict[str, Any]:
+def acp_agent(script: list[dict[str, Any]], *arguments: str) -> dict[str, Any]:
     """Return the settings of the fake agent."""
     return {
         "kind": "acp",
         "command": ["{python}", "-I", "-S", str(FAKE), json.dumps(script), *arguments],
         "session_mode": "build",
         "session_files": [".fake/sessions"],
-    } | settings
+    }
 
 
 def acp_worker(
@@ -61,11 +62,9 @@ def acp_worker(
     script: list[dict[str, Any]],
     *arguments: str,
     ask_grace: float = 0,
-    others: dict[str, Any] | None = None,
 ) -> AbstractAsyncContextManager[WorkerProcess]:
-    """Run a worker with the fake agent and other agents."""
-    agents = {"test": acp_agent(script, *arguments)} | (others or {})
-    return adapted_worker(rt, data, agents, ask_grace)
+    """Run a worker with the fake agent."""
+    return adapted_worker(rt, data, {"test": acp_agent(script, *arguments)}, ask_grace)
 
 
 async def test_an_agent_that_is_kept_makes_the_call_in_the_same_process(
@@ -111,57 +110,62 @@ async def test_an_approved_call_runs_once_in_a_later_run_on_another_host(
     assert (step.key, step.status) == ("permission:1", "done")
 
 
-async def test_a_call_allowed_once_is_asked_again_and_a_call_allowed_for_the_job_is_not(
-    rt: Runtime, make: Factory, repo: Path, tmp_path: Path
+@pytest.fixture
+def runs(tmp_path: Path) -> AdapterRuns:
+    (tmp_path / "work").mkdir()
+    (tmp_path / "home").mkdir()
+    return AdapterRuns("draftsman.agents.acp", tmp_path / "work", tmp_path / "home")
+
+
+def run(
+    runs: AdapterRuns, script: list[dict[str, Any]], *arguments: str, mode: str = "build"
+) -> Message:
+    """Run the adapter with the fake agent; return its last message."""
+    command = [sys.executable, "-I", "-S", str(FAKE), json.dumps(script), *arguments]
+    return runs.run(command, options=[f"--mode={mode}"])[-1]
+
+
+def test_a_call_allowed_once_is_asked_again_and_a_call_allowed_for_the_job_is_not(
+    runs: AdapterRuns, tmp_path: Path
 ) -> None:
-    number = await submit_agent_job(make, repo)
-    other = {"run": "echo other >> ran.txt"}
-    async with acp_worker(rt, tmp_path / "data", [RUN, RUN, other, RUN, DONE]):
-        await wait_for_question(rt, number, 1)
-        await make.answer(number, "allow once")
-        again = await asked(rt, number, 2)
-        assert "$ echo approved >> ran.txt" in again.text
-        await make.answer(number, "allow for this job", n=2)
-        third = await asked(rt, number, 3)
-        assert "$ echo other >> ran.txt" in third.text
-        await make.answer(number, "allow once", n=3)
-        await ended(rt, number)
-    assert lines_of(repo, number) == ["approved", "approved", "other", "approved"]
+    script = [RUN, RUN, {"run": "echo other >> ran.txt"}, RUN, DONE]
+    for answer, name in (
+        ("allow once", "approved"),
+        ("allow for this job", "approved"),
+        ("allow once", "other"),
+    ):
+        assert run(runs, script)["type"] == "ask"
+        assert f"$ echo {name} >> ran.txt" in runs.asked[-1]["text"]
+        runs.answer(answer)
+    assert run(runs, script)["summary"] == "all done"
+    assert (tmp_path / "work" / "ran.txt").read_text() == "approved\napproved\nother\napproved\n"
 
 
-async def test_a_changed_call_is_asked_anew_and_supersedes_the_question(
-    rt: Runtime, make: Factory, repo: Path, tmp_path: Path
+def test_a_changed_call_is_asked_anew_and_supersedes_the_question(
+    runs: AdapterRuns, tmp_path: Path
 ) -> None:
-    number = await submit_agent_job(make, repo)
-    async with acp_worker(rt, tmp_path / "data", [RUN, DONE]):
-        await wait_for_question(rt, number)
-    await make.answer(number, "allow once")
-    changed = {"run": "echo changed >> ran.txt"}
-    async with acp_worker(rt, tmp_path / "data", [changed, DONE]):
-        second = await asked(rt, number, 2)
-        assert "$ echo changed >> ran.txt" in second.text
-        statuses = [item.status for item in await questions_of(rt, number)]
-        assert statuses == ["superseded", "open"]
-        await make.answer(number, "allow once", n=2)
-        await ended(rt, number)
-    assert lines_of(repo, number) == ["changed"]
+    assert run(runs, [RUN, DONE])["type"] == "ask"
+    runs.answer("allow once")
+    script = [{"run": "echo changed >> ran.txt"}, DONE]
+    assert run(runs, script)["type"] == "ask"
+    first, second = runs.asked
+    assert first["key"] == second["key"], "the question supersedes the earlier question"
+    assert "$ echo changed >> ran.txt" in second["text"]
+    runs.answer("allow once")
+    assert run(runs, script)["type"] == "result"
+    assert (tmp_path / "work" / "ran.txt").read_text() == "changed\n"
 
 
-async def test_a_denial_reaches_the_agent_with_its_reason(
-    rt: Runtime, make: Factory, repo: Path, tmp_path: Path
-) -> None:
-    number = await submit_agent_job(make, repo)
+def test_a_denial_reaches_the_agent_with_its_reason(runs: AdapterRuns, tmp_path: Path) -> None:
     script = [RUN, {"say": "PROMPTS"}]
-    async with acp_worker(rt, tmp_path / "data", script):
-        await wait_for_question(rt, number)
-        await make.answer(number, "not on a Friday")
-        job = await ended(rt, number)
-    summary = (job.result or {})["summary"]
+    assert run(runs, script)["type"] == "ask"
+    runs.answer("not on a Friday")
+    summary = run(runs, script)["summary"]
     assert "It was denied by " in summary
     assert "not on a Friday. Do not make it again" in summary
     assert "This call was denied" in summary  # the script makes the denied call again
-    assert (job.result or {})["files_changed"] == 0
-    assert [item.status for item in await questions_of(rt, number)] == ["answered"]
+    assert not (tmp_path / "work" / "ran.txt").exists()
+    assert len(runs.asked) == 1
 
 
 async def test_an_edit_is_shown_as_a_diff_and_a_long_call_is_an_artifact_too(
@@ -235,58 +239,44 @@ async def test_an_allowed_call_that_was_interrupted_is_asked_again(
     assert MAKE_AGAIN in str(job.result)
 
 
-ERRORS: Final = (
-    (
-        acp_agent([{"exit": 0}]),
-        "TRANSIENT_APP",
-        "exited with code 0 before the end of its turn",
-    ),
-    (acp_agent([{"stop": "refusal"}]), "PERMANENT", "ended its turn with refusal"),
-    (acp_agent([{"mode": "yolo"}, DONE]), "PERMANENT", "was changed by the agent to 'yolo'"),
-    (acp_agent([DONE], "stubborn"), "PERMANENT", "the mode 'build' of the agent is plan"),
-    (
-        acp_agent([DONE], session_mode="ask"),
-        "PERMANENT",
-        "'ask' of the agent is not among its modes: build, plan",
-    ),
-    (
-        acp_agent([DONE], command=["no-such-agent", "acp"]),
-        "PERMANENT",
-        "cannot start no-such-agent: No such file",
-    ),
+@pytest.mark.parametrize(
+    ("script", "arguments", "mode", "error_class", "text"),
+    [
+        ([{"exit": 0}], (), "build", "TRANSIENT_APP", "exited with code 0 before the end"),
+        ([{"stop": "refusal"}], (), "build", "PERMANENT", "ended its turn with refusal"),
+        ([{"mode": "yolo"}, DONE], (), "build", "PERMANENT", "was changed by the agent to 'yolo'"),
+        ([DONE], ("stubborn",), "build", "PERMANENT", "the mode 'build' of the agent is plan"),
+        ([DONE], (), "ask", "PERMANENT", "'ask' of the agent is not among its modes: build, plan"),
+    ],
 )
-"""Agents, and the error class and the error of their runs."""
-
-
-async def test_an_agent_that_cannot_work_or_ends_its_turn_early_is_an_error(
-    rt: Runtime, make: Factory, repo: Path, tmp_path: Path
+def test_an_agent_that_cannot_work_or_ends_its_turn_early_is_an_error(
+    script: list[dict[str, Any]],
+    arguments: tuple[str, ...],
+    mode: str,
+    error_class: str,
+    text: str,
+    runs: AdapterRuns,
 ) -> None:
-    agents = {f"agent{n}": agent for n, (agent, _, _) in enumerate(ERRORS)}
-    unknown = [{"ask": "fs/read_text_file"}, {"ask": "craft/drainMidTurnQueue"}, DONE]
-    async with acp_worker(rt, tmp_path / "data", unknown, others=agents):
-        numbers = [
-            await submit_agent_job(make, repo, agent=name, overrides={"max_retries": 0})
-            for name in agents
-        ]
-        last = await submit_agent_job(make, repo)
-        for number, (_, error_class, error) in zip(numbers, ERRORS, strict=True):
-            job = await wait_for_end(rt, number)
-            assert job.status in (S.FAILED, S.DEAD_LETTER), error
-            assert error in (job.last_error or "")
-            assert job.error_class == error_class, error
-        job = await ended(rt, last)
-    assert (job.result or {})["summary"] == "all done", "unknown requests are refused"
+    error = run(runs, script, *arguments, mode=mode)
+    assert (error["type"], error["class"]) == ("error", error_class)
+    assert text in error["message"]
 
 
-async def test_an_agent_that_cannot_load_begins_a_session_with_the_decision(
-    rt: Runtime, make: Factory, repo: Path, tmp_path: Path
-) -> None:
-    number = await submit_agent_job(make, repo)
+def test_an_agent_that_is_not_installed_is_an_error(runs: AdapterRuns) -> None:
+    error = runs.run(["no-such-agent", "acp"], options=["--mode=build"])[-1]
+    assert (error["type"], error["class"]) == ("error", "PERMANENT")
+    assert "cannot start no-such-agent: No such file" in error["message"]
+
+
+def test_unknown_requests_are_refused(runs: AdapterRuns) -> None:
+    script = [{"ask": "fs/read_text_file"}, {"ask": "craft/drainMidTurnQueue"}, DONE]
+    assert run(runs, script)["summary"] == "all done"
+
+
+def test_an_agent_that_cannot_load_begins_a_session_with_the_decision(runs: AdapterRuns) -> None:
     script: list[dict[str, Any]] = [{"edit": ["b.txt", "b\n"]}, {"say": "PROMPTS"}]
-    async with acp_worker(rt, tmp_path / "data", script, "no-load"):
-        await wait_for_question(rt, number)
-        await make.answer(number, "allow once")
-        job = await ended(rt, number)
-    [prompt] = json.loads((job.result or {})["summary"])
+    assert run(runs, script, "no-load")["type"] == "ask"
+    runs.answer("allow once")
+    [prompt] = json.loads(run(runs, script, "no-load")["summary"])
     assert prompt.startswith("Do it\n\nAn earlier run began this work")
     assert "Make exactly this call now" in prompt

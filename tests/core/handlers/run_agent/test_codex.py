@@ -102,7 +102,6 @@ def test_a_changed_edit_is_asked_anew_and_a_denial_reaches_the_model(
     runs.answer("allow once")
     edit: dict[str, Any] = {"edit": ["a.txt", "two\n"]}
     script = [edit, {"edit": ["b.txt", "b\n"], "hidden": True}, PROMPTS]
-    runs.answers.clear()  # that of another text with the same key is not valid
     assert run(runs, script)["type"] == "ask"
     first, second = runs.asked
     assert first["key"] == second["key"], "the question supersedes the earlier question"

@@ -233,6 +233,9 @@ async def test_a_merge_is_refused_with_the_reason(
         check["state"] = "pending"
         waiting = await merge()
         await wait_for_status(rt, waiting, S.SCHEDULED)
+        slept = {step.key: step.result for step in await rt.checkpoints.steps(waiting)}
+        pull = (await rt.read_model.job(number)).pr_url
+        assert slept["sleep:checks:0"]["reason"] == f"waits for {pull}: ci not finished"
         check["state"] = "passed"
         await wait_for_question(rt, waiting)
         check["state"] = "failed"

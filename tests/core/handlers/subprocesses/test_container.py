@@ -34,6 +34,18 @@ def plan(engine: str, network: bool = False, uid: int | None = 200_001) -> dict[
     return sandbox.plan(["make"], Path("/data/repo/sub"), network)
 
 
+def test_a_container_is_stale_if_its_worker_has_ended_also_if_its_process_id_is_used_again() -> (
+    None
+):
+    own = container.new_name()
+    prefix, pid, start, random = own.split("-")
+    assert not container.is_stale(own)
+    assert container.is_stale(f"{prefix}-{pid}-{int(start) - 1}-{random}")
+    assert container.is_stale(f"{prefix}-{2**22 + 1}-{start}-{random}")
+    assert not container.is_stale("draftsman-database")
+    assert not container.is_stale(f"other-{own}")
+
+
 def test_the_command_line_of_podman_is_exact() -> None:
     planned = plan("/usr/bin/podman")
     name = planned["name"]

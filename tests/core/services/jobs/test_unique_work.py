@@ -105,6 +105,22 @@ async def test_a_job_that_has_not_started_is_replaced(
     assert (third.outcome, third.number) == ("joined", second.number)
 
 
+@pytest.mark.parametrize("unique", [{"replace": True}, {"debounce": 30}])
+async def test_a_job_that_was_submitted_without_a_condition_is_replaced_by_its_subject(
+    rt: Runtime, owner: Actor, make: Factory, unique: Any
+) -> None:
+    first = await _submit(rt, owner, text="first", subject_key="pr-7")
+    second = await _submit(rt, owner, text="second", subject_key="pr-7", unique=unique)
+    assert (second.outcome, second.replaced) == ("created", first.number)
+    assert (await rt.read_model.job(first.number)).status is Status.CANCELED
+    third = await _submit(rt, owner, text="third", subject_key="pr-7", unique=unique)
+    assert third.replaced == second.number
+    started = await _submit(rt, owner, subject_key="pr-8", queue="other")
+    await make.running(started.number)
+    joined = await _submit(rt, owner, subject_key="pr-8", unique=unique)
+    assert (joined.outcome, joined.number) == ("joined", started.number)
+
+
 async def test_debounce_runs_the_newest_request_after_a_pause(
     rt: Runtime, owner: Actor, make: Factory, clock: Clock
 ) -> None:

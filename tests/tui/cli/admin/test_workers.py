@@ -8,6 +8,8 @@ import pytest
 
 from draftsman import host
 from draftsman.domain.ids import worker_name
+from draftsman.domain.job import Source
+from draftsman.domain.people.actor import Actor
 from draftsman.runtime import Runtime
 from draftsman.store.postgres.database import Connection
 from tests.factories import QUESTION, Factory
@@ -95,3 +97,27 @@ async def test_overview_counts_are_printed(cli: Cli, make: Factory, empty: bool)
     assert "1  waiting for input" in output
     assert "1  open questions; the next expires in 24 h, 0 within an hour" in output
     assert "1  answers in the last 24 hours, median" in output
+
+
+async def test_figures_of_people_are_printed(cli: Cli, make: Factory, as_: As, rt: Runtime) -> None:
+    assert "no questions in this time" in (await cli("stats", "--people")).err
+    asked = (await make.asked(QUESTION)).number
+    assert f"D-{asked}/1" in (await as_("ben")("questions")).out
+    assert (await as_("ben")("questions", "--json")).code == 0
+    await make.answer(asked, "red", rt.policy.resolve(Actor(Source.CLI, "ben", "Ben")))
+    printed = await cli("stats", "--people", "--since", "1h")
+    columns = [line.split() for line in printed.out.splitlines()]
+    assert [line[:2] if line[0] == "all" else line[:3] for line in columns] == [
+        ["BY", "NAME", "ANSWERS"],
+        ["all", "1"],
+        ["person", "ben", "1"],
+        ["channel", "cli", "1"],
+        ["kind", "questions", "1"],
+    ]
+    assert "1 questions of 1 jobs, 1.0 per job; reminders in quiet hours: 0" in printed.err
+    (person,) = [
+        row for row in (await cli("stats", "--people", "--json")).json if row["by"] == "person"
+    ]
+    assert (person["value"], person["answers"], person["pings"]) == ("ben", 1, 0)
+    assert 0 <= person["seen_p50"] < person["answer_p50"], "seen in the list, before the answer"
+    (await cli("stats", "--since", "1h")).refused(2, "--since requires --people")

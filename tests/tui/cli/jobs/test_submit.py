@@ -372,7 +372,10 @@ def test_an_unknown_tool_model_webhook_or_credential_is_refused() -> None:
 
 async def test_the_limit_of_a_debounce_is_an_option(cli: Cli, rt: Runtime) -> None:
     request = ("submit", "--type", "noop", "--subject", "pr-7", "--debounce", "30s")
-    (await cli(*request, "--debounce-limit", "20s")).refused(2, "at least as long")
+    problem = "--debounce-limit: requires a debounce, and must be at least as long"
+    (await cli(*request, "--debounce-limit", "20s")).refused(2, problem)
+    (await cli(*request, "--unique-states", "any")).refused(2, "--debounce: replaces only a job")
+    (await cli(*request, "--subject", "")).refused(2, "--subject: must not be empty")
     assert (await cli(*request, "--debounce-limit", "40s")).out == "D-1 created\n"
     async with rt.db.connection() as conn:
         cursor = await conn.execute(

@@ -88,8 +88,9 @@ async def test_a_question_left_open_or_closed_elsewhere_ends_the_prompt_of_wait(
     screen.type("\n")  # the text for the second question is no answer to the third
     screen.expect(f"{work.name}/3 stays open; to answer it:")
     await make.answer(work.number, "red", n=3)
-    await rt.settlement.outcome(await make.running(work.number), Done({}))
+    await rt.settlement.outcome(await make.running(work.number), Done({"text": "sent"}))
     assert screen.end() == 0
+    assert "text  sent" in screen.plain
 
 
 async def test_wait_asks_for_a_decision_and_the_reason_of_a_denial(

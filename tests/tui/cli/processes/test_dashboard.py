@@ -53,6 +53,17 @@ async def test_doctor_warns_of_an_old_name_of_a_command(cli: Cli) -> None:
     assert "dashboard.keys.job-related" in finding["text"]
 
 
+async def test_the_first_frame_comes_before_the_imports_and_leaves_with_an_error(
+    terminal: Terminals,
+) -> None:
+    screen = terminal("dashboard", "--view", "nonsense")
+    screen.expect("Starting …")
+    assert screen.end() == 2
+    marks = "\x1b[?1049h", "Starting …", "\x1b[?1049l", "unknown table or saved view 'nonsense'"
+    places = [screen.screen.index(mark) for mark in marks]
+    assert places == sorted(places)
+
+
 async def test_a_dumb_terminal_is_reported(terminal: Terminals) -> None:
     screen = terminal("dashboard", TERM="dumb")
     assert screen.end() == 2

@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 import pty
 import signal
+import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, cast
 
 import psutil
 import pytest
@@ -14,7 +17,10 @@ from textual.drivers.linux_driver import LinuxDriver
 
 from draftsman.runtime import Runtime
 from draftsman.shutdown import shutdown_signals
+from draftsman_tui.cli.app import App as CommandApp
 from draftsman_tui.cli.process import hangup
+from draftsman_tui.cli.process.foreground import Foreground
+from draftsman_tui.common import stdio
 from tests.factories import Factory
 from tests.support.fork_server import children
 from tests.tui.cli.cli_runner import DEADLINE, Terminal, until
@@ -104,3 +110,17 @@ async def test_a_dashboard_that_has_ended_is_not_shown_again_by_a_hangup(
                 LinuxDriver(App())
                 assert signal.getsignal(signal.SIGCONT) not in before
     assert [signal.getsignal(number) for number in (signal.SIGCONT, signal.SIGTSTP)] == before
+
+
+async def test_up_names_the_package_of_a_dashboard_that_is_not_installed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Unattached(Foreground):
+        async def _attach(self, path: Path) -> int:
+            return 0
+
+    monkeypatch.setattr(stdio, "is_screen", lambda: True)
+    monkeypatch.setitem(cast("dict[str, Any]", sys.modules), "textual", None)
+    async with shutdown_signals() as signals:
+        assert await Unattached(CommandApp(), [], signals).run() == 0
+    assert "the dashboard is not installed; run: pip install '" in capsys.readouterr().err

@@ -17,7 +17,7 @@ from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.common import params, times
 from draftsman_tui.common.output import as_data, line, one_line, styled
 from draftsman_tui.common.text.event_text import event_text
-from draftsman_tui.common.text.job_text import pause_text, status_text
+from draftsman_tui.common.text.job_text import pause_text, result_lines, status_text
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -160,20 +160,17 @@ async def conclude(app: App, rt: Runtime, number: int, timeout: float | None, **
 
 
 async def _result_lines(rt: Runtime, job: Job) -> list[Text]:
-    """Return the summary, the branch, the pull request and the changed files of a job."""
+    """Return the result of a job, its pull request and its changed files."""
     from draftsman.domain.changes.diff import diffstat
     from draftsman_tui.common.text.artifact_text import read_patch
 
-    result = job.result or {}
-    texts = [
-        *result_text.summary_lines(result),
-        result_text.change_summary(result),
-        result_text.validation_summary(result),
-        job.pr_url or result_text.pr_url(result) or "",
-    ]
+    lines, opened = list(result_lines(job)), result_text.pr_url(job.result or {})
+    if job.pr_url and job.pr_url != opened:
+        lines.append(styled(f"  {job.pr_url}"))
     if patch := await read_patch(rt, job.number):
-        texts += [*diffstat(patch).splitlines(), f"draftsman diff {job.name}"]
-    return [styled(f"  {text_line}") for text in texts for text_line in text.splitlines()]
+        changes = [*diffstat(patch).splitlines(), f"draftsman diff {job.name}"]
+        lines += [styled(f"  {text_line}") for text_line in changes]
+    return lines
 
 
 async def _wait_error(rt: Runtime, job: Job, timeout: float | None) -> DraftsmanError:

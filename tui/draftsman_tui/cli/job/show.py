@@ -9,7 +9,6 @@ import click
 
 from draftsman.domain.ids import actor_name, job_name
 from draftsman.domain.job import TERMINAL, Job, Source, Status
-from draftsman.domain.messages import result_text
 from draftsman.domain.question import QuestionStatus
 from draftsman.domain.retries.error_classes import ErrorClass
 from draftsman_tui.cli.app import App, command, number_of
@@ -23,6 +22,7 @@ from draftsman_tui.common.text.job_text import (
     MAX_STEPS,
     checkpoint_text,
     reason_data,
+    result_lines,
     run_text,
     status_text,
     steps_text,
@@ -88,7 +88,7 @@ async def show(app: App, job: JobRef, tree: bool) -> None:
     if tree:
         await _show_tree(app, job)
         return
-    async with app.runtime(read_only=True) as rt:
+    async with app.runtime(read_only=app.json) as rt:
         number = await number_of(rt, job)
         details = await rt.read_model.job(number)
         runs = await rt.read_model.runs(number)
@@ -116,6 +116,9 @@ async def show(app: App, job: JobRef, tree: bool) -> None:
         answerers_by_question = {
             q.ordinal: await answerers(rt, q) for q in questions if q.status is OPEN
         }
+        if answerers_by_question and not app.json:
+            seen = await rt.questions.open_of([number])
+            await rt.attention.record_views(seen, await rt.actor())
     over = details.status in TERMINAL
     sandbox = next((event.payload for event in reversed(events) if event.kind == APPLIED), None)
     join_events = {event.id: event for event in events if event.kind == JOINED}.values()
@@ -158,7 +161,7 @@ async def show(app: App, job: JobRef, tree: bool) -> None:
             "Artifacts",
             [file_text(artifact, over=over) for artifact in files],
         ),
-        *_section("Result", _result(details)),
+        *_section("Result", list(result_lines(details))),
     )
     with app.out.paged():
         app.out.print(*lines)
@@ -295,25 +298,6 @@ def _joined(event: Event) -> Iterator[Text]:
     yield line(styled(f"  {requester}", "bold"), f"  {times.ago(event.created_at)}")
     text = str(request.get("text") or request.get("title") or "")
     yield from (styled(f"    {text_line}") for text_line in text.strip("\n").splitlines())
-
-
-def _result(job: Job) -> list[Text]:
-    """Render the result of a job as text, followed by the remaining fields.
-
-    The agent's own `data` may name files on its worker, so it is only in the JSON output.
-    """
-    result = job.result or {}
-    texts = [
-        *result_text.summary_lines(result),
-        result_text.change_summary(result),
-        result_text.validation_summary(result),
-    ]
-    lines = [styled(f"  {text_line}") for text in texts for text_line in text.splitlines()]
-    others = result_text.unrendered_fields(result)
-    data = others.pop("data", None)
-    if data:
-        lines.append(styled(f"  data: draftsman show {job.name} --json | jq .result.data", "dim"))
-    return lines + _fields(job, others)
 
 
 def _fields(job: Job, values: dict[str, Any]) -> list[Text]:

@@ -44,7 +44,7 @@ _OPTIONS: Final = (
     ),
     click.option(
         "--unique-states",
-        type=click.Choice([*UniqueStates]),
+        type=click.Choice([str(states) for states in UniqueStates]),
         help="Statuses of an equal job. Default: unfinished, with --unique-for successful.",
     ),
     click.option("--replace", is_flag=True, help="Replace an equal job that has not started."),
@@ -127,6 +127,8 @@ def submitted_fields(text: tuple[str, ...], options: dict[str, Any]) -> dict[str
         raise UsageError("--at and --in cannot be combined")
     if options["on"] is not None and options["after"] is None:
         raise UsageError("--on requires --after")
+    if empty := [name for name, value in options.items() if value == "" and name != "title"]:
+        raise UsageError(f"--{empty[0].replace('_', '-')}: must not be empty; omit it")
     instructions = params.read_stdin() if text == ("-",) else " ".join(text)
     overrides = dict(options.pop("override"))
     if (run_timeout := options.pop("run_timeout")) is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, nullcontext
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
@@ -14,6 +14,7 @@ import click
 from draftsman.errors import UsageError
 from draftsman_tui.cli.app import App, command
 from draftsman_tui.cli.process import hangup
+from draftsman_tui.cli.process.first_frame import first_frame
 from draftsman_tui.cli.process.process_setup import child, set_up_log
 from draftsman_tui.common import extras, stdio
 
@@ -86,9 +87,11 @@ async def dashboard(
     if app.json:
         raise UsageError("the dashboard has no JSON output; see: draftsman jobs --json")
     extras.require("tui")
-    from draftsman_tui.dashboard.launch_options import resolve_options
+    in_browser = os.environ.get("TEXTUAL_DRIVER") == IN_BROWSER
+    if web or in_browser or not stdio.is_screen():
+        from draftsman_tui.dashboard.launch_options import resolve_options
 
-    resolve_options(app.settings.dashboard, view, theme)  # report errors before starting
+        resolve_options(app.settings.dashboard, view, theme)  # report errors before starting
     if web:
         values = {"--view": view, "--theme": theme}
         options = [part for name, value in values.items() if value for part in (name, value)]
@@ -97,14 +100,17 @@ async def dashboard(
         return
     if port is not None or opens:
         raise UsageError(f"{'--open' if opens else '--port'} requires --web")
-    if os.environ.get("TEXTUAL_DRIVER") != IN_BROWSER:
+    if not in_browser:
         _require_terminal()
     from draftsman.shutdown import shutdown_signals
 
     code = None
     async with shutdown_signals(parent) as signals, AsyncExitStack() as connections:
-        connect = connector(app, connections, read_only=read_only)
-        live_dashboard = create_dashboard(app, connect, read_only=read_only, view=view, theme=theme)
+        with nullcontext() if in_browser else first_frame():
+            connect = connector(app, connections, read_only=read_only)
+            live_dashboard = create_dashboard(
+                app, connect, read_only=read_only, view=view, theme=theme
+            )
         with signals.handled_by(lambda _: live_dashboard.exit()), hangup.ending(signals):
             await live_dashboard.run_async()
         code = live_dashboard.return_code

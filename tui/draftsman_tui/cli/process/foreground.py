@@ -17,6 +17,7 @@ import click
 from draftsman_tui.cli import prompts
 from draftsman_tui.cli.process import dashboard, hangup, status_line
 from draftsman_tui.cli.process.supervisor_handle import SupervisorHandle, start_supervisor
+from draftsman_tui.common import extras, stdio
 
 if TYPE_CHECKING:
     from draftsman.domain.people.actor import Actor
@@ -49,6 +50,8 @@ class Foreground:
         """Show progress until everything stopped or was detached; return the exit code."""
         if dashboard.is_available():
             dashboard.check(self._app)  # before processes are started
+        elif stdio.is_screen() and extras.missing("tui"):
+            self._app.out.info(f"draftsman: {extras.advice('tui')}")
         with self._signals.handled_by(self._receive):
             return await self._attach(self._app.settings.data_dir.expanduser() / "up.log")
 

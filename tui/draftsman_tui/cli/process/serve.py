@@ -42,7 +42,7 @@ CHATS: Final = ("slack", "trello", "forges")
     "--health-port",
     type=click.IntRange(0, 65535),
     metavar="PORT",
-    help="Serve /healthz and /readyz on this port, on all addresses.",
+    help="Serve /healthz, /readyz and /metrics on this port, on all addresses.",
 )
 @click.option("--parent", type=int, hidden=True)
 async def worker(
@@ -60,7 +60,8 @@ async def worker(
     last checkpoint. A second signal exits immediately.
 
     With --health-port, /healthz responds while the process works, and /readyz is 503 with the
-    reason while it starts, drains or cannot reach the database.
+    reason while it starts, drains or cannot reach the database. /metrics has figures for
+    Prometheus, without people.
     """
     set_up_log(app)
     if parent is None:

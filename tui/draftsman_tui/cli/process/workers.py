@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from draftsman.services.maintenance.archives import RetentionMonth
+
+MONTH: Final = 30 * 86_400.0
+"""Seconds of the figures of people without --since."""
 
 
 @command("workers", examples=("draftsman workers", "draftsman workers --json | jq '.[].health'"))
@@ -90,13 +93,39 @@ def _print_plan(app: App, months: Sequence[RetentionMonth]) -> None:
         app.out.table(("MONTH", "EVENTS", "STATE"), rows, flexible=2, right=(1,))
 
 
-@command("stats", examples=("draftsman stats", "draftsman stats --json | jq .jobs.queued"))
-async def stats(app: App) -> None:
+@command(
+    "stats",
+    examples=(
+        "draftsman stats",
+        "draftsman stats --json | jq .jobs.queued",
+        "draftsman stats --people --since 7d",
+    ),
+)
+@click.option("--people", is_flag=True, help="Show how soon people see and answer questions.")
+@click.option(
+    "--since",
+    type=params.DURATION,
+    help="With --people: questions that were asked in this time; default 30d.",
+)
+async def stats(app: App, people: bool, since: float | None) -> None:
     """Show counts of jobs, questions, deliveries and workers.
 
     Covers jobs by status, open questions, worker slots, and answers in the last 24 hours. Finished
     jobs are counted up to 10,000 per status; more are shown as 10,000+.
+
+    With --people, shows by person, channel and kind of question: answers, the median time until a
+    question was first opened or answered, the median and 95th percentile of the time to an answer,
+    pings (questions and reminders that were sent; those of a person were sent to this person
+    alone), and reminders in quiet hours. At most the newest 20,000 questions count. Operators see
+    all people, others their own figures.
     """
+    if people:
+        from draftsman_tui.cli.process.people_stats import print_figures
+
+        await print_figures(app, MONTH if since is None else since)
+        return
+    if since is not None:
+        raise UsageError("--since requires --people")
     async with app.runtime(read_only=True) as rt:
         statistics = await rt.read_model.stats()
     if app.json:

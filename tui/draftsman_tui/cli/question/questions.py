@@ -23,7 +23,7 @@ async def questions(app: App, job: JobRef | None) -> None:
 
     Sorted by deadline, earliest first.
     """
-    async with app.runtime(read_only=True) as rt:
+    async with app.runtime(read_only=app.json) as rt:
         number = None if job is None else await number_of(rt, job)
         open_questions = await rt.questions.open(number)
         if app.json:
@@ -33,6 +33,8 @@ async def questions(app: App, job: JobRef | None) -> None:
             if index:
                 app.out.print("")
             app.out.print(*await describe(rt, question))
+        if open_questions:
+            await rt.attention.record_views(open_questions, await rt.actor())
         if not open_questions and number is not None:
             app.out.info(
                 f"{job_name(number)} has no open questions; see: draftsman why {job_name(number)}"

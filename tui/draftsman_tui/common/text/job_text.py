@@ -1,8 +1,8 @@
-"""Text rendering of job statuses and runs."""
+"""Text rendering of job statuses, runs and results."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
@@ -149,3 +149,25 @@ def checkpoint_text(checkpoint: CheckpointSummary, now: datetime | None = None) 
         f"  {format_size(checkpoint.size)} of data"
         + ("" if work is None else f", {format_size(work)} of work")
     )
+
+
+def result_lines(job: Job) -> Iterator[Text]:
+    """Yield the summary, the changes and the validation of a result, then its other fields.
+
+    The agent's own `data` may name files on its worker, so it is only in the JSON output.
+    """
+    from draftsman.domain.messages import result_text
+    from draftsman_tui.common.value_format import fields
+
+    result = job.result or {}
+    texts = [
+        *result_text.summary_lines(result),
+        result_text.change_summary(result),
+        result_text.validation_summary(result),
+    ]
+    yield from (styled(f"  {text_line}") for text in texts for text_line in text.splitlines())
+    others = result_text.unrendered_fields(result)
+    command = f"draftsman show {job.name} --json"
+    if others.pop("data", None):
+        yield styled(f"  data: {command} | jq .result.data", "dim")
+    yield from (styled(f"  {text_line}") for text_line in fields(others, command))

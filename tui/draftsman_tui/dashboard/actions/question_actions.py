@@ -163,8 +163,13 @@ async def open_dialog(
 
 
 async def _about(screen: BaseScreen, question: Question) -> str:
-    """Return the title and the repository of the job; "" if it has no open question any more."""
+    """Return the title and the repository of the job; "" if it has no open question any more.
+
+    Records that the person of the dashboard has seen the question.
+    """
     jobs = await screen.rt.questions.open_of([question.job])
+    if not screen.session.read_only:
+        await screen.rt.attention.record_views(jobs, screen.actor)
     return " · ".join(part for job in jobs for part in (one_line(job.title), job.repo) if part)
 
 

@@ -27,7 +27,7 @@ OTHER_KINDS: Final = frozenset({"question_escalated", "answer_received"})
 
 
 @dataclass(frozen=True, slots=True)
-class Attention:
+class AttentionCount:
     """Open questions: all, and those that wait for the user."""
 
     open: int
@@ -63,7 +63,7 @@ class AttentionPoller:
         self._is_due = True
         self._read_at = -MIN_INTERVAL
 
-    async def poll(self, events: Sequence[Event]) -> Attention | None:
+    async def poll(self, events: Sequence[Event]) -> AttentionCount | None:
         """Return the count if the events may have changed it, at most once a second."""
         self._is_due = self._is_due or any(map(_may_change_questions, events))
         if not self._is_due or time.monotonic() - self._read_at < MIN_INTERVAL:
@@ -78,7 +78,7 @@ class AttentionPoller:
         ]
         known, self._known = self._known, frozenset(question.name for question in mine)
         new = tuple(item for item in mine if known is not None and item.name not in known)
-        return Attention(len(questions), len(mine), len(questions) == MAX_COUNTED, new)
+        return AttentionCount(len(questions), len(mine), len(questions) == MAX_COUNTED, new)
 
 
 def _may_change_questions(event: Event) -> bool:

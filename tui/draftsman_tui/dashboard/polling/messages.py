@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from textual.message import Message
 
 if TYPE_CHECKING:
-    from draftsman_tui.dashboard.polling.attention import Attention
+    from draftsman_tui.dashboard.polling.attention import AttentionCount
     from draftsman_tui.dashboard.polling.dashboard_stats import DashboardStats
     from draftsman_tui.dashboard.resource import Query, Resource, Rows
 
@@ -42,7 +42,7 @@ class StatsUpdated(LatestMessage):
 class AttentionUpdated(Message):
     """The questions that wait for the user were counted."""
 
-    def __init__(self, attention: Attention) -> None:
+    def __init__(self, attention: AttentionCount) -> None:
         super().__init__()
         self.attention = attention
 

@@ -14,6 +14,7 @@ from draftsman_tui.dashboard.views.events import EventsResource
 from draftsman_tui.dashboard.views.groups import GroupsResource
 from draftsman_tui.dashboard.views.inbox import InboxResource
 from draftsman_tui.dashboard.views.jobs import JobsResource
+from draftsman_tui.dashboard.views.people import PeopleResource
 from draftsman_tui.dashboard.views.queues import QueuesResource
 from draftsman_tui.dashboard.views.repos import ReposResource
 from draftsman_tui.dashboard.views.runs import RunsResource
@@ -39,5 +40,6 @@ VIEWS: Final[dict[str, Resource[Any]]] = {
         GroupsResource(),
         CostsResource(),
         BudgetsResource(),
+        PeopleResource(),
     )
 }

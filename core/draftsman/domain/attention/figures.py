@@ -1,0 +1,132 @@
+"""Figures of people's time by person, channel and kind of question. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import StrEnum
+from typing import Final
+
+from draftsman.domain.people.policy import Policy
+from draftsman.domain.people.quiet_hours import QuietHours, next_allowed
+from draftsman.domain.question import QuestionKind
+
+_HEAD: Final = "draftsman_attention_"
+
+
+class FigureGroup(StrEnum):
+    """Groups of figures."""
+
+    ALL = "all"
+    PERSON = "person"
+    CHANNEL = "channel"
+    KIND = "kind"
+
+
+@dataclass(frozen=True, slots=True)
+class AttentionFigures:
+    """Figures of a person, channel, kind of question, or of all; times are in seconds.
+
+    `questions` and `jobs` are those that were asked, and 0 for people and channels. A ping is a
+    question or reminder that was sent; that of a person was sent to this person alone.
+    """
+
+    by: FigureGroup
+    value: str
+    questions: int
+    jobs: int
+    answers: int
+    seen_p50: float | None
+    """Median time until the question was first opened or answered; of a person, by this person."""
+    answer_p50: float | None
+    answer_p95: float | None
+    pings: int
+    pings_per_answer: float | None
+    quiet_pings: int = 0
+    """Reminders that were sent in quiet hours."""
+
+
+@dataclass(frozen=True, slots=True)
+class SentReminder:
+    """A reminder that was sent; `person` is the only recipient, None for a shared target."""
+
+    channel: str
+    kind: QuestionKind
+    approvers: Sequence[str]
+    invoker: str
+    person: str | None
+    sent_at: datetime
+
+
+def is_quiet(sent: SentReminder, policy: Policy, default: QuietHours | None) -> bool:
+    """Return whether all possible recipients of a reminder had quiet hours when it was sent."""
+    if sent.person is not None and sent.person in policy.people:
+        hours = {policy.people[sent.person].quiet}
+    else:
+        hours = policy.quiet_hours_of(
+            sent.approvers, sent.invoker, default, approval=sent.kind is QuestionKind.APPROVAL
+        )
+    return next_allowed(sent.sent_at, hours) > sent.sent_at
+
+
+def with_quiet_pings(
+    figures: Iterable[AttentionFigures],
+    reminders: Iterable[SentReminder],
+    policy: Policy,
+    default: QuietHours | None,
+) -> list[AttentionFigures]:
+    """Return the figures with the number of reminders in quiet hours."""
+    counts: Counter[tuple[FigureGroup, str | None]] = Counter()
+    for sent in reminders:
+        if is_quiet(sent, policy, default):
+            counts[FigureGroup.ALL, ""] += 1
+            counts[FigureGroup.PERSON, sent.person] += 1
+            counts[FigureGroup.CHANNEL, str(sent.channel)] += 1
+            counts[FigureGroup.KIND, str(sent.kind)] += 1
+    return [replace(row, quiet_pings=counts[row.by, row.value]) for row in figures]
+
+
+def metrics_text(figures: Iterable[AttentionFigures]) -> str:
+    """Return the figures without people in the text format of Prometheus, as gauges."""
+    rows = [row for row in figures if row.by in {FigureGroup.CHANNEL, FigureGroup.KIND}]
+    total = [row for row in figures if row.by is FigureGroup.ALL]
+    lines: list[str] = []
+    for row in total:
+        lines += _gauge("questions", "Questions that were asked.", [("", row.questions)])
+        lines += _gauge("jobs", "Jobs that asked questions.", [("", row.jobs)])
+        lines += _gauge("answers", "Accepted answers and votes.", [("", row.answers)])
+        lines += _gauge("pings", "Questions and reminders that were sent.", [("", row.pings)])
+        lines += _gauge(
+            "quiet_pings", "Reminders that were sent in quiet hours.", [("", row.quiet_pings)]
+        )
+    lines += _gauge(
+        "seen_seconds",
+        "Median time until a question was first opened or answered.",
+        [(_labels(row, "0.5"), row.seen_p50) for row in rows],
+    )
+    lines += _gauge(
+        "answer_seconds",
+        "Time from a question to its answer.",
+        [
+            (_labels(row, quantile), value)
+            for row in rows
+            for quantile, value in (("0.5", row.answer_p50), ("0.95", row.answer_p95))
+        ],
+    )
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _labels(row: AttentionFigures, quantile: str) -> str:
+    return f'{{{row.by}="{row.value}",quantile="{quantile}"}}'
+
+
+def _gauge(name: str, text: str, samples: Sequence[tuple[str, float | None]]) -> list[str]:
+    values = [
+        f"{_HEAD}{name}{labels} {value:.10g}" for labels, value in samples if value is not None
+    ]
+    if not values:
+        return []
+    about = f"{text} Of questions of the last day."
+    return [f"# HELP {_HEAD}{name} {about}", f"# TYPE {_HEAD}{name} gauge", *values]

@@ -1,0 +1,1 @@
+"""Services for the time of people."""

@@ -1,0 +1,1 @@
+"""SQL of people's time."""

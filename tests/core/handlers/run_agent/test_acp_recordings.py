@@ -1,0 +1,50 @@
+"""The adapter of ACP with recorded runs of real agents, each of which it replays exactly."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from draftsman.settings.known_agents import KNOWN_AGENTS
+from tests.support import acp_recording
+from tests.support.acp_recording import MODULE, PROGRAMS, REPLAY, SCRIPT, recorded
+from tests.support.adapter_driver import AdapterRuns
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_an_approved_call_is_made_by_the_next_run_and_a_denial_reaches_the_agent(
+    name: str, tmp_path: Path
+) -> None:
+    _, path = recorded(name)
+    (workspace := tmp_path / "repo").mkdir()
+    (home := tmp_path / "home").mkdir()
+    runs = AdapterRuns(MODULE, workspace, home)
+    command = [sys.executable, "-I", "-S", str(REPLAY), str(path)]
+    options = acp_recording.options(name)
+    assert runs.run([*command, "0"], options=options)[-1]["type"] == "ask"
+    runs.answer("allow once")
+    messages = runs.run([*command, "1"], ["not today"], options=options)
+    assert messages[-1]["type"] == "result", messages[-1]
+    assert messages[-1]["summary"] == SCRIPT[-1]["text"]
+    shown = [*{question["key"]: question["text"] for question in runs.asked}.values()]
+    assert [text.split("\n")[0] for text in shown] == ["Allow agent to run a command?"] * 2
+    assert "$ echo yes >> ran.txt" in shown[0]
+    assert "$ echo no >> ran.txt" in shown[1]
+    usage = [message for message in messages if message["type"] == "usage"]
+    assert sum(message["input_tokens"] for message in usage) >= 2000
+    assert [step["state"] for step in runs.steps.values()] == ["done", "done"]
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_recording_has_the_mode_and_never_an_answer_for_always(name: str) -> None:
+    _, path = recorded(name)
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    sent = [line["message"] for line in lines if line["direction"] == ">"]
+    modes = [message for message in sent if "mode" in str(message.get("method"))]
+    methods = {message.get("method") for message in sent}
+    assert modes or "session/set_config_option" in methods
+    assert str(KNOWN_AGENTS[name]["session_mode"]) in json.dumps(sent)
+    assert "always" not in json.dumps([message for message in sent if "result" in message])

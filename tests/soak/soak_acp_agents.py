@@ -1,0 +1,81 @@
+"""Qwen Code and Gemini CLI by their known entries: the story of a permission, with the programs."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from draftsman.handlers import registry
+from draftsman.handlers.clone.tree_removal import remove_tree
+from draftsman.loops.worker_process import WorkerProcess
+from draftsman.runtime import Runtime, wire
+from draftsman.settings import SandboxSettings
+from draftsman.settings.known_agents import KNOWN_AGENTS
+from tests.core.loops.agent_jobs import git, make_repository, submit_agent_job
+from tests.core.loops.workers import is_free, running_worker, runtime_with
+from tests.factories import Factory
+from tests.soak.soak_opencode import SECONDS, asked, summary_of
+from tests.support.acp_recording import PROGRAMS, SCRIPT, recorded, version_of
+from tests.support.waits import until
+
+pytestmark = pytest.mark.timeout(600)
+PACKAGES: Final = {"qwen": "@qwen-code/qwen-code", "gemini": "@google/gemini-cli"}
+
+
+@pytest.fixture(params=PROGRAMS)
+def name(request: pytest.FixtureRequest) -> str:
+    if program_of(request.param) is None:
+        package = PACKAGES[request.param]
+        pytest.skip(f"there is no {request.param} here: npm i {package}, and extend the PATH")
+    return str(request.param)
+
+
+def program_of(name: str) -> str | None:
+    """Return the path of a program: its variable, else on the PATH."""
+    return os.environ.get(name.upper()) or shutil.which(name)
+
+
+@asynccontextmanager
+async def worker(rt: Runtime, data: Path, name: str, url: str) -> AsyncIterator[WorkerProcess]:
+    """Run a worker with the known entry of an agent."""
+    program = program_of(name)
+    assert program is not None
+    known: dict[str, Any] = {**KNOWN_AGENTS[name], "network": True}
+    known["command"] = (str(Path(program).resolve()), *known["command"][1:])
+    known["env"] = PROGRAMS[name].variables(url)
+    folder = Path(program).resolve().parents[1]  # of the package, whose program is a script
+    configured = runtime_with(rt, data_dir=data, agents={"test": known})
+    update = {"sandbox": SandboxSettings(read_only=(folder,))}
+    configured = wire(configured.settings.model_copy(update=update), rt.db, False)
+    async with running_worker(configured, registry.load({}), leader=True, slots=1) as process:
+        yield process
+
+
+async def test_exactly_the_approved_call_runs_once_on_another_host(
+    rt: Runtime, make: Factory, tmp_path: Path, name: str
+) -> None:
+    repo = make_repository(tmp_path / "repo", a="one\n")
+    number = await submit_agent_job(make, repo)
+    with PROGRAMS[name].serve(SCRIPT) as model:
+        async with worker(rt, tmp_path / "one", name, model.url) as process:
+            assert "$ echo yes >> ran.txt" in await asked(rt, number, 1)
+            await until(lambda: is_free(process), "a free slot", SECONDS)
+        remove_tree(tmp_path / "one")
+        await make.answer(number, "allow once")
+        async with worker(rt, tmp_path / "two", name, model.url):
+            assert "$ echo no >> ran.txt" in await asked(rt, number, 2)
+            await make.answer(number, "not on a Friday", n=2)
+            assert await summary_of(rt, number) == "all done"
+    assert git("show", f"draftsman/D-{number}:ran.txt", cwd=repo) == "yes"
+
+
+def test_the_recording_is_of_this_version(name: str) -> None:
+    program = program_of(name)
+    assert program is not None
+    assert recorded(name)[0] == version_of(program), "run python -m tests.support.acp_recording"

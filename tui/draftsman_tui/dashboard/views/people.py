@@ -1,0 +1,93 @@
+"""How soon questions are seen and answered, by person, channel and kind."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Final
+
+from draftsman.domain.attention.figures import AttentionFigures, FigureGroup
+from draftsman_tui.common.text.figures_text import name_text, ratio_text, time_text
+from draftsman_tui.dashboard import cells
+from draftsman_tui.dashboard.filter import Filter, FilterFields
+from draftsman_tui.dashboard.resource import Cell, Column, Query, Resource, Rows
+
+if TYPE_CHECKING:
+    from draftsman.runtime import Runtime
+
+MONTH: Final = 30 * 86_400.0
+"""Seconds of the figures without `age<`."""
+
+
+@dataclass(frozen=True, slots=True)
+class PersonRow:
+    """The figures of a person, channel or kind of question, read at a time."""
+
+    figures: AttentionFigures
+    at: datetime
+
+
+class PeopleResource(Resource[PersonRow]):
+    """Figures of people's time."""
+
+    name = "people"
+    help = "How soon people see and answer questions; others: kind:channel age<7d."
+    statuses = tuple(map(str, FigureGroup))
+    fields = ("status", "age")
+    empty = "No questions in this time. For others: people kind:channel age<90d"
+    columns = (
+        Column[PersonRow]("BY", 8, order=lambda row: row.figures.by),
+        Column[PersonRow]("NAME", 0, order=lambda row: row.figures.value),
+        Column[PersonRow]("ANSWERS", 8, right=True, order=lambda row: -row.figures.answers),
+        Column[PersonRow]("SEEN", 8, right=True, order=lambda row: _order(row.figures.seen_p50)),
+        Column[PersonRow](
+            "ANSWERED", 9, right=True, order=lambda row: _order(row.figures.answer_p50)
+        ),
+        Column[PersonRow]("95 %", 8, right=True, order=lambda row: _order(row.figures.answer_p95)),
+        Column[PersonRow]("PINGS", 7, right=True, order=lambda row: -row.figures.pings),
+        Column[PersonRow](
+            "PER ANSWER",
+            11,
+            right=True,
+            from_width=90,
+            order=lambda row: _order(row.figures.pings_per_answer),
+        ),
+        Column[PersonRow]("QUIET", 6, right=True, order=lambda row: -row.figures.quiet_pings),
+    )
+
+    async def read(self, rt: Runtime, query: Query) -> Rows[PersonRow]:
+        since = MONTH if query.filter.newer is None else query.filter.newer
+        groups = set(map(FigureGroup, query.filter.statuses)) or {FigureGroup.PERSON}
+        figures = await rt.attention.figures(since)
+        return Rows([PersonRow(row, query.now) for row in figures if row.by in groups])
+
+    def key(self, row: PersonRow) -> str:
+        return f"{row.figures.by}:{row.figures.value}"
+
+    def table(self, row: PersonRow) -> tuple[str, Filter] | None:
+        """Return the open questions that wait for a person."""
+        is_person = row.figures.by is FigureGroup.PERSON
+        return ("inbox", Filter(responders=(row.figures.value,))) if is_person else None
+
+    def cells(self, row: PersonRow, now: datetime) -> Sequence[Cell]:
+        figures = row.figures
+        return (
+            Cell(str(figures.by), "dim"),
+            cells.text(name_text(figures), "key"),
+            Cell(f"{figures.answers:,}"),
+            Cell(time_text(figures.seen_p50)),
+            Cell(time_text(figures.answer_p50)),
+            Cell(time_text(figures.answer_p95)),
+            Cell(f"{figures.pings:,}"),
+            Cell(ratio_text(figures.pings_per_answer), "dim"),
+            Cell(f"{figures.quiet_pings:,}", "bad" if figures.quiet_pings else "dim"),
+        )
+
+    def filter_fields(self, row: PersonRow) -> FilterFields:
+        return FilterFields(name_text(row.figures), str(row.figures.by), at=row.at)
+
+
+def _order(value: float | None) -> float:
+    """Sort the slowest first, and rows without a value last."""
+    return float("inf") if value is None else -value
