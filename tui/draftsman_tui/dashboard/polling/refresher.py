@@ -25,7 +25,7 @@ from draftsman.errors import (
     SchemaOutdated,
 )
 from draftsman.services.jobs.read_model import PAGE_SIZE
-from draftsman_tui.dashboard.polling.attention import Attention, AttentionPoller
+from draftsman_tui.dashboard.polling.attention import AttentionCount, AttentionPoller
 from draftsman_tui.dashboard.polling.messages import (
     AttentionUpdated,
     ConnectionLost,
@@ -112,7 +112,7 @@ class Refresher:
         self._post = post
         self._stats_poller = StatsPoller(runtime, post)
         self._attention_poller = None if actor is None else AttentionPoller(runtime, actor)
-        self.attention: Attention | None = None
+        self.attention: AttentionCount | None = None
         """Questions that wait for the user; None until they are counted."""
         self.lost: ConnectionLost | None = None
         """Set while the database is unreachable."""

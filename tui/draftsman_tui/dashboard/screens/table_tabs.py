@@ -10,7 +10,7 @@ from draftsman_tui.dashboard.widgets.tabs import Tab
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from draftsman_tui.dashboard.polling.attention import Attention
+    from draftsman_tui.dashboard.polling.attention import AttentionCount
     from draftsman_tui.dashboard.polling.dashboard_stats import DashboardStats
 
 KEYED: Final = 10
@@ -28,7 +28,7 @@ SHORT: Final = {"deliveries": "deliv", "workers": "work", "events": "event", "bo
 """Labels on narrow screens."""
 
 
-def table_tabs(stats: DashboardStats | None, attention: Attention | None) -> Sequence[Tab]:
+def table_tabs(stats: DashboardStats | None, attention: AttentionCount | None) -> Sequence[Tab]:
     """Return a tab for each table with a key."""
     counts = _counts(stats, attention)
     mine = attention.mine if attention is not None else 0
@@ -44,7 +44,7 @@ def table_tabs(stats: DashboardStats | None, attention: Attention | None) -> Seq
     ]
 
 
-def _counts(stats: DashboardStats | None, attention: Attention | None) -> Mapping[str, int]:
+def _counts(stats: DashboardStats | None, attention: AttentionCount | None) -> Mapping[str, int]:
     """Return live jobs, open questions, dead letters and workers."""
     counts: dict[str, int] = {}
     if attention is not None:
