@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,6 +14,7 @@ from draftsman.domain.job import Job, Source, Status
 from draftsman.domain.repos.repo_catalog import Repo
 from draftsman.domain.repos.repo_profile import profile
 from draftsman.domain.repos.repo_url import parse
+from draftsman.domain.response import Response
 from draftsman.domain.run import LeaderTerm
 from draftsman.runtime import Runtime
 from draftsman.services.maintenance.follow_ups import FollowUpSweep
@@ -21,11 +23,14 @@ from tests.core.forges.contract import ForgeHarness, forge_harness
 from tests.core.loops.agent_jobs import agent_worker, git, submit_agent_job
 from tests.core.loops.workers import event_kinds, last_event, wait_for_end, wait_for_question
 from tests.factories import Factory
+from tests.support.people import People
 
 S = Status
 CODE = """
 texts = [item["text"] for item in start["messages"]]
 session = (start["checkpoint"] or {}).get("turns", 0) + 1
+if session == 1:
+    parked(ask("pick", "Which color?"))
 open("a.txt", "a").write("two\\n" if session == 1 else f"turn {session}\\n")
 if "<<<<<<<" in open("a.txt").read():
     lines = open("a.txt").read().splitlines()
@@ -90,23 +95,28 @@ async def published(forge: Forge, make: Factory, **fields: Any) -> tuple[int, st
     repo = Repo.at(parse(forge.site.fake.url))
     saved = profile({"validation_commands": [TWO]} | fields)
     await forge.rt.repos.add(repo, saved, make.owner)
-    number = await submit_agent_job(make, repo.remote_url, text="Count", max_retries=0)
+    more: dict[str, Any] = {"text": "Count", "max_retries": 0, "notify": ("log",)}
+    number = await submit_agent_job(make, repo.remote_url, **more)
+    await wait_for_question(forge.rt, number)
+    await make.answer(number, "red", People(forge.rt.policy).on(Source.SLACK, "ben"))
     ended = await wait_for_end(forge.rt, number)
     assert ended.status is S.COMPLETED, ended.last_error
     return number, f"draftsman/D-{number}"
 
 
-def worker(forge: Forge) -> Any:
+def worker(forge: Forge, **table: Any) -> Any:
     """Run a worker with the forge."""
-    return agent_worker(forge.rt, forge.site.folder / "data", CODE)
+    tables = {"acme": forge.rt.settings.forges["acme"].model_copy(update=table)}
+    settings = forge.rt.settings.model_copy(update={"forges": tables})
+    return agent_worker(replace(forge.rt, settings=settings), forge.site.folder / "data", CODE)
 
 
-async def test_reviews_and_checks_are_followed_up_on_the_same_pull_request(
+async def test_a_pull_request_is_followed_up_to_its_approved_merge(
     forge: Forge, make: Factory
 ) -> None:
-    """Red CI, then a review with a comment on lines, then the merge: two commits, one thread."""
+    """A question in Slack, red CI, a review with a comment on lines, the approval and the merge."""
     world, rt = forge.site.fake.world, forge.rt
-    async with worker(forge):
+    async with worker(forge, merge="ask"):
         number, branch = await published(forge, make)
         first = world.head(branch)
         assert first is not None
@@ -117,13 +127,25 @@ async def test_reviews_and_checks_are_followed_up_on_the_same_pull_request(
         second = world.head(branch)
         world.checks[0]["state"] = "passed"
         _, [line] = world.talk.review(1, "ben", "changes_requested", "No", a_txt="Name it")
+        earlier = [job.number for job in await rt.read_model.jobs(type="merge_pull_request")]
         reviewed = await forge.follow_up(number, 2)
         await forge.step()
         third = world.head(branch)
         assert len(await forge.jobs(number)) == 3, "an event has an effect once"
-        world.merge(world.pulls[0])
+        merges = await rt.read_model.jobs(type="merge_pull_request")
+        [merge] = {job.number for job in merges} - set(earlier)
+        await wait_for_question(rt, merge)
+        assert world.head("main") != third, "not merged without an approval"
+        response = Response(source_event_id="1", decision=True)
+        assert (await rt.questions.answer(merge, 1, response, make.owner)).accepted
+        assert (await wait_for_end(rt, merge)).status is S.COMPLETED
         await forge.step()
         await forge.step()
+    before = [(await rt.read_model.job(job)).status for job in earlier]
+    assert set(before) <= {S.FAILED, S.CANCELED}, "the merge of an earlier commit is over"
+    assert world.head("main") == third
+    notices = [item.kind for item in await rt.outbox.all(number) if item.kind == "notice"]
+    assert notices == ["notice"], "people are told of the merge, once"
     assert (red.status, reviewed.status) == (S.COMPLETED, S.COMPLETED)
     assert (red.result or {})["data"]["texts"] == [
         "The check ci failed on the published commit\n\nE  assert 1 == 2"
@@ -139,13 +161,9 @@ async def test_reviews_and_checks_are_followed_up_on_the_same_pull_request(
     assert (len(world.pulls), world.pulls[0].state) == (1, "merged")
     assert f"head={third} -->" in world.pulls[0].body
     answers = [c for c in world.talk.comments if c.author == world.login]
-    assert [(c.replies_to, c.body.split(" (")[0]) for c in answers] == [
-        (line.id, f"Done in {third}"),
-        (None, f"Done in {third}"),
-    ] or [(c.replies_to, c.body.split(" (")[0]) for c in answers] == [
-        (None, f"Done in {third}"),
-        (line.id, f"Done in {third}"),
-    ]
+    written = {(c.replies_to, c.body.split(" (")[0]) for c in answers}
+    assert written == {(line.id, f"Done in {third}"), (None, f"Done in {third}")}
+    assert len(answers) == 2
     assert line.resolved
     assert world.head(branch) is None, "the branch of a merged pull request is deleted"
     ignored = await last_event(rt, number, "forge_event_ignored")
@@ -209,17 +227,16 @@ async def test_follow_ups_are_bounded_by_a_question(forge: Forge, make: Factory)
 
 def _commit(repository: Path, parent: str, name: str, text: str) -> str:
     """Return a commit that changes a file."""
-    import subprocess
 
-    blob = subprocess.run(
-        ["git", "hash-object", "-w", "--stdin"],
-        cwd=repository, input=text.encode(), capture_output=True, check=True,
-    ).stdout.decode().strip()  # fmt: skip
+    def feed(text: str, *command: str) -> str:
+        done = subprocess.run(
+            ["git", *command], cwd=repository, input=text.encode(), capture_output=True, check=True
+        )
+        return done.stdout.decode().strip()
+
+    blob = feed(text, "hash-object", "-w", "--stdin")
     tree = git("ls-tree", parent, cwd=repository).splitlines()
     rows = [row for row in tree if not row.endswith(f"\t{name}")]
     rows.append(f"100644 blob {blob}\t{name}")
-    made = subprocess.run(
-        ["git", "mktree"],
-        cwd=repository, input="\n".join(rows).encode() + b"\n", capture_output=True, check=True,
-    ).stdout.decode().strip()  # fmt: skip
+    made = feed("\n".join(rows) + "\n", "mktree")
     return git("commit-tree", made, "-p", parent, "-m", "by a person", cwd=repository)
