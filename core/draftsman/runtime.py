@@ -185,7 +185,7 @@ class Runtime:
         budgets = self.settings.budgets
         rules = self.settings.limits.rules(), budgets.rules(), budgets.timezone
         parts = self.archives, reminders, firing, self.pending_decisions, fallback, *rules
-        return Sweeps(self.db, self.policy, sweeps, lease, *parts)
+        return Sweeps(self.db, self.policy, sweeps, lease, *parts, self.settings.read_forges)
 
     @cached_property
     def figures(self) -> QuestionFigures:
@@ -259,7 +259,7 @@ class Runtime:
 
     @cached_property
     def forge_events(self) -> ForgeEvents:
-        """Events of forges."""
+        """Events of forges, and follow-ups on pull requests."""
         from draftsman.services.forges.forge_events import ForgeEvents
 
         return ForgeEvents(self.db)
