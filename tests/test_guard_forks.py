@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import psutil
 import pytest
@@ -14,7 +14,7 @@ from draftsman.handlers.sandbox.confinement import ENVIRONMENT, encode
 from draftsman.handlers.subprocesses.guard import KILL
 from tests.support.guard_forks import GUARD, NEW_GUARD
 
-PLAN = {
+PLAN: Final[dict[str, Any]] = {
     "seccomp": None,
     "mode": "off",
     "keep": [],
