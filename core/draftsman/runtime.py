@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from draftsman.loops.worker_process import WorkerProcess
     from draftsman.ports import Channel
     from draftsman.schemas.checker import SchemaChecker
-    from draftsman.services.attention.attention import Attention
+    from draftsman.services.attention.question_figures import QuestionFigures
     from draftsman.services.budgets import Budgets
     from draftsman.services.deliveries.delivery_sender import DeliverySender
     from draftsman.services.deliveries.outbox import Outbox
@@ -188,11 +188,11 @@ class Runtime:
         return Sweeps(self.db, self.policy, sweeps, lease, *parts, self.settings.read_forges)
 
     @cached_property
-    def attention(self) -> Attention:
+    def figures(self) -> QuestionFigures:
         """Views of questions, and figures of people's time."""
-        from draftsman.services.attention.attention import Attention
+        from draftsman.services.attention.question_figures import QuestionFigures
 
-        return Attention(self.db, self.policy, configured.default_quiet_hours(self.settings))
+        return QuestionFigures(self.db, self.policy, configured.default_quiet_hours(self.settings))
 
     @cached_property
     def budgets(self) -> Budgets:

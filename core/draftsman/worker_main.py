@@ -47,7 +47,7 @@ async def run_worker(
                     "the database schema is newer than this version (it has %s); continuing", newer
                 )
             process = runtime.worker_process(handlers, queues=queues, slots=slots, leader=leader)
-            health.process, health.read_metrics = process, runtime.attention.metrics
+            health.process, health.read_metrics = process, runtime.figures.metrics
             watchdog = Watchdog(settings.worker.lease, process.worker.names)
             with signals.handled_by(process.shut_down), watchdog:
                 await process.run()

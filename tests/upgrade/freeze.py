@@ -124,7 +124,7 @@ async def fill_agents(rt: Runtime, make: Factory, term: LeaderTerm) -> None:
     await BudgetSweep(rt.db, amounts.rules(), amounts.timezone).sweep(term)
     kept = await make.running(type="asks", worker=await make.worker_row(version="the release"))
     await rt.questions.ask(kept.lease, QUESTION, grace=3600)
-    await rt.attention.record_views(await rt.questions.open_of([kept.number]), make.owner)
+    await rt.figures.record_views(await rt.questions.open_of([kept.number]), make.owner)
     work = await make.running(type="run_agent", agent="tidy")
     message = await rt.messages.send(work.number, make.owner, "Use the v2 API", event="message-1")
     assert message.message == 1

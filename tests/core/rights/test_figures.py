@@ -50,7 +50,7 @@ async def test_people_read_their_own_figures_and_operators_those_of_all(
     carol, ben, anna, olga = [await as_role(name) for name in ("carol", "ben", "anna", "olga")]
 
     async def view(rt: Runtime) -> int:
-        return await rt.attention.record_views(await rt.questions.open(), await rt.actor())
+        return await rt.figures.record_views(await rt.questions.open(), await rt.actor())
 
     assert [await view(rt) for rt in (carol, carol, ben, anna)] == [1, 0, 2, 0], "once, if allowed"
     await clock.forward(200)
@@ -59,7 +59,7 @@ async def test_people_read_their_own_figures_and_operators_those_of_all(
     await make.answer(pick, "red", await ben.actor())
     assert await view(ben) == 0
 
-    everything = figures_by_value(await olga.attention.figures(SINCE))
+    everything = figures_by_value(await olga.figures.read(SINCE))
     total = everything["all"]
     assert (total.questions, total.jobs, total.answers) == (3, 3, 2)
     assert total.seen_p50 == pytest.approx(100, abs=20)
@@ -71,15 +71,15 @@ async def test_people_read_their_own_figures_and_operators_those_of_all(
     assert everything["kind input"].answers == 1, f"without D-{answered}, answered by its request"
     assert everything["channel cli"].answers == 2
 
-    own = figures_by_value(await ben.attention.figures(SINCE))
+    own = figures_by_value(await ben.figures.read(SINCE))
     assert {key for key in own if key.startswith("person")} == {"person ben"}
     assert (own["all"].questions, own["all"].answers, own["all"].pings) == (0, 1, 0)
-    hers = figures_by_value(await carol.attention.figures(SINCE))
+    hers = figures_by_value(await carol.figures.read(SINCE))
     assert (hers["all"].pings, hers["person carol"].answers, "kind input" in hers) == (1, 1, False)
     worker, bot = await as_role("worker"), await as_role("bot")
-    assert figures_by_value(await worker.attention.figures(SINCE))["all"].answers == 2
-    assert (await bot.attention.figures(SINCE))[0].answers == 0
-    assert "ben" not in await worker.attention.metrics()
+    assert figures_by_value(await worker.figures.read(SINCE))["all"].answers == 2
+    assert (await bot.figures.read(SINCE))[0].answers == 0
+    assert "ben" not in await worker.figures.metrics()
 
 
 async def test_the_database_keeps_views_of_others(
@@ -88,7 +88,7 @@ async def test_the_database_keeps_views_of_others(
     number = (await make.asked(QUESTION, notify=("log",))).number
     ben, dave, worker = [await as_role(name) for name in ("ben", "dave", "worker")]
     questions = await ben.questions.open()
-    assert await ben.attention.record_views(questions, await ben.actor()) == 1
+    assert await ben.figures.record_views(questions, await ben.actor()) == 1
 
     async def forge(conn: Connection) -> None:
         await store.record_views(conn, [(number, 1)], Actor(Source.CLI, "dave", "Dave"))
@@ -109,5 +109,5 @@ async def test_the_database_keeps_views_of_others(
     await clock.forward(46_000)
     await known.sweeps.run_now("remind", make.owner)
     await send_all(known)
-    figures = await known.attention.figures(SINCE)
+    figures = await known.figures.read(SINCE)
     assert (figures[0].pings, figures[0].quiet_pings) == (2, 0)

@@ -9,8 +9,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from draftsman.domain.answer import Answer
-from draftsman.domain.attention.figures import AttentionFigures, FigureGroup
-from draftsman.domain.budgets import BudgetUse, Cost, CostGroup
+from draftsman.domain.budgets import BudgetUse
 from draftsman.domain.event import Event
 from draftsman.domain.job import Job, Mode, OnLost, Source, Status
 from draftsman.domain.messages.delivery import ChannelName, Delivery, DeliveryKind, DeliveryStatus
@@ -31,9 +30,8 @@ from draftsman_tui.dashboard.job.log_buffer import LogLine, LogView
 from draftsman_tui.dashboard.job.snapshot import JobPatch, JobSnapshot
 from draftsman_tui.dashboard.polling.dashboard_stats import DashboardStats, WorkerStats
 from draftsman_tui.dashboard.views.budgets import BudgetRow
-from draftsman_tui.dashboard.views.costs import CostRow
-from draftsman_tui.dashboard.views.people import PersonRow
 from draftsman_tui.dashboard.views.workers import WorkerRow
+from tests.tui.dashboard.fixture_figures import COSTS, FIGURES
 
 NOW: Final = datetime(2030, 1, 1, 12, tzinfo=UTC)
 ANNA: Final = Actor(Source.TUI, "anna", "Anna", "anna", ROLES, owner=True)
@@ -297,22 +295,8 @@ ROWS: Final[dict[str, list[Any]]] = {
             pauses=(QueuePause("pay", None, "disk is full", "cli:olga", ago(55)),),
         ),
     ],
-    "costs": [
-        CostRow(CostGroup.REPO, Cost("acme/pay", 412, 18.4, 8_400_000, 310_000), 0.92, NOW),
-        CostRow(CostGroup.REPO, Cost("inventory", 37, 1.6, 610_000, 22_500), 0.08, NOW),
-    ],
-    "people": [
-        PersonRow(
-            AttentionFigures(
-                *(FigureGroup.PERSON, "anna", 0, 0, 41, 95.0, 240.0, 5400.0, 52, 52 / 41)
-            ),
-            NOW,
-        ),
-        PersonRow(
-            AttentionFigures(FigureGroup.PERSON, "ben", 0, 0, 7, 600.0, 900.0, 30e3, 9, 9 / 7, 1),
-            NOW,
-        ),
-    ],
+    "costs": COSTS,
+    "figures": FIGURES,
     "budgets": [
         BudgetRow(BudgetUse("all:*", NOW.date(), "cost_usd", 20.0, 0.4, 200, 0)),
         BudgetRow(BudgetUse("job:142", None, "cost_usd", 9.2, 0.4, 10, 5)),

@@ -36,7 +36,7 @@ GROUPED: Final = frozenset({"jobs", "inbox"})
 GROUPS: Final = frozenset({"groups"})
 REPOS: Final = frozenset({"repos"})
 QUEUES: Final = frozenset({"queues"})
-OPENING: Final = frozenset({"groups", "costs", "budgets", "people"})
+OPENING: Final = frozenset({"groups", "costs", "budgets", "figures"})
 """Views whose rows open another table, or a job."""
 TEMPLATES: Final = frozenset({"templates"})
 SCHEDULES: Final = frozenset({"schedules"})

@@ -62,7 +62,7 @@ async def test_every_table_shows_its_rows_or_an_empty_message(
         "groups": ("nightly", "running", "0 of 1 succeeded, 1 waiting"),
         "costs": ("repo", "acme/shop", "$1.90", "100%", "7,000"),
         "budgets": (work.name, "low", "$0.10", "$2.00", "each repo", "repo acme/shop", "$48.10"),
-        "people": ("person", "ANSWERED", "PER ANSWER"),
+        "figures": ("ANSWERED", "PER ANSWER", "kind", "approvals"),
     }
     assert shown.keys() == VIEWS.keys()
     async with open_dashboard(rt, owner, view="boards", size=(240, 40)) as seen:

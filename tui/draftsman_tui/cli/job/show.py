@@ -118,7 +118,7 @@ async def show(app: App, job: JobRef, tree: bool) -> None:
         }
         if answerers_by_question and not app.json:
             seen = await rt.questions.open_of([number])
-            await rt.attention.record_views(seen, await rt.actor())
+            await rt.figures.record_views(seen, await rt.actor())
     over = details.status in TERMINAL
     sandbox = next((event.payload for event in reversed(events) if event.kind == APPLIED), None)
     join_events = {event.id: event for event in events if event.kind == JOINED}.values()

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 async def print_figures(app: App, since: float) -> None:
     """Print the figures of people's time."""
     async with app.runtime(read_only=True) as rt:
-        figures = await rt.attention.figures(since)
+        figures = await rt.figures.read(since)
     if app.json:
         app.out.document(figures)
         return

@@ -34,7 +34,7 @@ async def questions(app: App, job: JobRef | None) -> None:
                 app.out.print("")
             app.out.print(*await describe(rt, question))
         if open_questions:
-            await rt.attention.record_views(open_questions, await rt.actor())
+            await rt.figures.record_views(open_questions, await rt.actor())
         if not open_questions and number is not None:
             app.out.info(
                 f"{job_name(number)} has no open questions; see: draftsman why {job_name(number)}"

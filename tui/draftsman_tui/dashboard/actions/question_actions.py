@@ -169,7 +169,7 @@ async def _about(screen: BaseScreen, question: Question) -> str:
     """
     jobs = await screen.rt.questions.open_of([question.job])
     if not screen.session.read_only:
-        await screen.rt.attention.record_views(jobs, screen.actor)
+        await screen.rt.figures.record_views(jobs, screen.actor)
     return " · ".join(part for job in jobs for part in (one_line(job.title), job.repo) if part)
 
 

@@ -11,10 +11,10 @@ from draftsman_tui.dashboard.views.costs import CostsResource
 from draftsman_tui.dashboard.views.dead_letters import DeadLettersResource
 from draftsman_tui.dashboard.views.deliveries import DeliveriesResource
 from draftsman_tui.dashboard.views.events import EventsResource
+from draftsman_tui.dashboard.views.figures import FiguresResource
 from draftsman_tui.dashboard.views.groups import GroupsResource
 from draftsman_tui.dashboard.views.inbox import InboxResource
 from draftsman_tui.dashboard.views.jobs import JobsResource
-from draftsman_tui.dashboard.views.people import PeopleResource
 from draftsman_tui.dashboard.views.queues import QueuesResource
 from draftsman_tui.dashboard.views.repos import ReposResource
 from draftsman_tui.dashboard.views.runs import RunsResource
@@ -40,6 +40,6 @@ VIEWS: Final[dict[str, Resource[Any]]] = {
         GroupsResource(),
         CostsResource(),
         BudgetsResource(),
-        PeopleResource(),
+        FiguresResource(),
     )
 }

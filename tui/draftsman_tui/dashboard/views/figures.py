@@ -21,56 +21,58 @@ MONTH: Final = 30 * 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
-class PersonRow:
+class FigureRow:
     """The figures of a person, channel or kind of question, read at a time."""
 
     figures: AttentionFigures
     at: datetime
 
 
-class PeopleResource(Resource[PersonRow]):
+class FiguresResource(Resource[FigureRow]):
     """Figures of people's time."""
 
-    name = "people"
+    name = "figures"
     help = "How soon people see and answer questions; others: kind:channel age<7d."
     statuses = tuple(map(str, FigureGroup))
     fields = ("status", "age")
-    empty = "No questions in this time. For others: people kind:channel age<90d"
+    empty = "No questions in this time. For others: figures kind:channel age<90d"
     columns = (
-        Column[PersonRow]("BY", 8, order=lambda row: row.figures.by),
-        Column[PersonRow]("NAME", 0, order=lambda row: row.figures.value),
-        Column[PersonRow]("ANSWERS", 8, right=True, order=lambda row: -row.figures.answers),
-        Column[PersonRow]("SEEN", 8, right=True, order=lambda row: _order(row.figures.seen_p50)),
-        Column[PersonRow](
+        Column[FigureRow]("BY", 8, order=lambda row: row.figures.by),
+        Column[FigureRow]("NAME", 0, order=lambda row: row.figures.value),
+        Column[FigureRow]("ANSWERS", 8, right=True, order=lambda row: -row.figures.answers),
+        Column[FigureRow]("SEEN", 8, right=True, order=lambda row: _order(row.figures.seen_p50)),
+        Column[FigureRow](
             "ANSWERED", 9, right=True, order=lambda row: _order(row.figures.answer_p50)
         ),
-        Column[PersonRow]("95 %", 8, right=True, order=lambda row: _order(row.figures.answer_p95)),
-        Column[PersonRow]("PINGS", 7, right=True, order=lambda row: -row.figures.pings),
-        Column[PersonRow](
+        Column[FigureRow]("95 %", 8, right=True, order=lambda row: _order(row.figures.answer_p95)),
+        Column[FigureRow]("PINGS", 7, right=True, order=lambda row: -row.figures.pings),
+        Column[FigureRow](
             "PER ANSWER",
             11,
             right=True,
             from_width=90,
             order=lambda row: _order(row.figures.pings_per_answer),
         ),
-        Column[PersonRow]("QUIET", 6, right=True, order=lambda row: -row.figures.quiet_pings),
+        Column[FigureRow]("QUIET", 6, right=True, order=lambda row: -row.figures.quiet_pings),
     )
 
-    async def read(self, rt: Runtime, query: Query) -> Rows[PersonRow]:
+    async def read(self, rt: Runtime, query: Query) -> Rows[FigureRow]:
         since = MONTH if query.filter.newer is None else query.filter.newer
-        groups = set(map(FigureGroup, query.filter.statuses)) or {FigureGroup.PERSON}
-        figures = await rt.attention.figures(since)
-        return Rows([PersonRow(row, query.now) for row in figures if row.by in groups])
+        groups = set(map(FigureGroup, query.filter.statuses)) or set(FigureGroup)
+        figures = await rt.figures.read(since)
+        asked = any(row.questions or row.answers or row.pings for row in figures)
+        rows = [FigureRow(row, query.now) for row in figures if asked and row.by in groups]
+        return Rows(rows)
 
-    def key(self, row: PersonRow) -> str:
+    def key(self, row: FigureRow) -> str:
         return f"{row.figures.by}:{row.figures.value}"
 
-    def table(self, row: PersonRow) -> tuple[str, Filter] | None:
+    def table(self, row: FigureRow) -> tuple[str, Filter] | None:
         """Return the open questions that wait for a person."""
         is_person = row.figures.by is FigureGroup.PERSON
         return ("inbox", Filter(responders=(row.figures.value,))) if is_person else None
 
-    def cells(self, row: PersonRow, now: datetime) -> Sequence[Cell]:
+    def cells(self, row: FigureRow, now: datetime) -> Sequence[Cell]:
         figures = row.figures
         return (
             Cell(str(figures.by), "dim"),
@@ -84,7 +86,7 @@ class PeopleResource(Resource[PersonRow]):
             Cell(f"{figures.quiet_pings:,}", "bad" if figures.quiet_pings else "dim"),
         )
 
-    def filter_fields(self, row: PersonRow) -> FilterFields:
+    def filter_fields(self, row: FigureRow) -> FilterFields:
         return FilterFields(name_text(row.figures), str(row.figures.by), at=row.at)
 
 

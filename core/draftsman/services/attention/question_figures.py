@@ -25,7 +25,7 @@ METRICS_AGE: Final = 15.0
 """Seconds for which metrics are kept, however often they are requested."""
 
 
-class Attention:
+class QuestionFigures:
     """Views of questions, and figures."""
 
     def __init__(self, db: Database, policy: Policy, quiet: QuietHours | None) -> None:
@@ -53,7 +53,7 @@ class Attention:
         except DraftsmanError:  # a view is never worth the failure of the command that shows it
             return 0
 
-    async def figures(self, since: float) -> list[AttentionFigures]:
+    async def read(self, since: float) -> list[AttentionFigures]:
         """Return figures of the questions of the last `since` seconds: all, then by group.
 
         Operators and the owner of the database read those of all people, others their own. Raises
@@ -70,7 +70,7 @@ class Attention:
         """Return the figures of the last day for Prometheus, at most 15 seconds old."""
         async with self._lock:
             if monotonic() >= self._read_at + METRICS_AGE:
-                self._metrics = metrics_text(await self.figures(DAY))
+                self._metrics = metrics_text(await self.read(DAY))
                 self._read_at = monotonic()
             return self._metrics
 

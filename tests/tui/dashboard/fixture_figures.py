@@ -1,0 +1,22 @@
+"""Rows of the tables of costs and figures with fixed values."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Final
+
+from draftsman.domain.attention.figures import AttentionFigures, FigureGroup
+from draftsman.domain.budgets import Cost, CostGroup
+from draftsman_tui.dashboard.views.costs import CostRow
+from draftsman_tui.dashboard.views.figures import FigureRow
+
+_NOW: Final = datetime(2030, 1, 1, 12, tzinfo=UTC)
+_PERSON: Final = FigureGroup.PERSON
+FIGURES: Final = [
+    FigureRow(AttentionFigures(_PERSON, "anna", 0, 0, 41, 95.0, 240.0, 5400.0, 52, 52 / 41), _NOW),
+    FigureRow(AttentionFigures(_PERSON, "ben", 0, 0, 7, 600.0, 900.0, 30e3, 9, 9 / 7, 1), _NOW),
+]
+COSTS: Final = [
+    CostRow(CostGroup.REPO, Cost("acme/pay", 412, 18.4, 8_400_000, 310_000), 0.92, _NOW),
+    CostRow(CostGroup.REPO, Cost("inventory", 37, 1.6, 610_000, 22_500), 0.08, _NOW),
+]
