@@ -41,6 +41,7 @@ MISSING = {
 """Calls that do not exist inside: programs then use clone, whose flags can be read, and epoll."""
 CLONE, IOCTL, PERSONALITY = (56, 220), (16, 29), (135, 92)
 SOCKET, SOCKETPAIR = (41, 198), (53, 199)
+SENDTO, SENDMSG, SENDMMSG = (44, 206), (46, 211), (307, 269)
 MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
 """Column of the numbers, and AUDIT_ARCH, of a machine."""
 NEW_NAMESPACES = 0x7E020000
@@ -50,6 +51,8 @@ PERSONALITIES = (0, 8, 0xFFFFFFFF)
 """PER_LINUX, PER_LINUX32, and the query."""
 AF_UNIX, AF_INET, AF_INET6, AF_NETLINK = 1, 2, 10, 16
 NETLINK_ROUTE, SOCK_STREAM, TYPE_MASK, IPPROTO_TCP = 0, 1, 0xF, 6
+MSG_FASTOPEN = 0x20000000
+"""Flag that connects with the first bytes; Landlock checks `connect` alone."""
 X32 = 0x40000000
 """First number of the calls with 32-bit pointers on x86-64."""
 
@@ -66,7 +69,7 @@ def build(tcp_only: bool, machine: str | None = None) -> bytes | None:
     """Return the filter for a machine, by default this one; None where there is none.
 
     With `tcp_only` internet sockets are those of TCP, which Landlock limits; it limits neither UDP
-    nor multipath TCP.
+    nor multipath TCP, nor connections of TCP Fast Open.
     """
     known = MACHINES.get(machine or os.uname().machine)
     if known is None:
@@ -88,7 +91,15 @@ def build(tcp_only: bool, machine: str | None = None) -> bytes | None:
         ("socketpair", SOCKETPAIR),
     ):  # fmt: skip
         lines.jump(JUMP_EQUAL, numbers[column], name)
+    if tcp_only:
+        for name, numbers in (("flags of 3", SENDMSG), ("flags of 4", SENDTO)):
+            lines.jump(JUMP_EQUAL, numbers[column], name)
+        lines.jump(JUMP_EQUAL, SENDMMSG[column], "flags of 4")
     lines.go("allow")
+    for name, argument in (("flags of 3", 2), ("flags of 4", 3)) if tcp_only else ():
+        lines.label(name)
+        lines.load(ARGUMENTS + 8 * argument)
+        lines.jump(JUMP_BITS, MSG_FASTOPEN, "refuse", "allow")
     lines.label("clone")
     lines.load(ARGUMENTS)
     lines.jump(JUMP_BITS, NEW_NAMESPACES, "refuse", "allow")

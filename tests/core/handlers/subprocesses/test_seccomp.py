@@ -100,5 +100,18 @@ def test_without_a_network_namespace_internet_sockets_are_those_of_tcp(family: i
         assert socket(seccomp.AF_UNIX, SOCK_DGRAM) == ALLOWED
 
 
+def test_without_a_network_namespace_no_sent_bytes_open_a_connection() -> None:
+    """Landlock checks `connect`, and not the connections of TCP Fast Open."""
+    for machine, (column, architecture) in seccomp.MACHINES.items():
+        closed, opened = (seccomp.build(tcp_only, machine) for tcp_only in (True, False))
+        assert closed is not None
+        assert opened is not None
+        for call, at in ((seccomp.SENDTO, 3), (seccomp.SENDMSG, 2), (seccomp.SENDMMSG, 3)):
+            for flags, expected in ((0x4000, ALLOWED), (0x4000 | seccomp.MSG_FASTOPEN, REFUSED)):
+                arguments = (*(0xFFFFFFFF,) * at, flags)
+                assert decision(closed, call[column], architecture, *arguments) == expected
+                assert decision(opened, call[column], architecture, *arguments) == ALLOWED
+
+
 def test_this_machine_has_a_filter_if_it_is_known() -> None:
     assert (seccomp.build(False) is not None) == (os.uname().machine in seccomp.MACHINES)
