@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from draftsman.domain.forges import github_events
 from draftsman.domain.forges.checks import STATUS_NAME, CheckState, check_of
-from draftsman.domain.forges.forge_event import EventKind, ForgeEvent
+from draftsman.domain.forges.forge_event import EventKind, ForgeEvent, is_edited
 from draftsman.forges.conditional_reads import ConditionalReads
 from draftsman.forges.github_reader import (
     failed_status,
@@ -51,7 +51,11 @@ class GiteaReader:
     async def written(self, number: int) -> list[ForgeEvent]:
         comments = await self._list(f"{self._path}/issues/{number}/comments")
         kind = EventKind.COMMENT
-        events = [github_events.comment(self._project, number, item, kind) for item in comments]
+        events = [
+            github_events.comment(self._project, number, item, kind)
+            for item in comments
+            if not is_edited(item)
+        ]
         return events + await self._reviews(number)
 
     async def labeled_issues(self, label: str) -> list[ForgeEvent]:
@@ -89,6 +93,7 @@ class GiteaReader:
                 events += [
                     github_events.thread_comment(self._project, number, comment)
                     for comment in await self._list(f"{path}/{item['id']}/comments")
+                    if not is_edited(comment)
                 ]
         return events
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 from draftsman.domain.forges import github_events
 from draftsman.domain.forges.checks import STATUS_NAME, CheckState, check_of
 from draftsman.domain.forges.ci_log import relevant_part
-from draftsman.domain.forges.forge_event import EventKind, ForgeEvent, fields, plain
+from draftsman.domain.forges.forge_event import EventKind, ForgeEvent, fields, is_edited, plain
 from draftsman.forges.conditional_reads import ConditionalReads
 from draftsman.forges.rest_api import PAGE, RestApi
 
@@ -69,9 +69,17 @@ class GitHubReader:
         threads = await self._list(f"{self._path}/pulls/{number}/comments")
         kind = EventKind.COMMENT
         return [
-            *(github_events.comment(self._project, number, item, kind) for item in comments),
+            *(
+                github_events.comment(self._project, number, item, kind)
+                for item in comments
+                if not is_edited(item)
+            ),
             *(github_events.review(self._project, number, item) for item in reviews),
-            *(github_events.thread_comment(self._project, number, item) for item in threads),
+            *(
+                github_events.thread_comment(self._project, number, item)
+                for item in threads
+                if not is_edited(item)
+            ),
         ]
 
     async def _failed(self, number: int, head: str) -> list[ForgeEvent]:
@@ -132,7 +140,9 @@ def issue_comments(project: str, items: Sequence[Mapping[str, Any]]) -> list[For
     return [
         github_events.comment(project, int(str(item["issue_url"]).rpartition("/")[2]), item, kind)
         for item in items
-        if item.get("issue_url") and not _PULL.search(str(item.get("html_url")))
+        if item.get("issue_url")
+        and not _PULL.search(str(item.get("html_url")))
+        and not is_edited(item)
     ]
 
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 from draftsman.domain.forges import gitlab_events
 from draftsman.domain.forges.checks import STATUS_NAME, CheckState, check_of
 from draftsman.domain.forges.ci_log import relevant_part
-from draftsman.domain.forges.forge_event import EventKind, ForgeEvent, fields, plain
+from draftsman.domain.forges.forge_event import EventKind, ForgeEvent, fields, is_edited, plain
 from draftsman.forges.conditional_reads import ConditionalReads
 from draftsman.forges.rest_api import PAGE, RestApi
 
@@ -43,7 +43,7 @@ class GitLabReader:
             gitlab_events.note(self._project, number, note, str(item["id"]), note.get("author"))
             for item in await self._list(path)
             for note in item["notes"]
-            if not note.get("system")
+            if not (note.get("system") or is_edited(note))
         ]
 
     async def labeled_issues(self, label: str) -> list[ForgeEvent]:
@@ -65,7 +65,7 @@ class GitLabReader:
             gitlab_events.issue_note(self._project, number, note, note.get("author"))
             for number in numbers
             for note in await self._list(f"{self._path}/issues/{number}/notes", sort="asc")
-            if not note.get("system")
+            if not (note.get("system") or is_edited(note))
         ]
 
     async def has_webhook(self, url: str) -> bool | None:

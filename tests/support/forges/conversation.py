@@ -31,6 +31,7 @@ class Comment:
     review: int | None = None
     replies_to: int | None = None
     resolved: bool = False
+    edited: str = AT
 
 
 @dataclass
@@ -98,7 +99,7 @@ class Payloads:
             "body": item.body,
             "author_association": "MEMBER" if item.author in self.world.people else "NONE",
             "created_at": AT,
-            "updated_at": AT,
+            "updated_at": item.edited,
             "html_url": f"{self.world.base}/{self.world.project}/pull/{item.number}#c{item.id}",
         }
         if item.path is not None:

@@ -187,7 +187,8 @@ class GitLabEvents:
             "system": False,
             "resolvable": item.path is not None,
             "resolved": item.resolved,
-            "updated_at": AT,
+            "created_at": AT,
+            "updated_at": item.edited,
         }
         if item.path is not None:
             shown["position"] = {"new_path": item.path, "new_line": item.line, "head_sha": "0" * 40}

@@ -6,7 +6,7 @@ import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any, Final
 
@@ -16,6 +16,8 @@ MAX_TEXT: Final = 8000
 """Maximum characters of a text that is kept; a message to an agent has 10,000."""
 OWN: Final = "<!-- draftsman "
 """Beginning of the line by which draftsman finds its own texts."""
+EDITED: Final = timedelta(seconds=2)
+"""Time from the first version of a comment after which it counts as edited."""
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 
 
@@ -117,6 +119,15 @@ def moment(value: object) -> datetime | None:
     except ValueError:
         return None
     return parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)
+
+
+def is_edited(item: Mapping[str, Any]) -> bool:
+    """Return whether a comment of the API was edited.
+
+    Maintainers may edit the comments of others, and the API names the author alone.
+    """
+    written, edited = moment(item.get("created_at")), moment(item.get("updated_at"))
+    return written is not None and edited is not None and edited - written > EDITED
 
 
 def number(value: object) -> int:

@@ -29,6 +29,8 @@ def parse(event: str, payload: Mapping[str, Any]) -> Notification:
     project = project_of(payload)
     action = str(payload.get("action") or "")
     found: ForgeEvent | None = None
+    if action == "edited" and _is_of_another(payload):
+        return Notification(project)
     match event:
         case "issue_comment" if action in WRITTEN:
             issue = fields(payload.get("issue"))
@@ -49,6 +51,13 @@ def parse(event: str, payload: Mapping[str, Any]) -> Notification:
             changed = event in CHANGES or event.startswith("pull_request")
             return Notification(project, changed=changed)
     return Notification(project, () if found is None or not found.number else (found,))
+
+
+def _is_of_another(payload: Mapping[str, Any]) -> bool:
+    """Return whether the text that was edited is that of another account than the sender's."""
+    written = fields(payload.get("comment") or payload.get("review"))
+    author, sender = fields(written.get("user")), fields(payload.get("sender"))
+    return bool(written) and author.get("login") != sender.get("login")
 
 
 def project_of(payload: Mapping[str, Any]) -> str:
