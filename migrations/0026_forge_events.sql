@@ -111,6 +111,19 @@ CREATE TRIGGER forge_events_immutable BEFORE UPDATE OF forge, project, number, k
 CREATE TRIGGER forge_events_no_delete BEFORE DELETE ON draftsman.forge_events FOR EACH ROW
     EXECUTE FUNCTION draftsman.refuse_change('events of forges are never deleted');
 
+-- A bot stores events of the accounts in its channels, and no message in the name of another person.
+CREATE FUNCTION draftsman.check_forge_event() RETURNS trigger LANGUAGE plpgsql
+    SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF NOT draftsman.may_act_as(NEW.source || ':' || NEW.author) THEN
+        PERFORM draftsman.deny_access(
+            format('%s cannot store events of %s:%s', session_user, NEW.source, NEW.author));
+    END IF;
+    RETURN NEW;
+END $$;
+CREATE TRIGGER forge_events_author BEFORE INSERT ON draftsman.forge_events FOR EACH ROW
+    EXECUTE FUNCTION draftsman.check_forge_event();
+
 -- The pull request that a run opened, with the commit that it published last. The record of a run
 -- says whether the forge is read (`follow_ups`). A pull request that belongs to another job stays with it.
 CREATE FUNCTION draftsman.register_pull_request() RETURNS trigger LANGUAGE plpgsql
@@ -226,7 +239,9 @@ BEGIN
             TO draftsman_worker;
     END IF;
     IF to_regrole('draftsman_bot') IS NOT NULL THEN
-        GRANT INSERT, UPDATE (answered_at) ON draftsman.forge_events TO draftsman_bot;
+        GRANT INSERT (forge, project, number, key, kind, source, author, author_name, is_bot,
+            association, verdict, title, text, label, path, line, commit, thread, url, at),
+            UPDATE (answered_at) ON draftsman.forge_events TO draftsman_bot;
         GRANT UPDATE (branch_deleted_at) ON draftsman.pull_requests TO draftsman_bot;
         GRANT EXECUTE ON FUNCTION draftsman.request_follow_up(bigint, draftsman.channel, text, text,
             text, text) TO draftsman_bot;
