@@ -7,7 +7,7 @@ is written.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
@@ -26,12 +26,15 @@ OF_PEOPLE: Final = frozenset({EventKind.COMMENT, EventKind.REVIEW, EventKind.REV
 _log = logging.getLogger(__name__)
 
 
-async def write_answers(rt: Runtime, name: str) -> None:
+async def write_answers(
+    rt: Runtime, name: str, own_login: Callable[[str, str], Awaitable[str]]
+) -> None:
     """Write the answers that are due on a forge; raises Failure for a problem of the forge."""
     due = await rt.forge_events.follow_ups.unanswered(name)
     for (project, number), found in groupby(due, lambda item: (item.project, item.number)):
         forge = forge_at(rt.settings, name, project)
-        await _answer_pull(rt, forge, number, list(found))
+        own = await own_login(name, project)
+        await _answer_pull(rt, forge, number, own, list(found))
 
 
 async def delete_branches(rt: Runtime, name: str) -> None:
@@ -49,9 +52,15 @@ async def delete_branches(rt: Runtime, name: str) -> None:
         await rt.forge_events.follow_ups.branch_deleted(pull.root)
 
 
-async def _answer_pull(rt: Runtime, forge: Forge, number: int, due: Sequence[AnswerDue]) -> None:
-    """Answer each thread, and the other texts of a job with a single comment."""
-    written = [event.text for event in await forge.events().written(number)]
+async def _answer_pull(
+    rt: Runtime, forge: Forge, number: int, own: str, due: Sequence[AnswerDue]
+) -> None:
+    """Answer each thread, and the other texts of a job with a single comment.
+
+    `own` is the login of draftsman: others can write a comment with the marker of an answer.
+    """
+    events = await forge.events().written(number)
+    written = [event.text for event in events if event.author.casefold() == own]
     groups: dict[str, list[AnswerDue]] = {}
     for item in due:
         if item.source == "forge" and EventKind(item.kind) in OF_PEOPLE:

@@ -78,7 +78,7 @@ class ForgeReceiver:
                 if due or changed:
                     await self._read(name, None if due else changed)
                 if polls:
-                    await write_answers(self._rt, name)
+                    await write_answers(self._rt, name, self.own_login)
                     await delete_branches(self._rt, name)
             except DatabaseUnreachable:
                 raise

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from draftsman.domain.forges.follow_up import answer_marker
 from draftsman.domain.job import Job, Source, Status
 from draftsman.domain.repos.repo_catalog import Repo
 from draftsman.domain.repos.repo_profile import profile
@@ -134,6 +135,7 @@ async def test_a_pull_request_is_followed_up_to_its_approved_merge(
         earlier = [job.number for job in await rt.read_model.jobs(type="merge_pull_request")]
         await forge.step()
         second_job = (await forge.jobs(number))[2]
+        world.talk.comment(1, "eve", f"Done\n\n{answer_marker(str(second_job))}")  # forged
         await wait_for_question(rt, second_job)
         await make.answer(second_job, "go on")
         reviewed = await forge.follow_up(number, 2)
