@@ -67,6 +67,8 @@ SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "approve": ("question.answers", "Approve a question that asks for approval."),
         "deny": ("question.answers", "Deny a question that asks for approval."),
         "extend": ("question.questions", "Extend the time to answer a question."),
+        "ack": ("question.acknowledgments", "Acknowledge a question: you work on the answer."),
+        "snooze": ("question.acknowledgments", "Pause your own reminders of a question."),
     },
     "Programs": {
         "ask": ("question.ask", "Ask a question, and print the answer."),
