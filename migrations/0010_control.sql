@@ -214,7 +214,7 @@ BEGIN
              WHERE e.job = $1 AND e.kind = 'request_joined');
 END $$;
 
--- Copies the newest checkpoint and its work bundle to a retry, as those of a run before its first.
+-- Copies the newest checkpoint and its work bundle to a retry or a follow-up, as those of a run before its first.
 CREATE FUNCTION draftsman.inherit_checkpoint(old bigint, new bigint) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -222,7 +222,8 @@ DECLARE
     copied bigint;
 BEGIN
     IF NOT EXISTS (SELECT FROM draftsman.jobs j
-                    WHERE j.number = $2 AND j.retry_of = $1 AND j.run_count = 0)
+                    WHERE j.number = $2 AND j.run_count = 0
+                      AND (j.retry_of = $1 OR draftsman.follows_up($1, $2)))
        OR EXISTS (SELECT FROM draftsman.job_checkpoints c WHERE c.job = $2) THEN
         RETURN false;
     END IF;
@@ -248,7 +249,7 @@ END $$;
 -- Submissions -------------------------------------------------------------------------------------
 
 -- Permission to submit a job: a person submits own requests, a bot requests of people in its channels,
--- a worker retries of lost jobs and the jobs of schedules. A retry repeats the earlier request under
+-- a worker retries of lost jobs, the jobs of schedules and follow-ups on pull requests. A retry repeats the earlier request under
 -- the key of its chain, on behalf of the person who made that request or of an operator.
 CREATE FUNCTION draftsman.may_submit(job draftsman.jobs, kind text, actor text) RETURNS boolean
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
@@ -276,6 +277,8 @@ BEGIN
         RETURN CASE WHEN job.retry_of IS NOT NULL THEN job.source = 'internal'
                WHEN job.source = 'internal'
                THEN draftsman.is_spawned(job.idempotency_key, job.invoker_id)
+               WHEN job.source = 'forge'
+               THEN draftsman.is_follow_up(job.idempotency_key, job.invoker_id)
                ELSE job.source = 'schedule'
                 AND draftsman.is_scheduled(job.idempotency_key, job.invoker_id) END;
     END IF;
@@ -283,7 +286,7 @@ BEGIN
                substr(actor, strpos(actor, ':') + 1))
        AND job.invoker_id = person
        AND (job.retry_of IS NOT NULL OR (draftsman.has_role(person, 'invoker')
-            AND job.idempotency_key !~ '^(retry|schedule|spawn):'));
+            AND job.idempotency_key !~ '^(retry|schedule|spawn|follow-up):'));
 END $$;
 
 -- The fields of a request as clients send them: those that all requests of a batch share.

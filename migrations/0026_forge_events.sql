@@ -22,7 +22,10 @@ CREATE TABLE draftsman.pull_requests (
     CONSTRAINT pull_requests_ended CHECK ((ended_at IS NULL) = (state = 'open'))
 );
 --   pull_requests_open  the pull requests of a forge that are read
+--   pull_requests_ended  those with a branch that is perhaps deleted
 CREATE INDEX pull_requests_open ON draftsman.pull_requests (forge, project) WHERE state = 'open';
+CREATE INDEX pull_requests_ended ON draftsman.pull_requests (forge, ended_at)
+    WHERE state <> 'open' AND branch_deleted_at IS NULL;
 
 -- A job that follows up on the pull request of another: with its branch, agent session and work.
 CREATE TABLE draftsman.follow_ups (
@@ -30,8 +33,28 @@ CREATE TABLE draftsman.follow_ups (
     root     bigint NOT NULL REFERENCES draftsman.pull_requests,
     ordinal  int NOT NULL CHECK (ordinal > 0),
     parent   bigint NOT NULL REFERENCES draftsman.job_requests CHECK (parent < job),
-    CONSTRAINT follow_ups_ordinal UNIQUE (root, ordinal)
+    CONSTRAINT follow_ups_parent UNIQUE (parent)
 );
+--   follow_ups_root  the follow-ups of a pull request, in order
+CREATE INDEX follow_ups_root ON draftsman.follow_ups (root, job);
+
+-- Whether a job follows up on another.
+CREATE FUNCTION draftsman.follows_up(old bigint, new bigint) RETURNS boolean
+LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    SELECT EXISTS (SELECT FROM draftsman.follow_ups f WHERE f.job = $2 AND f.parent = $1)
+$$;
+
+-- Whether a request with this key follows up on an open pull request of this person.
+CREATE FUNCTION draftsman.is_follow_up(key text, invoker text) RETURNS boolean
+LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    SELECT EXISTS (
+        SELECT FROM draftsman.pull_requests p
+          JOIN draftsman.job_requests r ON r.number = p.root
+         WHERE $1 ~ '^follow-up:[1-9][0-9]{0,17}:[1-9][0-9]{0,8}$' AND p.state = 'open'
+           AND r.invoker_id = $2
+           AND p.root = CASE WHEN $1 ~ '^follow-up:[1-9][0-9]{0,17}:'
+                        THEN split_part($1, ':', 2)::bigint END)
+$$;
 
 -- An event of a forge, or a message of a person to a finished job. Each is stored once, however
 -- often and over which ways it arrives, and has an effect once: `outcome` is written with it.
@@ -73,9 +96,12 @@ CREATE TABLE draftsman.forge_events (
     CONSTRAINT forge_events_answered CHECK (answered_at IS NULL OR outcome = 'sent')
 );
 --   forge_events_new     events that had no effect yet
---   forge_events_job     events of a job, of which some are answered at its end
+--   forge_events_job     events of a job, in order
+--   forge_events_sent    events that are answered once their job has ended
 CREATE INDEX forge_events_new ON draftsman.forge_events (id) WHERE processed_at IS NULL;
 CREATE INDEX forge_events_job ON draftsman.forge_events (job, id) WHERE job IS NOT NULL;
+CREATE INDEX forge_events_sent ON draftsman.forge_events (id)
+    WHERE outcome = 'sent' AND answered_at IS NULL;
 
 CREATE TRIGGER forge_events_immutable BEFORE UPDATE OF forge, project, number, key, kind, source,
     author, author_name, is_bot, association, verdict, title, text, label, path, line, commit,
@@ -111,13 +137,103 @@ CREATE TRIGGER job_steps_pull_request AFTER INSERT OR UPDATE OF status ON drafts
     FOR EACH ROW WHEN (NEW.key = 'agent:pull_request' AND NEW.status = 'done')
     EXECUTE FUNCTION draftsman.register_pull_request();
 
+-- The retry of a follow-up is a follow-up too: it has the same branch and pull request.
+CREATE FUNCTION draftsman.inherit_follow_up() RETURNS trigger LANGUAGE plpgsql
+    SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    INSERT INTO draftsman.follow_ups (job, root, ordinal, parent)
+    SELECT NEW.number, f.root, f.ordinal, f.job
+      FROM draftsman.follow_ups f WHERE f.job = NEW.retry_of;
+    RETURN NULL;
+END $$;
+
+CREATE TRIGGER job_requests_follow_up AFTER INSERT ON draftsman.job_requests
+    FOR EACH ROW WHEN (NEW.retry_of IS NOT NULL) EXECUTE FUNCTION draftsman.inherit_follow_up();
+
+-- Sends an event to an unfinished job, once, as a message to its agent; returns the number of the
+-- message, NULL if the event had an effect before, or the job has ended or has 200 messages.
+CREATE FUNCTION draftsman.send_forge_event(event bigint, job bigint, sender text, text text)
+RETURNS int LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    sent  draftsman.forge_events;
+    actor text;
+    place int;
+BEGIN
+    IF draftsman.session_kind() NOT IN ('owner', 'worker') THEN
+        PERFORM draftsman.deny_access('only workers send events of forges to jobs');
+    END IF;
+    PERFORM FROM draftsman.job_states j
+      WHERE j.number = $2 AND j.finished_at IS NULL FOR NO KEY UPDATE;
+    IF NOT FOUND THEN
+        RETURN NULL;
+    END IF;
+    SELECT * INTO sent FROM draftsman.forge_events e
+     WHERE e.id = $1 AND e.processed_at IS NULL FOR NO KEY UPDATE;
+    SELECT coalesce(max(m.ordinal), 0) + 1 INTO place FROM draftsman.job_messages m WHERE m.job = $2;
+    IF sent.id IS NULL OR place > 200 THEN
+        RETURN NULL;
+    END IF;
+    actor := coalesce(nullif(sent.author, ''), sent.forge);
+    INSERT INTO draftsman.job_messages
+           (job, ordinal, source, source_event_id, sender_id, sender_display_name, sender, text)
+    VALUES ($2, place, sent.source, format('forge:%s:%s', $1, $2), actor,
+            coalesce(nullif(sent.author_name, ''), sent.forge), $3, $4);
+    INSERT INTO draftsman.job_events (job, kind, actor, payload)
+    VALUES ($2, 'message_sent', sent.source || ':' || actor, jsonb_strip_nulls(jsonb_build_object(
+            'message', place, 'text', left($4, 2000), 'event', sent.kind, 'url', sent.url)));
+    UPDATE draftsman.forge_events e
+       SET outcome = 'sent', job = $2, message = place, processed_at = draftsman.now()
+     WHERE e.id = $1;
+    PERFORM pg_notify('draftsman_runs', $2::text);
+    RETURN place;
+END $$;
+
+-- Stores a message of a person to a finished job whose pull request is open, once for each event of
+-- its channel; returns the pull request, NULL if there is none.
+CREATE FUNCTION draftsman.request_follow_up(
+    job bigint, source draftsman.channel, sender_id text, display_name text,
+    source_event_id text, text text
+) RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    pull draftsman.pull_requests;
+BEGIN
+    PERFORM draftsman.require_control($1, $2 || ':' || $3, 'responder');
+    SELECT p.* INTO pull FROM draftsman.pull_requests p
+     WHERE p.state = 'open' AND p.root = coalesce(
+           (SELECT f.root FROM draftsman.follow_ups f WHERE f.job = $1), $1);
+    IF pull.root IS NULL THEN
+        RETURN NULL;
+    END IF;
+    INSERT INTO draftsman.forge_events (forge, project, number, key, kind, source, author,
+           author_name, is_bot, title, text)
+    VALUES (pull.forge, pull.project, pull.number, 'message:' || $2 || ':' || $5, 'comment', $2, $3,
+            coalesce($4, $3), false, '', $6)
+        ON CONFLICT DO NOTHING;
+    RETURN pull.url;
+END $$;
+
 ALTER FUNCTION draftsman.grant_roles() RENAME TO grant_roles_before_forges;
 CREATE FUNCTION draftsman.grant_roles() RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
     missing text := draftsman.grant_roles_before_forges();
 BEGIN
+    IF to_regrole('draftsman_worker') IS NOT NULL THEN
+        GRANT UPDATE (outcome, reason, job, message, processed_at)
+            ON draftsman.forge_events TO draftsman_worker;
+        GRANT UPDATE (state, ended_at) ON draftsman.pull_requests TO draftsman_worker;
+        GRANT INSERT ON draftsman.follow_ups TO draftsman_worker;
+        GRANT EXECUTE ON FUNCTION draftsman.send_forge_event(bigint, bigint, text, text)
+            TO draftsman_worker;
+    END IF;
     IF to_regrole('draftsman_bot') IS NOT NULL THEN
-        GRANT INSERT ON draftsman.forge_events TO draftsman_bot;
+        GRANT INSERT, UPDATE (answered_at) ON draftsman.forge_events TO draftsman_bot;
+        GRANT UPDATE (branch_deleted_at) ON draftsman.pull_requests TO draftsman_bot;
+        GRANT EXECUTE ON FUNCTION draftsman.request_follow_up(bigint, draftsman.channel, text, text,
+            text, text) TO draftsman_bot;
+    END IF;
+    IF to_regrole('draftsman_person') IS NOT NULL THEN
+        GRANT EXECUTE ON FUNCTION draftsman.request_follow_up(bigint, draftsman.channel, text, text,
+            text, text) TO draftsman_person;
     END IF;
     RETURN missing;
 END $$;

@@ -142,6 +142,18 @@ class Forge(Protocol):
         """Return the checks and statuses of a commit."""
         ...
 
+    async def answer(self, number: int, text: str, thread: str | None) -> None:
+        """Write a comment on a pull request, in a thread if it is given and the forge can."""
+        ...
+
+    async def resolve(self, number: int, thread: str) -> None:
+        """Resolve a thread, where the forge can."""
+        ...
+
+    async def delete_branch(self, name: str) -> None:
+        """Delete a branch; a branch that does not exist is no error."""
+        ...
+
     async def merge(self, number: int, commit: str, method: str) -> None:
         """Merge if `commit` is the head; raises Failure if the rules of the forge refuse it."""
         ...
@@ -155,6 +167,10 @@ class EventSource(Protocol):
 
     async def pull(self, number: int) -> list[ForgeEvent]:
         """Return the events of a pull request: all comments, and those about its state now."""
+        ...
+
+    async def written(self, number: int) -> list[ForgeEvent]:
+        """Return the comments and reviews of a pull request, whatever its state."""
         ...
 
     async def labeled_issues(self, label: str) -> list[ForgeEvent]:

@@ -181,7 +181,7 @@ class Runtime:
         timed = configured.reminders(*used), configured.firing(*used, *services)
         own = self.db, self.policy, self.settings.sweeps, self.settings.worker.lease
         parts = *own, self.archives, *timed, self.pending_decisions, self.targets[1]
-        return Sweeps(*(*parts, *configured.sweep_rules(self.settings)))
+        return Sweeps(*(*parts, *configured.sweep_rules(self.settings), self.settings.read_forges))
 
     @cached_property
     def acknowledgments(self) -> Acknowledgments:
@@ -262,7 +262,7 @@ class Runtime:
 
     @cached_property
     def forge_events(self) -> ForgeEvents:
-        """Events of forges."""
+        """Events of forges, and follow-ups on pull requests."""
         from draftsman.services.forges.forge_events import ForgeEvents
 
         return ForgeEvents(self.db)

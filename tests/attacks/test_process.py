@@ -243,7 +243,6 @@ async def test_an_outside_file_cannot_be_linked(report: Report) -> None:
     "An agent changes to user 0",
     surface="process",
     with_sandbox="operation not permitted",
-    without_sandbox="operation not permitted",
     effect=False,
     attempts=("root",),
 )
@@ -255,7 +254,6 @@ async def test_an_agent_cannot_become_root(report: Report) -> None:
     "An agent of a worker that is root runs as user 0",
     surface="process",
     with_sandbox="it has its own user",
-    without_sandbox="it has its own user",
     effect=False,
     attempts=("is_root",),
 )
@@ -267,7 +265,6 @@ async def test_an_agent_does_not_run_as_root(report: Report) -> None:
     "An agent runs a set-uid program",
     surface="process",
     with_sandbox="no new privileges",
-    without_sandbox="no new privileges",
     effect=False,
     attempts=("set_uid",),
 )
@@ -279,7 +276,6 @@ async def test_a_set_uid_program_gets_no_privileges(report: Report) -> None:
     "An agent mounts a folder over another",
     surface="process",
     with_sandbox="operation not permitted",
-    without_sandbox="operation not permitted",
     attempts=("mount",),
 )
 async def test_nothing_can_be_mounted(report: Report) -> None:
@@ -290,7 +286,6 @@ async def test_nothing_can_be_mounted(report: Report) -> None:
     "An agent starts an unlimited number of processes",
     surface="process",
     with_sandbox="limited by processes",
-    without_sandbox="limited by processes",
     effect=False,
     attempts=("fork_bomb",),
 )
@@ -302,7 +297,6 @@ async def test_a_fork_bomb_is_limited(report: Report) -> None:
     "An agent writes a file of unlimited size",
     surface="process",
     with_sandbox="limited by file_size_mb",
-    without_sandbox="limited by file_size_mb",
     effect=False,
     attempts=("file_size",),
 )
@@ -314,7 +308,6 @@ async def test_the_size_of_a_file_is_limited(report: Report) -> None:
     "An agent allocates unlimited memory",
     surface="process",
     with_sandbox="limited by memory_mb",
-    without_sandbox="limited by memory_mb",
     effect=False,
     attempts=("memory", "limits"),
 )
@@ -327,7 +320,6 @@ async def test_the_memory_of_an_agent_is_limited(report: Report) -> None:
     "An agent uses descriptors that its worker left open",
     surface="process",
     with_sandbox="there are none",
-    without_sandbox="there are none",
     effect=False,
     attempts=("descriptors",),
 )
@@ -339,7 +331,6 @@ async def test_descriptors_of_the_worker_are_not_inherited(report: Report) -> No
     "An agent finds its worker's tokens in its environment",
     surface="process",
     with_sandbox="the environment is an allowlist",
-    without_sandbox="the environment is an allowlist",
     effect=False,
     attempts=("secrets",),
 )

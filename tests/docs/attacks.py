@@ -20,7 +20,10 @@ OTHERS: Final = (
     "tests.core.handlers.run_agent.test_run_socket",
     "tests.core.handlers.network_proxy.test_proxy_server",
     "tests.core.handlers.network_proxy.test_network_runs",
-    *(f"tests.soak.soak_{name}" for name in ("claude_config", "codex", "opencode", "attacks")),
+    *(
+        f"tests.soak.soak_{name}"
+        for name in ("acp_agents", "claude_config", "codex", "opencode", "attacks")
+    ),
 )
 """Other modules with attacks."""
 _EFFECT: Final = {True: "**yes**", False: "no", None: ""}

@@ -15,6 +15,7 @@ from tests.factories import Factory
 from tests.kill import kill_points
 from tests.kill.campaign import Campaign, FaultAction, configuration
 from tests.kill.faults import FAULTS, KillAgent
+from tests.kill.follow_ups import TABLE, follow_up_to_the_merge
 from tests.kill.probe import SETTLING
 from tests.kill.processes import zygote
 from tests.kill.pull_requests import open_pull_requests, serving_forge
@@ -29,6 +30,7 @@ from tests.kill.scenarios import (
     tell_people,
 )
 from tests.support.clock import Clock
+from tests.support.people import PEOPLE
 from tests.support.server import Server
 
 MAX_POINTS: Final = 60
@@ -51,6 +53,13 @@ PLACES: Final = 2
 SETTLING_POINTS: Final = {f"{SETTLING} {moment}" for moment in ("before", "after", "committed")}
 REST: Final = ("read_model.", "migrations.", "schema.", "archives.", "people.")
 """Points before the first claim of a worker, and of people's processes."""
+
+
+IN_WORKERS: Final = {
+    f"follow_ups.{name}"
+    for name in ("due", "lock", "new_events", "members", "send", "add", "event", "end", "of_job")
+}
+"""Queries of follow-ups that workers run in this story."""
 
 
 @dataclass(frozen=True)
@@ -157,6 +166,22 @@ async def at_a_pull_request(fault: str, environment: KillEnvironment) -> None:
     missed = {"forge update before", "forge update after"}  # the job publishes one commit
     missed |= {"forge has_branch before", "forge has_branch after"}  # the request names none
     check_all_reached(at - missed, set(campaign.faulted))
+
+
+async def at_follow_ups(fault: str, environment: KillEnvironment) -> None:
+    """Inject a fault at every point of follow-ups in workers, from the event to the push."""
+    at = {point for point in kill_points.sql_points() if point.startswith("follow_ups.")}
+    at |= {f"git source.RepoSource.push push {moment}" for moment in ("before", "after")}
+    at |= {f"forge update {moment}" for moment in ("before", "after")}
+    ben = {"login": "ben", "roles": ["responder"], "forge": "acme:ben"}
+    async with serving_forge(environment.folder) as forge, zygote(environment.folder) as forks:
+        forge.settings["forges"]["acme"] |= TABLE
+        more = forge.settings | {"people": PEOPLE | {"ben": ben}}
+        usual = configuration(environment.url, environment.folder) | more
+        campaign = Campaign(environment.rt, forks, usual, set(at), environment.inject(fault))
+        await follow_up_to_the_merge(campaign, forge)
+    reached = {point for point in at if point.split()[0] in IN_WORKERS or "follow" not in point}
+    check_all_reached(reached, set(campaign.faulted))
 
 
 async def at_phases(fault: str, at: set[str], environment: KillEnvironment) -> None:

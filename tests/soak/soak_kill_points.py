@@ -11,6 +11,7 @@ from tests.kill.fault_points import (
     KillEnvironment,
     at_a_pull_request,
     at_agents,
+    at_follow_ups,
     at_limits,
     at_phases,
     at_queries,
@@ -54,6 +55,14 @@ async def test_faults_between_push_and_pull_request(
     fault: str, environment: KillEnvironment
 ) -> None:
     await at_a_pull_request(fault, environment)
+
+
+@pytest.mark.timeout(LONG)
+@pytest.mark.parametrize("fault", FAULTS)
+async def test_faults_between_the_steps_of_follow_ups(
+    fault: str, environment: KillEnvironment
+) -> None:
+    await at_follow_ups(fault, environment)
 
 
 @pytest.mark.timeout(LONG)

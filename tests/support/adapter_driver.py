@@ -48,6 +48,7 @@ class AdapterRuns:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
+            start_new_session=True,  # a script may kill its process group
         )
         assert process.stdin is not None
         assert process.stdout is not None

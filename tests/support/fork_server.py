@@ -52,6 +52,7 @@ from tests.support.worker_process import forget_tests, leave_pytest
 
 ROOT: Final = Path(__file__).parents[2]
 PACKAGES: Final = ("draftsman", "draftsman_bots", "draftsman_soak", "draftsman_tui")
+FORKED: Final = {*PACKAGES, "bench", "tests"}
 SUPPORTED: Final = (("-m",), ("-P", "-m"))
 """Options of the interpreter for which a fork does the same as a new interpreter."""
 CHECKER: Final = checker_process.__name__
@@ -144,12 +145,9 @@ def install(connection: socket.socket | None = None) -> None:
     @functools.wraps(_execute_child)
     def execute(popen: Any, *positional: Any) -> None:
         command = _arguments(positional[0])
-        if command is None:
-            _execute_child(popen, *positional)
-            return
-        given = signature.bind(popen, *positional).arguments
-        env = os.environ if given["env"] is None else given["env"]
-        if _differs(command, given, env):
+        given = {} if command is None else signature.bind(popen, *positional).arguments
+        env = os.environ if given.get("env") is None else given["env"]
+        if command is None or _differs(command, given, env):
             _execute_child(popen, *positional)
             return
         sys.audit("subprocess.Popen", sys.executable, given["args"], given["cwd"], given["env"])
@@ -180,8 +178,6 @@ def _arguments(args: Any) -> dict[str, Any] | None:
     """Return the arguments of the module and how it is started; None for another program."""
     if isinstance(args, (str, bytes, os.PathLike)):
         return None
-    if [*map(os.fsdecode, args[:1])] != [sys.executable]:
-        return None
     args = [os.fsdecode(part) for part in args]
     if args == [sys.executable, "-u", "-c", popen_bootstrapline]:
         return {"module": WORKER, "args": [], "safe_path": False, "controlling": False}
@@ -193,13 +189,13 @@ def _arguments(args: Any) -> dict[str, Any] | None:
     for options in SUPPORTED:
         count = len(options) + 1
         before, (module, *rest) = command[:count], command[count:] or [""]
-        if before == [sys.executable, *options] and module.split(".")[0] in (*PACKAGES, "tests"):
-            return {
-                "module": module,
-                "args": rest,
-                "safe_path": options[0] == "-P",
-                "controlling": controlling,
-            }
+        if before == [sys.executable, *options] and module.split(".")[0] in (
+            *PACKAGES,
+            "bench",
+            "tests",
+        ):
+            safe = options[0] == "-P"
+            return {"module": module, "args": rest, "safe_path": safe, "controlling": controlling}
     return None
 
 

@@ -29,7 +29,7 @@ QUICK: Final = "draftsman"
 
 def collect_less_garbage() -> None:
     """Look for garbage less often, in this process and its forks."""
-    gc.set_threshold(20_000, 20, 10)
+    gc.set_threshold(100_000, 20, 10)
 
 
 def avoid_repeated_costs() -> None:

@@ -12,12 +12,12 @@ from draftsman.domain.forges.forge_event import ForgeEvent
 from draftsman.errors import DatabaseUnreachable, DraftsmanError, Failure
 from draftsman.forges.connection import forge_at
 from draftsman.ports import EventSource
+from draftsman_bots.forges.answers import delete_branches, write_answers
 from draftsman_bots.forges.health import ForgeHealth
 
 if TYPE_CHECKING:
     from draftsman.domain.forges.follow_up import TrackedPull
     from draftsman.runtime import Runtime
-    from draftsman.settings import ForgeSettings
 
 RECONCILE: Final = 300.0
 """Seconds between two reads with webhooks, which may be lost and do not tell of conflicts."""
@@ -66,13 +66,17 @@ class ForgeReceiver:
         for name, forge in self._forges.items():
             due = polls and self._due[name] <= now
             changed = {project for other, project in self._changed if other == name}
-            if not (due or changed) or self._paused[name] > now:
+            if self._paused[name] > now:
                 continue
             if due:
                 self._due[name] = now + (forge.poll if forge.events == "poll" else RECONCILE)
             self._changed -= {(name, project) for project in changed}
             try:
-                await self._read(name, forge, None if due else changed)
+                if due or changed:
+                    await self._read(name, None if due else changed)
+                if polls:
+                    await write_answers(self._rt, name)
+                    await delete_branches(self._rt, name)
             except DatabaseUnreachable:
                 raise
             except DraftsmanError as error:
@@ -80,7 +84,7 @@ class ForgeReceiver:
             else:
                 self.health.clear(name)
 
-    async def _read(self, name: str, forge: ForgeSettings, only: set[str] | None) -> None:
+    async def _read(self, name: str, only: set[str] | None) -> None:
         """Read the open pull requests of jobs, or those of some repositories."""
         for pull in await self._rt.forge_events.open_pulls(name):
             if only is None or pull.project in only:

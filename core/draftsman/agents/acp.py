@@ -6,7 +6,10 @@
 from __future__ import annotations
 
 import argparse
+import json
+import os
 import sys
+from pathlib import Path
 from typing import Any, Final
 
 from draftsman.agents.adapter import Adapter, main, part_of
@@ -17,6 +20,8 @@ from draftsman.agents.program import AgentFailure, Message
 
 VERSION: Final = 1
 ENDED: Final = ("completed", "failed")
+TRUST: Final = ".draftsman-trusted-folders.json"
+"""File in the home with the folders that an agent does not trust."""
 
 
 class AcpAdapter(Adapter):
@@ -27,6 +32,7 @@ class AcpAdapter(Adapter):
         self.tools: dict[str, Message] = {}
         self.cost = 0.0
         self.mode_set = False
+        distrust(self.workspace)
         self.agent = RpcConnection(
             client, self.command, self.workspace, self.notice, self.request, {"jsonrpc": "2.0"}
         )
@@ -224,6 +230,20 @@ class AcpAdapter(Adapter):
             text = "the agent offers no way to allow a call a single time"
             raise AgentFailure("PERMANENT", "protocol", text)
         return {"outcome": {"outcome": "cancelled"}}
+
+
+def distrust(workspace: str) -> None:
+    """Let Qwen Code and Gemini CLI load no settings of the repository, which name programs.
+
+    Qwen Code trusts every folder unless its settings say otherwise. Other agents ignore the
+    variables.
+    """
+    folders = Path.home() / TRUST
+    folders.write_text(json.dumps({workspace: "DO_NOT_TRUST"}), encoding="utf-8")
+    settings = Path(__file__).with_name("settings") / "untrusted_folder.json"
+    os.environ["QWEN_CODE_SYSTEM_SETTINGS_PATH"] = str(settings)
+    for program in ("QWEN_CODE", "GEMINI_CLI"):
+        os.environ[f"{program}_TRUSTED_FOLDERS_PATH"] = str(folders)
 
 
 if __name__ == "__main__":

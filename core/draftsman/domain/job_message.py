@@ -45,6 +45,8 @@ class SentMessage:
     status: Status
     created: bool
     """False if the same event was sent before."""
+    follow_up: str | None = None
+    """The pull request on which a job that has finished is followed up; it has no number then."""
 
     @property
     def when(self) -> str:
@@ -54,6 +56,8 @@ class SentMessage:
         return "the agent gets it with its next run"
 
     def __str__(self) -> str:
+        if self.follow_up is not None:
+            return f"{job_name(self.number)} has finished; a follow-up on {self.follow_up} gets it"
         return f"message {self.message} sent to {job_name(self.number)}: {self.when}"
 
 

@@ -29,6 +29,7 @@ EVENT_KINDS: Final = frozenset(TRANSITIONS.values()) | {
     "cancel_requested",
     "budget_raised",
     *("command_executed", "delivery_dead_lettered", "delivery_sent", "job_created", "pr_created"),
+    *("follow_up_created", "forge_event_ignored", "pull_request_ended"),
     *("iteration_finished", "iteration_started", "message_delivered", "message_sent"),
     *(
         "job_moved",

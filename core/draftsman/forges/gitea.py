@@ -128,6 +128,16 @@ class Gitea:
             states |= new
         return [check_of(name, STATES.get(state, state)) for name, state in states.items()]
 
+    async def answer(self, number: int, text: str, thread: str | None) -> None:
+        """Write a comment: the API has no replies in threads."""
+        await self._api.call("POST", f"{self._path}/issues/{number}/comments", {"body": text})
+
+    async def resolve(self, number: int, thread: str) -> None:
+        """Do nothing: the API cannot resolve threads."""
+
+    async def delete_branch(self, name: str) -> None:
+        await self._api.delete(f"{self._path}/branches/{quote(name)}", accepts=(404,))
+
     async def merge(self, number: int, commit: str, method: str) -> None:
         body = {"Do": method, "head_commit_id": commit}
         await self._api.call("POST", f"{self._path}/pulls/{number}/merge", body)

@@ -30,10 +30,7 @@ class GiteaReader:
         data = await self._reads.get(self._api, f"{self._path}/pulls/{number}")
         if (ended := github_events.ended(self._project, data)) is not None:
             return [ended]
-        comments = await self._list(f"{self._path}/issues/{number}/comments")
-        kind = EventKind.COMMENT
-        events = [github_events.comment(self._project, number, item, kind) for item in comments]
-        events += await self._reviews(number)
+        events = await self.written(number)
         if data.get("mergeable") is False and not data.get("draft"):
             events.append(github_events.conflict(self._project, data))
         head = str(data["head"]["sha"])
@@ -44,6 +41,12 @@ class GiteaReader:
             if name != STATUS_NAME and check_of(name, word).state is CheckState.FAILED:
                 events.append(failed_status(self._project, number, head, name, status))
         return events
+
+    async def written(self, number: int) -> list[ForgeEvent]:
+        comments = await self._list(f"{self._path}/issues/{number}/comments")
+        kind = EventKind.COMMENT
+        events = [github_events.comment(self._project, number, item, kind) for item in comments]
+        return events + await self._reviews(number)
 
     async def labeled_issues(self, label: str) -> list[ForgeEvent]:
         path = f"{self._path}/issues"

@@ -38,6 +38,13 @@ HEADERS: Final = {
     "x-github-api-version": "2022-11-28",
 }
 
+THREADS: Final = """query ($owner: String!, $name: String!, $number: Int!) {
+  repository(owner: $owner, name: $name) { pullRequest(number: $number) {
+    reviewThreads(last: 100) { nodes { id isResolved
+      comments(first: 1) { nodes { databaseId } } } } } } }"""
+RESOLVE: Final = """mutation ($id: ID!) {
+  resolveReviewThread(input: {threadId: $id}) { thread { isResolved } } }"""
+
 
 class GitHub:
     """A repository on GitHub, with an access token or a GitHub App."""
@@ -52,6 +59,8 @@ class GitHub:
         self._settings = settings
         self._app = AppTokens(name, settings, http, project) if settings.app_id else None
         self._api = RestApi(name, api_url("github", settings.url), http, self._authorization)
+        graph = api_url("github", settings.url).removesuffix("/v3")
+        self._graph = RestApi(name, graph, http, self._authorization)
         self._path = f"/repos/{quote(project.path)}"
 
     def events(self) -> GitHubReader:
@@ -142,6 +151,33 @@ class GitHub:
             for item in runs
         ]
         return found + [check_of(item["context"], item["state"]) for item in statuses]
+
+    async def answer(self, number: int, text: str, thread: str | None) -> None:
+        path = f"{self._path}/issues/{number}/comments"
+        if thread is not None:
+            path = f"{self._path}/pulls/{number}/comments/{thread}/replies"
+        await self._api.call("POST", path, {"body": text})
+
+    async def resolve(self, number: int, thread: str) -> None:
+        """Resolve a thread, by its first comment; only GraphQL has this."""
+        names = {"owner": self.project.owner, "name": self.project.name, "number": number}
+        found = (await self._graphql(THREADS, names))["repository"]["pullRequest"]
+        for item in found["reviewThreads"]["nodes"]:
+            ids = [str(comment["databaseId"]) for comment in item["comments"]["nodes"]]
+            if thread in ids and not item["isResolved"]:
+                await self._graphql(RESOLVE, {"id": item["id"]})
+
+    async def delete_branch(self, name: str) -> None:
+        path = f"{self._path}/git/refs/heads/{quote(name)}"
+        await self._api.delete(path, accepts=(404, 422))
+
+    async def _graphql(self, query: str, variables: Mapping[str, Any]) -> Any:
+        body = {"query": query, "variables": variables}
+        answer = (await self._graph.call("POST", "/graphql", body)).data
+        if errors := answer.get("errors"):
+            text = f"{self.name}: {errors[0].get('message')}"
+            raise Failure(text, origin="forge", declared="PERMANENT")
+        return answer["data"]
 
     async def merge(self, number: int, commit: str, method: str) -> None:
         path = f"{self._path}/pulls/{number}/merge"

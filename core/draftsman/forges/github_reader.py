@@ -31,7 +31,7 @@ class GitHubReader:
         data = await self._reads.get(self._api, f"{self._path}/pulls/{number}")
         if (ended := github_events.ended(self._project, data)) is not None:
             return [ended]
-        events = await self._written(number)
+        events = await self.written(number)
         if data.get("mergeable_state") == "dirty":
             events.append(github_events.conflict(self._project, data))
         return events + await self._failed(number, str(data["head"]["sha"]))
@@ -51,8 +51,7 @@ class GitHubReader:
             return None
         return any(item["active"] and item["config"].get("url") == url for item in answer.data)
 
-    async def _written(self, number: int) -> list[ForgeEvent]:
-        """Return the comments, the reviews and their comments on lines."""
+    async def written(self, number: int) -> list[ForgeEvent]:
         comments = await self._list(f"{self._path}/issues/{number}/comments")
         reviews = await self._list(f"{self._path}/pulls/{number}/reviews")
         threads = await self._list(f"{self._path}/pulls/{number}/comments")

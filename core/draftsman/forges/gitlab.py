@@ -137,6 +137,19 @@ class GitLab:
             for item, check in found
         ]
 
+    async def answer(self, number: int, text: str, thread: str | None) -> None:
+        path = f"{self._path}/merge_requests/{number}"
+        path += "/notes" if thread is None else f"/discussions/{quote(thread)}/notes"
+        await self._api.call("POST", path, {"body": text})
+
+    async def resolve(self, number: int, thread: str) -> None:
+        path = f"{self._path}/merge_requests/{number}/discussions/{quote(thread)}"
+        await self._api.call("PUT", path, {"resolved": True})
+
+    async def delete_branch(self, name: str) -> None:
+        path = f"{self._path}/repository/branches/{quote(name, safe='')}"
+        await self._api.delete(path, accepts=(404,))
+
     async def merge(self, number: int, commit: str, method: str) -> None:
         """Merge; `rebase` is a setting of the project here."""
         body = {"sha": commit, "squash": method == "squash"}

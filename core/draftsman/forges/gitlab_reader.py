@@ -32,15 +32,19 @@ class GitLabReader:
         data = await self._reads.get(self._api, path)
         if (ended := gitlab_events.ended(self._project, data)) is not None:
             return [ended]
-        events = [
-            gitlab_events.note(self._project, number, note, str(item["id"]), note.get("author"))
-            for item in await self._list(f"{path}/discussions")
-            for note in item["notes"]
-            if not note.get("system") and not note.get("resolved")
-        ]
+        events = await self.written(number)
         if data.get("has_conflicts"):
             events.append(gitlab_events.conflict(self._project, data))
         return events + await self._failed(number, str(data["sha"]))
+
+    async def written(self, number: int) -> list[ForgeEvent]:
+        path = f"{self._path}/merge_requests/{number}/discussions"
+        return [
+            gitlab_events.note(self._project, number, note, str(item["id"]), note.get("author"))
+            for item in await self._list(path)
+            for note in item["notes"]
+            if not note.get("system")
+        ]
 
     async def labeled_issues(self, label: str) -> list[ForgeEvent]:
         issues = await self._list(f"{self._path}/issues", labels=label, state="opened")

@@ -7,6 +7,7 @@ import re
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from http import HTTPMethod
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlencode, urljoin, urlsplit
 
@@ -100,6 +101,10 @@ class RestApi:
     async def get(self, path: str, **query: str | int) -> Any:
         """Return the JSON of a resource."""
         return (await self.call("GET", path, query=query)).data
+
+    async def delete(self, path: str, accepts: Sequence[int]) -> None:
+        """Delete a resource."""
+        await self.call(str(HTTPMethod.DELETE), path, accepts=accepts)
 
     async def exists(self, path: str) -> bool:
         """Return whether a resource exists."""

@@ -49,6 +49,10 @@ class ForgeSettings(Section):
     """How comments, reviews and checks of pull requests are received; None: they are not."""
     poll: float = Field(60.0, ge=5, le=3600)
     """Seconds between two reads of the open pull requests, with `events = "poll"`."""
+    follow_up_delay: float = Field(30.0, ge=0, le=3600)
+    """Seconds without another event before a follow-up starts."""
+    delete_branch: bool = False
+    """Whether the branch of a pull request is deleted once it is merged or closed."""
     listen: Listen | None = None
     """`host:port` of the HTTP server of webhooks, which several forges may share."""
     webhook_secret: SecretSettings | None = None

@@ -70,6 +70,8 @@ class PolicySettings(Section):
     """Added and changed binary files."""
     update_base: Literal["never", "merge"] = "never"
     """Whether a base branch that has moved is merged into the work before it is validated."""
+    max_follow_ups: Annotated[int, Field(ge=1, le=1000)] = 5
+    """Follow-ups on a pull request before people are asked whether they go on."""
     owners: Literal["approvers", "codeowners"] = "approvers"
     """People who may approve a change: all approvers, or the code owners of its paths."""
 

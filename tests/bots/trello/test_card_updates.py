@@ -70,6 +70,15 @@ async def test_rules_move_a_card(stage: Stage, status: Status, target: str) -> N
     assert stage.list_now == getattr(stage, target)
 
 
+async def test_the_merge_of_a_pull_request_moves_its_card(stage: Stage) -> None:
+    rules = {"merged": {"to": stage.doing, "from": [stage.todo]}, "completed": stage.review}
+    stage.watched(transition_rules=rules)
+    for end, target in (("closed", stage.todo), ("merged", stage.doing)):
+        payload = {"text": f"it was {end}", "pull_request": end}
+        await stage.channel.send(stage.message(DeliveryKind.NOTICE, payload=payload))
+        assert stage.list_now == target
+
+
 async def test_card_moves_once_when_its_job_starts_running(
     stage: Stage,
 ) -> None:

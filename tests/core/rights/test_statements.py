@@ -165,16 +165,21 @@ TALKING: Final = {
     "approval_tokens.use",
 }
 TABLES: Final = REPOS | SCHEDULES
-RECEIVING: Final = {"forge_events.receive"}
+RECEIVING: Final = {"forge_events.receive", "follow_ups.answered", "follow_ups.branch_deleted"}
+FOLLOWING: Final = {
+    f"follow_ups.{name}" for name in ("ignore", "ignore_others", "send", "reopen", "add", "end")
+}
 REFUSED: Final = {
     "worker": SCHEMA | PEOPLE | BOARDS | TABLES | DECISIONS | VIEWS
-    | RECEIVING | {"archives.forget", "approval_tokens.mint"},
-    "bot": SCHEMA | WORK | REPOS | FIRING
+    | RECEIVING | {"follow_ups.request"} | {"archives.forget", "approval_tokens.mint"},
+    "bot": SCHEMA | WORK | REPOS | FIRING | FOLLOWING
     | {"schedules.change", "schedules.advance", "schedules.record"}
     | {"people.link", "people.unlink", "approval_tokens.mint"},
-    "anna": SCHEMA | WORK | FIRING | RECEIVING | LEASES | SENDING | {"people.create_link_code"},
+    "anna": SCHEMA | WORK | FIRING | RECEIVING | FOLLOWING | LEASES | SENDING
+    | {"people.create_link_code", "follow_ups.lock"},
     "reader": SCHEMA | PEOPLE | BOARDS | TABLES | PLANNED | FIRING | WORK | LEASES | SENDING
-    | TALKING | QUEUES | DECISIONS | APPLYING | RECEIVING | VIEWS,
+    | TALKING | QUEUES | DECISIONS | APPLYING | RECEIVING | FOLLOWING | VIEWS
+    | {"follow_ups.request", "follow_ups.event", "follow_ups.lock"},
 }  # fmt: skip
 
 

@@ -4,12 +4,51 @@ from __future__ import annotations
 
 from typing import Final
 
+from draftsman.domain.forges.follow_up import TrackedPull
 from draftsman.domain.forges.forge_event import EventKind, ForgeEvent
-from draftsman.store.forges import forge_events
-from tests.soak.calls.call import Call
+from draftsman.domain.job import Source
+from draftsman.domain.people.actor import Actor
+from draftsman.domain.run import LeaderTerm
+from draftsman.store.forges import follow_ups, forge_events
+from draftsman.store.postgres.database import Connection
+from tests.soak.calls.call import NEWEST, OLDEST, Call
 
 EVENT: Final = ForgeEvent(EventKind.COMMENT, "acme/pay", 1, "comment:1:a", author="anna")
+PULL: Final = TrackedPull(1, "github", "acme/pay", 1, "u", "b", "main", "a" * 40)
+BEN: Final = Actor(Source.SLACK, "U-BEN", "Ben")
+
+
+async def _add(conn: Connection) -> None:
+    """Add a follow-up on the pull request of the oldest job."""
+    await conn.execute(
+        "INSERT INTO draftsman.pull_requests"
+        " (root, forge, project, number, url, branch, base, head)"
+        " VALUES (%s, 'github', 'acme/pay', 1, 'u', 'b', 'main', 'c')",
+        (OLDEST,),
+    )
+    await follow_ups.add(conn, NEWEST, OLDEST, 1, OLDEST)
+
+
 CALLS: Final[dict[str, Call]] = {
     "forge_events.receive": Call(lambda conn: forge_events.receive(conn, "github", [EVENT])),
     "forge_events.open_pulls": Call(lambda conn: forge_events.open_pulls(conn, "github")),
+    "follow_ups.due": Call(lambda conn: follow_ups.due(conn, LeaderTerm(), 100)),
+    "follow_ups.lock": Call(lambda conn: follow_ups.lock(conn, 1)),
+    "follow_ups.new_events": Call(lambda conn: follow_ups.new_events(conn, PULL)),
+    "follow_ups.members": Call(lambda conn: follow_ups.members(conn, 1)),
+    "follow_ups.ignore": Call(lambda conn: follow_ups.ignore(conn, [1], "a program")),
+    "follow_ups.ignore_others": Call(lambda conn: follow_ups.ignore_others(conn, 100)),
+    "follow_ups.send": Call(lambda conn: follow_ups.send(conn, 1, 1, "ben", "x")),
+    "follow_ups.reopen": Call(lambda conn: follow_ups.reopen(conn, 100)),
+    "follow_ups.add": Call(_add),
+    "follow_ups.end": Call(lambda conn: follow_ups.end(conn, 1, "merged", 1)),
+    "follow_ups.merges": Call(lambda conn: follow_ups.merges(conn, [1, 2])),
+    "follow_ups.event": Call(lambda conn: follow_ups.event(conn, 1, "follow_up_created", {})),
+    "follow_ups.of_job": Call(lambda conn: follow_ups.of_job(conn, 1)),
+    "follow_ups.request": Call(lambda conn: follow_ups.request(conn, 1, BEN, "e", "x")),
+    "follow_ups.unanswered": Call(lambda conn: follow_ups.unanswered(conn, "github", 100)),
+    "follow_ups.answered": Call(lambda conn: follow_ups.answered(conn, [1])),
+    "follow_ups.ended_branches": Call(lambda conn: follow_ups.ended_branches(conn, "github", 100)),
+    "follow_ups.branch_deleted": Call(lambda conn: follow_ups.branch_deleted(conn, 1)),
+    "follow_ups.family": Call(lambda conn: follow_ups.family(conn, 1)),
 }

@@ -58,6 +58,27 @@ class FakeGitHub(FakeForge):
             ("POST", r"/app/installations/(\d+)/access_tokens", "token", self._access_token),
         ]
 
+    def graphql(self, call: Request) -> Any:
+        """Show the threads of a pull request, or resolve a thread."""
+        names, talk = call.body["variables"], self.world.talk
+        if "resolveReviewThread" in call.body["query"]:
+            for item in talk.comments:
+                if f"T{item.id}" == names["id"]:
+                    item.resolved = True
+                    return {"data": {"resolveReviewThread": {"thread": {"isResolved": True}}}}
+            return {"data": None, "errors": [{"message": "Could not resolve to a node"}]}
+        nodes = [
+            {
+                "id": f"T{item.id}",
+                "isResolved": item.resolved,
+                "comments": {"nodes": [{"databaseId": item.id}]},
+            }
+            for item in talk.comments
+            if item.path and item.replies_to is None and item.number == names["number"]
+        ]
+        threads = {"pullRequest": {"reviewThreads": {"nodes": nodes}}}
+        return {"data": {"repository": threads}}
+
     def authorize(self, request: web.Request, operation: str) -> None:
         if not request.headers.get("User-Agent"):
             raise Refused(403, "Request forbidden by administrative rules.")

@@ -98,6 +98,10 @@ class FakeForge(FakeServer[Call], ABC):
     def limited(self, name: str) -> Refused:
         """Return the response of a rate limit, `primary` or `secondary`."""
 
+    def graphql(self, call: Request) -> Any:
+        """Execute a query of GraphQL, which only GitHub has."""
+        raise Refused(404, "Not Found")
+
     def settings(self) -> dict[str, Any]:
         """Return the table of the configuration, with the token in FORGE_TOKEN."""
         return {"kind": self.kind, "url": self.world.base, "token": {"env": "FORGE_TOKEN"}}
@@ -122,6 +126,8 @@ class FakeForge(FakeServer[Call], ABC):
         path = request.rel_url.raw_path
         if path.startswith("/logs/"):
             return self._log(request, int(path.rpartition("/")[2]))
+        if path == "/api/graphql":
+            return await self._call(request, "graphql", self.graphql, ())
         if not path.startswith(self.api):
             return await self._git(request)
         for method, pattern, name, operation in self.routes():

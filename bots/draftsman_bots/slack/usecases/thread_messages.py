@@ -1,4 +1,7 @@
-"""Replies in the thread of an unfinished job that answer no question, as messages to its agent."""
+"""Replies in the thread of a job that answer no question, as messages to its agent.
+
+A finished job takes them while its pull request is open: they start a follow-up.
+"""
 
 from __future__ import annotations
 
@@ -23,11 +26,13 @@ NOT_A_MESSAGE: Final = Reply("")
 async def handle_message(ctx: BotContext, message: MessageEvent) -> Reply | None:
     """Send a reply to the agent of its thread's job; return the reply to its author."""
     topics = await ctx.rt.threads.slack(message.channel, message.thread)
-    jobs = []
+    jobs, finished = list[int](), list[int]()
     for number in dict.fromkeys(topic.job for topic in topics):
         job = await ctx.rt.read_model.job(number)
-        if job.type == AGENT_TYPE and job.status not in TERMINAL:
-            jobs.append(number)
+        if job.type == AGENT_TYPE:
+            (finished if job.status in TERMINAL else jobs).append(number)
+    if not jobs and finished and await ctx.rt.forge_events.follow_ups.is_open(finished[0]):
+        jobs = finished[:1]
     if not jobs or not message.text.strip() or message.change is MessageChange.DELETED:
         return NOT_A_MESSAGE
     try:

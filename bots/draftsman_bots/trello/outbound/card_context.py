@@ -87,6 +87,8 @@ class CardContextLoader:
 def needs_context(config: BoardConfig, message: Message) -> bool:
     """Return whether a board's configuration changes a message's text or moves its card."""
     status = message.subject.status
+    if message.kind is DeliveryKind.NOTICE and (end := (message.payload or {}).get("pull_request")):
+        return end in config.end_moves
     if message.kind is DeliveryKind.RESULT:
         moved = status in config.moves or config.queued_label_id is not None
         return moved or config.comment_template is not None

@@ -28,6 +28,8 @@ async def apply_updates(trello: Trello, context: CardContext, message: Message) 
         return []
     problems: list[str] = []
     move = config.moves.get(message.subject.status)
+    if (end := (message.payload or {}).get("pull_request")) is not None:
+        move = config.end_moves.get(str(end))
     if move is not None and move.moves(card.idList):
         problems += await _move(trello, config, card, move.to)
     queued = config.queued_label_id

@@ -17,6 +17,7 @@ from draftsman import field_errors
 from draftsman.domain.job import Mode, Status
 from draftsman.domain.messages.delivery import TARGET_GONE
 from draftsman.domain.trello.board import BoardConfig, LabelRule
+from draftsman.domain.trello.card_moves import ENDS
 from draftsman.errors import Failure, NotFound, UsageError
 from draftsman_bots.trello.ids import is_id
 from draftsman_bots.trello.usecases import board_reader
@@ -214,9 +215,9 @@ def _transition(board: BoardLayout, text: str) -> tuple[str, Any]:
     status = status.strip()
     if not equals or not rest.strip():
         raise UsageError(f"--rule {text!r}: {RULE_HELP}")
-    if status not in list(Status):
+    if status not in (known := (*Status, *ENDS)):
         raise UsageError(
-            f"--rule {text!r}: unknown status {status!r}; available: {', '.join(Status)}"
+            f"--rule {text!r}: unknown status {status!r}; available: {', '.join(known)}"
         )
     to, word, out_of = rest.rpartition(" from ")
     if not word or _matching(board.lists, rest):

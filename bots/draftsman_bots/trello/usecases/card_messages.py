@@ -46,6 +46,9 @@ async def send(
     jobs_of_card = [await context.rt.read_model.job(number) for number in jobs]
     live = [job for job in jobs_of_card if job.type == AGENT_TYPE and job.status not in TERMINAL]
     named = [job for job in jobs_of_card if job.number == comment.job] or live
+    agents = [job for job in jobs_of_card if job.type == AGENT_TYPE]
+    if not named and agents and await context.rt.forge_events.follow_ups.is_open(agents[0].number):
+        named = agents[:1]
     if not named:
         return None
     job = named[0]

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 from draftsman.domain.job import Mode, Status
 from draftsman.domain.schedules.template import NAME, NAMES
 from draftsman.domain.text import clean_fields
-from draftsman.domain.trello.card_moves import CardMove, moves
+from draftsman.domain.trello.card_moves import CardMove, end_moves, moves
 from draftsman.domain.trello.comment_template import check
 from draftsman.field_errors import matching
 
@@ -99,6 +99,7 @@ class BoardConfig(BaseModel):
     @classmethod
     def _check_rules(cls, value: dict[str, Any]) -> dict[str, Any]:
         moves(value)
+        end_moves(value)
         return value
 
     @model_validator(mode="after")
@@ -111,6 +112,11 @@ class BoardConfig(BaseModel):
     def moves(self) -> dict[Status, CardMove]:
         """The move of a card for each status."""
         return moves(self.transition_rules, self.ready_for_review_list_id)
+
+    @property
+    def end_moves(self) -> dict[str, CardMove]:
+        """The move of a card for each end of the pull request of its job."""
+        return end_moves(self.transition_rules)
 
 
 class EpisodeStage(StrEnum):

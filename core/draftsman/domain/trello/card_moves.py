@@ -1,6 +1,6 @@
-"""Transition rules of a board, which move a card by the status of its job. Pure.
+"""Transition rules of a board, which move a card by the status or pull request of its job. Pure.
 
-    {"running": "5f1e…", "completed": {"to": "5f1e…", "from": ["5f1e…", "5f1e…"]}}
+    {"running": "5f1e…", "completed": {"to": "5f1e…", "from": ["5f1e…"]}, "merged": "5f1e…"}
 
 A rule has the id of a list; with `from` it moves a card only out of these lists, so that a card
 that a person moved elsewhere stays there.
@@ -15,6 +15,8 @@ from typing import Any, Final
 
 from draftsman.domain.job import Status
 
+ENDS: Final = ("merged", "closed")
+"""Ends of a pull request, which have rules as statuses have."""
 _LIST: Final = re.compile(r"[0-9a-f]{24}")
 
 
@@ -35,17 +37,24 @@ def moves(rules: Mapping[str, Any], ready: str | None = None) -> dict[Status, Ca
 
     Raises ValueError.
     """
-    by_status = {_status(name): _move(name, rule) for name, rule in rules.items()}
+    by_status = {
+        _status(name): _move(name, rule) for name, rule in rules.items() if name not in ENDS
+    }
     if ready is not None:
         by_status.setdefault(Status.COMPLETED, CardMove(ready))
     return by_status
+
+
+def end_moves(rules: Mapping[str, Any]) -> dict[str, CardMove]:
+    """Parse the move of each end of the pull request of a card's job; raises ValueError."""
+    return {name: _move(name, rules[name]) for name in ENDS if name in rules}
 
 
 def _status(name: str) -> Status:
     try:
         return Status(name)
     except ValueError:
-        known = ", ".join(Status)
+        known = ", ".join((*Status, *ENDS))
         raise ValueError(f"transition rule {name[:40]!r}: unknown status; use {known}") from None
 
 

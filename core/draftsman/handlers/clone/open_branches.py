@@ -94,6 +94,14 @@ async def onto_current_base(
     return moved, await moved.commit(tree, message, snapshot.skipped)
 
 
+async def conflicting_merge(mirror: Path, ours: str, theirs: str) -> str | None:
+    """Return the tree of a merge with conflict markers; None if there are no conflicts."""
+    if await _is_ancestor(mirror, theirs, ours):
+        return None
+    tree, paths = await _merge(mirror, ours, theirs)
+    return None if paths is None else tree
+
+
 async def first_file(mirror: Path, commit: str, paths: Sequence[str], most: int) -> bytes:
     """Return the first of these files that a commit has.
 

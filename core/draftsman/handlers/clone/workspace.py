@@ -29,6 +29,7 @@ from draftsman.handlers.clone.artifact import read_artifact
 from draftsman.handlers.clone.git import COMMITTER, git, git_failure
 from draftsman.handlers.clone.mirror import commit_time, fetch_base, open_mirror
 from draftsman.handlers.clone.mixed_commit import mixed_commit
+from draftsman.handlers.clone.relative_paths import replace_root
 from draftsman.handlers.clone.source import Login, RepoSource
 from draftsman.handlers.clone.tree_removal import remove_tree
 from draftsman.handlers.sandbox.run_sandbox import change_owner, open_run_sandbox
@@ -71,6 +72,10 @@ class Workspace:
     date: str
     sandbox: RunSandbox | None = None
     """The sandbox of its programs; None before `with_sandbox`."""
+    own_branch: str | None = None
+    """The branch of the work; None: `draftsman/D-<job>`."""
+    parents: tuple[str, ...] = ()
+    """The parents of its commits, of which the first is the head of the branch; else the base."""
 
     @classmethod
     async def prepare(
@@ -87,13 +92,17 @@ class Workspace:
         created_at: datetime | None = None,
         http: HttpSettings | None = None,
         login: Login | None = None,
+        branch: str | None = None,
+        parents: tuple[str, ...] = (),
+        work: str | None = None,
     ) -> Self:
-        """Create the clone on branch `draftsman/D-<job>`.
+        """Create the clone on branch `draftsman/D-<job>`, or on another `branch`.
 
         `tag` distinguishes jobs with the same number in several databases. `base` is a ref or a
         full commit id (None: the source's HEAD). A `bundle` of an earlier run's work is applied,
         uncommitted, and its files of the home are written; without `restored`, only by
-        `restore`. The commits of all runs of the job
+        `restore`. A commit `work` of the mirror replaces its work. `parents` are those of the
+        commits of the work. The commits of all runs of the job
         have the date `created_at` (None: the date of the base), so that the same work gets the
         same commit id. `http` is the egress policy for a URL (None: public addresses), `login`
         gives its token. Raises Failure with origin `git`.
@@ -106,10 +115,15 @@ class Workspace:
         date_time = created_at or datetime.fromtimestamp(await commit_time(mirror, base_sha), UTC)
         folder = data_dir / "runs" / name
         date = f"{int(date_time.timestamp())} +0000"
-        self = cls(folder, mirror, repo_source, job, run, tag, base_sha, date)
+        self = cls(
+            folder, mirror, repo_source, job, run, tag, base_sha, date, None, branch, parents
+        )
         try:
             await asyncio.to_thread(_create_folders, folder)
-            work = (await self._unpack(bundle) if bundle else None) or base_sha
+            unpacked = await self._unpack(bundle) if bundle else None
+            if work is not None:
+                await git("update-ref", self.ref("work"), work, cwd=mirror)
+            work = work or unpacked or base_sha
             await self._clone(work if restored else base_sha)
             if restored and bundle:
                 await self._restore_home()
@@ -135,7 +149,7 @@ class Workspace:
 
     @property
     def home(self) -> Path:
-        """The agent's home folder, which exists during the run."""
+        """The agent's home folder."""
         return self.folder / "home"
 
     def relative(self, value: Any) -> Any:
@@ -144,7 +158,7 @@ class Workspace:
         for folder, prefix in ((self.path, ""), (self.home, "~/")):
             roots = {str(folder), str(folder.resolve()), to_sandbox_path(folder.resolve())}
             alternatives = "|".join(sorted(map(re.escape, roots), key=len, reverse=True))
-            value = _replace_root(
+            value = replace_root(
                 value, re.compile(rf"(?<![\w.~/-])(?:{alternatives})(/|(?![\w.-]))"), prefix
             )
         return value
@@ -157,7 +171,7 @@ class Workspace:
     @property
     def branch(self) -> str:
         """The branch of the job's work."""
-        return f"draftsman/{job_name(self.job)}"
+        return self.own_branch or f"draftsman/{job_name(self.job)}"
 
     async def snapshot(self, message: str) -> Snapshot:
         """Commit the current tree in the mirror; `files_changed` is 0 for an unchanged tree.
@@ -317,13 +331,9 @@ class Workspace:
     async def _commit(self, tree: str, message: str) -> str:
         dates = {"GIT_AUTHOR_DATE": self.date, "GIT_COMMITTER_DATE": self.date}
         text = message.replace("\0", " ").encode(errors="replace")
-        output = await git(
-            *("commit-tree", tree, "-p", self.base_sha, "-F", "-"),
-            cwd=self.mirror,
-            env=dates,
-            stdin=text,
-        )
-        return output.decode().strip()
+        parents = [part for commit in self.parents or (self.base_sha,) for part in ("-p", commit)]
+        command = ("commit-tree", tree, *parents, "-F", "-")
+        return (await git(*command, cwd=self.mirror, env=dates, stdin=text)).decode().strip()
 
     async def _count(self, commit: str) -> tuple[int, int, int]:
         output = await git("diff", "--shortstat", self.base_sha, commit, cwd=self.mirror)
@@ -386,14 +396,3 @@ def make_private(folder: Path) -> None:
     for path in (folder.parent, folder):
         path.mkdir(parents=True, exist_ok=True, mode=0o700)
         path.chmod(0o700)
-
-
-def _replace_root(value: Any, root: re.Pattern[str], prefix: str) -> Any:
-    """Return the JSON value with the root of paths replaced by `prefix`."""
-    if isinstance(value, str):
-        return root.sub(lambda match: prefix if match[1] else prefix.rstrip("/") or ".", value)
-    if isinstance(value, dict):
-        return {key: _replace_root(item, root, prefix) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_replace_root(item, root, prefix) for item in value]
-    return value

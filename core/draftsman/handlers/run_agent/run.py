@@ -31,6 +31,7 @@ from draftsman.handlers.network_proxy.access import open_network_proxy
 from draftsman.handlers.run_agent.agent_choice import AGENT_SETTING, choose_agent
 from draftsman.handlers.run_agent.agent_messages import ResultMessage
 from draftsman.handlers.run_agent.completion import WorkCompletion
+from draftsman.handlers.run_agent.follow_up import left_to_people, work_of_branch
 from draftsman.handlers.run_agent.fresh_clone import run_setup, setup_has_more_access
 from draftsman.handlers.run_agent.iteration import Iteration
 from draftsman.handlers.run_agent.job_budget import apply_answer
@@ -81,14 +82,19 @@ async def _run_iteration(
     on_base = iteration.result is None and setup_has_more_access(
         run, repository.saved, agent.network
     )
+    followed = await run.wait(run.services.workflows.followed_pull, run.job.number)
+    if (done := await left_to_people(run, repository, followed)) is not None:
+        return done
+    branch, base = await work_of_branch(run, repository, checkpoint, followed)
     workspace = await Workspace.prepare(
         run.settings.data_dir,
         repository.source,
         job=run.job.number,
         run=run.job.run,
         tag=clone_tag(run.job.id),
-        base=(checkpoint or {}).get("base_sha") or pinned or repository.ref,
+        base=base or (checkpoint or {}).get("base_sha") or pinned or repository.ref,
         bundle=bundle,
+        **branch,
         restored=not on_base,
         created_at=run.job.created_at,
         http=run.settings.http,

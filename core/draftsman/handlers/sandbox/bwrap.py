@@ -63,7 +63,10 @@ def readable(extra: Sequence[Path], command: Sequence[str], network: bool) -> It
     for part in command:
         if part.startswith("/") and os.path.isfile(part):  # noqa: PTH113 - no error for odd names
             yield part
-            yield os.path.realpath(part)
+            yield (program := os.path.realpath(part))
+            before, packages, _ = program.partition("/node_modules/")
+            if packages:  # the program of a package imports files beside it, and other packages
+                yield f"{before}/node_modules"
 
 
 def mounts(read: Sequence[str], repo: Path | None, home: Path, own: Sequence[Path]) -> list[Mount]:

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from draftsman.domain.forges.follow_up import TrackedPull
 from draftsman.domain.forges.forge_event import ForgeEvent
+from draftsman.services.forges.follow_ups import FollowUps
 from draftsman.store import workers
 from draftsman.store.forges import forge_events as store
 from draftsman.store.postgres.database import Database
@@ -19,10 +20,11 @@ BATCH_SIZE: Final = 200
 
 
 class ForgeEvents:
-    """Events of forges, each stored once."""
+    """Events of forges, each stored once, and the `follow_ups` that they lead to."""
 
     def __init__(self, db: Database) -> None:
         self._db = db
+        self.follow_ups = FollowUps(db)
 
     async def receive(self, forge: str, events: Sequence[ForgeEvent]) -> int:
         """Store the events that are not known yet; return their number."""

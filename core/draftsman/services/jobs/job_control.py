@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from draftsman.domain.ids import job_name, new_id, unknown_job
 from draftsman.domain.job import TERMINAL, Status
@@ -30,7 +30,7 @@ AGAIN_OPTION = OptionHint("again", lead="to run it again use")
 """Hint at the option that retries a completed job."""
 REASON_LIMIT = 2000
 """Maximum length of a stored reason, in characters."""
-_INHERITED = (
+INHERITED: Final = (
     "type",
     "queue",
     "priority",
@@ -347,7 +347,7 @@ async def _insert_single_retry(
             f"was already retried {CHAIN_LIMIT} times, the maximum; submit a new request",
             subject=job_name(job),
         )
-    row: dict[str, Any] = {key: old[key] for key in _INHERITED} | {
+    row: dict[str, Any] = {key: old[key] for key in INHERITED} | {
         "id": new_id(),
         "idempotency_key": f"retry:{root}:{length}",
         "source": actor.channel,
@@ -362,7 +362,7 @@ async def _insert_single_retry(
         inherited = old["overrides"].get("answers")
         previous = inherited if isinstance(inherited, dict) else {}
         row["overrides"] = {**old["overrides"], "answers": {**previous, **answers}}
-    submitted = await _insert(conn, row, actor)
+    submitted = await insert_row(conn, row, actor)
     if submitted.outcome == "deduplicated" and submitted.request_digest != old["request_digest"]:
         raise Refused(
             "already uses the idempotency key of this retry", subject=job_name(submitted.number)
@@ -379,7 +379,7 @@ async def _insert_single_retry(
     return SubmittedJob(submitted.number, submitted.id, submitted.status, submitted.outcome)
 
 
-async def _insert(conn: Connection, row: dict[str, Any], actor: Actor) -> SubmitResult:
+async def insert_row(conn: Connection, row: dict[str, Any], actor: Actor) -> SubmitResult:
     """Insert a request; repeat while a concurrent duplicate is being committed."""
     for _ in range(SUBMIT_ATTEMPTS):
         if submitted := await requests.submit(conn, [row], actor.name):

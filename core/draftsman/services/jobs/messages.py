@@ -40,7 +40,8 @@ class JobMessages:
     ) -> SentMessage:
         """Store a message; the agent gets it between two turns, or with the next run.
 
-        `event` identifies the message in its channel, and `key` among those of its job: each is a
+        A finished job with an open pull request is followed up with the message. `event` identifies
+        the message in its channel, and `key` among those of its job: each is a
         single message. Raises NotFound, NotPermitted, UsageError for its text, IdempotencyConflict
         for a key of another text, and Refused for a job that has finished, runs no agent or has too
         many messages.
@@ -54,7 +55,12 @@ class JobMessages:
             locked, name = await self._lock(conn, job, actor), job_name(job)
             sent = await store.send(conn, job, actor, event, text)
             if sent is None:
-                raise _finished(locked)
+                from draftsman.store.forges import follow_ups
+
+                url = await follow_ups.request(conn, job, actor, event, text)
+                if url is None:
+                    raise _finished(locked)
+                return SentMessage(job, 0, locked.status, created=True, follow_up=url)
             number, message, created, is_equal = sent
             if key is not None and not is_equal:
                 raise IdempotencyConflict(
@@ -76,8 +82,10 @@ class JobMessages:
         actor = self._policy.resolve(actor)
 
         async def work(conn: Connection) -> None:
+            from draftsman.store.forges import follow_ups
+
             locked = await self._lock(conn, job, actor)
-            if locked.status in TERMINAL:
+            if locked.status in TERMINAL and not await follow_ups.is_open(conn, job):
                 raise _finished(locked)
 
         await self._db.run_transaction(work)

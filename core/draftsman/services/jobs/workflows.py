@@ -15,6 +15,7 @@ from draftsman.store.postgres.database import Connection, Database
 from draftsman.store.scheduling import dependencies as store
 
 if TYPE_CHECKING:
+    from draftsman.domain.forges.follow_up import FollowedPull
     from draftsman.domain.retries.job_limits import JobLimits
 
 TREE_LIMIT = 1000
@@ -49,6 +50,13 @@ class Workflows:
         """Return the parents of a job with their results, in the order of its request."""
         async with self._db.connection() as conn:
             return await store.parents(conn, job)
+
+    async def followed_pull(self, job: int) -> FollowedPull | None:
+        """Return the pull request that a job follows up on; None for another job."""
+        from draftsman.store.forges import follow_ups
+
+        async with self._db.connection() as conn:
+            return await follow_ups.of_job(conn, job)
 
     async def causes(self, job: int) -> list[int]:
         """Return the parents, or the job of its group, because of which a job was skipped."""

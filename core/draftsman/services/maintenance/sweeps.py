@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final
 from uuid import UUID
 
@@ -18,12 +18,13 @@ from draftsman.host import is_dead, is_this_host
 from draftsman.services.jobs.job_control import insert_retry
 from draftsman.services.maintenance.archives import Archives
 from draftsman.services.maintenance.budgets import BudgetSweep
+from draftsman.services.maintenance.follow_ups import FollowUpSweep
 from draftsman.services.maintenance.limits import LimitSweep
 from draftsman.services.maintenance.reminders import Reminders
 from draftsman.services.pending_decisions import PendingDecisions
 from draftsman.services.queues import Queues
 from draftsman.services.schedules.firing import Firing
-from draftsman.settings import SweepSettings
+from draftsman.settings import ForgeSettings, SweepSettings
 from draftsman.store import sweeps as store
 from draftsman.store import workers
 from draftsman.store.postgres.database import Connection, Database
@@ -56,11 +57,13 @@ class Sweeps:
         limits: Sequence[dict[str, Any]] = (),
         budgets: Sequence[dict[str, Any]] = (),
         timezone: str = "UTC",
+        forges: Mapping[str, ForgeSettings] | None = None,
     ) -> None:
         """`fallback` receives dead letters that no other target receives.
 
         `limits` and `budgets` are those of this configuration, as `rules` of their settings returns
-        them; `timezone` is that of the days of budgets.
+        them; `timezone` is that of the days of budgets. The
+        events of `forges` are followed up.
         """
         self._db = db
         self._policy = policy
@@ -76,6 +79,7 @@ class Sweeps:
             "remind": reminders.remind,
             "promote": self.promote,
             "schedules": firing.fire,
+            "follow_ups": FollowUpSweep(db, policy, forges or {}).sweep,
             "limits": LimitSweep(db, limits).sweep,
             "budgets": BudgetSweep(db, budgets, timezone).sweep,
             "rescue": self.rescue,

@@ -8,7 +8,7 @@ import pytest
 
 from draftsman.domain.job import Status
 from draftsman.domain.trello.board import BoardConfig
-from draftsman.domain.trello.card_moves import CardMove, moves
+from draftsman.domain.trello.card_moves import CardMove, end_moves, moves
 from tests.support.cases import cases
 
 A, B, C = "a" * 24, "b" * 24, "c" * 24
@@ -45,3 +45,11 @@ def test_a_card_is_moved_once_and_only_from_the_source_lists() -> None:
 def test_an_invalid_rule_is_refused(rules: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         BoardConfig(board_id=A, name="Work", transition_rules=rules)
+
+
+def test_the_end_of_a_pull_request_has_a_rule_of_its_own() -> None:
+    rules = {"completed": A, "merged": {"to": B, "from": [A]}}
+    assert end_moves(rules) == {"merged": CardMove(B, (A,))}
+    assert moves(rules) == {Status.COMPLETED: CardMove(A)}
+    with pytest.raises(ValueError, match="merged"):
+        BoardConfig(board_id="b" * 24, name="Work", transition_rules={"merged": "Done"})

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 
 import pytest
 
+from draftsman.agents.acp import distrust
 from draftsman.settings.known_agents import KNOWN_AGENTS
 from tests.support import acp_recording
 from tests.support.acp_recording import MODULE, PROGRAMS, REPLAY, SCRIPT, recorded
@@ -36,6 +38,19 @@ def test_an_approved_call_is_made_by_the_next_run_and_a_denial_reaches_the_agent
     usage = [message for message in messages if message["type"] == "usage"]
     assert sum(message["input_tokens"] for message in usage) >= 2000
     assert [step["state"] for step in runs.steps.values()] == ["done", "done"]
+
+
+def test_the_settings_of_the_repository_are_not_trusted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setattr(os, "environ", environment := {"HOME": str(tmp_path)})
+    distrust("/workspace/repo")
+    for name in ("QWEN_CODE", "GEMINI_CLI"):
+        folders = Path(environment[f"{name}_TRUSTED_FOLDERS_PATH"])
+        assert json.loads(folders.read_text()) == {"/workspace/repo": "DO_NOT_TRUST"}
+    settings = Path(environment["QWEN_CODE_SYSTEM_SETTINGS_PATH"])
+    assert json.loads(settings.read_text())["security"]["folderTrust"]["enabled"] is True
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

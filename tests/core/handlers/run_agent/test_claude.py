@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -20,16 +19,16 @@ from draftsman.handlers import registry
 from draftsman.handlers.clone.tree_removal import remove_tree
 from draftsman.loops.worker_process import WorkerProcess
 from draftsman.runtime import Runtime
-from tests.core.loops.agent_jobs import git, make_repository, submit_agent_job, wait_for_agent
+from tests.core.loops.agent_jobs import git, make_repository, submit_agent_job
 from tests.core.loops.workers import (
     is_free,
     running_worker,
     runtime_with,
     wait_for_end,
     wait_for_question,
-    wait_for_status,
 )
 from tests.factories import Factory
+from tests.support.adapter_driver import AdapterRuns, Message
 from tests.support.waits import until
 
 FAKE: Final = Path(__file__).parents[3] / "support" / "claude_agent.py"
@@ -112,135 +111,110 @@ async def test_a_deferred_call_is_made_once_by_the_resumed_session_on_another_ho
     assert (usage["input_tokens"], usage["output_tokens"]) == (1000, 20)
 
 
-async def test_calls_of_the_same_turn_are_asked_one_after_the_other(
-    rt: Runtime, make: Factory, repo: Path, tmp_path: Path
+@pytest.fixture
+def runs(tmp_path: Path) -> AdapterRuns:
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work" / "a.txt").write_text("one\n")
+    (tmp_path / "home").mkdir()
+    return AdapterRuns("draftsman.agents.claude", tmp_path / "work", tmp_path / "home")
+
+
+def run(runs: AdapterRuns, script: Script, *arguments: str, mode: str = "default") -> Message:
+    """Run the adapter with the fake program; return its last message."""
+    command = [sys.executable, "-I", "-S", str(FAKE), json.dumps(script), *arguments]
+    return runs.run(command, options=[f"--mode={mode}", "--allow=Read"])[-1]
+
+
+def question(runs: AdapterRuns, script: Script, *arguments: str) -> str:
+    """Run the adapter with the fake program; return the text of the question that parks it."""
+    assert run(runs, script, *arguments)["type"] == "ask"
+    return str(runs.asked[-1]["text"])
+
+
+def test_calls_of_the_same_turn_are_asked_one_after_the_other(
+    runs: AdapterRuns, tmp_path: Path
 ) -> None:
     """The program keeps a single call; the model makes the others again, which changes nothing."""
-    number = await submit_agent_job(make, repo)
     other = {"run": "echo other >> ran.txt"}
     script: Script = [{"calls": [RUN, other]}, DONE, other, RUN, RESULTS]
-    async with claude_worker(rt, tmp_path / "data", script):
-        assert "$ echo approved" in await asked(rt, number)
-        await make.answer(number, "allow once")
-        assert "$ echo other" in await asked(rt, number, 2)
-        await make.answer(number, "allow for this job", n=2)
-        assert "$ echo approved" in await asked(rt, number, 3)
-        await make.answer(number, "not on a Friday", n=3)
-        job = await ended(rt, number)
-    assert lines_of(repo, number) == ["approved", "other"]
-    later, first, second, third = json.loads(summary(job))
+    assert "$ echo approved" in question(runs, script)
+    runs.answer("allow once")
+    assert "$ echo other" in question(runs, script)
+    runs.answer("allow for this job")
+    assert "$ echo approved" in question(runs, script)
+    runs.answer("not on a Friday")
+    later, first, second, third = json.loads(run(runs, script)["summary"])
+    assert (tmp_path / "work" / "ran.txt").read_text() == "approved\nother\n"
     assert "Make it again when you have the result of that call" in later
     assert (first, second) == ("", "")
     assert "denied by " in third
     assert third.endswith(": not on a Friday")
-    assert await statuses(rt, number) == ["answered"] * 3
 
 
-async def test_questions_of_the_model_are_questions_with_its_choices(
-    rt: Runtime, make: Factory, repo: Path, tmp_path: Path
-) -> None:
-    number = await submit_agent_job(make, repo)
+def test_questions_of_the_model_are_questions_with_its_choices(runs: AdapterRuns) -> None:
     options = [{"label": "PostgreSQL", "description": "durable"}, {"label": "SQLite"}]
     which = {"question": "Which database?", "options": options, "multiSelect": True}
     script: Script = [{"ask": [which, {"question": "Since when?", "options": []}]}, RESULTS]
-    async with claude_worker(rt, tmp_path / "data", script):
-        assert await asked(rt, number) == "Which database?"
-        question = await rt.questions.get(number, 1)
-        assert [choice["value"] for choice in question.choices] == ["PostgreSQL", "SQLite"]
-        assert "Several choices are possible" in (question.context_snippet or "")
-        await make.answer(number, "SQLite")
-        assert await asked(rt, number, 2) == "Since when?"
-        await make.answer(number, "May", n=2)
-        job = await ended(rt, number)
-    [answer] = json.loads(summary(job))
+    assert "Which database?" in question(runs, script)
+    assert [choice["value"] for choice in runs.asked[-1]["choices"]] == ["PostgreSQL", "SQLite"]
+    assert "Several choices are possible" in str(runs.asked[-1])
+    runs.answer("SQLite")
+    assert "Since when?" in question(runs, script)
+    runs.answer("May")
+    [answer] = json.loads(run(runs, script)["summary"])
     assert answer == 'The user answered: {"Which database?": "SQLite", "Since when?": "May"}'
 
 
-async def test_edits_are_shown_as_a_diff_and_run_as_shown(
-    rt: Runtime, make: Factory, repo: Path, tmp_path: Path
-) -> None:
-    number = await submit_agent_job(make, repo)
+def test_edits_are_shown_as_a_diff_and_run_as_shown(runs: AdapterRuns, tmp_path: Path) -> None:
     script: Script = [{"edit": ["a.txt", "one", "two"]}, {"write": ["b.txt", "b\u202e\n"]}, DONE]
-    async with claude_worker(rt, tmp_path / "data", script):
-        text = await asked(rt, number)
-        assert "to edit files?\n\n--- a/./a.txt\n+++ b/./a.txt\n@@ -1 +1 @@\n-one\n+two" in text
-        await make.answer(number, "allow once")
-        text = await asked(rt, number, 2)
-        assert "+b\\u202e" in text
-        await make.answer(number, "allow once", n=2)
-        await ended(rt, number)
-    assert lines_of(repo, number, "a.txt") == ["two"]
-    assert lines_of(repo, number, "b.txt") == ["b\u202e"]
+    text = question(runs, script)
+    assert "to edit files?\n\n--- a/./a.txt\n+++ b/./a.txt\n@@ -1 +1 @@\n-one\n+two" in text
+    runs.answer("allow once")
+    assert "+b\\u202e" in question(runs, script)
+    runs.answer("allow once")
+    assert run(runs, script)["summary"] == "all done"
+    assert (tmp_path / "work" / "a.txt").read_text() == "two\n"
+    assert (tmp_path / "work" / "b.txt").read_text() == "b\u202e\n"
 
 
-SLOW: Final = pytest.mark.slow(
-    fast="test_a_call_that_the_program_does_not_keep_is_made_again_by_the_model"
-)
-
-
-@pytest.mark.parametrize("option", ["forgets", pytest.param("deaf", marks=SLOW)])
-async def test_a_call_that_the_program_does_not_keep_is_made_again_by_the_model(
-    rt: Runtime, make: Factory, repo: Path, tmp_path: Path, option: str
+@pytest.mark.parametrize("option", ["forgets", "deaf"])
+def test_a_call_that_the_program_does_not_keep_is_made_again_by_the_model(
+    runs: AdapterRuns, tmp_path: Path, option: str
 ) -> None:
-    number = await submit_agent_job(make, repo)
     waits: Script = [{"say": "I wait"}] if option == "deaf" else []
-    async with claude_worker(rt, tmp_path / "data", [RUN, *waits, RUN, {"say": "PROMPTS"}], option):
-        await asked(rt, number)
-        await make.answer(number, "allow once")
-        job = await ended(rt, number)
-    assert lines_of(repo, number) == ["approved"]
-    assert "Make exactly this call now" in json.loads(summary(job))[-1]
+    script: Script = [RUN, *waits, RUN, {"say": "PROMPTS"}]
+    question(runs, script, option)
+    runs.answer("allow once")
+    summary = run(runs, script, option)["summary"]
+    assert (tmp_path / "work" / "ran.txt").read_text() == "approved\n"
+    assert "Make exactly this call now" in json.loads(summary)[-1]
 
 
-async def test_a_changed_call_is_asked_anew_and_supersedes_the_question(
-    rt: Runtime, make: Factory, repo: Path, tmp_path: Path
+def test_a_changed_call_is_asked_anew_and_supersedes_the_question(
+    runs: AdapterRuns, tmp_path: Path
 ) -> None:
-    number = await submit_agent_job(make, repo)
     changed = {"run": "echo changed >> ran.txt"}
-    async with claude_worker(rt, tmp_path / "data", [RUN, changed, changed, DONE], "forgets"):
-        await asked(rt, number)
-        await make.answer(number, "allow once")
-        assert "$ echo changed >> ran.txt" in await asked(rt, number, 2)
-        assert await statuses(rt, number) == ["superseded", "open"]
-        await make.answer(number, "allow once", n=2)
-        await ended(rt, number)
-    assert lines_of(repo, number) == ["changed"]
+    script: Script = [RUN, changed, changed, DONE]
+    question(runs, script, "forgets")
+    runs.answer("allow once")
+    assert "$ echo changed >> ran.txt" in question(runs, script, "forgets")
+    first, second = runs.asked
+    assert first["key"] == second["key"], "the question supersedes the earlier question"
+    runs.answer("allow once")
+    assert run(runs, script, "forgets")["type"] == "result"
+    assert (tmp_path / "work" / "ran.txt").read_text() == "changed\n"
 
 
-async def test_an_allowed_call_that_was_interrupted_is_asked_again(
-    rt: Runtime, make: Factory, repo: Path, tmp_path: Path
-) -> None:
-    number = await submit_agent_job(make, repo)
-    mark = {"run": "echo mark > mark.txt; sleep 600"}
-    async with claude_worker(rt, tmp_path / "data", [mark, DONE]):
-        await asked(rt, number)
-        await make.answer(number, "allow once")
-        os.kill(await wait_for_agent(tmp_path / "data", "mark.txt"), signal.SIGKILL)
-        await wait_for_status(rt, number, S.RETRYING)
-        await make.due(number)
-        await asked(rt, number, 2)
-    first, second = (await rt.questions.of_job(number))[0]
-    assert first.text == second.text
-    assert "may have run already" in (second.context_snippet or "")
-
-
-ERRORS: Final = (
-    (fake([{"exit": 0}]), "TRANSIENT_APP", "exited with code 0 before the end of its turn"),
-    (fake([{"fail": 402}]), "PERMANENT", "ended its turn with api_error: API Error: 402"),
-    (fake([{"fail": 529}]), "TRANSIENT_APP", "ended its turn with api_error: API Error: 529"),
-    (fake([{"fail": 401}]), "PERMANENT", "401; pass its key with pass_env, or configure its"),
-    (
-        fake([{"mode": "bypassPermissions"}, DONE]),
-        "PERMANENT",
-        "the mode 'default' of the agent is 'bypassPermissions'",
-    ),
-    (
-        fake([DONE], session_mode="auto"),
-        "PERMANENT",
-        "the mode 'auto' of the agent lets calls pass without people",
-    ),
-)
-"""Programs, and the error class and the error of their runs."""
+def test_an_allowed_call_that_was_interrupted_is_asked_again(runs: AdapterRuns) -> None:
+    """The call kills the program and its adapter."""
+    script: Script = [{"run": "kill -KILL 0"}, DONE]
+    text = question(runs, script)
+    runs.answer("allow once")
+    assert run(runs, script)["type"] != "result"
+    assert runs.steps["permission:1"]["state"] == "pending"
+    assert question(runs, script) == text
+    assert runs.asked[-1]["key"] == "permission:2"
+    assert "may have run already" in runs.asked[-1]["context"]
 
 
 @pytest.mark.parametrize("allowed", [False, True])
@@ -256,26 +230,32 @@ async def test_the_configuration_of_the_repository_is_loaded_if_its_profile_name
     saved = profile(fields | {"validation_commands": []})
     await rt.repos.add(Repo.at(parse(str(repo))), saved, make.owner)
     number = await submit_agent_job(make, str(repo))
-    async with claude_worker(rt, tmp_path / "data", [RUN, DONE]):
-        assert "$ echo approved" in await asked(rt, number)
-        await make.answer(number, "allow once")
-        job = await wait_for_end(rt, number)
-    assert job.status is S.COMPLETED, job.last_error
-    changed = git("diff", "--name-only", "main", f"draftsman/D-{number}", cwd=repo).split()
-    assert changed == ["ran.txt", *(["started.txt"] if allowed else [])]
+    async with claude_worker(rt, tmp_path / "data", [DONE]):
+        job = await ended(rt, number)
+    assert (job.result or {})["files_changed"] == int(allowed)
+    if allowed:
+        assert lines_of(repo, number, "started.txt") == ["started"]
 
 
-async def test_an_agent_in_another_mode_or_with_a_failed_turn_is_an_error(
-    rt: Runtime, make: Factory, repo: Path, tmp_path: Path
+@pytest.mark.parametrize(
+    ("script", "mode", "error_class", "text"),
+    [
+        ([{"exit": 0}], "default", "TRANSIENT_APP", "exited with code 0 before the end"),
+        ([{"fail": 402}], "default", "PERMANENT", "ended its turn with api_error: API Error: 402"),
+        ([{"fail": 529}], "default", "TRANSIENT_APP", "turn with api_error: API Error: 529"),
+        ([{"fail": 401}], "default", "PERMANENT", "401; pass its key with pass_env, or configure"),
+        (
+            [{"mode": "bypassPermissions"}, DONE],
+            "default",
+            "PERMANENT",
+            "the mode 'default' of the agent is 'bypassPermissions'",
+        ),
+        ([DONE], "auto", "PERMANENT", "the mode 'auto' of the agent lets calls pass without"),
+    ],
+)
+def test_an_agent_in_another_mode_or_with_a_failed_turn_is_an_error(
+    script: Script, mode: str, error_class: str, text: str, runs: AdapterRuns
 ) -> None:
-    agents = {f"agent{n}": agent for n, (agent, _, _) in enumerate(ERRORS)}
-    async with claude_worker(rt, tmp_path / "data", [DONE], **agents):
-        numbers = [
-            await submit_agent_job(make, repo, agent=name, overrides={"max_retries": 0})
-            for name in agents
-        ]
-        for number, (_, error_class, error) in zip(numbers, ERRORS, strict=True):
-            job = await wait_for_end(rt, number)
-            assert job.status in (S.FAILED, S.DEAD_LETTER), error
-            assert error in (job.last_error or "")
-            assert job.error_class == error_class, error
+    error = run(runs, script, mode=mode)
+    assert (error["type"], error["class"]) == ("error", error_class)
+    assert text in error["message"]

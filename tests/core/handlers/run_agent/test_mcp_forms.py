@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
 from draftsman.agents.mcp_forms import form_content, form_questions
-from draftsman.runtime import Runtime
-from tests.core.handlers.run_agent.adapted_agents import (
-    adapted_worker,
-    asked,
-    ended,
-    questions_of,
-)
 from tests.core.handlers.run_agent.test_acp import acp_agent
 from tests.core.handlers.run_agent.test_claude import fake
-from tests.core.loops.agent_jobs import make_repository, submit_agent_job
-from tests.factories import Factory
+from tests.support.adapter_driver import AdapterRuns, Message
 
 SCHEMA: Final = {
     "type": "object",
@@ -49,36 +42,40 @@ def test_the_mode_of_a_form_is_optional_and_its_numbers_are_finite() -> None:
     assert [form_content(form, {"share": text}) for text in ("inf", "nan", "half")] == [None] * 3
 
 
+@pytest.fixture
+def runs(kind: str, tmp_path: Path) -> AdapterRuns:
+    (tmp_path / "work").mkdir()
+    (tmp_path / "home").mkdir()
+    return AdapterRuns(f"draftsman.agents.{kind}", tmp_path / "work", tmp_path / "home")
+
+
+def run(runs: AdapterRuns, settings: dict[str, Any], *answers: str) -> Message:
+    """Run the adapter of this agent; return its last message."""
+    command = [sys.executable, *settings["command"][1:]]
+    tools = [f"--allow={tool}" for tool in settings.get("allowed_tools", [])]
+    return runs.run(command, answers, options=[f"--mode={settings['session_mode']}", *tools])[-1]
+
+
 @pytest.mark.parametrize("kind", ["acp", "claude"])
-async def test_a_form_is_a_question_for_each_field_and_is_not_asked_again(
-    rt: Runtime, make: Factory, tmp_path: Path, kind: str
+def test_a_form_is_a_question_for_each_field_and_is_not_asked_again(
+    runs: AdapterRuns, kind: str
 ) -> None:
-    number = await submit_agent_job(make, make_repository(tmp_path / "repo", a="one\n"))
-    async with adapted_worker(rt, tmp_path / "data", {"test": agent(kind, 2)}):
-        first = await asked(rt, number)
-        assert "asks:\n\nWhich database?" in first.text
-        assert [choice["value"] for choice in first.choices] == ["PostgreSQL", "SQLite", "decline"]
-        await make.answer(number, "SQLite")
-        second = await asked(rt, number, 2)
-        assert "How many copies?\n\n(copies)" in second.text
-        await make.answer(number, "3", n=2)
-        job = await ended(rt, number)
-    [result] = json.loads((job.result or {})["summary"])
+    settings = agent(kind, 2)
+    assert run(runs, settings)["type"] == "ask"
+    first = runs.asked[-1]
+    assert "asks:\n\nWhich database?" in first["text"]
+    assert [item["value"] for item in first["choices"]] == ["PostgreSQL", "SQLite", "decline"]
+    runs.answer("SQLite")
+    assert run(runs, settings)["type"] == "ask"
+    assert "How many copies?\n\n(copies)" in runs.asked[-1]["text"]
+    runs.answer("3")
+    [result] = json.loads(run(runs, settings)["summary"])
     expected = {"action": "accept", "content": {"database": "SQLite", "copies": 3}}
     assert json.loads(result) == expected
-    assert len(await questions_of(rt, number)) == 2
+    assert {item["key"] for item in runs.asked} == {"input:1", "input:2"}
 
 
 @pytest.mark.parametrize("kind", ["acp", "claude"])
-async def test_a_declined_form_gives_the_server_no_answer(
-    rt: Runtime, make: Factory, tmp_path: Path, kind: str
-) -> None:
-    number = await submit_agent_job(make, make_repository(tmp_path / "repo", a="one\n"))
-    async with adapted_worker(rt, tmp_path / "data", {"test": agent(kind, 1)}, ask_grace=60):
-        await asked(rt, number)
-        await make.answer(number, "decline")
-        await asked(rt, number, 2)
-        await make.answer(number, "3", n=2)
-        job = await ended(rt, number)
-    [result] = json.loads((job.result or {})["summary"])
+def test_a_declined_form_gives_the_server_no_answer(runs: AdapterRuns, kind: str) -> None:
+    [result] = json.loads(run(runs, agent(kind, 1), "decline", "3")["summary"])
     assert json.loads(result) == {"action": "decline"}

@@ -64,7 +64,7 @@ async def test_a_retry_inherits_the_request_and_no_used_budget(
     )
     old = await rt.read_model.job(number)
     new = await rt.read_model.job((await rt.job_control.retry(number, people.olga)).number)
-    inherited = [*job_control._INHERITED]
+    inherited = [*job_control.INHERITED]
     assert {name: getattr(new, name) for name in inherited} == {
         name: getattr(old, name) for name in inherited
     }

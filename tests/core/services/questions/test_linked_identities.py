@@ -18,7 +18,6 @@ from draftsman.settings import Settings
 from draftsman.store.postgres.database import Database
 from tests.factories import GATE, Factory
 from tests.support.people import PEOPLE
-from tests.tui.dashboard.pilot import open_dashboard
 
 HERE = {"login": login(), "slack": "U-ANNA", "roles": ["invoker", "approver"]}
 IN_SLACK = Actor(Source.SLACK, "U-ANNA", "Anna")
@@ -57,22 +56,6 @@ async def test_a_self_approval_is_refused_in_slack_and_marked_on_the_terminal(
     assert refused.reason == "anna requested this job and may not approve it; allowed: carol"
     approved = await make.decide(work.number, True, await linked.actor())
     assert (approved.resolution or {})["self_approved"] is True
-
-
-async def test_a_self_approval_in_the_dashboard_is_marked(linked: Runtime) -> None:
-    actor = await linked.actor(Source.TUI)
-    assert (actor.person, actor.owner) == ("anna", True)
-    make = Factory(linked, await linked.people.actor(IN_SLACK))
-    work = await make.asked(GATE)
-    async with open_dashboard(linked, actor, view="inbox") as dashboard:
-        await dashboard.rows(f"{work.name}/1")
-        await dashboard.press("a")
-        await dashboard.dialog("ApprovalDialog")
-        await dashboard.press("y")
-        await dashboard.wait_for_toast("your own request")
-    (question,), _ = await linked.questions.of_job(work.number)
-    assert (question.resolution or {})["by"] == ["anna"]
-    assert (question.resolution or {})["self_approved"] is True
 
 
 async def test_an_older_job_of_a_login_belongs_to_its_later_person(

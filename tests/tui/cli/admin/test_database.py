@@ -12,6 +12,9 @@ import pytest
 
 from draftsman import migrate, resources
 from draftsman.embedded import EmbeddedServer
+from draftsman.errors import Refused
+from draftsman_tui.cli.app import App
+from draftsman_tui.cli.setup.database import _server
 from tests.support import unreleased
 from tests.support.server import Server, make_home
 from tests.tui.cli.cli_runner import Cli, process
@@ -113,6 +116,17 @@ async def test_db_commands_require_the_embedded_server(cli: Cli) -> None:
         (await cli("db", *arguments)).refused(
             1, "does not manage the configured database server", "pg_dump"
         )
+
+
+def test_a_refusal_names_the_variable_of_the_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = tmp_path / "draftsman.toml"
+    config.touch()
+    monkeypatch.delenv("DRAFTSMAN_DATABASE_URL", raising=False)
+    monkeypatch.setenv("DATABASE_URL", "postgresql://db.internal/app")
+    with pytest.raises(Refused, match=r"\(DATABASE_URL is set\)"):
+        _server(App(config=config))
 
 
 async def test_the_embedded_server_starts_stops_and_keeps_its_data(embedded: Cli) -> None:

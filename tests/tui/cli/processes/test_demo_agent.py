@@ -18,6 +18,7 @@ from draftsman_tui.cli.process.demo import Demo
 from draftsman_tui.cli.process.demo_agent import (
     ENTRIES,
     SUMMARY,
+    UNCHANGED,
     DemoModel,
     demo_agent,
     find_agent,
@@ -83,6 +84,9 @@ def test_the_model_makes_a_lost_call_again(phrase: str) -> None:
     assert model.turn(0, [{"text": "Do it"}]) == TURN
     assert model.turn(1, [{"output": "done"}]) == {"text": SUMMARY}
     assert model.turn(1, [{"output": "aborted"}, {"text": f"… {phrase}"}]) == TURN
+    assert model.turn(1, [{"output": "denied by anna: no"}, {"text": "go on"}]) == {
+        "text": UNCHANGED
+    }
 
 
 def test_steps_are_printed_in_order_with_each_line_of_a_context_indented(

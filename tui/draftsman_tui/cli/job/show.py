@@ -108,6 +108,8 @@ async def show(app: App, job: JobRef, tree: bool) -> None:
         parents = await rt.workflows.parents(number)
         group = await rt.workflows.groups.of_job(number)
         messages = await rt.messages.of_job(number)
+        followed = details.pr_url is not None or details.source is Source.FORGE
+        family = await rt.forge_events.follow_ups.family(number) if followed else None
         deliveries = await rt.outbox.all(number, limit=MAX_DELIVERIES)
         events = [
             *await rt.read_model.job_events(number),
@@ -134,6 +136,7 @@ async def show(app: App, job: JobRef, tree: bool) -> None:
         }
         parts |= {"steps": steps, "checkpoints": checkpoints, "messages": messages}
         parts |= {"archives": archived, "deliveries": deliveries, "retry_chain": chain}
+        parts |= {"pull_request": family}
         parts |= {"parents": parents_data(parents), "group": group and group_data(group)}
         parts |= {"sandbox": sandbox, "occurrence": occurrence, "unique_key": replacement.key}
         parts |= {"replaces": replacement.replaces, "replaced_by": replacement.replaced_by}
@@ -144,6 +147,7 @@ async def show(app: App, job: JobRef, tree: bool) -> None:
         *_head(details, why, chain),
         *_cost(runs),
         *([_pair("after", parents_text(parents))] if parents else []),
+        *([_pair("follow-up", family.text)] if family else []),
         *([_pair("group", f"{group.name}: {group.succeeded_text}")] if group else []),
         *_replacement(replacement),
         *(_pair("events", text) for text in missing_months(archived)),

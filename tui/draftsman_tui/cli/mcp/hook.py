@@ -12,8 +12,8 @@ import click
 
 from draftsman.errors import DraftsmanError, Refused, UsageError
 from draftsman_tui.cli.app import App, Group, command, example_lines
-from draftsman_tui.cli.question.ask_team import answer_of, submit_question
-from draftsman_tui.common import params, run_socket, times
+from draftsman_tui.cli.question.ask_team import answer_of, submit_question, why_unanswered
+from draftsman_tui.common import params, run_socket
 
 ALLOW: Final = "allow once"
 DENY: Final = "deny"
@@ -110,12 +110,12 @@ async def _decide(
                 await rt.read_model.wait(job.number)
         except TimeoutError:
             try:
-                reason = f"no answer within {times.span(wait)}"
+                reason = await why_unanswered(rt, job.number, wait)
                 await rt.job_control.cancel(job.number, await rt.actor(), reason)
             except Refused:  # it has ended meanwhile
                 pass
             else:
-                return None, f"{reason} to {job.name}"
+                return None, f"{job.name}: {reason}"
         answer = answer_of(await rt.read_model.job(job.number))
     by = ", ".join(answer.get("by") or ())
     if answer.get("value") == ALLOW:

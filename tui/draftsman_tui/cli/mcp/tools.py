@@ -124,7 +124,11 @@ class TeamTools:
         self, payload: dict[str, Any], wait: float | None
     ) -> tuple[dict[str, Any], str]:
         """Ask, or wait again for the answer to the same question."""
-        from draftsman_tui.cli.question.ask_team import answer_of, submit_question
+        from draftsman_tui.cli.question.ask_team import (
+            answer_of,
+            submit_question,
+            why_unanswered,
+        )
 
         content = json.dumps(payload, sort_keys=True)
         try:
@@ -137,11 +141,13 @@ class TeamTools:
                     self._open[content] = submitted.number
                 number = self._open[content]
             name = job_name(number)
+            wait = self._wait if wait is None else wait
             try:
-                async with asyncio.timeout(self._wait if wait is None else wait):
+                async with asyncio.timeout(wait):
                     await rt.read_model.wait(number)
             except TimeoutError:
-                text = f"No answer yet. {name} stays open: make the same call again to wait for it."
+                reason = await why_unanswered(rt, number, wait)
+                text = f"{reason}. {name} stays open: make the same call again to wait for it."
                 return {"outcome": "open", "job": name}, text
             job = await rt.read_model.job(number)
             self._open.pop(content, None)

@@ -17,8 +17,13 @@ if TYPE_CHECKING:
 REQUEST: Final = "Remove the unused import of inventory/report.py"
 COMMAND: Final = "sed -i '/^import textwrap$/d' inventory/report.py"
 SUMMARY: Final = "Removed the unused import of textwrap from inventory/report.py."
+UNCHANGED: Final = "The change was denied. The files are as they were."
+DENIED: Final = "denied by "
+"""Part of the decision that an agent gets, in the result of its call or in a later prompt."""
 AGAIN: Final = "Make exactly this call"
 """Part of the prompts by which an adapter asks for a call again."""
+DECISION: Final = 3
+"""The last messages of a conversation, of which one has the decision."""
 MODEL: Final = "scripted"
 GATEWAY: Final = "demo"
 
@@ -40,11 +45,11 @@ class DemoModel(ScriptedModel):
 
     def turn(self, results: int, conversation: list[dict[str, Any]]) -> Turn:
         """Return the call if the last message asks for it, else the turn of the script."""
-        return (
-            self.script[0]
-            if AGAIN in json.dumps(conversation[-1])
-            else super().turn(results, conversation)
-        )
+        if AGAIN in json.dumps(conversation[-1]):
+            return self.script[0]
+        if DENIED in json.dumps(conversation[-DECISION:]):
+            return {"text": UNCHANGED}
+        return super().turn(results, conversation)
 
 
 _OPENCODE: Final = {

@@ -72,12 +72,20 @@ async def _wait_for_answer(
                         app.out.print_stderr(*await describe(rt, question))
                 last = current.version
     except TimeoutError:
-        text = f"no answer within {times.span(wait or 0)}; {_stays_open(number)}"
-        raise AnswerTimeout(text) from None
+        reason = await why_unanswered(rt, number, wait or 0)
+        raise AnswerTimeout(f"{reason}; {_stays_open(number)}") from None
     except asyncio.CancelledError:
         app.out.info(_stays_open(number))
         raise
     return answer_of(await rt.read_model.job(number))
+
+
+async def why_unanswered(rt: Runtime, number: int, waited: float) -> str:
+    """Return why there is no answer: without a worker nobody was asked."""
+    why = await rt.read_model.why(number)
+    if why.reason == "no_worker":
+        return f"nobody was asked: {why.text}; {why.next_step}"
+    return f"no answer within {times.span(waited)}"
 
 
 def answer_of(job: Job) -> dict[str, Any]:

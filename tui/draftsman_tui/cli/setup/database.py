@@ -259,8 +259,9 @@ def _server(app: App) -> EmbeddedServer:
     """Return the embedded server; raises Refused if another server is configured."""
     settings = app.settings
     if settings.database_url is not None:
+        origin = "DATABASE_URL" if settings.uses_fallback_url else "database_url"
         raise Refused(
-            "draftsman does not manage the configured database server (database_url is set);"
+            f"draftsman does not manage the configured database server ({origin} is set);"
             " use its own tools, such as psql and pg_dump"
         )
     from draftsman.embedded import EmbeddedServer

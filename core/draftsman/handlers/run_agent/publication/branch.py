@@ -1,4 +1,7 @@
-"""Publishing of a branch, over commits of earlier runs of the same job only."""
+"""Publishing of a branch, over commits of earlier runs of the same job only.
+
+A job that follows up adds a commit to the branch, on the head that it started from.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,8 @@ async def publish(run: WorkerRun, workspace: Workspace, snapshot: Snapshot) -> s
 
 
 async def _push(workspace: Workspace, snapshot: Snapshot, own_commits: Sequence[str]) -> None:
-    for expected in (None, *own_commits):
+    head = workspace.parents[0] if workspace.parents else None
+    for expected in (head, *own_commits):
         try:
             await workspace.publish(snapshot, expected)
         except Failure as error:

@@ -63,7 +63,11 @@ async def open_for_job(
             base = await base_branch(forge, ref)
             facts = await _facts(run, forge, snapshot, result, validation)
             return await _open(forge, settings, facts, workspace, base) | {
-                "source": workspace.source.location
+                "source": workspace.source.location,
+                "project": forge.project.path.casefold(),
+                "branch": workspace.branch,
+                "base": base,
+                "follow_ups": settings.events is not None,
             }
         except Failure as error:
             if _is_retried(run, error):
@@ -114,6 +118,7 @@ async def _facts(
     used = usage_of(runs)
     request = "\n".join(filter(None, (job.ticket_title, job.ticket_text)))
     evidence = validation.evidence
+    followed = await run.wait(run.services.workflows.followed_pull, job.number)
     changes, conflicts = (
         change_summary({key: result.get(key) for key in keys})
         for keys in (
@@ -123,7 +128,7 @@ async def _facts(
     )
     return PullRequestFacts(
         job=job.name,
-        id=job.id,
+        id=job.id if followed is None else followed.root_id,
         head=str(result.get("commit", snapshot.commit)),
         title=job.ticket_title,
         request=job.ticket_text or "",

@@ -1,0 +1,47 @@
+"""Insertion of jobs that follow up on pull requests."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from draftsman.domain.ids import new_id, unknown_job
+from draftsman.domain.job import Source
+from draftsman.domain.people.actor import SYSTEM
+from draftsman.services.jobs.job_control import INHERITED, insert_row
+from draftsman.store import job_control as store
+from draftsman.store.forges import follow_ups
+from draftsman.store.outbox import deliveries
+from draftsman.store.postgres.database import Connection
+
+
+async def insert_follow_up(conn: Connection, root: int, parent: int, ordinal: int) -> int:
+    """Insert the job that follows up on the pull request of `root`; return its number.
+
+    It has the request, the targets and the newest checkpoint of its parent, and the requester of
+    the first job. The caller has locked the pull request.
+    """
+    request = await store.request_columns(conn, parent)
+    if request is None:
+        raise unknown_job(parent)
+    old, _ = request
+    row: dict[str, Any] = {key: old[key] for key in INHERITED} | {
+        "id": new_id(),
+        "idempotency_key": f"follow-up:{root}:{ordinal}",
+        "source": Source.FORGE,
+        "external_event_id": None,
+        "invoker_id": old["invoker_id"],
+        "invoker_display_name": old["invoker_display_name"],
+        "subject_key": None,
+        "retry_of": None,
+        "chain_length": 0,
+        "has_targets": old["has_targets"],
+        "hold": None,
+    }
+    submitted = await insert_row(conn, row, SYSTEM)
+    number = submitted.number
+    if submitted.outcome == "created":
+        await follow_ups.add(conn, number, root, ordinal, parent)
+        await store.copy_checkpoint(conn, parent, number)
+        if old["has_targets"]:
+            await deliveries.inherit_targets(conn, parent, number)
+    return number

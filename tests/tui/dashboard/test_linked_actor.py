@@ -1,0 +1,32 @@
+"""A dashboard whose user is also a person of Slack."""
+
+from __future__ import annotations
+
+from draftsman.domain.job import Source
+from draftsman.domain.people.actor import Actor
+from draftsman.host import login
+from draftsman.runtime import wire
+from draftsman.settings import Settings
+from draftsman.store.postgres.database import Database
+from tests.factories import GATE, Factory
+from tests.support.people import PEOPLE
+from tests.tui.dashboard.pilot import open_dashboard
+
+
+async def test_a_self_approval_in_the_dashboard_is_marked(settings: Settings, db: Database) -> None:
+    here = {"login": login(), "slack": "U-ANNA", "roles": ["invoker", "approver"]}
+    values = settings.model_dump() | {"people": PEOPLE | {"anna": here}, "groups": {}}
+    linked = wire(Settings.model_validate(values), db, True)
+    actor = await linked.actor(Source.TUI)
+    assert (actor.person, actor.owner) == ("anna", True)
+    make = Factory(linked, await linked.people.actor(Actor(Source.SLACK, "U-ANNA", "Anna")))
+    work = await make.asked(GATE)
+    async with open_dashboard(linked, actor, view="inbox") as dashboard:
+        await dashboard.rows(f"{work.name}/1")
+        await dashboard.press("a")
+        await dashboard.dialog("ApprovalDialog")
+        await dashboard.press("y")
+        await dashboard.wait_for_toast("your own request")
+    (question,), _ = await linked.questions.of_job(work.number)
+    assert (question.resolution or {})["by"] == ["anna"]
+    assert (question.resolution or {})["self_approved"] is True
