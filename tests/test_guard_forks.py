@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import psutil
 import pytest
 
-from draftsman.handlers.sandbox.confinement import ENVIRONMENT
+from draftsman.handlers.sandbox.confinement import ENVIRONMENT, encode
 from draftsman.handlers.subprocesses.guard import KILL
 from tests.support.guard_forks import GUARD, NEW_GUARD
 
-PLAN = {
+PLAN: Final[dict[str, Any]] = {
+    "seccomp": None,
     "mode": "off",
     "keep": [],
     "memory": 1 << 32,
@@ -30,14 +30,14 @@ def report_of_guard(folder: Path) -> dict[str, Any]:
     """Return the inherited state of a guard and its program, and the exit code after a kill."""
     orders, control = os.pipe()
     replies_read, replies = os.pipe()
-    arguments = [*GUARD, str(orders), str(replies), "60", json.dumps(PLAN), "--"]
+    arguments = [*GUARD, str(orders), str(replies), "60", encode(PLAN), "--"]
     with subprocess.Popen(
         [*arguments, "/bin/sh", "-c", SHOW],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         cwd=folder,
-        env={ENVIRONMENT: json.dumps({"ONE": "1", "PATH": os.defpath})},
+        env={ENVIRONMENT: encode({"ONE": "1", "PATH": os.defpath})},
         pass_fds=(orders, replies),
         start_new_session=True,
     ) as process:

@@ -193,8 +193,9 @@ async def wait_for_agent(folder: Path, name: str) -> int:
     run = str((await wait_for_clone(folder, name)).parent)
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error):
-            arguments = process.cmdline()
-            if "handlers.subprocesses.guard" in " ".join(arguments) and run in " ".join(arguments):
+            line = " ".join(process.cmdline())
+            # the paths of the plan are in hexadecimal, see `confinement.encode`
+            if "handlers.subprocesses.guard" in line and run.encode().hex() in line:
                 below = process.children(recursive=True)
                 pids: list[int] = [child.pid for child in below if not _is_guard(child.cmdline())]
                 if pids:
