@@ -1,8 +1,8 @@
 -- Acknowledgments and snoozes of questions, which delay reminders.
 
-SELECT EXISTS (SELECT FROM draftsman.schema_migrations WHERE name = '0028_acknowledgments') AS applied \gset
-\if :applied \echo '0028_acknowledgments is already applied' \quit \endif
-INSERT INTO draftsman.schema_migrations (name) VALUES ('0028_acknowledgments');
+SELECT EXISTS (SELECT FROM draftsman.schema_migrations WHERE name = '0029_acknowledgments') AS applied \gset
+\if :applied \echo '0029_acknowledgments is already applied' \quit \endif
+INSERT INTO draftsman.schema_migrations (name) VALUES ('0029_acknowledgments');
 
 -- A person works on the answer: all reminders of the question wait until then.
 CREATE TABLE draftsman.question_acknowledgments (
