@@ -165,7 +165,10 @@ TALKING: Final = {
     "approval_tokens.use",
 }
 TABLES: Final = REPOS | SCHEDULES
-RECEIVING: Final = {"forge_events.receive", "follow_ups.answered", "follow_ups.branch_deleted"}
+RECEIVING: Final = {
+    *("forge_events.receive", "people_events.finish", "follow_ups.answered"),
+    "follow_ups.branch_deleted",
+}
 FOLLOWING: Final = {
     f"follow_ups.{name}" for name in ("ignore", "ignore_others", "send", "reopen", "add", "end")
 }
