@@ -93,7 +93,10 @@ SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         ),
         "up": ("process.serve", "Start a worker and the configured bots, and supervise them."),
         "worker": ("process.serve", "Run a worker."),
-        "bots": ("process.serve", "Run the Slack and Trello bots."),
+        "bots": (
+            "process.serve",
+            "Run the Slack and Trello bots, and receive the events of forges.",
+        ),
         "workers": ("process.workers", "List workers and their health."),
         "sweep": ("process.workers", "Run a maintenance sweep now."),
         "soak": (
