@@ -38,6 +38,11 @@ from tests.support.waits import until
 FAKE: Final = Path(__file__).parents[3] / "support" / "acp_agent.py"
 RUN: Final = {"run": "echo approved >> ran.txt"}
 DONE: Final = {"say": "all done"}
+FAILED_CALL: Final = (
+    "Ran into this error: Request failed: 500.\n\n"
+    "Please retry if you think this is a transient or recoverable error."
+)
+"""The message of Goose for a failed call of its model."""
 S = Status
 
 
@@ -244,6 +249,7 @@ async def test_an_allowed_call_that_was_interrupted_is_asked_again(
     [
         ([{"exit": 0}], (), "build", "TRANSIENT_APP", "exited with code 0 before the end"),
         ([{"stop": "refusal"}], (), "build", "PERMANENT", "ended its turn with refusal"),
+        ([{"say": FAILED_CALL}], (), "build", "TRANSIENT_APP", "Request failed: 500"),
         ([{"mode": "yolo"}, DONE], (), "build", "PERMANENT", "was changed by the agent to 'yolo'"),
         ([DONE], ("stubborn",), "build", "PERMANENT", "the mode 'build' of the agent is plan"),
         ([DONE], (), "ask", "PERMANENT", "'ask' of the agent is not among its modes: build, plan"),
