@@ -47,14 +47,16 @@ def program_of(name: str) -> str | None:
 
 
 @asynccontextmanager
-async def worker(rt: Runtime, data: Path, name: str, url: str) -> AsyncIterator[WorkerProcess]:
+async def worker(
+    rt: Runtime, data: Path, name: str, url: str, ask_grace: float = 0
+) -> AsyncIterator[WorkerProcess]:
     """Run a worker with the known entry of an agent."""
     program = program_of(name)
     assert program is not None
     known: dict[str, Any] = {**KNOWN_AGENTS[name], "network": True}
     known["command"] = (str(Path(program).absolute()), *known["command"][1:])
     known["env"] = {**known.get("env", {}), **PROGRAMS[name].variables(url)}
-    configured = runtime_with(rt, data_dir=data, agents={"test": known})
+    configured = runtime_with(rt, data_dir=data, agents={"test": known}, ask_grace=ask_grace)
     async with running_worker(configured, registry.load({}), leader=True, slots=1) as process:
         yield process
 
@@ -70,11 +72,28 @@ async def test_exactly_the_approved_call_runs_once_on_another_host(
             await until(lambda: is_free(process), "a free slot", SECONDS)
         remove_tree(tmp_path / "one")
         await make.answer(number, "allow once")
-        async with worker(rt, tmp_path / "two", name, model.url):
+        # The denial is in the same run: Gemini CLI would begin another session, with all calls.
+        async with worker(rt, tmp_path / "two", name, model.url, ask_grace=300):
             assert "$ echo no >> ran.txt" in await asked(rt, number, 2)
             await make.answer(number, "not on a Friday", n=2)
             assert await summary_of(rt, number) == SUMMARY
     assert git("show", f"draftsman/D-{number}:ran.txt", cwd=repo) == "yes"
+    assert "not on a Friday" in json.dumps(model.conversations[-1])
+
+
+async def test_goose_starts_no_subagent_whose_calls_would_not_be_asked(
+    rt: Runtime, make: Factory, tmp_path: Path
+) -> None:
+    if program_of("goose") is None:
+        pytest.skip("there is no goose here: npm i @aaif/goose, and extend the PATH")
+    number = await submit_agent_job(make, make_repository(tmp_path / "repo", a="one\n"))
+    delegate = {"tool": "delegate", "args": {"instructions": "run echo yes >> ran.txt"}}
+    with PROGRAMS["goose"].serve([delegate, {"text": SUMMARY}]) as model:
+        async with worker(rt, tmp_path / "data", "goose", model.url):
+            assert await summary_of(rt, number) == SUMMARY
+    assert len(model.conversations) == 2
+    assert "declined to run this tool" in json.dumps(model.conversations[-1])
+    assert await rt.questions.of_job(number) == ([], [])
 
 
 def test_the_recording_is_of_this_version(name: str) -> None:

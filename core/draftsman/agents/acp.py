@@ -26,6 +26,8 @@ STARTED_IN_HOME: Final = ("goose",)
 """Programs that run hooks of the folder in which they are started; the session has its own."""
 GOOSE_SHELL: Final = {"toolName": "shell", "extensionName": "developer"}
 """The tool of Goose that runs commands; Goose gives no kind of a call."""
+GOOSE_SUBAGENT: Final = {"toolName": "delegate", "extensionName": "summon"}
+"""The tool of Goose that starts a subagent, whose calls are made without a permission."""
 CALL_FAILED: Final = ("Ran into this error: ", "transient or recoverable error.")
 """Start and end of a message of Goose, which ends its turn as usual when its model fails."""
 
@@ -203,7 +205,7 @@ class AcpAdapter(Adapter):
         known = self.tools.setdefault(tool_id, {})
         before = known.get("title")
         known.update({key: value for key, value in update.items() if value is not None})
-        if part_of(part_of(known, "_meta"), "goose").get("toolCall") == GOOSE_SHELL:
+        if goose_tool(known) == GOOSE_SHELL:
             known["kind"] = "execute"
         title, status = str(known.get("title") or "tool"), update.get("status")
         if status in ENDED:
@@ -238,16 +240,25 @@ class AcpAdapter(Adapter):
         if own.get("kind") == "other":  # the kind of a call that has none
             own.pop("kind")
         call = Call.of({**known, **own}, self.roots)
-        decision = self.decide(call, tool_id)
-        wanted = "allow_once" if decision.allowed else "reject_once"
+        if goose_tool(known) == GOOSE_SUBAGENT:
+            self.client.send("log", text="denied: calls of a subagent would not be asked")
+            allowed = False
+        else:
+            allowed = self.decide(call, tool_id).allowed
+        wanted = "allow_once" if allowed else "reject_once"
         offered = params.get("options")
         for option in offered if isinstance(offered, list) else []:
             if option.get("kind") == wanted:
                 return {"outcome": {"outcome": "selected", "optionId": option.get("optionId")}}
-        if decision.allowed:
+        if allowed:
             text = "the agent offers no way to allow a call a single time"
             raise AgentFailure("PERMANENT", "protocol", text)
         return {"outcome": {"outcome": "cancelled"}}
+
+
+def goose_tool(tool: Message) -> Any:
+    """Return the names of the tool and of its extension, which Goose adds to a call."""
+    return part_of(part_of(tool, "_meta"), "goose").get("toolCall")
 
 
 def start_folder(program: str, workspace: str) -> str:

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import pytest
 
+from draftsman.agents.acp import GOOSE_SUBAGENT
 from draftsman.agents.adapter import MAKE_AGAIN
 from draftsman.domain.activity.activity_text import activity_text
 from draftsman.domain.job import Status
@@ -277,6 +278,14 @@ def test_an_agent_that_is_not_installed_is_an_error(runs: AdapterRuns) -> None:
 def test_unknown_requests_are_refused(runs: AdapterRuns) -> None:
     script = [{"ask": "fs/read_text_file"}, {"ask": "craft/drainMidTurnQueue"}, DONE]
     assert run(runs, script)["summary"] == "all done"
+
+
+def test_a_subagent_whose_calls_would_not_be_asked_is_denied_without_a_question(
+    runs: AdapterRuns, tmp_path: Path
+) -> None:
+    script = [RUN | {"meta": {"goose": {"toolCall": GOOSE_SUBAGENT}}}, {"say": "RESULTS"}]
+    assert json.loads(run(runs, script)["summary"]) == ["rejected"]
+    assert runs.asked == []
 
 
 def test_an_agent_that_cannot_load_begins_a_session_with_the_decision(runs: AdapterRuns) -> None:
