@@ -283,7 +283,8 @@ def test_unknown_requests_are_refused(runs: AdapterRuns) -> None:
 def test_a_subagent_whose_calls_would_not_be_asked_is_denied_without_a_question(
     runs: AdapterRuns, tmp_path: Path
 ) -> None:
-    script = [RUN | {"meta": {"goose": {"toolCall": GOOSE_SUBAGENT}}}, {"say": "RESULTS"}]
+    call: dict[str, Any] = {**RUN, "meta": {"goose": {"toolCall": GOOSE_SUBAGENT}}}
+    script = [call, {"say": "RESULTS"}]
     assert json.loads(run(runs, script)["summary"]) == ["rejected"]
     assert runs.asked == []
 
