@@ -4,7 +4,7 @@ SELECT EXISTS (SELECT FROM draftsman.schema_migrations WHERE name = '0007_delive
 \if :applied \echo '0007_deliveries is already applied' \quit \endif
 INSERT INTO draftsman.schema_migrations (name) VALUES ('0007_deliveries');
 
-CREATE TYPE draftsman.delivery_channel AS ENUM ('log', 'webhook', 'slack', 'trello');
+CREATE TYPE draftsman.delivery_channel AS ENUM ('log', 'webhook', 'slack', 'trello', 'forge');
 CREATE TYPE draftsman.delivery_kind AS ENUM (
     'status', 'question', 'question_closed', 'result', 'notice', 'reminder', 'file');
 CREATE TYPE draftsman.delivery_status AS ENUM (
@@ -28,10 +28,13 @@ CREATE TABLE draftsman.job_targets (
 );
 --   job_targets_thread  the jobs that were requested in a thread
 --   job_targets_trello  the jobs whose target is a card: a comment there may answer their questions
+--   job_targets_forge   the same for an issue or a pull request
 CREATE INDEX job_targets_thread ON draftsman.job_targets (target, thread)
     WHERE thread IS NOT NULL;
 CREATE INDEX job_targets_trello ON draftsman.job_targets (target, job)
     WHERE channel = 'trello';
+CREATE INDEX job_targets_forge ON draftsman.job_targets (target, job)
+    WHERE channel = 'forge';
 
 -- `original` is the delivery whose message it updates, or the dead letter that it replaces.
 -- `sender_lock_id` is the number of the session lock of the process that claimed the delivery, as

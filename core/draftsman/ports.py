@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from datetime import datetime
 from typing import Protocol
 
 from draftsman.domain.forges.checks import CommitCheck
@@ -10,8 +11,10 @@ from draftsman.domain.forges.forge_event import ForgeEvent
 from draftsman.domain.forges.project import Project
 from draftsman.domain.forges.pull_request import (
     Account,
+    Comment,
     CommitStatus,
     GitLogin,
+    IssueText,
     PullRequest,
     PullRequestText,
     TextLimits,
@@ -75,6 +78,33 @@ class Notifier(Protocol):
         are written with the run's lease, in one transaction, and once per key. Raises LeaseLost,
         and UsageError for an invalid target or when there is none.
         """
+        ...
+
+
+class Discussion(Protocol):
+    """The comments of an issue or pull request. Each call raises Failure, as those of Forge."""
+
+    limit: int
+    """Maximum characters of a comment."""
+
+    async def issue(self) -> IssueText:
+        """Return the text of the issue or pull request."""
+        ...
+
+    async def since(self, when: datetime) -> list[Comment]:
+        """Return the comments that were written or edited since a time."""
+        ...
+
+    async def get(self, id: str) -> Comment:
+        """Return a comment."""
+        ...
+
+    async def post(self, body: str, leaves: Callable[[], None] = ...) -> Comment:
+        """Post a comment; `leaves` is called right before the request is sent."""
+        ...
+
+    async def edit(self, id: str, body: str) -> None:
+        """Replace the text of a comment."""
         ...
 
 
@@ -142,6 +172,10 @@ class Forge(Protocol):
         """Return the checks and statuses of a commit."""
         ...
 
+    def discussion(self, number: int, *, is_pull: bool) -> Discussion:
+        """Return the comments of an issue; `is_pull` is a merge request of GitLab."""
+        ...
+
     async def answer(self, number: int, text: str, thread: str | None) -> None:
         """Write a comment on a pull request, in a thread if it is given and the forge can."""
         ...
@@ -175,6 +209,14 @@ class EventSource(Protocol):
 
     async def labeled_issues(self, label: str) -> list[ForgeEvent]:
         """Return the events of the open issues with a label."""
+        ...
+
+    async def labeler(self, number: int, label: str) -> str | None:
+        """Return the login that gave an issue a label last; None if it has left no trace."""
+        ...
+
+    async def issue_comments(self, since: datetime, numbers: Sequence[int]) -> list[ForgeEvent]:
+        """Return the comments on issues since a time; on GitLab only on those with `numbers`."""
         ...
 
     async def has_webhook(self, url: str) -> bool | None:

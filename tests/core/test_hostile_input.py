@@ -20,8 +20,8 @@ from draftsman.errors import ConfigError, DraftsmanError, UsageError
 from draftsman.handlers.run_agent.commands import SUMMARY_LINE
 from draftsman.log import redact
 from draftsman.settings import Settings, load
+from draftsman_bots import comment_parser
 from draftsman_bots.slack.parsers import incoming_text
-from draftsman_bots.trello.parsers import comment_parser
 from tests.support.cases import cases
 
 

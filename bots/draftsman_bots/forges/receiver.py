@@ -8,15 +8,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from draftsman.domain.forges.forge_event import ForgeEvent
+from draftsman.domain.forges.forge_event import PEOPLE_KINDS, ForgeEvent
 from draftsman.errors import DatabaseUnreachable, DraftsmanError, Failure
 from draftsman.forges.connection import forge_at
 from draftsman.ports import EventSource
 from draftsman_bots.forges.answers import delete_branches, write_answers
 from draftsman_bots.forges.health import ForgeHealth
+from draftsman_bots.forges.people import IssueReader
+from draftsman_bots.forges.usecases.events import classify
 
 if TYPE_CHECKING:
-    from draftsman.domain.forges.follow_up import TrackedPull
     from draftsman.runtime import Runtime
 
 RECONCILE: Final = 300.0
@@ -34,6 +35,7 @@ class ForgeReceiver:
         self._rt = rt
         self._forges = rt.settings.read_forges
         self._sources: dict[tuple[str, str], EventSource] = {}
+        self._issues = {name: IssueReader(rt, name, self._source) for name in self._forges}
         self._own: dict[str, str] = {}
         self._due: dict[str, float] = dict.fromkeys(self._forges, 0.0)
         self._paused: dict[str, float] = dict.fromkeys(self._forges, 0.0)
@@ -49,12 +51,13 @@ class ForgeReceiver:
 
     async def receive(self, name: str, source: str, events: Sequence[ForgeEvent]) -> int:
         """Store events; return the number of those that are new."""
-        own = self._own.get(name)
+        own, mention = self._own.get(name), self._forges[name].mention
         marked = [
             replace(event, is_bot=True)
             if event.is_own or (own and event.author.casefold() == own)
-            else event
+            else classify(event, mention)
             for event in events
+            if not (event.is_own and event.kind in PEOPLE_KINDS)
         ]
         new = await self._rt.forge_events.receive(name, marked)
         self.health.count(name, source, new)
@@ -85,20 +88,26 @@ class ForgeReceiver:
                 self.health.clear(name)
 
     async def _read(self, name: str, only: set[str] | None) -> None:
-        """Read the open pull requests of jobs, or those of some repositories."""
+        """Read the open pull requests of jobs, and all issues or only some repositories."""
         for pull in await self._rt.forge_events.open_pulls(name):
             if only is None or pull.project in only:
-                if name not in self._own:
-                    account = await forge_at(self._rt.settings, name, pull.project).account()
-                    self._own[name] = account.name.casefold()
-                source = self._source(name, pull)
+                await self.own_login(name, pull.project)
+                source = self._source(name, pull.project)
                 await self.receive(name, "poll", await source.pull(pull.number))
+        if only is None:
+            await self.receive(name, "poll", await self._issues[name].read(self._forges[name]))
 
-    def _source(self, name: str, pull: TrackedPull) -> EventSource:
-        key = (name, pull.project)
+    async def own_login(self, name: str, project: str) -> str:
+        """Return the login of draftsman on a forge, in lower case; raises Failure."""
+        if name not in self._own:
+            account = await forge_at(self._rt.settings, name, project).account()
+            self._own[name] = account.name.casefold()
+        return self._own[name]
+
+    def _source(self, name: str, project: str) -> EventSource:
+        key = (name, project)
         if key not in self._sources:
-            forge = forge_at(self._rt.settings, name, pull.project)
-            self._sources[key] = forge.events()
+            self._sources[key] = forge_at(self._rt.settings, name, project).events()
         return self._sources[key]
 
     def _pause(self, name: str, error: DraftsmanError) -> None:

@@ -13,6 +13,8 @@ from draftsman.domain.ids import new_id
 from draftsman.errors import DraftsmanError
 from draftsman.loops.lifecycle import OutageGuard, StopSignal
 from draftsman_bots.credentials import read_credential
+from draftsman_bots.forges.outbound.channel import ForgeChannel
+from draftsman_bots.forges.people import PeopleEventProcessor
 from draftsman_bots.forges.receiver import ForgeReceiver
 from draftsman_bots.forges.webhooks import application
 from draftsman_bots.http import Server, serve
@@ -33,6 +35,8 @@ class ForgeService:
     def __init__(self, rt: Runtime) -> None:
         self.stop = StopSignal()
         self.receiver = ForgeReceiver(rt)
+        self._people = PeopleEventProcessor(rt, self.receiver.health, self.receiver.own_login)
+        self._deliveries = rt.delivery_process([ForgeChannel(rt.settings)])
         self.ports: dict[str, int] = {}
         """Port of the webhook server of each forge, once it listens."""
         self._rt = rt
@@ -48,7 +52,7 @@ class ForgeService:
 
     async def run(self) -> None:
         """Run until `end`; raises ConfigError if an address cannot be used."""
-        parts = [*self._servers_to_run(), self._read()]
+        parts = [*self._servers_to_run(), self._read(), self._deliveries.run()]
         tasks = [asyncio.create_task(part) for part in parts]
         for task in tasks:
             task.add_done_callback(self._part_ended)
@@ -62,6 +66,7 @@ class ForgeService:
     def end(self) -> None:
         """Stop accepting work and finish running work."""
         self.stop.set()
+        self._deliveries.stop()
         for server in self._servers:
             server.end()
 
@@ -95,6 +100,8 @@ class ForgeService:
         if self._term is None:
             self._term = await events.acquire(self._owner, LEASE)
         await self.receiver.read_due(polls=self._term is not None)
+        if self._term is not None:
+            await self._people.process()
 
     def _part_ended(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and (error := task.exception()) is not None:

@@ -7,10 +7,12 @@ from typing import Final
 
 from draftsman.domain.forges.project import Project, find_project
 from draftsman.domain.forges.pull_request import GitLogin
+from draftsman.domain.messages.target import IssueTarget
+from draftsman.errors import UsageError
 from draftsman.forges.gitea import Gitea
 from draftsman.forges.github import GitHub
 from draftsman.forges.gitlab import GitLab
-from draftsman.ports import Forge
+from draftsman.ports import Discussion, Forge
 from draftsman.settings import ForgeSettings, HttpSettings, Settings
 
 KINDS: Final[dict[str, Callable[[str, ForgeSettings, HttpSettings, Project], Forge]]] = {
@@ -42,6 +44,16 @@ def forge_at(settings: Settings, name: str, project: str) -> Forge:
     owner, _, repository = project.rpartition("/")
     at = Project(owner, repository, forge.url, takes_token=True)
     return KINDS[forge.kind](name, forge, settings.http, at)
+
+
+def discussion_of(settings: Settings, target: IssueTarget) -> Discussion:
+    """Return the comments of an issue or pull request; raises UsageError without its forge."""
+    table = settings.forges.get(target.forge)
+    if table is None:
+        known = ", ".join(sorted(settings.forges)) or "none"
+        raise UsageError(f"no forge {target.forge!r} in [forges] of this process; known: {known}")
+    forge = forge_at(settings, target.forge, target.path)
+    return forge.discussion(target.number, is_pull=target.is_pull)
 
 
 def git_login_of(settings: Settings, source: str) -> Callable[[], Awaitable[GitLogin]] | None:

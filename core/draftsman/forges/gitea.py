@@ -6,10 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import quote
 
-from draftsman.domain.forges.checks import CheckState, CommitCheck, check_of
-from draftsman.domain.forges.project import Project, api_url
+from draftsman.domain.forges.checks import STATUS_NAME, CheckState, CommitCheck, check_of
 from draftsman.domain.forges.pull_request import (
-    STATUS_NAME,
     Account,
     CommitStatus,
     GitLogin,
@@ -19,10 +17,10 @@ from draftsman.domain.forges.pull_request import (
     TextLimits,
 )
 from draftsman.errors import Failure
+from draftsman.forges.api_forge import ApiForge
+from draftsman.forges.comments import IssueDiscussion
 from draftsman.forges.gitea_reader import GiteaReader
-from draftsman.forges.rest_api import MAX_PAGES, RestApi
-from draftsman.outbound.secret_values import read_secret
-from draftsman.settings import ForgeSettings, HttpSettings
+from draftsman.forges.rest_api import MAX_PAGES
 
 DRAFT: Final = "WIP: "
 """Prefix of the title of a draft: Gitea's default of `WORK_IN_PROGRESS_PREFIXES`."""
@@ -34,19 +32,11 @@ STATES: Final = {"warning": "success"}
 """States that allow a merge there."""
 
 
-class Gitea:
+class Gitea(ApiForge):
     """A repository on Gitea or Forgejo, with an access token."""
 
+    kind = "gitea"
     limits = TextLimits(title=255, body=65_536, status=255)
-
-    def __init__(
-        self, name: str, settings: ForgeSettings, http: HttpSettings, project: Project
-    ) -> None:
-        self.name = name
-        self.project = project
-        self._settings = settings
-        self._api = RestApi(name, api_url("gitea", settings.url), http, self._authorization)
-        self._path = f"/repos/{quote(project.path)}"
 
     def events(self) -> GiteaReader:
         return GiteaReader(self._api, self._path, self.project.path)
@@ -63,10 +53,7 @@ class Gitea:
         return Account(str((user.data or {}).get("login") or "unknown account"), missing)
 
     async def git_login(self) -> GitLogin:
-        return GitLogin("draftsman", self._token())
-
-    async def default_branch(self) -> str:
-        return str((await self._api.get(self._path))["default_branch"])
+        return GitLogin("draftsman", await self._token())
 
     async def has_branch(self, name: str) -> bool:
         return await self._api.exists(f"{self._path}/branches/{quote(name)}")
@@ -142,19 +129,17 @@ class Gitea:
         body = {"Do": method, "head_commit_id": commit}
         await self._api.call("POST", f"{self._path}/pulls/{number}/merge", body)
 
+    def discussion(self, number: int, *, is_pull: bool) -> IssueDiscussion:
+        return IssueDiscussion(self._api, self._path, number, self.limits.body)
+
     async def _labels(self) -> list[Any]:
         labels = await self._api.pages(f"{self._path}/labels", limit=PAGE)
         path = f"/orgs/{quote(self.project.owner)}/labels"
         organization = await self._api.call("GET", path, accepts=(403, 404))
         return labels + (organization.data if organization.status == 200 else [])
 
-    def _token(self) -> str:
-        if self._settings.token is None:
-            raise ValueError("Gitea needs a token")
-        return read_secret(self._settings.token, f"forges.{self.name}.token")
-
     async def _authorization(self) -> Mapping[str, str]:
-        return {"authorization": f"token {self._token()}"}
+        return {"authorization": f"token {await self._token()}"}
 
 
 def _is_of(data: Mapping[str, Any], branch: str) -> bool:

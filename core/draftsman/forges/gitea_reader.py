@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from datetime import datetime
 from typing import Any, Final
 
 from draftsman.domain.forges import github_events
-from draftsman.domain.forges.checks import CheckState, check_of
+from draftsman.domain.forges.checks import STATUS_NAME, CheckState, check_of
 from draftsman.domain.forges.forge_event import EventKind, ForgeEvent
-from draftsman.domain.forges.pull_request import STATUS_NAME
 from draftsman.forges.conditional_reads import ConditionalReads
-from draftsman.forges.github_reader import failed_status
+from draftsman.forges.github_reader import (
+    failed_status,
+    issue_comments,
+    labeler_of,
+    written,
+)
 from draftsman.forges.rest_api import RestApi
 
 PAGE: Final = 50
@@ -56,6 +62,14 @@ class GiteaReader:
             for item in issues
             if not item.get("pull_request")
         ]
+
+    async def labeler(self, number: int, label: str) -> str | None:
+        return labeler_of(await self._list(f"{self._path}/issues/{number}/timeline"), label)
+
+    async def issue_comments(self, since: datetime, numbers: Sequence[int]) -> list[ForgeEvent]:
+        path = f"{self._path}/issues/comments"
+        items = await self._api.pages(path, since=written(since), limit=PAGE)
+        return issue_comments(self._project, items)
 
     async def has_webhook(self, url: str) -> bool | None:
         answer = await self._api.call("GET", f"{self._path}/hooks", accepts=(403, 404))

@@ -6,10 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import quote
 
-from draftsman.domain.forges.checks import CheckState, CommitCheck, check_of
+from draftsman.domain.forges.checks import STATUS_NAME, CheckState, CommitCheck, check_of
 from draftsman.domain.forges.project import Project, api_url
 from draftsman.domain.forges.pull_request import (
-    STATUS_NAME,
     Account,
     CommitStatus,
     GitLogin,
@@ -19,10 +18,11 @@ from draftsman.domain.forges.pull_request import (
     TextLimits,
 )
 from draftsman.errors import Failure
+from draftsman.forges.api_forge import ApiForge
+from draftsman.forges.comments import IssueDiscussion
 from draftsman.forges.github_app import AppTokens, missing_permissions
 from draftsman.forges.github_reader import GitHubReader
 from draftsman.forges.rest_api import PAGE, RestApi
-from draftsman.outbound.secret_values import read_secret
 from draftsman.settings import ForgeSettings, HttpSettings
 
 MERGE_STATES: Final = {
@@ -46,22 +46,19 @@ RESOLVE: Final = """mutation ($id: ID!) {
   resolveReviewThread(input: {threadId: $id}) { thread { isResolved } } }"""
 
 
-class GitHub:
+class GitHub(ApiForge):
     """A repository on GitHub, with an access token or a GitHub App."""
 
+    kind = "github"
     limits = TextLimits(title=256, body=65_536, status=140)
 
     def __init__(
         self, name: str, settings: ForgeSettings, http: HttpSettings, project: Project
     ) -> None:
-        self.name = name
-        self.project = project
-        self._settings = settings
+        super().__init__(name, settings, http, project)
         self._app = AppTokens(name, settings, http, project) if settings.app_id else None
-        self._api = RestApi(name, api_url("github", settings.url), http, self._authorization)
         graph = api_url("github", settings.url).removesuffix("/v3")
         self._graph = RestApi(name, graph, http, self._authorization)
-        self._path = f"/repos/{quote(project.path)}"
 
     def events(self) -> GitHubReader:
         return GitHubReader(self._api, self._path, self.project.path)
@@ -70,7 +67,9 @@ class GitHub:
         """Return the account; of an access token GitHub does not tell all rights."""
         if self._app is not None:
             installation = await self._app.installation()
-            missing = missing_permissions(installation.get("permissions") or {})
+            missing = missing_permissions(
+                installation.get("permissions") or {}, comments=self._settings.events is not None
+            )
             return Account(f"GitHub App {await self._app.slug()}", missing)
         response = await self._api.call("GET", "/user")
         scopes = response.headers.get("x-oauth-scopes")
@@ -84,6 +83,8 @@ class GitHub:
                 f"{self._path}/commits/{quote(repository['default_branch'])}/status"
             ),
         }
+        if self._settings.events is not None:
+            probes["Issues: Read and write"] = f"{self._path}/issues?per_page=1"
         for right, path in probes.items():
             if (await self._api.call("GET", path, accepts=(403, 404))).status in (403, 404):
                 missing += (right,)
@@ -91,9 +92,6 @@ class GitHub:
 
     async def git_login(self) -> GitLogin:
         return GitLogin("x-access-token", await self._token())
-
-    async def default_branch(self) -> str:
-        return str((await self._api.get(self._path))["default_branch"])
 
     async def has_branch(self, name: str) -> bool:
         return await self._api.exists(f"{self._path}/branches/{quote(name, safe='')}")
@@ -183,12 +181,13 @@ class GitHub:
         path = f"{self._path}/pulls/{number}/merge"
         await self._api.call("PUT", path, {"sha": commit, "merge_method": method})
 
+    def discussion(self, number: int, *, is_pull: bool) -> IssueDiscussion:
+        return IssueDiscussion(self._api, self._path, number, self.limits.body)
+
     async def _token(self) -> str:
         if self._app is not None:
             return await self._app.token()
-        if self._settings.token is None:
-            raise ValueError("without an app there is a token")
-        return read_secret(self._settings.token, f"forges.{self.name}.token")
+        return await super()._token()
 
     async def _authorization(self) -> Mapping[str, str]:
         return {**HEADERS, "authorization": f"Bearer {await self._token()}"}

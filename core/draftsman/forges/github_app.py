@@ -106,12 +106,16 @@ def assertion(name: str, pem: str, claims: Mapping[str, Any], now: float) -> str
     return f"{text}.{_base64(key.sign(text.encode(), PKCS1v15(), SHA256()))}"
 
 
-def missing_permissions(granted: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the permissions that an installation lacks: `pull_requests: write`."""
+def missing_permissions(granted: Mapping[str, Any], *, comments: bool) -> tuple[str, ...]:
+    """Return the permissions that an installation lacks: `pull_requests: write`.
+
+    `comments` tells whether people are answered on issues.
+    """
+    needed = PERMISSIONS | ({"issues": "write"} if comments else {})
     levels = ("read", "write", "admin")
     return tuple(
         f"{name}: {level}"
-        for name, level in PERMISSIONS.items()
+        for name, level in needed.items()
         if granted.get(name) not in levels[levels.index(level) :]
     )
 

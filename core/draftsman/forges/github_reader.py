@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any, Final
 
 from draftsman.domain.forges import github_events
-from draftsman.domain.forges.checks import CheckState, check_of
+from draftsman.domain.forges.checks import STATUS_NAME, CheckState, check_of
 from draftsman.domain.forges.ci_log import relevant_part
 from draftsman.domain.forges.forge_event import EventKind, ForgeEvent, fields, plain
-from draftsman.domain.forges.pull_request import STATUS_NAME
 from draftsman.forges.conditional_reads import ConditionalReads
 from draftsman.forges.rest_api import PAGE, RestApi
 
+_PULL: Final = re.compile(r"/pulls?/\d+#")
+"""Part of the URL of a comment on a pull request."""
 LOG_END: Final = 200_000
 """Bytes of the end of a log that are searched."""
 
@@ -44,6 +47,15 @@ class GitHubReader:
             for item in issues
             if "pull_request" not in item
         ]
+
+    async def labeler(self, number: int, label: str) -> str | None:
+        return labeler_of(await self._list(f"{self._path}/issues/{number}/events"), label)
+
+    async def issue_comments(self, since: datetime, numbers: Sequence[int]) -> list[ForgeEvent]:
+        items = await self._api.pages(
+            f"{self._path}/issues/comments", since=written(since), per_page=PAGE
+        )
+        return issue_comments(self._project, items)
 
     async def has_webhook(self, url: str) -> bool | None:
         answer = await self._api.call("GET", f"{self._path}/hooks", accepts=(403, 404))
@@ -101,6 +113,32 @@ class GitHubReader:
 
     async def _list(self, path: str, key: str | None = None, **query: str | int) -> list[Any]:
         return await self._reads.pages(self._api, path, key, per_page=PAGE, **query)
+
+
+def labeler_of(events: Sequence[Any], label: str) -> str | None:
+    """Return the login of the last event of GitHub, or of Gitea's timeline, that gave a label."""
+    logins = [
+        str(fields(item.get("actor") or item.get("user")).get("login") or "")
+        for item in events
+        if (item.get("event") == "labeled" or item.get("type") == "label")
+        and str(fields(item.get("label")).get("name")).casefold() == label.casefold()
+    ]
+    return logins[-1] if logins else None
+
+
+def issue_comments(project: str, items: Sequence[Mapping[str, Any]]) -> list[ForgeEvent]:
+    """Return the events of the comments of a repository that are on issues."""
+    kind = EventKind.ISSUE_COMMENT
+    return [
+        github_events.comment(project, int(str(item["issue_url"]).rpartition("/")[2]), item, kind)
+        for item in items
+        if item.get("issue_url") and not _PULL.search(str(item.get("html_url")))
+    ]
+
+
+def written(when: datetime) -> str:
+    """Return a time as a parameter of the API."""
+    return when.isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 def failed_status(

@@ -6,10 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import quote
 
-from draftsman.domain.forges.checks import CheckState, CommitCheck, check_of
-from draftsman.domain.forges.project import Project, api_url
+from draftsman.domain.forges.checks import STATUS_NAME, CheckState, CommitCheck, check_of
+from draftsman.domain.forges.project import Project
 from draftsman.domain.forges.pull_request import (
-    STATUS_NAME,
     Account,
     CommitStatus,
     GitLogin,
@@ -19,9 +18,10 @@ from draftsman.domain.forges.pull_request import (
     TextLimits,
 )
 from draftsman.errors import Failure
+from draftsman.forges.api_forge import ApiForge
+from draftsman.forges.comments import GitLabDiscussion
 from draftsman.forges.gitlab_reader import GitLabReader
-from draftsman.forges.rest_api import PAGE, RestApi
-from draftsman.outbound.secret_values import read_secret
+from draftsman.forges.rest_api import PAGE
 from draftsman.settings import ForgeSettings, HttpSettings
 
 DRAFT: Final = "Draft: "
@@ -37,18 +37,16 @@ MERGE_STATES: Final = {
 STATES: Final = {"opened": PullState.OPEN, "locked": PullState.OPEN, "merged": PullState.MERGED}
 
 
-class GitLab:
+class GitLab(ApiForge):
     """A project on GitLab, with a personal, group or project access token."""
 
+    kind = "gitlab"
     limits = TextLimits(title=255, body=1_000_000, status=255)
 
     def __init__(
         self, name: str, settings: ForgeSettings, http: HttpSettings, project: Project
     ) -> None:
-        self.name = name
-        self.project = project
-        self._settings = settings
-        self._api = RestApi(name, api_url("gitlab", settings.url), http, self._authorization)
+        super().__init__(name, settings, http, project)
         self._path = f"/projects/{quote(project.path, safe='')}"
 
     def events(self) -> GitLabReader:
@@ -70,10 +68,7 @@ class GitLab:
         return Account(str(user["username"]), missing)
 
     async def git_login(self) -> GitLogin:
-        return GitLogin("oauth2", self._token())
-
-    async def default_branch(self) -> str:
-        return str((await self._api.get(self._path))["default_branch"])
+        return GitLogin("oauth2", await self._token())
 
     async def has_branch(self, name: str) -> bool:
         path = f"{self._path}/repository/branches/{quote(name, safe='')}"
@@ -155,16 +150,15 @@ class GitLab:
         body = {"sha": commit, "squash": method == "squash"}
         await self._api.call("PUT", f"{self._path}/merge_requests/{number}/merge", body)
 
+    def discussion(self, number: int, *, is_pull: bool) -> GitLabDiscussion:
+        limit = self.limits.body
+        return GitLabDiscussion(self._api, self._path, number, limit, is_pull=is_pull)
+
     async def _edit(self, number: int, fields: Mapping[str, Any]) -> None:
         await self._api.call("PUT", f"{self._path}/merge_requests/{number}", fields)
 
-    def _token(self) -> str:
-        if self._settings.token is None:
-            raise ValueError("GitLab needs a token")
-        return read_secret(self._settings.token, f"forges.{self.name}.token")
-
     async def _authorization(self) -> Mapping[str, str]:
-        return {"private-token": self._token()}
+        return {"private-token": await self._token()}
 
 
 def _pull(data: Mapping[str, Any]) -> PullRequest:

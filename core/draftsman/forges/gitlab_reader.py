@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any, Final
 
 from draftsman.domain.forges import gitlab_events
-from draftsman.domain.forges.checks import CheckState, check_of
+from draftsman.domain.forges.checks import STATUS_NAME, CheckState, check_of
 from draftsman.domain.forges.ci_log import relevant_part
 from draftsman.domain.forges.forge_event import EventKind, ForgeEvent, fields, plain
-from draftsman.domain.forges.pull_request import STATUS_NAME
 from draftsman.forges.conditional_reads import ConditionalReads
 from draftsman.forges.rest_api import PAGE, RestApi
 
@@ -49,6 +49,24 @@ class GitLabReader:
     async def labeled_issues(self, label: str) -> list[ForgeEvent]:
         issues = await self._list(f"{self._path}/issues", labels=label, state="opened")
         return [gitlab_events.labeled_issue(self._project, item, label, {}) for item in issues]
+
+    async def labeler(self, number: int, label: str) -> str | None:
+        path = f"{self._path}/issues/{number}/resource_label_events"
+        logins = [
+            str(fields(item.get("user")).get("username") or "")
+            for item in await self._list(path)
+            if item.get("action") == "add"
+            and str(fields(item.get("label")).get("name")).casefold() == label.casefold()
+        ]
+        return logins[-1] if logins else None
+
+    async def issue_comments(self, since: datetime, numbers: Sequence[int]) -> list[ForgeEvent]:
+        return [
+            gitlab_events.issue_note(self._project, number, note, note.get("author"))
+            for number in numbers
+            for note in await self._list(f"{self._path}/issues/{number}/notes", sort="asc")
+            if not note.get("system")
+        ]
 
     async def has_webhook(self, url: str) -> bool | None:
         answer = await self._api.call("GET", f"{self._path}/hooks", accepts=(401, 403, 404))

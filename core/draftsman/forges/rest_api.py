@@ -60,9 +60,14 @@ class RestApi:
         *,
         query: Mapping[str, str | int] | None = None,
         accepts: Sequence[int] = (),
+        leaves: Callable[[], None] = lambda: None,
     ) -> ApiResponse:
-        """Return the response; raises Failure for another status than 2xx and `accepts`."""
-        return await self._send(method, self.url(path, query or {}), body, accepts)
+        """Return the response; raises Failure for another status than 2xx and `accepts`.
+
+        `leaves` is called right before the request is sent.
+        """
+        url = self.url(path, query or {})
+        return await self._send(method, url, body, accepts, leaves=leaves)
 
     def url(self, path: str, query: Mapping[str, str | int]) -> str:
         """Return the URL of a resource."""
@@ -143,6 +148,7 @@ class RestApi:
         body: Mapping[str, Any] | None,
         accepts: Sequence[int],
         more: Mapping[str, str] | None = None,
+        leaves: Callable[[], None] = lambda: None,
     ) -> ApiResponse:
         from draftsman.outbound.http_client import HttpCall, HttpClient
 
@@ -152,7 +158,8 @@ class RestApi:
             headers["content-type"] = "application/json"
             content = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
         client = HttpClient(self._http, trusted=[self._base])
-        async with client.stream(HttpCall(method, url, headers, content), TIMEOUTS) as response:
+        call = HttpCall(method, url, headers, content)
+        async with client.stream(call, TIMEOUTS, leaves=leaves) as response:
             if not (200 <= response.status < 300 or response.status in accepts):
                 raise await self._refusal(method, response)
             raw = await response.read() if response.status not in (304, 404) else b""

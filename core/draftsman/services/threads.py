@@ -41,6 +41,11 @@ class Threads:
         async with self._db.connection() as conn:
             return await store.trello(conn, card)
 
+    async def forge(self, target: str) -> list[CardTopic]:
+        """Return the jobs that post to an issue or pull request, as `trello`."""
+        async with self._db.connection() as conn:
+            return await store.forge(conn, target)
+
     async def is_own_comment(self, ref: str) -> bool:
         """Return whether draftsman wrote the comment with this reference."""
         async with self._db.connection() as conn:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Final, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
@@ -15,6 +15,11 @@ ForgeKind = Literal["github", "gitlab", "gitea"]
 MergeMethod = Literal["merge", "squash", "rebase"]
 PUBLIC_URLS: dict[str, str] = {"github": "https://github.com", "gitlab": "https://gitlab.com"}
 """URL of the public instance of a kind, the default of `url`."""
+BODY_FIELDS: Final = (
+    *("job", "title", "requester", "draft", "request", "changes", "evidence", "decisions"),
+    *("cost", "issues"),
+)
+"""Fields of the template of a pull request."""
 _Login = Annotated[
     str, matching(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,99}", "must be a login, or ORG/TEAM on GitHub")
 ]
@@ -42,6 +47,12 @@ class ForgeSettings(Section):
     """Labels of each pull request."""
     reviewers: tuple[_Login, ...] = Field((), max_length=15)
     """Logins that are asked for a review of each pull request that is not a draft."""
+    body: str | None = Field(None, max_length=20_000)
+    """Template of the body of pull requests; None: all parts, with their headings."""
+    issue_label: _Label | None = None
+    """Label of an issue that makes a job of it; None: labels make no jobs."""
+    mention: _Login = "draftsman"
+    """Login that comments mention for draftsman, as in `@draftsman fix this`."""
     merge: Literal["never", "ask"] = "never"
     """Whether people are asked for the merge of a pull request once its checks have passed."""
     merge_method: MergeMethod = "merge"
@@ -72,10 +83,21 @@ class ForgeSettings(Section):
 
     @model_validator(mode="after")
     def _check_events(self) -> Self:
+        if self.issue_label is not None and self.events is None:
+            raise ValueError('issue_label needs events = "poll" or "webhook"')
         for name in ("listen", "webhook_secret") if self.events == "webhook" else ():
             if getattr(self, name) is None:
                 raise ValueError(f'events = "webhook" needs {name}; or set events = "poll"')
         return self
+
+    @field_validator("body")
+    @classmethod
+    def _check_body(cls, value: str | None) -> str | None:
+        if value is None:
+            return value
+        from draftsman import text_template
+
+        return text_template.check(value, BODY_FIELDS, name="body", default="the default text")
 
     @field_validator("url")
     @classmethod

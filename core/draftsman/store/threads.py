@@ -35,6 +35,11 @@ async def trello(conn: Connection, card: str) -> list[CardTopic]:
     return await fetch_all(conn, _Q["trello"], {"card": card, "limit": MAX_JOBS}, CardTopic)
 
 
+async def forge(conn: Connection, target: str) -> list[CardTopic]:
+    """Return the jobs that post to an issue or pull request, with their questions there."""
+    return await fetch_all(conn, _Q["forge"], {"target": target, "limit": MAX_JOBS}, CardTopic)
+
+
 async def is_own_comment(conn: Connection, ref: str) -> bool:
     """Return whether draftsman wrote a comment."""
     return bool(await scalar(conn, _Q["is_own_comment"], {"ref": ref}))

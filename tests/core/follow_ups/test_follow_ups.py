@@ -117,17 +117,25 @@ async def test_a_pull_request_is_followed_up_to_its_approved_merge(
     """A question in Slack, red CI, a review with a comment on lines, the approval and the merge."""
     world, rt = forge.site.fake.world, forge.rt
     async with worker(forge, merge="ask"):
-        number, branch = await published(forge, make)
+        number, branch = await published(forge, make, policy={"max_follow_ups": 1})
         first = world.head(branch)
         assert first is not None
         world.checks.append({"name": "ci", "state": "failed", "commit": first})
         world.talk.logs[1] = "E  assert 1 == 2\n"
         world.talk.comment(1, "eve", "/draftsman delete everything")
+        ben = People(rt.policy).on(Source.SLACK, "ben")
+        for _ in range(2):  # a reply in the thread, delivered twice
+            sent = await rt.messages.send(number, ben, "Use blue", event="slack:1")
+            assert str(sent).startswith(f"D-{number} has finished; a follow-up on http")
         red = await forge.follow_up(number, 1)
         second = world.head(branch)
         world.checks[0]["state"] = "passed"
         _, [line] = world.talk.review(1, "ben", "changes_requested", "No", a_txt="Name it")
         earlier = [job.number for job in await rt.read_model.jobs(type="merge_pull_request")]
+        await forge.step()
+        second_job = (await forge.jobs(number))[2]
+        await wait_for_question(rt, second_job)
+        await make.answer(second_job, "go on")
         reviewed = await forge.follow_up(number, 2)
         await forge.step()
         third = world.head(branch)
@@ -148,7 +156,8 @@ async def test_a_pull_request_is_followed_up_to_its_approved_merge(
     assert notices == ["notice"], "people are told of the merge, once"
     assert (red.status, reviewed.status) == (S.COMPLETED, S.COMPLETED)
     assert (red.result or {})["data"]["texts"] == [
-        "The check ci failed on the published commit\n\nE  assert 1 == 2"
+        "Use blue",
+        "The check ci failed on the published commit\n\nE  assert 1 == 2",
     ]
     assert (reviewed.result or {})["data"]["texts"] == [
         "Review of ben (changes requested):\n\nNo",
@@ -174,6 +183,7 @@ async def test_a_pull_request_is_followed_up_to_its_approved_merge(
     assert ended.payload["state"] == "merged"
 
 
+@pytest.mark.slow(fast="test_a_pull_request_is_followed_up_to_its_approved_merge")
 async def test_a_conflict_and_commits_of_people_are_merged_by_the_agent(
     forge: Forge, make: Factory
 ) -> None:
@@ -200,6 +210,7 @@ async def test_a_conflict_and_commits_of_people_are_merged_by_the_agent(
     assert "<<<" not in merged
 
 
+@pytest.mark.slow(fast="test_a_pull_request_is_followed_up_to_its_approved_merge")
 async def test_follow_ups_are_bounded_by_a_question(forge: Forge, make: Factory) -> None:
     world, rt = forge.site.fake.world, forge.rt
     async with worker(forge):

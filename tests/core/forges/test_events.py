@@ -10,7 +10,7 @@ import pytest
 
 from draftsman.domain.forges import webhooks
 from draftsman.domain.forges.forge_event import EventKind, ForgeEvent
-from tests.core.forges.contract import ForgeHarness, forge_harness
+from tests.core.forges.contract import BRANCH, COMMITS, ForgeHarness, forge_harness
 from tests.support.forges.conversation import (
     SECRET,
     Payloads,
@@ -148,3 +148,21 @@ async def test_the_end_of_a_pull_request_is_an_event(site: ForgeHarness) -> None
     site.fake.world.talk.hooks.append("https://bots.example.org/forges/acme")
     assert await source.has_webhook("https://bots.example.org/forges/acme") is True
     assert await source.has_webhook("https://bots.example.org/forges/other") is False
+
+
+async def test_issues_tell_who_labeled_them_and_their_comments(site: ForgeHarness) -> None:
+    """Comments of pull requests are not among them; those of GitLab are of the given issues."""
+    world, source = site.fake.world, site.forge.events()
+    world.labelers += [("Bug", "ben"), ("fix it", "ben"), ("Fix it", "anna")]
+    assert await source.labeler(7, "fix it") == "anna"
+    assert await source.labeler(7, "never given") is None
+    note = world.comment("#7", "@draftsman fix this", "anna")
+    world.push(BRANCH, COMMITS[1])
+    pull = await site.open(COMMITS[1])
+    world.talk.comment(pull.pull.number, "ben", "feedback")
+    (found,) = await source.issue_comments(note.at, [7])
+    assert (found.kind, found.number, found.author) == (K.ISSUE_COMMENT, 7, "anna")
+    assert (found.text, found.project) == ("@draftsman fix this", "acme/pay")
+    issue = await site.forge.discussion(7, is_pull=False).issue()
+    assert issue.title == "Refunds"
+    assert issue.url.endswith("/issues/7")

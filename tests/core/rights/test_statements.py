@@ -56,7 +56,7 @@ PLANNED: Final = {
 }
 FIRING: Final = {"schedules.forget", "schedules.resolve"}
 DECISIONS: Final = {f"pending_decisions.{name}" for name in ("hold", "undo")}
-VIEWS: Final = {"figures.record_views"}
+VIEWS: Final = {"figures.record_views", "acknowledgments.acknowledge", "acknowledgments.snooze"}
 APPLYING: Final = {f"pending_decisions.{name}" for name in ("take", "finish")}
 WORK: Final = {
     "archives.lock_month",
@@ -165,7 +165,10 @@ TALKING: Final = {
     "approval_tokens.use",
 }
 TABLES: Final = REPOS | SCHEDULES
-RECEIVING: Final = {"forge_events.receive", "follow_ups.answered", "follow_ups.branch_deleted"}
+RECEIVING: Final = {
+    *("forge_events.receive", "people_events.finish", "follow_ups.answered"),
+    "follow_ups.branch_deleted",
+}
 FOLLOWING: Final = {
     f"follow_ups.{name}" for name in ("ignore", "ignore_others", "send", "reopen", "add", "end")
 }

@@ -65,6 +65,7 @@ INDEXES = {
         "job_targets_unique",
         "job_targets_thread",
         "job_targets_trello",
+        "job_targets_forge",
     },
     "deliveries": {
         "deliveries_pkey",

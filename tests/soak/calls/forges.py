@@ -9,7 +9,8 @@ from draftsman.domain.forges.forge_event import EventKind, ForgeEvent
 from draftsman.domain.job import Source
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.run import LeaderTerm
-from draftsman.store.forges import follow_ups, forge_events
+from draftsman.store import threads
+from draftsman.store.forges import follow_ups, forge_events, people_events
 from draftsman.store.postgres.database import Connection
 from tests.soak.calls.call import NEWEST, OLDEST, Call
 
@@ -31,6 +32,10 @@ async def _add(conn: Connection) -> None:
 
 CALLS: Final[dict[str, Call]] = {
     "forge_events.receive": Call(lambda conn: forge_events.receive(conn, "github", [EVENT])),
+    "people_events.unprocessed": Call(lambda conn: people_events.unprocessed(conn, ["github"])),
+    "people_events.finish": Call(lambda conn: people_events.finish(conn, 1, "ignored")),
+    "people_events.asked_targets": Call(people_events.asked_targets, 3000, "the open questions"),
+    "threads.forge": Call(lambda conn: threads.forge(conn, "github/acme/pay#7")),
     "forge_events.open_pulls": Call(lambda conn: forge_events.open_pulls(conn, "github")),
     "follow_ups.due": Call(lambda conn: follow_ups.due(conn, LeaderTerm(), 100)),
     "follow_ups.lock": Call(lambda conn: follow_ups.lock(conn, 1)),

@@ -12,6 +12,7 @@ from typing import Any
 
 from aiohttp import web
 
+from tests.support.forges.comments import IssueComments
 from tests.support.forges.conversation import ended_fields
 from tests.support.forges.event_routes import GiteaEvents
 from tests.support.forges.server import FakeForge, Operation, Page, Refused, Request
@@ -42,6 +43,7 @@ class FakeGitea(FakeForge):
             ("POST", REPO + r"/issues/(\d+)/labels", "label", self._label),
             ("POST", REPO + r"/statuses/(\w+)", "status", self._status),
             ("GET", REPO + r"/commits/(\w+)/status", "checks", self._checks),
+            *IssueComments(GiteaEvents(self)).routes(),
             *GiteaEvents(self).routes(),
         ]
 
@@ -149,7 +151,7 @@ class FakeGitea(FakeForge):
     def _checks(self, call: Request) -> Any:
         words = {"passed": "success", "failed": "failure", "pending": "pending"}
         commit = call.parts[2]
-        jobs = [item for item in self.world.checks if item["commit"] == commit]
+        jobs = [item for item in self.world.checks if item["commit"] in ("*", commit)]
         found = [{"context": item["name"], "status": words[item["state"]]} for item in jobs]
         found += [
             {"context": item["name"], "status": item["state"]} for item in self.world.latest(commit)

@@ -24,6 +24,7 @@ from cryptography.hazmat.primitives.serialization import (
     PrivateFormat,
 )
 
+from tests.support.forges.comments import IssueComments
 from tests.support.forges.conversation import ended_fields
 from tests.support.forges.event_routes import GitHubEvents
 from tests.support.forges.server import FakeForge, Operation, Page, Refused, Request
@@ -52,6 +53,7 @@ class FakeGitHub(FakeForge):
             ("POST", REPO + r"/statuses/(\w+)", "status", self._status),
             ("GET", REPO + r"/commits/(\w+)/check-runs", "checks", self._check_runs),
             ("GET", REPO + r"/commits/(\w+)/status", "statuses", self._statuses),
+            *IssueComments(GitHubEvents(self)).routes(),
             *GitHubEvents(self).routes(),
             ("GET", "/app", "app", lambda _: {"slug": "draftsman-app"}),
             ("GET", REPO + "/installation", "installation", self._installation),
@@ -204,7 +206,7 @@ class FakeGitHub(FakeForge):
     def _check_runs(self, call: Request) -> Any:
         words = {"passed": "success", "failed": "failure"}
         numbered = list(enumerate(self.world.checks, 1))
-        runs = [(id, item) for id, item in numbered if item["commit"] == call.parts[2]]
+        runs = [(id, item) for id, item in numbered if item["commit"] in ("*", call.parts[2])]
         return Page(
             [
                 {

@@ -16,9 +16,10 @@ from aiohttp import web
 
 from tests.support.forges.event_routes import GitLabEvents
 from tests.support.forges.server import FakeForge, Operation, Page, Refused, Request
-from tests.support.forges.world import Pull
+from tests.support.forges.world import Note, Pull
 
 PROJECT = r"/projects/([^/]+)"
+NOTES = r"/(issues|merge_requests)/(\d+)/notes"
 STATES = {"open": "opened", "closed": "closed", "merged": "merged"}
 
 
@@ -40,6 +41,12 @@ class FakeGitLab(FakeForge):
             ("GET", requests + r"/(\d+)", "get", lambda call: self._shown(self._pull(call))),
             ("PUT", requests + r"/(\d+)", "update", self._update),
             ("PUT", requests + r"/(\d+)/merge", "merge", self._merge),
+            ("GET", PROJECT + r"/issues/(\d+)", "issue", self._issue),
+            ("GET", PROJECT + r"/issues/(\d+)/resource_label_events", "labels", self._labeled),
+            ("GET", PROJECT + NOTES, "comments", self._notes),
+            ("POST", PROJECT + NOTES, "comment", self._write_note),
+            ("GET", PROJECT + NOTES + r"/(\d+)", "comment of", self._read_note),
+            ("PUT", PROJECT + NOTES + r"/(\d+)", "edit comment", self._edit_note),
             ("POST", PROJECT + r"/statuses/(\w+)", "status", self._status),
             ("GET", PROJECT + r"/repository/commits/(\w+)/statuses", "checks", self._checks),
             *GitLabEvents(self).routes(),
@@ -136,6 +143,54 @@ class FakeGitLab(FakeForge):
         self.world.merge(pull)
         return self._shown(pull)
 
+    def _issue(self, call: Request) -> Any:
+        self._check_project(call)
+        url = f"{self.world.base}/{self.world.project}/-/issues/{call.parts[1]}"
+        return {"title": "Refunds", "description": "They are rounded twice", "web_url": url}
+
+    def _labeled(self, call: Request) -> Any:
+        self._check_project(call)
+        return Page(
+            [
+                {"action": "add", "label": {"name": label}, "user": {"username": by}}
+                for label, by in self.world.labelers
+            ]
+        )
+
+    def _place(self, call: Request) -> str:
+        self._check_project(call)
+        place = f"{'#' if call.parts[1] == 'issues' else '!'}{call.parts[2]}"
+        if not self.world.has(place):
+            raise Refused(404, "404 Not found")
+        return place
+
+    def _notes(self, call: Request) -> Any:
+        notes = self.world.comments(self._place(call))
+        return Page([_note(note) for note in reversed(notes)])
+
+    def _write_note(self, call: Request) -> Any:
+        place, body = self._place(call), str(call.body.get("body") or "")
+        if self.world.refuses(body) or len(body) > 1_000_000:
+            raise Refused(400, {"message": "400 Bad request - Note can't be blank"})
+        self._execute(body)
+        return _note(self.world.comment(place, body))
+
+    def _find_note(self, call: Request) -> Note:
+        found = self.world.comments(self._place(call))
+        note = next((item for item in found if item.id == int(call.parts[3])), None)
+        if note is None:
+            raise Refused(404, "404 Not found")
+        return note
+
+    def _read_note(self, call: Request) -> Any:
+        return _note(self._find_note(call))
+
+    def _edit_note(self, call: Request) -> Any:
+        note = self._find_note(call)
+        note.body = call.body["body"]
+        self._execute(note.body)
+        return _note(note)
+
     def _status(self, call: Request) -> Any:
         self._check_project(call)
         if not self.world.has_commit(call.parts[1]):
@@ -157,7 +212,7 @@ class FakeGitLab(FakeForge):
     def _checks(self, call: Request) -> Any:
         words = {"passed": "success", "failed": "failed", "pending": "running"}
         commit = call.parts[1]
-        jobs = [it for it in enumerate(self.world.checks, 1) if it[1]["commit"] == commit]
+        jobs = [it for it in enumerate(self.world.checks, 1) if it[1]["commit"] in ("*", commit)]
         found = [(id, item["name"], words[item["state"]]) for id, item in jobs]
         found += [(0, item["name"], item["state"]) for item in self.world.latest(commit)]
         return Page(
@@ -194,3 +249,9 @@ class FakeGitLab(FakeForge):
             "detailed_merge_status": status,
             "has_conflicts": pull.number in self.world.talk.conflicts,
         }
+
+
+def _note(note: Note) -> dict[str, Any]:
+    at = note.at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    author = {"username": note.author}
+    return {"id": note.id, "body": note.body, "author": author, "created_at": at, "system": False}

@@ -6,6 +6,7 @@ import re
 import subprocess
 from collections import deque
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -37,6 +38,18 @@ class Pull:
     merged_head: str = ""
     labels: list[str] = field(default_factory=list)
     reviewers: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Note:
+    """A comment of an issue or pull request."""
+
+    id: int
+    place: str
+    """`#1`, or `!1` of a merge request of GitLab."""
+    body: str
+    author: str
+    at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +89,16 @@ class ForgeWorld(ServerState[Call]):
     people: dict[str, int] = field(default_factory=lambda: {"anna": 7, "ben": 8})
     labels: dict[str, int] = field(default_factory=lambda: {"draftsman": 3, "backend": 4})
     pulls: list[Pull] = field(default_factory=list)
+    issues: set[str] = field(default_factory=lambda: {"#7"})
+    """Issues, besides the pull requests."""
+    notes: list[Note] = field(default_factory=list)
+    labelers: list[tuple[str, str]] = field(default_factory=list)
+    """Labels of issues, and the login that gave each."""
+    refused: str | None = None
+    """Text of comments that are refused as spam."""
     statuses: list[dict[str, str]] = field(default_factory=list)
     checks: list[dict[str, str]] = field(default_factory=list)
-    """Results of a CI: name, state and commit."""
+    """Results of a CI: name, state and commit, `*` for each."""
     protection: str | None = None
     """Why the rules of the branch refuse a merge."""
     has_drafts: bool = True
@@ -141,6 +161,25 @@ class ForgeWorld(ServerState[Call]):
         """Return the open pull request of a branch."""
         found = (pull for pull in self.pulls if pull.branch == branch and pull.state == "open")
         return next(found, None)
+
+    def has(self, place: str) -> bool:
+        """Return whether there is an issue or pull request."""
+        return place in self.issues or any(place[1:] == str(pull.number) for pull in self.pulls)
+
+    def refuses(self, body: str) -> bool:
+        """Return whether a comment is refused."""
+        return not body.strip() or bool(self.refused and self.refused in body)
+
+    def comment(self, place: str, body: str, by: str | None = None) -> Note:
+        """Write a comment."""
+        at = datetime.fromtimestamp(self.now(), UTC)
+        note = Note(next(self._ids) + 1000, place, body, by or self.login, at)
+        self.notes.append(note)
+        return note
+
+    def comments(self, place: str = "#7") -> list[Note]:
+        """Return the comments of an issue or pull request."""
+        return [note for note in self.notes if note.place == place]
 
     def pull(self, number: int) -> Pull | None:
         """Return a pull request."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 from urllib.parse import quote, urlencode, urlsplit
 
@@ -22,7 +22,8 @@ async def pages_of(rt: Runtime, number: int) -> list[Page]:
     job = await rt.read_model.job(number)
     deliveries = await rt.outbox.all(job.number)
     slack = rt.settings.slack
-    pages = [*job_pages(job), *message_pages(deliveries, slack.team if slack else None)]
+    forges = {name: (forge.kind, forge.url) for name, forge in rt.settings.forges.items()}
+    pages = [*job_pages(job), *message_pages(deliveries, slack.team if slack else None, forges)]
     titles = {url: title for title, url in reversed(pages) if is_web_url(url)}
     return [(title, url) for url, title in reversed(titles.items())]
 
@@ -40,16 +41,25 @@ def job_pages(job: Job) -> Iterator[Page]:
         yield "repository", source.removesuffix(".git")
 
 
-def message_pages(deliveries: Iterable[Delivery], team: str | None = None) -> Iterator[Page]:
-    """Yield the page of each target's first message; deliveries come newest first."""
+def message_pages(
+    deliveries: Iterable[Delivery],
+    team: str | None = None,
+    forges: Mapping[str, tuple[str, str]] | None = None,
+) -> Iterator[Page]:
+    """Yield the page of each target's first message; deliveries come newest first.
+
+    `forges` has the kind and URL of each configured forge.
+    """
     pages: dict[str, Page] = {}
     for delivery in deliveries:
-        if url := _message_url(delivery, team):
+        if url := _message_url(delivery, team, forges or {}):
             pages[target_text(delivery)] = (f"thread in {target_text(delivery)}", url)
     yield from pages.values()
 
 
-def _message_url(delivery: Delivery, team: str | None) -> str | None:
+def _message_url(
+    delivery: Delivery, team: str | None, forges: Mapping[str, tuple[str, str]]
+) -> str | None:
     """Return the URL of a message; Slack's redirects a signed-in user to it."""
     match delivery.channel:
         case ChannelName.SLACK if delivery.external_ref:
@@ -60,8 +70,24 @@ def _message_url(delivery: Delivery, team: str | None) -> str | None:
         case ChannelName.TRELLO:
             anchor = f"#comment-{quote(delivery.external_ref)}" if delivery.external_ref else ""
             return f"https://trello.com/c/{quote(delivery.target)}{anchor}"
+        case ChannelName.FORGE:
+            return _comment_url(delivery, forges)
         case _:
             return None
+
+
+def _comment_url(delivery: Delivery, forges: Mapping[str, tuple[str, str]]) -> str | None:
+    """Return the URL of a comment, on a forge that this process knows."""
+    from draftsman.domain.messages.target import IssueTarget
+
+    issue = IssueTarget.of(delivery.target)
+    if issue.forge not in forges:
+        return None
+    kind, url = forges[issue.forge]
+    page = "merge_requests" if issue.is_pull else "issues"
+    page, anchor = (f"-/{page}", "note_") if kind == "gitlab" else (page, "issuecomment-")
+    ref = f"#{anchor}{delivery.external_ref}" if delivery.external_ref else ""
+    return f"{url}/{quote(issue.path)}/{page}/{issue.number}{ref}"
 
 
 def is_web_url(url: str | None) -> bool:

@@ -28,7 +28,7 @@ from draftsman.domain.messages.plain_text import (
 )
 from draftsman.domain.messages.result_text import change_summary, counts_summary, pr_url
 from draftsman.domain.messages.spans import ActorRef
-from draftsman.domain.trello.comment_template import fill
+from draftsman.text_template import fill
 from draftsman_bots import json_fields
 from draftsman_bots.text import truncate
 from draftsman_bots.trello.markdown import blockquote, bold, code, escape_truncated, link

@@ -15,6 +15,7 @@ from draftsman.domain.people.actor import Actor
 from draftsman.domain.question import Question, QuestionKind
 from draftsman.domain.response import Response
 from draftsman.errors import NotPermitted, UsageError
+from draftsman_bots import comment_parser
 from draftsman_bots.answer_resolution import (
     AnswerOutcome,
     build_response,
@@ -22,13 +23,12 @@ from draftsman_bots.answer_resolution import (
     names_choice,
     resolve_answer,
 )
+from draftsman_bots.comment_parser import ParsedComment
 from draftsman_bots.pause_note import pause_note
 from draftsman_bots.trello import ids
 from draftsman_bots.trello.error_text import error_text
 from draftsman_bots.trello.markdown import marker_of
-from draftsman_bots.trello.parsers import comment_parser
 from draftsman_bots.trello.parsers.actions import Action, ActionKind
-from draftsman_bots.trello.parsers.comment_parser import ParsedComment
 from draftsman_bots.trello.usecases import card_messages, edit_notices, pause_comments
 
 if TYPE_CHECKING:

@@ -10,10 +10,10 @@ from draftsman.domain.job_message import AGENT_TYPE
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.question import Question
 from draftsman.errors import Refused, UsageError
+from draftsman_bots.comment_parser import ParsedComment
 from draftsman_bots.trello import ids
 from draftsman_bots.trello.error_text import error_text
 from draftsman_bots.trello.parsers.actions import Action, ActionKind
-from draftsman_bots.trello.parsers.comment_parser import ParsedComment
 
 if TYPE_CHECKING:
     from draftsman.domain.messages.spans import Spans

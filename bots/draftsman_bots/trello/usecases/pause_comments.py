@@ -14,8 +14,8 @@ from draftsman_bots.trello.parsers.actions import Action, ActionKind
 
 if TYPE_CHECKING:
     from draftsman.domain.people.actor import Actor
+    from draftsman_bots.comment_parser import ParsedComment
     from draftsman_bots.trello.context import BotContext
-    from draftsman_bots.trello.parsers.comment_parser import ParsedComment
 
 
 async def change(

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import base64
+import os.path
 import re
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import PurePosixPath
 from typing import Final
 
 from draftsman.domain.changes.diff import file_name, unquoted
 
 _HUNK: Final = re.compile(r"@@ -\d+(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
-_BINARY: Final = re.compile(r"(?:literal|delta) (\d+)")
+_BINARY: Final = re.compile(r"(literal|delta) (\d+)")
 _RENAMES: Final = ("rename from ", "rename to ", "copy from ", "copy to ")
+_LINKS: Final = ("new file mode 120000", "new mode 120000")
 _HEADER: Final = "diff --git "
 
 
@@ -26,7 +31,13 @@ class PatchFile:
     removed: int = 0
     """Number of deleted lines."""
     binary: bool = False
+    link: bool = False
+    """Whether it is a symbolic link, whose content is its target."""
+    literal: list[str] = field(default_factory=list)
+    """The encoded content of a binary file; empty if the patch has only a difference."""
     deleted: bool = False
+    encoded: bool = False
+    """Whether the next lines are the encoded content."""
     size: int = 0
     """Bytes that the patch adds; of a binary file, the bytes of the content or the difference."""
 
@@ -34,6 +45,27 @@ class PatchFile:
     def paths(self) -> tuple[str, ...]:
         """The path, and that on the base if it differs."""
         return (self.path,) if self.path == self.source else (self.source, self.path)
+
+    @property
+    def linked(self) -> str | None:
+        """The path in the repository to which an added link points; None for any other file.
+
+        A target outside of the repository is returned as it is.
+        """
+        if not self.link or self.deleted or not self.added:
+            return None
+        return os.path.normpath(PurePosixPath(self.path).parent / self.added[0][1])
+
+    def content(self) -> list[str] | None:
+        """Return the lines of a binary file; None if the patch has only a difference."""
+        if not self.literal:
+            return None
+        try:
+            packed = b"".join(map(_decoded, self.literal))
+            data = zlib.decompressobj().decompress(packed, self.size)
+        except (ValueError, zlib.error):
+            return None
+        return data.decode("utf-8", "surrogateescape").split("\n")
 
 
 def patch_files(patch: str) -> list[PatchFile]:
@@ -99,8 +131,20 @@ def _read_header(file: PatchFile, line: str) -> None:
         file.deleted = True
     elif line.startswith(("GIT binary patch", "Binary files")):
         file.binary = True
+    elif line.startswith(_LINKS):
+        file.link = True
     elif file.binary and not file.size and (match := _BINARY.fullmatch(line)) is not None:
-        file.size = int(match[1])
+        file.size = int(match[2])
+        file.encoded = match[1] == "literal"
+    elif file.encoded:
+        file.encoded = bool(line)  # an empty line ends the content
+        file.literal += [line] if line else []
+
+
+def _decoded(line: str) -> bytes:
+    """Return the bytes of a line of git's base 85, which begins with their number."""
+    size = ord(line[0]) - (64 if line[0] <= "Z" else 70)
+    return base64.b85decode(line[1:])[:size]
 
 
 def _side(line: str) -> tuple[str, str]:

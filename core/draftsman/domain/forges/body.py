@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
+from draftsman import text_template
 from draftsman.domain.forges.project import Project
 from draftsman.domain.forges.pull_request import CommitStatus, TextLimits, marker
 from draftsman.domain.forges.untrusted_text import block, cell, code, line, quote, truncate
@@ -18,6 +19,7 @@ REQUEST: Final = 6000
 SUMMARY: Final = 20_000
 COMMANDS: Final = 30
 DECISIONS: Final = 20
+MAX_ISSUES: Final = 20
 ISSUE: Final = re.compile(
     r"(?:(?P<closes>clos(?:e[sd]?|ing)|fix(?:e[sd]|ing)?|resolv(?:e[sd]?|ing)):?\s+)?"
     r"(?:(?P<url>https?://\S+?/(?:-/)?issues/)|(?P<path>[\w.-]+(?:/[\w.-]+)+)?#)(?P<number>\d{1,9})\b",
@@ -47,7 +49,7 @@ class AnsweredQuestion:
 
 @dataclass(frozen=True, slots=True)
 class Issue:
-    """The issue that the request names."""
+    """An issue that the request names."""
 
     number: int
     closes: bool
@@ -78,7 +80,7 @@ class PullRequestFacts:
     decisions: Sequence[AnsweredQuestion] = ()
     tokens: int = 0
     cost: float = 0.0
-    issue: Issue | None = None
+    issues: Sequence[Issue] = ()
 
 
 def title_of(facts: PullRequestFacts, limits: TextLimits) -> str:
@@ -87,19 +89,28 @@ def title_of(facts: PullRequestFacts, limits: TextLimits) -> str:
     return line(facts.title or first, limits.title) or f"Work of {facts.job}"
 
 
-def body_of(facts: PullRequestFacts, limits: TextLimits) -> str:
-    """Return the body, which ends with the marker of the job."""
+def body_of(facts: PullRequestFacts, limits: TextLimits, template: str | None = None) -> str:
+    """Return the body, which ends with the marker of the job.
+
+    `template` is that of the configuration, which is trusted; the texts in its fields are not.
+    """
     end = marker(facts.job, facts.id, facts.head)
-    parts = [
-        _draft(facts),
-        _request(facts),
-        _changes(facts),
-        _evidence(facts),
-        _decisions(facts),
-        _cost(facts),
-        _issue(facts),
-    ]
-    text = "\n\n".join(part for part in parts if part)
+    parts = {
+        "draft": _draft(facts),
+        "request": _request(facts),
+        "changes": _changes(facts),
+        "evidence": _evidence(facts),
+        "decisions": _decisions(facts),
+        "cost": _cost(facts),
+        "issues": _issues(facts),
+    }
+    if template is None:
+        text = "\n\n".join(part for part in parts.values() if part)
+    else:
+        named = {"job": facts.job, "title": facts.title or "", "requester": facts.requester}
+        text = text_template.fill(
+            template, parts | {name: line(value, 300) for name, value in named.items()}
+        )
     return f"{truncate(text, limits.body - len(end) - 2)}\n\n{end}"
 
 
@@ -117,21 +128,24 @@ def status_of(facts: PullRequestFacts, limits: TextLimits) -> CommitStatus | Non
     return CommitStatus(not failed, truncate(f"{facts.job}: {text}", limits.status))
 
 
-def find_issue(text: str, project: Project) -> Issue | None:
-    """Return the first issue of the repository that a text names, by number or URL."""
-    found: Issue | None = None
+def find_issues(text: str, project: Project, url: str | None = None) -> list[Issue]:
+    """Return the issues of the repository that a text names, by number or URL, each once.
+
+    `url` is that of the ticket of the job: as an issue of the repository it is closed.
+    """
+    found: dict[int, bool] = {}
+    if url is not None and (match := ISSUE.match(url)) is not None and match["url"] is not None:
+        text = f"closes {url}\n{text}"
     for match in ISSUE.finditer(text):
-        url, path = match["url"], match["path"]
+        address, path = match["url"], match["path"]
         own = f"{project.url}/"
-        if url is not None and not url.casefold().startswith(own.casefold()):
+        if address is not None and not address.casefold().startswith(own.casefold()):
             continue
         if path is not None and path.casefold() != project.path.casefold():
             continue
-        issue = Issue(int(match["number"]), match["closes"] is not None)
-        if issue.closes:
-            return issue
-        found = found or issue
-    return found
+        number = int(match["number"])
+        found[number] = found.get(number, False) or match["closes"] is not None
+    return [Issue(number, closes) for number, closes in found.items()][:MAX_ISSUES]
 
 
 def _draft(facts: PullRequestFacts) -> str:
@@ -204,7 +218,9 @@ def _cost(facts: PullRequestFacts) -> str:
     return f"## Cost\n\n{used}" if used else ""
 
 
-def _issue(facts: PullRequestFacts) -> str:
-    if facts.issue is None:
-        return ""
-    return f"{'Closes' if facts.issue.closes else 'Related:'} #{facts.issue.number}"
+def _issues(facts: PullRequestFacts) -> str:
+    """Return a line for each closed issue, because forges read a keyword for each."""
+    lines = [f"Closes #{issue.number}" for issue in facts.issues if issue.closes]
+    if related := [f"#{issue.number}" for issue in facts.issues if not issue.closes]:
+        lines.append(f"Related: {', '.join(related)}")
+    return "\n".join(lines)

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+STATUS_NAME: Final = "draftsman"
+"""Name of the commit status that draftsman sets itself."""
 SHOWN: Final = 3
 """Maximum number of checks that a message names."""
 
@@ -45,14 +47,25 @@ def check_of(name: str, word: str | None) -> CommitCheck:
 
 
 def overall(checks: Sequence[CommitCheck]) -> tuple[CheckState, str]:
-    """Return the state of all checks, and the checks that explain it; none at all have failed."""
+    """Return the state of all checks, and the checks that explain it; none at all have failed.
+
+    The status of draftsman is no check of its own work: it can fail the others, and not replace
+    them.
+    """
+    others = foreign(checks)
     for state in (CheckState.FAILED, CheckState.PENDING):
         if names := sorted({check.name for check in checks if check.state is state}):
             more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
             return state, f"{', '.join(names[:SHOWN])}{more} {_verb(state)}"
-    if not checks:
-        return CheckState.FAILED, "it has no checks"
-    return CheckState.PASSED, f"{len(checks)} check{'' if len(checks) == 1 else 's'} passed"
+    if not others:
+        besides = f" besides the status {STATUS_NAME}" if checks else ""
+        return CheckState.FAILED, f"it has no checks{besides}"
+    return CheckState.PASSED, f"{len(others)} check{'' if len(others) == 1 else 's'} passed"
+
+
+def foreign(checks: Sequence[CommitCheck]) -> list[CommitCheck]:
+    """Return the checks that are not draftsman's own."""
+    return [check for check in checks if check.name != STATUS_NAME]
 
 
 def _verb(state: CheckState) -> str:

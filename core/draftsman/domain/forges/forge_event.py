@@ -35,9 +35,15 @@ class EventKind(StrEnum):
     CLOSED = "closed"
     LABELED_ISSUE = "labeled_issue"
     ISSUE_COMMENT = "issue_comment"
+    ANSWER = "answer"
+    """An answer to a question of draftsman, by a command in a comment on a pull request."""
 
 
-PULL_KINDS: Final = frozenset(EventKind) - {EventKind.LABELED_ISSUE, EventKind.ISSUE_COMMENT}
+PEOPLE_KINDS: Final = frozenset(
+    {EventKind.LABELED_ISSUE, EventKind.ISSUE_COMMENT, EventKind.ANSWER}
+)
+"""Kinds of events by which people request jobs and answer questions."""
+PULL_KINDS: Final = frozenset(EventKind) - PEOPLE_KINDS
 """Kinds of events of a pull request."""
 
 
@@ -79,6 +85,15 @@ class ForgeEvent:
     def is_own(self) -> bool:
         """Return whether draftsman wrote the text."""
         return OWN in self.text
+
+
+@dataclass(frozen=True, slots=True)
+class StoredEvent:
+    """An event of the forge with this name in the configuration, as it was stored."""
+
+    id: int
+    forge: str
+    event: ForgeEvent
 
 
 def plain(text: object) -> str:

@@ -133,8 +133,14 @@ def _noted(
     if item.get("noteable_type") != "Issue":
         return ()
     issue = number(fields(payload.get("issue")).get("iid"))
-    login, body = str(user.get("username") or ""), item.get("note")
-    found = ForgeEvent(
+    return (issue_note(project, issue, item, user),)
+
+
+def issue_note(project: str, issue: int, item: Mapping[str, Any], by: object) -> ForgeEvent:
+    """Return the event of a note on an issue."""
+    login = str(fields(by).get("username") or "")
+    body = item.get("note") or item.get("body")
+    return ForgeEvent(
         EventKind.ISSUE_COMMENT,
         project,
         issue,
@@ -145,7 +151,6 @@ def _noted(
         url=str(item.get("url") or "") or None,
         at=moment(item.get("updated_at")),
     )
-    return (found,)
 
 
 def _labeled(

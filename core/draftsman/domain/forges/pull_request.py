@@ -18,9 +18,6 @@ MARKER: Final = re.compile(
 )
 """The last line of a body that draftsman wrote."""
 
-STATUS_NAME: Final = "draftsman"
-"""Name of the commit status."""
-
 
 class PullState(StrEnum):
     """State of a pull request."""
@@ -59,6 +56,23 @@ class PullRequestText:
     title: str
     body: str
     draft: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Comment:
+    """A comment of an issue or pull request; `id` is its reference for later updates."""
+
+    id: str
+    body: str
+
+
+@dataclass(frozen=True, slots=True)
+class IssueText:
+    """The text of an issue or pull request."""
+
+    title: str
+    body: str
+    url: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 from typing import Final
 
-from draftsman.domain.repos.check_files import is_ci_file
+from draftsman.domain.repos.check_files import FOLDERS, is_ci_file
 
 LOCK_FILES: Final = (
     *("*.lock", "*.lockb", "*.lock.hcl", "*.lockfile", "*-lock.json", "*-lock.yaml"),
@@ -33,6 +33,12 @@ def classes_of(path: str) -> list[str]:
     return [name for name, matches in _CLASSES.items() if matches(path)]
 
 
+def classes_of_folder(path: str) -> list[str]:
+    """Return the classes of the files that may be in a folder, or in a folder below it."""
+    below = [f"{path}/{part}/x" for part in _PARTS]
+    return list(dict.fromkeys(name for file in (f"{path}/x", *below) for name in classes_of(file)))
+
+
 def _is_ci(path: str) -> bool:
     """Return whether a file configures the checks of a repository, or who approves them."""
     return is_ci_file(path) or PurePosixPath(path).name == "CODEOWNERS"
@@ -53,6 +59,12 @@ def _is_lock_file(path: str) -> bool:
     return any(fnmatchcase(PurePosixPath(path).name, pattern) for pattern in LOCK_FILES)
 
 
+_PARTS: Final = tuple(
+    "/".join(parts[start:])
+    for parts in (folder.split("/") for folder in (*MIGRATION_FOLDERS, *FOLDERS))
+    for start in range(1, len(parts))
+)
+"""Ends of the folders that a class has, such as `workflows`."""
 _CLASSES: Final[Mapping[str, Callable[[str], bool]]] = {
     "ci": _is_ci,
     "licenses": _is_license,

@@ -17,7 +17,7 @@ from typing import Any, Final, Self
 
 from draftsman.domain.changes.patch_files import PatchFile, patch_files
 from draftsman.domain.guardrails import secret_scanner
-from draftsman.domain.guardrails.file_classes import classes_of
+from draftsman.domain.guardrails.file_classes import classes_of, classes_of_folder
 from draftsman.domain.repos.repo_profile import RepoProfile, is_among
 from draftsman.domain.text import digest
 from draftsman.settings.policy import Effect, PolicySettings
@@ -96,17 +96,19 @@ class RepoPolicy:
     def decide(self, patch: str, text_patch: str = "") -> list[PolicyFinding]:
         """Return the findings about a patch of git, in a fixed order.
 
-        Secrets in binary files are only found in `text_patch`, which has their lines: a single
-        NUL makes a file binary.
+        A single NUL makes a file binary. Secrets in binary files are found in `text_patch`, which
+        has their lines; without it, in the whole content of those that the patch has.
         """
         files = patch_files(patch)
         findings = set(self._limits(files))
         for file in files:
             findings.update(self._of_file(file))
-        binary = {file.path for file in files if file.binary}
+        binary = {file.path: file for file in files if file.binary}
         for file in patch_files(text_patch):
             if file.path in binary:
                 findings.update(self._secrets(file))
+        for file in binary.values() if not text_patch else ():
+            findings.update(self._secrets(file, file.content() or ()))
         return sorted(findings, key=_order)
 
     def _limits(self, files: Sequence[PatchFile]) -> Iterator[PolicyFinding]:
@@ -133,9 +135,23 @@ class RepoPolicy:
                 yield from self._classes(path)
             elif rule[1] != "allow":
                 yield PolicyFinding("paths", rule[1], path, detail=rule[0])
+        if file.linked is not None:
+            yield from self._link(file.path, file.linked)
         if self._path_rule(file.path) is None:
             yield from self._content(file)
         yield from self._secrets(file)
+
+    def _link(self, path: str, target: str) -> Iterator[PolicyFinding]:
+        """Yield the findings about a symbolic link: it replaces a folder, or points into one."""
+        for folder in (path, target):
+            if is_among(f"{folder}/", self.risky_paths):
+                yield PolicyFinding("risky_paths", "ask", path, detail=f"link to {target}")
+            rule = self._path_rule(f"{folder}/")
+            if rule is not None and rule[1] != "allow":
+                yield PolicyFinding("paths", rule[1], path, detail=f"{rule[0]}, link to {target}")
+            elif rule is None:
+                for name in dict.fromkeys((*classes_of(folder), *classes_of_folder(folder))):
+                    yield from self._finding(name, path, detail=f"link to {target}")
 
     def _path_rule(self, path: str) -> tuple[str, Effect] | None:
         """Return the pattern and the effect of the last rule that matches a path."""
@@ -159,7 +175,10 @@ class RepoPolicy:
         if file.binary:
             yield from self._finding("binary_files", file.path)
 
-    def _secrets(self, file: PatchFile) -> Iterator[PolicyFinding]:
+    def _secrets(
+        self, file: PatchFile, lines: Sequence[str] | None = None
+    ) -> Iterator[PolicyFinding]:
+        """Yield the secrets in the added lines of a file, or in these lines from the first."""
         if is_among(file.path, self.settings.secrets_allowed_in):
             return
         scanners = (
@@ -169,7 +188,7 @@ class RepoPolicy:
         for rule, scan in scanners:
             if getattr(self.settings, rule) == "allow":
                 continue
-            for number, text in file.added:
+            for number, text in file.added if lines is None else enumerate(lines, 1):
                 for kind in scan(text.replace("\0", "")):  # also of UTF-16
                     yield from self._finding(rule, file.path, number, kind)
 

@@ -22,7 +22,7 @@ from draftsman.domain.messages.plain_text import render_plain
 from draftsman.domain.messages.result_text import raw_data
 from draftsman.errors import Failure
 
-CHAT_CHANNELS: Final = frozenset({ChannelName.SLACK, ChannelName.TRELLO})
+CHAT_CHANNELS: Final = frozenset({ChannelName.SLACK, ChannelName.TRELLO, ChannelName.FORGE})
 """Channels that show files to people."""
 LINES: Final = 30
 LENGTH: Final = 2800

@@ -31,6 +31,7 @@ class ChannelName(StrEnum):
     WEBHOOK = "webhook"
     SLACK = "slack"
     TRELLO = "trello"
+    FORGE = "forge"
 
 
 class DeliveryKind(StrEnum):

@@ -14,13 +14,18 @@ from draftsman.errors import UsageError
 if TYPE_CHECKING:
     from draftsman.domain.requests.invocation import Invocation
 
-FORMS: Final = "log, webhook:NAME, slack:CHANNEL or trello:CARD"
+FORMS: Final = "log, webhook:NAME, slack:CHANNEL, trello:CARD or forge:NAME/OWNER/REPO#NUMBER"
 """The notations of a target, for error messages."""
 NONE: Final = "none"
 """In a request: no notifications, not even to the default targets."""
 ALL_KINDS: Final = tuple(kind for kind in DeliveryKind if kind is not DeliveryKind.QUESTION_CLOSED)
 MAX_LENGTH: Final = 500
 _OBJECT: Final = re.compile(r"[0-9a-f]{24}")
+_ISSUE: Final = re.compile(
+    r"(?P<forge>[A-Za-z0-9_-]{1,100})/(?P<path>[\w.-]+(?:/[\w.-]+)+)(?P<sign>[#!])"
+    r"(?P<number>[1-9][0-9]{0,8})",
+    re.ASCII,
+)
 _TS: Final = re.compile(r"[0-9]{1,20}\.[0-9]{1,10}")
 
 
@@ -57,9 +62,12 @@ class Target:
 
 @lru_cache(maxsize=256)  # a request from chat is parsed at each of its checks
 def parse(text: str) -> Target:
-    """Parse `log`, `webhook:NAME`, `slack:C012/1700000000.1`, `trello:5f1e…`; raises UsageError."""
+    """Parse `log`, `webhook:NAME`, `slack:C012/1700000000.1`, `trello:5f1e…`, `forge:…`.
+
+    Raises UsageError.
+    """
     channel, _, rest = text.strip().partition(":")
-    target, _, thread = rest.partition("/")
+    target, _, thread = rest.partition("/") if channel != ChannelName.FORGE else (rest, "", "")
     known = channel in ChannelName.__members__.values()
     if channel == ChannelName.LOG and not rest:
         return Target(ChannelName.LOG, "log")
@@ -74,7 +82,39 @@ def parse(text: str) -> Target:
             f"{text[:60]!r}: use the card's id, 24 hexadecimal digits: the first `id` at the"
             " card's URL with .json appended"
         )
+    if channel == ChannelName.FORGE:
+        target = IssueTarget.of(target).target
     return Target(ChannelName(channel), target, thread or None)
+
+
+@dataclass(frozen=True, slots=True)
+class IssueTarget:
+    """An issue or a pull request: `github/acme/pay#12`; of GitLab, `!12` is a merge request."""
+
+    forge: str
+    """Table of the forge in the configuration."""
+    path: str
+    """Repository: `acme/pay`, in lower case."""
+    number: int
+    is_pull: bool = False
+    """Whether it is a merge request of GitLab, which counts issues separately."""
+
+    @property
+    def target(self) -> str:
+        """Notation of the target, without its channel."""
+        return f"{self.forge}/{self.path}{'!' if self.is_pull else '#'}{self.number}"
+
+    @classmethod
+    def of(cls, text: str) -> IssueTarget:
+        """Parse a target; raises UsageError."""
+        if (match := _ISSUE.fullmatch(text)) is None:
+            raise UsageError(
+                f"{text[:60]!r}: use the table of the forge, the repository and the number of the"
+                " issue or pull request, such as forge:github/acme/pay#12; for a merge request of"
+                " GitLab, forge:gitlab/acme/pay!12"
+            )
+        path = match["path"].casefold()
+        return cls(match["forge"], path, int(match["number"]), match["sign"] == "!")
 
 
 def _check_slack(text: str, target: str, thread: str) -> None:

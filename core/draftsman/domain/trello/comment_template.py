@@ -1,56 +1,18 @@
-"""Comment templates with named fields. Pure.
-
-    {job} is done: {summary}
-    {pr_url}
-
-A line whose fields are all empty is omitted; `{{` and `}}` are literal braces.
-"""
+"""Templates of the comment with a result. Pure."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
 from typing import Final
+
+from draftsman import text_template
 
 FIELDS: Final = (
     *("job", "title", "status", "ending", "summary", "pr_url", "result"),
     *("repo", "agent", "invoker", "error"),
 )
 """Fields of a template."""
-_PART: Final = re.compile(r"\{\{|\}\}|\{([^{}\n]*)\}|[{}]")
 
 
 def check(template: str, *, name: str = "comment_template") -> str:
-    """Validate a template; raises ValueError.
-
-    `name` is that of the field or option, for the error.
-    """
-    for match in _PART.finditer(template):
-        if match[0] in ("{{", "}}"):
-            continue
-        if match[1] is None:
-            raise ValueError(f"{name}: single {match[0]}; write {match[0] * 2} for a literal brace")
-        if match[1] not in FIELDS:
-            raise ValueError(
-                f"{name}: unknown field {{{match[1][:40]}}}; fields: {', '.join(FIELDS)}"
-            )
-    if not template.strip():
-        raise ValueError(f"{name}: the template is empty; remove it to use the default comment")
-    return template
-
-
-def fill(template: str, values: Mapping[str, str]) -> str:
-    """Replace the fields of a validated template; values are inserted literally."""
-    lines = (_line(line, values) for line in template.splitlines())
-    return "\n".join(line for line in lines if line is not None).strip("\n")
-
-
-def _line(line: str, values: Mapping[str, str]) -> str | None:
-    names = [match[1] for match in _PART.finditer(line) if match[1] is not None]
-    if names and not any(values.get(name) for name in names):
-        return None
-    return _PART.sub(lambda match: _part(match, values), line)
-
-
-def _part(match: re.Match[str], values: Mapping[str, str]) -> str:
-    return match[0][0] if match[1] is None else values.get(match[1], "")
+    """Validate a template; raises ValueError. `name` is that of the field or option."""
+    return text_template.check(template, FIELDS, name=name, default="the default comment")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from draftsman.domain.forges.checks import CheckState, overall
+from draftsman.domain.forges.checks import CheckState, foreign, overall
 from draftsman.domain.forges.pull_request import PullRequest, PullState, recorded
 from draftsman.domain.ids import job_name
 from draftsman.domain.job_payloads import MergePullRequest, parse
@@ -25,6 +25,8 @@ SHORT_WAITS: Final = 15
 LONG_WAIT: Final = 300.0
 MAX_WAITS: Final = 60
 """Number of waits after which the job gives up: four hours."""
+START_WAITS: Final = 5
+"""Number of waits for a first check: CI reports some time after the push."""
 
 
 async def merge_pull_request(ctx: RunContext) -> Outcome:
@@ -42,6 +44,7 @@ async def merge_pull_request(ctx: RunContext) -> Outcome:
     if pull.state is PullState.MERGED:
         return Done(_result(pull, head))
     checks = await _check(ctx, forge, pull, head, name)
+    await _show_changes(run, payload.job)
     action = {"merge": pull.url, "commit": head, "into": pull.base, "method": method}
     await ctx.approve(
         "merge",
@@ -51,6 +54,13 @@ async def merge_pull_request(ctx: RunContext) -> Outcome:
     )
     await ctx.step("merge", lambda _: _merge(forge, number, head, method))
     return Done(_result(await forge.get(number), head))
+
+
+async def _show_changes(run: WorkerRun, job: int) -> None:
+    """Store the patch of the job as that of this one, which its approval shows."""
+    checkpoints = run.services.checkpoints
+    if not await run.has_patch() and (patch := await run.wait(checkpoints.patch, job)) is not None:
+        await run.patch(await run.wait(checkpoints.content, patch))
 
 
 async def _opened(run: WorkerRun, job: int) -> Mapping[str, Any]:
@@ -83,7 +93,10 @@ async def _check(ctx: RunContext, forge: Forge, pull: PullRequest, head: str, na
         )
     if pull.draft:
         raise _refusal(f"{pull.url} is a draft")
-    state, text = overall(await forge.checks(head))
+    checks = await forge.checks(head)
+    state, text = overall(checks)
+    if not foreign(checks) and state is CheckState.FAILED and "failed" not in text:
+        await _wait(ctx, f"{pull.url}: {text}", START_WAITS, "after five minutes")
     if state is CheckState.PASSED and pull.mergeable is not CheckState.PASSED:
         state, text = pull.mergeable, f"its merge state is {pull.merge_state}"
     if state is CheckState.FAILED:
@@ -93,12 +106,14 @@ async def _check(ctx: RunContext, forge: Forge, pull: PullRequest, head: str, na
     return text
 
 
-async def _wait(ctx: RunContext, text: str) -> None:
+async def _wait(
+    ctx: RunContext, text: str, most: int = MAX_WAITS, limit: str = "after four hours"
+) -> None:
     """Park until the next look; raises Failure after the last."""
     steps = await worker_run(ctx).steps(Owner.WORKER)
     waits = sum(key.startswith(f"{SLEEP}{WAITS}") for key in steps)
-    if waits >= MAX_WAITS:
-        raise _refusal(f"{text}, after four hours")
+    if waits >= most:
+        raise _refusal(f"{text}, {limit}")
     reason = f"waits for {text}"
     ctx.log(reason)
     seconds = SHORT_WAIT if waits < SHORT_WAITS else LONG_WAIT

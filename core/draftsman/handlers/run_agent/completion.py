@@ -69,6 +69,9 @@ class WorkCompletion:
         answer = self.session.result
         if answer is None:
             raise ValueError("an agent without an error has a result")
+        if (published := await self._published()) is not None:
+            fields, validation = published
+            return await self._open(fields | {"data": answer.data}, validation)
         result: dict[str, Any] = {"summary": answer.summary, "data": answer.data}
         message = self._commit_message(answer.summary)
         snapshot = await self.workspace.snapshot(message)
@@ -109,10 +112,12 @@ class WorkCompletion:
             await self._sign(snapshot, validation, check)
             result["evidence"] = EVIDENCE
         await self._check_again(snapshot, validation, check)
-        await self._publish(snapshot, result)
-        result |= await open_for_job(
-            self.run, self.workspace, snapshot, result, validation, self.repository.ref
-        )
+        return await self._open(await self._publish(snapshot, result, validation), validation)
+
+    async def _open(self, result: dict[str, Any], validation: Validation) -> Done:
+        """Open the pull request of published work, and return the job's result."""
+        ref = self.repository.ref
+        result |= await open_for_job(self.run, self.workspace, result, validation, ref)
         return await self._to_done(result)
 
     async def _raise_error(self) -> None:
@@ -245,24 +250,38 @@ class WorkCompletion:
         await self.iteration.begin_next(self.run)
         return True
 
-    async def _publish(self, snapshot: Snapshot, result: dict[str, Any]) -> None:
-        """Push the branch, and add it to the result.
+    async def _publish(
+        self, snapshot: Snapshot, result: dict[str, Any], validation: Validation
+    ) -> dict[str, Any]:
+        """Push the branch, and return the result with it.
 
         The work is recorded first: an agent that ran again could report other work than this.
         """
         await self._save_result(snapshot)
-        branch = self.workspace.branch
-        result["commit"] = await self.run.step(
-            PUBLISH, lambda _: publish(self.run, self.workspace, snapshot), owner=Owner.WORKER
-        )
-        result["branch"] = branch
-        ref = self.repository.ref
-        conflicts = conflict_fields(await conflicts_of(self.run, self.workspace, snapshot, ref))
-        result |= conflicts
-        published: dict[str, Any] = {"branch": branch, "commit": snapshot.commit} | conflicts
-        if result.get("draft"):
-            published["draft"] = True
-        await self.run.event("branch_published", published, Owner.WORKER)
+
+        async def effect(_: str) -> dict[str, Any]:
+            commit = await publish(self.run, self.workspace, snapshot)
+            ref = self.repository.ref
+            conflicts = conflict_fields(await conflicts_of(self.run, self.workspace, snapshot, ref))
+            published: dict[str, Any] = {"branch": self.workspace.branch, "commit": commit}
+            published |= conflicts
+            draft = {"draft": True} if result.get("draft") else {}
+            await self.run.event("branch_published", published | draft, Owner.WORKER)
+            fields = {key: value for key, value in result.items() if key != "data"} | published
+            return {"result": fields, "validation": validation.as_json()}
+
+        record = await self.run.step(PUBLISH, effect, owner=Owner.WORKER)
+        return {**record["result"], "data": result["data"]}
+
+    async def _published(self) -> tuple[dict[str, Any], Validation] | None:
+        """Return the result and the validation of work that an earlier run of the job published.
+
+        Nothing is validated, asked or signed again: only the pull request may be missing.
+        """
+        step = (await self.run.steps(Owner.WORKER)).get(PUBLISH)
+        if step is None or step.status != "done":
+            return None
+        return dict(step.result["result"]), Validation.of(step.result["validation"])
 
     async def _update_base(self, snapshot: Snapshot, message: str) -> tuple[Workspace, Snapshot]:
         """Merge the moved base branch into the work if the policy says so."""

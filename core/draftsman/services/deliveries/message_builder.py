@@ -25,7 +25,11 @@ from draftsman.log import redact
 from draftsman.store import people
 from draftsman.store.postgres.database import Connection
 
-CHANNEL_SOURCES: Final = {ChannelName.SLACK: Source.SLACK, ChannelName.TRELLO: Source.TRELLO}
+CHANNEL_SOURCES: Final = {
+    ChannelName.SLACK: Source.SLACK,
+    ChannelName.TRELLO: Source.TRELLO,
+    ChannelName.FORGE: Source.FORGE,
+}
 """The source of requests and answers from each channel."""
 MAX_LINKS: Final = 10_000
 """Maximum number of identity links read."""

@@ -7,10 +7,11 @@ from typing import Final
 from uuid import UUID
 
 from draftsman.domain.forges.follow_up import TrackedPull
-from draftsman.domain.forges.forge_event import ForgeEvent
+from draftsman.domain.forges.forge_event import ForgeEvent, StoredEvent
 from draftsman.services.forges.follow_ups import FollowUps
 from draftsman.store import workers
 from draftsman.store.forges import forge_events as store
+from draftsman.store.forges import people_events
 from draftsman.store.postgres.database import Database
 
 READER: Final = "forges"
@@ -39,6 +40,21 @@ class ForgeEvents:
         """Return the open pull requests of jobs on a forge, the newest first."""
         async with self._db.connection() as conn:
             return await store.open_pulls(conn, forge)
+
+    async def unprocessed(self, forges: Sequence[str]) -> list[StoredEvent]:
+        """Return the oldest requests and answers on these forges that had no effect yet."""
+        async with self._db.connection() as conn:
+            return await people_events.unprocessed(conn, forges)
+
+    async def finish(self, id: int, outcome: str) -> bool:
+        """Record the outcome of a request or answer; False if it has one."""
+        async with self._db.connection() as conn:
+            return await people_events.finish(conn, id, outcome)
+
+    async def asked_targets(self) -> list[str]:
+        """Return the issues and pull requests on which questions are open, as targets."""
+        async with self._db.connection() as conn:
+            return await people_events.asked_targets(conn)
 
     async def acquire(self, owner: UUID, seconds: float) -> int | None:
         """Acquire or renew the reader's lease; return its term, None where it is held."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from draftsman import host
 from draftsman.domain import job_payloads
 from draftsman.domain.messages.delivery import ChannelName
-from draftsman.domain.messages.target import NONE, parse
+from draftsman.domain.messages.target import NONE, IssueTarget, parse
 from draftsman.domain.read_models import RegisteredWorker
 from draftsman.domain.repos.local_repository import repository_top
 from draftsman.domain.repos.repo_catalog import AmbiguousRepo, RepoLocation
@@ -91,15 +91,21 @@ def check_channels(
             channel is ChannelName.TRELLO and settings.trello is None
         ):
             problem = f"[{channel}] is not configured; see docs/{channel}.md"
-            message = f"notify {text[:MAX_SHOWN]}: {problem}"
-            raise RejectedField(
-                message,
-                field="notify",
-                rule="not_configured",
-                problem=problem,
-                value=text,
-                skippable=True,
-            )
+        elif channel is ChannelName.FORGE and (
+            (table := IssueTarget.of(parse(text).target).forge) not in settings.read_forges
+        ):
+            problem = f"[forges.{table}] with events is not configured; see docs/forges.md"
+        else:
+            continue
+        message = f"notify {text[:MAX_SHOWN]}: {problem}"
+        raise RejectedField(
+            message,
+            field="notify",
+            rule="not_configured",
+            problem=problem,
+            value=text,
+            skippable=True,
+        )
 
 
 def check_llm(request: Invocation, settings: Settings) -> None:

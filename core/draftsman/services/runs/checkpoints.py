@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from draftsman.domain.ids import job_name, new_id
+from draftsman.domain.messages.target import Target
 from draftsman.domain.quota import UNLIMITED, Quota, QuotaLimit
 from draftsman.domain.read_models import Artifact, Step
 from draftsman.domain.reserved_names import BUNDLE, Owner, check_key
@@ -246,6 +247,27 @@ class Checkpoints:
 
         async with self._db.connection() as conn:
             return await read_model.runs(conn, job)
+
+    async def add_target(self, lease: Lease, target: Target) -> None:
+        """Add a notification target to the job of a run; an existing one stays as it is."""
+        from draftsman.store.outbox import deliveries
+        from draftsman.store.scheduling import dependencies
+
+        async def work(conn: Connection) -> bool:
+            owned, _ = await dependencies.lock_run(conn, lease)
+            if owned:
+                await deliveries.add_targets(conn, [(lease.job, [target])])
+            return owned
+
+        await self._fenced(lease, work)
+
+    async def ticket_url(self, job: int) -> str | None:
+        """Return the URL of the ticket of a job."""
+        from draftsman.store import read_model
+
+        async with self._db.connection() as conn:
+            found = await read_model.get(conn, job)
+        return None if found is None else found.ticket_url
 
     async def artifacts(self, job: int) -> Sequence[Artifact]:
         """Return the artifacts of a job."""

@@ -321,7 +321,7 @@ SELECT a.job, 'answer ' || a.id || ' of ' || a.source || ':' || a.responder_id |
   FROM draftsman.job_answers a
  WHERE CASE split_part(a.session_role, ':', 1)
        WHEN 'owner' THEN false
-       WHEN 'bot' THEN a.source NOT IN ('slack', 'trello')
+       WHEN 'bot' THEN a.source NOT IN ('slack', 'trello', 'forge')
        WHEN 'person' THEN a.source NOT IN ('cli', 'tui', 'api')
             OR a.session_role <> 'person:' || a.responder_id
        WHEN 'worker' THEN a.source <> 'internal' OR a.kind <> 'input'

@@ -43,6 +43,18 @@ SELECT t.job, d.question, d.external_ref AS ref
    AND (d.external_ref IS NOT NULL OR d.in_doubt OR d.status = 'sending')
  ORDER BY t.job DESC, d.question DESC
 
+-- The same for an issue or a pull request.
+-- name: forge
+SELECT t.job, d.question, d.external_ref AS ref
+  FROM (SELECT job FROM draftsman.job_targets
+         WHERE channel = 'forge' AND target = %(target)s
+         ORDER BY job DESC
+         LIMIT %(limit)s) t
+  LEFT JOIN draftsman.deliveries d
+    ON d.job = t.job AND d.channel = 'forge' AND d.target = %(target)s AND d.kind = 'question'
+   AND (d.external_ref IS NOT NULL OR d.in_doubt OR d.status = 'sending')
+ ORDER BY t.job DESC, d.question DESC
+
 -- name: is_own_comment
 SELECT EXISTS (SELECT FROM draftsman.deliveries
                 WHERE channel = 'trello' AND external_ref = %(ref)s)

@@ -13,7 +13,7 @@ from draftsman.domain.forges.body import (
     Issue,
     PullRequestFacts,
     body_of,
-    find_issue,
+    find_issues,
     status_of,
     title_of,
 )
@@ -59,7 +59,7 @@ FACTS = PullRequestFacts(
     decisions=(AnsweredQuestion("Round each item, or the total?", "the total", ("Ben",)),),
     tokens=1020,
     cost=0.42,
-    issue=Issue(12, closes=True),
+    issues=(Issue(12, closes=True), Issue(7, closes=False), Issue(13, closes=True)),
 )
 EXPECTED = f"""## Request
 
@@ -105,6 +105,8 @@ Signed statement: `evidence.json`, SHA-256 `{"c" * 64}`. To check it: `draftsman
 1,020 tokens, $0.42
 
 Closes #12
+Closes #13
+Related: #7
 
 <!-- draftsman job=D-142 id={ID} head={HEAD} -->"""
 HOSTILE = """@anna see @acme/team, (@ben) and a@b.example; Fixes #12, fixes acme/pay#3 and
@@ -122,7 +124,7 @@ def test_the_body_has_the_whole_story() -> None:
     assert body_of(FACTS, LIMITS) == EXPECTED
     bare = replace(
         FACTS, commands=(), findings=(), check_files=(), evidence_sha256=None, decisions=(),
-        tokens=0, issue=None, request="", title=None, draft=True,
+        tokens=0, issues=(), request="", title=None, draft=True,
     )  # fmt: skip
     text = body_of(bare, LIMITS)
     assert text.startswith("**Draft**: required commands fail.")
@@ -132,6 +134,18 @@ def test_the_body_has_the_whole_story() -> None:
     assert title_of(replace(bare, summary=""), LIMITS) == "Work of D-142"
 
 
+def test_a_template_chooses_the_parts() -> None:
+    template = "Made by {job} for {requester}: {title}\n{draft}\n{evidence}\n\n{issues}\n{{x}}"
+    body = body_of(replace(FACTS, title=HOSTILE, requester="@anna"), LIMITS, template)
+    assert body.startswith("Made by D-142 for @\u200banna: @\u200banna see @\u200bacme/team")
+    assert "\n## Evidence\n\ndraftsman ran these commands" in body
+    assert "## Request" not in body
+    assert body.endswith(
+        f"\n\nCloses #12\nCloses #13\nRelated: #7\n{{x}}\n\n{EXPECTED.splitlines()[-1]}"
+    )
+    assert MENTION.findall(body) == []
+
+
 def test_text_of_a_job_has_no_effect_on_the_forge() -> None:
     texts: dict[str, Any] = dict.fromkeys(
         ("title", "request", "requester", "summary", "agent"), HOSTILE
@@ -139,7 +153,7 @@ def test_text_of_a_job_has_no_effect_on_the_forge() -> None:
     decisions = (AnsweredQuestion(HOSTILE, HOSTILE, (HOSTILE,)),)
     commands = (Command(HOSTILE, HOSTILE, passed=False, required=True, summary=HOSTILE),)
     hostile = replace(
-        FACTS, **texts, decisions=decisions, commands=commands, findings=(HOSTILE,), issue=None
+        FACTS, **texts, decisions=decisions, commands=commands, findings=(HOSTILE,), issues=()
     )
     body, title = body_of(hostile, LIMITS), title_of(hostile, LIMITS)
     outside = "\n".join(line for line in body.splitlines() if "`` " not in line)
@@ -206,20 +220,28 @@ def test_the_status_is_that_of_the_required_commands() -> None:
 
 
 @cases(
-    ("text", "issue"),
+    ("text", "issues"),
     [
-        ("Fixes #12", Issue(12, True)),
-        ("see #7, which closes: #8", Issue(8, True)),
-        ("as in acme/pay#9", Issue(9, False)),
-        ("resolve https://github.com/acme/pay/issues/3 please", Issue(3, True)),
-        ("https://github.com/acme/pay/pull/3", None),
-        ("https://github.com/acme/other/issues/3 and other/pay#4", None),
-        ("color #123456789012", None),
-        ("no number # 5", None),
+        ("Fixes #12", [(12, True)]),
+        ("see #7, which closes: #8 and fixes #9", [(7, False), (8, True), (9, True)]),
+        ("#7 is as in acme/pay#9; fixes #7", [(7, True), (9, False)]),
+        ("resolve https://github.com/acme/pay/issues/3 please", [(3, True)]),
+        ("https://github.com/acme/pay/pull/3", []),
+        ("https://github.com/acme/other/issues/3 and other/pay#4", []),
+        ("color #123456789012", []),
+        ("no number # 5", []),
     ],
 )
-def test_the_issue_that_a_request_names(text: str, issue: Issue | None) -> None:
-    assert find_issue(text, PROJECT) == issue
+def test_the_issues_that_a_request_names(text: str, issues: list[tuple[int, bool]]) -> None:
+    found = find_issues(text, PROJECT)
+    assert [(item.number, item.closes) for item in found] == issues
+
+
+def test_the_issue_of_the_ticket_is_closed() -> None:
+    url = "https://github.com/acme/pay/issues/5"
+    assert find_issues("as #5 and #6", PROJECT, url) == [Issue(5, True), Issue(6, False)]
+    assert find_issues("", PROJECT, "https://trello.com/c/fixes/issues/5") == []
+    assert find_issues("", PROJECT, "see https://github.com/acme/pay/issues/5") == []
 
 
 def test_text_has_no_effect_after_markdown() -> None:

@@ -98,6 +98,14 @@ def test_all_checks_have_to_pass() -> None:
             "private_key and installation require app_id",
         ),
         ({"kind": "github", "token": {"env": "T"}, "reviewers": ["@anna"]}, "must be a login"),
+        (
+            {"kind": "github", "token": {"env": "T"}, "issue_label": "bug"},
+            'issue_label needs events = "poll" or "webhook"',
+        ),
+        (
+            {"kind": "github", "token": {"env": "T"}, "body": "{requst}"},
+            "unknown field {requst}; fields: job, title, requester, draft, request",
+        ),
     ],
 )
 def test_a_table_that_cannot_work_is_refused(table: dict[str, object], problem: str) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import zlib
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -182,6 +184,50 @@ def test_a_secret_is_named_by_line_and_kind_and_never_by_its_value() -> None:
 )
 def test_a_secret_of_a_known_format_is_found(kind: str, text: str) -> None:
     assert [item.detail for item in policy_of().decide(patch_of("a", text))] == [kind]
+
+
+@cases(
+    ("path", "target", "found"),
+    [
+        ("db/migrate", "../tmp/evil", ["migrations"]),
+        ("db", "elsewhere", ["migrations"]),
+        (".github", "ci", ["ci"]),
+        ("a/b", "../.github/workflows", ["ci"]),
+        ("docs/c", "../LICENSE", ["licenses"]),
+        ("infra", "/tmp/x", ["paths"]),
+        ("x", "infra/main.tf", ["paths"]),
+        ("src/x", "y", []),
+        ("safe", "anything", []),
+    ],
+)
+def test_a_link_belongs_to_the_folder_that_it_replaces_or_points_to(
+    path: str, target: str, found: list[str]
+) -> None:
+    allowed = {"path": "safe/", "effect": "allow"}
+    policy = policy_of(migrations="ask", paths=[{"path": "infra/", "effect": "deny"}, allowed])
+    patch = patch_of(path, target).replace("index 1..2 100644", "new file mode 120000")
+    assert [item.rule for item in policy.decide(patch)] == found
+    assert policy.decide(patch_of("src/x", target)) == [], "a file of that content"
+
+
+def test_a_secret_in_a_binary_file_of_a_patch_is_found() -> None:
+    """As git encodes a new file; a change of a binary file has only a difference."""
+    content = f"\0one\nkey = {AWS}\n".encode()
+    packed = zlib.compress(content)
+    rows = [packed[start : start + 52] for start in range(0, len(packed), 52)]
+    lines = [f"{chr(len(row) + (64 if len(row) <= 26 else 70))}{b85(row)}" for row in rows]
+    head = "diff --git a/x b/x\nnew file mode 100644\nindex 0..1\nGIT binary patch\n"
+    patch = f"{head}literal {len(content)}\n" + "\n".join(lines) + "\n\nliteral 0\nHcmV?d00001\n\n"
+    (finding,) = policy_of().decide(patch)
+    assert (finding.rule, finding.place) == ("secrets", "x:2 (AWS Access Key)")
+    assert policy_of().decide(patch.replace("literal", "delta")) == []
+    assert policy_of().decide(patch.replace(lines[0], "!broken")) == []
+    assert policy_of().decide(patch, "diff --git a/x b/x\n") == [], "the lines are known"
+
+
+def b85(data: bytes) -> str:
+    """Return git's base 85 of some bytes."""
+    return base64.b85encode(data, pad=True).decode()
 
 
 def test_lines_of_a_file_are_never_read_as_headers() -> None:

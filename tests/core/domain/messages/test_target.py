@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from draftsman.domain.messages.target import parse
+from draftsman.domain.messages.target import IssueTarget, parse
 from draftsman.errors import UsageError
 from tests.support.cases import cases
 
@@ -34,7 +34,7 @@ def test_a_thread_in_slack_is_a_ts(thread: str) -> None:
 
 @cases("text", ["", "slack", "slack:", "log:x", "mail:a", "trello:c/1"])
 def test_an_invalid_target_is_refused(text: str) -> None:
-    with pytest.raises(UsageError, match="use log, webhook:NAME, slack:CHANNEL or trello:CARD"):
+    with pytest.raises(UsageError, match="use log, webhook:NAME, slack:CHANNEL, trello:CARD or"):
         parse(text)
 
 
@@ -42,3 +42,15 @@ def test_an_invalid_target_is_refused(text: str) -> None:
 def test_a_card_is_identified_by_its_id(card: str) -> None:
     with pytest.raises(UsageError, match="use the card's id, 24 hex"):
         parse(f"trello:{card}")
+
+
+@cases("text", ["github/acme/pay", "acme/pay#1", "github/acme/pay#0", "github/a b/pay#1", "#1"])
+def test_an_issue_is_identified_by_forge_repository_and_number(text: str) -> None:
+    with pytest.raises(UsageError, match="such as forge:github/acme/pay#12"):
+        parse(f"forge:{text}")
+
+
+def test_the_repository_of_an_issue_is_in_lower_case() -> None:
+    target = parse("forge:work/Team/Sub/Pay!7")
+    assert (target.target, target.thread) == ("work/team/sub/pay!7", None)
+    assert IssueTarget.of(target.target) == IssueTarget("work", "team/sub/pay", 7, is_pull=True)

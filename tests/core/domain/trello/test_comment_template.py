@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from draftsman.domain.trello.board import BoardConfig
-from draftsman.domain.trello.comment_template import FIELDS, check, fill
+from draftsman.domain.trello.comment_template import FIELDS, check
+from draftsman.text_template import fill
 from tests.support.cases import cases
 
 A = "a" * 24

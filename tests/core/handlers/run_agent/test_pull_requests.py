@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from draftsman.domain.evidence.envelope import parse_envelope, parse_payload
 from draftsman.domain.job import Job, Status
 from draftsman.domain.repos.repo_catalog import Repo
 from draftsman.domain.repos.repo_profile import profile
@@ -26,6 +27,7 @@ from tests.core.loops.workers import (
     wait_for_question,
     wait_for_status,
 )
+from tests.core.outbox.rows import deliveries_of
 from tests.factories import Factory
 from tests.support.fake.faults import Fault
 
@@ -80,7 +82,10 @@ async def test_work_becomes_a_pull_request_that_is_merged_after_an_approval(
 ) -> None:
     """The private repository is cloned and pushed to; the body tells the story; one merge."""
     world, number = site.fake.world, await submit(site, rt, make)
-    async with worker(site, rt, WORKS, labels=["draftsman"], reviewers=["nobody"], merge="ask"):
+    world.checks.append({"name": "ci", "state": "passed", "commit": "*"})
+    async with worker(
+        site, rt, WORKS, labels=["draftsman"], reviewers=["nobody"], merge="ask", events="poll"
+    ):
         await wait_for_question(rt, number)
         await make.answer(number, "red")
         job = await wait_for_end(rt, number)
@@ -89,6 +94,7 @@ async def test_work_becomes_a_pull_request_that_is_merged_after_an_approval(
         merge = (await rt.read_model.jobs(type="merge_pull_request"))[0].number
         await wait_for_question(rt, merge)
         approval = await rt.questions.get(merge, 1)
+        asked = await deliveries_of(rt, merge)
         assert world.head("main") == COMMITS[0], "not merged without an approval"
         merged = await approve(rt, make, merge)
     assert (job.status, job.run_count, job.last_error) == (S.COMPLETED, 2, None)
@@ -96,6 +102,11 @@ async def test_work_becomes_a_pull_request_that_is_merged_after_an_approval(
     assert (await last_event(rt, number, "pr_created")).payload["pr_url"] == job.pr_url
     assert (pull.title, pull.draft, pull.labels) == ("Do it", False, ["draftsman"])
     assert result["pull_request_problem"].startswith("incomplete: acme: POST /api/v3/")
+    assert [(item.kind, item.target) for item in asked] == [("question", "acme/acme/pay#1")]
+    patch = await rt.checkpoints.patch(number)
+    assert patch is not None
+    shown = hashlib.sha256(await rt.checkpoints.content(patch)).hexdigest()
+    assert approval.patch_sha256 == shown, "the approval shows the diff"
     assert f"changes: draftsman diff D-{number}" in (approval.context_snippet or "")
     _, evidence = await rt.checkpoints.read_artifact(number, "evidence.json")
     digest = hashlib.sha256(evidence).hexdigest()
@@ -140,6 +151,7 @@ async def test_a_job_whose_forge_was_away_opens_one_pull_request(
     world.faults.add("create", Fault.DROP_AFTER)
     async with worker(site, rt, code):
         assert "acme/pay" in str((await wait_for_status(rt, number, S.RETRYING)).last_error)
+        _, signed = await rt.checkpoints.read_artifact(number, "evidence.json")
         moved = git("commit-tree", "main^{tree}", "-p", "main", "-m", "later", cwd=world.repository)
         git("update-ref", "refs/heads/main", moved, cwd=world.repository)
         await make.due(number)
@@ -154,7 +166,12 @@ async def test_a_job_whose_forge_was_away_opens_one_pull_request(
     assert (result["summary"], result.get("pull_request_problem")) == ("run 1", None)
     assert result["commit"] == world.head(f"draftsman/D-{number}")
     assert f" head={result['commit']} -->" in pull.body
-    assert (await event_kinds(rt, number)).count("iteration_started") == 1
+    kinds = await event_kinds(rt, number)
+    assert [kinds.count(kind) for kind in ("iteration_started", "branch_published")] == [1, 1]
+    assert "base_updated" not in kinds, "published work stays as it is"
+    _, evidence = await rt.checkpoints.read_artifact(number, "evidence.json")
+    statement = parse_payload(parse_envelope(evidence))["predicate"]
+    assert (statement["head"], signed) == (result["commit"], evidence), "signed once"
 
 
 async def test_a_forge_that_refuses_does_not_lose_the_work(

@@ -19,7 +19,6 @@ from tests.attacks.catalog import attack
 from tests.core.loops.agent_jobs import agent_worker, make_repository, submit_agent_job
 from tests.core.loops.workers import wait_for_end, wait_for_question
 from tests.factories import Factory
-from tests.support.slow import slow_except
 
 S = Status
 PROGRAM = """
@@ -77,11 +76,9 @@ def text(value: str) -> Response:
 ASK = "heard.append(command('ask', 'Deploy?', '--choice', 'yes', '--choice', 'no'))\n"
 WAIT = "open('/dev/null').close() if heard[-1][0] == 0 else hear() and sys.exit(0)\n"
 """An agent waits for `park` if the command has no answer."""
-MODES = ("bwrap", "landlock", "off")
-"""Modes of the sandbox; paths and folders of the last two are the same."""
 
 
-@pytest.mark.parametrize("mode", slow_except(["bwrap", "landlock"], MODES))
+@pytest.mark.parametrize("mode", ["bwrap", "landlock", "off"])
 async def test_the_command_parks_the_run_and_prints_the_answer_in_the_next(
     rt: Runtime, make: Factory, repo: Path, mode: Any
 ) -> None:

@@ -6,11 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from draftsman.domain.people.actor import Actor
 from draftsman.runtime import Runtime
 from tests.core.loops.agent_jobs import agent_worker, git, make_repository, submit_agent_job
 from tests.core.loops.workers import wait_for_end
 from tests.factories import Factory
 from tests.tui.cli.cli_runner import Cli
+from tests.tui.dashboard.pilot import open_dashboard
 
 WORK = """
 open("a.txt", "w").write("zero\\none\\ntwo\\nthree\\nfour\\nfive\\n")
@@ -167,3 +169,34 @@ async def test_changes_are_applied_with_a_merge_and_taken_back(
     files = (await cli("diff", job, "--name-only", "--json")).json["files"]
     assert files == ["a.txt", "new.txt"]
     (await cli("diff", job, "--stat", "--name-only")).refused(2, "cannot be combined")
+
+
+async def test_the_dashboard_checks_out_applies_and_asks_for_the_merge(
+    rt: Runtime, make: Factory, owner: Actor, job: str, tmp_path: Path
+) -> None:
+    """With the same checks as the commands, and only after a confirmation."""
+    mine, number = tmp_path / "mine", int(job.removeprefix("D-"))
+    async with open_dashboard(rt, owner) as seen:
+        await seen.job(job)
+        await seen.command(f"apply {mine}")
+        await seen.see(f"Apply the changes of {job}?", "mine")
+        await seen.press("n")
+        assert not (mine / "new.txt").exists()
+        await seen.command(f"apply {mine}")
+        await seen.see(f"Apply the changes of {job}?")
+        await seen.press("y")
+        await seen.wait_for_toast(f"{job} applied")
+        assert (mine / "new.txt").read_text() == "new\n"
+        await seen.command(f"checkout {mine}")
+        await seen.see("Check out draftsman/")
+        await seen.press("y")
+        await seen.wait_for_toast("changed files; commit or stash them")
+        git("reset", "-q", "--hard", cwd=mine)
+        await seen.command(f"checkout {mine}")
+        await seen.see("Check out draftsman/")
+        await seen.press("y")
+        await seen.wait_for_toast(f"branch draftsman/{job} at")
+        assert git("branch", "--show-current", cwd=mine) == f"draftsman/{job}"
+        await seen.command("merge")
+        await seen.wait_for_toast("has no pull request to merge")
+    assert [item.number for item in await rt.read_model.jobs()] == [number]

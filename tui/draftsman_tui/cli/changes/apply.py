@@ -11,13 +11,12 @@ from draftsman.domain.changes.diff import changed_files
 from draftsman.domain.ids import job_name
 from draftsman.errors import Refused
 from draftsman_tui.cli.app import App, command, number_of
-from draftsman_tui.cli.changes.user_repository import UserRepository, reason_of
 from draftsman_tui.common import params
-from draftsman_tui.common.text.artifact_text import no_diff_reason
+from draftsman_tui.common.changes.local_changes import patch_of
+from draftsman_tui.common.changes.user_repository import UserRepository, reason_of
 
 if TYPE_CHECKING:
     from draftsman.domain.ids import JobRef
-    from draftsman.runtime import Runtime
 
 
 @command(
@@ -54,7 +53,7 @@ async def apply(
     """
     async with app.runtime(read_only=True) as rt:
         number = await number_of(rt, job[0])
-        patch = await _patch(rt, number, job[1])
+        patch = await patch_of(rt, number, job[1])
     repository = UserRepository.at(folder)
     flags = ["--whitespace=nowarn", *(["--reverse"] if reverse else [])]
     merge = False
@@ -97,15 +96,3 @@ def _is_staged(repository: UserRepository, patch: bytes) -> bool:
     return not repository.attempt(
         "apply", "--check", "--reverse", "--index", "-", stdin=patch
     ).returncode
-
-
-async def _patch(rt: Runtime, number: int, ordinal: int | None) -> bytes:
-    """Return the patch of a job, or of the run that asked a question; raises Refused."""
-    name, run = job_name(number), None
-    if ordinal is not None:
-        question = await rt.questions.get(number, ordinal)
-        name, run = question.name, question.run
-    patch = await rt.checkpoints.patch(number, run)
-    if patch is None or patch.size == 0:
-        raise Refused(await no_diff_reason(rt, name, number, patch is None))
-    return await rt.checkpoints.content(patch)

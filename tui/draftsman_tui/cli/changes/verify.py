@@ -9,8 +9,8 @@ import click
 
 from draftsman.errors import Refused, UsageError
 from draftsman_tui.cli.app import App, command, number_of
-from draftsman_tui.cli.changes.user_repository import UserRepository
 from draftsman_tui.common import params
+from draftsman_tui.common.changes.user_repository import UserRepository
 
 if TYPE_CHECKING:
     from draftsman.signing import PublicKey

@@ -102,8 +102,8 @@ _OPTIONS: Final = (
         type=params.TEXT,
         multiple=True,
         metavar="TARGET",
-        help="Target of updates: log, webhook:NAME, slack:CHANNEL, trello:CARD or none; "
-        "repeatable.",
+        help="Target of updates: log, webhook:NAME, slack:CHANNEL, trello:CARD, "
+        "forge:ISSUE or none; repeatable.",
     ),
     click.option(
         "--max-attempts", type=int, help="Maximum attempts after infrastructure failures."

@@ -69,7 +69,8 @@ def hook() -> None:
     type=params.TEXT,
     multiple=True,
     metavar="TARGET",
-    help="Target of the question: log, webhook:NAME, slack:CHANNEL or trello:CARD; repeatable.",
+    help="Target of the question: log, webhook:NAME, slack:CHANNEL, trello:CARD or "
+    "forge:ISSUE; repeatable.",
 )
 async def claude(app: App, wait: float, without_answer: str, notify: tuple[str, ...]) -> None:
     """PreToolUse hook of Claude Code: let people decide a tool call.

@@ -36,7 +36,8 @@ DEFAULT_WAIT: Final = 50.0
     type=params.TEXT,
     multiple=True,
     metavar="TARGET",
-    help="Target of questions: log, webhook:NAME, slack:CHANNEL or trello:CARD; repeatable.",
+    help="Target of questions: log, webhook:NAME, slack:CHANNEL, trello:CARD or "
+    "forge:ISSUE; repeatable.",
 )
 async def mcp(app: App, wait: float, notify: tuple[str, ...]) -> None:
     """Run an MCP server for a coding agent.

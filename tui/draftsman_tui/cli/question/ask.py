@@ -39,7 +39,8 @@ _COMMON: Final = (
         type=params.TEXT,
         multiple=True,
         metavar="TARGET",
-        help="Target of the question: log, webhook:NAME, slack:CHANNEL or trello:CARD; repeatable.",
+        help="Target of the question: log, webhook:NAME, slack:CHANNEL, trello:CARD or "
+        "forge:ISSUE; repeatable.",
     ),
 )
 

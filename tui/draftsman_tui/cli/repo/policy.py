@@ -11,9 +11,9 @@ import click
 
 from draftsman.errors import Refused, UsageError
 from draftsman_tui.cli.app import App, Group, command, example_lines, number_of
-from draftsman_tui.cli.changes.user_repository import UserRepository
 from draftsman_tui.cli.repo.tested_changes import TestedChanges, branch_changes, job_changes
 from draftsman_tui.common import params
+from draftsman_tui.common.changes.user_repository import UserRepository
 from draftsman_tui.common.output import line, styled
 
 if TYPE_CHECKING:

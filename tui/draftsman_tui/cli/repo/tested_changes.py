@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from draftsman.errors import Refused, UsageError
-from draftsman_tui.cli.changes.user_repository import UserRepository
+from draftsman_tui.common.changes.user_repository import UserRepository
 from draftsman_tui.common.text.artifact_text import no_diff_reason
 
 if TYPE_CHECKING:

@@ -31,7 +31,8 @@ _OPTIONS: Final = (
         type=params.TEXT,
         multiple=True,
         metavar="TARGET",
-        help="Target of updates: log, webhook:NAME, slack:CHANNEL, trello:CARD or none.",
+        help="Target of updates: log, webhook:NAME, slack:CHANNEL, trello:CARD, forge:ISSUE or "
+        "none.",
     ),
     click.option("--max-attempts", type=int, help="Attempts after infrastructure failures."),
     click.option("--max-retries", type=int, help="Retries after the job's own errors."),

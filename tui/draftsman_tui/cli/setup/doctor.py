@@ -266,6 +266,33 @@ async def _dead_letters(rt: Runtime) -> Sequence[Finding]:
     return [Finding("dead letters", "warn", text, then)]
 
 
+async def _code_owners(rt: Runtime) -> Sequence[Finding]:
+    """Report code owners of the configuration that are mapped to no person or group."""
+    unknown = sorted(
+        owner for owner, name in rt.settings.codeowners.items() if not rt.policy.knows(name)
+    )
+    if not unknown:
+        return []
+    shown = ", ".join(f"{owner} = {rt.settings.codeowners[owner]}" for owner in unknown[:5])
+    more = f" and {len(unknown) - 5} more" if len(unknown) > 5 else ""
+    text = f"no person or group of this name: {shown}{more}"
+    return [Finding("codeowners", "warn", text, "correct [codeowners], or add the person")]
+
+
+def _people_of_forge(rt: Runtime, name: str) -> Finding | None:
+    """Warn about a forge whose comments are read, and where no person has a login."""
+    from draftsman.domain.job import Source
+
+    logins = [person.ids.get(Source.FORGE, "") for person in rt.policy.people.values()]
+    if name not in rt.settings.read_forges or any(
+        login.startswith(f"{name}:".casefold()) for login in logins
+    ):
+        return None
+    text = "no person has a login there, so comments request and answer nothing"
+    hint = f"draftsman people set NAME --forge {name}:LOGIN"
+    return Finding(f"forge {name}", "warn", text, hint)
+
+
 async def _forges(rt: Runtime) -> Sequence[Finding]:
     """Check the token of each forge on the registered repositories there."""
     from draftsman.forges.connection import forge_settings
@@ -280,6 +307,8 @@ async def _forges(rt: Runtime) -> Sequence[Finding]:
         if not found_sources:
             text = f"no registered repository is on {rt.settings.forges[name].url}"
             findings.append(Finding(f"forge {name}", "warn", text, "draftsman repos add URL"))
+        if (finding := _people_of_forge(rt, name)) is not None:
+            findings.append(finding)
         for source in found_sources[:MAX_REPOS]:
             access = await check_access(rt.settings, source)
             if access is not None:
@@ -307,7 +336,7 @@ async def _schedules(rt: Runtime) -> Sequence[Finding]:
 
 CHECKS: Final = (
     _server, _migrations, _rights, _clock, _people, _workers, _listen, _archives, _deliveries,
-    _dead_letters, _schedules, _forges, check_trello,
+    _dead_letters, _schedules, _code_owners, _forges, check_trello,
 )  # fmt: skip
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
@@ -11,6 +13,10 @@ from draftsman.domain.pending_decision import PendingDecision
 from draftsman.domain.text import first_line, humanize
 from draftsman.errors import Refused
 from draftsman.services.jobs.job_control import CancelResult
+from draftsman_tui.common.changes.local_changes import apply_patch, patch_of
+from draftsman_tui.common.changes.published_work import check_out, published_work
+from draftsman_tui.common.changes.user_repository import UserRepository
+from draftsman_tui.common.merge_request import pull_request_url, request_merge
 from draftsman_tui.dashboard.actions.bulk import (
     MAX_LISTED,
     confirm_bulk,
@@ -18,7 +24,7 @@ from draftsman_tui.dashboard.actions.bulk import (
     report_held,
     run_bulk,
 )
-from draftsman_tui.dashboard.dialogs.confirm_dialog import TypedConfirmDialog
+from draftsman_tui.dashboard.dialogs.confirm_dialog import ConfirmDialog, TypedConfirmDialog
 from draftsman_tui.dashboard.dialogs.prompt_dialog import PromptDialog
 from draftsman_tui.dashboard.dialogs.text_dialog import TextDialog
 
@@ -141,3 +147,41 @@ async def _cancel_note(screen: BaseScreen, numbers: list[int], note: str) -> str
     title = first_line(job.ticket_title or job.type, 60)
     stop = "; its worker is asked to stop it" if job.status is Status.RUNNING else ""
     return f"{title}: {str(job.status).replace('_', ' ')}{stop}. {note}"
+
+
+async def merge(screen: BaseScreen, text: str) -> None:
+    """Request the merge of the job's pull request, after confirmation."""
+    number = screen.jobs()[0]
+    url = await pull_request_url(screen.rt, number)
+    question = f"Merge the pull request of {job_name(number)}?"
+    note = f"{url}: an approval is asked for once its checks have passed."
+    if await screen.ask(ConfirmDialog(question, note)) is True:
+        submitted = await request_merge(screen.rt, number, url)
+        screen.show_message(f"{submitted.name} asks for the merge once the checks have passed")
+
+
+async def checkout(screen: BaseScreen, text: str) -> None:
+    """Check out the branch of the job in the repository of a folder."""
+    work = await published_work(screen.rt, screen.jobs()[0])
+    repository = _repository(text)
+    if await _confirmed(screen, f"Check out {work.branch}?", repository):
+        head = await asyncio.to_thread(check_out, repository, work)
+        screen.show_message(f"{repository.top}: branch {work.branch} at {head[:12]}")
+
+
+async def apply(screen: BaseScreen, text: str) -> None:
+    """Apply the changes of the job to the repository of a folder."""
+    number = screen.jobs()[0]
+    patch = await patch_of(screen.rt, number, None)
+    repository = _repository(text)
+    name = job_name(number)
+    if await _confirmed(screen, f"Apply the changes of {name}?", repository):
+        screen.show_message(await asyncio.to_thread(apply_patch, repository, name, patch))
+
+
+def _repository(text: str) -> UserRepository:
+    return UserRepository.at(Path(text.strip() or ".").expanduser())
+
+
+async def _confirmed(screen: BaseScreen, question: str, repository: UserRepository) -> bool:
+    return await screen.ask(ConfirmDialog(question, f"In {repository.top}.")) is True

@@ -12,14 +12,16 @@ from draftsman.domain.forges.body import (
     Command,
     PullRequestFacts,
     body_of,
-    find_issue,
+    find_issues,
     status_of,
     title_of,
 )
 from draftsman.domain.forges.project import compare_url
 from draftsman.domain.forges.pull_request import PullRequestText, PullState
 from draftsman.domain.job import Status
+from draftsman.domain.messages.delivery import ChannelName, DeliveryKind
 from draftsman.domain.messages.result_text import change_summary
+from draftsman.domain.messages.target import IssueTarget, Target
 from draftsman.domain.reserved_names import EVIDENCE, PULL_REQUEST, Owner
 from draftsman.domain.retries.error_classes import classify
 from draftsman.domain.retries.retry_policy import after_failure
@@ -27,7 +29,7 @@ from draftsman.domain.run import Run
 from draftsman.errors import Failure
 from draftsman.forges.connection import forge_of, forge_settings
 from draftsman.forges.publication import base_branch, open_pull_request
-from draftsman.handlers.clone.workspace import Snapshot, Workspace
+from draftsman.handlers.clone.workspace import Workspace
 from draftsman.handlers.run_agent.validation import Validation
 from draftsman.handlers.worker_run import WorkerRun
 from draftsman.ports import Forge
@@ -41,7 +43,6 @@ DECIDED: Final = ("answered", "approved", "denied")
 async def open_for_job(
     run: WorkerRun,
     workspace: Workspace,
-    snapshot: Snapshot,
     result: dict[str, Any],
     validation: Validation,
     ref: str | None,
@@ -61,7 +62,7 @@ async def open_for_job(
         base = ref
         try:
             base = await base_branch(forge, ref)
-            facts = await _facts(run, forge, snapshot, result, validation)
+            facts = await _facts(run, forge, result, validation)
             return await _open(forge, settings, facts, workspace, base) | {
                 "source": workspace.source.location,
                 "project": forge.project.path.casefold(),
@@ -76,6 +77,8 @@ async def open_for_job(
             return {"problem": f"not opened: {error}; to open it yourself: {page}"}
 
     opened = await run.step(PULL_REQUEST, effect, owner=Owner.WORKER)
+    if settings.events is not None and opened.get("state") == PullState.OPEN:
+        await _ask_there(run, forge, settings, opened)
     if settings.merge == "ask" and opened.get("state") == PullState.OPEN and not opened["draft"]:
         await _ask_for_merge(run, opened)
     fields = {"pr_url": opened.get("url"), PROBLEM: opened.get("problem")}
@@ -90,7 +93,8 @@ async def _open(
     base: str,
 ) -> dict[str, Any]:
     """Open the pull request; return the record of the step."""
-    title, body = title_of(facts, forge.limits), body_of(facts, forge.limits)
+    title = title_of(facts, forge.limits)
+    body = body_of(facts, forge.limits, settings.body)
     text = PullRequestText(workspace.branch, base, title, body, facts.draft)
     status = status_of(facts, forge.limits)
     opened = await open_pull_request(forge, settings, text, status, id=facts.id, head=facts.head)
@@ -110,13 +114,13 @@ async def _open(
 async def _facts(
     run: WorkerRun,
     forge: Forge,
-    snapshot: Snapshot,
     result: dict[str, Any],
     validation: Validation,
 ) -> PullRequestFacts:
     job, runs = run.job, await run.runs()
     used = usage_of(runs)
     request = "\n".join(filter(None, (job.ticket_title, job.ticket_text)))
+    ticket = await run.wait(run.services.checkpoints.ticket_url, job.number)
     evidence = validation.evidence
     followed = await run.wait(run.services.workflows.followed_pull, job.number)
     changes, conflicts = (
@@ -129,7 +133,7 @@ async def _facts(
     return PullRequestFacts(
         job=job.name,
         id=job.id if followed is None else followed.root_id,
-        head=str(result.get("commit", snapshot.commit)),
+        head=str(result["commit"]),
         title=job.ticket_title,
         request=job.ticket_text or "",
         requester=job.invoker_id,
@@ -146,7 +150,7 @@ async def _facts(
         decisions=await _decisions(run),
         tokens=int(used.get("input_tokens", 0) + used.get("output_tokens", 0)),
         cost=used.get("cost_usd", 0.0),
-        issue=find_issue(request, forge.project),
+        issues=find_issues(request, forge.project, ticket),
     )
 
 
@@ -212,6 +216,18 @@ def _is_retried(run: WorkerRun, error: Failure) -> bool:
         max_retries=job.max_retries,
     )
     return decision.status is Status.RETRYING
+
+
+async def _ask_there(
+    run: WorkerRun, forge: Forge, settings: ForgeSettings, opened: dict[str, Any]
+) -> None:
+    """Show the questions of the job, and of its merge, in comments of the pull request too."""
+    is_pull = settings.kind == "gitlab"
+    path, number = forge.project.path.casefold(), int(opened["number"])
+    target = IssueTarget(forge.name, path, number, is_pull).target
+    asked = (DeliveryKind.QUESTION, DeliveryKind.REMINDER)
+    add = run.services.checkpoints.add_target
+    await run.wait(add, run.job.lease, Target(ChannelName.FORGE, target, kinds=asked))
 
 
 async def _ask_for_merge(run: WorkerRun, opened: dict[str, Any]) -> None:

@@ -5,7 +5,7 @@
 SELECT p.root FROM draftsman.pull_requests p
  WHERE (p.forge, p.project, p.number) IN (
        SELECT e.forge, e.project, e.number FROM draftsman.forge_events e
-        WHERE e.processed_at IS NULL AND e.kind NOT IN ('labeled_issue', 'issue_comment'))
+        WHERE e.processed_at IS NULL AND e.kind NOT IN ('labeled_issue', 'issue_comment', 'answer'))
    AND (%(term)s::bigint IS NULL OR EXISTS (
        SELECT FROM draftsman.leases WHERE name = 'leader' AND owner = %(owner)s
           AND term = %(term)s AND expires_at > draftsman.now()))
@@ -22,7 +22,7 @@ SELECT id, forge, kind, source::text, author, author_name, is_bot, verdict, titl
        url, key, extract(epoch FROM draftsman.now() - received_at)::float8 AS age
   FROM draftsman.forge_events
  WHERE forge = %(forge)s AND project = %(project)s AND number = %(number)s AND processed_at IS NULL
-   AND kind NOT IN ('labeled_issue', 'issue_comment')
+   AND kind NOT IN ('labeled_issue', 'issue_comment', 'answer')
  ORDER BY id
  LIMIT %(limit)s
 
@@ -50,7 +50,7 @@ UPDATE draftsman.forge_events e
        processed_at = draftsman.now()
  WHERE e.id = ANY (ARRAY(
        SELECT n.id FROM draftsman.forge_events n
-        WHERE n.processed_at IS NULL AND n.kind NOT IN ('labeled_issue', 'issue_comment')
+        WHERE n.processed_at IS NULL AND n.kind NOT IN ('labeled_issue', 'issue_comment', 'answer')
           AND n.received_at < draftsman.now() - interval '1 hour'
           AND NOT EXISTS (SELECT FROM draftsman.pull_requests p
                            WHERE (p.forge, p.project, p.number) = (n.forge, n.project, n.number))

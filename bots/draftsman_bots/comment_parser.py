@@ -17,7 +17,7 @@ from draftsman_bots.answer_resolution import ApprovalDecision, parse_decision
 _FENCE: Final = re.compile(r" {0,3}(```+|~~~+)")
 _CODE: Final = re.compile(r"(?: {4}|\t)")
 _COMMAND: Final = re.compile(r"/(answer|approve|deny|tell|pause|resume)\b\s*", re.IGNORECASE)
-_MENTION: Final = re.compile(r"@([A-Za-z0-9_]{1,100})\b[,:]?\s*")
+_MENTION: Final = re.compile(r"@([A-Za-z0-9_]{1,100}(?:-[A-Za-z0-9_]{1,100}){0,5})\b[,:]?\s*")
 _NAMED: Final = re.compile(r"D-([1-9][0-9]{0,17})(?:/([1-9][0-9]{0,8}))?(?:\s+|$)", re.IGNORECASE)
 _PICTURE: Final = re.compile(
     r"!?\[[^\[\]]{0,1000}\]\([^()\s]{0,2000}(?:\s{1,10}\"[^\"]{0,1000}\")?\)"

@@ -1,0 +1,56 @@
+"""Shared state of the bot for forges, and the forge of an event."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from draftsman.domain.forges.forge_event import EventKind
+from draftsman.domain.job import Source
+from draftsman.domain.messages.target import IssueTarget
+from draftsman.domain.people.actor import Actor
+from draftsman.forges.connection import discussion_of
+
+if TYPE_CHECKING:
+    from draftsman.domain.forges.forge_event import ForgeEvent
+    from draftsman.ports import Discussion
+    from draftsman.runtime import Runtime
+    from draftsman.settings import ForgeSettings
+
+
+@dataclass(frozen=True, slots=True)
+class EventContext:
+    """Services, and the issue or pull request that an event is about."""
+
+    rt: Runtime
+    forge: str
+    """Table of the forge."""
+    settings: ForgeSettings
+    event: ForgeEvent
+
+    @property
+    def issue(self) -> IssueTarget:
+        """The issue or pull request."""
+        is_pull = self.event.kind is EventKind.ANSWER
+        separate = is_pull and self.settings.kind == "gitlab"
+        return IssueTarget(self.forge, self.event.project, self.event.number, separate)
+
+    @property
+    def target(self) -> str:
+        """Its notation as a target of messages."""
+        return f"forge:{self.issue.target}"
+
+    @property
+    def key(self) -> str:
+        """Key of the event among all forges."""
+        return f"{self.target}:{self.event.key}"
+
+    @property
+    def discussion(self) -> Discussion:
+        """The comments there."""
+        return discussion_of(self.rt.settings, self.issue)
+
+    async def actor(self) -> Actor:
+        """Return the author of the event, with the person of the login if it is mapped."""
+        login = f"{self.forge}:{self.event.author}".casefold()
+        return await self.rt.people.actor(Actor(Source.FORGE, login, self.event.author))

@@ -1,0 +1,120 @@
+"""Processing of requests and answers, and the reads of issues that bring them without a webhook."""
+
+from __future__ import annotations
+
+import logging
+import time
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Final
+
+from draftsman.domain.forges.project import find_project
+from draftsman.domain.messages.target import IssueTarget
+from draftsman.errors import DatabaseUnreachable, DraftsmanError, Failure
+from draftsman_bots.forges.context import EventContext
+from draftsman_bots.forges.usecases.answers import IGNORED
+from draftsman_bots.forges.usecases.events import on_event
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from draftsman.domain.forges.forge_event import ForgeEvent, StoredEvent
+    from draftsman.ports import EventSource
+    from draftsman.runtime import Runtime
+    from draftsman.settings import ForgeSettings
+    from draftsman_bots.forges.health import ForgeHealth
+
+RETRY: Final = 30.0
+"""Seconds before an event is processed again after a failure that names no time."""
+FIRST: Final = timedelta(days=1)
+"""Age of the oldest comments that are read after the start."""
+OVERLAP: Final = timedelta(minutes=5)
+"""Time for which comments are read again: clocks differ, and an edit is a new comment."""
+GONE: Final = (404, 410)
+"""Statuses of an issue that was deleted meanwhile."""
+_log = logging.getLogger(__name__)
+
+
+class PeopleEventProcessor:
+    """Submits the requests and answers that were received, oldest first."""
+
+    def __init__(
+        self, rt: Runtime, health: ForgeHealth, own_login: Callable[[str, str], Awaitable[str]]
+    ) -> None:
+        """Take a function that returns the login of draftsman for a forge and a repository."""
+        self._rt = rt
+        self._health = health
+        self._own_login = own_login
+        self._paused: dict[int, float] = {}
+
+    async def process(self) -> None:
+        """Process all events that are due; a failure delays only its own event."""
+        forges, now = self._rt.settings.read_forges, time.monotonic()
+        for stored in await self._rt.forge_events.unprocessed(list(forges)):
+            if self._paused.get(stored.id, 0.0) > now:
+                continue
+            try:
+                outcome = await self._outcome(stored, forges[stored.forge])
+                await self._rt.forge_events.finish(stored.id, outcome)
+            except DatabaseUnreachable:
+                raise
+            except DraftsmanError as error:
+                self._pause(stored, error)
+            else:
+                if self._paused.pop(stored.id, None) is not None:
+                    self._health.clear(f"event {stored.id}")
+
+    async def _outcome(self, stored: StoredEvent, table: ForgeSettings) -> str:
+        event = stored.event
+        if event.author.casefold() == await self._own_login(stored.forge, event.project):
+            return IGNORED
+        try:
+            return await on_event(EventContext(self._rt, stored.forge, table, event))
+        except Failure as error:
+            if error.http_status not in GONE:
+                raise
+            place = f"{stored.forge}/{event.project}#{event.number}"
+            _log.warning("%s of %s is ignored: %s", event.kind, place, error)
+            return IGNORED
+
+    def _pause(self, stored: StoredEvent, error: DraftsmanError) -> None:
+        seconds = error.retry_after if isinstance(error, Failure) else None
+        self._paused[stored.id] = time.monotonic() + (RETRY if seconds is None else seconds)
+        event = stored.event
+        text = f"{event.kind} of {stored.forge}/{event.project}#{event.number}: {error}"
+        self._health.problem(f"event {stored.id}", text)
+
+
+class IssueReader:
+    """Reads the labels and comments of issues in the registered repositories of a forge."""
+
+    def __init__(self, rt: Runtime, name: str, source: Callable[[str, str], EventSource]) -> None:
+        """Take the name of the forge, and a function that returns the events of a repository."""
+        self._rt = rt
+        self._name = name
+        self._source = source
+        self._since: dict[str, datetime] = {}
+
+    async def read(self, table: ForgeSettings) -> Sequence[ForgeEvent]:
+        """Return the events of issues since the last read; raises Failure."""
+        asked = [IssueTarget.of(target) for target in await self._rt.forge_events.asked_targets()]
+        events: list[ForgeEvent] = []
+        for project in await self._projects(table):
+            source = self._source(self._name, project)
+            if table.issue_label is not None:
+                events += await source.labeled_issues(table.issue_label)
+            now = await self._rt.checkpoints.now()
+            numbers = [
+                item.number
+                for item in asked
+                if (item.forge, item.path, item.is_pull) == (self._name, project, False)
+            ]
+            events += await source.issue_comments(self._since.get(project, now - FIRST), numbers)
+            self._since[project] = now - OVERLAP
+        return events
+
+    async def _projects(self, table: ForgeSettings) -> list[str]:
+        found = [
+            find_project(table.url, repo.remote_url)
+            for repo in (await self._rt.repos.catalog()).repos
+        ]
+        return sorted({project.path.casefold() for project in found if project is not None})

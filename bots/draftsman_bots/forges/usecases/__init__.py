@@ -1,0 +1,1 @@
+"""Events of forges that concern people: requests, answers and their replies."""

@@ -1,0 +1,67 @@
+"""Events of issues and pull requests that concern people: requests, answers and messages."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from draftsman.domain.forges.forge_event import EventKind
+from draftsman.forges.connection import forge_at
+from draftsman_bots import comment_parser
+from draftsman_bots.forges.usecases.answers import IGNORED, on_answer
+from draftsman_bots.forges.usecases.requests import request_job
+
+if TYPE_CHECKING:
+    from draftsman.domain.forges.forge_event import ForgeEvent
+    from draftsman_bots.forges.context import EventContext
+
+ANSWERED_IN: Final = frozenset({EventKind.ISSUE_COMMENT, EventKind.ANSWER})
+"""Kinds of events whose text may answer a question."""
+
+
+async def on_event(context: EventContext) -> str:
+    """Process an event; return its outcome: `submitted`, `answered`, `refused` or `ignored`."""
+    event = context.event
+    if event.is_own or event.is_bot:
+        return IGNORED
+    if event.kind is EventKind.LABELED_ISSUE:
+        label = context.settings.issue_label
+        if label is None or (event.label or "").casefold() != label.casefold():
+            return IGNORED
+        return await request_job(await _with_labeler(context, label))
+    if event.kind not in ANSWERED_IN:
+        return IGNORED
+    comment = comment_parser.parse(event.text, context.settings.mention)
+    if comment is None:
+        return IGNORED
+    outcome = await on_answer(context, comment)
+    is_command = comment.control or comment.tell or comment.decision or comment.job
+    if outcome != IGNORED or not comment.mentioned or is_command:
+        return outcome
+    if event.kind is EventKind.ISSUE_COMMENT and event.text.lstrip().startswith("@"):
+        return await request_job(context, comment.text)
+    return IGNORED
+
+
+async def _with_labeler(context: EventContext, label: str) -> EventContext:
+    """Return the context with the login that gave the label, which a poll does not tell."""
+    event = context.event
+    if event.author:
+        return context
+    forge = forge_at(context.rt.settings, context.forge, event.project)
+    login = await forge.events().labeler(event.number, label)
+    return replace(context, event=replace(event, author=login or "unknown"))
+
+
+def classify(event: ForgeEvent, mention: str) -> ForgeEvent:
+    """Return a comment on a pull request as an answer, if a command in it answers a question.
+
+    Other comments there are feedback on the work. An event keeps its key.
+    """
+    if event.kind is not EventKind.COMMENT:
+        return event
+    comment = comment_parser.parse(event.text, mention)
+    is_answer = comment is not None and comment.mentioned and not (comment.tell or comment.control)
+    if comment is None or not is_answer or (comment.question is None and comment.decision is None):
+        return event
+    return replace(event, kind=EventKind.ANSWER)

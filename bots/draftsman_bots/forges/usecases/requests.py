@@ -1,0 +1,99 @@
+"""Jobs that people request on a forge: by a label of an issue, or by a mention in a comment."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+from draftsman.domain.forges.project import find_project
+from draftsman.domain.messages.delivery import ChannelName
+from draftsman.domain.messages.target import parse
+from draftsman.domain.text import first_line
+from draftsman.errors import IdempotencyConflict, NotFound, NotPermitted, RejectedField, UsageError
+from draftsman.services.jobs.submissions import invocation
+from draftsman_bots.forges.usecases.replies import reply_without_job
+
+if TYPE_CHECKING:
+    from draftsman.domain.requests.invocation import Invocation
+    from draftsman.services.jobs.submissions import SubmittedJob
+    from draftsman_bots.forges.context import EventContext
+
+MAX_TEXT: Final = 60_000
+UNMAPPED: Final = (
+    "this login is not mapped to a person. An operator can map it:"
+    " `draftsman people set NAME --forge {login}`"
+)
+
+
+async def request_job(context: EventContext, wish: str = "") -> str:
+    """Submit a job for an issue; `wish` is the text of the comment that asks for it.
+
+    Return the outcome. A refusal is a reply; the same event requests a single job.
+    """
+    actor = await context.actor()
+    if actor.person is None:
+        await reply_without_job(context, UNMAPPED.format(login=actor.id))
+        return "refused"
+    repo = await _registered(context)
+    if repo is None:
+        text = f"{context.event.project} is not registered: `draftsman repos add URL`"
+        await reply_without_job(context, text)
+        return "refused"
+    try:
+        submitted = await context.rt.submissions.submit(await _request(context, repo, wish), actor)
+    except (UsageError, NotFound, NotPermitted) as error:
+        await reply_without_job(context, str(error))
+        return "refused"
+    except IdempotencyConflict:  # the issue was edited since the first delivery of the event
+        return "submitted"
+    if submitted.outcome == "joined":
+        await _notify_joined(context, submitted)
+    return "submitted"
+
+
+async def _registered(context: EventContext) -> str | None:
+    """Return the URL of the registered repository of the issue."""
+    for repo in (await context.rt.repos.catalog()).repos:
+        project = find_project(context.settings.url, repo.remote_url)
+        if project is not None and project.path.casefold() == context.event.project:
+            return repo.remote_url
+    return None
+
+
+async def _request(context: EventContext, repo: str, wish: str) -> Invocation:
+    """Return the request of an issue."""
+    event = context.event
+    issue = await context.discussion.issue()
+    text = "\n\n".join(part for part in (issue.body, wish and _said(context, wish)) if part)
+    request = invocation(
+        key=context.key,
+        subject_key=context.target,
+        external_event_id=context.key[:500],
+        repo=repo,
+        title=first_line(issue.title, 500) or context.issue.target,
+        text=text[:MAX_TEXT] or issue.title,
+        url=issue.url,
+        payload={"issue": {"forge": context.forge, "project": event.project}},
+        notify=(context.target,),
+    )
+    if request.agent is None:
+        with suppress(RejectedField):  # the run fails, or its repository has an agent
+            agent = await context.rt.request_checks.agent(request)
+            request = request.model_copy(update={"agent": agent})
+    await context.rt.request_checks.check(request, origin=ChannelName.FORGE)
+    return request
+
+
+def _said(context: EventContext, wish: str) -> str:
+    return f"{context.event.author} commented:\n{wish}"
+
+
+async def _notify_joined(context: EventContext, job: SubmittedJob) -> None:
+    """Reply that the issue already has a live job."""
+    text = (
+        f"{job.name} is still {job.status}. An issue has a single job at a time, so no other"
+        " was started; the request was added to the history of the job."
+    )
+    at = parse(context.target)
+    key = f"joined:{context.event.key}"
+    await context.rt.outbox.notice(job.number, key, text, at=at, names_job=True)

@@ -1,0 +1,249 @@
+"""Requests and answers in the comments of an issue: exactly once, by permitted people only."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final, cast
+
+import pytest
+
+from draftsman.domain.forges.forge_event import EventKind, ForgeEvent
+from draftsman.domain.job import Source
+from draftsman.domain.messages.target import parse as parse_target
+from draftsman.domain.question import QuestionKind
+from draftsman.domain.question_spec import QuestionSpec
+from draftsman.domain.repos.repo_catalog import Repo
+from draftsman.domain.repos.repo_profile import profile
+from draftsman.domain.repos.repo_url import parse
+from draftsman.errors import Failure
+from draftsman.runtime import Runtime
+from draftsman.settings import ForgeSettings
+from draftsman_bots.forges.context import EventContext
+from draftsman_bots.forges.service import ForgeService
+from draftsman_bots.forges.usecases.events import classify, on_event
+from tests.bots.bot_contract import run_dispatcher, wait_until_delivered
+from tests.bots.forges.forge_side import ForgeSide, forge_side
+from tests.factories import QUESTION, Factory
+from tests.support.cases import cases
+from tests.support.fake.faults import Fault
+
+LABEL: Final = ForgeEvent(
+    EventKind.LABELED_ISSUE, "acme/pay", 7, "label:7:fix it", author="Anna", label="Fix it"
+)
+GATE: Final = QuestionSpec(key="gate", kind=QuestionKind.APPROVAL, text="Go?", approvers=("carol",))
+LOGINS: Final = {"anna": "acme:anna", "ben": "acme:ben", "carol": "acme:carol"}
+
+
+def comment(text: str, author: str = "ben", id: int = 1, **fields: Any) -> ForgeEvent:
+    """Return the event of a comment."""
+    kind = EventKind.ISSUE_COMMENT
+    return replace(ForgeEvent(kind, "acme/pay", 7, f"comment:{id}", author, text=text), **fields)
+
+
+class Issue:
+    """An issue with its bot."""
+
+    def __init__(self, side: ForgeSide, rt: Runtime) -> None:
+        settings = rt.settings.model_copy(
+            update={"forges": side.settings.forges, "http": side.settings.http}
+        )
+        self.side = side
+        self.rt = replace(rt, settings=settings)
+
+    async def on(self, event: ForgeEvent) -> str:
+        """Process an event."""
+        table = self.rt.settings.forges["acme"]
+        return await on_event(EventContext(self.rt, "acme", table, event))
+
+    async def delivered(self, job: int) -> list[str]:
+        """Wait for the comments of a job; return all comments."""
+        await wait_until_delivered(self.rt, job, self.side.channel)
+        return [note.body for note in self.side.fake.world.comments()]
+
+
+@pytest.fixture
+async def issue(
+    rt: Runtime, make: Factory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[Issue]:
+    """Give an issue of a registered repository, and people with logins."""
+    async with forge_side(
+        "github", tmp_path, monkeypatch, issue_label="fix it", events="poll"
+    ) as side:
+        await rt.repos.add(Repo.at(parse(side.fake.url)), profile({}), make.owner)
+        rt.policy.people = {
+            name: replace(person, ids={**person.ids, Source.FORGE: LOGINS[name]})
+            if name in LOGINS
+            else person
+            for name, person in rt.policy.people.items()
+        }
+        async with run_dispatcher(rt, side.channel):
+            yield Issue(side, rt)
+
+
+async def test_a_label_makes_one_job_whose_comment_answers(
+    issue: Issue, rt: Runtime, make: Factory
+) -> None:
+    """Each event three times; a second request joins; strangers get one reply."""
+    other = replace(LABEL, label="bug", key="label:7:bug")
+    assert await issue.on(other) == "ignored"
+    assert [await issue.on(LABEL) for _ in range(3)] == ["submitted"] * 3
+    (job,) = await rt.read_model.jobs()
+    found = await rt.read_model.job(job.number)
+    assert (found.source, found.invoker_id, found.ticket_title) == ("forge", "anna", "Refunds")
+    assert found.ticket_url == f"{issue.side.fake.world.base}/acme/pay/issues/7"
+    assert found.ticket_text == "They are rounded twice, see @ben"
+    assert found.payload["repo"]["source"] == parse(issue.side.fake.url).url
+    (status,) = await issue.delivered(job.number)
+    assert f"**D-{job.number}** Refunds" in status
+    assert await issue.on(comment("@draftsman also the tax", "anna", 2)) == "submitted"
+    assert len(await rt.read_model.jobs()) == 1
+    assert "is still queued" in (await issue.delivered(job.number))[-1]
+    stranger = comment("@draftsman fix this", "mallory", 3)
+    assert [await issue.on(stranger) for _ in range(2)] == ["refused"] * 2
+    assert await issue.on(comment("fix this", "anna", 4)) == "ignored"
+    assert await issue.on(comment("@draftsman fix this", "draftsman-bot", 5, is_bot=True)) == (
+        "ignored"
+    )
+    texts = await issue.delivered(job.number)
+    assert len(texts) == 3
+    assert "draftsman people set NAME --forge acme:mallory" in texts[-1]
+
+
+async def test_questions_are_answered_by_permitted_people(
+    issue: Issue, rt: Runtime, make: Factory
+) -> None:
+    work = await make.asked(QUESTION, notify=issue.side.notify)
+    name = f"D-{work.number}/1"
+    await issue.delivered(work.number)
+    chat = "I like red more, but who knows"
+    for number, (text, author, outcome) in enumerate(
+        [
+            (chat, "ben", "ignored"),
+            ("red", "mallory", "ignored"),
+            ("/answer D-99/1 red", "ben", "refused"),
+            (f"/answer {name} red", "mallory", "refused"),
+            (f"/approve {name}", "ben", "refused"),
+            ("> 1\n\nred", "ben", "answered"),
+            (f"/answer {name} blue", "ben", "answered"),
+        ],
+        10,
+    ):
+        assert await issue.on(comment(text, author, number)) == outcome, text
+    question = await rt.questions.get(work.number, 1)
+    assert (question.resolution or {}) | {"value": "red", "by": ["ben"]} == question.resolution
+    texts = await issue.delivered(work.number)
+    assert f"{name} was answered by ben: red" in texts[1]
+    assert issue.side.invites not in texts[1]
+    assert "D-99/1 was not asked here." in texts[2]
+    assert "mallory is not mapped to a person" in texts[3]
+    assert "needs text or a choice" in texts[4]
+    assert len(texts) == 6, texts[5:]
+    (again,) = texts[5:]
+    assert "red" in again
+
+
+async def test_an_approval_counts_only_from_its_approver(
+    issue: Issue, rt: Runtime, make: Factory
+) -> None:
+    work = await make.asked(GATE, notify=issue.side.notify)
+    _, asked = await issue.delivered(work.number)
+    assert "For @carol" in asked
+    assert f"`/approve D-{work.number}/1`" in asked
+    assert await issue.on(comment("approve", "ben", 20)) == "refused"
+    denied = comment("deny because it is Friday", "carol", 21)
+    assert [await issue.on(denied) for _ in range(2)] == ["answered"] * 2
+    job = await rt.read_model.job(work.number)
+    assert (job.status, job.last_error) == ("failed", job.last_error)
+    texts = await issue.delivered(work.number)
+    assert "was denied by carol: because it is Friday" in texts[1]
+    (refusal,) = [text for text in texts if "not accepted" in text]
+    assert refusal.startswith(f"D-{work.number}: ben: Your answer")
+
+
+async def test_polls_bring_the_label_and_the_answer_once(
+    issue: Issue, rt: Runtime, make: Factory
+) -> None:
+    """Over the whole service; a process that dies before it records the outcome repeats it."""
+    world = issue.side.fake.world
+    service = ForgeService(issue.rt)
+
+    async def poll(polls: int = 1) -> None:
+        for _ in range(polls):
+            service.receiver._due["acme"] = 0.0
+            await service._round()
+
+    item = {"number": 7, "title": "Refunds", "body": "x", "labels": [{"name": "fix it"}]}
+    world.talk.issues.append(item | {"html_url": "http://x/7"})
+    world.labelers += [("bug", "ben"), ("fix it", "anna")]
+    await poll(polls=2)
+    (job,) = await rt.read_model.jobs()
+    assert (await rt.read_model.job(job.number)).invoker_id == "anna"
+    await issue.delivered(job.number)
+    work = await make.asked(QUESTION, notify=issue.side.notify)
+    await issue.delivered(work.number)
+    world.comment("#7", f"/answer D-{work.number}/1 red", "ben")
+    world.faults.add("all comments", Fault("error", status=502, text="bad gateway"))
+    await poll()
+    assert (await rt.questions.get(work.number, 1)).status == "open"
+    service.receiver._paused["acme"] = 0.0
+    finish, lost = type(rt.forge_events).finish, [True]
+
+    async def dies(self: Any, id: int, outcome: str) -> bool:
+        if lost and lost.pop():
+            raise Failure("killed")
+        return await finish(self, id, outcome)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(type(rt.forge_events), "finish", dies)
+        await poll()
+    service._people._paused.clear()
+    await poll(polls=2)
+    assert (await rt.questions.get(work.number, 1)).status == "answered"
+    answers = (await rt.questions.of_job(work.number))[1]
+    assert [answer.accepted for answer in answers] == [True]
+    texts = await issue.delivered(work.number)
+    assert len(texts) == 4, "two statuses, the question, and the answer of ben"
+    deleted = replace(LABEL, number=99, key="label:99:fix it")
+    await service.receiver.receive("acme", "poll", [deleted])
+    await poll()
+    assert await rt.forge_events.unprocessed(["acme"]) == []
+    assert len(await rt.read_model.jobs()) == 2
+
+
+@cases(
+    ("text", "kind"),
+    [
+        ("/answer D-1/2 yes", "answer"),
+        ("@draftsman approve", "answer"),
+        ("> quoted\n\n/deny D-1/2 because", "answer"),
+        ("/approve", "answer"),
+        ("approve", "comment"),
+        ("please rename it", "comment"),
+        ("/tell D-1 use v2", "comment"),
+        ("@draftsman use v2", "comment"),
+        ("@anna /approve", "comment"),
+        ("```\n/approve\n```", "comment"),
+    ],
+)
+def test_a_command_on_a_pull_request_is_an_answer_and_other_text_is_feedback(
+    text: str, kind: str
+) -> None:
+    event = comment(text, kind=EventKind.COMMENT)
+    assert classify(event, "draftsman").kind == kind
+    assert classify(replace(event, kind=EventKind.REVIEW), "draftsman").kind == "review"
+
+
+@cases(
+    ("kind", "event", "target"),
+    [
+        ("github", EventKind.ANSWER, "acme/acme/pay#7"),
+        ("gitlab", EventKind.ANSWER, "acme/acme/pay!7"),
+        ("gitlab", EventKind.ISSUE_COMMENT, "acme/acme/pay#7"),
+    ],
+)
+def test_the_target_of_an_event(kind: str, event: EventKind, target: str) -> None:
+    table = ForgeSettings.model_validate({"kind": kind, "token": {"env": "T"}})
+    found = EventContext(cast(Runtime, None), "acme", table, comment("x", kind=event))
+    assert found.target == f"forge:{target}" == parse_target(found.target).name

@@ -1,0 +1,118 @@
+"""Comments of the fake GitHub and Gitea, whose paths and JSON are the same."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from tests.support.forges.event_routes import GitHubEvents, Routes
+from tests.support.forges.server import Page, Refused, Request
+from tests.support.forges.world import Note
+
+ISSUE = r"/repos/([^/]+)/([^/]+)/issues"
+MAX_BODY = 65_536
+
+
+class IssueComments:
+    """The operations on comments, after /rest/issues/comments of GitHub."""
+
+    def __init__(self, pulls: GitHubEvents) -> None:
+        """Take the operations on the comments of pull requests."""
+        self._pulls = pulls
+        self._world = pulls.world
+
+    def routes(self) -> Routes:
+        """Return method, pattern, name and function of each operation."""
+        one = ISSUE + r"/comments/(\d+)"
+        return [
+            ("GET", ISSUE + r"/(\d+)", "issue", self._issue),
+            ("GET", ISSUE + r"/(\d+)/events", "labels", self._labeled),
+            ("GET", ISSUE + r"/(\d+)/timeline", "labels", self._labeled),
+            ("GET", ISSUE + "/comments", "all comments", self._all),
+            ("GET", ISSUE + r"/(\d+)/comments", "comments", self._listed),
+            ("POST", ISSUE + r"/(\d+)/comments", "comment", self._written),
+            ("GET", one, "comment of", lambda call: self._shown(self._found(call))),
+            ("PATCH", one, "edit comment", self._edited),
+        ]
+
+    def _shown(self, note: Note) -> dict[str, Any]:
+        at, number = note.at.strftime("%Y-%m-%dT%H:%M:%SZ"), note.place[1:]
+        base = f"{self._world.base}/{self._world.project}/issues/{number}"
+        return {
+            "id": note.id,
+            "body": note.body,
+            "user": self._pulls.show.user(note.author),
+            "created_at": at,
+            "updated_at": at,
+            "issue_url": base,
+            "html_url": f"{base}#issuecomment-{note.id}",
+        }
+
+    def _place(self, call: Request) -> str:
+        name = f"#{call.parts[2]}"
+        path = "/".join(call.parts[:2]).casefold()
+        if path != self._world.project or not self._world.has(name):
+            raise Refused(404, "Not Found")
+        return name
+
+    def _issue(self, call: Request) -> Any:
+        self._place(call)
+        url = f"{self._world.base}/{self._world.project}/issues/{call.parts[2]}"
+        text = "They are rounded twice, see @ben"
+        return {"title": "Refunds", "body": text, "html_url": url}
+
+    def _labeled(self, call: Request) -> Any:
+        """Return who gave labels, in the JSON of events of GitHub and of the timeline of Gitea."""
+        self._place(call)
+        return Page(
+            [
+                {"event": "labeled", "type": "label", "actor": {"login": by}, "user": {"login": by}}
+                | {"label": {"name": label}}
+                for label, by in self._world.labelers
+            ]
+        )
+
+    def _all(self, call: Request) -> Any:
+        since = datetime.fromisoformat(call.query["since"])
+        notes = [self._shown(note) for note in self._world.notes if note.at >= since]
+        base = f"{self._world.base}/{self._world.project}/issues"
+        return Page(
+            notes
+            + [
+                self._pulls.show.comment(item) | {"issue_url": f"{base}/{item.number}"}
+                for item in self._pulls.talk.comments
+                if not item.path
+            ]
+        )
+
+    def _listed(self, call: Request) -> Any:
+        if self._world.pull(int(call.parts[2])) is not None:
+            return self._pulls.comments(call)
+        since = datetime.fromisoformat(call.query["since"]) if "since" in call.query else None
+        notes = self._world.comments(self._place(call))
+        return Page([self._shown(note) for note in notes if since is None or note.at >= since])
+
+    def _written(self, call: Request) -> Any:
+        if self._world.pull(int(call.parts[2])) is not None:
+            self._checked(call)
+            return self._pulls.write(call)
+        name = self._place(call)
+        return self._shown(self._world.comment(name, self._checked(call)))
+
+    def _found(self, call: Request) -> Note:
+        id = int(call.parts[2])
+        note = next((item for item in self._world.notes if item.id == id), None)
+        if note is None:
+            raise Refused(404, "Not Found")
+        return note
+
+    def _edited(self, call: Request) -> Any:
+        note = self._found(call)
+        note.body = self._checked(call)
+        return self._shown(note)
+
+    def _checked(self, call: Request) -> str:
+        body = str(call.body.get("body") or "")
+        if self._world.refuses(body) or len(body) > MAX_BODY:
+            raise Refused(422, "Body is too long (maximum is 65536 characters)")
+        return body

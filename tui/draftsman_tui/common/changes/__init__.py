@@ -1,0 +1,1 @@
+"""The changes of a job in the repository of a person."""

@@ -1,0 +1,47 @@
+"""Request for the merge of a job's pull request, by the command line and the dashboard."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from draftsman.domain.ids import job_name
+from draftsman.errors import CommandHint, Refused
+
+if TYPE_CHECKING:
+    from draftsman.runtime import Runtime
+    from draftsman.services.jobs.submissions import SubmittedJob
+
+TYPE: Final = "merge_pull_request"
+
+
+async def pull_request_url(rt: Runtime, number: int) -> str:
+    """Return the pull request that the job opened; raises Refused."""
+    from draftsman.domain.forges.pull_request import recorded
+
+    opened = recorded(await rt.checkpoints.steps(number))
+    if opened is None or "url" not in opened:
+        name = job_name(number)
+        problem = "it opened none on a forge of [forges]" if opened is None else opened["problem"]
+        raise Refused(
+            f"{name} has no pull request to merge: {problem}", hint=CommandHint("show", name)
+        )
+    return str(opened["url"])
+
+
+async def request_merge(rt: Runtime, number: int, url: str) -> SubmittedJob:
+    """Submit the job that merges the pull request of a job after an approval."""
+    from draftsman.domain.messages.target import Target
+    from draftsman.services.jobs.submissions import invocation
+
+    name, targets = job_name(number), await rt.outbox.targets(number)
+    request = invocation(
+        type=TYPE,
+        payload={"job": number},
+        queue=(await rt.read_model.job(number)).queue,
+        title=f"Merge the pull request of {name}",
+        url=url,
+        subject_key=f"{TYPE}:{name}",
+        notify=tuple(Target(row.channel, row.target, row.thread).name for row in targets),
+    )
+    await rt.request_checks.check(request, chats=False)
+    return await rt.submissions.submit(request, await rt.actor())
