@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from typing import TYPE_CHECKING, Final
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 from draftsman import migrate
 from draftsman.domain.job import Source
@@ -19,8 +20,14 @@ if TYPE_CHECKING:
     from draftsman.domain.retries.job_limits import JobLimits
     from draftsman.embedded import EmbeddedServer
     from draftsman.ports import Channel
+    from draftsman.services.jobs.request_checks import RequestChecks
+    from draftsman.services.jobs.submissions import Submissions
+    from draftsman.services.maintenance.reminders import Reminders
     from draftsman.services.people import People
+    from draftsman.services.schedules.firing import Firing
+    from draftsman.services.schedules.templates import Templates
     from draftsman.settings import Settings
+    from draftsman.store.postgres.database import Database
 
 PEOPLE_REFRESH: Final = 15.0
 """Seconds after which a long-running process reloads people."""
@@ -137,6 +144,34 @@ def configured_targets(settings: Settings) -> tuple[Targets, Target | None]:
 def default_quiet_hours(settings: Settings) -> QuietHours | None:
     """Return the quiet hours of questions without known respondents."""
     return quiet_hours.parse(settings.questions.quiet_hours, settings.questions.timezone)
+
+
+def reminders(settings: Settings, db: Database, policy: Policy) -> Reminders:
+    """Return the service that sends reminders."""
+    from draftsman.services.maintenance.reminders import Reminders
+
+    return Reminders(db, policy, default_quiet_hours(settings), settings.sweeps.limit)
+
+
+def firing(
+    settings: Settings,
+    db: Database,
+    policy: Policy,
+    templates: Templates,
+    checks: RequestChecks,
+    submissions: Submissions,
+) -> Firing:
+    """Return the service that submits the jobs of schedules."""
+    from draftsman.services.schedules.firing import Firing
+
+    return Firing(db, policy, settings, templates, checks, submissions)
+
+
+def sweep_rules(
+    settings: Settings,
+) -> tuple[Sequence[dict[str, Any]], Sequence[dict[str, Any]], str]:
+    """Return the limits, the budgets and the time zone of their days."""
+    return settings.limits.rules(), settings.budgets.rules(), settings.budgets.timezone
 
 
 async def database_url(settings: Settings, *, migrations: bool = True) -> tuple[str, bool]:

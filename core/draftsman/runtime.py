@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from draftsman.loops.worker_process import WorkerProcess
     from draftsman.ports import Channel
     from draftsman.schemas.checker import SchemaChecker
+    from draftsman.services.attention.acknowledgments import Acknowledgments
     from draftsman.services.attention.question_figures import QuestionFigures
     from draftsman.services.budgets import Budgets
     from draftsman.services.deliveries.delivery_sender import DeliverySender
@@ -173,19 +174,21 @@ class Runtime:
     @cached_property
     def sweeps(self) -> Sweeps:
         """Maintenance of the leader."""
-        from draftsman.services.maintenance.reminders import Reminders
         from draftsman.services.maintenance.sweeps import Sweeps
-        from draftsman.services.schedules.firing import Firing
 
-        sweeps, hours = self.settings.sweeps, configured.default_quiet_hours(self.settings)
-        reminders = Reminders(self.db, self.policy, hours, sweeps.limit)
-        lease, fallback = self.settings.worker.lease, self.targets[1]
+        used = self.settings, self.db, self.policy
         services = self.templates, self.request_checks, self.submissions
-        firing = Firing(self.db, self.policy, self.settings, *services)
-        budgets = self.settings.budgets
-        rules = self.settings.limits.rules(), budgets.rules(), budgets.timezone
-        parts = self.archives, reminders, firing, self.pending_decisions, fallback, *rules
-        return Sweeps(self.db, self.policy, sweeps, lease, *parts, self.settings.read_forges)
+        timed = configured.reminders(*used), configured.firing(*used, *services)
+        own = self.db, self.policy, self.settings.sweeps, self.settings.worker.lease
+        parts = *own, self.archives, *timed, self.pending_decisions, self.targets[1]
+        return Sweeps(*(*parts, *configured.sweep_rules(self.settings), self.settings.read_forges))
+
+    @cached_property
+    def acknowledgments(self) -> Acknowledgments:
+        """Acknowledgments and snoozes of questions."""
+        from draftsman.services.attention.acknowledgments import Acknowledgments
+
+        return Acknowledgments(self.db, self.policy, self.questions)
 
     @cached_property
     def figures(self) -> QuestionFigures:
@@ -331,9 +334,8 @@ class Runtime:
         """Return the dispatcher of these channels; `sender` returns the key of its session lock."""
         from draftsman.loops.delivery_dispatcher import DeliveryDispatcher
 
-        return DeliveryDispatcher(
-            self.delivery_sender, channels, self.settings.notifications, sender
-        )
+        used = channels, self.settings.notifications, sender
+        return DeliveryDispatcher(self.delivery_sender, *used)
 
     def delivery_process(self, channels: Sequence[Channel]) -> DeliveryProcess:
         """Return the delivery process of these channels, for a process without a worker."""
@@ -359,8 +361,8 @@ class Runtime:
         remote server the database role. The owner of an embedded database has every role.
         """
         health, _ = await self.read_model.health()
-        use_role = health.kind != "owner" or not (self.embedded or health.local)
-        name = health.role if use_role else login()
+        is_local = health.kind == "owner" and (self.embedded or health.local)
+        name = login() if is_local else health.role
         return self.policy.resolve(Actor(channel, name, name, owner=self.embedded))
 
 

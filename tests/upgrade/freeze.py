@@ -125,6 +125,8 @@ async def fill_agents(rt: Runtime, make: Factory, term: LeaderTerm) -> None:
     kept = await make.running(type="asks", worker=await make.worker_row(version="the release"))
     await rt.questions.ask(kept.lease, QUESTION, grace=3600)
     await rt.figures.record_views(await rt.questions.open_of([kept.number]), make.owner)
+    await rt.acknowledgments.acknowledge(kept.number, 1, make.owner, 3600)
+    await rt.acknowledgments.snooze(kept.number, 1, make.owner, 3600)
     work = await make.running(type="run_agent", agent="tidy")
     message = await rt.messages.send(work.number, make.owner, "Use the v2 API", event="message-1")
     assert message.message == 1

@@ -56,7 +56,7 @@ PLANNED: Final = {
 }
 FIRING: Final = {"schedules.forget", "schedules.resolve"}
 DECISIONS: Final = {f"pending_decisions.{name}" for name in ("hold", "undo")}
-VIEWS: Final = {"figures.record_views"}
+VIEWS: Final = {"figures.record_views", "acknowledgments.acknowledge", "acknowledgments.snooze"}
 APPLYING: Final = {f"pending_decisions.{name}" for name in ("take", "finish")}
 WORK: Final = {
     "archives.lock_month",

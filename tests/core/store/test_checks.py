@@ -14,8 +14,8 @@ from tests.support.statements import CHECK, FOREIGN_KEY, refused, rows, run
 
 S = Status
 THEMES = (
-    *("activity", "budget", "dependency", "forge", "group", "limit", "message", "people", "queue"),
-    *("pending_decision", "repo", "schedule", "trello"),
+    *("activity", "attention", "budget", "dependency", "forge", "group", "limit", "message"),
+    *("pending_decision", "people", "queue", "repo", "schedule", "trello"),
 )
 MODULES = [import_module(f"tests.core.store.test_{theme}_checks") for theme in THEMES]
 JOBS = [

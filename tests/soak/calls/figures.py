@@ -1,4 +1,4 @@
-"""Views of questions, and the figures of people's time."""
+"""Views and acknowledgments of questions, and the figures of people's time."""
 
 from __future__ import annotations
 
@@ -6,14 +6,20 @@ from typing import Final
 
 from draftsman.domain.job import Source
 from draftsman.domain.people.actor import Actor
-from draftsman.store.attention import figures
-from tests.soak.calls.call import NEWEST, Call
+from draftsman.store.attention import acknowledgments, figures
+from tests.soak.calls.call import NEWEST, Call, last_of
 
 ANNA: Final = Actor(Source.CLI, "anna", "Anna")
 PAGE: Final = 500
 WHY: Final = "the newest questions, with the deliveries and answers of each"
+OPEN: Final = last_of("waiting_for_input")
 CALLS: Final[dict[str, Call]] = {
     "figures.record_views": Call(lambda conn: figures.record_views(conn, [(NEWEST, 1)], ANNA)),
+    "acknowledgments.acknowledge": Call(
+        lambda conn: acknowledgments.acknowledge(conn, OPEN, 1, ANNA, 60)
+    ),
+    "acknowledgments.snooze": Call(lambda conn: acknowledgments.snooze(conn, OPEN, 1, ANNA, 60)),
+    "acknowledgments.delays": Call(lambda conn: acknowledgments.delays(conn, OPEN, 1)),
     "figures.figures": Call(lambda conn: figures.figures(conn, 1e9, PAGE), 20 * PAGE, WHY),
     "figures.reminders": Call(lambda conn: figures.reminders(conn, 1e9, PAGE), 20 * PAGE, WHY),
 }

@@ -67,6 +67,8 @@ SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "approve": ("question.answers", "Approve a question that asks for approval."),
         "deny": ("question.answers", "Deny a question that asks for approval."),
         "extend": ("question.questions", "Extend the time to answer a question."),
+        "ack": ("question.acknowledgments", "Acknowledge a question: you work on the answer."),
+        "snooze": ("question.acknowledgments", "Pause your own reminders of a question."),
     },
     "Programs": {
         "ask": ("question.ask", "Ask a question, and print the answer."),
@@ -91,7 +93,10 @@ SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         ),
         "up": ("process.serve", "Start a worker and the configured bots, and supervise them."),
         "worker": ("process.serve", "Run a worker."),
-        "bots": ("process.serve", "Run the Slack and Trello bots."),
+        "bots": (
+            "process.serve",
+            "Run the Slack and Trello bots, and receive the events of forges.",
+        ),
         "workers": ("process.workers", "List workers and their health."),
         "sweep": ("process.workers", "Run a maintenance sweep now."),
         "soak": (

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Final
 
+from draftsman.domain.attention.pings import PingAudience, PingRecipient, plan_ping
 from draftsman.domain.people.policy import Policy
-from draftsman.domain.people.quiet_hours import QuietHours, next_allowed
+from draftsman.domain.people.quiet_hours import QuietHours
 from draftsman.domain.question import QuestionKind
 from draftsman.domain.run import LeaderTerm
 from draftsman.store.outbox import reminders as store
@@ -31,17 +31,32 @@ class Reminders:
 
         async def work(conn: Connection) -> int:
             due = await store.due(conn, term, self._limit)
-            return await store.remind(
-                conn, term, [(reminder, self._postponed_to(reminder)) for reminder in due]
-            )
+            plans = [
+                (reminder, plan_ping(reminder.now, self._audience(reminder))) for reminder in due
+            ]
+            silent = [(reminder.job, target) for reminder, plan in plans for target in plan.silent]
+            items = [(reminder, plan.later) for reminder, plan in plans]
+            return await store.remind(conn, term, items, silent)
 
         return await self._db.run_transaction(work)
 
-    def _postponed_to(self, due: store.DueReminder) -> datetime | None:
-        """Return when the first respondent's quiet hours end; None when they are over."""
+    def _audience(self, due: store.DueReminder) -> PingAudience:
+        """Return the people whom a reminder may reach."""
         approval = due.kind is QuestionKind.APPROVAL
-        hours = self._policy.quiet_hours_of(
-            due.approvers, due.invoker, self._quiet, approval=approval
+        people = self._policy.eligible_people(due.approvers, due.invoker, approval=approval)
+        direct = {
+            target: PingRecipient(name, self._quiet_of(name))
+            for target, name in zip(due.direct, due.owners, strict=True)
+        }
+        return PingAudience(
+            [PingRecipient(person.name, person.quiet) for person in people],
+            direct,
+            due.shared,
+            dict(zip(due.snoozed, due.snoozed_until, strict=True)),
+            due.acknowledged_until,
+            self._quiet,
         )
-        allowed_at = next_allowed(due.now, hours)
-        return allowed_at if allowed_at > due.now else None
+
+    def _quiet_of(self, name: str) -> QuietHours | None:
+        person = self._policy.people.get(name)
+        return self._quiet if person is None else person.quiet

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from draftsman.domain.question import QuestionKind
@@ -25,6 +25,16 @@ class DueReminder:
     approvers: list[str]
     invoker: str
     now: datetime
+    snoozed: list[str] = field(default_factory=list)
+    """People who snoozed it, and until when."""
+    snoozed_until: list[datetime] = field(default_factory=list)
+    direct: list[str] = field(default_factory=list)
+    """Targets in Slack that reach a single known person."""
+    owners: list[str] = field(default_factory=list)
+    """The person of each direct target."""
+    shared: bool = True
+    """Whether it has another target."""
+    acknowledged_until: datetime | None = None
 
 
 async def due(conn: Connection, term: LeaderTerm, limit: int) -> list[DueReminder]:
@@ -33,13 +43,20 @@ async def due(conn: Connection, term: LeaderTerm, limit: int) -> list[DueReminde
 
 
 async def remind(
-    conn: Connection, term: LeaderTerm, items: Sequence[tuple[DueReminder, datetime | None]]
+    conn: Connection,
+    term: LeaderTerm,
+    items: Sequence[tuple[DueReminder, datetime | None]],
+    silent: Sequence[tuple[int, str]] = (),
 ) -> int:
-    """Send these reminders, or postpone them to the given time; return how many were still due."""
+    """Send these reminders, or postpone them to the given time; return how many were still due.
+
+    `silent` are jobs with a user of Slack who gets no reminder of it.
+    """
     params = {
         "jobs": [item.job for item, _ in items],
         "questions": [item.question for item, _ in items],
         "seen": [item.remind_at for item, _ in items],
         "later": [postponed_to for _, postponed_to in items],
+        "silent": [f"{job}:{target}" for job, target in silent],
     }
     return len(await rows(conn, _Q["remind"], term.params(0) | params))

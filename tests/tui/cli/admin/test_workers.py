@@ -75,7 +75,7 @@ async def test_a_manual_sweep_reports_its_count(as_: As, cli: Cli, make: Factory
         assert done.code == 0
         assert done.out.startswith(f"{name}: changed ")
     (await cli("sweep", "clean")).refused(
-        2, "decisions, expire, remind, promote, schedules, limits, budgets, rescue, deregister"
+        2, "decisions, expire, remind, promote, schedules, follow_ups, limits, budgets, rescue"
     )
     (await as_("anna")("sweep", "expire")).refused(1, "may not sweep", "olga")
 
@@ -121,3 +121,19 @@ async def test_figures_of_people_are_printed(cli: Cli, make: Factory, as_: As, r
     assert (person["value"], person["answers"], person["pings"]) == ("ben", 1, 0)
     assert 0 <= person["seen_p50"] < person["answer_p50"], "seen in the list, before the answer"
     (await cli("stats", "--since", "1h")).refused(2, "--since requires --people")
+
+
+async def test_a_question_is_acknowledged_and_snoozed(cli: Cli, make: Factory, as_: As) -> None:
+    number = (await make.asked(QUESTION)).number
+    ben = as_("ben")
+    assert "no reminders for you until" in (await ben("snooze", f"D-{number}/1", "2h")).out
+    assert "acknowledged until" in (await ben("ack", f"D-{number}/1")).out
+    for command in (("questions",), ("show", f"D-{number}")):
+        shown = (await cli(*command)).out
+        assert "acknowledged by ben until" in shown
+        assert "snoozed by ben until" in shown
+    (await cli("ack", f"D-{number}/1")).refused(1, "ben works on it until")
+    (await ben("ack", f"D-{number}/1", "--for", "2d")).refused(2, "at most 1 day")
+    (await as_("carol")("snooze", f"D-{number}/1", "1h")).refused(1, "may not answer")
+    again = (await ben("ack", f"D-{number}/1", "--for", "3h", "--json")).json
+    assert (again["job"], again["ordinal"]) == (number, 1)

@@ -34,6 +34,7 @@ from draftsman_tui.common.text.question_text import (
     answerers,
     choice_lines,
     deadline_text,
+    delay_lines,
     detail_lines,
     escalation_text,
 )
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from draftsman.domain.answer import Answer
+    from draftsman.domain.attention.pings import ReminderDelay
     from draftsman.domain.event import Event
     from draftsman.domain.ids import JobRef
     from draftsman.domain.question import Question
@@ -116,6 +118,11 @@ async def show(app: App, job: JobRef, tree: bool) -> None:
         answerers_by_question = {
             q.ordinal: await answerers(rt, q) for q in questions if q.status is OPEN
         }
+        delays = [
+            delay
+            for ordinal in (() if app.json else answerers_by_question)
+            for delay in await rt.acknowledgments.delays(number, ordinal)
+        ]
         if answerers_by_question and not app.json:
             seen = await rt.questions.open_of([number])
             await rt.figures.record_views(seen, await rt.actor())
@@ -154,7 +161,11 @@ async def show(app: App, job: JobRef, tree: bool) -> None:
         *_section("Checkpoints", [checkpoint_text(item) for item in checkpoints]),
         *_section(
             "Questions",
-            [text for q in questions for text in _question(q, answers, answerers_by_question)],
+            [
+                text
+                for q in questions
+                for text in _question(q, answers, answerers_by_question, delays)
+            ],
         ),
         *_section("Deliveries", summary_lines(deliveries)),
         *_section(
@@ -318,7 +329,10 @@ def _runs(job: Job, runs: Sequence[Run]) -> Iterator[Text]:
 
 
 def _question(
-    question: Question, answers: Sequence[Answer], answerers_by_question: Mapping[int, str]
+    question: Question,
+    answers: Sequence[Answer],
+    answerers_by_question: Mapping[int, str],
+    delays: Sequence[ReminderDelay],
 ) -> Iterator[Text]:
     resolution = question.resolution or {}
     outcome = resolution.get("outcome", "open")
@@ -331,7 +345,7 @@ def _question(
     )
     if (names := answerers_by_question.get(question.ordinal)) is not None:
         yield styled(f"    for {names} · {deadline_text(question)}", "yellow")
-        details = (*detail_lines(question), *choice_lines(question))
+        details = (*delay_lines(delays), *detail_lines(question), *choice_lines(question))
         yield from (line("  ", detail) for detail in details)
         if question.freeform_allowed:
             yield styled(f"    {'or ' if question.choices else ''}free text", "dim")

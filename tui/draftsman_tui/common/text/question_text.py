@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from draftsman.domain.ids import job_name
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from rich.text import Text
 
+    from draftsman.domain.attention.pings import ReminderDelay
     from draftsman.domain.changes.review import Review
     from draftsman.runtime import Runtime
 
@@ -34,6 +35,7 @@ async def describe(rt: Runtime, question: Question) -> list[Text]:
         heading(question, await answerers(rt, question)),
         *job_lines(question),
         *(styled(f"  {text_line}") for text_line in question.text.splitlines()),
+        *delay_lines(await rt.acknowledgments.delays(question.job, question.ordinal)),
         *detail_lines(question),
         *_diff(question, review),
         *choice_lines(question),
@@ -57,6 +59,13 @@ def job_lines(question: Question) -> Iterator[Text]:
     if isinstance(question, OpenQuestion):
         job = [question.title, question.repo, question.agent, f"for {question.requester}"]
         yield styled(f"  {one_line(' · '.join(filter(None, job)))}", "dim")
+
+
+def delay_lines(delays: Sequence[ReminderDelay]) -> Iterator[Text]:
+    """Yield a line about each acknowledgment and snooze of a question."""
+    for delay in delays:
+        until = f"by {delay.person} until {times.clock(delay.expires_at)}"
+        yield styled(f"  {'acknowledged' if delay.acknowledged else 'snoozed'} {until}", "yellow")
 
 
 def detail_lines(

@@ -3,10 +3,27 @@
 
 -- name: due
 SELECT t.job, t.question, t.remind_at, q.kind, q.approvers, j.invoker_id AS invoker,
-       draftsman.now() AS now
+       draftsman.now() AS now, s.snoozed, s.snoozed_until, r.direct, r.owners,
+       r.shared,
+       (SELECT a.expires_at FROM draftsman.question_acknowledgments a
+         WHERE a.job = t.job AND a.question = t.question AND a.expires_at > draftsman.now()
+         LIMIT 1) AS acknowledged_until
   FROM draftsman.question_times t
   JOIN draftsman.job_questions q ON q.job = t.job AND q.ordinal = t.question
   JOIN draftsman.job_requests j ON j.number = t.job
+ CROSS JOIN LATERAL (
+       SELECT coalesce(array_agg(z.person), '{}') AS snoozed,
+              coalesce(array_agg(z.expires_at), '{}') AS snoozed_until
+         FROM draftsman.question_snoozes z
+        WHERE z.job = t.job AND z.question = t.question AND z.expires_at > draftsman.now()) s
+ CROSS JOIN LATERAL (
+       SELECT coalesce(array_agg(g.target) FILTER (WHERE o.owner IS NOT NULL), '{}') AS direct,
+              coalesce(array_agg(o.owner) FILTER (WHERE o.owner IS NOT NULL), '{}') AS owners,
+              bool_or(o.owner IS NULL) IS TRUE AS shared
+         FROM draftsman.job_targets g
+        CROSS JOIN LATERAL (SELECT CASE WHEN g.channel = 'slack'
+                                   THEN draftsman.person_of('slack', g.target) END AS owner) o
+        WHERE g.job = t.job AND 'reminder' = ANY (g.kinds)) r
  WHERE t.remind_at <= draftsman.now()
    AND (%(term)s::bigint IS NULL OR EXISTS (
        SELECT FROM draftsman.leases WHERE name = 'leader' AND owner = %(owner)s
@@ -55,6 +72,7 @@ WITH due AS (
       FROM updated m
       JOIN draftsman.job_targets t ON t.job = m.job AND 'reminder' = ANY (t.kinds)
      WHERE m.is_sent > 0
+       AND NOT (t.channel = 'slack' AND t.job || ':' || t.target = ANY (%(silent)s::text[]))
      ORDER BY t.job, t.ordinal
         ON CONFLICT (thread_key, dedupe_key) WHERE dedupe_key IS NOT NULL DO NOTHING
 )

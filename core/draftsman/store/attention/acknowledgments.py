@@ -1,0 +1,46 @@
+"""Acknowledgments and snoozes of questions."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from draftsman.domain.attention.pings import ReminderDelay
+from draftsman.domain.people.actor import Actor
+from draftsman.store.postgres.database import Connection, fetch_all, rows, scalar
+from draftsman.store.queries import load
+
+_Q = load("acknowledgments")
+
+
+async def acknowledge(
+    conn: Connection, job: int, question: int, actor: Actor, seconds: float
+) -> ReminderDelay:
+    """Acknowledge a question; return the acknowledgment that holds, maybe of another person."""
+    params = _params(job, question, actor, seconds)
+    ((holder, until),) = await rows(conn, _Q["acknowledge"], params)
+    return ReminderDelay(holder, until, acknowledged=True)
+
+
+async def snooze(
+    conn: Connection, job: int, question: int, actor: Actor, seconds: float
+) -> datetime:
+    """Pause the reminders of the actor; return until when."""
+    params = _params(job, question, actor, seconds)
+    return await scalar(conn, _Q["snooze"], params)  # type: ignore[no-any-return]
+
+
+async def delays(conn: Connection, job: int, question: int) -> list[ReminderDelay]:
+    """Return what delays the reminders of a question, the acknowledgment first."""
+    return await fetch_all(conn, _Q["delays"], {"job": job, "question": question}, ReminderDelay)
+
+
+def _params(job: int, question: int, actor: Actor, seconds: float) -> dict[str, Any]:
+    return {
+        "job": job,
+        "question": question,
+        "source": actor.channel,
+        "actor_id": actor.id,
+        "person": actor.voter,
+        "seconds": seconds,
+    }

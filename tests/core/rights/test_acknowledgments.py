@@ -1,0 +1,107 @@
+"""Acknowledgments and snoozes: the right to delay reminders, and their delivery afterwards."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import pytest
+
+from draftsman.domain.attention.pings import ReminderDelay
+from draftsman.domain.job import Source
+from draftsman.domain.messages.delivery import DeliveryKind
+from draftsman.domain.people.actor import Actor
+from draftsman.errors import NotPermitted, QuestionClosed, Refused, UsageError
+from draftsman.runtime import Runtime
+from draftsman.store.attention import acknowledgments as store
+from draftsman.store.postgres.database import Connection
+from tests.core.outbox.rows import deliveries_of
+from tests.core.rights.conftest import As
+from tests.factories import GATE, QUESTION, Factory
+from tests.support.clock import Clock
+from tests.support.statements import rows
+
+DAY = {"expires_in": 86_400.0}
+
+
+async def reminders_of(rt: Runtime, number: int) -> list[str]:
+    return [d.target for d in await deliveries_of(rt, number) if d.kind is DeliveryKind.REMINDER]
+
+
+async def test_only_a_person_who_may_answer_delays_reminders(
+    as_role: As, known: Runtime, make: Factory, clock: Clock
+) -> None:
+    number = (await make.asked(GATE)).number
+    carol, dave, ben, worker = [await as_role(n) for n in ("carol", "dave", "ben", "worker")]
+
+    async def ack(rt: Runtime, seconds: float = 3600) -> ReminderDelay:
+        return await rt.acknowledgments.acknowledge(number, 1, await rt.actor(), seconds)
+
+    held = await ack(carol)
+    assert (held.person, held.acknowledged) == ("carol", True)
+    with pytest.raises(Refused, match=f"carol works on it until {held.expires_at:%Y-%m-%d %H:%M}"):
+        await ack(dave)
+    assert (await ack(carol, 7200)).expires_at > held.expires_at, "the same person again"
+    with pytest.raises(NotPermitted, match="may not approve"):
+        await ack(ben)
+    with pytest.raises(UsageError, match="at most 1 day"):
+        await ack(carol, 86_401)
+    forged = Actor(Source.CLI, "carol", "Carol", person="carol")
+
+    async def forge(conn: Connection) -> datetime:
+        return await store.snooze(conn, number, 1, forged, 60)
+
+    async def overreach(conn: Connection) -> datetime:
+        return await store.snooze(conn, number, 1, await ben.actor(), 60)
+
+    async def forever(conn: Connection) -> datetime:
+        return await store.snooze(conn, number, 1, await carol.actor(), 1e6)
+
+    for rt, work in ((ben, forge), (ben, overreach), (carol, forever), (worker, forge)):
+        with pytest.raises(Refused, match=r"may not delay|at most a day|permission denied"):
+            await rt.db.run_transaction(work)
+    await dave.acknowledgments.snooze(number, 1, await dave.actor(), 600)
+    delays = await known.acknowledgments.delays(number, 1)
+    assert [(d.person, d.acknowledged) for d in delays] == [("carol", True), ("dave", False)]
+    await clock.forward(7201)
+    carol, dave = await as_role("carol"), await as_role("dave")
+    assert await known.acknowledgments.delays(number, 1) == []
+    assert (await ack(dave)).person == "dave", "that of carol is over"
+    events = await known.read_model.job_events(number)
+    holders = [event.payload["by"] for event in events if event.kind == "question_acknowledged"]
+    assert holders == ["carol", "carol", "dave"]
+    await make.decide(number, True, await carol.actor())
+    with pytest.raises(QuestionClosed):
+        await ack(dave)
+
+
+async def test_the_leader_sends_each_reminder_once_after_the_delays(
+    known: Runtime, make: Factory, clock: Clock
+) -> None:
+    async with known.db.connection() as conn:
+        await conn.execute(
+            "UPDATE draftsman.person_identities SET external_id = replace(external_id, '-', '0')"
+        )
+    targets = ("slack:U0CAROL", "slack:U0DAVE", "slack:C0TEAM")
+    spec = GATE.model_copy(update=DAY)
+    held, quiet = [(await make.asked(spec, notify=targets)).number for _ in range(2)]
+    direct = (await make.asked(QUESTION.model_copy(update=DAY), notify=targets[:1])).number
+    carol, ben = [
+        known.policy.resolve(Actor(Source.CLI, name, name.title())) for name in ("carol", "ben")
+    ]
+    await clock.forward(43_201)
+    await known.acknowledgments.acknowledge(held, 1, carol, 3600)
+    await known.acknowledgments.snooze(quiet, 1, carol, 3600)
+    for _ in range(2):
+        await known.sweeps.run_now("remind", make.owner)
+    assert await reminders_of(known, held) == [], "carol works on it"
+    assert await reminders_of(known, quiet) == ["U0DAVE", "C0TEAM"], "carol snoozed it"
+    assert await reminders_of(known, direct) == ["U0CAROL"]
+    await clock.forward(3601)
+    for _ in range(2):
+        await known.sweeps.run_now("remind", make.owner)
+    assert sorted(await reminders_of(known, held)) == ["C0TEAM", "U0CAROL", "U0DAVE"]
+    assert await reminders_of(known, quiet) == ["U0DAVE", "C0TEAM"], "not repeated"
+    async with known.db.connection() as conn:
+        counts = await rows(conn, "SELECT reminders FROM draftsman.question_times ORDER BY job")
+    assert counts == [(1,), (1,), (1,)]
+    assert ben.person == "ben"
