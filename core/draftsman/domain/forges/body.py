@@ -128,15 +128,19 @@ def status_of(facts: PullRequestFacts, limits: TextLimits) -> CommitStatus | Non
     return CommitStatus(not failed, truncate(f"{facts.job}: {text}", limits.status))
 
 
-def find_issues(text: str, project: Project, url: str | None = None) -> list[Issue]:
+def find_issues(
+    text: str, project: Project, url: str | None = None, *, closes: bool = True
+) -> list[Issue]:
     """Return the issues of the repository that a text names, by number or URL, each once.
 
-    `url` is that of the ticket of the job: as an issue of the repository it is closed.
+    `url` is that of the ticket of the job: as an issue of the repository it is closed. Without
+    `closes` the text closes no others: anyone may have written the text of an issue.
     """
     found: dict[int, bool] = {}
+    own_ticket = ""
     if url is not None and (match := ISSUE.match(url)) is not None and match["url"] is not None:
-        text = f"closes {url}\n{text}"
-    for match in ISSUE.finditer(text):
+        own_ticket = f"closes {url}\n"
+    for match in ISSUE.finditer(own_ticket + text):
         address, path = match["url"], match["path"]
         own = f"{project.url}/"
         if address is not None and not address.casefold().startswith(own.casefold()):
@@ -144,7 +148,8 @@ def find_issues(text: str, project: Project, url: str | None = None) -> list[Iss
         if path is not None and path.casefold() != project.path.casefold():
             continue
         number = int(match["number"])
-        found[number] = found.get(number, False) or match["closes"] is not None
+        closing = match["closes"] is not None and (closes or match.start() < len(own_ticket))
+        found[number] = found.get(number, False) or closing
     return [Issue(number, closes) for number, closes in found.items()][:MAX_ISSUES]
 
 

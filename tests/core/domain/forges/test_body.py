@@ -240,6 +240,10 @@ def test_the_issues_that_a_request_names(text: str, issues: list[tuple[int, bool
 def test_the_issue_of_the_ticket_is_closed() -> None:
     url = "https://github.com/acme/pay/issues/5"
     assert find_issues("as #5 and #6", PROJECT, url) == [Issue(5, True), Issue(6, False)]
+    assert find_issues("fixes #6, fixes #5", PROJECT, url, closes=False) == [
+        Issue(5, True),
+        Issue(6, False),
+    ], "the author of an issue closes no others"
     assert find_issues("", PROJECT, "https://trello.com/c/fixes/issues/5") == []
     assert find_issues("", PROJECT, "see https://github.com/acme/pay/issues/5") == []
 

@@ -150,7 +150,7 @@ async def _facts(
         decisions=await _decisions(run),
         tokens=int(used.get("input_tokens", 0) + used.get("output_tokens", 0)),
         cost=used.get("cost_usd", 0.0),
-        issues=find_issues(request, forge.project, ticket),
+        issues=find_issues(request, forge.project, ticket, closes="issue" not in job.payload),
     )
 
 
