@@ -291,9 +291,10 @@ class Settings(BaseSettings):
         for name, forge in self.forges.items():
             if (other := urls.setdefault(forge.url.casefold(), name)) != name:
                 raise ValueError(f"forges.{other} and forges.{name} have the same url: {forge.url}")
-        for name in self.networks:
-            if GROUP.fullmatch(name) is None:
-                raise ValueError(f"networks.{name}: use lower-case letters, digits, - and _")
+        for table, names in (("networks", self.networks), ("forges", self.forges)):
+            for name in names:
+                if GROUP.fullmatch(name) is None:
+                    raise ValueError(f"{table}.{name}: use lower-case letters, digits, - and _")
         for table, programs in (("agents", self.agents), ("tools", self.tools)):
             for name, program in programs.items():
                 try:

@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from draftsman.domain.forges.checks import CheckState, check_of, overall
 from draftsman.domain.forges.project import Project, api_url, compare_url, find_project
-from draftsman.settings import ForgeSettings
+from draftsman.settings import ForgeSettings, Settings
 from tests.support.cases import cases
 
 GITHUB = "https://github.com"
@@ -113,3 +113,13 @@ def test_a_table_that_cannot_work_is_refused(table: dict[str, object], problem: 
         ForgeSettings.model_validate(table)
     app = {"kind": "github", "app_id": 7, "private_key": {"env": "K"}}
     assert ForgeSettings.model_validate(app).url == "https://github.com"
+
+
+def test_the_names_of_forges_differ_in_more_than_case() -> None:
+    """Logins of people name them in lower case: `Work:anna` would be the login of another forge."""
+    forges = {
+        name: {"kind": "gitea", "url": f"https://{name}.example", "token": {"env": "T"}}
+        for name in ("work", "Work1")
+    }
+    with pytest.raises(ValidationError, match="forges.Work1: use lower-case letters"):
+        Settings.model_validate({"forges": forges})
