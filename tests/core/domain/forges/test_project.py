@@ -121,5 +121,5 @@ def test_the_names_of_forges_differ_in_more_than_case() -> None:
         name: {"kind": "gitea", "url": f"https://{name}.example", "token": {"env": "T"}}
         for name in ("work", "Work1")
     }
-    with pytest.raises(ValidationError, match="forges.Work1: use lower-case letters"):
+    with pytest.raises(ValidationError, match=r"forges\.Work1: use lower-case letters"):
         Settings.model_validate({"forges": forges})
