@@ -1,8 +1,8 @@
 -- Budgets: reservations and usage of calls, raises, configuration, and costs.
 
 -- Reserves the estimate of a call; without a call, only checks whether a budget is used up. Other calls
--- see the reservation at once; its commit does not wait for the disk, since a reservation that a crash
--- of the server loses only ends sooner. The record of the call waits.
+-- see the reservation at once; its commit does not wait for the disk. One that a crash of the server loses
+-- ends sooner, so that other calls may start beside this one. The record of the call waits.
 -- name: reserve
 SELECT r.* FROM set_config('synchronous_commit', 'off', true) f
  CROSS JOIN LATERAL draftsman.reserve_budgets(%(job)s::bigint, %(token)s::bigint, %(call)s::uuid,

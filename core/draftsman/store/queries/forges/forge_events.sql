@@ -1,6 +1,7 @@
 -- Events of forges, and the pull requests of jobs.
 
--- Events that are known are left out; returns the ids of the others.
+-- Events that are known are left out; returns the ids of the others. A review counts as it was submitted:
+-- no forge tells the time of an edit, or who edited it.
 -- name: receive
 INSERT INTO draftsman.forge_events (forge, project, number, key, kind, source, author, author_name,
        is_bot, association, verdict, title, text, label, path, line, commit, thread, url, at)
@@ -10,6 +11,10 @@ SELECT %(forge)s, e.project, e.number, e.key, e.kind, 'forge', lower(e.author), 
   FROM jsonb_to_recordset(%(events)s) AS e (project text, number int, key text, kind text,
        author text, is_bot boolean, association text, verdict text, title text, text text,
        label text, path text, line int, commit text, thread text, url text, at timestamptz)
+ WHERE e.kind <> 'review' OR NOT EXISTS (
+       SELECT FROM draftsman.forge_events o
+        WHERE o.forge = %(forge)s AND o.project = e.project AND o.number = e.number
+          AND o.kind = 'review' AND split_part(o.key, ':', 2) = split_part(e.key, ':', 2))
  ORDER BY e.project, e.number, e.key
     ON CONFLICT (forge, project, number, key) DO NOTHING
 RETURNING id
