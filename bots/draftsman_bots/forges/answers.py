@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
-from draftsman.domain.forges.follow_up import AnswerDue, answer_marker, answer_text
+from draftsman.domain.forges.follow_up import ENDS, AnswerDue, answer_marker, answer_text
 from draftsman.domain.forges.forge_event import EventKind
 from draftsman.domain.job import Status
 from draftsman.domain.retries.error_classes import ErrorClass, classify
@@ -38,13 +38,19 @@ async def write_answers(
 
 
 async def delete_branches(rt: Runtime, name: str) -> None:
-    """Delete the branches of pull requests that have ended, if the forge is set so."""
+    """Delete the branches of pull requests that have ended, if the forge is set so.
+
+    The branch of a pull request that was opened again since its event stays.
+    """
     if not rt.settings.forges[name].delete_branch:
         return
     for pull in await rt.forge_events.follow_ups.ended_branches(name):
         forge = forge_at(rt.settings, name, pull.project)
         try:
-            await forge.delete_branch(pull.branch)
+            if any(event.kind in ENDS for event in await forge.events().pull(pull.number)):
+                await forge.delete_branch(pull.branch)
+            else:
+                _log.warning("branch %s stays: %s is open again", pull.branch, pull.url)
         except Failure as error:
             if classify(error) is not ErrorClass.PERMANENT:
                 raise

@@ -15,6 +15,7 @@ import pytest
 from draftsman.domain.job import Status
 from draftsman.runtime import Runtime
 from draftsman.store.postgres.database import Connection
+from draftsman_bots.forges.answers import delete_branches
 from draftsman_bots.forges.service import ForgeService
 from draftsman_bots.http import MAX_BODY_BYTES
 from tests.core.forges.contract import BRANCH, ForgeHarness, forge_harness
@@ -120,3 +121,23 @@ async def test_events_are_stored_once_over_any_way_and_in_any_order(
     bots = await conn.execute("SELECT author FROM draftsman.forge_events WHERE is_bot")
     # delivered before the account was known, it was marked by the poll or by its later decision
     assert {row[0] for row in await bots.fetchall()} <= {"draftsman-bot"}
+
+
+async def test_the_branch_of_a_reopened_pull_request_stays(
+    site: ForgeHarness, rt: Runtime, make: Factory, conn: Connection
+) -> None:
+    number = (await site.open(site.push())).pull.number
+    update = {"forges": {"acme": site.table(events="poll", delete_branch=True)}}
+    update |= {"http": site.settings.http}
+    changed = replace(rt, settings=rt.settings.model_copy(update=update))
+    await conn.execute(
+        "INSERT INTO draftsman.pull_requests"
+        " (root, forge, project, number, url, branch, base, head, state, ended_at)"
+        " VALUES (%s, 'acme', 'acme/pay', %s, 'u', %s, 'main', 'h', 'closed', draftsman.now())",
+        (await make.job_in(Status.COMPLETED), number, BRANCH),
+    )
+    for state, stays in (("open", True), ("closed", False)):
+        site.fake.world.pulls[0].state = state
+        await conn.execute("UPDATE draftsman.pull_requests SET branch_deleted_at = NULL")
+        await delete_branches(changed, "acme")
+        assert (site.fake.world.head(BRANCH) is not None) == stays
