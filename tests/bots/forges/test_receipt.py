@@ -127,8 +127,8 @@ async def test_the_branch_of_a_reopened_pull_request_stays(
     site: ForgeHarness, rt: Runtime, make: Factory, conn: Connection
 ) -> None:
     number = (await site.open(site.push())).pull.number
-    update = {"forges": {"acme": site.table(events="poll", delete_branch=True)}}
-    update |= {"http": site.settings.http}
+    table = site.table(events="poll", delete_branch=True)
+    update = {"forges": {"acme": table}, "http": site.settings.http}
     changed = replace(rt, settings=rt.settings.model_copy(update=update))
     await conn.execute(
         "INSERT INTO draftsman.pull_requests"

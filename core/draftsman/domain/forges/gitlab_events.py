@@ -125,8 +125,8 @@ def labeled_issue(
 def _noted(
     project: str, payload: Mapping[str, Any], item: Mapping[str, Any], user: Mapping[str, Any]
 ) -> tuple[ForgeEvent, ...]:
-    by_another = item.get("author_id") != user.get("id")  # who may edit the notes of others
-    if item.get("system") or by_another:
+    is_of_another = item.get("author_id") != user.get("id")  # maintainers edit notes of others
+    if item.get("system") or is_of_another:
         return ()
     if item.get("noteable_type") == "MergeRequest":
         pull = number(fields(payload.get("merge_request")).get("iid"))
