@@ -8,6 +8,9 @@ from collections.abc import Callable
 import pytest
 
 from draftsman.domain import job_payloads
+from draftsman.domain.forges.body import find_issues
+from draftsman.domain.forges.ci_log import relevant_part
+from draftsman.domain.forges.project import Project
 from draftsman.domain.repos.repo_catalog import Catalog, resolve
 from draftsman.domain.repos.repo_url import (
     check_secret,
@@ -40,9 +43,14 @@ READERS: dict[str, Callable[[str], object]] = {
     "redact": redact,
     "a tally": SUMMARY_LINE.search,
     "a picture": lambda text: comment_parser._PICTURE.sub("", text),
+    "issues": lambda text: find_issues(text, Project("a", "x", "https://a.example", True)),
+    "a CI log": relevant_part,
     "a link": lambda text: incoming_text._URL.sub("", text),
 }
-PIECES = ("a", "x@", " ", "![", "[](", "1 ", "1", "://", "a:", "<http:", "password=", "D-1/", "%")
+PIECES = (
+    *("a", "x@", " ", "![", "[](", "1 ", "1", "://", "a:", "<http:", "password=", "D-1/", "%"),
+    *("a/", "\x1b]", "section_start:"),
+)
 
 
 @pytest.mark.parametrize("reader", READERS)

@@ -22,9 +22,11 @@ DECISIONS: Final = 20
 MAX_ISSUES: Final = 20
 ISSUE: Final = re.compile(
     r"(?:(?P<closes>clos(?:e[sd]?|ing)|fix(?:e[sd]|ing)?|resolv(?:e[sd]?|ing)):?\s+)?"
-    r"(?:(?P<url>https?://\S+?/(?:-/)?issues/)|(?P<path>[\w.-]+(?:/[\w.-]+)+)?#)(?P<number>\d{1,9})\b",
+    r"(?:(?P<url>https?://\S{1,500}?/(?:-/)?issues/)"
+    r"|(?P<path>(?<![\w.-])[\w.-]{1,255}(?:/[\w.-]{1,255}){1,20})?#)(?P<number>\d{1,9})\b",
     re.IGNORECASE,
 )
+"""Bounded: a long word in a request must not cost quadratic time."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ AFTER: Final = 12
 BEFORE: Final = 6
 """Lines around each line that looks like an error."""
 _ANSI: Final = re.compile(
-    r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07]*\x07|section_(?:start|end):\S*\r"
+    r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*\x07|section_(?:start|end):\S{0,200}\r"
 )
 _TIME: Final = re.compile(r"^\ufeff?\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z ?", re.MULTILINE)
 _ERROR: Final = re.compile(
