@@ -69,7 +69,7 @@ async def test_events_are_stored_once_over_any_way_and_in_any_order(
         (job, number, BRANCH, world.head(BRANCH)),
     )
     comment = world.talk.comment(number, "Anna", "/draftsman go")
-    own = world.talk.comment(number, world.login, "Done")
+    own = world.talk.comment(number, world.login, "Done\ud800")
     review, lines = world.talk.review(number, "ben", "changes_requested", "No", a_txt="Name it")
     shown, about = Payloads(world), {"pull_request": {"number": number}}
     issue = {"issue": {"number": number, "pull_request": {}}}
@@ -114,7 +114,7 @@ async def test_events_are_stored_once_over_any_way_and_in_any_order(
         assert (await deliver(url[:-4] + "none", body, headers))[0] == 404
     assert await stored(conn) == [
         ("comment", "anna", "/draftsman go"),
-        ("comment", "draftsman-bot", "Done"),
+        ("comment", "draftsman-bot", "Done?"),
         ("review", "ben", "No"),
         ("review_thread", "ben", "Name it"),
     ]

@@ -10,6 +10,7 @@ from psycopg.types.json import Jsonb
 
 from draftsman.domain.forges.follow_up import TrackedPull
 from draftsman.domain.forges.forge_event import ForgeEvent
+from draftsman.domain.text import clean
 from draftsman.store.postgres.database import Connection, fetch_all, rows
 from draftsman.store.queries import load
 
@@ -20,7 +21,7 @@ MAX_PULLS: Final = 1000
 
 async def receive(conn: Connection, forge: str, events: Sequence[ForgeEvent]) -> list[int]:
     """Store the events that are not known; return their ids."""
-    values = [asdict(event) | {"at": event.at and event.at.isoformat()} for event in events]
+    values = [clean(asdict(event) | {"at": event.at and event.at.isoformat()}) for event in events]
     params = {"forge": forge, "events": Jsonb(values)}
     return [int(row[0]) for row in await rows(conn, _Q["receive"], params)]
 
