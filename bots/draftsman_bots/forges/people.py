@@ -49,9 +49,8 @@ class PeopleEventProcessor:
     async def process(self) -> None:
         """Process all events that are due; a failure delays only its own event."""
         forges, now = self._rt.settings.read_forges, time.monotonic()
-        for stored in await self._rt.forge_events.unprocessed(list(forges)):
-            if self._paused.get(stored.id, 0.0) > now:
-                continue
+        paused = [id for id, until in self._paused.items() if until > now]
+        for stored in await self._rt.forge_events.unprocessed(list(forges), paused):
             try:
                 outcome = await self._outcome(stored, forges[stored.forge])
                 await self._rt.forge_events.finish(stored.id, outcome)

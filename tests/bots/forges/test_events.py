@@ -20,6 +20,7 @@ from draftsman.domain.repos.repo_url import parse
 from draftsman.errors import Failure
 from draftsman.runtime import Runtime
 from draftsman.settings import ForgeSettings
+from draftsman.store.forges import people_events
 from draftsman_bots.forges.context import EventContext
 from draftsman_bots.forges.service import ForgeService
 from draftsman_bots.forges.usecases.events import classify, on_event
@@ -205,10 +206,17 @@ async def test_polls_bring_the_label_and_the_answer_once(
     assert [answer.accepted for answer in answers] == [True]
     texts = await issue.delivered(work.number)
     assert len(texts) == 4, "two statuses, the question, and the answer of ben"
+    world.refused = "not mapped"  # as the comments of a locked issue are
+    world.issues.add("#8")
+    stranger = comment("@draftsman fix this", "eve", number=8)
     deleted = replace(LABEL, number=99, key="label:99:fix it")
-    await service.receiver.receive("acme", "poll", [deleted])
-    await poll()
-    assert await rt.forge_events.unprocessed(["acme"]) == []
+    for event in (stranger, deleted):
+        await service.receiver.receive("acme", "poll", [event])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(people_events, "MAX_EVENTS", 1)
+        await poll(polls=2)
+    left = [stored.event for stored in await rt.forge_events.unprocessed(["acme"])]
+    assert left == [stranger], "an event that fails does not hold up the others"
     assert len(await rt.read_model.jobs()) == 2
 
 

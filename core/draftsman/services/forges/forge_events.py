@@ -41,10 +41,15 @@ class ForgeEvents:
         async with self._db.connection() as conn:
             return await store.open_pulls(conn, forge)
 
-    async def unprocessed(self, forges: Sequence[str]) -> list[StoredEvent]:
-        """Return the oldest requests and answers on these forges that had no effect yet."""
+    async def unprocessed(
+        self, forges: Sequence[str], paused: Sequence[int] = ()
+    ) -> list[StoredEvent]:
+        """Return the oldest requests and answers on these forges that had no effect yet.
+
+        Those that are `paused` are left out, so that they do not hold up the others.
+        """
         async with self._db.connection() as conn:
-            return await people_events.unprocessed(conn, forges)
+            return await people_events.unprocessed(conn, forges, paused)
 
     async def finish(self, id: int, outcome: str) -> bool:
         """Record the outcome of a request or answer; False if it has one."""

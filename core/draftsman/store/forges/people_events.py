@@ -20,10 +20,13 @@ MAX_QUESTIONS: Final = 500
 _FIELDS: Final = tuple(field.name for field in fields(ForgeEvent))
 
 
-async def unprocessed(conn: Connection, forges: Sequence[str]) -> list[StoredEvent]:
-    """Return the oldest events of these forges that had no effect yet."""
+async def unprocessed(
+    conn: Connection, forges: Sequence[str], paused: Sequence[int] = ()
+) -> list[StoredEvent]:
+    """Return the oldest events of these forges that had no effect yet, and are not `paused`."""
     async with conn.cursor(row_factory=dict_row) as cursor:
-        await cursor.execute(_Q["unprocessed"], {"forges": list(forges), "limit": MAX_EVENTS})
+        params = {"forges": list(forges), "paused": list(paused), "limit": MAX_EVENTS}
+        await cursor.execute(_Q["unprocessed"], params)
         records = await cursor.fetchall()
     return [
         StoredEvent(

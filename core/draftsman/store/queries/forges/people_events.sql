@@ -5,7 +5,7 @@ SELECT id, forge, project, number, key, kind, author_name AS author, is_bot, ass
        title, text, label, path, line, commit, thread, url, at
   FROM draftsman.forge_events
  WHERE processed_at IS NULL AND kind IN ('labeled_issue', 'issue_comment', 'answer')
-   AND forge = ANY (%(forges)s::text[])
+   AND forge = ANY (%(forges)s::text[]) AND id <> ALL (%(paused)s::bigint[])
  ORDER BY id
  LIMIT %(limit)s
 
