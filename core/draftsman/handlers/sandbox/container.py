@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import resource
@@ -10,6 +11,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -31,7 +33,9 @@ ENGINE_ENVIRONMENT: Final = (
 """Variables of the worker that an engine needs; none of them is passed into the container."""
 PREFIX: Final = "draftsman-"
 """Prefix of a container's name, followed by the process id of its worker, and when that started."""
-_NAME: Final = re.compile(rf"{PREFIX}(?P<pid>\d+)-(?P<start>\d+)-[0-9a-f]+")
+_NAME: Final = re.compile(
+    rf"{PREFIX}(?P<pid>\d+)-(?P<start>\d+)-[0-9a-f]+-(?P<place>[0-9a-f]{{8}})"
+)
 COMMAND_TIMEOUT: Final = 30.0
 
 
@@ -43,7 +47,7 @@ def find_engine(settings: SandboxSettings, path: str | None = None) -> str | Non
 
 def new_name() -> str:
     """Return a new name for a container of this process."""
-    return f"{PREFIX}{os.getpid()}-{_start_of(os.getpid())}-{secrets.token_hex(8)}"
+    return f"{PREFIX}{os.getpid()}-{_start_of(os.getpid())}-{secrets.token_hex(8)}-{_place()}"
 
 
 def mounts(settings: SandboxSettings, folders: Sequence[tuple[str, Path, str]]) -> list[Mount]:
@@ -139,9 +143,20 @@ def is_stale(name: str) -> bool:
     """Return whether this is the name of a container whose worker has ended.
 
     Process ids are used again, so the worker is that which started at the same time.
+    Those of workers on other hosts, or in other containers, are not visible here.
     """
     match = _NAME.fullmatch(name)
-    return match is not None and _start_of(int(match["pid"])) != match["start"]
+    if match is None or match["place"] != _place():
+        return False
+    return _start_of(int(match["pid"])) != match["start"]
+
+
+@cache
+def _place() -> str:
+    """Return a digest of this host and its namespace of process ids."""
+    link = Path("/proc/self/ns/pid")
+    place = f"{os.uname().nodename} {link.readlink() if link.is_symlink() else ''}"
+    return hashlib.sha256(place.encode()).hexdigest()[:8]
 
 
 def _start_of(pid: int) -> str:

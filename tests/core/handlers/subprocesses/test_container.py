@@ -38,10 +38,12 @@ def test_a_container_is_stale_if_its_worker_has_ended_also_if_its_process_id_is_
     None
 ):
     own = container.new_name()
-    prefix, pid, start, random = own.split("-")
+    prefix, pid, start, *random = own.split("-")
+    end, elsewhere = "-".join(random), f"{random[0]}-{0:08x}"
     assert not container.is_stale(own)
-    assert container.is_stale(f"{prefix}-{pid}-{int(start) - 1}-{random}")
-    assert container.is_stale(f"{prefix}-{2**22 + 1}-{start}-{random}")
+    assert container.is_stale(f"{prefix}-{pid}-{int(start) - 1}-{end}")
+    assert container.is_stale(f"{prefix}-{2**22 + 1}-{start}-{end}")
+    assert not container.is_stale(f"{prefix}-{2**22 + 1}-{start}-{elsewhere}"), "of another host"
     assert not container.is_stale("draftsman-database")
     assert not container.is_stale(f"other-{own}")
 
