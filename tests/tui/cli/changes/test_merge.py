@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,30 @@ async def test_merge_submits_one_job_that_asks_in_the_channels_of_the_work(
     refused.refused(1, f"{failed.name} has no pull request to merge: not opened: 403 no; see:")
     none = await published(rt, make, None)
     (await cli("merge", none.name)).refused(1, "it opened none on a forge of [forges]")
+
+
+async def test_merge_takes_the_work_of_the_newest_follow_up(
+    cli: Cli, rt: Runtime, make: Factory
+) -> None:
+    first = await published(rt, make, {"number": 7, "url": URL})
+    latest = await published(rt, make, {"number": 7, "url": URL})
+    unchanged = await published(rt, make, None)
+    pull = {"root": first.number, "url": URL}
+    async with rt.db.connection() as conn:
+        await conn.execute(
+            "INSERT INTO draftsman.pull_requests (root, forge, project, number, url, branch, base,"
+            " head) VALUES (%(root)s, 'acme', 'acme/pay', 7, %(url)s, 'b', 'main', %(head)s)",
+            pull | {"head": "a" * 40},
+        )
+        jobs = (first.number, latest.number, unchanged.number)
+        for ordinal, (parent, job) in enumerate(pairwise(jobs), 1):
+            await conn.execute(
+                "INSERT INTO draftsman.follow_ups (job, root, ordinal, parent)"
+                " VALUES (%(job)s, %(root)s, %(ordinal)s, %(parent)s)",
+                pull | {"job": job, "ordinal": ordinal, "parent": parent},
+            )
+    number = (await cli("merge", first.name, "--json")).json["number"]
+    assert (await rt.read_model.job(number)).payload == {"job": latest.number}
 
 
 async def test_doctor_and_repos_check_name_the_missing_rights(
