@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from draftsman.domain.job import Source
 from draftsman.domain.outcome import Done
 from draftsman.domain.repos.repo_catalog import Repo
 from draftsman.domain.repos.repo_profile import profile
@@ -77,6 +78,9 @@ async def test_merge_takes_the_work_of_the_newest_follow_up(
             )
     number = (await cli("merge", first.name, "--json")).json["number"]
     assert (await rt.read_model.job(number)).payload == {"job": latest.number}
+    async with rt.db.connection() as conn:
+        await conn.execute("UPDATE draftsman.pull_requests SET state = 'merged', ended_at = now()")
+    (await cli("merge", first.name)).refused(1, f"{URL} is merged already; see:")
 
 
 async def test_doctor_and_repos_check_name_the_missing_rights(
@@ -110,6 +114,11 @@ async def test_doctor_and_repos_check_name_the_missing_rights(
         monkeypatch.setenv("FORGE_TOKEN", "wrong")
         status, text = await finding()
         assert (status, text) == ("fail", "acme/pay: acme: GET /api/v3/user: 401 Bad credentials")
+        person = next(iter(rt.policy.people.values()))
+        rt.policy.people = {"anna": replace(person, ids={Source.FORGE: "acmee:anna"})}
+        unknown, _ = await _forges(configured)
+        assert unknown.text == "no table of [forges] has the name in: acmee:anna"
+        rt.policy.people = {}
         monkeypatch.delenv("FORGE_TOKEN")
         problem = "forges.acme.token: the variable FORGE_TOKEN holds no secret"
         assert await finding() == ("warn", problem)
