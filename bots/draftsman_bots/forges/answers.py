@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from draftsman.runtime import Runtime
 
 OF_PEOPLE: Final = frozenset({EventKind.COMMENT, EventKind.REVIEW, EventKind.REVIEW_THREAD})
+GONE: Final = (404, 410)
+"""Statuses of a repository or pull request that was deleted."""
 _log = logging.getLogger(__name__)
 
 
@@ -31,10 +33,17 @@ async def write_answers(
 ) -> None:
     """Write the answers that are due on a forge; raises Failure for a problem of the forge."""
     due = await rt.forge_events.follow_ups.unanswered(name)
-    for (project, number), found in groupby(due, lambda item: (item.project, item.number)):
-        forge = forge_at(rt.settings, name, project)
-        own = await own_login(name, project)
-        await _answer_pull(rt, forge, number, own, list(found))
+    for (project, number), group in groupby(due, lambda item: (item.project, item.number)):
+        items = list(group)
+        try:
+            own = await own_login(name, project)
+            forge = forge_at(rt.settings, name, project)
+            await _answer_pull(rt, forge, number, own, items)
+        except Failure as error:
+            if error.http_status not in GONE:
+                raise
+            _log.warning("no answers on %s #%s: %s", project, number, error)
+            await rt.forge_events.follow_ups.answered([item.id for item in items])
 
 
 async def delete_branches(rt: Runtime, name: str) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 import time
+from collections import defaultdict
 from datetime import datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from draftsman.domain.forges.project import find_project
@@ -93,22 +95,30 @@ class IssueReader:
         self._source = source
         self._since: dict[str, datetime] = {}
 
-    async def read(self, table: ForgeSettings) -> Sequence[ForgeEvent]:
-        """Return the events of issues since the last read; raises Failure."""
+    async def reads(
+        self, table: ForgeSettings
+    ) -> dict[str, Callable[[], Awaitable[list[ForgeEvent]]]]:
+        """Return the read of each repository: of its events since the last; raises Failure."""
         asked = [IssueTarget.of(target) for target in await self._rt.forge_events.asked_targets()]
+        numbers: dict[str, list[int]] = defaultdict(list)
+        for item in asked:
+            if item.forge == self._name and not item.is_pull:
+                numbers[item.path].append(item.number)
+        return {
+            project: partial(self._read, table, project, numbers[project])
+            for project in await self._projects(table)
+        }
+
+    async def _read(
+        self, table: ForgeSettings, project: str, numbers: Sequence[int]
+    ) -> list[ForgeEvent]:
+        source = self._source(self._name, project)
         events: list[ForgeEvent] = []
-        for project in await self._projects(table):
-            source = self._source(self._name, project)
-            if table.issue_label is not None:
-                events += await source.labeled_issues(table.issue_label)
-            now = await self._rt.checkpoints.now()
-            numbers = [
-                item.number
-                for item in asked
-                if (item.forge, item.path, item.is_pull) == (self._name, project, False)
-            ]
-            events += await source.issue_comments(self._since.get(project, now - FIRST), numbers)
-            self._since[project] = now - OVERLAP
+        if table.issue_label is not None:
+            events += await source.labeled_issues(table.issue_label)
+        now = await self._rt.checkpoints.now()
+        events += await source.issue_comments(self._since.get(project, now - FIRST), numbers)
+        self._since[project] = now - OVERLAP
         return events
 
     async def _projects(self, table: ForgeSettings) -> list[str]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from draftsman.domain.forges.forge_event import PEOPLE_KINDS, ForgeEvent
@@ -24,6 +25,8 @@ RECONCILE: Final = 300.0
 """Seconds between two reads with webhooks, which may be lost and do not tell of conflicts."""
 LIMITED: Final = 60.0
 """Seconds without reads after a failure that names no time."""
+NO_ACCESS: Final = (403, 404, 410)
+"""Statuses of a part of a forge that was deleted, is disabled, or is hidden from the token."""
 _log = logging.getLogger(__name__)
 
 
@@ -91,11 +94,33 @@ class ForgeReceiver:
         """Read the open pull requests of jobs, and all issues or only some repositories."""
         for pull in await self._rt.forge_events.open_pulls(name):
             if only is None or pull.project in only:
-                await self.own_login(name, pull.project)
-                source = self._source(name, pull.project)
-                await self.receive(name, "poll", await source.pull(pull.number))
+                part = f"{pull.project}, pull request {pull.number}"
+                await self._receive_part(
+                    name, part, partial(self._pull, name, pull.project, pull.number)
+                )
         if only is None:
-            await self.receive(name, "poll", await self._issues[name].read(self._forges[name]))
+            reads = await self._issues[name].reads(self._forges[name])
+            for project, read in reads.items():
+                await self._receive_part(name, f"{project}, issues", read)
+
+    async def _receive_part(
+        self, name: str, part: str, read: Callable[[], Awaitable[Sequence[ForgeEvent]]]
+    ) -> None:
+        """Store the events of a pull request or repository; without access to it, note that."""
+        key = f"{name}: {part}"
+        try:
+            events = await read()
+        except Failure as error:
+            if error.http_status not in NO_ACCESS or error.retry_after is not None:
+                raise
+            self.health.note(key, f"forge {name}: {part}: cannot be read: {error}")
+        else:
+            self.health.clear(key)
+            await self.receive(name, "poll", events)
+
+    async def _pull(self, name: str, project: str, number: int) -> Sequence[ForgeEvent]:
+        await self.own_login(name, project)
+        return await self._source(name, project).pull(number)
 
     async def own_login(self, name: str, project: str) -> str:
         """Return the login of draftsman on a forge, in lower case; raises Failure."""

@@ -19,7 +19,7 @@ from draftsman.domain.run import LeaderTerm
 from draftsman.errors import DraftsmanError
 from draftsman.log import LogEvent, keys
 from draftsman.loops.lifecycle import OutageGuard, StopSignal
-from draftsman.services.maintenance.sweeps import INTERVALS, Sweeps
+from draftsman.services.maintenance.sweeps import INTERVALS, Sweeps, seconds_between
 from draftsman.settings import SweepSettings
 
 TICK: Final = 1.0
@@ -61,7 +61,7 @@ class Leader:
                 self._run_scheduled,
                 "interval",
                 args=(name, term),
-                seconds=max(self._settings.interval, INTERVALS.get(name, 0)),
+                seconds=seconds_between(name, self._settings.interval),
                 max_instances=1,
                 coalesce=True,
                 id=name,

@@ -21,7 +21,7 @@ BODY_FIELDS: Final = (
 )
 """Fields of the template of a pull request."""
 _Login = Annotated[
-    str, matching(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,99}", "must be a login, or ORG/TEAM on GitHub")
+    str, matching(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,99}", "must be a login without @, or ORG/TEAM")
 ]
 _Label = Annotated[str, Field(min_length=1, max_length=50)]
 

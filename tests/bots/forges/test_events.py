@@ -12,6 +12,7 @@ import pytest
 from draftsman.domain.forges.forge_event import EventKind, ForgeEvent
 from draftsman.domain.job import Source
 from draftsman.domain.messages.target import parse as parse_target
+from draftsman.domain.outcome import Done
 from draftsman.domain.question import QuestionKind
 from draftsman.domain.question_spec import QuestionSpec
 from draftsman.domain.repos.repo_catalog import Repo
@@ -98,7 +99,9 @@ async def test_a_label_makes_one_job_whose_comment_answers(
     assert found.payload["repo"]["source"] == parse(issue.side.fake.url).url
     (status,) = await issue.delivered(job.number)
     assert f"**D-{job.number}** Refunds" in status
-    assert await issue.on(comment("@draftsman also the tax", "anna", 2)) == "submitted"
+    for number, text in enumerate(["@draftsman also the tax", "/draftsman also the tax"], 60):
+        assert await issue.on(comment(text, "anna", number)) == "submitted"
+    assert await issue.on(comment("/draftsmanship is the tax", "anna", 62)) == "ignored"
     assert len(await rt.read_model.jobs()) == 1
     assert "is still queued" in (await issue.delivered(job.number))[-1]
     stranger = comment("@draftsman fix this", "mallory", 3)
@@ -108,7 +111,7 @@ async def test_a_label_makes_one_job_whose_comment_answers(
         "ignored"
     )
     texts = await issue.delivered(job.number)
-    assert len(texts) == 3
+    assert len(texts) == 4
     assert "draftsman people set NAME --forge acme:mallory" in texts[-1]
 
 
@@ -161,6 +164,29 @@ async def test_an_approval_counts_only_from_its_approver(
     assert "was denied by carol: because it is Friday" in texts[1]
     (refusal,) = [text for text in texts if "not accepted" in text]
     assert refusal.startswith(f"D-{work.number}: ben: Your answer")
+    for number, verb in enumerate(("approve", "deny"), 22):
+        work = await make.asked(GATE, notify=issue.side.notify)
+        await issue.delivered(work.number)
+        shown = comment(f"/{verb} D-{work.number}/1", "carol", number)
+        assert await issue.on(shown) == "answered", "as the question shows it"
+
+
+async def test_a_result_with_a_pull_request_has_no_patch(
+    issue: Issue, rt: Runtime, make: Factory
+) -> None:
+    """Each file is a comment, which notifies everyone; the statement stays with the job."""
+    for result, patches in (({}, 1), ({"pr_url": "https://forge.example/1"}, 0)):
+        work = await make.running(notify=issue.side.notify)
+        for name, kind in (
+            ("changes.patch", "patch"),
+            ("evidence.json", "evidence"),
+            ("r", "report"),
+        ):
+            await rt.checkpoints.artifact(work.lease, name, kind, b"--- a\n+++ b\n")
+        await rt.settlement.outcome(work, Done(result))
+        texts = [text for text in await issue.delivered(work.number) if work.name in text]
+        files = [text.split("\n")[0].removeprefix(f"{work.name}: ") for text in texts[2:]]
+        assert files == ["changes.patch"] * patches + ["r"]
 
 
 async def test_polls_bring_the_label_and_the_answer_once(

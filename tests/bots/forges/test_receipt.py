@@ -95,9 +95,18 @@ async def test_events_are_stored_once_over_any_way_and_in_any_order(
         world.faults.add("comments", Fault("secondary", status=403))
         await service.receiver.read_due(polls=True)
         assert "secondary rate limit" in service.receiver.health.problems["acme"]
+        await conn.execute(
+            "INSERT INTO draftsman.pull_requests"
+            " (root, forge, project, number, url, branch, base, head)"
+            " SELECT number, 'acme', 'acme/gone', 9, 'v', 'b', 'main', 'c'"
+            "   FROM draftsman.job_states WHERE number = %s",
+            (await make.job_in(Status.COMPLETED),),
+        )
         service.receiver._paused["acme"] = service.receiver._due["acme"] = 0.0
         await service.receiver.read_due(polls=True)
-        assert service.receiver.health.ready
+        assert service.receiver.health.ready, "a repository that is gone delays no other"
+        (note,) = service.receiver.health.notes.values()
+        assert note.startswith("forge acme: acme/gone, pull request 9: cannot be read: ")
         answers += [await deliver(url, *hook) for hook in hooks[6:]]
         assert {status for status, _ in answers} == {200}
         review.body = "Edited by a maintainer, whom no forge names"

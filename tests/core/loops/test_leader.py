@@ -19,6 +19,7 @@ from draftsman.errors import Failure
 from draftsman.handlers.context import RunContext
 from draftsman.loops.worker_process import WorkerProcess
 from draftsman.runtime import Runtime
+from draftsman.services.maintenance.sweeps import seconds_between
 from draftsman.store.postgres.database import Connection
 from tests.core.loops.cuttable_proxy import open_proxied
 from tests.core.loops.workers import (
@@ -40,6 +41,12 @@ from tests.support.waits import until, wait_blocked
 S = Status
 SELDOM = {"interval": 3600}
 """Sweeps at the start only: later sweeps are the timer's."""
+
+
+def test_events_of_forges_wait_for_no_interval() -> None:
+    names = ("follow_ups", "rescue", "prune")
+    assert [seconds_between(name, 60.0) for name in names] == [5.0, 60.0, 3600.0]
+    assert [seconds_between(name, 0.5) for name in names] == [0.5, 0.5, 3600.0]
 
 
 @pytest.fixture

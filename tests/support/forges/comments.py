@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
+from tests.support.forges.conversation import Comment
 from tests.support.forges.event_routes import GitHubEvents, Routes
 from tests.support.forges.server import Page, Refused, Request
 from tests.support.forges.world import Note
@@ -31,7 +32,7 @@ class IssueComments:
             ("GET", ISSUE + "/comments", "all comments", self._all),
             ("GET", ISSUE + r"/(\d+)/comments", "comments", self._listed),
             ("POST", ISSUE + r"/(\d+)/comments", "comment", self._written),
-            ("GET", one, "comment of", lambda call: self._shown(self._found(call))),
+            ("GET", one, "comment of", self._one),
             ("PATCH", one, "edit comment", self._edited),
         ]
 
@@ -99,6 +100,15 @@ class IssueComments:
         name = self._place(call)
         return self._shown(self._world.comment(name, self._checked(call)))
 
+    def _one(self, call: Request) -> Any:
+        item = self._of_pull(call)
+        return self._shown(self._found(call)) if item is None else self._pulls.show.comment(item)
+
+    def _of_pull(self, call: Request) -> Comment | None:
+        """Return the comment on a pull request, which is not on lines."""
+        id = int(call.parts[2])
+        return next((c for c in self._pulls.talk.comments if c.id == id and not c.path), None)
+
     def _found(self, call: Request) -> Note:
         id = int(call.parts[2])
         note = next((item for item in self._world.notes if item.id == id), None)
@@ -107,6 +117,9 @@ class IssueComments:
         return note
 
     def _edited(self, call: Request) -> Any:
+        if (item := self._of_pull(call)) is not None:
+            item.body = self._checked(call)
+            return self._pulls.show.comment(item)
         note = self._found(call)
         note.body = self._checked(call)
         return self._shown(note)

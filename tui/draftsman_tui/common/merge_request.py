@@ -14,8 +14,11 @@ if TYPE_CHECKING:
 TYPE: Final = "merge_pull_request"
 
 
-async def pull_request_url(rt: Runtime, number: int) -> str:
-    """Return the pull request that the job opened; raises Refused."""
+async def published_pull_request(rt: Runtime, number: int) -> tuple[int, str]:
+    """Return the pull request of a job, and the follow-up or job that published its newest work.
+
+    Raises Refused for a job without a pull request, and after its merge.
+    """
     from draftsman.domain.forges.pull_request import recorded
 
     opened = recorded(await rt.checkpoints.steps(number))
@@ -25,7 +28,16 @@ async def pull_request_url(rt: Runtime, number: int) -> str:
         raise Refused(
             f"{name} has no pull request to merge: {problem}", hint=CommandHint("show", name)
         )
-    return str(opened["url"])
+    family = await rt.forge_events.follow_ups.family(number)
+    if family is not None and family.pull.state == "merged":
+        raise Refused(
+            f"{opened['url']} is merged already", hint=CommandHint("show", job_name(number))
+        )
+    for later in reversed(family.jobs if family is not None else ()):
+        newer = recorded(await rt.checkpoints.steps(later))
+        if later > number and newer is not None and newer.get("url") == opened["url"]:
+            return later, str(opened["url"])
+    return number, str(opened["url"])
 
 
 async def request_merge(rt: Runtime, number: int, url: str) -> SubmittedJob:

@@ -44,7 +44,9 @@ async def on_answer(context: EventContext, comment: ParsedComment) -> str:
             return IGNORED
         name = f"D-{comment.job}" + (f"/{comment.question}" if comment.question else "")
         return await _refuse(context, copies[0].job, f"{name} was not asked here.")
-    result = resolve_answer(comment.text or None, comment.decision, chosen, prefer_text=False)
+    has_text = comment.text or comment.decision is not None
+    text_or_none = comment.text if has_text else None
+    result = resolve_answer(text_or_none, comment.decision, chosen, prefer_text=False)
     if result.outcome is AnswerOutcome.NOT_AN_ANSWER:
         return IGNORED
     first = result.questions[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 ANSWERED_IN: Final = frozenset({EventKind.ISSUE_COMMENT, EventKind.ANSWER})
 """Kinds of events whose text may answer a question."""
+_SLASH: Final = re.compile(r"\A\s*/draftsman(?![\w-])", re.IGNORECASE)
+"""The command of pull requests, which is the same as a mention."""
 
 
 async def on_event(context: EventContext) -> str:
@@ -31,14 +34,16 @@ async def on_event(context: EventContext) -> str:
         return await request_job(await _with_labeler(context, label))
     if event.kind not in ANSWERED_IN:
         return IGNORED
-    comment = comment_parser.parse(event.text, context.settings.mention)
+    mention = context.settings.mention
+    text = _SLASH.sub(f"@{mention} ", event.text)
+    comment = comment_parser.parse(text, mention)
     if comment is None:
         return IGNORED
     outcome = await on_answer(context, comment)
     is_command = comment.control or comment.tell or comment.decision or comment.job
     if outcome != IGNORED or not comment.mentioned or is_command:
         return outcome
-    if event.kind is EventKind.ISSUE_COMMENT and event.text.lstrip().startswith("@"):
+    if event.kind is EventKind.ISSUE_COMMENT and text.lstrip().startswith("@"):
         return await request_job(context, comment.text)
     return IGNORED
 

@@ -164,7 +164,10 @@ def _draft(facts: PullRequestFacts) -> str:
 def _request(facts: PullRequestFacts) -> str:
     by = line(facts.requester, 200)
     head = f"## Request\n\n{facts.job}, requested by {by} ({facts.source})"
-    text = "\n\n".join(part for part in (facts.title or "", facts.request) if part.strip())
+    title, request = facts.title or "", facts.request
+    repeated = request.strip().startswith(title.removesuffix("…").strip())
+    parts = (request,) if repeated else (title, request)
+    text = "\n\n".join(part for part in parts if part.strip())
     return f"{head}:\n\n{quote(text, REQUEST)}" if text.strip() else f"{head}."
 
 

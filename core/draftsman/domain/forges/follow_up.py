@@ -13,8 +13,8 @@ from draftsman.domain.forges.untrusted_text import ZERO_WIDTH
 from draftsman.domain.ids import job_name
 from draftsman.domain.job import Status
 
-COMMAND: Final = re.compile(r"(?im)^[ \t]*(?:/draftsman|@draftsman)\b[ \t:,]*")
-"""Beginning of the text for draftsman in a comment."""
+MENTION: Final = "draftsman"
+"""Login that comments mention, if the forge has no other."""
 MAX_WAIT: Final = 10
 """Multiple of the delay after which a follow-up starts, although events keep arriving."""
 ENDS: Final = {EventKind.MERGED: "merged", EventKind.CLOSED: "closed"}
@@ -129,11 +129,16 @@ class Family:
     pull: TrackedPull
     jobs: tuple[int, ...] = field(default=())
 
-    @property
-    def text(self) -> str:
-        """Jobs, page and state in one line."""
-        names = ", ".join(job_name(job) for job in self.jobs)
-        return f"{names} on {self.pull.url} ({self.pull.state})"
+    def text_of(self, job: int) -> str:
+        """Return the other jobs and the state of the pull request of `job`, in one line."""
+        names = ", ".join(job_name(other) for other in self.jobs[1:] if other != job)
+        root = self.jobs[0]
+        if job == root:
+            others = f"followed up by {names}" if names else "no follow-ups"
+        else:
+            others = f"follow-up {self.jobs.index(job)} of {job_name(root)}"
+            others += f", with {names}" if names else ""
+        return f"{self.pull.state}, {others}"
 
 
 def plan(
@@ -142,11 +147,13 @@ def plan(
     events: Sequence[FollowUpEvent],
     refused: dict[int, str],
     delay: float,
+    mention: str = MENTION,
 ) -> FollowUpPlan:
     """Return the effects of the events; `refused` has the reason for people without the right.
 
-    An unfinished job gets events at once. Otherwise the events of some time are one follow-up: its
-    delay begins anew with each event.
+    Comments are addressed by `mention`, or by the command of draftsman. An unfinished job gets
+    events at once. Otherwise the events of some time are one follow-up: its delay begins anew with
+    each event.
     """
     for event in events:
         if (state := ENDS.get(EventKind(event.kind))) is not None:
@@ -159,7 +166,7 @@ def plan(
     wanted: list[FollowUpEvent] = []
     newest = {_identity(event): event.id for event in events}
     for event in events:
-        reason = refused.get(event.id) or _no_work(event, pull.head)
+        reason = refused.get(event.id) or _no_work(event, pull.head, mention)
         if reason is None and newest[_identity(event)] != event.id:
             reason = "edited"
         if reason is None and any(job.handed_over for job in jobs):
@@ -178,9 +185,10 @@ def plan(
     return FollowUpPlan(tuple(ignored), None, tuple(wanted), live[-1].job if live else None)
 
 
-def command_of(text: str) -> str | None:
-    """Return the text of a comment for draftsman; None if it is not addressed."""
-    match = COMMAND.search(text)
+def command_of(text: str, mention: str) -> str | None:
+    """Return the text after `/draftsman` or the mention; None if a comment is not addressed."""
+    names = f"/draftsman|@draftsman|@{re.escape(mention)}"
+    match = re.search(rf"(?im)^[ \t]*(?:{names})(?![\w-])[ \t:,]*", text)
     return None if match is None else text[match.end() :].strip()
 
 
@@ -189,7 +197,7 @@ def needs_right(event: FollowUpEvent) -> bool:
     return EventKind(event.kind) not in STATE and EventKind(event.kind) not in ENDS
 
 
-def message_text(event: FollowUpEvent) -> str:
+def message_text(event: FollowUpEvent, mention: str = MENTION) -> str:
     """Return the message to the agent about an event."""
     by = event.author_name
     match EventKind(event.kind):
@@ -208,8 +216,8 @@ def message_text(event: FollowUpEvent) -> str:
                 " the work: resolve the conflict markers in the files."
             )
         case _:
-            own = event.text if event.source != "forge" else command_of(event.text) or event.text
-            text = own
+            command = command_of(event.text, mention) if event.source == "forge" else None
+            text = command or event.text
     return text if len(text) <= MAX_MESSAGE else f"{text[: MAX_MESSAGE - 1]}…"
 
 
@@ -230,7 +238,7 @@ def answer_marker(key: str) -> str:
     return f"<!-- draftsman answer={key.replace('--', ZERO_WIDTH)} -->"
 
 
-def _no_work(event: FollowUpEvent, head: str) -> str | None:
+def _no_work(event: FollowUpEvent, head: str, mention: str) -> str | None:
     """Return why an event starts no work; None if it does."""
     kind = EventKind(event.kind)
     if event.is_bot:
@@ -239,7 +247,7 @@ def _no_work(event: FollowUpEvent, head: str) -> str | None:
         return None if event.commit == head else "about an earlier commit"
     if event.source != "forge":
         return None
-    command = command_of(event.text)
+    command = command_of(event.text, mention)
     if kind is EventKind.COMMENT:
         if command is None:
             return "not addressed to draftsman"

@@ -31,9 +31,7 @@ TEXTS: Final = {
     "binary_files": "It adds or changes binary files",
 }
 """Sentences without a period, by rule."""
-REVOKE: Final = (
-    "revoke real secrets, since the patch is kept; for test data, set secrets_allowed_in"
-)
+REVOKE: Final = "revoke real secrets; for test data, set secrets_allowed_in"
 ADVICE: Final = {
     "deny_files_over": "split the work into smaller jobs, or raise the limit",
     "deny_lines_over": "split the work into smaller jobs, or raise the limit",

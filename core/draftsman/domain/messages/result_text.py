@@ -142,7 +142,9 @@ def _rendered_keys(result: Mapping[str, Any]) -> set[str]:
     keys = set(_CHANGE) if change_summary(result) else set()
     kinds = {"summary": str, "validation": list, "validated": bool, "evidence": str}
     keys |= {key for key, kind in kinds.items() if isinstance(result.get(key), kind)}
-    return keys | {"pr_url"} if pr_url(result) else keys
+    if pr_url(result):
+        keys |= {"pr_url", "merged"} if result.get("merged") is True else {"pr_url"}
+    return keys
 
 
 def _numbers(key: str, value: Any) -> Numbers:

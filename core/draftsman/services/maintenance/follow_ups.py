@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from draftsman.domain.forges.follow_up import (
+    MENTION,
     FamilyJob,
     FollowUpEvent,
     FollowUpPlan,
@@ -65,7 +66,7 @@ class FollowUpSweep:
             refused = self._refused(events, jobs[0].invoker_id)
             table = self._forges.get(pull.forge)
             delay = 0.0 if table is None else table.follow_up_delay
-            found = plan(pull, jobs, events, refused, delay)
+            found = plan(pull, jobs, events, refused, delay, self._mention(pull.forge))
             return await self._apply(conn, pull, jobs, found)
 
         return await self._db.run_transaction(work)
@@ -86,6 +87,11 @@ class FollowUpSweep:
         """Return the author of an event as an actor, with person and roles."""
         id = f"{event.forge}:{event.author}" if event.source == "forge" else event.author
         return self._policy.resolve(Actor(Source(event.source), id, event.author_name))
+
+    def _mention(self, forge: str) -> str:
+        """Return the login that comments on a forge mention."""
+        table = self._forges.get(forge)
+        return MENTION if table is None else table.mention
 
     async def _apply(
         self, conn: Connection, pull: TrackedPull, jobs: Sequence[FamilyJob], found: FollowUpPlan
@@ -114,7 +120,8 @@ class FollowUpSweep:
             await store.event(conn, newest.job, "follow_up_created", created)
         for event in found.send:
             sender = self._actor(event).voter if needs_right(event) else pull.forge
-            if await store.send(conn, event.id, to, sender, message_text(event)) is None:
+            text = message_text(event, self._mention(pull.forge))
+            if await store.send(conn, event.id, to, sender, text) is None:
                 await store.ignore(conn, [event.id], f"{job_name(to)} takes no more messages")
 
     async def _end(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final
 from uuid import UUID
@@ -33,6 +34,8 @@ LEADER: Final = "leader"
 MONTHS_AHEAD: Final = 3
 INTERVALS: Final = {"prune": 3600.0}
 """Minimum seconds between two runs of a sweep that handles whole months."""
+URGENT: Final = {"follow_ups": 5.0}
+"""Maximum seconds between two runs of a sweep for whose work no time is stored."""
 LEASE_WAIT: Final = 2.0
 """Seconds to wait for the session of the leader's lease."""
 UNLOCKED_TIMEOUT: Final = 15.0
@@ -204,6 +207,11 @@ class Sweeps:
 
     async def _bounded(self, work: Callable[[Connection], Awaitable[int]]) -> int:
         return await self._db.run_transaction(work)
+
+
+def seconds_between(name: str, interval: float) -> float:
+    """Return the seconds between two runs of a sweep; `interval` is that of the configuration."""
+    return min(max(interval, INTERVALS.get(name, 0.0)), URGENT.get(name, math.inf))
 
 
 async def _insert_replacement(conn: Connection, number: int) -> None:

@@ -131,6 +131,10 @@ def test_the_body_has_the_whole_story() -> None:
     assert "None: draftsman ran no validation commands on this work." in text
     assert not {"## Questions", "## Cost", "Closes"} & {*text.split("\n"), *text.split()}
     assert title_of(bare, LIMITS) == "Rounds the total."
+    once = replace(FACTS, title="Refunds", request="Refunds\nare rounded")
+    assert "(slack):\n\n> Refunds\n> are rounded\n\n##" in body_of(once, LIMITS)
+    cut = replace(FACTS, title="Refunds are…", request="\nRefunds are rounded")
+    assert "(slack):\n\n> Refunds are rounded\n\n##" in body_of(cut, LIMITS)
     assert title_of(replace(bare, summary=""), LIMITS) == "Work of D-142"
 
 

@@ -9,6 +9,7 @@ import pytest
 from draftsman.domain.forges.ci_log import relevant_part
 from draftsman.domain.forges.follow_up import (
     AnswerDue,
+    Family,
     FamilyJob,
     FollowUpEvent,
     TrackedPull,
@@ -43,6 +44,8 @@ CHECK = replace(
         (replace(COMMENT, text="Hi\n@draftsman: use red"), None),
         (replace(COMMENT, text="/draftsman"), "no text"),
         (replace(COMMENT, text="/draftsmanship"), "not addressed to draftsman"),
+        (replace(COMMENT, text="@draftsman-fan use red"), "not addressed to draftsman"),
+        (replace(COMMENT, text="@fixer use red"), "not addressed to draftsman"),
         (replace(COMMENT, source="slack", key="message:slack:1"), None),
         (replace(COMMENT, kind="review", verdict="changes_requested"), None),
         (replace(COMMENT, kind="review", verdict="approved"), "an approval"),
@@ -64,6 +67,24 @@ def test_only_work_for_the_agent_starts_a_follow_up(
     assert [text for _, text in ended.ignored] == ["the pull request is merged"]
     over = plan(PULL, [replace(ROOT, handed_over=True)], [event], {}, 30)
     assert over.send == ()
+
+
+def test_comments_mention_the_login_of_the_forge() -> None:
+    event = replace(COMMENT, text="Hi\n@Fixer-1, use red")
+    assert plan(PULL, [ROOT], [event], {}, 30, "fixer-1").send == (event,)
+    assert message_text(event, "fixer-1") == "use red"
+
+
+@pytest.mark.parametrize(
+    ("job", "text"),
+    [
+        (Family(PULL, (1,)), "open, no follow-ups"),
+        (Family(PULL, (1, 2, 5)), "open, followed up by D-2, D-5"),
+    ],
+)
+def test_a_pull_request_names_its_other_jobs(job: Family, text: str) -> None:
+    assert job.text_of(1) == text
+    assert Family(PULL, (1, 2, 5)).text_of(5) == "open, follow-up 2 of D-1, with D-2"
 
 
 def test_comments_of_a_review_are_a_single_follow_up_after_a_quiet_time() -> None:

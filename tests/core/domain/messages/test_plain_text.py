@@ -110,6 +110,12 @@ def test_a_result_without_text_is_attached(result: dict[str, Any]) -> None:
     assert "{" not in lines
 
 
+def test_the_result_of_a_merge_needs_no_file() -> None:
+    result = {"summary": "merged abc into main", "merged": True, "commit": "abc"}
+    assert raw_data(result | {"pr_url": "https://git.example/pr/7"}) == {}
+    assert raw_data({"merged": True}) == {"merged": True}
+
+
 def test_a_pull_request_that_was_not_opened_is_part_of_the_changes() -> None:
     result = {"branch": "draftsman/D-1", "pull_request_problem": "not opened: 403 no"}
     assert change_summary(result) == "branch draftsman/D-1, pull request not opened: 403 no"

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from draftsman.domain.job import Source
 from draftsman.domain.outcome import Done
 from draftsman.domain.repos.repo_catalog import Repo
 from draftsman.domain.repos.repo_profile import profile
@@ -54,6 +56,33 @@ async def test_merge_submits_one_job_that_asks_in_the_channels_of_the_work(
     (await cli("merge", none.name)).refused(1, "it opened none on a forge of [forges]")
 
 
+async def test_merge_takes_the_work_of_the_newest_follow_up(
+    cli: Cli, rt: Runtime, make: Factory
+) -> None:
+    first = await published(rt, make, {"number": 7, "url": URL})
+    latest = await published(rt, make, {"number": 7, "url": URL})
+    unchanged = await published(rt, make, None)
+    pull = {"root": first.number, "url": URL}
+    async with rt.db.connection() as conn:
+        await conn.execute(
+            "INSERT INTO draftsman.pull_requests (root, forge, project, number, url, branch, base,"
+            " head) VALUES (%(root)s, 'acme', 'acme/pay', 7, %(url)s, 'b', 'main', %(head)s)",
+            pull | {"head": "a" * 40},
+        )
+        jobs = (first.number, latest.number, unchanged.number)
+        for ordinal, (parent, job) in enumerate(pairwise(jobs), 1):
+            await conn.execute(
+                "INSERT INTO draftsman.follow_ups (job, root, ordinal, parent)"
+                " VALUES (%(job)s, %(root)s, %(ordinal)s, %(parent)s)",
+                pull | {"job": job, "ordinal": ordinal, "parent": parent},
+            )
+    number = (await cli("merge", first.name, "--json")).json["number"]
+    assert (await rt.read_model.job(number)).payload == {"job": latest.number}
+    async with rt.db.connection() as conn:
+        await conn.execute("UPDATE draftsman.pull_requests SET state = 'merged', ended_at = now()")
+    (await cli("merge", first.name)).refused(1, f"{URL} is merged already; see:")
+
+
 async def test_doctor_and_repos_check_name_the_missing_rights(
     cli: Cli, rt: Runtime, make: Factory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -85,6 +114,11 @@ async def test_doctor_and_repos_check_name_the_missing_rights(
         monkeypatch.setenv("FORGE_TOKEN", "wrong")
         status, text = await finding()
         assert (status, text) == ("fail", "acme/pay: acme: GET /api/v3/user: 401 Bad credentials")
+        person = next(iter(rt.policy.people.values()))
+        rt.policy.people = {"anna": replace(person, ids={Source.FORGE: "acmee:anna"})}
+        unknown, _ = await _forges(configured)
+        assert unknown.text == "no table of [forges] has the name in: acmee:anna"
+        rt.policy.people = {}
         monkeypatch.delenv("FORGE_TOKEN")
         problem = "forges.acme.token: the variable FORGE_TOKEN holds no secret"
         assert await finding() == ("warn", problem)

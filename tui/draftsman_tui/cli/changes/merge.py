@@ -9,7 +9,7 @@ import click
 from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.cli.job import job_wait
 from draftsman_tui.common import params
-from draftsman_tui.common.merge_request import pull_request_url, request_merge
+from draftsman_tui.common.merge_request import published_pull_request, request_merge
 from draftsman_tui.common.output import as_data
 
 if TYPE_CHECKING:
@@ -23,12 +23,11 @@ async def merge(app: App, job: JobRef, wait: bool) -> None:
     """Merge the pull request of a job, after an approval.
 
     It submits a job that waits for the checks of the commit, asks for an approval, and merges the
-    commit under the rules of the forge. It is refused for a draft, failed checks, and commits that
-    the job did not publish.
+    commit under the rules of the forge. The commit is that of the newest follow-up. It is refused
+    for a draft, failed checks, and commits that neither the job nor a follow-up published.
     """
     async with app.runtime() as rt:
-        number = await number_of(rt, job)
-        url = await pull_request_url(rt, number)
+        number, url = await published_pull_request(rt, await number_of(rt, job))
         submitted = await request_merge(rt, number, url)
         if wait:
             app.out.info(f"{submitted.name} {submitted.outcome}")

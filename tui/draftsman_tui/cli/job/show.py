@@ -147,7 +147,7 @@ async def show(app: App, job: JobRef, tree: bool) -> None:
         *_head(details, why, chain),
         *_cost(runs),
         *([_pair("after", parents_text(parents))] if parents else []),
-        *([_pair("follow-up", family.text)] if family else []),
+        *([_pair("pr state", family.text_of(number))] if family else []),
         *([_pair("group", f"{group.name}: {group.succeeded_text}")] if group else []),
         *_replacement(replacement),
         *(_pair("events", text) for text in missing_months(archived)),

@@ -293,6 +293,18 @@ def _people_of_forge(rt: Runtime, name: str) -> Finding | None:
     return Finding(f"forge {name}", "warn", text, hint)
 
 
+def _logins_without_forge(rt: Runtime) -> Sequence[Finding]:
+    """Warn about logins of people on forges that are not configured."""
+    from draftsman.domain.job import Source
+
+    known = {name.casefold() for name in rt.settings.forges}
+    ids = [person.ids.get(Source.FORGE, "") for person in rt.policy.people.values()]
+    unknown = sorted(id for id in ids if id and known and id.partition(":")[0] not in known)
+    text = f"no table of [forges] has the name in: {', '.join(unknown[:5])}"
+    hint = f"correct forge in [people], or people set --forge; tables: {', '.join(sorted(known))}"
+    return [Finding("people", "warn", text, hint)] if unknown else []
+
+
 async def _forges(rt: Runtime) -> Sequence[Finding]:
     """Check the token of each forge on the registered repositories there."""
     from draftsman.forges.connection import forge_settings
@@ -302,7 +314,7 @@ async def _forges(rt: Runtime) -> Sequence[Finding]:
     for repo in (await rt.repos.catalog()).repos if sources else ():
         if (found := forge_settings(rt.settings, repo.remote_url)) is not None:
             sources[found[0]].append(repo.remote_url)
-    findings = []
+    findings = [*_logins_without_forge(rt)]
     for name, found_sources in sources.items():
         if not found_sources:
             text = f"no registered repository is on {rt.settings.forges[name].url}"

@@ -16,7 +16,7 @@ from draftsman.services.jobs.job_control import CancelResult
 from draftsman_tui.common.changes.local_changes import apply_patch, patch_of
 from draftsman_tui.common.changes.published_work import check_out, published_work
 from draftsman_tui.common.changes.user_repository import UserRepository
-from draftsman_tui.common.merge_request import pull_request_url, request_merge
+from draftsman_tui.common.merge_request import published_pull_request, request_merge
 from draftsman_tui.dashboard.actions.bulk import (
     MAX_LISTED,
     confirm_bulk,
@@ -151,8 +151,7 @@ async def _cancel_note(screen: BaseScreen, numbers: list[int], note: str) -> str
 
 async def merge(screen: BaseScreen, text: str) -> None:
     """Request the merge of the job's pull request, after confirmation."""
-    number = screen.jobs()[0]
-    url = await pull_request_url(screen.rt, number)
+    number, url = await published_pull_request(screen.rt, screen.jobs()[0])
     question = f"Merge the pull request of {job_name(number)}?"
     note = f"{url}: an approval is asked for once its checks have passed."
     if await screen.ask(ConfirmDialog(question, note)) is True:
