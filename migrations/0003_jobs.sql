@@ -302,14 +302,17 @@ CREATE TABLE draftsman.artifacts (
     run         int NOT NULL,
     name        text NOT NULL CHECK (name <> ''),
     kind        text NOT NULL CHECK (kind IN ('patch', 'report', 'file', 'bundle',
-                                              'transcript')),
+                                              'transcript', 'evidence')),
     size        bigint NOT NULL CHECK (size BETWEEN 0 AND 26214400),
     sha256      text NOT NULL,
+    added       int CHECK (added >= 0),
+    removed     int CHECK (removed >= 0),
     created_at  timestamptz NOT NULL DEFAULT draftsman.now(),
     UNIQUE (job, run, name),
     CONSTRAINT artifacts_reserved CHECK ((kind = 'patch') = (name = 'changes.patch')
         AND (kind = 'bundle') = (name = 'checkpoint.bundle')
-        AND (kind = 'transcript') = (name = 'transcript.jsonl'))
+        AND (kind = 'transcript') = (name = 'transcript.jsonl')
+        AND (kind = 'evidence') = (name = 'evidence.json'))
 );
 
 CREATE TABLE draftsman.artifact_chunks (

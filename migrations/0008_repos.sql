@@ -64,6 +64,8 @@ CREATE TABLE draftsman.repo_profiles (
     max_runtime_seconds  int NOT NULL DEFAULT 900 CHECK (max_runtime_seconds > 0),
     max_files_changed    int NOT NULL DEFAULT 20 CHECK (max_files_changed > 0),
     max_loc_delta        int NOT NULL DEFAULT 500 CHECK (max_loc_delta > 0),
+    evidence             jsonb CHECK (jsonb_typeof(evidence) = 'object'),
+    policy               jsonb CHECK (jsonb_typeof(policy) = 'object'),
     checked_at           timestamptz,
     checked_commit       text,
     checks               jsonb NOT NULL DEFAULT '[]',

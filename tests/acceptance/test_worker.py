@@ -317,7 +317,7 @@ async def trace(rt: Runtime, number: int) -> list[object]:
 
 
 @pytest.mark.slow(
-    fast="tests/tui/cli/processes/test_serve.py::test_a_closed_terminal_shuts_down_all_processes"
+    fast="tests/tui/cli/process/test_serve.py::test_a_closed_terminal_shuts_down_all_processes"
 )
 async def test_worker_shuts_down_when_its_terminal_closes(
     rt: Runtime, make: Factory, installation: Installation, tmp_path: Path

@@ -1,4 +1,4 @@
-"""Qwen Code and Gemini CLI by their known entries: the story of a permission, with the programs."""
+"""Qwen Code, Gemini CLI and Goose by their known entries: the story of a permission."""
 
 from __future__ import annotations
 
@@ -22,11 +22,15 @@ from tests.core.loops.agent_jobs import git, make_repository, submit_agent_job
 from tests.core.loops.workers import is_free, running_worker, runtime_with
 from tests.factories import Factory
 from tests.soak.soak_opencode import SECONDS, asked, summary_of
-from tests.support.acp_recording import PROGRAMS, SCRIPT, recorded, version_of
+from tests.support.acp_recording import PROGRAMS, SUMMARY, recorded, version_of
 from tests.support.waits import until
 
 pytestmark = pytest.mark.timeout(600)
-PACKAGES: Final = {"qwen": "@qwen-code/qwen-code", "gemini": "@google/gemini-cli"}
+PACKAGES: Final = {
+    "qwen": "@qwen-code/qwen-code",
+    "gemini": "@google/gemini-cli",
+    "goose": "@aaif/goose",
+}
 
 
 @pytest.fixture(params=PROGRAMS)
@@ -43,14 +47,16 @@ def program_of(name: str) -> str | None:
 
 
 @asynccontextmanager
-async def worker(rt: Runtime, data: Path, name: str, url: str) -> AsyncIterator[WorkerProcess]:
+async def worker(
+    rt: Runtime, data: Path, name: str, url: str, ask_grace: float = 0
+) -> AsyncIterator[WorkerProcess]:
     """Run a worker with the known entry of an agent."""
     program = program_of(name)
     assert program is not None
     known: dict[str, Any] = {**KNOWN_AGENTS[name], "network": True}
     known["command"] = (str(Path(program).absolute()), *known["command"][1:])
     known["env"] = {**known.get("env", {}), **PROGRAMS[name].variables(url)}
-    configured = runtime_with(rt, data_dir=data, agents={"test": known})
+    configured = runtime_with(rt, data_dir=data, agents={"test": known}, ask_grace=ask_grace)
     async with running_worker(configured, registry.load({}), leader=True, slots=1) as process:
         yield process
 
@@ -60,17 +66,34 @@ async def test_exactly_the_approved_call_runs_once_on_another_host(
 ) -> None:
     repo = make_repository(tmp_path / "repo", a="one\n")
     number = await submit_agent_job(make, repo)
-    with PROGRAMS[name].serve(SCRIPT) as model:
+    with PROGRAMS[name].serve(PROGRAMS[name].script) as model:
         async with worker(rt, tmp_path / "one", name, model.url) as process:
             assert "$ echo yes >> ran.txt" in await asked(rt, number, 1)
             await until(lambda: is_free(process), "a free slot", SECONDS)
         remove_tree(tmp_path / "one")
         await make.answer(number, "allow once")
-        async with worker(rt, tmp_path / "two", name, model.url):
+        # The denial is in the same run: Gemini CLI would begin another session, with all calls.
+        async with worker(rt, tmp_path / "two", name, model.url, ask_grace=300):
             assert "$ echo no >> ran.txt" in await asked(rt, number, 2)
             await make.answer(number, "not on a Friday", n=2)
-            assert await summary_of(rt, number) == "all done"
+            assert await summary_of(rt, number) == SUMMARY
     assert git("show", f"draftsman/D-{number}:ran.txt", cwd=repo) == "yes"
+    assert "not on a Friday" in json.dumps(model.conversations[-1])
+
+
+async def test_goose_starts_no_subagent_whose_calls_would_not_be_asked(
+    rt: Runtime, make: Factory, tmp_path: Path
+) -> None:
+    if program_of("goose") is None:
+        pytest.skip("there is no goose here: npm i @aaif/goose, and extend the PATH")
+    number = await submit_agent_job(make, make_repository(tmp_path / "repo", a="one\n"))
+    delegate = {"tool": "delegate", "args": {"instructions": "run echo yes >> ran.txt"}}
+    with PROGRAMS["goose"].serve([delegate, {"text": SUMMARY}]) as model:
+        async with worker(rt, tmp_path / "data", "goose", model.url):
+            assert await summary_of(rt, number) == SUMMARY
+    assert len(model.conversations) == 2
+    assert "declined to run this tool" in json.dumps(model.conversations[-1])
+    assert await rt.questions.of_job(number) == ([], [])
 
 
 def test_the_recording_is_of_this_version(name: str) -> None:
@@ -80,9 +103,9 @@ def test_the_recording_is_of_this_version(name: str) -> None:
 
 
 @attack(
-    "The settings of a repository for Qwen Code or Gemini CLI name programs, and allow every tool",
+    "Settings and hooks of a repository for Qwen Code, Gemini CLI or Goose name programs",
     surface="repository",
-    with_sandbox="not loaded: the folder is not trusted",
+    with_sandbox="not loaded: the folder is not trusted, or the program not started in it",
 )
 async def test_the_settings_of_a_repository_run_nothing(
     rt: Runtime, make: Factory, tmp_path: Path, name: str
@@ -96,14 +119,18 @@ async def test_the_settings_of_a_repository_run_nothing(
     hooks = {"SessionStart": [hook], "BeforeAgent": [hook], "UserPromptSubmit": [hook]}
     settings = {"tools": tools, "hooks": hooks, "mcpServers": servers}
     (folder / "settings.json").write_text(json.dumps(settings))
+    (plugin := repo / ".agents" / "plugins" / "planted" / "hooks").mkdir(parents=True)
+    (plugin.parent / "plugin.json").write_text('{"name": "planted", "version": "1.0.0"}')
+    (plugin / "hooks.json").write_text(json.dumps({"hooks": {**hooks, "PreToolUse": [hook]}}))
     git("add", "-A", cwd=repo)
     git("commit", "-qm", "hostile", cwd=repo)
     number = await submit_agent_job(make, repo)
-    with PROGRAMS[name].serve([SCRIPT[0], SCRIPT[-1]]) as model:
+    first, _, last = PROGRAMS[name].script
+    with PROGRAMS[name].serve([first, last]) as model:
         async with worker(rt, tmp_path / "data", name, model.url):
             assert "$ echo yes >> ran.txt" in await asked(rt, number, 1)
             await make.answer(number, "allow once")
-            assert await summary_of(rt, number) == "all done"
+            assert await summary_of(rt, number) == SUMMARY
     changed = git("diff", "--name-only", "main", f"draftsman/D-{number}", cwd=repo).split()
     assert "ran.txt" in changed
     assert "planted" not in changed

@@ -64,6 +64,12 @@ AGENTS: Final[dict[str, dict[str, Any]]] = {
             "OPENCODE_DISABLE_MODELS_FETCH": "1",
         },
     },
+    "goose": {
+        "provider": "openai",
+        "options": ("acp",),
+        "run": {"tool": "shell", "args": {"command": "echo yes >> ran.txt"}},
+        "env": {"GOOSE_MODEL": "fake-1"},
+    },
 }
 
 

@@ -2,7 +2,8 @@
 
     python acp_agent.py '[{"run": "echo one >> ran.txt"}, {"say": "all done"}]'
 
-A turn is `run` (a command that needs a permission), `edit` (a file and its new text), `say`,
+A turn is `run` (a command that needs a permission), `edit` (a file and its new text), each with the
+`_meta` of its call in `meta`, `say`,
 `exit`, `ask` (another request), `form` (that of an MCP server), `plan` (its entries, and a
 thought), `mode` (a change of the mode) or `stop` (a stop reason). The next turn is chosen by the
 ended calls in its session, a file below HOME; a call that was pending when it was killed is
@@ -158,6 +159,7 @@ class Agent:
             diff["oldText"] = file.read_text() if file.exists() else ""
             tool |= {"kind": "edit", "title": path, "rawInput": {"filePath": path}}
             tool |= {"content": [diff]}
+        tool |= {"_meta": turn["meta"]} if "meta" in turn else {}
         self.update("tool_call", **tool)
         reply = self.ask("session/request_permission", {"toolCall": tool, "options": OPTIONS})
         outcome = reply["result"]["outcome"]

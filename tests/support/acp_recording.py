@@ -14,7 +14,7 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,8 +26,10 @@ from tests.support.gemini_model import gemini_model
 
 MODULE: Final = "draftsman.agents.acp"
 REPLAY: Final = Path(__file__).with_name("acp_replay.py")
-RUN: Final = {"command": "echo yes >> ran.txt", "description": "append", "is_background": False}
-OTHER: Final = {"command": "echo no >> ran.txt", "description": "append", "is_background": False}
+RUN: Final[dict[str, Any]] = {"command": "echo yes >> ran.txt"}
+OTHER: Final[dict[str, Any]] = {"command": "echo no >> ran.txt"}
+MORE: Final[dict[str, Any]] = {"description": "append", "is_background": False}
+SUMMARY: Final = "all done"
 MAX_STRING: Final = 200
 USED: Final = ("agent_message_chunk", "tool_call", "tool_call_update", "current_mode_update")
 """Kinds of updates that are recorded."""
@@ -40,6 +42,14 @@ class AcpProgram:
     name: str
     model: Any
     environment: dict[str, str]
+    shell: str = "run_shell_command"
+    arguments: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def script(self) -> list[dict[str, Any]]:
+        """The turns of the model: two calls, and the end."""
+        calls = [{"tool": self.shell, "args": self.arguments | call} for call in (RUN, OTHER)]
+        return [*calls, {"text": SUMMARY}]
 
     def serve(self, script: Sequence[dict[str, Any]]) -> AbstractContextManager[FakeModel]:
         """Serve the model of the agent."""
@@ -52,17 +62,24 @@ class AcpProgram:
 
 
 QWEN: Final = AcpProgram(
-    "qwen", fake_model, {"OPENAI_BASE_URL": "{url}", "OPENAI_API_KEY": "x", "OPENAI_MODEL": "fake"}
+    "qwen",
+    fake_model,
+    {"OPENAI_BASE_URL": "{url}", "OPENAI_API_KEY": "x", "OPENAI_MODEL": "fake"},
+    arguments=MORE,
 )
 GEMINI: Final = AcpProgram(
-    "gemini", gemini_model, {"GOOGLE_GEMINI_BASE_URL": "{url}", "GEMINI_API_KEY": "x"}
+    "gemini",
+    gemini_model,
+    {"GOOGLE_GEMINI_BASE_URL": "{url}", "GEMINI_API_KEY": "x"},
+    arguments=MORE,
 )
-PROGRAMS: Final = {program.name: program for program in (QWEN, GEMINI)}
-SCRIPT: Final[list[dict[str, Any]]] = [
-    {"tool": "run_shell_command", "args": RUN},
-    {"tool": "run_shell_command", "args": OTHER},
-    {"text": "all done"},
-]
+GOOSE: Final = AcpProgram(
+    "goose",
+    fake_model,
+    {"OPENAI_BASE_URL": "{url}", "OPENAI_API_KEY": "x", "GOOSE_MODEL": "fake"},
+    shell="shell",
+)
+PROGRAMS: Final = {program.name: program for program in (QWEN, GEMINI, GOOSE)}
 
 
 def recorded(name: str) -> tuple[str, Path]:
@@ -93,13 +110,13 @@ def record(name: str, program: str, folder: Path) -> list[dict[str, Any]]:
     agent, lines = PROGRAMS[name], []
     runs = AdapterRuns(MODULE, workspace, home)
     arguments = KNOWN_AGENTS[name]["command"][1:]
-    with agent.serve(SCRIPT) as model:
+    with agent.serve(agent.script) as model:
         for run, answers in enumerate(((), ("not today",))):
             log = folder / f"lines-{run}"
             command = [sys.executable, "-I", "-S", "-c", TEE, str(log), program, *arguments]
             if run:
                 runs.answer("allow once")
-            environment = agent.variables(model.url)
+            environment = {**KNOWN_AGENTS[name].get("env", {}), **agent.variables(model.url)}
             messages = runs.run(command, answers, options=options(name), environment=environment)
             text = log.read_text()
             for path, inside in ((workspace, "/workspace/repo"), (home, "/home/agent")):
@@ -123,6 +140,8 @@ def is_used(message: dict[str, Any]) -> bool:
 def short(value: Any) -> Any:
     """Return a message with short texts and lists."""
     if isinstance(value, dict):
+        if value.get("id") in ("provider", "model"):  # with the list of all
+            value = {**value, "options": []}
         return {key: short(item) for key, item in value.items() if key != "models"}
     if isinstance(value, list):
         return [short(item) for item in value]

@@ -21,9 +21,11 @@ from tests.support.fake_model import fake_model
 
 FOLDER: Final = Path(__file__).parents[1] / "recordings"
 TEE: Final = """
-import subprocess, sys, threading
+import ctypes, subprocess, sys, threading
 log = open(sys.argv[1], "ab", buffering=0)
-program = subprocess.Popen(sys.argv[2:], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+end = lambda: ctypes.CDLL(None).prctl(1, 9)  # PR_SET_PDEATHSIG: with this process, which is killed
+program = subprocess.Popen(sys.argv[2:], preexec_fn=end, **pipes)
 def copy():
     for line in sys.stdin.buffer:
         log.write(b"> " + line)

@@ -22,6 +22,14 @@ VERSION: Final = 1
 ENDED: Final = ("completed", "failed")
 TRUST: Final = ".draftsman-trusted-folders.json"
 """File in the home with the folders that an agent does not trust."""
+STARTED_IN_HOME: Final = ("goose",)
+"""Programs that run hooks of the folder in which they are started; the session has its own."""
+GOOSE_SHELL: Final = {"toolName": "shell", "extensionName": "developer"}
+"""The tool of Goose that runs commands; Goose gives no kind of a call."""
+GOOSE_SUBAGENT: Final = {"toolName": "delegate", "extensionName": "summon"}
+"""The tool of Goose that starts a subagent, whose calls are made without a permission."""
+CALL_FAILED: Final = ("Ran into this error: ", "transient or recoverable error.")
+"""Start and end of a message of Goose, which ends its turn as usual when its model fails."""
 
 
 class AcpAdapter(Adapter):
@@ -34,7 +42,12 @@ class AcpAdapter(Adapter):
         self.mode_set = False
         distrust(self.workspace)
         self.agent = RpcConnection(
-            client, self.command, self.workspace, self.notice, self.request, {"jsonrpc": "2.0"}
+            client,
+            self.command,
+            start_folder(self.command[0], self.workspace),
+            self.notice,
+            self.request,
+            {"jsonrpc": "2.0"},
         )
 
     def close(self) -> None:
@@ -129,6 +142,9 @@ class AcpAdapter(Adapter):
             error_class = "PERMANENT" if reason == "refusal" else "TRANSIENT_APP"
             text = f"the agent ended its turn with {reason}"
             raise AgentFailure(error_class, f"stop:{reason}", text)
+        said = self.message.strip()
+        if said.startswith(CALL_FAILED[0]) and said.endswith(CALL_FAILED[1]):
+            raise AgentFailure("TRANSIENT_APP", "model_error", said)
 
     def report(self, usage: Message) -> None:
         """Report the tokens of calls, if there are any."""
@@ -189,6 +205,8 @@ class AcpAdapter(Adapter):
         known = self.tools.setdefault(tool_id, {})
         before = known.get("title")
         known.update({key: value for key, value in update.items() if value is not None})
+        if goose_tool(known) == GOOSE_SHELL:
+            known["kind"] = "execute"
         title, status = str(known.get("title") or "tool"), update.get("status")
         if status in ENDED:
             self.tools.pop(tool_id)
@@ -219,17 +237,33 @@ class AcpAdapter(Adapter):
         tool_id = str(tool.get("toolCallId"))
         known = self.tools.get(tool_id, {})
         own = {key: item for key, item in tool.items() if item is not None}
+        if own.get("kind") == "other":  # the kind of a call that has none
+            own.pop("kind")
         call = Call.of({**known, **own}, self.roots)
-        decision = self.decide(call, tool_id)
-        wanted = "allow_once" if decision.allowed else "reject_once"
+        if goose_tool(known) == GOOSE_SUBAGENT:
+            self.client.send("log", text="denied: calls of a subagent would not be asked")
+            allowed = False
+        else:
+            allowed = self.decide(call, tool_id).allowed
+        wanted = "allow_once" if allowed else "reject_once"
         offered = params.get("options")
         for option in offered if isinstance(offered, list) else []:
             if option.get("kind") == wanted:
                 return {"outcome": {"outcome": "selected", "optionId": option.get("optionId")}}
-        if decision.allowed:
+        if allowed:
             text = "the agent offers no way to allow a call a single time"
             raise AgentFailure("PERMANENT", "protocol", text)
         return {"outcome": {"outcome": "cancelled"}}
+
+
+def goose_tool(tool: Message) -> Any:
+    """Return the names of the tool and of its extension, which Goose adds to a call."""
+    return part_of(part_of(tool, "_meta"), "goose").get("toolCall")
+
+
+def start_folder(program: str, workspace: str) -> str:
+    """Return the folder in which a program is started."""
+    return str(Path.home()) if Path(program).name in STARTED_IN_HOME else workspace
 
 
 def distrust(workspace: str) -> None:

@@ -71,7 +71,22 @@ KNOWN_AGENTS: Final[Mapping[str, Mapping[str, Any]]] = {
         "scratch": (".aider*",),
         "env": {"OPENAI_API_BASE": "{gateway_url}/v1"},
     },
-    "goose": {"kind": "acp", "command": ("goose", "acp"), "session_mode": "approve"},
+    "goose": {
+        "kind": "acp",
+        "command": ("goose", "acp"),
+        "session_mode": "approve",
+        "session_files": (
+            ".local/share/goose/sessions/sessions.db",
+            ".local/share/goose/sessions/sessions.db-wal",
+        ),
+        "env": {
+            "GOOSE_DISABLE_KEYRING": "1",
+            "GOOSE_DISABLE_SESSION_NAMING": "true",
+            "GOOSE_DISABLE_TOOL_CALL_SUMMARY": "true",
+            "GOOSE_PROVIDER": "openai",
+            "GOOSE_TELEMETRY_OFF": "1",
+        },
+    },
 }
 """Keys of `[agents.NAME]` by name; keys of the configuration override them."""
 

@@ -147,8 +147,8 @@ async def test_bots_require_a_configured_channel(place: Installation) -> None:
     done = await place.run("bots")
     assert done.returncode == 2
     assert done.stderr == (
-        "draftsman: no bot is configured; add [slack] (docs/slack.md) or [trello]"
-        " (docs/trello.md)\n"
+        "draftsman: no bot is configured; add [slack] (docs/slack.md), [trello]"
+        " (docs/trello.md) or events to [forges.NAME] (docs/follow-ups.md)\n"
     )
 
 

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import pytest
 
+from draftsman.agents.acp import GOOSE_SUBAGENT
 from draftsman.agents.adapter import MAKE_AGAIN
 from draftsman.domain.activity.activity_text import activity_text
 from draftsman.domain.job import Status
@@ -38,6 +39,11 @@ from tests.support.waits import until
 FAKE: Final = Path(__file__).parents[3] / "support" / "acp_agent.py"
 RUN: Final = {"run": "echo approved >> ran.txt"}
 DONE: Final = {"say": "all done"}
+FAILED_CALL: Final = (
+    "Ran into this error: Request failed: 500.\n\n"
+    "Please retry if you think this is a transient or recoverable error."
+)
+"""The message of Goose for a failed call of its model."""
 S = Status
 
 
@@ -244,6 +250,7 @@ async def test_an_allowed_call_that_was_interrupted_is_asked_again(
     [
         ([{"exit": 0}], (), "build", "TRANSIENT_APP", "exited with code 0 before the end"),
         ([{"stop": "refusal"}], (), "build", "PERMANENT", "ended its turn with refusal"),
+        ([{"say": FAILED_CALL}], (), "build", "TRANSIENT_APP", "Request failed: 500"),
         ([{"mode": "yolo"}, DONE], (), "build", "PERMANENT", "was changed by the agent to 'yolo'"),
         ([DONE], ("stubborn",), "build", "PERMANENT", "the mode 'build' of the agent is plan"),
         ([DONE], (), "ask", "PERMANENT", "'ask' of the agent is not among its modes: build, plan"),
@@ -271,6 +278,15 @@ def test_an_agent_that_is_not_installed_is_an_error(runs: AdapterRuns) -> None:
 def test_unknown_requests_are_refused(runs: AdapterRuns) -> None:
     script = [{"ask": "fs/read_text_file"}, {"ask": "craft/drainMidTurnQueue"}, DONE]
     assert run(runs, script)["summary"] == "all done"
+
+
+def test_a_subagent_whose_calls_would_not_be_asked_is_denied_without_a_question(
+    runs: AdapterRuns, tmp_path: Path
+) -> None:
+    call: dict[str, Any] = {**RUN, "meta": {"goose": {"toolCall": GOOSE_SUBAGENT}}}
+    script = [call, {"say": "RESULTS"}]
+    assert json.loads(run(runs, script)["summary"]) == ["rejected"]
+    assert runs.asked == []
 
 
 def test_an_agent_that_cannot_load_begins_a_session_with_the_decision(runs: AdapterRuns) -> None:

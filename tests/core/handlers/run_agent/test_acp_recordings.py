@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from draftsman.agents.acp import distrust
+from draftsman.agents.acp import distrust, start_folder
 from draftsman.settings.known_agents import KNOWN_AGENTS
 from tests.support import acp_recording
-from tests.support.acp_recording import MODULE, PROGRAMS, REPLAY, SCRIPT, recorded
+from tests.support.acp_recording import MODULE, PROGRAMS, REPLAY, SUMMARY, recorded
 from tests.support.adapter_driver import AdapterRuns
 
 
@@ -30,7 +30,7 @@ def test_an_approved_call_is_made_by_the_next_run_and_a_denial_reaches_the_agent
     runs.answer("allow once")
     messages = runs.run([*command, "1"], ["not today"], options=options)
     assert messages[-1]["type"] == "result", messages[-1]
-    assert messages[-1]["summary"] == SCRIPT[-1]["text"]
+    assert messages[-1]["summary"] == SUMMARY
     shown = [*{question["key"]: question["text"] for question in runs.asked}.values()]
     assert [text.split("\n")[0] for text in shown] == ["Allow agent to run a command?"] * 2
     assert "$ echo yes >> ran.txt" in shown[0]
@@ -51,6 +51,11 @@ def test_the_settings_of_the_repository_are_not_trusted(
         assert json.loads(folders.read_text()) == {"/workspace/repo": "DO_NOT_TRUST"}
     settings = Path(environment["QWEN_CODE_SYSTEM_SETTINGS_PATH"])
     assert json.loads(settings.read_text())["security"]["folderTrust"]["enabled"] is True
+
+
+def test_goose_is_not_started_in_the_repository_whose_hooks_it_would_run() -> None:
+    assert start_folder("/opt/bin/goose", "/workspace/repo") == str(Path.home())
+    assert start_folder("/opt/goose/bin/qwen", "/workspace/repo") == "/workspace/repo"
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

@@ -23,7 +23,7 @@ async def test_a_message_is_sent_once_for_its_key_and_shown(
         " or with its next run\n"
     )
     keyed = ("tell", work.name, "--key", "k", "and test it", "--json")
-    expected = {"number": work.number, "message": 2, "status": "running"}
+    expected = {"number": work.number, "message": 2, "status": "running", "follow_up": None}
     assert (await cli(*keyed)).json == expected | {"created": True}
     assert (await cli(*keyed)).json == expected | {"created": False}
     (await cli(*keyed[:4], "or not")).refused(

@@ -1,9 +1,9 @@
 -- Privileges of the group roles of workers, bots, people and readers; the owner of the schema has
 -- all privileges.
 
-SELECT EXISTS (SELECT FROM draftsman.schema_migrations WHERE name = '0022_grants') AS applied \gset
-\if :applied \echo '0022_grants is already applied' \quit \endif
-INSERT INTO draftsman.schema_migrations (name) VALUES ('0022_grants');
+SELECT EXISTS (SELECT FROM draftsman.schema_migrations WHERE name = '0025_grants') AS applied \gset
+\if :applied \echo '0025_grants is already applied' \quit \endif
+INSERT INTO draftsman.schema_migrations (name) VALUES ('0025_grants');
 
 -- Events that sessions insert directly, beside those of triggers and functions.
 CREATE FUNCTION draftsman.may_insert_event(
@@ -119,8 +119,8 @@ BEGIN
             draftsman.budget_reply(draftsman.budget_state), draftsman.acts_in_chat(text, text), draftsman.is_controlled_in_chat(text),
             draftsman.budget_day(), draftsman.seconds_left(date), draftsman.budget_of(text, jsonb),
             draftsman.budget_states(draftsman.budget_uses, uuid),
-            draftsman.events_of_row(bigint, int, text, draftsman.job_status, draftsman.job_status)
-            TO %I', role);
+            draftsman.events_of_row(bigint, int, text, draftsman.job_status, draftsman.job_status),
+            draftsman.applies_decision(text), draftsman.figures_of() TO %I', role);
         CONTINUE WHEN role = 'draftsman_reader';
         EXECUTE format('GRANT USAGE ON ALL SEQUENCES IN SCHEMA draftsman TO %I', role);
         FOREACH step IN ARRAY ARRAY[
@@ -158,10 +158,23 @@ BEGIN
                 draftsman.reserve_queue(bigint, float8, text), draftsman.release_queue(text, text),
                 draftsman.delete_expired_reservations(),
                 draftsman.inherit_checkpoint(bigint, bigint), draftsman.is_resolution_valid(
-                draftsman.job_questions, draftsman.question_status, jsonb) TO %I']
+                draftsman.job_questions, draftsman.question_status, jsonb),
+                draftsman.take_decision(bigint, boolean),
+                draftsman.finish_decision(bigint) TO %I']
         LOOP
             EXECUTE format(step, role);
         END LOOP;
+    END LOOP;
+    FOREACH role IN ARRAY '{draftsman_bot,draftsman_person}'::text[] LOOP
+        CONTINUE WHEN to_regrole(role) IS NULL;
+        EXECUTE format('GRANT EXECUTE ON FUNCTION draftsman.undo_decision(bigint),
+            draftsman.hold_decision(bigint, int, draftsman.channel, text, text, text, text,
+            boolean, jsonb, jsonb, float8),
+            draftsman.request_follow_up(bigint, draftsman.channel, text, text, text, text),
+            draftsman.record_views(bigint[], int[], draftsman.channel, text, text),
+            draftsman.acknowledge_question(bigint, int, draftsman.channel, text, text, float8),
+            draftsman.snooze_question(bigint, int, draftsman.channel, text, text, float8)
+            TO %I', role);
     END LOOP;
     IF to_regrole('draftsman_worker') IS NOT NULL THEN
         GRANT EXECUTE ON FUNCTION draftsman.record_spawn(bigint, bigint, bigint),
@@ -195,7 +208,12 @@ BEGIN
             draftsman.record_usage(bigint, bigint, jsonb, text, uuid, jsonb),
             draftsman.raise_budget(bigint, bigint, int, numeric),
             draftsman.set_budgets(jsonb, text, text),
-            draftsman.hand_over(text[], text[], text[], bigint) TO draftsman_worker;
+            draftsman.hand_over(text[], text[], text[], bigint),
+            draftsman.send_forge_event(bigint, bigint, text, text) TO draftsman_worker;
+        GRANT UPDATE (outcome, reason, job, message, processed_at)
+            ON draftsman.forge_events TO draftsman_worker;
+        GRANT UPDATE (state, ended_at) ON draftsman.pull_requests TO draftsman_worker;
+        GRANT INSERT ON draftsman.follow_ups TO draftsman_worker;
     END IF;
 
     IF to_regrole('draftsman_bot') IS NOT NULL THEN
@@ -209,7 +227,10 @@ BEGIN
         GRANT INSERT, DELETE, UPDATE (due_at, fire_at, paused_at, paused_by, pause_reason)
             ON draftsman.schedules TO draftsman_bot;
         GRANT EXECUTE ON FUNCTION draftsman.issue_link_code(
-            draftsman.channel, text, text, text, float8) TO draftsman_bot;
+            draftsman.channel, text, text, text, float8),
+            draftsman.finish_forge_event(bigint, text) TO draftsman_bot;
+        GRANT INSERT, UPDATE (answered_at) ON draftsman.forge_events TO draftsman_bot;
+        GRANT UPDATE (branch_deleted_at) ON draftsman.pull_requests TO draftsman_bot;
     END IF;
     IF to_regrole('draftsman_person') IS NOT NULL THEN
         GRANT UPDATE (number) ON draftsman.job_states TO draftsman_person;

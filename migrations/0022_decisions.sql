@@ -1,15 +1,8 @@
--- The time of people: decisions with an undo window, and the changes of a job in lists.
+-- Decisions with an undo window: answers, approvals, denials and cancels that take effect later.
 
-SELECT EXISTS (SELECT FROM draftsman.schema_migrations WHERE name = '0025_attention') AS applied \gset
-\if :applied \echo '0025_attention is already applied' \quit \endif
-INSERT INTO draftsman.schema_migrations (name) VALUES ('0025_attention');
-
--- Lines that a patch adds and removes; NULL: not a patch, or one that is not counted.
-ALTER TABLE draftsman.artifacts
-    ADD COLUMN added int CHECK (added >= 0),
-    ADD COLUMN removed int CHECK (removed >= 0);
-
--- Pending decisions -----------------------------------------------------------------------------
+SELECT EXISTS (SELECT FROM draftsman.schema_migrations WHERE name = '0022_decisions') AS applied \gset
+\if :applied \echo '0022_decisions is already applied' \quit \endif
+INSERT INTO draftsman.schema_migrations (name) VALUES ('0022_decisions');
 
 -- An answer or a decision of a question, or with no question the cancel of a job, which takes effect
 -- at `applies_at` and can be undone until then. A row is deleted in the transaction that applies or
@@ -123,24 +116,3 @@ CREATE POLICY job_events_decision ON draftsman.job_events FOR INSERT WITH CHECK 
            AND p.source || ':' || p.actor_id = job_events.actor
            AND a.accepted AND a.voter = job_events.payload ->> 'voter'
            AND a.question::text = job_events.payload ->> 'question'));
-
-ALTER FUNCTION draftsman.grant_roles() RENAME TO grant_roles_before_decisions;
-CREATE FUNCTION draftsman.grant_roles() RETURNS text LANGUAGE plpgsql AS $$
-DECLARE
-    missing text := draftsman.grant_roles_before_decisions();
-    role    text;
-BEGIN
-    FOREACH role IN ARRAY '{draftsman_worker,draftsman_bot,draftsman_person,draftsman_reader}'::text[]
-    LOOP
-        CONTINUE WHEN to_regrole(role) IS NULL;
-        EXECUTE format('GRANT EXECUTE ON FUNCTION draftsman.applies_decision(text) TO %I', role);
-        CONTINUE WHEN role = 'draftsman_reader';
-        EXECUTE format('GRANT EXECUTE ON FUNCTION draftsman.take_decision(bigint, boolean),
-            draftsman.finish_decision(bigint) TO %I', role);
-        CONTINUE WHEN role = 'draftsman_worker';
-        EXECUTE format('GRANT EXECUTE ON FUNCTION draftsman.undo_decision(bigint),
-            draftsman.hold_decision(bigint, int, draftsman.channel, text, text, text, text,
-            boolean, jsonb, jsonb, float8) TO %I', role);
-    END LOOP;
-    RETURN missing;
-END $$;

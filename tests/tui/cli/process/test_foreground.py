@@ -24,7 +24,7 @@ from draftsman_tui.common import stdio
 from tests.factories import Factory
 from tests.support.fork_server import children
 from tests.tui.cli.cli_runner import DEADLINE, Terminal, until
-from tests.tui.cli.processes.test_up import ended, family_of
+from tests.tui.cli.process.test_up import ended, family_of
 
 
 @pytest.fixture

@@ -1,8 +1,9 @@
--- Events of forges, pull requests of jobs, and the jobs that follow them up.
+-- Events of forges, pull requests of jobs, the jobs that follow them up, and requests and answers
+-- of people in comments.
 
-SELECT EXISTS (SELECT FROM draftsman.schema_migrations WHERE name = '0026_forge_events') AS applied \gset
-\if :applied \echo '0026_forge_events is already applied' \quit \endif
-INSERT INTO draftsman.schema_migrations (name) VALUES ('0026_forge_events');
+SELECT EXISTS (SELECT FROM draftsman.schema_migrations WHERE name = '0023_forges') AS applied \gset
+\if :applied \echo '0023_forges is already applied' \quit \endif
+INSERT INTO draftsman.schema_migrations (name) VALUES ('0023_forges');
 
 -- The pull request of a job and of the jobs that follow it up: `root` is the first of them.
 CREATE TABLE draftsman.pull_requests (
@@ -66,7 +67,7 @@ CREATE TABLE draftsman.forge_events (
     key           text NOT NULL CHECK (key <> ''),
     kind          text NOT NULL CHECK (kind IN (
                       'comment', 'review', 'review_thread', 'check_failed', 'conflict', 'merged',
-                      'closed', 'labeled_issue', 'issue_comment')),
+                      'closed', 'labeled_issue', 'issue_comment', 'answer')),
     source        draftsman.channel NOT NULL,
     author        text NOT NULL,
     author_name   text NOT NULL,
@@ -83,13 +84,16 @@ CREATE TABLE draftsman.forge_events (
     url           text,
     at            timestamptz,
     received_at   timestamptz NOT NULL DEFAULT draftsman.now(),
-    outcome       text CHECK (outcome IN ('ignored', 'sent', 'ended')),
+    outcome       text,
     reason        text,
     job           bigint REFERENCES draftsman.job_requests,
     message       int,
     processed_at  timestamptz,
     answered_at   timestamptz,
     CONSTRAINT forge_events_once UNIQUE (forge, project, number, key),
+    CONSTRAINT forge_events_outcome_check CHECK (outcome IN ('ignored', 'sent', 'ended')
+        OR (outcome IN ('submitted', 'answered', 'refused')
+            AND kind IN ('labeled_issue', 'issue_comment', 'answer'))),
     CONSTRAINT forge_events_processed CHECK ((processed_at IS NULL) = (outcome IS NULL)),
     CONSTRAINT forge_events_sent CHECK ((outcome = 'sent') = (message IS NOT NULL)
         AND (message IS NULL OR job IS NOT NULL)),
@@ -212,28 +216,20 @@ BEGIN
     RETURN pull.url;
 END $$;
 
-ALTER FUNCTION draftsman.grant_roles() RENAME TO grant_roles_before_forges;
-CREATE FUNCTION draftsman.grant_roles() RETURNS text LANGUAGE plpgsql AS $$
-DECLARE
-    missing text := draftsman.grant_roles_before_forges();
+--   forge_events_people  events of people that had no effect yet
+CREATE INDEX forge_events_people ON draftsman.forge_events (id)
+    WHERE processed_at IS NULL AND kind IN ('labeled_issue', 'issue_comment', 'answer');
+
+-- A bot records the outcome of events of people, once.
+CREATE FUNCTION draftsman.finish_forge_event(event bigint, outcome text) RETURNS boolean
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    IF to_regrole('draftsman_worker') IS NOT NULL THEN
-        GRANT UPDATE (outcome, reason, job, message, processed_at)
-            ON draftsman.forge_events TO draftsman_worker;
-        GRANT UPDATE (state, ended_at) ON draftsman.pull_requests TO draftsman_worker;
-        GRANT INSERT ON draftsman.follow_ups TO draftsman_worker;
-        GRANT EXECUTE ON FUNCTION draftsman.send_forge_event(bigint, bigint, text, text)
-            TO draftsman_worker;
+    IF draftsman.session_kind() NOT IN ('owner', 'bot') THEN
+        PERFORM draftsman.deny_access(format('%s processes no events of forges', session_user));
     END IF;
-    IF to_regrole('draftsman_bot') IS NOT NULL THEN
-        GRANT INSERT, UPDATE (answered_at) ON draftsman.forge_events TO draftsman_bot;
-        GRANT UPDATE (branch_deleted_at) ON draftsman.pull_requests TO draftsman_bot;
-        GRANT EXECUTE ON FUNCTION draftsman.request_follow_up(bigint, draftsman.channel, text, text,
-            text, text) TO draftsman_bot;
-    END IF;
-    IF to_regrole('draftsman_person') IS NOT NULL THEN
-        GRANT EXECUTE ON FUNCTION draftsman.request_follow_up(bigint, draftsman.channel, text, text,
-            text, text) TO draftsman_person;
-    END IF;
-    RETURN missing;
+    UPDATE draftsman.forge_events e
+       SET outcome = $2, processed_at = draftsman.now()
+     WHERE e.id = $1 AND e.processed_at IS NULL
+       AND e.kind IN ('labeled_issue', 'issue_comment', 'answer');
+    RETURN FOUND;
 END $$;

@@ -9,7 +9,7 @@ import pytest
 
 from tests.factories import Factory
 from tests.tui.cli.cli_runner import Cli
-from tests.tui.cli.jobs.test_workflows import NOOP, lines
+from tests.tui.cli.job.test_workflows import NOOP, lines
 
 
 async def test_without_groups_the_list_says_how_to_create_a_group(cli: Cli) -> None:
