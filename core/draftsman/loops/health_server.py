@@ -22,6 +22,8 @@ from draftsman.loops.worker_process import WorkerProcess
 MAX_HEAD_BYTES: Final = 8192
 REQUEST_TIMEOUT: Final = 5.0
 """Seconds for a complete request, and for its response."""
+READ_TIMEOUT: Final = 3.0
+"""Seconds to read the figures; shorter, so that an unreachable database gives a response."""
 TEXT: Final = "text/plain; version=0.0.4; charset=utf-8"
 """The media type of text, and of the format of Prometheus."""
 MAX_CONNECTIONS: Final = 100
@@ -73,9 +75,10 @@ class WorkerHealth:
             f"draftsman_worker_runs {len(worker.running)}",
         )
         try:
-            return "".join(f"{line}\n" for line in lines) + await self.read_metrics()
-        except DraftsmanError as error:
-            _log.debug("no metrics: %s", error)
+            async with asyncio.timeout(READ_TIMEOUT):
+                return "".join(f"{line}\n" for line in lines) + await self.read_metrics()
+        except (TimeoutError, DraftsmanError) as error:
+            _log.debug("no metrics: %s", str(error) or "timeout")
             return None
 
 

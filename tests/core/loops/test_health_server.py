@@ -53,8 +53,14 @@ async def ready(port: int) -> tuple[int, dict[str, Any]]:
     return status, json.loads(body)
 
 
+async def no_connection() -> str:
+    """Wait forever, as for a connection of the pool."""
+    await asyncio.Event().wait()
+    return ""
+
+
 async def test_a_worker_is_ready_from_its_registration_until_it_drains(
-    rt: Runtime, health: WorkerHealth, port: int
+    rt: Runtime, health: WorkerHealth, port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert await get(port, "/healthz") == (200, "alive\n")
     assert await ready(port) == (503, {"ready": False, "problems": {"worker": "starting"}})
@@ -68,6 +74,9 @@ async def test_a_worker_is_ready_from_its_registration_until_it_drains(
         status, metrics = await get(port, "/metrics")
         assert (status, metrics.splitlines()[2]) == (200, "draftsman_worker_slots 3")
         assert "draftsman_attention_questions 0\n" in metrics
+        health.read_metrics = no_connection
+        monkeypatch.setattr(health_server, "READ_TIMEOUT", 0.01)
+        assert await get(port, "/metrics") == (503, "no metrics: see /readyz\n"), "no connection"
         process.shut_down("test")
         status, body = await ready(port)
         assert (status, body["problems"]) == (503, {"worker": "draining"})

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
+import click
+
 from draftsman.errors import FieldError, RejectedField, UsageError
 
 UNCHECKED: Final = "to submit it anyway, use --unchecked"
@@ -50,10 +52,17 @@ def option_text(error: RejectedField) -> str:
         case "repo", _:
             return f"--repo {error.value}: {problem}"
         case "notify", _:
-            return f"--notify {error.value[:60]}: {problem}; {UNCHECKED}"
+            return f"--notify {error.value[:60]}: {problem}{_skip_hint()}"
         case "agent", _:
             return problem
-    return f"{error.reason}; {UNCHECKED}" if error.skippable else error.reason
+    return f"{error.reason}{_skip_hint()}" if error.skippable else error.reason
+
+
+def _skip_hint() -> str:
+    """Return how to submit it anyway, if the current command can."""
+    context = click.get_current_context(silent=True)
+    options = () if context is None else context.command.params
+    return f"; {UNCHECKED}" if any(option.name == "unchecked" for option in options) else ""
 
 
 def field_text(error: RejectedField) -> str:

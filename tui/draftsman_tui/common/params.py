@@ -120,9 +120,14 @@ class DurationParam(Param):
 
     name = "duration"
 
+    def __init__(self, most: float = times.MAX_DURATION) -> None:
+        self._most = most
+
     def convert(self, value: Any, param: object, ctx: object) -> float:
         """Parse the duration; raises UsageError."""
-        return value if isinstance(value, float) else times.parse_duration(str(value))
+        if isinstance(value, float):
+            return value
+        return times.parse_duration(str(value), most=self._most)
 
 
 class ExtensionParam(DurationParam):
@@ -329,6 +334,7 @@ JOB = JobParam()
 PARENTS = ParentsParam()
 QUESTION = QuestionParam()
 DURATION = DurationParam()
+REMINDER_DELAY = DurationParam(most=86_400.0)
 EXTENSION = ExtensionParam()
 INSTANT = InstantParam()
 STATUS = StatusParam()

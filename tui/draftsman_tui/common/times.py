@@ -22,7 +22,7 @@ class OutOfRange(UsageError):
     """A duration that is too short or too long."""
 
 
-def parse_duration(text: str) -> float:
+def parse_duration(text: str, *, most: float = MAX_DURATION) -> float:
     """Parse `90s`, `10m`, `2h`, `1d` or `1h30m` into seconds; a bare number is seconds.
 
     Raises UsageError.
@@ -34,8 +34,9 @@ def parse_duration(text: str) -> float:
         seconds = sum(float(count) * _UNITS[unit.lower()] for count, unit in _PART.findall(text))
     else:
         raise UsageError(f"invalid duration {text!r}; examples: 90s, 10m, 2h, 1d, 1h30m")
-    if not 0 < seconds <= MAX_DURATION:
-        raise OutOfRange(f"duration {text!r} is out of range; allowed: 1s to 366d")
+    if not 0 < seconds <= most:
+        longest = format_duration(most)
+        raise OutOfRange(f"duration {text!r} is out of range; allowed: 1s to {longest}")
     return seconds
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import string
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Final
 
 from textual.keys import KEY_NAME_REPLACEMENTS, Keys
@@ -39,7 +40,7 @@ def validate_keys(keys: Mapping[str, str], defaults: Mapping[str, DefaultKeys]) 
     mapped: dict[str, str] = {}
     for name, text in keys.items():
         if name not in defaults:
-            raise _wrong(name, f"unknown command; choose from: {', '.join(defaults)}")
+            raise _wrong(name, f"unknown command{_suggestion(name, defaults)}")
         mapped[name] = ",".join(_key_name(name, part) for part in _split(text))
     for name, text in mapped.items():
         for other in (
@@ -90,6 +91,11 @@ _DISPLAY: Final = {"ctrl+@": "ctrl+space", "escape": "esc"} | {
     _character_name(character): character for character in string.punctuation
 }
 _KEY_NAMES: Final = frozenset(key.value for key in Keys if key.value.isalnum()) | _DISPLAY.keys()
+
+
+def _suggestion(name: str, known: Iterable[str]) -> str:
+    near = get_close_matches(name, known, 3)
+    return f"; did you mean {' or '.join(near)}?" if near else "; help (?) and : list the names"
 
 
 def _wrong(name: str, why: str) -> ConfigError:

@@ -63,6 +63,14 @@ ALLOW_SANDBOX: Final = (
     f"{ALLOW_NAMESPACES}; or use a kernel with Landlock ABI 6 (Linux 6.12); or turn the"
     ' sandbox off: set [sandbox] mode = "off"'
 )
+REMEDIES: Final = {
+    "container": "install the engine, and set [sandbox] image to an image that it has on this"
+    " machine; no run pulls an image",
+    "user": "run the worker as root, with CAP_SYS_ADMIN",
+    "landlock": "use a kernel with Landlock ABI 6 (Linux 6.12)",
+    "bwrap": ALLOW_NAMESPACES,
+}
+"""What makes a configured mode work."""
 
 
 _log = logging.getLogger(__name__)
@@ -97,7 +105,10 @@ def choose_mode(settings: SandboxSettings) -> SandboxMode:
             return SandboxMode(mode, settings, program, tuple(failures), cacheable)
         failures.append(f"{mode}: {problem}")
     reasons = "; ".join(failures) or f"no sandbox mode supports {sys.platform}"
-    text = f"no sandbox mode works on this machine ({reasons}); {ALLOW_SANDBOX}"
+    if remedy := REMEDIES.get(settings.mode):
+        text = f'[sandbox] mode "{settings.mode}" does not work here ({reasons}); {remedy}'
+    else:
+        text = f"no sandbox mode works on this machine ({reasons}); {ALLOW_SANDBOX}"
     raise Failure(text, origin="handler", code="no_sandbox", declared="TRANSIENT_INFRA")
 
 
@@ -146,7 +157,7 @@ def find_escape(settings: SandboxSettings, mode: str, program: str | None) -> st
         return "the worker has to run as root"
     if mode == "container":
         if settings.image is None:
-            return "no image is configured; set [sandbox] image"
+            return "no image is configured"
         if program is None:
             return f"{settings.engine or 'podman or docker'} is not installed"
         container.remove_stale(program)

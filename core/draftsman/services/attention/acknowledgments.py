@@ -69,7 +69,7 @@ class Acknowledgments:
         self, conn: Connection, job: int, ordinal: int, actor: Actor, seconds: float
     ) -> None:
         if not 0 < seconds <= MAX_DELAY:
-            raise UsageError("the time must be more than 0 and at most 1 day")
+            raise UsageError("the time is out of range; allowed: more than 0 s, at most 1 day")
         locked = await self._questions.lock(conn, job, ordinal)
         question = locked.question
         if question.status is not QuestionStatus.OPEN:

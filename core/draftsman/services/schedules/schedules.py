@@ -159,7 +159,10 @@ class Schedules:
         async def work(conn: Connection) -> Schedule:
             if await store.add(conn, spec, actor.voter, origin) is None:
                 raise Conflict(
-                    f"schedule {spec.name} exists", hint=CommandHint("schedules show", spec.name)
+                    f"schedule {spec.name} exists",
+                    hint=CommandHint(
+                        "schedules add", f"{spec.name} --replace", lead="to change it"
+                    ),
                 )
             return await self._plan_next(conn, spec.name)
 

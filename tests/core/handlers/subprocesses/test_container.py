@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from draftsman.errors import Failure
 from draftsman.handlers.run_agent.protocol import Profile
 from draftsman.handlers.sandbox import container, container_init, landlock, mode_detection
 from draftsman.handlers.sandbox.sandbox_plan import RunSandbox, SandboxMode
@@ -126,6 +127,8 @@ def test_the_image_and_the_engine_are_checked(
     assert container.find_engine(docker) == str(tmp_path / "docker")
     (tmp_path / "docker").unlink()
     assert container.find_engine(docker) is None
+    with pytest.raises(Failure, match=r'"container" does not work here .*; install the engine'):
+        mode_detection.choose_mode(docker)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="the mode user needs root")

@@ -93,6 +93,18 @@ async def test_a_question_left_open_or_closed_elsewhere_ends_the_prompt_of_wait(
     assert "text  sent" in screen.plain
 
 
+async def test_the_message_after_an_interrupt_has_its_own_line(
+    make: Factory, terminal: Callable[..., Terminal]
+) -> None:
+    work = await make.asked()
+    screen = terminal("wait", work.name)
+    screen.expect("(enter: not now)")
+    screen.type("\x03")
+    assert screen.end() == 130
+    assert f"{work.name} continues; to follow it" in screen.plain
+    assert f"^C{work.name}" not in screen.plain
+
+
 async def test_wait_asks_for_a_decision_and_the_reason_of_a_denial(
     make: Factory, terminal: Callable[..., Terminal], as_: As
 ) -> None:

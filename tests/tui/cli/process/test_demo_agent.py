@@ -6,11 +6,13 @@ import json
 import re
 import sys
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from draftsman.agents.adapter import MAKE_AGAIN, MAKE_NOW
+from draftsman.domain.answer import Verdict
 from draftsman.errors import UsageError
 from draftsman.settings import AgentSettings, SandboxSettings, Settings
 from draftsman.settings.outbound import GatewaySettings
@@ -103,3 +105,23 @@ def test_steps_are_printed_in_order_with_each_line_of_a_context_indented(
         f"{'':21}one",
         f"{'':23}two",
     ]
+
+
+async def test_choices_are_aligned_and_an_answer_by_number_is_shown_as_its_label(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    async def answer(*_: object) -> Verdict:
+        return Verdict(1, 1, accepted=True, resolved=True, answer_text="allow for this job")
+
+    runtime: Any = SimpleNamespace(questions=SimpleNamespace(answer=answer))
+    demo = Demo(runtime, CommandOutput(color=False), runtime, None, "codex", {})
+    choices = [
+        {"value": "deny", "label": "deny", "description": "first"},
+        {"value": "always", "label": "allow for this job", "description": "second"},
+    ]
+    asked = replace(question(), choices=choices)
+    demo._show_question(asked)
+    assert await demo._submit_answer(asked, "2")
+    *_, first, second, answered = capsys.readouterr().out.splitlines()
+    assert first.index("first") == second.index("second")
+    assert answered.endswith("answer    allow for this job")

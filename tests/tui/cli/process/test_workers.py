@@ -114,7 +114,7 @@ async def test_figures_of_people_are_printed(cli: Cli, make: Factory, as_: As, r
         ["channel", "cli", "1"],
         ["kind", "questions", "1"],
     ]
-    assert "1 questions of 1 jobs, 1.0 per job; reminders in quiet hours: 0" in printed.err
+    assert "1 question of 1 job, 1.0 per job; reminders in quiet hours: 0" in printed.err
     (person,) = [
         row for row in (await cli("stats", "--people", "--json")).json if row["by"] == "person"
     ]
@@ -133,7 +133,7 @@ async def test_a_question_is_acknowledged_and_snoozed(cli: Cli, make: Factory, a
         assert "acknowledged by ben until" in shown
         assert "snoozed by ben until" in shown
     (await cli("ack", f"D-{number}/1")).refused(1, "ben works on it until")
-    (await ben("ack", f"D-{number}/1", "--for", "2d")).refused(2, "at most 1 day")
+    (await ben("ack", f"D-{number}/1", "--for", "2d")).refused(2, "allowed: 1s to 1d")
     (await as_("carol")("snooze", f"D-{number}/1", "1h")).refused(1, "may not answer")
     again = (await ben("ack", f"D-{number}/1", "--for", "3h", "--json")).json
     assert (again["job"], again["ordinal"]) == (number, 1)

@@ -42,7 +42,9 @@ async def test_a_schedule_is_added_shown_paused_run_and_removed(cli: Cli) -> Non
     assert (fire["schedule"], fire["job"], fire["status"]) == ("nightly", 1, "fired")
     [listed] = json.loads((await cli("schedules", "list", "--json")).out)
     assert (listed["name"], listed["misfire"]) == ("nightly", "all")
-    (await cli("schedules", "add", "nightly", "--every", "2h", *PING)).refused(4, "exists")
+    (await cli("schedules", "add", "nightly", "--every", "2h", *PING)).refused(
+        4, "to change it: draftsman schedules add nightly --replace"
+    )
     replaced = await cli("schedules", "add", "nightly", "--every", "2h", "--replace", *PING)
     assert "@every 2h" in replaced.out
     assert "removed schedule nightly" in (await cli("schedules", "remove", "nightly")).out
@@ -109,7 +111,8 @@ BAD_INPUT: list[tuple[tuple[str, ...], str]] = [
 
 async def test_bad_input_is_refused_in_one_line(cli: Cli) -> None:
     for arguments, problem in BAD_INPUT:
-        (await cli("schedules", "add", "x", *arguments)).refused(2, problem)
+        refused = (await cli("schedules", "add", "x", *arguments)).refused(2, problem)
+        assert "--unchecked" not in refused, "submit alone has it"
 
 
 async def test_a_time_without_offset_is_in_the_zone(cli: Cli) -> None:

@@ -60,6 +60,7 @@ async def test_the_check_of_an_agent_fails_if_a_run_could_not_start_it(
     unknown = await cli("agents", "check", "codex", option)
     assert unknown.code == 3
     assert "no agent 'codex' in the configuration; configured agents: gone, tidy" in unknown.err
+    assert "an empty [agents.codex] is enough" in unknown.err
 
 
 async def test_a_relative_path_is_a_warning(cli: Cli, configured: Callable[[str], str]) -> None:

@@ -37,7 +37,8 @@ def test_key_spellings(name: str, keys: str, expected: str) -> None:
 @cases(
     ("keys", "message"),
     [
-        ({"nonsense": "x"}, "nonsense: unknown command; choose from: job-timeline, "),
+        ({"nonsense": "x"}, "nonsense: unknown command; help (?) and : list the names"),
+        ({"inbux": "x"}, "inbux: unknown command; did you mean inbox"),
         ({"inbox": "hyper+x"}, "inbox: unknown key 'hyper+x'"),
         ({"inbox": "shift+x"}, "unknown key 'shift+x'; examples: x, X"),
         ({"inbox": ""}, "unknown key ''"),

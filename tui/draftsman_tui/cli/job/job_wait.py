@@ -164,11 +164,14 @@ async def _result_lines(rt: Runtime, job: Job) -> list[Text]:
     from draftsman.domain.changes.diff import diffstat
     from draftsman_tui.common.text.artifact_text import read_patch
 
-    lines, opened = list(result_lines(job)), result_text.pr_url(job.result or {})
+    result = job.result or {}
+    lines, opened = list(result_lines(job)), result_text.pr_url(result)
     if job.pr_url and job.pr_url != opened:
         lines.append(styled(f"  {job.pr_url}"))
     if patch := await read_patch(rt, job.number):
         changes = [*diffstat(patch).splitlines(), f"draftsman diff {job.name}"]
+        if "files_changed" in result:  # the sums stand next to the branch
+            del changes[-2]
         lines += [styled(f"  {text_line}") for text_line in changes]
     return lines
 

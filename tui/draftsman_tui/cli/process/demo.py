@@ -212,7 +212,8 @@ class Demo:
                 raise
             self.info("invalid", str(error), "red")
             return False
-        self.info("answer", text if verdict.accepted else verdict.reason or "", "green")
+        answered = verdict.answer_text or text
+        self.info("answer", answered if verdict.accepted else verdict.reason or "", "green")
         return True
 
     @property
@@ -220,6 +221,8 @@ class Demo:
         return ANSWER if self._agent == TIDY else ALLOW
 
     def _show_question(self, question: Question) -> None:
+        from draftsman_tui.common.text.question_text import choice_lines
+
         if self._out.json:
             return
         first, *others = [text for text in question.text.splitlines() if text]
@@ -228,10 +231,8 @@ class Demo:
             self._out.print(f"{'':21}{text}")
         for text in (question.context_snippet or "").splitlines():
             self._out.print(line(f"{'':21}", styled(text, "dim")))
-        for number, choice in enumerate(question.choices, 1):
-            description = f"  {choice['description']}" if choice.get("description") else ""
-            label = styled(f"{number}  {choice['label']:<12}", "bold")
-            self._out.print(line(f"{'':21}", label, description))
+        for choice in choice_lines(question):
+            self._out.print(line(f"{'':17}", choice))
 
     def _show(self, event: Event) -> None:
         if self._out.json:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @click.option(
     "--for",
     "seconds",
-    type=params.DURATION,
+    type=params.REMINDER_DELAY,
     default="1h",
     show_default=True,
     help="How long reminders wait; at most 1d.",
@@ -44,7 +44,7 @@ async def ack(app: App, question: tuple[JobRef, int | None], seconds: float) -> 
 
 @command("snooze", examples=("draftsman snooze D-142/1 2h",))
 @click.argument("question", type=params.QUESTION)
-@click.argument("duration", type=params.DURATION)
+@click.argument("duration", type=params.REMINDER_DELAY)
 async def snooze(app: App, question: tuple[JobRef, int | None], duration: float) -> None:
     """Pause your own reminders of a question.
 

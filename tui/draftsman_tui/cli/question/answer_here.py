@@ -112,6 +112,9 @@ class QuestionPrompter:
             current = closing.result()
             self._app.out.info(f"\n{current.name} {resolution_text(current)}")
             return None
+        except asyncio.CancelledError:
+            write_stderr("\n")  # the prompt has none
+            raise
         finally:
             for task in (reading, closing):
                 task.cancel()

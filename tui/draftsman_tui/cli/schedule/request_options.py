@@ -17,7 +17,9 @@ _OPTIONS: Final = (
     click.option("--ref", type=params.TEXT, help="Branch, tag or commit to start from."),
     click.option("--mode", type=params.TEXT, help="fix, or investigate (changes nothing)."),
     click.option("--title", type=params.TEXT, help="Title. Default: the first line of the text."),
-    click.option("--subject", type=params.TEXT, help="Subject; joins a live job with it."),
+    click.option(
+        "--subject", type=params.TEXT, help="Subject; joins the unfinished job of this subject."
+    ),
     click.option("--queue", type=params.TEXT, help="Queue. Default: default."),
     click.option("--priority", type=int, help="-1000 to 1000; higher runs first."),
     click.option("--payload", type=params.JSON, help="JSON object, @FILE, or @- for stdin."),

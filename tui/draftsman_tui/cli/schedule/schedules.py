@@ -286,7 +286,7 @@ def _rule(options: dict[str, Any]) -> str:
     """Return the rule of --cron, --every or --at, "" for --when; raises UsageError."""
     cron, every, at = (options.pop(name) for name in ("cron", "every", "at"))
     if sum(value is not None for value in (cron, every, at, options["when"])) != 1:
-        raise UsageError("a schedule needs one of --cron, --every, --at and --when")
+        raise UsageError("a schedule needs exactly one of --cron, --every, --at and --when")
     if options["when"] is not None:
         return ""
     if at is not None:

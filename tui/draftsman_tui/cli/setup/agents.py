@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from draftsman.errors import Failure, NotFound
+from draftsman.settings.known_agents import KNOWN_AGENTS
 from draftsman.settings.network import as_json
 from draftsman_tui.cli.app import App, ListGroup, command, example_lines
 from draftsman_tui.cli.setup.configuration import mask_command
@@ -90,7 +91,9 @@ async def check_agent(app: App, name: str, probe: bool, timeout: float) -> None:
     """
     if name not in app.settings.agents:
         known = ", ".join(app.settings.agent_names)
-        raise NotFound(f"no agent {name!r} in the configuration; configured agents: {known}")
+        add = f"; to add it, an empty [agents.{name}] is enough" if name in KNOWN_AGENTS else ""
+        text = f"no agent {name!r} in the configuration; configured agents: {known}{add}"
+        raise NotFound(text)
     [check] = await asyncio.to_thread(_check, app, [name])
     result = await _probe(app, name, timeout) if probe and check.installed else None
     if app.json:

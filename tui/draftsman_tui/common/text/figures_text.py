@@ -30,7 +30,9 @@ def summary_text(figures: AttentionFigures) -> str:
     if not figures.jobs:
         return f"{figures.answers:,} answers"
     per_job = figures.questions / figures.jobs
+    questions = f"{figures.questions:,} question{'' if figures.questions == 1 else 's'}"
+    jobs = f"{figures.jobs:,} job{'' if figures.jobs == 1 else 's'}"
     return (
-        f"{figures.questions:,} questions of {figures.jobs:,} jobs, {per_job:.1f} per job;"
+        f"{questions} of {jobs}, {per_job:.1f} per job;"
         f" reminders in quiet hours: {figures.quiet_pings}"
     )
