@@ -29,6 +29,7 @@ from draftsman.errors import (
     DatabaseUnreachable,
     DraftsmanError,
     NotFound,
+    OptionHint,
     Refused,
 )
 from draftsman.services.jobs.request_checks import (
@@ -160,9 +161,7 @@ class Schedules:
             if await store.add(conn, spec, actor.voter, origin) is None:
                 raise Conflict(
                     f"schedule {spec.name} exists",
-                    hint=CommandHint(
-                        "schedules add", f"{spec.name} --replace", lead="to change it"
-                    ),
+                    hint=OptionHint("replace", lead="to change it, use"),
                 )
             return await self._plan_next(conn, spec.name)
 

@@ -43,7 +43,7 @@ async def test_a_schedule_is_added_shown_paused_run_and_removed(cli: Cli) -> Non
     [listed] = json.loads((await cli("schedules", "list", "--json")).out)
     assert (listed["name"], listed["misfire"]) == ("nightly", "all")
     (await cli("schedules", "add", "nightly", "--every", "2h", *PING)).refused(
-        4, "to change it: draftsman schedules add nightly --replace"
+        4, "to change it, use --replace"
     )
     replaced = await cli("schedules", "add", "nightly", "--every", "2h", "--replace", *PING)
     assert "@every 2h" in replaced.out
