@@ -155,7 +155,7 @@ async def test_a_pull_request_is_followed_up_to_its_approved_merge(
     assert set(before) <= {S.FAILED, S.CANCELED}, "the merge of an earlier commit is over"
     assert world.head("main") == third
     notices = [item.kind for item in await rt.outbox.all(number) if item.kind == "notice"]
-    assert notices == ["notice"], "people are told of the merge, once"
+    assert notices == ["notice"], "the merge is announced once"
     assert (red.status, reviewed.status) == (S.COMPLETED, S.COMPLETED)
     assert (red.result or {})["data"]["texts"] == [
         "Use blue",

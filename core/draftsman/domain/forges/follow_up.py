@@ -152,8 +152,8 @@ def plan(
     """Return the effects of the events; `refused` has the reason for people without the right.
 
     Comments are addressed by `mention`, or by the command of draftsman. An unfinished job gets
-    events at once. Otherwise the events of some time are one follow-up: its delay begins anew with
-    each event.
+    events at once. Otherwise consecutive events become a single follow-up: each event restarts its
+    delay.
     """
     for event in events:
         if (state := ENDS.get(EventKind(event.kind))) is not None:

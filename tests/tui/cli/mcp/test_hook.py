@@ -82,7 +82,7 @@ async def test_without_an_answer_the_question_is_withdrawn(
     result = await cli("hook", "claude", *options, stdin=request("Write", file_path="a"))
     found, reason = decision(result)
     assert found == fallback
-    assert reason.startswith("draftsman: D-1: nobody was asked: ")  # there is no worker
+    assert reason.startswith("draftsman: D-1: the question was not asked: ")  # there is no worker
     assert "draftsman up" in reason
     assert (await rt.read_model.job(1)).status is Status.CANCELED
 

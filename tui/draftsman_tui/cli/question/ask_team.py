@@ -81,10 +81,10 @@ async def _wait_for_answer(
 
 
 async def why_unanswered(rt: Runtime, number: int, waited: float) -> str:
-    """Return why there is no answer: without a worker nobody was asked."""
+    """Return why there is no answer: without a worker the question was not asked."""
     why = await rt.read_model.why(number)
     if why.reason == "no_worker":
-        return f"nobody was asked: {why.text}; {why.next_step}"
+        return f"the question was not asked: {why.text}; {why.next_step}"
     return f"no answer within {times.span(waited)}"
 
 

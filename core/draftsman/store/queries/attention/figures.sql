@@ -5,7 +5,7 @@ SELECT draftsman.record_views(%(jobs)s::bigint[], %(questions)s::int[],
            %(source)s::draftsman.channel, %(actor_id)s::text, %(person)s::text)
 
 -- A person sees a question with the first view or answer. An answer that came with the request is
--- none of these. Sessions of people who are not operators read their own facts only.
+-- none of these. A session of a person without the role operator reads its own facts only.
 -- name: figures
 WITH viewer AS MATERIALIZED (
     SELECT draftsman.figures_of() AS person
