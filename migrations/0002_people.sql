@@ -14,6 +14,8 @@ CREATE TABLE draftsman.people (
                 CHECK (roles <@ '{invoker,responder,approver,operator}'::text[]),
     quiet_hours text CHECK (quiet_hours <> ''),
     timezone    text CHECK (timezone <> ''),
+    working_hours text CHECK (working_hours <> ''),
+    holidays    text CHECK (holidays <> ''),
     updated_at  timestamptz NOT NULL DEFAULT draftsman.now(),
     updated_by  text NOT NULL DEFAULT session_user
 );
@@ -68,17 +70,19 @@ BEGIN
     DELETE FROM draftsman.person_identities;
     DELETE FROM draftsman.people
      WHERE name NOT IN (SELECT p ->> 'name' FROM jsonb_array_elements(directory -> 'people') p);
-    INSERT INTO draftsman.people AS old (name, roles, quiet_hours, timezone)
+    INSERT INTO draftsman.people AS old (name, roles, quiet_hours, timezone, working_hours, holidays)
     SELECT p ->> 'name',
            ARRAY(SELECT jsonb_array_elements_text(p -> 'roles')), p ->> 'quiet_hours',
-           p ->> 'timezone'
+           p ->> 'timezone', p ->> 'working_hours', p ->> 'holidays'
       FROM jsonb_array_elements(directory -> 'people') p
         ON CONFLICT (name) DO UPDATE
            SET roles = excluded.roles, quiet_hours = excluded.quiet_hours,
-               timezone = excluded.timezone,
+               timezone = excluded.timezone, working_hours = excluded.working_hours,
+               holidays = excluded.holidays,
                updated_at = excluded.updated_at, updated_by = excluded.updated_by
-         WHERE (old.roles, old.quiet_hours, old.timezone)
-               IS DISTINCT FROM (excluded.roles, excluded.quiet_hours, excluded.timezone);
+         WHERE (old.roles, old.quiet_hours, old.timezone, old.working_hours, old.holidays)
+               IS DISTINCT FROM (excluded.roles, excluded.quiet_hours, excluded.timezone,
+                                 excluded.working_hours, excluded.holidays);
     INSERT INTO draftsman.person_identities (channel, external_id, person)
     SELECT i.key::draftsman.channel, i.value, p ->> 'name'
       FROM jsonb_array_elements(directory -> 'people') p

@@ -63,6 +63,7 @@ CREATE TABLE draftsman.question_times (
     escalate_to   text CHECK (escalate_to <> ''),
     escalated_at  timestamptz,
     patch_sha256  text CONSTRAINT question_times_patch CHECK (patch_sha256 ~ '^[0-9a-f]{64}$'),
+    critical      boolean NOT NULL DEFAULT false,
     PRIMARY KEY (job, question),
     FOREIGN KEY (job, question) REFERENCES draftsman.job_questions (job, ordinal),
     CONSTRAINT question_times_reminders CHECK (reminders BETWEEN 0 AND 3
@@ -142,7 +143,8 @@ CREATE VIEW draftsman.questions AS
     SELECT q.job, q.ordinal, q.run, q.key, q.kind, q.status, q.text, q.choices, q.freeform_allowed,
            q.context_snippet, q.approvers, q.quorum, q.on_expire, q.default_value, q.on_deny,
            q.digest, q.action, q.resolution, q.asked_at, q.expires_at, q.answered_at,
-           coalesce(t.reminders, 0) AS reminders, t.escalate_to, t.escalated_at, t.patch_sha256
+           coalesce(t.reminders, 0) AS reminders, t.escalate_to, t.escalated_at, t.patch_sha256,
+           coalesce(t.critical, false) AS critical
       FROM draftsman.job_questions q
       LEFT JOIN draftsman.question_times t ON t.job = q.job AND t.question = q.ordinal;
 
@@ -187,7 +189,8 @@ LANGUAGE sql STABLE AS $$
      WHERE p.at > draftsman.now()
 $$;
 
--- Schedules the reminder of a question that was asked or extended; clears it when it closes.
+-- Schedules the reminder of a question that was asked or extended; clears it when it closes. The steps
+-- of a ladder replace reminders.
 CREATE FUNCTION draftsman.schedule_reminder() RETURNS trigger LANGUAGE plpgsql
     SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -196,7 +199,10 @@ BEGIN
          WHERE job = NEW.job AND question = NEW.ordinal AND remind_at IS NOT NULL;
     ELSE
         INSERT INTO draftsman.question_times AS t (job, question, remind_at)
-        VALUES (NEW.job, NEW.ordinal, draftsman.next_reminder(draftsman.now(), NEW.expires_at))
+        SELECT NEW.job, NEW.ordinal, CASE WHEN NOT EXISTS (
+                   SELECT FROM draftsman.question_ladders l
+                    WHERE l.job = NEW.job AND l.question = NEW.ordinal)
+               THEN draftsman.next_reminder(draftsman.now(), NEW.expires_at) END
             ON CONFLICT (job, question) DO UPDATE
                SET since = excluded.since,
                    remind_at = CASE WHEN t.reminders < 3 THEN excluded.remind_at END;
@@ -368,6 +374,7 @@ BEGIN
          WHERE t.job = OLD.job AND t.question = OLD.ordinal AND t.escalated_at IS NULL;
         IF (OLD.on_expire = 'escalate' AND OLD.expires_at <= draftsman.now()
             AND NEW.approvers = array_append(array_remove(OLD.approvers, to_be), to_be)) IS NOT TRUE
+           AND NOT draftsman.escalates_by_ladder(OLD, NEW)
         THEN
             PERFORM draftsman.deny_access(
                 'an open question can be escalated only after it expired');
