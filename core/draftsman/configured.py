@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from draftsman.domain.retries.job_limits import JobLimits
     from draftsman.embedded import EmbeddedServer
     from draftsman.ports import Channel
-    from draftsman.services.attention.ladders import LadderChoices, LadderSweep
+    from draftsman.services.attention.ladder_choices import LadderChoices
+    from draftsman.services.attention.ladders import LadderSweep
     from draftsman.services.attention.oncall import OnCall
     from draftsman.services.jobs.request_checks import RequestChecks
     from draftsman.services.jobs.submissions import Submissions
@@ -191,7 +192,7 @@ def reminders(settings: Settings, db: Database, policy: Policy) -> Reminders:
 
 def ladder_choices(settings: Settings) -> LadderChoices:
     """Return the configured ladders, which are read when a question is asked."""
-    from draftsman.services.attention.ladders import LadderChoices
+    from draftsman.services.attention.ladder_choices import LadderChoices
 
     return LadderChoices(lambda: settings.ladders, lambda: settings.questions.ladders)
 

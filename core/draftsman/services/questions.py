@@ -34,7 +34,7 @@ from draftsman.store.postgres.database import Connection, Database
 if TYPE_CHECKING:
     from draftsman.domain.question_spec import QuestionSpec
     from draftsman.domain.response import Response
-    from draftsman.services.attention.ladders import LadderChoices
+    from draftsman.services.attention.ladder_choices import LadderChoices
 
 MAX_TIMEOUT = 86_400.0 * 366
 MAX_REFUSALS_PER_VOTER: Final = 20

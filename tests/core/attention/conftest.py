@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from draftsman.configured import directory
+from draftsman.domain.job import Source
+from draftsman.domain.people.actor import Actor
 from draftsman.runtime import Runtime, wire
 from draftsman.settings import Settings
 from draftsman.store.postgres.database import Database
@@ -22,6 +24,12 @@ TEAM: dict[str, dict[str, Any]] = {
     "olga": {"login": "olga", "roles": ["operator"]},
 }
 TeamRuntime = Callable[..., Awaitable[Runtime]]
+MakeWith = Callable[[Runtime], Factory]
+
+
+def person(rt: Runtime, name: str) -> Actor:
+    """Return a person of the team on the command line."""
+    return rt.policy.resolve(Actor(Source.CLI, name, name.title()))
 
 
 @pytest.fixture

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
-from draftsman.domain.job import Source
 from draftsman.domain.messages.delivery import ChannelName, Deferred, DeliveryKind
-from draftsman.domain.people.actor import Actor
 from draftsman.domain.repos.repo_catalog import Repo
 from draftsman.domain.repos.repo_profile import profile
 from draftsman.domain.repos.repo_url import parse as parse_url
 from draftsman.domain.run import LeaderTerm
 from draftsman.errors import NotPermitted, UsageError
 from draftsman.runtime import Runtime
-from tests.core.attention.conftest import TeamRuntime
+from tests.core.attention.conftest import MakeWith, TeamRuntime, person
 from tests.core.outbox.rows import claim, deliveries_of
-from tests.factories import GATE, QUESTION, Factory
+from tests.factories import GATE, QUESTION
 from tests.support.clock import Clock
 
 HOUR = 3600.0
@@ -34,7 +31,6 @@ LADDER: dict[str, Any] = {
     "ladders": {"default": {"steps": STEPS}},
     "questions": {"ladders": {"input": "default"}},
 }
-MakeWith = Callable[[Runtime], Factory]
 
 
 async def sweep(rt: Runtime, times: int = 1) -> int:
@@ -48,10 +44,6 @@ async def sent(rt: Runtime, job: int) -> list[str]:
         for delivery in await deliveries_of(rt, job)
         if delivery.kind is DeliveryKind.QUESTION and delivery.channel is ChannelName.SLACK
     ]
-
-
-def person(rt: Runtime, name: str) -> Actor:
-    return rt.policy.resolve(Actor(Source.CLI, name, name.title()))
 
 
 async def away(hours: float) -> str:

@@ -8,10 +8,8 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Final
 
-from draftsman.domain.attention.oncall import DEFAULT
 from draftsman.domain.job import Source
 from draftsman.domain.messages.delivery import ChannelName
-from draftsman.domain.messages.target import parse_recipient
 from draftsman.domain.people.policy import Person, Policy
 from draftsman.domain.question import BUDGET_KEY, QuestionKind
 from draftsman.errors import UsageError
@@ -19,13 +17,10 @@ from draftsman.errors import UsageError
 ASKER: Final = "@asker"
 OWNERS: Final = "@owners"
 ONCALL: Final = "@oncall"
+DEFAULT: Final = "default"
+"""Name of the schedule of `@oncall`."""
 AT_ONCE: Final = 120.0
 """Seconds after which the first message of a question no longer counts as a notification."""
-NONE: Final = "none"
-"""Name for no ladder."""
-CRITICAL: Final = "critical"
-LADDER_KINDS: Final = (*map(str, QuestionKind), CRITICAL)
-"""Kinds of questions that may have their own ladder."""
 
 
 class WhenAway(StrEnum):
@@ -172,11 +167,6 @@ def plan_step(due: DueStep, policy: Policy, on_duty: Mapping[str, Sequence[str]]
     return StepPlan(None, notices, names, 0.0 if following else None)
 
 
-def next_step_text(step: LadderStep) -> str:
-    """Return the recipients of a step as text."""
-    return ", ".join(step.notify)
-
-
 def _names(
     due: DueStep, step: LadderStep, policy: Policy, on_duty: Mapping[str, Sequence[str]]
 ) -> tuple[str, ...]:
@@ -226,6 +216,8 @@ def _notices(
 
 
 def _of_target(due: DueStep, recipient: str) -> LadderNotice:
+    from draftsman.domain.messages.target import parse_recipient
+
     try:
         target = parse_recipient(recipient)
     except UsageError:  # a person or group that was removed since

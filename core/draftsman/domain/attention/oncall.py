@@ -10,8 +10,6 @@ from itertools import pairwise
 from typing import Final, Protocol
 from zoneinfo import ZoneInfo
 
-DEFAULT: Final = "default"
-"""Name of the schedule of `@oncall`."""
 _WORD: Final = re.compile(r"[\w.-]+")
 
 

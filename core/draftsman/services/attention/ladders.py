@@ -1,59 +1,19 @@
-"""Ladders: which a question has, and the steps that are due."""
+"""Steps of ladders that are due."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from draftsman.domain.attention.ladder import (
-    CRITICAL,
-    OWNERS,
-    DueStep,
-    Ladder,
-    LadderStep,
-    WhenAway,
-    plan_step,
-)
+from draftsman.domain.attention.ladder import DueStep, plan_step
 from draftsman.domain.messages.delivery import ChannelName
 from draftsman.domain.people.policy import Policy
-from draftsman.domain.question_spec import QuestionSpec
 from draftsman.domain.run import LeaderTerm
-from draftsman.services.attention.oncall import OnCall
-from draftsman.services.deliveries.message_builder import with_identity_links
-from draftsman.settings.attention import LadderSettings
-from draftsman.settings.hours import LadderKind
 from draftsman.store.attention import ladders as store
-from draftsman.store.postgres.database import Connection, Database
+from draftsman.store.postgres.database import Database
 
-
-class LadderChoices:
-    """The configured ladders, and which of them a question has."""
-
-    def __init__(
-        self,
-        ladders: Callable[[], Mapping[str, LadderSettings]],
-        choices: Callable[[], Mapping[LadderKind, str]],
-    ) -> None:
-        """`choices` are the names by kind of question; both are read when a question is asked."""
-        self._ladders = ladders
-        self._choices = choices
-
-    async def of(self, conn: Connection, job: int, item: QuestionSpec) -> Ladder | None:
-        """Return the ladder of a question; the profile of the repository comes first."""
-        ladders = self._ladders()
-        if not ladders:
-            return None
-        choices = {str(kind): name for kind, name in self._choices().items()}
-        choices |= await store.profile_ladders(conn, job)
-        name = choices.get(CRITICAL) if item.critical else None
-        name = name or choices.get(str(item.kind))
-        settings = ladders.get(name or "")
-        return None if name is None or settings is None else Ladder(name, _steps(settings))
-
-    @property
-    def uses_owners(self) -> bool:
-        """Whether any ladder notifies the code owners."""
-        ladders = self._ladders().values()
-        return any(OWNERS in step.notify for ladder in ladders for step in ladder.steps)
+if TYPE_CHECKING:
+    from draftsman.services.attention.oncall import OnCall
 
 
 class LadderSweep:
@@ -67,6 +27,8 @@ class LadderSweep:
 
     async def sweep(self, term: LeaderTerm) -> int:
         """Take or postpone the steps that are due; return how many."""
+        from draftsman.services.deliveries.message_builder import with_identity_links
+
         async with self._db.connection() as conn:
             due = await store.due(conn, term, self._limit)
             if not due:
@@ -84,10 +46,3 @@ class LadderSweep:
     ) -> bool:
         plan = plan_step(due, policy, on_duty)
         return await self._db.run_transaction(lambda conn: store.take(conn, term, due, plan))
-
-
-def _steps(settings: LadderSettings) -> tuple[LadderStep, ...]:
-    return tuple(
-        LadderStep(step.notify, step.after, WhenAway(step.when_away), step.escalate)
-        for step in settings.steps
-    )

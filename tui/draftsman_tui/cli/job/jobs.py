@@ -184,7 +184,7 @@ async def jobs(
 
 
 @command("why", examples=("draftsman why D-142", "draftsman why D-142/1"))
-@click.argument("job", type=params.QUESTION)
+@click.argument("job", type=params.JOB_OR_QUESTION)
 async def why(app: App, job: tuple[JobRef, int | None]) -> None:
     """Explain why a job is waiting.
 

@@ -13,9 +13,9 @@ from draftsman_tui.common.output import line, styled
 @command("oncall", examples=("draftsman oncall", "draftsman oncall backend --json"))
 @click.argument("schedule", type=params.TEXT, required=False)
 async def oncall(app: App, schedule: str | None) -> None:
-    """Show who is on duty now and next, with the times of the handovers.
+    """Show who is on duty now and next.
 
-    SCHEDULE is a table of [oncall]; without it, all are shown.
+    Shows the times of the handovers. SCHEDULE is a table of [oncall]; without it, all are shown.
     """
     from draftsman.configured import oncall as configured_oncall
 
