@@ -112,6 +112,18 @@ LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog,
       JOIN draftsman.people p ON p.name = f.person
 $$;
 
+-- The account of a person in Slack, without its workspace; NULL without any.
+CREATE FUNCTION draftsman.slack_account(person text) RETURNS text
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    SELECT split_part(f.id, '@', 1)
+      FROM (SELECT i.external_id AS id FROM draftsman.person_identities i
+             WHERE i.channel = 'slack' AND i.person = $1
+             UNION ALL
+            SELECT l.external_id FROM draftsman.identity_links l
+             WHERE l.channel = 'slack' AND l.person = $1) f
+     LIMIT 1
+$$;
+
 CREATE FUNCTION draftsman.has_role(person text, role text) RETURNS boolean
 LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     SELECT coalesce((SELECT $2 = ANY (p.roles) FROM draftsman.people p WHERE p.name = $1), false)

@@ -164,12 +164,11 @@ CREATE TABLE draftsman.question_notifications (
     CONSTRAINT question_notifications_sent CHECK (outcome <> 'sent' OR delivery IS NOT NULL),
     CONSTRAINT question_notifications_away CHECK (away_until IS NULL OR outcome IN ('away', 'snoozed'))
 );
-CREATE TRIGGER question_notifications_immutable
-    BEFORE UPDATE OR DELETE ON draftsman.question_notifications
-    FOR EACH ROW EXECUTE FUNCTION draftsman.refuse_change('a step is taken once');
-CREATE TRIGGER question_notifications_no_truncate
-    BEFORE TRUNCATE ON draftsman.question_notifications
+CREATE TRIGGER question_notifications_immutable BEFORE UPDATE OR DELETE
+    ON draftsman.question_notifications FOR EACH ROW
     EXECUTE FUNCTION draftsman.refuse_change('a step is taken once');
+CREATE TRIGGER question_notifications_no_truncate BEFORE TRUNCATE
+    ON draftsman.question_notifications EXECUTE FUNCTION draftsman.refuse_change('a step is taken once');
 
 -- A closed question has no further step.
 CREATE FUNCTION draftsman.end_ladder() RETURNS trigger LANGUAGE plpgsql
@@ -304,20 +303,8 @@ BEGIN
     RETURN true;
 END $$;
 
--- The account of a person in Slack, without its workspace; NULL without any.
-CREATE FUNCTION draftsman.slack_account(person text) RETURNS text
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-    SELECT split_part(f.id, '@', 1)
-      FROM (SELECT i.external_id AS id FROM draftsman.person_identities i
-             WHERE i.channel = 'slack' AND i.person = $1
-             UNION ALL
-            SELECT l.external_id FROM draftsman.identity_links l
-             WHERE l.channel = 'slack' AND l.person = $1) f
-     LIMIT 1
-$$;
-
--- Asks another person who may answer a question to do so: that person is notified, the targets of the job
--- get a notice, and the next step of the ladder waits.
+-- Asks another person to answer a question: that person is notified, the targets of the job get a notice,
+-- and the next step of the ladder waits.
 CREATE FUNCTION draftsman.delegate_question(
     job bigint, question int, source draftsman.channel, actor_id text, person text, seconds float8,
     delegate text, slack_target text
@@ -352,8 +339,8 @@ BEGIN
     INSERT INTO draftsman.question_notifications (job, question, step, recipient, outcome, delivery)
     VALUES ($1, $2, 0, $7, CASE WHEN sent IS NULL THEN 'inbox' ELSE 'sent' END, sent)
         ON CONFLICT DO NOTHING;
-    PERFORM draftsman.notify_question($1, $2, format('D-%s/%s: %s asked %s to answer', $1, $2, name, $7),
-        format('delegated:%s:%s', $2, $7));
+    PERFORM draftsman.notify_question($1, $2,
+        format('D-%s/%s: %s asked %s to answer', $1, $2, name, $7), format('delegated:%s:%s', $2, $7));
     UPDATE draftsman.question_ladders l SET due_at = greatest(l.due_at, until)
      WHERE l.job = $1 AND l.question = $2 AND l.due_at IS NOT NULL;
     RETURN until;
@@ -384,8 +371,9 @@ BEGIN
             format('acknowledged:%s:%s', $2, name));
         INSERT INTO draftsman.deliveries
                (job, question, channel, target, thread_key, kind, dedupe_key, payload)
-        SELECT DISTINCT d.job, d.question, d.channel, d.target, d.thread_key, 'notice'::draftsman.delivery_kind,
-               format('acknowledged:%s:%s', $2, name), jsonb_build_object('acknowledged_by', name)
+        SELECT DISTINCT d.job, d.question, d.channel, d.target, d.thread_key,
+               'notice'::draftsman.delivery_kind, format('acknowledged:%s:%s', $2, name),
+               jsonb_build_object('acknowledged_by', name)
           FROM draftsman.deliveries d
          WHERE d.job = $1 AND d.question = $2 AND d.channel = 'pager' AND d.kind = 'question'
             ON CONFLICT (thread_key, dedupe_key) WHERE dedupe_key IS NOT NULL DO NOTHING;

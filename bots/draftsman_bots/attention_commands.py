@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 VERBS: Final = ("ack", "snooze", "delegate")
 ACKNOWLEDGED: Final = "1h"
-"""Duration of an acknowledgment, and of a delegation, without one."""
+"""Default duration of an acknowledgment, and of a delegation."""
 SNOOZED: Final = "2h"
-"""Duration of a snooze without one."""
+"""Default duration of a snooze."""
 
 
 async def execute(

@@ -103,9 +103,8 @@ class Runtime:
         """Questions and answers."""
         from draftsman.services.questions import Questions
 
-        asked = self.settings.questions
-        used = asked.expires_in, asked.escalate_to, configured.ladder_choices(self.settings)
-        return Questions(self.db, self.policy, *used)
+        asked, ladders = self.settings.questions, configured.ladder_choices(self.settings)
+        return Questions(self.db, self.policy, asked.expires_in, asked.escalate_to, ladders)
 
     @cached_property
     def job_control(self) -> JobControl:
@@ -179,11 +178,11 @@ class Runtime:
 
         used = self.settings, self.db, self.policy
         services = self.templates, self.request_checks, self.submissions
-        firing = configured.firing(*used, *services)
-        timed = configured.reminders(*used), firing, configured.ladder_sweep(*used)
+        timed = configured.reminders(*used), configured.firing(*used, *services)
         own = self.db, self.policy, self.settings.sweeps, self.settings.worker.lease
-        parts = *own, self.archives, *timed, self.pending_decisions, self.targets[1]
-        return Sweeps(*(*parts, *configured.sweep_rules(self.settings), self.settings.read_forges))
+        parts = *own, self.archives, *timed, configured.ladder_sweep(*used)
+        more = self.pending_decisions, self.targets[1], *configured.sweep_rules(self.settings)
+        return Sweeps(*(*parts, *more, self.settings.read_forges))
 
     @cached_property
     def acknowledgments(self) -> Acknowledgments:

@@ -89,7 +89,7 @@ class OnCallSettings(Section):
     @model_validator(mode="after")
     def _check_source(self) -> Self:
         if [bool(self.people), self.file is not None, self.url is not None].count(True) != 1:
-            raise ValueError("needs exactly one of people, file and url")
+            raise ValueError("needs either people, file or url")
         if self.people and self.start is None:
             raise ValueError("a rotation of people needs start, such as 2026-01-05T09:00:00")
         if self.start is not None and self.start.tzinfo is not None:

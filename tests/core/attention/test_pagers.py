@@ -1,4 +1,4 @@
-"""Pagers: one alert for a critical question, triggered, acknowledged and resolved."""
+"""Pagers: a single alert for a critical question, triggered, acknowledged and resolved."""
 
 from __future__ import annotations
 

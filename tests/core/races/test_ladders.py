@@ -9,7 +9,7 @@ from uuid import uuid4
 
 import pytest
 
-from draftsman.domain.attention.ladder import LadderNotice, Outcome, StepPlan
+from draftsman.domain.attention.ladder import LadderNotice, NotificationOutcome, StepPlan
 from draftsman.domain.run import LeaderTerm
 from draftsman.runtime import Runtime, wire
 from draftsman.settings import Settings
@@ -61,7 +61,7 @@ async def _sweep(rt: Runtime, term: LeaderTerm | None = None) -> int:
 
 async def _take(rt: Runtime, on: Runtime, job: int) -> bool:
     """Take the due step of a job in a transaction of `on`."""
-    plan = StepPlan(None, (LadderNotice("ben", Outcome.INBOX),), (), 60.0)
+    plan = StepPlan(None, (LadderNotice("ben", NotificationOutcome.INBOX),), (), 60.0)
     async with rt.db.connection() as conn:
         (due,) = [step for step in await ladders.due(conn, LeaderTerm(), 100) if step.job == job]
     return await on.db.run_transaction(lambda conn: ladders.take(conn, LeaderTerm(), due, plan))
@@ -124,7 +124,7 @@ async def test_a_step_that_another_leader_took_and_a_former_leader_change_nothin
     work = await make.asked(ASK)
     await clock.forward(61)
     assert await _sweep(rt, LeaderTerm(old, term)) == 0, "its lease expired"
-    plan = StepPlan(None, (LadderNotice("ben", Outcome.INBOX),), (), 60.0)
+    plan = StepPlan(None, (LadderNotice("ben", NotificationOutcome.INBOX),), (), 60.0)
     async with rt.db.connection() as conn:
         (due,) = await ladders.due(conn, LeaderTerm(), 100)
         assert not await ladders.take(conn, LeaderTerm(old, term), due, plan)

@@ -1,10 +1,10 @@
-"""Ladders of questions, over a history in which one open question has a ladder."""
+"""Ladders of questions, over a history in which an open question has a ladder."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from draftsman.domain.attention.ladder import DueStep, LadderNotice, Outcome, StepPlan
+from draftsman.domain.attention.ladder import DueStep, LadderNotice, NotificationOutcome, StepPlan
 from draftsman.domain.job import Source
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.run import LeaderTerm
@@ -32,7 +32,7 @@ async def _due(conn: Connection) -> list[DueStep]:
 
 async def _take(conn: Connection) -> object:
     (step,) = await _due(conn)
-    plan = StepPlan(None, (LadderNotice("ben", Outcome.INBOX),), ("ben",), None)
+    plan = StepPlan(None, (LadderNotice("ben", NotificationOutcome.INBOX),), ("ben",), None)
     return await ladders.take(conn, HAND, step, plan)
 
 

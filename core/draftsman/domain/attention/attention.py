@@ -1,4 +1,4 @@
-"""What was done to get a question answered, and what follows. Pure."""
+"""Notifications about open questions, and the next step of their ladders. Pure."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from draftsman.domain.attention.ladder import NOTIFIED, LadderStep, Outcome
+from draftsman.domain.attention.ladder import NOTIFIED, LadderStep, NotificationOutcome
 from draftsman.domain.attention.pings import ReminderDelay
 from draftsman.domain.ids import question_name
 
 _SKIPPED: Final = {
-    Outcome.AWAY: "away",
-    Outcome.SNOOZED: "snoozed it",
-    Outcome.NOT_ALLOWED: "may not answer",
-    Outcome.EMPTY: "no person",
+    NotificationOutcome.AWAY: "away",
+    NotificationOutcome.SNOOZED: "snoozed it",
+    NotificationOutcome.NOT_ALLOWED: "may not answer",
+    NotificationOutcome.EMPTY: "no person",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class AttentionRow:
-    """The ladder of an open question, and its delegation; `ladder` is None without one."""
+    """The ladder of an open question, None without a ladder, and its delegation."""
 
     job: int
     question: int
@@ -43,7 +43,7 @@ class QuestionNotification:
     question: int
     step: int
     recipient: str
-    outcome: Outcome
+    outcome: NotificationOutcome
     away_until: datetime | None
     delivery: int | None
     notified_at: datetime
@@ -58,12 +58,12 @@ class QuestionNotification:
     @property
     def skip_text(self) -> str:
         """Return why the recipient was not notified; "" if it was."""
-        return _SKIPPED.get(Outcome(self.outcome), "")
+        return _SKIPPED.get(NotificationOutcome(self.outcome), "")
 
 
 @dataclass(frozen=True, slots=True)
 class QuestionAttention:
-    """Who was notified of an open question, who works on it, and the next step of its ladder."""
+    """The notifications of an open question, its delays, and the next step of its ladder."""
 
     job: int
     question: int

@@ -24,14 +24,14 @@ AT_ONCE: Final = 120.0
 
 
 class WhenAway(StrEnum):
-    """What a step does if none of its people may be interrupted."""
+    """The effect of a step whose people may not be interrupted."""
 
     NEXT = "next"
     WAIT = "wait"
 
 
-class Outcome(StrEnum):
-    """What a step did for a recipient.
+class NotificationOutcome(StrEnum):
+    """The result of a step for a recipient.
 
     `sent`: a message of its own; `thread`: the message in the thread of the job; `inbox`: the
     person has no account in a chat. The others were not notified.
@@ -46,7 +46,9 @@ class Outcome(StrEnum):
     EMPTY = "empty"
 
 
-NOTIFIED: Final = frozenset({Outcome.SENT, Outcome.THREAD, Outcome.INBOX})
+NOTIFIED: Final = frozenset(
+    {NotificationOutcome.SENT, NotificationOutcome.THREAD, NotificationOutcome.INBOX}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +119,7 @@ class LadderNotice:
     """
 
     recipient: str
-    outcome: Outcome
+    outcome: NotificationOutcome
     away_until: datetime | None = None
     channel: ChannelName | None = None
     target: str | None = None
@@ -170,7 +172,7 @@ def plan_step(due: DueStep, policy: Policy, on_duty: Mapping[str, Sequence[str]]
 def _names(
     due: DueStep, step: LadderStep, policy: Policy, on_duty: Mapping[str, Sequence[str]]
 ) -> tuple[str, ...]:
-    """Return the people and groups of a step that escalates, who may answer from then on."""
+    """Return the people and groups that a step adds to those with the right to answer."""
     names: list[str] = []
     for recipient in step.notify:
         if policy.knows(recipient):
@@ -208,7 +210,7 @@ def _notices(
         if people is None:
             notices.setdefault(recipient, _of_target(due, recipient))
         elif not people:
-            notices.setdefault(recipient, LadderNotice(recipient, Outcome.EMPTY))
+            notices.setdefault(recipient, LadderNotice(recipient, NotificationOutcome.EMPTY))
         for name in people or ():
             in_thread = recipient == ASKER and due.chat and _is_first(due)
             notices.setdefault(name, _of_person(due, name, policy, allowed, in_thread))
@@ -221,10 +223,12 @@ def _of_target(due: DueStep, recipient: str) -> LadderNotice:
     try:
         target = parse_recipient(recipient)
     except UsageError:  # a person or group that was removed since
-        return LadderNotice(recipient, Outcome.EMPTY)
+        return LadderNotice(recipient, NotificationOutcome.EMPTY)
     if target.channel is ChannelName.PAGER and not due.critical:
-        return LadderNotice(recipient, Outcome.NOT_ALLOWED)
-    return LadderNotice(recipient, Outcome.SENT, None, target.channel, target.target, target.thread)
+        return LadderNotice(recipient, NotificationOutcome.NOT_ALLOWED)
+    return LadderNotice(
+        recipient, NotificationOutcome.SENT, None, target.channel, target.target, target.thread
+    )
 
 
 def _of_person(
@@ -232,22 +236,22 @@ def _of_person(
 ) -> LadderNotice:
     person = policy.people.get(name) or Person(name, frozenset(), _account(name))
     if name not in allowed:
-        return LadderNotice(name, Outcome.NOT_ALLOWED)
+        return LadderNotice(name, NotificationOutcome.NOT_ALLOWED)
     snoozed = dict(zip(due.snoozed, due.snoozed_until, strict=True)).get(name)
     if snoozed is not None and snoozed > due.now:
-        return LadderNotice(name, Outcome.SNOOZED, snoozed)
+        return LadderNotice(name, NotificationOutcome.SNOOZED, snoozed)
     free_at = due.now if due.critical else person.free_at(due.now)
     if free_at > due.now:
-        return LadderNotice(name, Outcome.AWAY, free_at)
+        return LadderNotice(name, NotificationOutcome.AWAY, free_at)
     if in_thread:
-        return LadderNotice(name, Outcome.THREAD)
+        return LadderNotice(name, NotificationOutcome.THREAD)
     if account := person.ids.get(Source.SLACK):
         user = account.partition("@")[0]
-        return LadderNotice(name, Outcome.SENT, None, ChannelName.SLACK, user)
+        return LadderNotice(name, NotificationOutcome.SENT, None, ChannelName.SLACK, user)
     if due.chat:
         text = f"D-{due.job}/{due.question} waits for {name}: {' '.join(due.text.split())[:500]}"
-        return LadderNotice(name, Outcome.THREAD, text=text)
-    return LadderNotice(name, Outcome.INBOX)
+        return LadderNotice(name, NotificationOutcome.THREAD, text=text)
+    return LadderNotice(name, NotificationOutcome.INBOX)
 
 
 def _account(invoker: str) -> dict[Source, str]:

@@ -1,4 +1,4 @@
-"""On-call schedules: who is on duty, and the next handover. Pure."""
+"""On-call schedules: people on duty, and handovers. Pure."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ _log = logging.getLogger(__name__)
 
 
 class OnCall:
-    """Who is on duty, by schedule."""
+    """The people on duty, by schedule."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class OnCall:
     ) -> None:
         """`schedules` and `http` are those of the configuration, read when they are needed.
 
-        `timezone` is that of schedules without one.
+        `timezone` is the default of schedules.
         """
         self._schedules = schedules
         self._policy = policy

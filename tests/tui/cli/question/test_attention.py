@@ -1,4 +1,4 @@
-"""`delegate`, `oncall` and `why` of a question: who was notified, and who is next."""
+"""`delegate`, `oncall` and `why` of a question: notifications, and the next step."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ async def test_why_shows_who_was_notified_and_who_is_next(
     name = f"{work.name}/1"
     output = (await ben("why", name)).out
     assert "notified ben (pending) at " in output
-    assert "next: @oncall, leads, who may answer from then on in 15 min, at " in output
+    assert "next: @oncall, leads, with the right to answer from then on, in 15 min, at " in output
     assert "(ladder default)" in output
     assert "next: @oncall, leads" in (await ben("questions")).out
     (question,) = (await ben("questions", "--json")).json

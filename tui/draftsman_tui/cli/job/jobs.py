@@ -188,8 +188,8 @@ async def jobs(
 async def why(app: App, job: tuple[JobRef, int | None]) -> None:
     """Explain why a job is waiting.
 
-    Shows why the job has its current status, and the command that moves it on. Of an open question
-    it shows who was notified, and when who is next.
+    Shows why the job has its current status, and the command that moves it on; of an open question
+    also the notifications so far, and the next step of its ladder.
     """
     async with app.runtime(read_only=True) as rt:
         number = await number_of(rt, job[0])

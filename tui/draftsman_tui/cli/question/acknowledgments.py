@@ -83,7 +83,7 @@ async def delegate(
 ) -> None:
     """Ask another person to answer a question.
 
-    The person is notified, and the targets of the job get one notice. Reminders and the steps of
+    The person is notified, and the targets of the job get a notice. Reminders and the steps of
     the ladder wait until then. The question stays open for everyone who may answer it.
     """
     async with app.runtime() as rt:

@@ -1,4 +1,4 @@
-"""The command `oncall`: who is on duty now and next."""
+"""The command `oncall`: the people on duty now and next."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from draftsman_tui.common.output import line, styled
 @command("oncall", examples=("draftsman oncall", "draftsman oncall backend --json"))
 @click.argument("schedule", type=params.TEXT, required=False)
 async def oncall(app: App, schedule: str | None) -> None:
-    """Show who is on duty now and next.
+    """Show the people on duty now and next.
 
     Shows the times of the handovers. SCHEDULE is a table of [oncall]; without it, all are shown.
     """
@@ -38,4 +38,4 @@ async def oncall(app: App, schedule: str | None) -> None:
         text = ", ".join(holders) or "no person is on duty"
         app.out.print(line(styled(name, "bold"), f"  {text}{then}"))
     if not found:
-        app.out.info("no on-call schedules; to add one: [oncall.default] in draftsman.toml")
+        app.out.info("no on-call schedules; add [oncall.default] to draftsman.toml")

@@ -1,4 +1,4 @@
-"""Text rendering of who was notified of a question, and what follows."""
+"""Text rendering of notifications about a question, and of the next step."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def attention_lines(
     attention: QuestionAttention | None, now: datetime | None = None
 ) -> Iterator[Text]:
-    """Yield who works on a question, who was notified of it, and the next step of its ladder."""
+    """Yield the delays and notifications of a question, and the next step of its ladder."""
     if attention is None:
         return
     if attention.critical:
@@ -54,7 +54,7 @@ def next_step_text(attention: QuestionAttention, now: datetime | None = None) ->
     """Return `next: ben, @oncall in 12 min, at 10:45`; "" if no step follows."""
     if attention.next_at is None or not attention.next_step:
         return ""
-    escalates = ", who may answer from then on" if attention.escalates else ""
+    escalates = ", with the right to answer from then on," if attention.escalates else ""
     when = f"{times.left(attention.next_at, now)}, at {times.clock(attention.next_at)}"
     return f"next: {', '.join(attention.next_step)}{escalates} {when} (ladder {attention.ladder})"
 

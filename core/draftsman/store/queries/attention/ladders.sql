@@ -1,4 +1,4 @@
--- Ladders of questions: the steps that are due, and what they did.
+-- Ladders of questions: the steps that are due, and their notifications.
 
 -- The ladders that the profile of a job's repository names.
 -- name: profile_ladders
@@ -42,7 +42,7 @@ SELECT draftsman.take_ladder_step(%(job)s::bigint, %(question)s::int, %(step)s::
        SELECT FROM draftsman.leases WHERE name = 'leader' AND owner = %(owner)s
           AND term = %(term)s AND expires_at > draftsman.now())
 
--- The state of a question's ladder, also without one.
+-- The ladder of each open question, NULL without a ladder, and its delegation.
 -- name: attention
 SELECT q.job, q.ordinal AS question, l.name AS ladder, l.steps, coalesce(l.step, 0) AS step, l.due_at,
        coalesce(t.critical, false) AS critical, g.person AS delegated_to, g.delegated_by,
