@@ -156,7 +156,7 @@ async def test_a_question_is_acknowledged_snoozed_and_delegated(
         await seen.press("i")
         await seen.wait_for_toast("acknowledged until")
         await seen.see("root works on it")
-        await seen.press("S")
+        await seen.press("I")
         await seen.dialog("PromptDialog")
         await seen.type("2h")
         await seen.press("enter")

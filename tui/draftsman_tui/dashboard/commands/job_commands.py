@@ -89,7 +89,7 @@ JOB_COMMANDS: Final = (
         "snooze",
         "Pause your own reminders of a question.",
         attention_actions.snooze,
-        "S",
+        "I",
         "Questions",
         QUESTION_VIEWS,
         Verb.ANSWER,
