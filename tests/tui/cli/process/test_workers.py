@@ -114,7 +114,7 @@ async def test_figures_of_people_are_printed(cli: Cli, make: Factory, as_: As, r
         ["channel", "cli", "1"],
         ["kind", "questions", "1"],
     ]
-    assert "1 question of 1 job, 1.0 per job; reminders in quiet hours: 0" in printed.err
+    assert "1 question of 1 job, 1.0 per job; interruptions in quiet hours: 0" in printed.err
     (person,) = [
         row for row in (await cli("stats", "--people", "--json")).json if row["by"] == "person"
     ]

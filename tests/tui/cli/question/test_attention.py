@@ -49,7 +49,7 @@ async def test_why_shows_who_was_notified_and_who_is_next(
         await own.sweeps.names["ladders"](LeaderTerm())
     name = f"{work.name}/1"
     output = (await ben("why", name)).out
-    assert "notified ben (pending) at " in output
+    assert "notified ben (not sent yet) at " in output
     assert "next: @oncall, leads, with the right to answer from then on, in 15 min, at " in output
     assert "(ladder default)" in output
     assert "next: @oncall, leads" in (await ben("questions")).out

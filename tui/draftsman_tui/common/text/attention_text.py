@@ -61,7 +61,8 @@ def next_step_text(attention: QuestionAttention, now: datetime | None = None) ->
 
 def _recipient(item: QuestionNotification) -> str:
     place = {"thread": " in the thread", "inbox": " in the inbox"}.get(item.outcome, "")
-    pending = "" if item.delivery_status in (None, "sent") else f" ({item.delivery_status})"
+    undelivered = "not delivered" if item.delivery_status == "dead_letter" else "not sent yet"
+    pending = "" if item.delivery_status in (None, "sent") else f" ({undelivered})"
     return f"{item.recipient}{place}{pending}"
 
 
