@@ -18,7 +18,7 @@ from tests.factories import Factory
 TEAM: dict[str, dict[str, Any]] = {
     "anna": {"login": "anna", "slack": "U0ANNA", "roles": ["invoker", "responder"]},
     "ben": {"login": "ben", "slack": "U0BEN", "roles": ["responder", "approver"]},
-    "carol": {"login": "carol", "slack": "U0CAROL", "roles": ["responder", "approver"]},
+    "carol": {"login": "carol", "slack": "U0CAROL", "roles": ["invoker", "responder", "approver"]},
     "dave": {"login": "dave", "slack": "U0DAVE", "roles": ["approver"]},
     "erin": {"login": "erin", "roles": ["responder"]},
     "olga": {"login": "olga", "roles": ["operator"]},

@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
-from draftsman.domain.messages.delivery import ChannelName, Deferred, DeliveryKind
+from draftsman.domain.messages.delivery import (
+    ChannelName,
+    Deferred,
+    DeliveryKind,
+    DeliveryOutcome,
+    Message,
+    RateLimit,
+    Receipt,
+    SendResult,
+)
 from draftsman.domain.repos.repo_catalog import Repo
 from draftsman.domain.repos.repo_profile import profile
 from draftsman.domain.repos.repo_url import parse as parse_url
@@ -229,24 +238,71 @@ async def test_a_delegate_is_notified_and_the_targets_get_one_notice(
         await rt.acknowledgments.delegate(gate, 1, person(rt, "carol"), "ben", HOUR)
 
 
-async def test_a_first_message_waits_for_the_hours_of_its_only_recipient(
+class RecordingChannel:
+    """A Slack that keeps the messages that it sends."""
+
+    name = ChannelName.SLACK
+
+    def __init__(self) -> None:
+        self.messages: list[Message] = []
+
+    def limits(self, message: Message) -> list[RateLimit]:
+        return []
+
+    async def send(self, message: Message) -> SendResult:
+        self.messages.append(message)
+        return Receipt(message.marker)
+
+    edit = send
+
+
+async def _send(rt: Runtime, channel: RecordingChannel) -> list[DeliveryOutcome]:
+    """Send all deliveries that are due; return the outcomes."""
+    outcomes: list[DeliveryOutcome] = []
+    while items := await claim(rt, ChannelName.SLACK):
+        for item in items:
+            outcome = await rt.delivery_sender.send(item, cast(Any, channel))
+            await rt.delivery_sender.record(item, outcome)
+            outcomes.append(outcome)
+    return outcomes
+
+
+async def test_a_message_to_a_person_alone_waits_for_their_hours(
     team: TeamRuntime, make_with: MakeWith, clock: Clock
 ) -> None:
-    rt = await team(ben={"quiet_hours": await away(2)})
-    work = await make_with(rt).asked(ASK, actor=person(rt, "anna"), notify=("slack:U0BEN",))
-
-    class Channel:
-        """Fails if it is called."""
-
-        name = ChannelName.SLACK
-
-    (status,) = await claim(rt, ChannelName.SLACK)
-    from draftsman.domain.messages.delivery import Receipt
-
-    await rt.delivery_sender.record(status, Receipt("r"))
-    (item,) = await claim(rt, ChannelName.SLACK)
-    outcome = await rt.delivery_sender.send(item, Channel())  # type: ignore[arg-type]
+    rt, channel = await team(ben={"quiet_hours": await away(2)}), RecordingChannel()
+    await make_with(rt).asked(ASK, actor=person(rt, "anna"), notify=("slack:U0BEN",))
+    *_, outcome = await _send(rt, channel)
     assert isinstance(outcome, Deferred)
     assert "ben is not to be interrupted until" in (outcome.reason or "")
     assert 1.9 * HOUR < outcome.seconds <= 2 * HOUR + 60
-    assert work.number
+    assert [message.kind for message in channel.messages] == [DeliveryKind.STATUS]
+    await clock.forward(2 * HOUR + 61)
+    await _send(rt, channel)
+    assert channel.messages[-1].kind is DeliveryKind.QUESTION
+
+
+@pytest.mark.parametrize(
+    ("changes", "critical", "mentioned"),
+    [
+        ({}, False, ["carol"]),
+        ({}, True, ["ben", "carol"]),
+        (LADDER | {"questions": {"ladders": {"approval": "default"}}}, False, ["carol"]),
+        (LADDER | {"questions": {"ladders": {"approval": "default"}}}, True, ["carol"]),
+    ],
+)
+async def test_a_message_in_a_channel_mentions_people_in_their_hours_or_only_the_asker(
+    team: TeamRuntime,
+    make_with: MakeWith,
+    changes: dict[str, Any],
+    critical: bool,
+    mentioned: list[str],
+) -> None:
+    rt, channel = await team(**changes, ben={"quiet_hours": await away(2)}), RecordingChannel()
+    rt.policy.self_approval = True
+    gate = GATE.model_copy(update={"approvers": ("ben", "carol"), "critical": critical})
+    await make_with(rt).asked(gate, actor=person(rt, "carol"), notify=("slack:C0WORK",))
+    await _send(rt, channel)
+    message = channel.messages[-1]
+    assert [person.name for person in message.mentions] == ["ben", "carol"]
+    assert [person.name for person in message.mentions if person.ids] == mentioned
