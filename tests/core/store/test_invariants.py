@@ -105,11 +105,6 @@ BREAK = {
     "closed_question_has_no_reminder": (
         "UPDATE draftsman.question_times SET remind_at = now() WHERE remind_at IS NULL"
     ),
-    "closed_question_has_no_step": (
-        "INSERT INTO draftsman.question_ladders (job, question, name, steps, due_at)"
-        " SELECT job, ordinal, 'l', '[{}]', now() FROM draftsman.job_questions"
-        " WHERE status <> 'open'"
-    ),
     "answers_are_attested": "UPDATE draftsman.job_answers SET session_role = 'bot:slack'",
     "approvals_have_their_votes": "UPDATE draftsman.job_questions SET quorum = 2",
     "approvals_were_decided": "DELETE FROM draftsman.job_answers WHERE kind = 'approval'",

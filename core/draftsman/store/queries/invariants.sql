@@ -314,12 +314,6 @@ SELECT t.job, 'question ' || t.question || ' is ' || q.status || ', but a remind
  WHERE t.remind_at IS NOT NULL AND q.status <> 'open'
  LIMIT 100
 
--- name: closed_question_has_no_step
-SELECT l.job, 'question ' || l.question || ' is ' || q.status || ', but a step of its ladder is due'
-  FROM draftsman.question_ladders l JOIN draftsman.job_questions q ON q.job = l.job AND q.ordinal = l.question
- WHERE l.due_at IS NOT NULL AND q.status <> 'open'
- LIMIT 100
-
 -- A trigger stores the role of the session that wrote the answer.
 -- name: answers_are_attested
 SELECT a.job, 'answer ' || a.id || ' of ' || a.source || ':' || a.responder_id || ' was recorded by '
