@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from datetime import datetime
 
 import pytest
 
+from draftsman.domain.attention.ladder import LadderStep
 from draftsman.domain.attention.pings import ReminderDelay
 from draftsman.domain.job import Source
 from draftsman.domain.messages.delivery import DeliveryKind
 from draftsman.domain.people.actor import Actor
+from draftsman.domain.run import LeaderTerm
 from draftsman.errors import NotPermitted, QuestionClosed, Refused, UsageError
 from draftsman.runtime import Runtime
 from draftsman.store.attention import acknowledgments as store
@@ -99,6 +102,33 @@ async def test_only_people_who_may_answer_delegate_and_are_delegated_to(
     with pytest.raises(Refused, match="permission denied"):
         async with carol.db.connection() as conn:
             await conn.execute("UPDATE draftsman.question_ladders SET due_at = draftsman.now()")
+
+
+async def test_a_worker_takes_steps_but_escalates_only_by_them(
+    as_role: As, known: Runtime, make: Factory
+) -> None:
+    number = (await make.asked(QUESTION)).number
+    worker, carol = await as_role("worker"), await as_role("carol")
+    add = "UPDATE draftsman.job_questions SET approvers = '{dave}' WHERE job = %s"
+    async with known.db.connection() as conn:
+        await conn.execute(
+            "INSERT INTO draftsman.question_ladders (job, question, name, steps, due_at) VALUES"
+            " (%s, 1, 'l', %s, draftsman.now())",
+            (number, json.dumps([LadderStep(("dave",), escalate=True).as_json()])),
+        )
+    for _ in range(2):
+        with pytest.raises(Refused, match="only after it expired"):
+            async with worker.db.connection() as conn:
+                await conn.execute(add, (number,))
+        await worker.sweeps.names["ladders"](LeaderTerm())
+    assert (await known.questions.get(number, 1)).approvers == ["dave"]
+    async with known.db.connection() as conn:
+        taken = await ladders.notifications(conn, [number])
+    assert [(item.recipient, item.delivery_status) for item in taken] == [("dave", "pending")]
+    take = "SELECT draftsman.take_ladder_step(1, 1, 1, now(), NULL, '[]', '{}', NULL)"
+    with pytest.raises(Refused, match="permission denied"):
+        async with carol.db.connection() as conn:
+            await conn.execute(take)
 
 
 async def test_the_leader_sends_each_reminder_once_after_the_delays(
