@@ -15,7 +15,7 @@ from draftsman.errors import DatabaseUnreachable, DraftsmanError
 from draftsman.runtime import Runtime
 from draftsman.settings.usage import UsageSettings
 from draftsman.store.postgres.database import Connection
-from tests.core.stateful.model.groups import GroupModel
+from tests.core.stateful.model.fan_out import FanOutModel
 from tests.core.stateful.model.limits import Limits
 from tests.core.stateful.model.people import EVERYBODY
 from tests.core.stateful.model.queues import ENDED
@@ -50,9 +50,11 @@ class QueueDriver(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.world = World(self.server)
-        self.model = GroupModel()
+        self.model = FanOutModel()
         self.works: dict[int, ClaimedJob] = {}
         """The runs that their workers know of."""
+        self.lost: list[ClaimedJob] = []
+        """The runs that their workers have lost."""
         self.asked = 0
         self.cut: str | None = None
         self._explained: dict[int, tuple[Any, ...]] = {}
@@ -107,10 +109,10 @@ class QueueDriver(RuleBasedStateMachine):
         if lost:
             return None
         refused = type(error).__name__ if error else None
-        assert refused == (expected if isinstance(expected, str) else None), error
+        assert refused == (expected if isinstance(expected, str) else None), f"{error}, {expected}"
         return result
 
-    def trial(self) -> GroupModel:
+    def trial(self) -> FanOutModel:
         """Return a copy of the model in which the next job has the last position."""
         return deepcopy(self.model)
 
@@ -124,6 +126,7 @@ class QueueDriver(RuleBasedStateMachine):
         now = at(self.model.now)
         rows = self._reader.execute(LOOK).fetchall()
         jobs = {job.number: job for job in self.model.jobs}
+        self.lost += [work for n, work in self.works.items() if jobs[n].status != "running"]
         self.works = {n: work for n, work in self.works.items() if jobs[n].status == "running"}
         assert [row[0] for row in rows] == sorted(jobs)
         for number, status, hold, held_by, _, _, _, retry_of, *_ in rows:

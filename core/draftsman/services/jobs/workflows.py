@@ -97,20 +97,21 @@ class Workflows:
         set_default_keys([values], self._limits())
 
         async def insert(conn: Connection) -> int:
-            owned, own_key = await store.lock_run(conn, work.lease)
-            if not owned:
+            if not await store.lock_run(conn, work.lease):
                 raise lease_lost(work.lease)
-            if own_key is not None and own_key == values["concurrency_key"]:
+            concurrency_key = values["concurrency_key"]
+            found = await store.spawn_conflicts(conn, work.number, key, concurrency_key)
+            if found.key_holder is not None:
                 raise UsageError(
-                    f"spawn({key!r}): the job would wait for its own job, which holds the"
-                    f" concurrency key {own_key!r}; use another key"
+                    f"spawn({key!r}): the job would wait for {job_name(found.key_holder)}, which"
+                    f" has the concurrency key {concurrency_key!r} and waits for it; use a new key"
                 )
+            if found.number is not None and found.type != type:
+                raise _other_request(key, found.number)
             values["has_targets"] = notify and bool(await deliveries.targets(conn, work.number))
             (job,) = await submissions.submit(conn, [values], f"internal:{work.name}")
             if job.request_digest != request.digest:
-                raise UsageError(
-                    f"spawn({key!r}) made {job_name(job.number)} of another request; use a new key"
-                )
+                raise _other_request(key, job.number)
             if values["has_targets"] and job.outcome == "created":
                 await deliveries.inherit_targets(conn, work.number, job.number)
             await store.record_spawn(conn, work.lease, job.number)
@@ -158,6 +159,10 @@ class Workflows:
             return None
 
         return await self._db.run_transaction(wait)
+
+
+def _other_request(key: str, job: int) -> UsageError:
+    return UsageError(f"spawn({key!r}) made {job_name(job)} of another request; use a new key")
 
 
 async def _ended(conn: Connection, work: ClaimedJob, jobs: Sequence[int]) -> list[Parent] | None:

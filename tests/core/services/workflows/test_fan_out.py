@@ -41,6 +41,8 @@ async def test_a_job_is_spawned_once_for_a_key(
     assert await rows(conn, "SELECT count(*) FROM draftsman.job_requests") == [(3,)]
     with pytest.raises(UsageError, match=r"made D-.* of another request; use a new key"):
         await rt.workflows.spawn(work, "a", "noop", {"payload": {"n": 1}})
+    with pytest.raises(UsageError, match=rf"made D-{one} of another request; use a new key"):
+        await rt.workflows.spawn(work, "a", "other", {"queue": "q"})
     with pytest.raises(UsageError, match=r"spawn.. does not take 'notify'; allowed: payload"):
         await rt.workflows.spawn(work, "c", "noop", {"notify": ["log"]})
     tree = await rt.workflows.tree(work.number)
@@ -84,9 +86,14 @@ async def test_a_job_parks_until_all_spawned_jobs_have_ended(rt: Runtime, make: 
 
 async def test_other_jobs_and_the_own_key_are_refused(rt: Runtime, make: Factory) -> None:
     work = await make.running(concurrency_key="k")
-    with pytest.raises(UsageError, match="which holds the concurrency key 'k'; use another key"):
+    refused = f"would wait for {work.name}, which has the concurrency key 'k' and waits for it"
+    with pytest.raises(UsageError, match=refused):
         await rt.workflows.spawn(work, "a", "noop", {"concurrency_key": "k"})
     (job,) = await spawned(rt, work, "a")
+    below = await make.running(job)
+    with pytest.raises(UsageError, match=refused):
+        await rt.workflows.spawn(below, "a", "noop", {"concurrency_key": "k"})
+    assert await rt.workflows.spawn(below, "a", "noop", {"concurrency_key": "other"})
     with pytest.raises(UsageError, match="was not spawned by this job"):
         await rt.workflows.ended(work, [job, await make.queued()])
 
