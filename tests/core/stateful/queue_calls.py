@@ -125,7 +125,7 @@ def _calls(mix: str) -> dict[str, list[st.SearchStrategy[Any]]]:
         session=_session,
     )
     children = st.lists(requests, min_size=1, max_size=3)
-    rarely = st.sampled_from([False] * 7 + [True])
+    rarely = st.sampled_from([False] * 3 + [True])
     fan_out = _call("fan_out", n=_pick, children=children, gather=st.booleans(), lost=rarely)
     claim = {"worker": _session, "free": st.integers(1, 3), "first": _session}
     return {
