@@ -8,16 +8,21 @@ import pytest
 
 from draftsman.domain.job import Status
 from draftsman.domain.outcome import Done, Outcome
+from draftsman.domain.repos.repo_catalog import Repo
+from draftsman.domain.repos.repo_profile import RepoProfile
 from draftsman.domain.run import ClaimedJob
-from draftsman.errors import Failure, LeaseLost, UsageError
+from draftsman.errors import Failure, LeaseLost, NotFound, UsageError
 from draftsman.handlers.context import RunContext
 from draftsman.runtime import Runtime
 from draftsman.store.postgres.database import Connection
 from tests.core.loops.workers import running_worker, runtime_with
 from tests.factories import Factory
+from tests.support.cases import cases
 from tests.support.races import FirstSession
 from tests.support.statements import rows
 from tests.support.waits import until
+
+PAY = Repo(None, "github.com", "acme", "pay", "https://github.com/acme/pay.git")
 
 
 async def spawned(rt: Runtime, work: ClaimedJob, *keys: str) -> list[int]:
@@ -50,6 +55,22 @@ async def test_a_job_is_spawned_once_for_a_key(
         (one, [work.number]),
         (two, [work.number]),
     ]
+
+
+@cases("source", ["pay", "acme/pay", PAY.remote_url, "git@github.com:acme/pay.git"])
+async def test_a_spawned_job_has_the_registered_name_of_its_repository(
+    rt: Runtime, make: Factory, source: str
+) -> None:
+    if not (await rt.repos.catalog()).repos:
+        await rt.repos.add(PAY, RepoProfile(), make.owner)
+    work = await make.running()
+    job = await rt.read_model.job(await rt.workflows.spawn(work, "a", "noop", {"repo": source}))
+    assert (job.repo_owner, job.repo_name) == ("acme", "pay")
+
+
+async def test_a_repository_that_is_unknown_is_refused(rt: Runtime, make: Factory) -> None:
+    with pytest.raises(NotFound, match="pya"):
+        await rt.workflows.spawn(await make.running(), "a", "noop", {"repo": "pya"})
 
 
 async def test_a_lost_run_spawns_and_gathers_nothing(
