@@ -156,6 +156,10 @@ class Forge(Protocol):
         """Replace the body."""
         ...
 
+    async def set_draft(self, pull: PullRequest, draft: bool) -> None:
+        """Convert an open pull request to a draft, or mark it as ready for review."""
+        ...
+
     async def add_labels(self, number: int, labels: Sequence[str]) -> None:
         """Add labels."""
         ...

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import quote
@@ -24,6 +25,8 @@ from draftsman.forges.rest_api import MAX_PAGES
 
 DRAFT: Final = "WIP: "
 """Prefix of the title of a draft: Gitea's default of `WORK_IN_PROGRESS_PREFIXES`."""
+_DRAFT: Final = re.compile(r"\A(?:\s*(?:wip:|\[wip\]))+\s*", re.IGNORECASE)
+"""All prefixes of that default."""
 PAGE: Final = 50
 """Entries of a page: Gitea's default of `MAX_RESPONSE_ITEMS`."""
 CLOSED_PAGES: Final = 4
@@ -80,6 +83,11 @@ class Gitea(ApiForge):
 
     async def update(self, number: int, body: str) -> None:
         await self._api.call("PATCH", f"{self._path}/pulls/{number}", {"body": body})
+
+    async def set_draft(self, pull: PullRequest, draft: bool) -> None:
+        title = f"{DRAFT if draft else ''}{_DRAFT.sub('', pull.title)}"
+        path = f"{self._path}/pulls/{pull.number}"
+        await self._api.call("PATCH", path, {"title": title[: self.limits.title]})
 
     async def add_labels(self, number: int, labels: Sequence[str]) -> None:
         """Add labels of the repository or its organization; raises Failure for another label."""
@@ -156,7 +164,7 @@ def _pull(data: Mapping[str, Any]) -> PullRequest:
         state,
         str(data["head"]["sha"]),
         str(data["base"]["ref"]),
-        bool(data.get("draft")) or str(data["title"]).startswith(DRAFT),
+        bool(data.get("draft")) or _DRAFT.match(str(data["title"])) is not None,
         str(data["title"]),
         str(data.get("body") or ""),
         CheckState.FAILED if data.get("mergeable") is False else CheckState.PASSED,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import quote
@@ -26,6 +27,8 @@ from draftsman.settings import ForgeSettings, HttpSettings
 
 DRAFT: Final = "Draft: "
 """Prefix of the title of a draft."""
+_DRAFT: Final = re.compile(r"\A(?:\s*(?:draft:|\[draft\]|\(draft\)))+\s*", re.IGNORECASE)
+"""All prefixes of drafts: https://docs.gitlab.com/user/project/merge_requests/drafts."""
 DEVELOPER: Final = 30
 """Access level that may push and open merge requests."""
 MERGE_STATES: Final = {
@@ -96,6 +99,10 @@ class GitLab(ApiForge):
 
     async def update(self, number: int, body: str) -> None:
         await self._edit(number, {"description": body})
+
+    async def set_draft(self, pull: PullRequest, draft: bool) -> None:
+        title = f"{DRAFT if draft else ''}{_DRAFT.sub('', pull.title)}"
+        await self._edit(pull.number, {"title": title[: self.limits.title]})
 
     async def add_labels(self, number: int, labels: Sequence[str]) -> None:
         await self._edit(number, {"add_labels": ",".join(labels)})

@@ -127,6 +127,9 @@ class FakeGitLab(FakeForge):
         if "description" in body:
             pull.body = body["description"]
             self._execute(pull.body)
+        if "title" in body:
+            pull.title = body["title"]
+            pull.draft = pull.title.startswith("Draft: ")
         added = filter(None, body.get("add_labels", "").split(","))
         pull.labels += [name for name in added if name not in pull.labels]
         names = {id: name for name, id in self.world.people.items()}
