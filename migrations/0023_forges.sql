@@ -24,9 +24,12 @@ CREATE TABLE draftsman.pull_requests (
 );
 --   pull_requests_open  the pull requests of a forge that are read
 --   pull_requests_ended  those with a branch that is perhaps deleted
+--   pull_requests_closed  those that are perhaps opened again
 CREATE INDEX pull_requests_open ON draftsman.pull_requests (forge, project) WHERE state = 'open';
 CREATE INDEX pull_requests_ended ON draftsman.pull_requests (forge, ended_at)
     WHERE state <> 'open' AND branch_deleted_at IS NULL;
+CREATE INDEX pull_requests_closed ON draftsman.pull_requests (forge, ended_at)
+    WHERE state = 'closed';
 
 -- A job that follows up on the pull request of another: with its branch, agent session and work.
 CREATE TABLE draftsman.follow_ups (
@@ -67,7 +70,7 @@ CREATE TABLE draftsman.forge_events (
     key           text NOT NULL CHECK (key <> ''),
     kind          text NOT NULL CHECK (kind IN (
                       'comment', 'review', 'review_thread', 'check_failed', 'conflict', 'merged',
-                      'closed', 'labeled_issue', 'issue_comment', 'answer')),
+                      'closed', 'reopened', 'labeled_issue', 'issue_comment', 'answer')),
     source        draftsman.channel NOT NULL,
     author        text NOT NULL,
     author_name   text NOT NULL,
@@ -91,7 +94,7 @@ CREATE TABLE draftsman.forge_events (
     processed_at  timestamptz,
     answered_at   timestamptz,
     CONSTRAINT forge_events_once UNIQUE (forge, project, number, key),
-    CONSTRAINT forge_events_outcome_check CHECK (outcome IN ('ignored', 'sent', 'ended')
+    CONSTRAINT forge_events_outcome_check CHECK (outcome IN ('ignored', 'sent', 'ended', 'reopened')
         OR (outcome IN ('submitted', 'answered', 'refused')
             AND kind IN ('labeled_issue', 'issue_comment', 'answer'))),
     CONSTRAINT forge_events_processed CHECK ((processed_at IS NULL) = (outcome IS NULL)),

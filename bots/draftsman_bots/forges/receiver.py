@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from draftsman.domain.forges.follow_up import TrackedPull, reopened
 from draftsman.domain.forges.forge_event import PEOPLE_KINDS, ForgeEvent
 from draftsman.errors import DatabaseUnreachable, DraftsmanError, Failure
 from draftsman.forges.connection import forge_at
@@ -91,13 +92,14 @@ class ForgeReceiver:
                 self.health.clear(name)
 
     async def _read(self, name: str, only: set[str] | None) -> None:
-        """Read the open pull requests of jobs, and all issues or only some repositories."""
-        for pull in await self._rt.forge_events.open_pulls(name):
+        """Read the pull requests of jobs, and all issues or only some repositories."""
+        for pull in (
+            *await self._rt.forge_events.open_pulls(name),
+            *await self._rt.forge_events.closed_pulls(name),
+        ):
             if only is None or pull.project in only:
                 part = f"{pull.project}, pull request {pull.number}"
-                await self._receive_part(
-                    name, part, partial(self._pull, name, pull.project, pull.number)
-                )
+                await self._receive_part(name, part, partial(self._pull, name, pull))
         if only is None:
             reads = await self._issues[name].reads(self._forges[name])
             for project, read in reads.items():
@@ -118,9 +120,11 @@ class ForgeReceiver:
             self.health.clear(key)
             await self.receive(name, "poll", events)
 
-    async def _pull(self, name: str, project: str, number: int) -> Sequence[ForgeEvent]:
-        await self.own_login(name, project)
-        return await self._source(name, project).pull(number)
+    async def _pull(self, name: str, pull: TrackedPull) -> Sequence[ForgeEvent]:
+        await self.own_login(name, pull.project)
+        events = await self._source(name, pull.project).pull(pull.number)
+        again = reopened(pull, events)
+        return events if again is None else [again, *events]
 
     async def own_login(self, name: str, project: str) -> str:
         """Return the login of draftsman on a forge, in lower case; raises Failure."""

@@ -241,6 +241,7 @@ class FakeGitLab(FakeForge):
             "iid": pull.number,
             "web_url": f"{self.world.base}/{self.world.project}/-/merge_requests/{pull.number}",
             "state": STATES[pull.state],
+            "closed_at": pull.closed_at if pull.state == "closed" else None,
             "sha": pull.merged_head or self.world.head(pull.branch) or "0" * 40,
             "source_project_id": 1,
             "target_project_id": 1,

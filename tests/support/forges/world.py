@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from tests.support.fake.faults import ANY, Fault, Faults
 from tests.support.fake.server import ServerState
-from tests.support.forges.conversation import Conversation
+from tests.support.forges.conversation import AT, Conversation
 
 MENTION: Final = re.compile(r"(?<![\w`])@([A-Za-z0-9][A-Za-z0-9-]*)")
 CLOSES: Final = re.compile(
@@ -36,6 +36,7 @@ class Pull:
     state: str = "open"
     """`open`, `closed` or `merged`."""
     merged_head: str = ""
+    closed_at: str = AT
     labels: list[str] = field(default_factory=list)
     reviewers: list[str] = field(default_factory=list)
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Final
 from uuid import UUID
 
-from draftsman.domain.forges.forge_event import EventKind
+from draftsman.domain.forges.forge_event import EventKind, ForgeEvent
 from draftsman.domain.forges.untrusted_text import ZERO_WIDTH
 from draftsman.domain.ids import job_name
 from draftsman.domain.job import Status
@@ -37,6 +38,7 @@ class TrackedPull:
     head: str
     """The commit that was published last."""
     state: str = "open"
+    ended_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +185,17 @@ def plan(
     if waits or not wanted:
         return FollowUpPlan(tuple(ignored))
     return FollowUpPlan(tuple(ignored), None, tuple(wanted), live[-1].job if live else None)
+
+
+def reopened(pull: TrackedPull, seen: Sequence[ForgeEvent]) -> ForgeEvent | None:
+    """Return the event of a closed pull request that its forge shows as open, once for each close.
+
+    `seen` are its events there now. No forge tells who opened it again.
+    """
+    if pull.ended_at is None or any(event.kind in ENDS for event in seen):
+        return None
+    key = f"reopened:{int(pull.ended_at.timestamp() * 1e6)}"
+    return ForgeEvent(EventKind.REOPENED, pull.project, pull.number, key, url=pull.url)
 
 
 def command_of(text: str, mention: str) -> str | None:

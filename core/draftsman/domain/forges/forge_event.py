@@ -35,6 +35,8 @@ class EventKind(StrEnum):
     """A pull request conflicts with its base."""
     MERGED = "merged"
     CLOSED = "closed"
+    REOPENED = "reopened"
+    """A pull request that was closed is open again."""
     LABELED_ISSUE = "labeled_issue"
     ISSUE_COMMENT = "issue_comment"
     ANSWER = "answer"

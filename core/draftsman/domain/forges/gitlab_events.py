@@ -33,7 +33,7 @@ def parse(event: str, payload: Mapping[str, Any]) -> Notification:
     match event:
         case "Note Hook":
             events = _noted(project, payload, item, user)
-        case "Merge Request Hook" if item.get("action") in ("merge", "close"):
+        case "Merge Request Hook" if item.get("action") == "merge":
             found = ended(project, item)
             events = () if found is None else (found,)
         case "Issue Hook":
@@ -82,7 +82,7 @@ def ended(project: str, item: Mapping[str, Any]) -> ForgeEvent | None:
         EventKind.MERGED if merged else EventKind.CLOSED,
         project,
         number(item.get("iid")),
-        "merged" if merged else "closed",
+        "merged" if merged else f"closed:{item.get('closed_at') or ''}",
         commit=str(item.get("sha") or fields(item.get("last_commit")).get("id") or "") or None,
         url=str(item.get("web_url") or item.get("url") or "") or None,
         at=moment(item.get("merged_at") or item.get("updated_at")),

@@ -91,6 +91,11 @@ async def end(conn: Connection, root: int, state: str, event: int) -> bool:
     return await execute(conn, _Q["end"], params) > 0
 
 
+async def reopen_pull(conn: Connection, root: int, event: int) -> bool:
+    """Record that a closed pull request is open again; False if it was not closed."""
+    return await execute(conn, _Q["reopen_pull"], {"root": root, "event": event}) > 0
+
+
 async def merges(conn: Connection, jobs: Sequence[int]) -> list[int]:
     """Return the unfinished jobs that ask for the merge of the work of these jobs."""
     return [int(row[0]) for row in await rows(conn, _Q["merges"], {"jobs": list(jobs)})]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -16,7 +17,9 @@ from draftsman.domain.forges.follow_up import (
     answer_text,
     message_text,
     plan,
+    reopened,
 )
+from draftsman.domain.forges.forge_event import EventKind, ForgeEvent
 from draftsman.domain.job import Status
 
 S = Status
@@ -113,6 +116,20 @@ def test_the_end_of_a_pull_request_wins_over_all_other_events() -> None:
     found = plan(PULL, [ROOT], [THREAD, merged], {}, 30)
     assert (found.end, found.send) == ((merged, "merged"), ())
     assert found.ignored == ((THREAD, "the pull request is merged"),)
+
+
+def test_a_closed_pull_request_that_is_open_there_is_reopened_once_for_each_close() -> None:
+    ended = datetime(2026, 1, 2, tzinfo=UTC)
+    closed = replace(PULL, state="closed", ended_at=ended)
+    there = ForgeEvent(EventKind.CLOSED, "acme/pay", 1, "closed:x")
+    assert reopened(PULL, []) is None
+    assert reopened(closed, [there]) is None
+    first, again = reopened(closed, []), reopened(closed, [])
+    assert first is not None
+    assert first == again
+    later = reopened(replace(closed, ended_at=ended + timedelta(seconds=1)), [])
+    assert later is not None
+    assert later.key != first.key
 
 
 def test_texts_name_the_place_the_check_and_the_commit() -> None:

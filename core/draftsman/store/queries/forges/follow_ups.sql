@@ -89,6 +89,17 @@ UPDATE draftsman.forge_events
    SET outcome = 'ended', processed_at = draftsman.now()
  WHERE id = %(event)s AND processed_at IS NULL AND EXISTS (SELECT FROM ended)
 
+-- name: reopen_pull
+WITH opened AS (
+    UPDATE draftsman.pull_requests
+       SET state = 'open', ended_at = NULL, branch_deleted_at = NULL
+     WHERE root = %(root)s AND state = 'closed'
+    RETURNING root
+)
+UPDATE draftsman.forge_events
+   SET outcome = 'reopened', processed_at = draftsman.now()
+ WHERE id = %(event)s AND processed_at IS NULL AND EXISTS (SELECT FROM opened)
+
 -- The unfinished jobs that ask for the merge of the work of these jobs.
 -- name: merges
 SELECT s.number FROM draftsman.job_requests r
