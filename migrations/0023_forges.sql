@@ -78,7 +78,7 @@ CREATE TABLE draftsman.forge_events (
     association   text,
     verdict       text,
     title         text NOT NULL,
-    text          text NOT NULL CHECK (char_length(text) <= 10000),
+    text          text NOT NULL,
     label         text,
     path          text,
     line          int,
@@ -93,6 +93,8 @@ CREATE TABLE draftsman.forge_events (
     message       int,
     processed_at  timestamptz,
     answered_at   timestamptz,
+    CONSTRAINT forge_events_text CHECK (
+        char_length(text) <= CASE kind WHEN 'labeled_issue' THEN 60000 ELSE 10000 END),
     CONSTRAINT forge_events_once UNIQUE (forge, project, number, key),
     CONSTRAINT forge_events_outcome_check CHECK (outcome IN ('ignored', 'sent', 'ended', 'reopened')
         OR (outcome IN ('submitted', 'answered', 'refused')

@@ -8,14 +8,15 @@ from typing import Any, Final
 
 from draftsman.domain.forges import github_events
 from draftsman.domain.forges.checks import STATUS_NAME, CheckState, check_of
-from draftsman.domain.forges.forge_event import EventKind, ForgeEvent, is_edited
+from draftsman.domain.forges.forge_event import EventKind, ForgeEvent, Labeling, is_edited
 from draftsman.forges.conditional_reads import ConditionalReads
 from draftsman.forges.github_reader import (
     failed_status,
     issue_comments,
-    labeler_of,
+    labelings_of,
     written,
 )
+from draftsman.forges.labeled_issues import LabeledIssues
 from draftsman.forges.rest_api import RestApi
 
 PAGE: Final = 50
@@ -31,6 +32,7 @@ class GiteaReader:
         self._path = path
         self._project = project.casefold()
         self._reads = ConditionalReads()
+        self._labels = LabeledIssues(self.labelings)
 
     async def pull(self, number: int) -> list[ForgeEvent]:
         data = await self._reads.get(self._api, f"{self._path}/pulls/{number}")
@@ -61,14 +63,14 @@ class GiteaReader:
     async def labeled_issues(self, label: str) -> list[ForgeEvent]:
         path = f"{self._path}/issues"
         issues = await self._list(path, labels=label, state="open", type="issues")
-        return [
+        return await self._labels.events(
             github_events.labeled_issue(self._project, item, label, {})
             for item in issues
             if not item.get("pull_request")
-        ]
+        )
 
-    async def labeler(self, number: int, label: str) -> str | None:
-        return labeler_of(await self._list(f"{self._path}/issues/{number}/timeline"), label)
+    async def labelings(self, number: int, label: str) -> list[Labeling]:
+        return labelings_of(await self._list(f"{self._path}/issues/{number}/timeline"), label)
 
     async def issue_comments(self, since: datetime, numbers: Sequence[int]) -> list[ForgeEvent]:
         path = f"{self._path}/issues/comments"

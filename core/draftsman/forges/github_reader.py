@@ -10,8 +10,17 @@ from typing import Any, Final
 from draftsman.domain.forges import github_events
 from draftsman.domain.forges.checks import STATUS_NAME, CheckState, check_of
 from draftsman.domain.forges.ci_log import relevant_part
-from draftsman.domain.forges.forge_event import EventKind, ForgeEvent, fields, is_edited, plain
+from draftsman.domain.forges.forge_event import (
+    EventKind,
+    ForgeEvent,
+    Labeling,
+    fields,
+    is_edited,
+    moment,
+    plain,
+)
 from draftsman.forges.conditional_reads import ConditionalReads
+from draftsman.forges.labeled_issues import LabeledIssues
 from draftsman.forges.rest_api import PAGE, RestApi
 
 _PULL: Final = re.compile(r"/pulls?/\d+#")
@@ -29,6 +38,7 @@ class GitHubReader:
         self._project = project.casefold()
         self._reads = ConditionalReads()
         self._logs: dict[str, ForgeEvent] = {}
+        self._labels = LabeledIssues(self.labelings)
 
     async def pull(self, number: int) -> list[ForgeEvent]:
         data = await self._reads.get(self._api, f"{self._path}/pulls/{number}")
@@ -42,14 +52,14 @@ class GitHubReader:
     async def labeled_issues(self, label: str) -> list[ForgeEvent]:
         path = f"{self._path}/issues"
         issues = await self._list(path, None, labels=label, state="open")
-        return [
+        return await self._labels.events(
             github_events.labeled_issue(self._project, item, label, {})
             for item in issues
             if "pull_request" not in item
-        ]
+        )
 
-    async def labeler(self, number: int, label: str) -> str | None:
-        return labeler_of(await self._list(f"{self._path}/issues/{number}/events"), label)
+    async def labelings(self, number: int, label: str) -> list[Labeling]:
+        return labelings_of(await self._list(f"{self._path}/issues/{number}/events"), label)
 
     async def issue_comments(self, since: datetime, numbers: Sequence[int]) -> list[ForgeEvent]:
         items = await self._api.pages(
@@ -123,15 +133,23 @@ class GitHubReader:
         return await self._reads.pages(self._api, path, key, per_page=PAGE, **query)
 
 
-def labeler_of(events: Sequence[Any], label: str) -> str | None:
-    """Return the login of the last event of GitHub, or of Gitea's timeline, that gave a label."""
-    logins = [
-        str(fields(item.get("actor") or item.get("user")).get("login") or "")
+def labelings_of(events: Sequence[Any], label: str) -> list[Labeling]:
+    """Return the events of GitHub, or of Gitea's timeline, that gave a label.
+
+    The body of an event of Gitea is `1` for a label that was given, and empty for a removed one.
+    """
+    return [
+        Labeling(
+            str(item["id"]),
+            str(fields(item.get("actor") or item.get("user")).get("login") or ""),
+            moment(item.get("created_at")),
+        )
         for item in events
-        if (item.get("event") == "labeled" or item.get("type") == "label")
+        if (
+            item.get("event") == "labeled" or (item.get("type"), item.get("body")) == ("label", "1")
+        )
         and str(fields(item.get("label")).get("name")).casefold() == label.casefold()
     ]
-    return logins[-1] if logins else None
 
 
 def issue_comments(project: str, items: Sequence[Mapping[str, Any]]) -> list[ForgeEvent]:

@@ -9,8 +9,17 @@ from typing import Any, Final
 from draftsman.domain.forges import gitlab_events
 from draftsman.domain.forges.checks import STATUS_NAME, CheckState, check_of
 from draftsman.domain.forges.ci_log import relevant_part
-from draftsman.domain.forges.forge_event import EventKind, ForgeEvent, fields, is_edited, plain
+from draftsman.domain.forges.forge_event import (
+    EventKind,
+    ForgeEvent,
+    Labeling,
+    fields,
+    is_edited,
+    moment,
+    plain,
+)
 from draftsman.forges.conditional_reads import ConditionalReads
+from draftsman.forges.labeled_issues import LabeledIssues
 from draftsman.forges.rest_api import PAGE, RestApi
 
 LOG_END: Final = 200_000
@@ -26,6 +35,7 @@ class GitLabReader:
         self._project = project.casefold()
         self._reads = ConditionalReads()
         self._logs: dict[str, ForgeEvent] = {}
+        self._labels = LabeledIssues(self.labelings)
 
     async def pull(self, number: int) -> list[ForgeEvent]:
         path = f"{self._path}/merge_requests/{number}"
@@ -48,17 +58,22 @@ class GitLabReader:
 
     async def labeled_issues(self, label: str) -> list[ForgeEvent]:
         issues = await self._list(f"{self._path}/issues", labels=label, state="opened")
-        return [gitlab_events.labeled_issue(self._project, item, label, {}) for item in issues]
+        return await self._labels.events(
+            gitlab_events.labeled_issue(self._project, item, label, {}) for item in issues
+        )
 
-    async def labeler(self, number: int, label: str) -> str | None:
+    async def labelings(self, number: int, label: str) -> list[Labeling]:
         path = f"{self._path}/issues/{number}/resource_label_events"
-        logins = [
-            str(fields(item.get("user")).get("username") or "")
+        return [
+            Labeling(
+                str(item["id"]),
+                str(fields(item.get("user")).get("username") or ""),
+                moment(item.get("created_at")),
+            )
             for item in await self._list(path)
             if item.get("action") == "add"
             and str(fields(item.get("label")).get("name")).casefold() == label.casefold()
         ]
-        return logins[-1] if logins else None
 
     async def issue_comments(self, since: datetime, numbers: Sequence[int]) -> list[ForgeEvent]:
         return [

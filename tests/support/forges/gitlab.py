@@ -16,7 +16,7 @@ from aiohttp import web
 
 from tests.support.forges.event_routes import GitLabEvents
 from tests.support.forges.server import FakeForge, Operation, Page, Refused, Request
-from tests.support.forges.world import Note, Pull
+from tests.support.forges.world import Note, Pull, at_second
 
 PROJECT = r"/projects/([^/]+)"
 NOTES = r"/(issues|merge_requests)/(\d+)/notes"
@@ -149,14 +149,16 @@ class FakeGitLab(FakeForge):
     def _issue(self, call: Request) -> Any:
         self._check_project(call)
         url = f"{self.world.base}/{self.world.project}/-/issues/{call.parts[1]}"
-        return {"title": "Refunds", "description": "They are rounded twice", "web_url": url}
+        title, text = self.world.issue
+        return {"title": title, "description": text, "web_url": url}
 
     def _labeled(self, call: Request) -> Any:
         self._check_project(call)
         return Page(
             [
-                {"action": "add", "label": {"name": label}, "user": {"username": by}}
-                for label, by in self.world.labelers
+                {"id": id, "action": "add" if by else "remove", "created_at": at_second(id)}
+                | {"label": {"name": label}, "user": {"username": by}}
+                for id, (label, by) in enumerate(self.world.labelers, 1)
             ]
         )
 

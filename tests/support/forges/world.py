@@ -22,6 +22,11 @@ CLOSES: Final = re.compile(
 """Keywords by which a forge closes an issue at the merge."""
 
 
+def at_second(number: int) -> str:
+    """Return the time of a label."""
+    return f"2026-01-02T03:04:{number:02}Z"
+
+
 @dataclass
 class Pull:
     """A pull request."""
@@ -94,7 +99,9 @@ class ForgeWorld(ServerState[Call]):
     """Issues, besides the pull requests."""
     notes: list[Note] = field(default_factory=list)
     labelers: list[tuple[str, str]] = field(default_factory=list)
-    """Labels of issues, and the login that gave each."""
+    """Labels of issues and the login that gave each, a second apart; without, it was removed."""
+    issue: tuple[str, str] = ("Refunds", "They are rounded twice, see @ben")
+    """Title and text of the issue."""
     refused: str | None = None
     """Text of comments that are refused as spam."""
     statuses: list[dict[str, str]] = field(default_factory=list)

@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from draftsman.domain.forges.forge_event import EventKind
+from draftsman.domain.forges.forge_event import EventKind, is_resolved, labeled
 from draftsman.forges.connection import forge_at
 from draftsman_bots import comment_parser
 from draftsman_bots.forges.usecases.answers import IGNORED, on_answer
@@ -31,7 +31,7 @@ async def on_event(context: EventContext) -> str:
         label = context.settings.issue_label
         if label is None or (event.label or "").casefold() != label.casefold():
             return IGNORED
-        return await request_job(await _with_labeler(context, label))
+        return await request_job(await _with_labeling(context, label))
     if event.kind not in ANSWERED_IN:
         return IGNORED
     mention = context.settings.mention
@@ -48,14 +48,13 @@ async def on_event(context: EventContext) -> str:
     return IGNORED
 
 
-async def _with_labeler(context: EventContext, label: str) -> EventContext:
-    """Return the context with the login that gave the label, which a poll does not tell."""
+async def _with_labeling(context: EventContext, label: str) -> EventContext:
+    """Return the context with the event that gave the label, which a webhook does not name."""
     event = context.event
-    if event.author:
-        return context
-    forge = forge_at(context.rt.settings, context.forge, event.project)
-    login = await forge.events().labeler(event.number, label)
-    return replace(context, event=replace(event, author=login or "unknown"))
+    if not is_resolved(event):
+        forge = forge_at(context.rt.settings, context.forge, event.project)
+        event = labeled(event, await forge.events().labelings(event.number, label))
+    return replace(context, event=replace(event, author=event.author or "unknown"))
 
 
 def classify(event: ForgeEvent, mention: str) -> ForgeEvent:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from draftsman.domain.forges.forge_event import MAX_ISSUE, EventKind, plain
 from draftsman.domain.forges.project import find_project
 from draftsman.domain.messages.delivery import ChannelName
 from draftsman.domain.messages.target import parse
@@ -14,11 +16,14 @@ from draftsman.services.jobs.submissions import invocation
 from draftsman_bots.forges.usecases.replies import reply_without_job
 
 if TYPE_CHECKING:
+    from draftsman.domain.forges.forge_event import ForgeEvent
+    from draftsman.domain.forges.pull_request import IssueText
     from draftsman.domain.requests.invocation import Invocation
     from draftsman.services.jobs.submissions import SubmittedJob
     from draftsman_bots.forges.context import EventContext
 
-MAX_TEXT: Final = 60_000
+TITLE: Final = 300
+"""Maximum characters of a title that is kept."""
 UNMAPPED: Final = (
     "this login is not mapped to a person. An operator can map it:"
     " `draftsman people set NAME --forge {login}`"
@@ -40,15 +45,31 @@ async def request_job(context: EventContext, wish: str = "") -> str:
         await reply_without_job(context, text)
         return "refused"
     try:
-        submitted = await context.rt.submissions.submit(await _request(context, repo, wish), actor)
+        issue = await context.discussion.issue()
+        pinned = _as_labeled(context.event, issue)
+        request = await _request(context, repo, pinned, wish)
+        submitted = await context.rt.submissions.submit(request, actor)
     except (UsageError, NotFound, NotPermitted) as error:
         await reply_without_job(context, str(error))
         return "refused"
-    except IdempotencyConflict:  # the issue was edited since the first delivery of the event
+    except IdempotencyConflict:  # an earlier delivery of the event had another text
         return "submitted"
     if submitted.outcome == "joined":
         await _notify_joined(context, submitted)
+    elif (pinned.title, pinned.body) != (first_line(plain(issue.title), TITLE), _text(issue)):
+        await _notify_edited(context, submitted)
     return "submitted"
+
+
+def _as_labeled(event: ForgeEvent, issue: IssueText) -> IssueText:
+    """Return the issue with the text that it had at its label; a comment does not have it."""
+    if event.kind is not EventKind.LABELED_ISSUE:
+        return replace(issue, title=first_line(plain(issue.title), TITLE), body=_text(issue))
+    return replace(issue, title=first_line(event.title, TITLE), body=event.text)
+
+
+def _text(issue: IssueText) -> str:
+    return plain(issue.body, MAX_ISSUE)
 
 
 async def _registered(context: EventContext) -> str | None:
@@ -60,18 +81,17 @@ async def _registered(context: EventContext) -> str | None:
     return None
 
 
-async def _request(context: EventContext, repo: str, wish: str) -> Invocation:
+async def _request(context: EventContext, repo: str, issue: IssueText, wish: str) -> Invocation:
     """Return the request of an issue."""
     event = context.event
-    issue = await context.discussion.issue()
     text = "\n\n".join(part for part in (issue.body, wish and _said(context, wish)) if part)
     request = invocation(
         key=context.key,
         subject_key=context.target,
         external_event_id=context.key[:500],
         repo=repo,
-        title=first_line(issue.title, 500) or context.issue.target,
-        text=text[:MAX_TEXT] or issue.title,
+        title=issue.title or context.issue.target,
+        text=text[:MAX_ISSUE] or issue.title,
         url=issue.url,
         payload={"issue": {"forge": context.forge, "project": event.project}},
         notify=(context.target,),
@@ -86,6 +106,13 @@ async def _request(context: EventContext, repo: str, wish: str) -> Invocation:
 
 def _said(context: EventContext, wish: str) -> str:
     return f"{context.event.author} commented:\n{wish}"
+
+
+async def _notify_edited(context: EventContext, job: SubmittedJob) -> None:
+    """Reply that the job has the text of the label, and not of a later edit."""
+    text = f"The issue was edited since it was labeled; {job.name} has the text of that time."
+    key = f"edited:{context.event.key}"
+    await context.rt.outbox.notice(job.number, key, text, at=parse(context.target))
 
 
 async def _notify_joined(context: EventContext, job: SubmittedJob) -> None:

@@ -9,10 +9,12 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from draftsman.domain.forges.forge_event import (
+    MAX_ISSUE,
     EventKind,
     ForgeEvent,
     Notification,
     fields,
+    label_key,
     moment,
     number,
     plain,
@@ -111,11 +113,11 @@ def labeled_issue(
         EventKind.LABELED_ISSUE,
         project,
         number(issue.get("iid")),
-        f"label:{issue.get('iid')}:{label.casefold()}",
+        label_key(number(issue.get("iid")), label, issue.get("updated_at")),
         author=login,
         is_bot=_is_bot(login),
         title=plain(issue.get("title"))[:300],
-        text=plain(issue.get("description")),
+        text=plain(issue.get("description"), MAX_ISSUE),
         label=label,
         url=str(issue.get("url") or issue.get("web_url") or "") or None,
         at=moment(issue.get("updated_at")),
