@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import datetime
-from pathlib import Path
 from typing import Any, Final, cast
 
 import pytest
 
 from draftsman.domain.forges.forge_event import EventKind, ForgeEvent
-from draftsman.domain.job import Source
 from draftsman.domain.messages.target import parse as parse_target
 from draftsman.domain.outcome import Done
 from draftsman.domain.question import QuestionKind
 from draftsman.domain.question_spec import QuestionSpec
-from draftsman.domain.repos.repo_catalog import Repo
-from draftsman.domain.repos.repo_profile import profile
 from draftsman.domain.repos.repo_url import parse
 from draftsman.errors import Failure
 from draftsman.forges.connection import forge_at
@@ -26,72 +21,14 @@ from draftsman.settings import ForgeSettings
 from draftsman.store.forges import people_events
 from draftsman_bots.forges.context import EventContext
 from draftsman_bots.forges.service import ForgeService
-from draftsman_bots.forges.usecases.events import classify, on_event
-from tests.bots.bot_contract import run_dispatcher, wait_until_delivered
-from tests.bots.forges.forge_side import ForgeSide, forge_side
+from draftsman_bots.forges.usecases.events import classify
+from tests.bots.forges.issues import LABEL, Issue, comment
 from tests.factories import QUESTION, Factory
 from tests.support.cases import cases
 from tests.support.fake.faults import Fault
 from tests.support.forges.world import at_second
 
-LABEL: Final = ForgeEvent(
-    EventKind.LABELED_ISSUE,
-    "acme/pay",
-    7,
-    "label:7:fix it:x",
-    author="Anna",
-    title="Refunds",
-    text="They are rounded twice, see @ben",
-    label="Fix it",
-)
 GATE: Final = QuestionSpec(key="gate", kind=QuestionKind.APPROVAL, text="Go?", approvers=("carol",))
-LOGINS: Final = {"anna": "acme:anna", "ben": "acme:ben", "carol": "acme:carol"}
-
-
-def comment(text: str, author: str = "ben", id: int = 1, **fields: Any) -> ForgeEvent:
-    """Return the event of a comment."""
-    kind = EventKind.ISSUE_COMMENT
-    return replace(ForgeEvent(kind, "acme/pay", 7, f"comment:{id}", author, text=text), **fields)
-
-
-class Issue:
-    """An issue with its bot."""
-
-    def __init__(self, side: ForgeSide, rt: Runtime) -> None:
-        settings = rt.settings.model_copy(
-            update={"forges": side.settings.forges, "http": side.settings.http}
-        )
-        self.side = side
-        self.rt = replace(rt, settings=settings)
-
-    async def on(self, event: ForgeEvent) -> str:
-        """Process an event."""
-        table = self.rt.settings.forges["acme"]
-        return await on_event(EventContext(self.rt, "acme", table, event))
-
-    async def delivered(self, job: int) -> list[str]:
-        """Wait for the comments of a job; return all comments."""
-        await wait_until_delivered(self.rt, job, self.side.channel)
-        return [note.body for note in self.side.fake.world.comments()]
-
-
-@pytest.fixture
-async def issue(
-    rt: Runtime, make: Factory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> AsyncIterator[Issue]:
-    """Give an issue of a registered repository, and people with logins."""
-    async with forge_side(
-        "github", tmp_path, monkeypatch, issue_label="fix it", events="poll"
-    ) as side:
-        await rt.repos.add(Repo.at(parse(side.fake.url)), profile({}), make.owner)
-        rt.policy.people = {
-            name: replace(person, ids={**person.ids, Source.FORGE: LOGINS[name]})
-            if name in LOGINS
-            else person
-            for name, person in rt.policy.people.items()
-        }
-        async with run_dispatcher(rt, side.channel):
-            yield Issue(side, rt)
 
 
 async def test_a_label_makes_one_job_whose_comment_answers(
@@ -311,7 +248,7 @@ async def test_polls_bring_the_label_and_the_answer_once(
         ("/approve", "answer"),
         ("approve", "comment"),
         ("please rename it", "comment"),
-        ("/tell D-1 use v2", "comment"),
+        ("/tell D-1 use v2", "answer"),
         ("@draftsman use v2", "comment"),
         ("@anna /approve", "comment"),
         ("```\n/approve\n```", "comment"),

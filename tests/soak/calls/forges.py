@@ -52,6 +52,9 @@ CALLS: Final[dict[str, Call]] = {
     "follow_ups.merges": Call(lambda conn: follow_ups.merges(conn, [1, 2])),
     "follow_ups.event": Call(lambda conn: follow_ups.event(conn, 1, "follow_up_created", {})),
     "follow_ups.of_job": Call(lambda conn: follow_ups.of_job(conn, 1)),
+    "follow_ups.jobs_of_pull": Call(
+        lambda conn: follow_ups.jobs_of_pull(conn, "github", "acme/pay", 1)
+    ),
     "follow_ups.request": Call(lambda conn: follow_ups.request(conn, 1, BEN, "e", "x")),
     "follow_ups.unanswered": Call(lambda conn: follow_ups.unanswered(conn, "github", 100)),
     "follow_ups.answered": Call(lambda conn: follow_ups.answered(conn, [1])),

@@ -8,26 +8,33 @@ from typing import TYPE_CHECKING, Final
 
 from draftsman.domain.forges.forge_event import MAX_ISSUE, EventKind, plain
 from draftsman.domain.forges.project import find_project
+from draftsman.domain.job import TERMINAL
+from draftsman.domain.job_message import AGENT_TYPE
 from draftsman.domain.messages.delivery import ChannelName
 from draftsman.domain.messages.target import parse
 from draftsman.domain.text import first_line
-from draftsman.errors import IdempotencyConflict, NotFound, NotPermitted, RejectedField, UsageError
+from draftsman.errors import (
+    IdempotencyConflict,
+    NotFound,
+    NotPermitted,
+    Refused,
+    RejectedField,
+    UsageError,
+)
 from draftsman.services.jobs.submissions import invocation
-from draftsman_bots.forges.usecases.replies import reply_without_job
+from draftsman_bots.forges.usecases.controls import jobs_here
+from draftsman_bots.forges.usecases.replies import UNMAPPED, reply, reply_without_job
 
 if TYPE_CHECKING:
     from draftsman.domain.forges.forge_event import ForgeEvent
     from draftsman.domain.forges.pull_request import IssueText
+    from draftsman.domain.people.actor import Actor
     from draftsman.domain.requests.invocation import Invocation
     from draftsman.services.jobs.submissions import SubmittedJob
     from draftsman_bots.forges.context import EventContext
 
 TITLE: Final = 300
 """Maximum characters of a title that is kept."""
-UNMAPPED: Final = (
-    "this login is not mapped to a person. An operator can map it:"
-    " `draftsman people set NAME --forge {login}`"
-)
 
 
 async def request_job(context: EventContext, wish: str = "") -> str:
@@ -39,6 +46,8 @@ async def request_job(context: EventContext, wish: str = "") -> str:
     if actor.person is None:
         await reply_without_job(context, UNMAPPED.format(login=actor.id))
         return "refused"
+    if wish and (sent := await _follow_up(context, actor, wish)) is not None:
+        return sent
     repo = await _registered(context)
     if repo is None:
         text = f"{context.event.project} is not registered: `draftsman repos add URL`"
@@ -70,6 +79,22 @@ def _as_labeled(event: ForgeEvent, issue: IssueText) -> IssueText:
 
 def _text(issue: IssueText) -> str:
     return plain(issue.body, MAX_ISSUE)
+
+
+async def _follow_up(context: EventContext, actor: Actor, wish: str) -> str | None:
+    """Follow up on the open pull request of the issue's last job; None without one."""
+    jobs = [job for job in await jobs_here(context) if job.type == AGENT_TYPE]
+    follow_ups = context.rt.forge_events.follow_ups
+    if not jobs or jobs[0].status not in TERMINAL or not await follow_ups.is_open(jobs[0].number):
+        return None
+    number = jobs[0].number
+    try:
+        sent = await context.rt.messages.send(number, actor, wish, event=context.key[-500:])
+    except (NotPermitted, Refused, UsageError) as error:
+        await reply(context, number, str(error))
+        return "refused"
+    await reply(context, number, f"{sent}.")
+    return "answered"
 
 
 async def _registered(context: EventContext) -> str | None:
@@ -119,7 +144,8 @@ async def _notify_joined(context: EventContext, job: SubmittedJob) -> None:
     """Reply that the issue already has a live job."""
     text = (
         f"{job.name} is still {job.status}. An issue has a single job at a time, so no other"
-        " was started; the request was added to the history of the job."
+        " was started; the request was added to the history of the job. For its agent:"
+        f" /draftsman tell {job.name} …"
     )
     at = parse(context.target)
     key = f"joined:{context.event.key}"

@@ -77,6 +77,11 @@ class FollowUpEvent:
     key: str
     age: float
 
+    @property
+    def is_message(self) -> bool:
+        """Whether a person sent it to a job of the pull request, in any channel."""
+        return self.source != "forge" or self.key.startswith("message:")
+
 
 @dataclass(frozen=True, slots=True)
 class FamilyJob:
@@ -229,7 +234,7 @@ def message_text(event: FollowUpEvent, mention: str = MENTION) -> str:
                 " the work: resolve the conflict markers in the files."
             )
         case _:
-            command = command_of(event.text, mention) if event.source == "forge" else None
+            command = None if event.is_message else command_of(event.text, mention)
             text = command or event.text
     return text if len(text) <= MAX_MESSAGE else f"{text[: MAX_MESSAGE - 1]}…"
 
@@ -258,7 +263,7 @@ def _no_work(event: FollowUpEvent, head: str, mention: str) -> str | None:
         return "written by a program"
     if kind in STATE:
         return None if event.commit == head else "about an earlier commit"
-    if event.source != "forge":
+    if event.is_message:
         return None
     command = command_of(event.text, mention)
     if kind is EventKind.COMMENT:
@@ -272,7 +277,7 @@ def _no_work(event: FollowUpEvent, head: str, mention: str) -> str | None:
 
 def _identity(event: FollowUpEvent) -> str:
     """Return the part of a key that all versions of a comment share."""
-    return event.key.rpartition(":")[0] if event.source == "forge" else event.key
+    return event.key if event.is_message else event.key.rpartition(":")[0]
 
 
 def _is_over(job: FamilyJob) -> bool:

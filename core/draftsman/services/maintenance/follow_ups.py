@@ -91,7 +91,7 @@ class FollowUpSweep:
 
     def _actor(self, event: FollowUpEvent) -> Actor:
         """Return the author of an event as an actor, with person and roles."""
-        id = f"{event.forge}:{event.author}" if event.source == "forge" else event.author
+        id = event.author if event.is_message else f"{event.forge}:{event.author}"
         return self._policy.resolve(Actor(Source(event.source), id, event.author_name))
 
     def _mention(self, forge: str) -> str:

@@ -111,6 +111,12 @@ async def of_job(conn: Connection, job: int) -> FollowedPull | None:
     return await fetch_one(conn, _Q["of_job"], {"job": job}, FollowedPull)
 
 
+async def jobs_of_pull(conn: Connection, forge: str, project: str, number: int) -> list[int]:
+    """Return the jobs of a pull request, the newest first; none if no job opened it."""
+    params = {"forge": forge, "project": project, "number": number, "limit": MAX_MEMBERS}
+    return [int(row[0]) for row in await rows(conn, _Q["jobs_of_pull"], params)]
+
+
 async def request(conn: Connection, job: int, actor: Actor, event: str, text: str) -> str | None:
     """Store a message to a finished job; return its open pull request, None without."""
     params = {

@@ -127,6 +127,18 @@ SELECT f.root, r.id AS root_id, f.ordinal, f.parent, p.branch, p.base, p.url,
   JOIN draftsman.job_requests r ON r.number = f.root
  WHERE f.job = %(job)s
 
+-- The first job of a pull request and its follow-ups, the newest first.
+-- name: jobs_of_pull
+SELECT m.job
+  FROM draftsman.pull_requests p
+ CROSS JOIN LATERAL (
+       SELECT p.root AS job
+        UNION ALL
+       SELECT f.job FROM draftsman.follow_ups f WHERE f.root = p.root) m
+ WHERE p.forge = %(forge)s AND p.project = %(project)s AND p.number = %(number)s
+ ORDER BY m.job DESC
+ LIMIT %(limit)s
+
 -- name: request
 SELECT draftsman.request_follow_up(%(job)s::bigint, %(source)s::draftsman.channel,
     %(sender_id)s::text, %(display_name)s::text, %(event)s::text, %(text)s::text)
