@@ -220,7 +220,7 @@ class EventSource(Protocol):
         ...
 
     async def issue_comments(self, since: datetime, numbers: Sequence[int]) -> list[ForgeEvent]:
-        """Return the comments on issues since a time; on GitLab only on those with `numbers`."""
+        """Return the comments on issues since a time, and on GitLab all on those with `numbers`."""
         ...
 
     async def has_webhook(self, url: str) -> bool | None:

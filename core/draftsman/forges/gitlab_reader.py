@@ -19,6 +19,7 @@ from draftsman.domain.forges.forge_event import (
     plain,
 )
 from draftsman.forges.conditional_reads import ConditionalReads
+from draftsman.forges.github_reader import written
 from draftsman.forges.labeled_issues import LabeledIssues
 from draftsman.forges.rest_api import PAGE, RestApi
 
@@ -76,12 +77,18 @@ class GitLabReader:
         ]
 
     async def issue_comments(self, since: datetime, numbers: Sequence[int]) -> list[ForgeEvent]:
-        return [
-            gitlab_events.issue_note(self._project, number, note, note.get("author"))
-            for number in numbers
-            for note in await self._list(f"{self._path}/issues/{number}/notes", sort="asc")
-            if not (note.get("system") or is_edited(note))
-        ]
+        """Read the notes of issues that changed: GitLab has no list of all notes of a project."""
+        path, after = f"{self._path}/issues", written(since)
+        changed = await self._api.pages(path, updated_after=after, state="all", per_page=PAGE)
+        known, since = set(numbers), since.replace(microsecond=0)
+        found = []
+        for number in sorted(known | {int(item["iid"]) for item in changed}):
+            for note in await self._list(f"{path}/{number}/notes", sort="asc"):
+                is_new = number in known or (moment(note.get("created_at")) or since) >= since
+                if is_new and not (note.get("system") or is_edited(note)):
+                    by = note.get("author")
+                    found.append(gitlab_events.issue_note(self._project, number, note, by))
+        return found
 
     async def has_webhook(self, url: str) -> bool | None:
         answer = await self._api.call("GET", f"{self._path}/hooks", accepts=(401, 403, 404))

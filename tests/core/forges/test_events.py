@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -169,7 +169,7 @@ async def test_the_end_of_a_pull_request_is_an_event(site: ForgeHarness) -> None
 
 
 async def test_issues_tell_who_labeled_them_and_their_comments(site: ForgeHarness) -> None:
-    """Comments of pull requests are not among them; those of GitLab are of the given issues."""
+    """Comments of pull requests and those before the time are not among them."""
     world, source = site.fake.world, site.forge.events()
     world.labelers += [("Bug", "ben"), ("fix it", "ben"), ("fix it", ""), ("Fix it", "anna")]
     given = await source.labelings(7, "fix it")
@@ -182,7 +182,17 @@ async def test_issues_tell_who_labeled_them_and_their_comments(site: ForgeHarnes
     world.push(BRANCH, COMMITS[1])
     pull = await site.open(COMMITS[1])
     world.talk.comment(pull.pull.number, "ben", "feedback")
-    (found,) = await source.issue_comments(note.at, [7])
+    world.issues.add("#8")
+    world.comment("#8", "@draftsman and this", "anna")
+    world.notes[0].at, at = note.at - timedelta(days=9), note.at
+    (other,) = await source.issue_comments(at, [])
+    assert (other.kind, other.number, other.text) == (K.ISSUE_COMMENT, 8, "@draftsman and this")
+    world.notes[0].at = at
+    found, other = await source.issue_comments(at, [])
+    read = len(site.fake.calls)
+    assert await source.issue_comments(at, [7]) == [found, other]
+    if site.fake.kind == "gitlab":
+        assert [call.status for call in site.fake.calls[read:]] == [200, 304, 304]
     assert (found.kind, found.number, found.author) == (K.ISSUE_COMMENT, 7, "anna")
     assert (found.text, found.project) == ("@draftsman fix this", "acme/pay")
     issue = await site.forge.discussion(7, is_pull=False).issue()
