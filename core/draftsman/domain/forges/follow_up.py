@@ -10,7 +10,7 @@ from typing import Final
 from uuid import UUID
 
 from draftsman.domain.forges.forge_event import EventKind, ForgeEvent
-from draftsman.domain.forges.untrusted_text import ZERO_WIDTH
+from draftsman.domain.forges.untrusted_text import ZERO_WIDTH, truncate
 from draftsman.domain.ids import job_name
 from draftsman.domain.job import Status
 
@@ -22,6 +22,7 @@ ENDS: Final = {EventKind.MERGED: "merged", EventKind.CLOSED: "closed"}
 STATE: Final = frozenset({EventKind.CHECK_FAILED, EventKind.CONFLICT})
 """Kinds about a commit, which is outdated once there is another."""
 MAX_MESSAGE: Final = 9500
+MAX_TITLE: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,8 @@ class FollowedPull:
     branch: str
     base: str
     url: str
+    title: str | None
+    """Title of the first job."""
     allowed: int
     """The ordinal of the follow-up at which people last allowed more; 0: never."""
 
@@ -213,6 +216,21 @@ def command_of(text: str, mention: str) -> str | None:
 def needs_right(event: FollowUpEvent) -> bool:
     """Return whether an event is of a person, whose right to start work is checked."""
     return EventKind(event.kind) not in STATE and EventKind(event.kind) not in ENDS
+
+
+def title_of(events: Sequence[FollowUpEvent], title: str | None, root: int) -> str:
+    """Return the title of a follow-up, which says what it is about: `Fix CI of TITLE`."""
+    kinds = {EventKind(event.kind) for event in events if not event.is_message}
+    whose = title or job_name(root)
+    if kinds & {EventKind.REVIEW, EventKind.REVIEW_THREAD}:
+        text = f"Address review of {whose}"
+    elif EventKind.CHECK_FAILED in kinds:
+        text = f"Fix CI of {whose}"
+    elif EventKind.CONFLICT in kinds:
+        text = f"Resolve conflicts of {whose}"
+    else:
+        text = f"Follow up on {whose}"
+    return truncate(text, MAX_TITLE)
 
 
 def message_text(event: FollowUpEvent, mention: str = MENTION) -> str:

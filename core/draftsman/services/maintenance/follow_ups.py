@@ -119,7 +119,8 @@ class FollowUpSweep:
         to = found.to
         if to is None:
             newest = jobs[-1]
-            to = await insert_follow_up(conn, pull.root, newest.job, newest.ordinal + 1)
+            ordinal = newest.ordinal + 1
+            to = await insert_follow_up(conn, pull.root, newest.job, ordinal, found.send)
             await self._cancel_merges(conn, jobs, f"{job_name(to)} follows up")
             created = {"job": to, "follow_up": newest.ordinal + 1, "pr_url": pull.url}
             created["events"] = [event.kind for event in found.send][:100]

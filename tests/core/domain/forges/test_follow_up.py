@@ -18,6 +18,7 @@ from draftsman.domain.forges.follow_up import (
     message_text,
     plan,
     reopened,
+    title_of,
 )
 from draftsman.domain.forges.forge_event import EventKind, ForgeEvent
 from draftsman.domain.job import Status
@@ -70,6 +71,26 @@ def test_only_work_for_the_agent_starts_a_follow_up(
     assert [text for _, text in ended.ignored] == ["the pull request is merged"]
     over = plan(PULL, [replace(ROOT, handed_over=True)], [event], {}, 30)
     assert over.send == ()
+
+
+@pytest.mark.parametrize(
+    ("events", "title"),
+    [
+        ((CHECK,), "Fix CI of Refunds"),
+        ((COMMENT, CHECK), "Fix CI of Refunds"),
+        ((CHECK, THREAD), "Address review of Refunds"),
+        ((replace(THREAD, kind="review"),), "Address review of Refunds"),
+        ((replace(CHECK, kind="conflict"),), "Resolve conflicts of Refunds"),
+        ((COMMENT,), "Follow up on Refunds"),
+        ((replace(COMMENT, source="slack"),), "Follow up on Refunds"),
+    ],
+)
+def test_a_follow_up_has_a_title_about_its_events(
+    events: tuple[FollowUpEvent, ...], title: str
+) -> None:
+    assert title_of(events, "Refunds", 7) == title
+    assert title_of(events, None, 7) == title.replace("Refunds", "D-7")
+    assert len(title_of(events, "x" * 600, 7)) == 500
 
 
 def test_comments_mention_the_login_of_the_forge() -> None:

@@ -119,10 +119,11 @@ async def _facts(
 ) -> PullRequestFacts:
     job, runs = run.job, await run.runs()
     used = usage_of(runs)
-    request = "\n".join(filter(None, (job.ticket_title, job.ticket_text)))
     ticket = await run.wait(run.services.checkpoints.ticket_url, job.number)
     evidence = validation.evidence
     followed = await run.wait(run.services.workflows.followed_pull, job.number)
+    title = job.ticket_title if followed is None else followed.title
+    request = "\n".join(filter(None, (title, job.ticket_text)))
     changes, conflicts = (
         change_summary({key: result.get(key) for key in keys})
         for keys in (
@@ -134,7 +135,7 @@ async def _facts(
         job=job.name,
         id=job.id if followed is None else followed.root_id,
         head=str(result["commit"]),
-        title=job.ticket_title,
+        title=title,
         request=job.ticket_text or "",
         requester=job.invoker_id,
         source=str(job.source),
