@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from draftsman.domain.forges.forge_event import MAX_ISSUE, EventKind, plain
-from draftsman.domain.forges.project import find_project
+from draftsman.domain.forges.project import source_of
 from draftsman.domain.job import TERMINAL
 from draftsman.domain.job_message import AGENT_TYPE
 from draftsman.domain.messages.delivery import ChannelName
@@ -99,11 +99,8 @@ async def _follow_up(context: EventContext, actor: Actor, wish: str) -> str | No
 
 async def _registered(context: EventContext) -> str | None:
     """Return the URL of the registered repository of the issue."""
-    for repo in (await context.rt.repos.catalog()).repos:
-        project = find_project(context.settings.url, repo.remote_url)
-        if project is not None and project.path.casefold() == context.event.project:
-            return repo.remote_url
-    return None
+    sources = [repo.remote_url for repo in (await context.rt.repos.catalog()).repos]
+    return source_of(context.settings.url, context.event.project, sources)
 
 
 async def _request(context: EventContext, repo: str, issue: IssueText, wish: str) -> Invocation:
