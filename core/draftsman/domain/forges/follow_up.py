@@ -55,6 +55,8 @@ class FollowedPull:
     url: str
     title: str | None
     """Title of the first job."""
+    source: str
+    """Channel of its request."""
     allowed: int
     """The ordinal of the follow-up at which people last allowed more; 0: never."""
 

@@ -118,7 +118,7 @@ VALUES (%(job)s, %(kind)s, 'system', %(payload)s)
 -- on is that of `allowed`.
 -- name: of_job
 SELECT f.root, r.id AS root_id, f.ordinal, f.parent, p.branch, p.base, p.url,
-       r.ticket_title AS title,
+       r.ticket_title AS title, r.source::text,
        coalesce((SELECT max(o.ordinal) FROM draftsman.follow_ups o
                    JOIN draftsman.job_steps t ON t.job = o.job AND t.key = 'agent:follow_ups'
                     AND t.status = 'done'
