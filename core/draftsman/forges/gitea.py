@@ -7,10 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import quote
 
-from draftsman.domain.forges.checks import STATUS_NAME, CheckState, CommitCheck, check_of
+from draftsman.domain.forges.checks import CheckState, CommitCheck, check_of
 from draftsman.domain.forges.pull_request import (
     Account,
-    CommitStatus,
     GitLogin,
     PullRequest,
     PullRequestText,
@@ -19,7 +18,6 @@ from draftsman.domain.forges.pull_request import (
 )
 from draftsman.errors import Failure
 from draftsman.forges.api_forge import ApiForge
-from draftsman.forges.comments import IssueDiscussion
 from draftsman.forges.gitea_reader import GiteaReader
 from draftsman.forges.rest_api import MAX_PAGES
 
@@ -81,9 +79,6 @@ class Gitea(ApiForge):
         body = {"head": text.branch, "base": text.base, "title": title, "body": text.body}
         return _pull((await self._api.call("POST", f"{self._path}/pulls", body)).data)
 
-    async def update(self, number: int, body: str) -> None:
-        await self._api.call("PATCH", f"{self._path}/pulls/{number}", {"body": body})
-
     async def set_draft(self, pull: PullRequest, draft: bool) -> None:
         title = f"{DRAFT if draft else ''}{_DRAFT.sub('', pull.title)}"
         path = f"{self._path}/pulls/{pull.number}"
@@ -101,16 +96,6 @@ class Gitea(ApiForge):
     async def request_reviews(self, number: int, reviewers: Sequence[str]) -> None:
         path = f"{self._path}/pulls/{number}/requested_reviewers"
         await self._api.call("POST", path, {"reviewers": list(reviewers)})
-
-    async def set_status(self, commit: str, status: CommitStatus) -> None:
-        body = {
-            "state": "success" if status.passed else "failure",
-            "context": STATUS_NAME,
-            "description": status.description,
-        }
-        if status.url is not None:
-            body["target_url"] = status.url
-        await self._api.call("POST", f"{self._path}/statuses/{commit}", body)
 
     async def checks(self, commit: str) -> list[CommitCheck]:
         path = f"{self._path}/commits/{commit}/status"
@@ -136,9 +121,6 @@ class Gitea(ApiForge):
     async def merge(self, number: int, commit: str, method: str) -> None:
         body = {"Do": method, "head_commit_id": commit}
         await self._api.call("POST", f"{self._path}/pulls/{number}/merge", body)
-
-    def discussion(self, number: int, *, is_pull: bool) -> IssueDiscussion:
-        return IssueDiscussion(self._api, self._path, number, self.limits.body)
 
     async def _labels(self) -> list[Any]:
         labels = await self._api.pages(f"{self._path}/labels", limit=PAGE)

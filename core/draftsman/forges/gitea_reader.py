@@ -4,35 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, Final
+from typing import ClassVar, Final
 
 from draftsman.domain.forges import github_events
 from draftsman.domain.forges.checks import STATUS_NAME, CheckState, check_of
 from draftsman.domain.forges.forge_event import EventKind, ForgeEvent, Labeling, is_edited
-from draftsman.forges.conditional_reads import ConditionalReads
+from draftsman.forges.api_reader import ApiReader
 from draftsman.forges.github_reader import (
     failed_status,
     issue_comments,
     labelings_of,
     written,
 )
-from draftsman.forges.labeled_issues import LabeledIssues
-from draftsman.forges.rest_api import RestApi
 
 PAGE: Final = 50
 """Entries of a page: Gitea's default of `MAX_RESPONSE_ITEMS`."""
 VERDICTS: Final = {"APPROVED": "approved", "REQUEST_CHANGES": "changes_requested"}
 
 
-class GiteaReader:
-    """The events of a repository, over the API at `path`."""
+class GiteaReader(ApiReader):
+    """The events of a repository on Gitea or Forgejo."""
 
-    def __init__(self, api: RestApi, path: str, project: str) -> None:
-        self._api = api
-        self._path = path
-        self._project = project.casefold()
-        self._reads = ConditionalReads()
-        self._labels = LabeledIssues(self.labelings)
+    page: ClassVar[dict[str, str | int]] = {"limit": PAGE}
 
     async def pull(self, number: int) -> list[ForgeEvent]:
         data = await self._reads.get(self._api, f"{self._path}/pulls/{number}")
@@ -43,7 +36,7 @@ class GiteaReader:
             events.append(github_events.conflict(self._project, data))
         head = str(data["head"]["sha"])
         combined = f"{self._path}/commits/{head}/status"
-        for status in await self._reads.pages(self._api, combined, "statuses", limit=PAGE):
+        for status in await self._list(combined, "statuses"):
             name = str(status["context"])
             word = status.get("status") or status.get("state")
             if name != STATUS_NAME and check_of(name, word).state is CheckState.FAILED:
@@ -77,12 +70,6 @@ class GiteaReader:
         items = await self._api.pages(path, since=written(since), limit=PAGE)
         return issue_comments(self._project, items)
 
-    async def has_webhook(self, url: str) -> bool | None:
-        answer = await self._api.call("GET", f"{self._path}/hooks", accepts=(403, 404))
-        if answer.status != 200:
-            return None
-        return any(item["active"] and item["config"].get("url") == url for item in answer.data)
-
     async def _reviews(self, number: int) -> list[ForgeEvent]:
         path = f"{self._path}/pulls/{number}/reviews"
         events = []
@@ -98,6 +85,3 @@ class GiteaReader:
                     if not is_edited(comment)
                 ]
         return events
-
-    async def _list(self, path: str, **query: str | int) -> list[Any]:
-        return await self._reads.pages(self._api, path, None, limit=PAGE, **query)

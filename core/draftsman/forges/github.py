@@ -6,11 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import quote
 
-from draftsman.domain.forges.checks import STATUS_NAME, CheckState, CommitCheck, check_of
+from draftsman.domain.forges.checks import CheckState, CommitCheck, check_of
 from draftsman.domain.forges.project import Project, api_url
 from draftsman.domain.forges.pull_request import (
     Account,
-    CommitStatus,
     GitLogin,
     PullRequest,
     PullRequestText,
@@ -19,7 +18,6 @@ from draftsman.domain.forges.pull_request import (
 )
 from draftsman.errors import Failure
 from draftsman.forges.api_forge import ApiForge
-from draftsman.forges.comments import IssueDiscussion
 from draftsman.forges.github_app import AppTokens, missing_permissions
 from draftsman.forges.github_reader import GitHubReader
 from draftsman.forges.rest_api import PAGE, RestApi
@@ -125,9 +123,6 @@ class GitHub(ApiForge):
         body["title"] = f"{DRAFT}{text.title}"[: self.limits.title]
         return _pull((await self._api.call("POST", path, body)).data)
 
-    async def update(self, number: int, body: str) -> None:
-        await self._api.call("PATCH", f"{self._path}/pulls/{number}", {"body": body})
-
     async def set_draft(self, pull: PullRequest, draft: bool) -> None:
         """Change the state, which only GraphQL can, or the title where there are no drafts."""
         title = pull.title.removeprefix(DRAFT)
@@ -153,16 +148,6 @@ class GitHub(ApiForge):
         people = [name for name in reviewers if "/" not in name]
         path = f"{self._path}/pulls/{number}/requested_reviewers"
         await self._api.call("POST", path, {"reviewers": people, "team_reviewers": teams})
-
-    async def set_status(self, commit: str, status: CommitStatus) -> None:
-        body = {
-            "state": "success" if status.passed else "failure",
-            "context": STATUS_NAME,
-            "description": status.description,
-        }
-        if status.url is not None:
-            body["target_url"] = status.url
-        await self._api.call("POST", f"{self._path}/statuses/{commit}", body)
 
     async def checks(self, commit: str) -> list[CommitCheck]:
         """Return the check runs, and the latest status of each context."""
@@ -211,9 +196,6 @@ class GitHub(ApiForge):
     async def merge(self, number: int, commit: str, method: str) -> None:
         path = f"{self._path}/pulls/{number}/merge"
         await self._api.call("PUT", path, {"sha": commit, "merge_method": method})
-
-    def discussion(self, number: int, *, is_pull: bool) -> IssueDiscussion:
-        return IssueDiscussion(self._api, self._path, number, self.limits.body)
 
     async def _token(self) -> str:
         if self._app is not None:

@@ -19,26 +19,15 @@ from draftsman.domain.forges.forge_event import (
     moment,
     plain,
 )
-from draftsman.forges.conditional_reads import ConditionalReads
-from draftsman.forges.labeled_issues import LabeledIssues
-from draftsman.forges.rest_api import PAGE, RestApi
+from draftsman.forges.api_reader import LOG_END, ApiReader
+from draftsman.forges.rest_api import PAGE
 
 _PULL: Final = re.compile(r"/pulls?/\d+#")
 """Part of the URL of a comment on a pull request."""
-LOG_END: Final = 200_000
-"""Bytes of the end of a log that are searched."""
 
 
-class GitHubReader:
-    """The events of a repository, over the API at `path`."""
-
-    def __init__(self, api: RestApi, path: str, project: str) -> None:
-        self._api = api
-        self._path = path
-        self._project = project.casefold()
-        self._reads = ConditionalReads()
-        self._logs: dict[str, ForgeEvent] = {}
-        self._labels = LabeledIssues(self.labelings)
+class GitHubReader(ApiReader):
+    """The events of a repository on GitHub."""
 
     async def pull(self, number: int) -> list[ForgeEvent]:
         data = await self._reads.get(self._api, f"{self._path}/pulls/{number}")
@@ -66,12 +55,6 @@ class GitHubReader:
             f"{self._path}/issues/comments", since=written(since), per_page=PAGE
         )
         return issue_comments(self._project, items)
-
-    async def has_webhook(self, url: str) -> bool | None:
-        answer = await self._api.call("GET", f"{self._path}/hooks", accepts=(403, 404))
-        if answer.status != 200:
-            return None
-        return any(item["active"] and item["config"].get("url") == url for item in answer.data)
 
     async def written(self, number: int) -> list[ForgeEvent]:
         comments = await self._list(f"{self._path}/issues/{number}/comments")
@@ -128,9 +111,6 @@ class GitHubReader:
             commit=head,
             url=str(run.get("html_url") or "") or None,
         )
-
-    async def _list(self, path: str, key: str | None = None, **query: str | int) -> list[Any]:
-        return await self._reads.pages(self._api, path, key, per_page=PAGE, **query)
 
 
 def labelings_of(events: Sequence[Any], label: str) -> list[Labeling]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, Final
+from typing import Any
 
 from draftsman.domain.forges import gitlab_events
 from draftsman.domain.forges.checks import STATUS_NAME, CheckState, check_of
@@ -18,25 +18,13 @@ from draftsman.domain.forges.forge_event import (
     moment,
     plain,
 )
-from draftsman.forges.conditional_reads import ConditionalReads
+from draftsman.forges.api_reader import LOG_END, ApiReader
 from draftsman.forges.github_reader import written
-from draftsman.forges.labeled_issues import LabeledIssues
-from draftsman.forges.rest_api import PAGE, RestApi
-
-LOG_END: Final = 200_000
-"""Bytes of the end of a log that are searched."""
+from draftsman.forges.rest_api import PAGE
 
 
-class GitLabReader:
-    """The events of a project, over the API at `path`."""
-
-    def __init__(self, api: RestApi, path: str, project: str) -> None:
-        self._api = api
-        self._path = path
-        self._project = project.casefold()
-        self._reads = ConditionalReads()
-        self._logs: dict[str, ForgeEvent] = {}
-        self._labels = LabeledIssues(self.labelings)
+class GitLabReader(ApiReader):
+    """The events of a project on GitLab."""
 
     async def pull(self, number: int) -> list[ForgeEvent]:
         path = f"{self._path}/merge_requests/{number}"
@@ -90,12 +78,6 @@ class GitLabReader:
                     found.append(gitlab_events.issue_note(self._project, number, note, by))
         return found
 
-    async def has_webhook(self, url: str) -> bool | None:
-        answer = await self._api.call("GET", f"{self._path}/hooks", accepts=(401, 403, 404))
-        if answer.status != 200:
-            return None
-        return any(item.get("url") == url for item in answer.data)
-
     async def _failed(self, number: int, head: str) -> list[ForgeEvent]:
         """Return the jobs of a commit that failed, with the relevant part of their logs."""
         path = f"{self._path}/repository/commits/{head}/statuses"
@@ -124,6 +106,3 @@ class GitLabReader:
             commit=head,
             url=str(status.get("target_url") or "") or None,
         )
-
-    async def _list(self, path: str, **query: str | int) -> list[Any]:
-        return await self._reads.pages(self._api, path, None, per_page=PAGE, **query)
