@@ -31,6 +31,17 @@ CREATE INDEX pull_requests_ended ON draftsman.pull_requests (forge, ended_at)
 CREATE INDEX pull_requests_closed ON draftsman.pull_requests (forge, ended_at)
     WHERE state = 'closed';
 
+-- The branch of a pull request that is opened again is deleted at its next end, if at all.
+CREATE FUNCTION draftsman.reopen_pull_request() RETURNS trigger LANGUAGE plpgsql
+    SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    NEW.branch_deleted_at := NULL;
+    RETURN NEW;
+END $$;
+CREATE TRIGGER pull_requests_reopened BEFORE UPDATE OF state ON draftsman.pull_requests
+    FOR EACH ROW WHEN (NEW.state = 'open' AND OLD.state <> 'open')
+    EXECUTE FUNCTION draftsman.reopen_pull_request();
+
 -- A job that follows up on the pull request of another: with its branch, agent session and work.
 CREATE TABLE draftsman.follow_ups (
     job      bigint PRIMARY KEY REFERENCES draftsman.job_requests,

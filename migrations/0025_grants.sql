@@ -212,7 +212,7 @@ BEGIN
             draftsman.send_forge_event(bigint, bigint, text, text) TO draftsman_worker;
         GRANT UPDATE (outcome, reason, job, message, processed_at)
             ON draftsman.forge_events TO draftsman_worker;
-        GRANT UPDATE (state, ended_at, branch_deleted_at) ON draftsman.pull_requests TO draftsman_worker;
+        GRANT UPDATE (state, ended_at) ON draftsman.pull_requests TO draftsman_worker;
         GRANT INSERT ON draftsman.follow_ups TO draftsman_worker;
     END IF;
 

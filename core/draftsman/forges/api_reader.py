@@ -1,4 +1,4 @@
-"""The common part of the readers of all forges: repeated reads, and who labeled an issue."""
+"""The common part of the readers of all forges: repeated reads, webhooks and labels."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ TO_READY: Final = """mutation ($id: ID!) {
 REFUSED: Final = "graphql"
 """Code of the failure of a query or mutation."""
 DRAFT: Final = "[Draft] "
-"""Prefix of the title of a draft in a repository without drafts: a private one of a free plan."""
+"""Prefix of the title of a draft where there are none: in private repositories of a free plan."""
 
 
 class GitHub(ApiForge):

@@ -221,7 +221,7 @@ def needs_right(event: FollowUpEvent) -> bool:
 
 
 def title_of(events: Sequence[FollowUpEvent], title: str | None, root: int) -> str:
-    """Return the title of a follow-up, which says what it is about: `Fix CI of TITLE`."""
+    """Return the title of a follow-up, which names its reason: `Fix CI of TITLE`."""
     kinds = {EventKind(event.kind) for event in events if not event.is_message}
     whose = title or job_name(root)
     if kinds & {EventKind.REVIEW, EventKind.REVIEW_THREAD}:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from draftsman import host
 from draftsman.domain import job_payloads
-from draftsman.domain.forges.project import source_of
 from draftsman.domain.messages.delivery import ChannelName
 from draftsman.domain.messages.target import NONE, IssueTarget, parse
 from draftsman.domain.read_models import RegisteredWorker
@@ -231,6 +230,8 @@ class RequestChecks:
         }
         if not issues:
             return
+        from draftsman.domain.forges.project import source_of
+
         sources = [repo.remote_url for repo in (await self._repos.catalog()).repos]
         for text, issue in issues.items():
             table = self._settings.forges.get(issue.forge)

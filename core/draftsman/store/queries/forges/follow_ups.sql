@@ -92,7 +92,7 @@ UPDATE draftsman.forge_events
 -- name: reopen_pull
 WITH opened AS (
     UPDATE draftsman.pull_requests
-       SET state = 'open', ended_at = NULL, branch_deleted_at = NULL
+       SET state = 'open', ended_at = NULL
      WHERE root = %(root)s AND state = 'closed'
     RETURNING root
 )
