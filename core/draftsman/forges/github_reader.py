@@ -116,7 +116,7 @@ class GitHubReader(ApiReader):
 def labelings_of(events: Sequence[Any], label: str) -> list[Labeling]:
     """Return the events of GitHub, or of Gitea's timeline, that gave a label.
 
-    The body of an event of Gitea is `1` for a label that was given, and empty for a label that was removed.
+    The body of an event of Gitea is `1` for a label that was given, else empty.
     """
     return [
         Labeling(

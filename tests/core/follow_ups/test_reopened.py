@@ -59,8 +59,11 @@ async def test_a_reopened_pull_request_is_followed_up_again(
         for day in (1, 2):
             pull.state, pull.closed_at = "closed", f"2026-01-0{day}T03:04:05Z"
             assert await step() == "closed"
+            await own.forge_events.follow_ups.branch_deleted(job)
             pull.state = "open"
             assert await step() == "open"
+            deleted = await conn.execute("SELECT branch_deleted_at FROM draftsman.pull_requests")
+            assert await deleted.fetchall() == [(None,)], "it is deleted at its next end"
         site.fake.world.checks.append({"name": "ci", "state": "failed", "commit": "*"})
         await step()
         family = await own.forge_events.follow_ups.family(job)
