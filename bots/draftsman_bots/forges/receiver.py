@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from draftsman.runtime import Runtime
 
 RECONCILE: Final = 300.0
-"""Seconds between two reads with webhooks, which may be lost and do not tell of conflicts."""
+"""Seconds between two reads with webhooks, which may be lost and do not tell of conflicts, and
+between two reads of closed pull requests, which are rarely opened again."""
 LIMITED: Final = 60.0
 """Seconds without reads after a failure that names no time."""
 NO_ACCESS: Final = (403, 404, 410)
@@ -42,6 +43,7 @@ class ForgeReceiver:
         self._issues = {name: IssueReader(rt, name, self._source) for name in self._forges}
         self._own: dict[str, str] = {}
         self._due: dict[str, float] = dict.fromkeys(self._forges, 0.0)
+        self._closed_due: dict[str, float] = dict.fromkeys(self._forges, 0.0)
         self._paused: dict[str, float] = dict.fromkeys(self._forges, 0.0)
         self._changed: set[tuple[str, str]] = set()
 
@@ -93,10 +95,12 @@ class ForgeReceiver:
 
     async def _read(self, name: str, only: set[str] | None) -> None:
         """Read the pull requests of jobs, and all issues or only some repositories."""
-        for pull in (
-            *await self._rt.forge_events.open_pulls(name),
-            *await self._rt.forge_events.closed_pulls(name),
-        ):
+        pulls, now = await self._rt.forge_events.open_pulls(name), time.monotonic()
+        if only is not None or self._closed_due[name] <= now:
+            pulls += await self._rt.forge_events.closed_pulls(name)
+            if only is None:
+                self._closed_due[name] = now + RECONCILE
+        for pull in pulls:
             if only is None or pull.project in only:
                 part = f"{pull.project}, pull request {pull.number}"
                 await self._receive_part(name, part, partial(self._pull, name, pull))

@@ -115,6 +115,8 @@ async def test_a_mention_on_the_issue_follows_up_on_its_open_pull_request(
         ("fix the tax, too", "ben"),
         ("use v2", "ben"),
     ]
+    other = comment("/draftsman tell it", "ben", 82, number=9)
+    assert await issue.on(other) == "refused", "an issue of GitLab may have the same number"
     assert any("a follow-up on http://pull" in text for text in await issue.delivered(number))
 
 

@@ -46,7 +46,7 @@ async def test_a_reopened_pull_request_is_followed_up_again(
         async def step() -> str:
             """Read the forge and sweep, twice; return the state of the pull request."""
             for _ in range(2):
-                receiver._due["acme"] = 0.0
+                receiver._due["acme"] = receiver._closed_due["acme"] = 0.0
                 await receiver.read_due(polls=True)
                 await FollowUpSweep(own.db, own.policy, own.settings.read_forges).sweep(
                     LeaderTerm()

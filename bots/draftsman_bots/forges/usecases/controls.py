@@ -80,11 +80,9 @@ async def jobs_here(context: EventContext) -> list[Job]:
     """Return the jobs of the issue or pull request, the newest first."""
     event = context.event
     numbers = {copy.job for copy in await context.rt.threads.forge(context.issue.target)}
-    numbers |= set(
-        await context.rt.forge_events.follow_ups.jobs_of_pull(
-            context.forge, event.project, event.number
-        )
-    )
+    if event.kind is EventKind.ANSWER:  # an issue of GitLab may have the same number
+        of_pull = context.rt.forge_events.follow_ups.jobs_of_pull
+        numbers |= set(await of_pull(context.forge, event.project, event.number))
     return [await context.rt.read_model.job(number) for number in sorted(numbers, reverse=True)]
 
 
