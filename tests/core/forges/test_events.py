@@ -148,7 +148,7 @@ async def test_the_end_of_a_pull_request_is_an_event(site: ForgeHarness) -> None
     site.fake.world.issues.add("#9")
     site.fake.world.talk.issues.append(
         {"number": 9, "iid": 9, "title": "Count", "body": "x", "description": "x"}
-        | {"labels": [label], "updated_at": None}
+        | {"labels": [label], "updated_at": "2026-01-02T03:04:04Z"}
     )
     [issue] = await source.labeled_issues("draftsman")
     assert (issue.kind, issue.number, issue.key) == (K.LABELED_ISSUE, 9, "label:9:draftsman:")
