@@ -57,7 +57,10 @@ REST: Final = ("read_model.", "migrations.", "schema.", "archives.", "people.")
 
 IN_WORKERS: Final = {
     f"follow_ups.{name}"
-    for name in ("due", "lock", "new_events", "members", "send", "add", "event", "end", "of_job")
+    for name in (
+        *("due", "lock", "new_events", "members", "send", "add", "event", "end", "reopen_pull"),
+        "of_job",
+    )
 }
 """Queries of follow-ups that workers run in this story."""
 

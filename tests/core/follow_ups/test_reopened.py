@@ -62,6 +62,7 @@ async def test_a_reopened_pull_request_is_followed_up_again(
             await own.forge_events.follow_ups.branch_deleted(job)
             pull.state = "open"
             assert await step() == "open"
+            await own.forge_events.follow_ups.branch_deleted(job)  # by a process that was late
             deleted = await conn.execute("SELECT branch_deleted_at FROM draftsman.pull_requests")
             assert await deleted.fetchall() == [(None,)], "it is deleted at its next end"
         site.fake.world.checks.append({"name": "ci", "state": "failed", "commit": "*"})

@@ -154,7 +154,7 @@ async def ended_branches(conn: Connection, forge: str, limit: int) -> list[Track
 
 
 async def branch_deleted(conn: Connection, root: int) -> bool:
-    """Record that the branch of a pull request is deleted."""
+    """Record that the branch of a pull request that has ended is deleted, or stays."""
     return await execute(conn, _Q["branch_deleted"], {"root": root}) > 0
 
 

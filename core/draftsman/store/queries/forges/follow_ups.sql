@@ -170,7 +170,7 @@ SELECT root, forge, project, number, url, branch, base, head FROM draftsman.pull
 
 -- name: branch_deleted
 UPDATE draftsman.pull_requests SET branch_deleted_at = draftsman.now()
- WHERE root = %(root)s AND branch_deleted_at IS NULL
+ WHERE root = %(root)s AND state <> 'open' AND branch_deleted_at IS NULL
 
 -- name: family
 SELECT p.root, p.forge, p.project, p.number, p.url, p.branch, p.base, p.head, p.state, m.job
