@@ -6,10 +6,12 @@ Every webhook of the forge is delivered three times, in another order than that 
 from __future__ import annotations
 
 import asyncio
+import os
 import random
+import shutil
 import signal
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,7 +27,10 @@ from draftsman.runtime import Runtime
 from draftsman.store.postgres.database import Connection
 from tests.acceptance.conftest import _patience, installation, installations
 from tests.acceptance.processes import Installation, Process
-from tests.core.loops.agent_jobs import git, make_repository
+from tests.core.handlers.run_agent.profiled_jobs import commit_files
+from tests.core.loops.agent_jobs import git
+from tests.support.codex_recording import native_program
+from tests.support.fake_model import FakeModel, Turn, fake_model
 from tests.support.forges.conversation import SECRET, Payloads, deliver, github_webhook
 from tests.support.forges.github import FakeGitHub
 from tests.support.trello import FakeTrello
@@ -44,7 +49,36 @@ say("checkpoint", id="c", data={"turns": turns + 1})
 hear()
 say("result", summary=f"turn {turns}: " + " | ".join(texts))
 """
+PROGRAM: Final = os.environ.get("CODEX") or shutil.which("codex")
+SECONDS: Final = 120.0
+"""Deadline of each wait: Codex needs seconds to start, and each process is killed."""
+FILES: Final = {
+    "add.sh": 'grep -qx two a.txt || exec sh -c "echo two >> a.txt"\necho turn >> a.txt\n',
+    ".codex/rules/default.rules": 'prefix_rule(pattern=["sh", "add.sh"], decision="allow")\n',
+}
+"""The command of Codex, and the rule by which it is not asked."""
+MODEL: Final = 'model="fake-1"'
+RUN: Final = {"tool": "exec_command", "args": {"cmd": "sh add.sh"}}
+QUESTION: Final = {
+    "id": "color",
+    "header": "Color",
+    "question": "Which color?",
+    "options": [{"label": "red", "description": "warm"}, {"label": "blue", "description": "cold"}],
+}
+ASK: Final = {"tool": "request_user_input", "args": {"questions": [QUESTION]}}
 Hook = tuple[bytes, dict[str, str]]
+
+
+class PullRequestModel(FakeModel):
+    """A model that asks once, and then calls a command after each text of a user."""
+
+    def turn(self, results: int, conversation: list[dict[str, Any]]) -> Turn:
+        calls = [(at, item.get("name")) for at, item in enumerate(conversation)]
+        if not any(name == "request_user_input" for _, name in calls):
+            return ASK
+        last = max(at for at, item in enumerate(conversation) if item.get("role") == "user")
+        ran = any(at > last and name == "exec_command" for at, name in calls)
+        return {"text": f"done after {results} calls"} if ran else RUN
 
 
 class PullRequestStory:
@@ -57,6 +91,7 @@ class PullRequestStory:
         installation: Installation,
         rt: Runtime,
         conn: Connection,
+        agent: dict[str, Any],
     ) -> None:
         self.trello, self.forge, self.installation = trello, forge, installation
         self.rt, self.conn = rt, conn
@@ -69,8 +104,10 @@ class PullRequestStory:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
+        self.agent = "codex" if agent else "test"
         installation.configure(
             agent=CODE,
+            **agent,
             people__anna__trello=self.anna,
             people__anna__roles=["invoker", "responder"],
             people__ben__trello=self.ben,
@@ -99,12 +136,13 @@ class PullRequestStory:
     async def watch(self, owner: Actor) -> None:
         """Register the repository, and watch the board."""
         repo = Repo.at(parse(self.forge.url))
-        known = await self.rt.repos.add(repo, profile({"validation_commands": [TWO]}), owner)
+        checks = {"validation_commands": [TWO], "agent_config": ["codex"]}
+        known = await self.rt.repos.add(repo, profile(checks), owner)
         await self.rt.repos.map(RepoLocation(known), owner, label_id=self.label)
         config = BoardConfig(
             board_id=self.board,
             name="Work",
-            labels={self.label: LabelRule(name="draftsman", agent="test")},
+            labels={self.label: LabelRule(name="draftsman", agent=self.agent)},
             transition_rules={"merged": self.done},
         )
         await self.rt.boards.save(config, owner)
@@ -116,6 +154,7 @@ class PullRequestStory:
             "TOKEN": self.trello.token,
             "FORGE_TOKEN": self.forge.world.token,
             "HOOK": SECRET,
+            "KEY_OF_TEST": "the-key-of-the-provider",
         }
         self.processes = [self.installation.start(name, env=env) for name in ("worker", "bots")]
 
@@ -145,7 +184,7 @@ class PullRequestStory:
                 return False
 
         while hooks:
-            await until(stored, "the receipt of a webhook")
+            await until(stored, "the receipt of a webhook", SECONDS)
             hooks.pop()
 
     async def jobs(self) -> list[int]:
@@ -162,7 +201,7 @@ class PullRequestStory:
             assert not {"failed", "dead_letter"} & set(states), states
             return states == ["completed"] * count
 
-        await until(look, f"{count} completed jobs")
+        await until(look, f"{count} completed jobs", SECONDS)
         return (await self.jobs())[-1]
 
     async def merge_question(self, job: int) -> str:
@@ -178,7 +217,7 @@ class PullRequestStory:
             comments = self.forge.world.talk.comments
             return bool(name) and any(name in item.body for item in comments)
 
-        await until(look, f"the question about the merge of D-{job}")
+        await until(look, f"the question about the merge of D-{job}", SECONDS)
         return name
 
     async def wait_until(self, look: Callable[[], bool], what: str) -> None:
@@ -187,27 +226,51 @@ class PullRequestStory:
         async def looked() -> bool:
             return look()
 
-        await until(looked, what)
+        await until(looked, what, SECONDS)
 
     def shows(self, card: str, part: str) -> bool:
         """Return whether a comment of the bot on a card has a text."""
         return any(part in comment.text for comment in self.trello.comments(card))
 
 
+@pytest.fixture(params=["script", "codex"])
+def agent(request: pytest.FixtureRequest) -> Iterator[dict[str, Any]]:
+    """Provide the configuration of an agent; none for that of the test."""
+    if request.param == "script":
+        yield {}
+        return
+    if PROGRAM is None:
+        pytest.skip("no Codex here: npm i @openai/codex@0.169.0 outside of /tmp; set CODEX")
+    with fake_model([], PullRequestModel) as model:
+        yield {
+            "agents__codex__command": [native_program(PROGRAM), "app-server", "-c", MODEL],
+            "agents__codex__gateway": "model",
+            "gateways__model__provider": "openai",
+            "gateways__model__base_url": model.url,
+            "gateways__model__api_key__env": "KEY_OF_TEST",
+            "questions__ask_grace": 0,
+        }
+
+
 async def test_a_card_becomes_a_merged_pull_request_although_each_process_is_killed(
-    installation: Installation, rt: Runtime, conn: Connection, owner: Actor, tmp_path: Path
+    installation: Installation,
+    rt: Runtime,
+    conn: Connection,
+    owner: Actor,
+    tmp_path: Path,
+    agent: dict[str, Any],
 ) -> None:
     async with FakeTrello() as trello, FakeGitHub(tmp_path / "forge") as forge:
-        forge.publish(make_repository(tmp_path / "source", a="one\n"))
+        forge.publish(commit_files(tmp_path / "source", FILES))
         world, shown = forge.world, Payloads(forge.world)
-        story = PullRequestStory(trello, forge, installation, rt, conn)
+        story = PullRequestStory(trello, forge, installation, rt, conn, agent)
         await story.watch(owner)
         story.start()
 
         async def begun() -> bool:
             return await rt.boards.cursor(story.board) is not None
 
-        await until(begun, "the first look at the board")
+        await until(begun, "the first look at the board", SECONDS)
         card = trello.card(story.board, story.todo, "Count to two", by=story.anna)
         await story.kill()
         trello.add_label(card, story.label, story.anna)
@@ -265,7 +328,9 @@ async def test_a_card_becomes_a_merged_pull_request_although_each_process_is_kil
         await asyncio.to_thread(_check_commits, world.repository, heads)
 
         assert len(await story.jobs()) == 3, "each event of the forge started work once"
-        titles = [(await rt.read_model.job(job)).ticket_title for job in await story.jobs()]
+        family = [await rt.read_model.job(job) for job in await story.jobs()]
+        assert {job.agent for job in family} == {story.agent}
+        titles = [job.ticket_title for job in family]
         assert titles == [
             f"{about}Count to two" for about in ("", "Fix CI of ", "Address review of ")
         ]
