@@ -159,6 +159,7 @@ def configured_limits(settings: Settings) -> JobLimits:
             for name, section in settings.types.items()
             if section.concurrency_key is not None
         },
+        {name: section.key_paths for name, section in settings.types.items() if section.key_paths},
     )
 
 

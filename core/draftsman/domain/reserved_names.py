@@ -30,6 +30,7 @@ EVENT_KINDS: Final = frozenset(TRANSITIONS.values()) | {
     "budget_raised",
     *("command_executed", "delivery_dead_lettered", "delivery_sent", "job_created", "pr_created"),
     *("follow_up_created", "forge_event_ignored", "pull_request_ended"),
+    "pull_request_reopened",
     *("iteration_finished", "iteration_started", "message_delivered", "message_sent"),
     *(
         "job_moved",

@@ -30,9 +30,17 @@ def _expanded(value: object) -> object:
 UserPath = Annotated[Path, BeforeValidator(_expanded)]
 """A path in which `~` is the user's home."""
 _WEEK = 86_400.0 * 7
-KEY_PLACEHOLDERS = ("repo", "type", "queue", "agent")
+KEY_PLACEHOLDERS = ("repo", "path", "type", "queue", "agent")
 """Values of a job that a concurrency key of its type may contain."""
 _Count = Annotated[int, Field(ge=1, le=1200)]
+_KeyPath = Annotated[
+    str,
+    Field(max_length=200),
+    matching(
+        r"(?!\.{0,2}/)[^*?\[\s]+",
+        "must be a folder or a file from the top folder, without a pattern",
+    ),
+]
 Months = Annotated[_Count | None, BeforeValidator(lambda v: None if v == "never" else v)]
 
 
@@ -183,6 +191,8 @@ class TypeSettings(LimitSettings):
 
     concurrency_key: str | None = Field(None, min_length=1, max_length=200)
     """Concurrency key of jobs whose request has none; `{repo}` is the repository of the job."""
+    key_paths: Annotated[tuple[_KeyPath, ...], Field(max_length=1000)] = ()
+    """Folders and files: `{path}` of the key is the first of them that the request names."""
 
     @field_validator("concurrency_key")
     @classmethod
@@ -192,6 +202,12 @@ class TypeSettings(LimitSettings):
                 allowed = ", ".join(f"{{{item}}}" for item in KEY_PLACEHOLDERS)
                 raise ValueError(f"unknown placeholder {{{name}}}; allowed: {allowed}")
         return value
+
+    @model_validator(mode="after")
+    def _check_paths(self) -> Self:
+        if ("{path}" in (self.concurrency_key or "")) != bool(self.key_paths):
+            raise ValueError("concurrency_key with {path}, and key_paths, need each other")
+        return self
 
 
 class SandboxSettings(Section):

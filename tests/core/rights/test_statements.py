@@ -174,7 +174,8 @@ RECEIVING: Final = {
     "follow_ups.branch_deleted",
 }
 FOLLOWING: Final = {
-    f"follow_ups.{name}" for name in ("ignore", "ignore_others", "send", "reopen", "add", "end")
+    f"follow_ups.{name}"
+    for name in ("ignore", "ignore_others", "send", "reopen", "reopen_pull", "add", "end")
 }
 REFUSED: Final = {
     "worker": SCHEMA | PEOPLE | BOARDS | TABLES | DECISIONS | VIEWS

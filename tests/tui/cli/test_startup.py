@@ -34,7 +34,8 @@ READERS: Final = [
 ]  # fmt: skip
 COUNT: Final = """
 import atexit, json, sys
-atexit.register(lambda: print(json.dumps(sorted(sys.modules)), file=sys.stderr))
+system = {"sitecustomize"}  # of Debian's Python
+atexit.register(lambda: print(json.dumps(sorted(sys.modules.keys() - system)), file=sys.stderr))
 """
 RUN: Final = """
 from draftsman_tui.__main__ import main

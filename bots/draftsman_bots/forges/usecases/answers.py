@@ -56,6 +56,8 @@ async def on_answer(context: EventContext, comment: ParsedComment) -> str:
     if not _is_answer(comment, result.questions):
         return IGNORED
     match result.outcome:
+        case AnswerOutcome.CLOSED if not _is_late(context, comment, result.questions):
+            return IGNORED
         case AnswerOutcome.SUBMIT | AnswerOutcome.CLOSED:
             return await _submit(context, comment, first)
         case AnswerOutcome.NO_TEXT:
@@ -109,6 +111,22 @@ def _is_answer(comment: ParsedComment, questions: Sequence[Question]) -> bool:
     if comment.mentioned or comment.decision is not None or _NUMBER.fullmatch(comment.text):
         return True
     return any(names_choice(question, comment.line) for question in questions)
+
+
+def _is_late(context: EventContext, comment: ParsedComment, questions: Sequence[Question]) -> bool:
+    """Return whether a comment answers a closed question, and is not about something new.
+
+    It names the question or a choice, decides, or was written before the question was answered.
+    """
+    if comment.question is not None or comment.decision is not None:
+        return True
+    if _NUMBER.fullmatch(comment.text):
+        return True
+    if any(names_choice(question, comment.line) for question in questions):
+        return True
+    at = context.event.at
+    ends = [question.answered_at for question in questions if question.answered_at is not None]
+    return at is not None and any(at <= end for end in ends)
 
 
 async def _submit(context: EventContext, comment: ParsedComment, question: Question) -> str:

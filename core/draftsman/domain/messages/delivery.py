@@ -94,6 +94,8 @@ class Subject:
     """Tokens and cost of the job so far: `1,020 tokens, $0.42`."""
     created_at: datetime | None = None
     finished_at: datetime | None = None
+    ended_pull: str | None = None
+    """How its pull request ended: `merged` or `closed`; None: it has not."""
 
     @property
     def name(self) -> str:

@@ -46,6 +46,8 @@ class MessageFacts:
     copy_kind: DeliveryKind | None
     copy_ref: str | None
     copy_created_at: datetime | None
+    ended_pull: str | None
+    """How the pull request of the job ended: `merged` or `closed`; None: it has not."""
     root: str | None
     paused_by: str | None
     pause_reason: str | None

@@ -141,6 +141,7 @@ def _subject(facts: MessageFacts | Job, id: UUID, resolution: Mapping[str, Any] 
         usage=usage_text(**(facts.usage or {})) if isinstance(facts, MessageFacts) else "",
         created_at=facts.created_at,
         finished_at=facts.finished_at,
+        ended_pull=facts.ended_pull if isinstance(facts, MessageFacts) else None,
     )
 
 

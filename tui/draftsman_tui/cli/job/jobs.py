@@ -256,7 +256,10 @@ def _next(job: JobSummary, question: Question | None, served: set[str]) -> str:
         case Status.RETRYING:
             return f"{_retry_count(job)} {times.due(job.due_in)}: {error}"
         case Status.SCHEDULED:
-            return f"its start time {times.due(job.due_in)}"
+            if job.hold:
+                return hold_text(job)
+            reason = one_line(job.sleep_reason or "its start time")
+            return f"{reason} {times.due(job.due_in)}"
         case Status.QUEUED | Status.RESUMED:
             if job.hold:
                 return hold_text(job)
