@@ -59,6 +59,8 @@ class FanOutDriver(QueueDriver):
             "repo": request.repo and f"https://git.example.org/{request.repo}",
             "max_attempts": ATTEMPTS,
         }
+        if request.repo:
+            self.cut = None  # the first connection looks up repositories
         expected: list[int | str] = []
 
         def model(new: list[int]) -> str | None:
