@@ -139,7 +139,7 @@ class Runtime:
         """Jobs that wait for other jobs."""
         from draftsman.services.jobs.workflows import Workflows
 
-        return Workflows(self.db, lambda: self.limits, self.repos)
+        return Workflows(self.db, lambda: self.limits, lambda: self.repos)
 
     @cached_property
     def checkpoints(self) -> Checkpoints:

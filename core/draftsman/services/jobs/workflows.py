@@ -35,7 +35,9 @@ SPAWN_FIELDS: Final = (
 class Workflows:
     """Trees of jobs, parents with their results, spawned jobs, and `groups`."""
 
-    def __init__(self, db: Database, limits: Callable[[], JobLimits], repos: Repos) -> None:
+    def __init__(
+        self, db: Database, limits: Callable[[], JobLimits], repos: Callable[[], Repos]
+    ) -> None:
         self._db = db
         self._limits = limits
         self._repos = repos
@@ -141,12 +143,12 @@ class Workflows:
         if request.repo is None:
             return request, {}
         if not is_repo_url(request.repo):
-            location = await self._repos.place(request.repo)
+            location = await self._repos().place(request.repo)
             resolution = RepoResolution(path=location.path)
             found = {"repo": location.repo.remote_url, "resolution": resolution}
             request = request.model_copy(update=found)
         assert request.repo is not None  # noqa: S101 - set above
-        known = (await self._repos.catalog()).repos
+        known = (await self._repos().catalog()).repos
         owner, name = repo_names_by_source(known, [request.repo])[request.repo]
         return request, {"repo_owner": owner, "repo_name": name}
 
