@@ -182,6 +182,7 @@ BEGIN
     END LOOP;
     IF to_regrole('draftsman_worker') IS NOT NULL THEN
         GRANT EXECUTE ON FUNCTION draftsman.record_spawn(bigint, bigint, bigint),
+            draftsman.completed_spawn(bigint, text),
             draftsman.await_jobs(bigint, bigint, bigint[]),
             draftsman.assign_agent(bigint, bigint, text) TO draftsman_worker;
         GRANT UPDATE ON draftsman.job_states, draftsman.claimable TO draftsman_worker;

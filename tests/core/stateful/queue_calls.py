@@ -132,6 +132,7 @@ def _calls(mix: str) -> dict[str, list[st.SearchStrategy[Any]]]:
         "submit": [submit],
         "fan_out": [
             _call("start_fan_out", **claim, children=children),
+            _call("retry_fan_out", worker=_session, first=_session, children=children),
             fan_out,
             fan_out,
             _call("gather", n=_pick, lost=rarely),
@@ -226,7 +227,7 @@ SHORT_BEGINNINGS: Final = {
         _call("fail_beside_waiting", n=_pick, how=st.just("scheduled")),
     ),
     "fan_out": st.tuples(
-        st.just("fan_out"), st.just(LIMITS[0]), st.one_of(_calls("fan_out")["fan_out"][:1])
+        st.just("fan_out"), st.just(LIMITS[0]), st.one_of(_calls("fan_out")["fan_out"][:2])
     ),
     "any": BEGINNINGS,
 }

@@ -9,7 +9,7 @@ from draftsman.domain.run import ClaimedJob
 from draftsman.runtime import Runtime
 from tests.core.stateful.model.queues import Request
 from tests.core.stateful.model.workflows import ATTEMPTS
-from tests.core.stateful.queue_driver import QueueDriver
+from tests.core.stateful.queue_driver import OWNER, QueueDriver
 from tests.core.stateful.world import QUEUES, TYPES
 
 
@@ -18,15 +18,14 @@ class FanOutDriver(QueueDriver):
 
     submit: Callable[..., None]
     claim: Callable[..., None]
+    end: Callable[..., None]
 
     def fan_out(self, n: int, children: list[Request], gather: bool, lost: bool) -> None:
         """Spawn jobs under the same keys in each run of a job, and gather them."""
         work = self._choose(n, lost)
         if work is None:
             return
-        for index, request in enumerate(children):
-            self._spawn(work, f"part {index}", request)
-            self.agrees()
+        self._spawn_again(work, children)
         if gather and (lost or work.number in self.works):
             self._gather(work)
 
@@ -38,6 +37,40 @@ class FanOutDriver(QueueDriver):
         self.claim(worker, free, first)
         self.agrees()
         self.fan_out(2 * (len(self.works) - 1), children, gather=True, lost=False)
+
+    def retry_fan_out(self, worker: int, first: int, children: list[Request]) -> None:
+        """Fail a job after one that it has spawned has completed, and let its retry spawn again."""
+        children = [item._replace(queue=QUEUES[first], priority=5) for item in children]
+        self.submit([children[0]], "apart", [], "success", None, 0)
+        parent = max(job.number for job in self.model.jobs)
+        self._claim_all(worker, first)
+        if parent not in self.works:
+            return
+        self._spawn_again(self.works[parent], children)
+        self._claim_all(worker, first)
+        child = self.model.spawned.get(parent, {}).get("part 0")
+        for number, how in ((child, "completed"), (parent, "failed")):
+            if number in self.works:
+                self.end(sorted(self.works).index(number), how)
+                self.agrees()
+        self.both(
+            lambda new: self.model.retry(parent, new),
+            lambda rt: rt.job_control.retry(parent, OWNER),
+            0,
+        )
+        self._claim_all(worker, first)
+        if (work := self.works.get(self.model.job(parent).retry or 0)) is not None:
+            self._spawn_again(work, children)
+
+    def _claim_all(self, worker: int, first: int) -> None:
+        self.agrees()
+        self.claim(worker, 9, first)
+        self.agrees()
+
+    def _spawn_again(self, work: ClaimedJob, children: list[Request]) -> None:
+        for index, request in enumerate(children):
+            self._spawn(work, f"part {index}", request)
+            self.agrees()
 
     def gather(self, n: int, lost: bool) -> None:
         """Gather the jobs that earlier runs of a job have spawned."""
@@ -59,6 +92,8 @@ class FanOutDriver(QueueDriver):
             "repo": request.repo and f"https://git.example.org/{request.repo}",
             "max_attempts": ATTEMPTS,
         }
+        if request.repo:
+            self.cut = None  # the first connection looks up repositories
         expected: list[int | str] = []
 
         def model(new: list[int]) -> str | None:

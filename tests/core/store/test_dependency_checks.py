@@ -18,6 +18,7 @@ DEPENDENCIES: Final = [
     ({"parent": "3"}, "job_dependencies_older"),
     ({"spawn_key": "'a'"}, "job_dependencies_spawned"),
     ({"parent": "3", "spawned": "true"}, "job_dependencies_spawned"),
+    ({"parent": "2", "spawned": "true", "spawn_key": "'a'"}, "job_dependencies_older"),
 ]
 TABLES: Final = (DEPENDENCIES,)
 

@@ -58,8 +58,9 @@ async def _spawn(conn: Connection) -> None:
     await dependencies.record_spawn(conn, run, job.number)
     assert len(await dependencies.spawned(conn, run.job, [job.number])) == 1
     assert await dependencies.spawner(conn, job.number) == run.job
+    assert await dependencies.completed_spawn(conn, run.job, "a", "0") is None
     conflicts = await dependencies.spawn_conflicts(conn, run.job, "a", "k")
-    assert conflicts == (job.number, "noop", None)
+    assert conflicts == (job.number, columns["request_digest"], None)
     assert await dependencies.await_jobs(conn, run, [job.number]) == 1
 
 
@@ -72,6 +73,7 @@ CALLS: Final[dict[str, Call]] = {
     "dependencies.spawned": _SPAWN,
     "dependencies.spawner": _SPAWN,
     "dependencies.spawn_conflicts": _SPAWN,
+    "dependencies.completed_spawn": _SPAWN,
     "dependencies.await_jobs": _SPAWN,
     "dependencies.skipped": _READ,
     "dependencies.missing": Call(lambda conn: dependencies.missing(conn, [MIDDLE, MISSING])),

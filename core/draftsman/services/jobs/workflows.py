@@ -79,8 +79,9 @@ class Workflows:
     ) -> int:
         """Submit a job of a run, once for a key; return its number.
 
-        With `notify` it has the targets of the run's job. Raises LeaseLost, UsageError for an
-        invalid field or a key of another request, and NotFound for an unknown repository.
+        A retry takes over a completed job with the same key and request. With `notify` the job has
+        the targets of the run's job. Raises LeaseLost, UsageError for an invalid field or a key of
+        another request, and NotFound for an unknown repository.
         """
         from draftsman.domain.people.actor import Actor
         from draftsman.services.jobs.request_rows import row, set_default_keys
@@ -112,13 +113,21 @@ class Workflows:
                     f"spawn({key!r}): the job would wait for {job_name(found.key_holder)}, which"
                     f" has the concurrency key {concurrency_key!r} and waits for it; use a new key"
                 )
-            if found.number is not None and found.type != type:
-                raise _other_request(key, found.number)
+            if found.number is not None:
+                if found.digest != request.digest:
+                    name = job_name(found.number)
+                    raise UsageError(
+                        f"spawn({key!r}) made {name} of another request; use a new key"
+                    )
+                return found.number
+            if work.retry_of is not None:
+                done = await store.completed_spawn(conn, work.number, key, request.digest)
+                if done is not None:
+                    await store.record_spawn(conn, work.lease, done)
+                    return done
             values["has_targets"] = notify and bool(await deliveries.targets(conn, work.number))
             (job,) = await submissions.submit(conn, [values], f"internal:{work.name}")
-            if job.request_digest != request.digest:
-                raise _other_request(key, job.number)
-            if values["has_targets"] and job.outcome == "created":
+            if values["has_targets"]:
                 await deliveries.inherit_targets(conn, work.number, job.number)
             await store.record_spawn(conn, work.lease, job.number)
             return job.number
@@ -183,10 +192,6 @@ class Workflows:
             return None
 
         return await self._db.run_transaction(wait)
-
-
-def _other_request(key: str, job: int) -> UsageError:
-    return UsageError(f"spawn({key!r}) made {job_name(job)} of another request; use a new key")
 
 
 async def _ended(conn: Connection, work: ClaimedJob, jobs: Sequence[int]) -> list[Parent] | None:

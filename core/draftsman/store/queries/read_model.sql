@@ -36,20 +36,18 @@ SELECT p.*
               coalesce(o.paused_by, q.paused_by) AS paused_by, coalesce(o.paused_at, q.paused_at) AS paused_at,
               CASE WHEN coalesce(o.reason, q.reason) IS NOT NULL THEN 'paused'
                    WHEN s.status = 'scheduled' AND s.run_count > 0 AND EXISTS (
-                  SELECT FROM draftsman.job_dependencies
-                   WHERE job = s.number AND met IS NOT TRUE AND met IS NULL) THEN 'children'
+                  SELECT FROM draftsman.job_dependencies WHERE job = s.number
+                     AND met IS NOT TRUE AND met IS NULL) THEN 'children'
                    WHEN s.status IN ('queued', 'resumed') AND s.hold IS NOT NULL THEN s.hold::text
                    WHEN s.status IN ('queued', 'resumed') AND EXISTS (
                   SELECT FROM draftsman.active_reservations v
                    WHERE v.queue = s.queue AND v.job <> s.number) THEN 'reserved' END AS hold, s.held_by,
-              CASE WHEN s.status IN ('scheduled', 'retrying')
-                   THEN extract(epoch FROM coalesce(s.next_retry_at, s.run_at)
-                                           - draftsman.now())::float8 END AS due_in,
-              CASE WHEN s.status = 'scheduled' AND s.run_count > 0
-                   THEN (SELECT k.result ->> 'reason' FROM draftsman.job_steps k
-                          WHERE k.job = s.number AND k.key >= 'sleep:' AND k.key < 'sleep;'
-                            AND (k.result ->> 'until')::timestamptz = s.run_at
-                          LIMIT 1) END AS sleep_reason
+              CASE WHEN s.status IN ('scheduled', 'retrying') THEN extract(
+                  epoch FROM coalesce(s.next_retry_at, s.run_at) - draftsman.now())::float8 END AS due_in,
+              CASE WHEN s.status = 'scheduled' AND s.run_count > 0 THEN (
+                  SELECT k.result ->> 'reason' FROM draftsman.job_steps k
+                   WHERE k.job = s.number AND k.key >= 'sleep:' AND k.key < 'sleep;'
+                     AND (k.result ->> 'until')::timestamptz = s.run_at LIMIT 1) END AS sleep_reason
          FROM draftsman.job_states s
         CROSS JOIN LATERAL (
               SELECT id, type, mode, source::text, agent, repo_owner, repo_name, ticket_title,
@@ -341,15 +339,12 @@ SELECT j.number, j.status, j.queue, j.type, j.run_at, j.next_retry_at, j.last_er
            AND w.heartbeat_at > draftsman.now() - make_interval(secs => %(lease)s)) AS slots,
        b.host, extract(epoch FROM draftsman.now() - b.heartbeat_at)::float8 AS heartbeat_age,
        coalesce(b.heartbeat_at < draftsman.now() - make_interval(secs => %(lease)s), false) AS lost,
-       CASE WHEN j.status IN ('scheduled', 'retrying')
-            THEN extract(epoch FROM coalesce(j.next_retry_at, j.run_at) - draftsman.now())::float8
-            END AS due_in,
-       CASE WHEN j.status = 'scheduled' AND j.run_count > 0
-            THEN (SELECT k.result ->> 'reason' FROM draftsman.job_steps k
-                   WHERE k.job = j.number AND k.key >= 'sleep:' AND k.key < 'sleep;'
-                     AND (k.result ->> 'until')::timestamptz = j.run_at
-                   LIMIT 1)
-            END AS sleep_reason
+       CASE WHEN j.status IN ('scheduled', 'retrying') THEN extract(
+           epoch FROM coalesce(j.next_retry_at, j.run_at) - draftsman.now())::float8 END AS due_in,
+       CASE WHEN j.status = 'scheduled' AND j.run_count > 0 THEN (
+           SELECT k.result ->> 'reason' FROM draftsman.job_steps k
+            WHERE k.job = j.number AND k.key >= 'sleep:' AND k.key < 'sleep;'
+              AND (k.result ->> 'until')::timestamptz = j.run_at LIMIT 1) END AS sleep_reason
   FROM draftsman.jobs j
   LEFT JOIN LATERAL (
        SELECT queue, type, reason, paused_by, paused_at FROM draftsman.queue_pauses
@@ -369,8 +364,7 @@ SELECT w.status::text, c.count
        SELECT count(*) AS count
          FROM (SELECT FROM draftsman.job_states
                 WHERE (status, number) >= (w.status, 0)
-                  AND (status, number) < (w.status, 9223372036854775807)
-                ORDER BY status, number
+                  AND (status, number) < (w.status, 9223372036854775807) ORDER BY status, number
                 LIMIT CASE WHEN w.status = ANY (%(terminal)s::draftsman.job_status[])
                       THEN %(most)s::bigint END) j) c
  WHERE c.count > 0
@@ -380,8 +374,7 @@ SELECT w.status::text, c.count
 SELECT count(*) AS open,
        count(*) FILTER (WHERE expires_at < draftsman.now() + interval '1 hour') AS soon,
        min(expires_at) AS next, (SELECT count(*) FROM draftsman.queue_pauses) AS pauses
-  FROM draftsman.job_questions
- WHERE status = 'open'
+  FROM draftsman.job_questions WHERE status = 'open'
 
 -- Answers of the last day, at most 10,000: their number, and median seconds from the question.
 -- name: answer_times

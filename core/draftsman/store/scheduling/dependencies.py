@@ -27,8 +27,8 @@ class SpawnConflicts(NamedTuple):
 
     number: int | None
     """The job that was spawned under the same key."""
-    type: str | None
-    """The type of that job."""
+    digest: str | None
+    """The digest of its request."""
     key_holder: int | None
     """The spawning job, directly or not, that has the same concurrency key."""
 
@@ -67,8 +67,18 @@ async def spawn_conflicts(
 ) -> SpawnConflicts:
     """Return the jobs that a new job of a run may conflict with."""
     params = {"job": job, "key": key, "concurrency_key": concurrency_key}
-    ((number, type, holder),) = await rows(conn, _Q["spawn_conflicts"], params)
-    return SpawnConflicts(number, type, holder)
+    (record,) = await rows(conn, _Q["spawn_conflicts"], params)
+    return SpawnConflicts(*record)
+
+
+async def completed_spawn(conn: Connection, job: int, key: str, digest: str) -> int | None:
+    """Return the completed job that the job which a job retries spawned under a key.
+
+    Its request has this digest.
+    """
+    params = {"job": job, "key": key, "digest": digest}
+    number: int | None = await scalar(conn, _Q["completed_spawn"], params)
+    return number
 
 
 async def record_spawn(conn: Connection, lease: Lease, job: int) -> None:

@@ -132,6 +132,37 @@ async def test_a_spawned_job_spawns_and_gathers_too(rt: Runtime, make: Factory) 
     assert (await rt.read_model.job(work.number)).status is Status.RESUMED
 
 
+async def test_a_retry_takes_over_the_completed_jobs(
+    rt: Runtime, make: Factory, conn: Connection
+) -> None:
+    work = await make.running()
+    one, two = await spawned(rt, work, "a", "b")
+    await end(rt, make, one)
+    await rt.settlement.failure(await make.running(two), Failure("no", declared="PERMANENT"))
+    ended = await rt.workflows.gather(work, [one, two])
+    assert ended is not None
+    await rt.settlement.failure(work, Failure("no", declared="PERMANENT"))
+    numbers = [work.number]
+    for _ in range(2):
+        again = await make.running((await rt.job_control.retry(numbers[-1], make.owner)).number)
+        numbers.append(again.number)
+        assert again.retry_of == numbers[-2]
+        other = await rt.workflows.spawn(again, "a", "noop", {"queue": "r", "payload": {"n": 1}})
+        assert other not in (one, two), "another request under the same key is another job"
+        await rt.settlement.failure(again, Failure("no", declared="PERMANENT"))
+    again = await make.running((await rt.job_control.retry(numbers[-1], make.owner)).number)
+    first, second = await spawned(rt, again, "a", "b")
+    assert (first, second > again.number) == (one, True)
+    assert await spawned(rt, again, "a", "b") == [first, second]
+    assert await rt.workflows.gather(again, [first, second]) is None
+    await end(rt, make, second)
+    assert (await rt.read_model.job(again.number)).status is Status.RESUMED
+    ended = await rt.workflows.gather(await make.running(again.number), [first, second])
+    assert [item.result for item in ended or ()] == [{"n": one}, {"n": second}]
+    assert (await rt.workflows.tree(one)).spawned_by == work.number
+    assert not any((await rt.read_model.invariants()).values())
+
+
 async def test_a_cancel_of_the_tree_ends_the_spawned_jobs(rt: Runtime, make: Factory) -> None:
     work = await make.running()
     jobs = await spawned(rt, work, "a", "b")

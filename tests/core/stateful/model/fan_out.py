@@ -27,12 +27,12 @@ class FanOutModel(GroupModel):
         if request.key is not None and request.key in self._keys_above(number):
             return "UsageError"
         if key not in children:
-            self.spawned.setdefault(number, {})[key] = new[0]
-            self.submit([request], new)
-            return new[0]
-        before = self.job(children[key]).request
-        same = (before.type, before.repo) == (request.type, request.repo)
-        return children[key] if same else "UsageError"
+            done = self._completed(number, key, request)
+            self.spawned.setdefault(number, {})[key] = done or new[0]
+            if done is None:
+                self.submit([request], new)
+            return done or new[0]
+        return children[key] if self._is_same(children[key], request) else "UsageError"
 
     def gather(self, number: int, children: list[int]) -> list[tuple[int, str]] | None:
         """Return the ends of the children; None if the run was parked for them."""
@@ -69,10 +69,27 @@ class FanOutModel(GroupModel):
     def _is_parked(self, job: QueuedJob) -> bool:
         return job.status == "scheduled" and bool(self.gathered.get(job.number))
 
+    def _is_same(self, number: int, request: Request) -> bool:
+        before = self.job(number).request
+        return (before.type, before.repo) == (request.type, request.repo)
+
+    def _completed(self, number: int, key: str, request: Request) -> int | None:
+        """Return the completed job that a retried job has spawned under a key."""
+        old = self.job(number).retry_of
+        while old is not None:
+            child = self.spawned.get(old, {}).get(key)
+            if child is not None and self.job(child).status == "completed":
+                return child if self._is_same(child, request) else None
+            old = self.job(old).retry_of
+        return None
+
     def _keys_above(self, number: int | None) -> set[str | None]:
         """Return the keys of a job and of the unfinished jobs that spawned it."""
         spawners = {
-            child: parent for parent, jobs in self.spawned.items() for child in jobs.values()
+            child: parent
+            for parent, jobs in self.spawned.items()
+            for child in jobs.values()
+            if parent < child  # not a retry that has taken it over
         }
         keys = set()
         while number is not None:
