@@ -341,7 +341,13 @@ SELECT j.number, j.status, j.queue, j.type, j.run_at, j.next_retry_at, j.last_er
                    WHERE k.job = j.number AND k.key >= 'sleep:' AND k.key < 'sleep;'
                      AND (k.result ->> 'until')::timestamptz = j.run_at
                    LIMIT 1)
-            END AS sleep_reason
+            END AS sleep_reason,
+       CASE WHEN j.status IN ('failed', 'dead_letter') AND j.error_class = 'PERMANENT' AND EXISTS (
+                 SELECT FROM draftsman.job_events e
+                  WHERE e.job = j.number AND e.kind = 'job_failed'
+                    AND e.payload ->> 'code' = 'command_not_found'
+                    AND e.payload ->> 'origin' = 'agent')
+            THEN j.agent END AS absent_agent
   FROM draftsman.jobs j
   LEFT JOIN LATERAL (
        SELECT queue, type, reason, paused_by, paused_at FROM draftsman.queue_pauses
