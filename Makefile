@@ -22,13 +22,13 @@ unexport PYTHONPATH
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check servers bench soak format lock moved
+.PHONY: help demo test check servers bench soak agents format lock moved
 
 help: ## this list
 	@echo "make TARGET, with:"
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-8s %s\n", $$1, $$2 }' Makefile
 	@echo "Variables: PYTHON (3.11 or later), JOBS (parallel tests, $(JOBS)), MINUTES (of draftsman" \
-	  "soak, $(MINUTES)), AGENT (of demo: codex, claude, opencode, qwen, gemini, goose, aider or auto), ARGS (for demo, test, servers, bench and the tests of soak)."
+	  "soak, $(MINUTES)), AGENT (of demo: codex, claude, opencode, qwen, gemini, goose, aider or auto), ARGS (for demo, test, servers, bench, agents and the tests of soak)."
 
 demo: $(STAMP) ## a real job, from the request to the answer to the end
 	@$(BIN)/draftsman demo $(if $(AGENT),--agent $(AGENT)) $(ARGS)
@@ -51,6 +51,9 @@ bench: $(STAMP) ## draftsman beside other queues, in turn on one PostgreSQL (20 
 soak: $(STAMP) ## draftsman soak, then what is slow: a million jobs, every fault at every point (1 h)
 	@$(BIN)/draftsman soak --minutes $(MINUTES)
 	@$(BIN)/python -m pytest tests/soak/soak_*.py $(ARGS)
+
+agents: $(STAMP) ## the tests with the real programs of agents, which npm installs once (20 min)
+	@$(BIN)/python -m tests.support.agent_programs $(ARGS)
 
 format: $(STAMP) ## apply ruff's fixes and format
 	@$(BIN)/ruff check --fix

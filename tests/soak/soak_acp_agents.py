@@ -131,8 +131,8 @@ async def test_the_settings_of_a_repository_run_nothing(
     git("add", "-A", cwd=repo)
     git("commit", "-qm", "hostile", cwd=repo)
     number = await submit_agent_job(make, repo)
-    *calls, _, last = PROGRAMS[name].script
-    with PROGRAMS[name].serve([*calls, last]) as model:
+    call, _, last = PROGRAMS[name].script
+    with PROGRAMS[name].serve([call, last]) as model:
         async with worker(rt, tmp_path / "data", name, model.url):
             assert "$ echo yes >> ran.txt" in await asked(rt, number, 1)
             await make.answer(number, "allow once")

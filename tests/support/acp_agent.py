@@ -91,7 +91,7 @@ class Agent:
         """Read the session's file, and repeat its history."""
         file = SESSIONS / f"{params['sessionId']}.json"
         if not file.exists():
-            return {"error": {"code": -32602, "message": "unknown session"}}
+            return {"error": {"code": -32602, "message": "unknown", "data": {"details": "gone"}}}
         self.session = params["sessionId"]
         self.state = json.loads(file.read_text())
         for _ in self.state["prompts"]:

@@ -19,9 +19,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from draftsman.settings.known_agents import KNOWN_AGENTS
+from draftsman_tui.cli.process.demo_agent import AGAIN
 from tests.support.adapter_driver import AdapterRuns
 from tests.support.codex_recording import FOLDER, TEE
-from tests.support.fake_model import FakeModel, fake_model
+from tests.support.fake_model import FakeModel, Turn, fake_model
 from tests.support.gemini_model import gemini_model
 
 MODULE: Final = "draftsman.agents.acp"
@@ -35,6 +36,23 @@ USED: Final = ("agent_message_chunk", "tool_call", "tool_call_update", "current_
 """Kinds of updates that are recorded."""
 
 
+class RememberingModel(FakeModel):
+    """A model that makes its last call again when it is asked to.
+
+    Whether a conversation keeps a call that was interrupted depends on the moment.
+    """
+
+    def __init__(self, script: Sequence[Turn]) -> None:
+        super().__init__(script)
+        self._place = -1
+
+    def turn(self, results: int, conversation: list[dict[str, Any]]) -> Turn:
+        """Return the next turn of the script, or the last one again."""
+        if AGAIN not in json.dumps(conversation[-1]):
+            self._place = min(self._place + 1, len(self.script) - 1)
+        return self.script[self._place]
+
+
 @dataclass(frozen=True, slots=True)
 class AcpProgram:
     """An agent whose program is run: the model that it calls, and its environment."""
@@ -44,19 +62,16 @@ class AcpProgram:
     environment: dict[str, str]
     shell: str = "run_shell_command"
     arguments: dict[str, Any] = field(default_factory=dict)
-    keeps_interrupted: bool = False
-    """Whether its conversation keeps a call that was interrupted, with a result."""
 
     @property
     def script(self) -> list[dict[str, Any]]:
-        """The turns of the model: two calls, the first of which is interrupted, and the end."""
-        made = (RUN, RUN, OTHER) if self.keeps_interrupted else (RUN, OTHER)
-        calls = [{"tool": self.shell, "args": self.arguments | call} for call in made]
+        """The turns of the model: two calls, and the end."""
+        calls = [{"tool": self.shell, "args": self.arguments | call} for call in (RUN, OTHER)]
         return [*calls, {"text": SUMMARY}]
 
     def serve(self, script: Sequence[dict[str, Any]]) -> AbstractContextManager[FakeModel]:
         """Serve the model of the agent."""
-        serving: AbstractContextManager[FakeModel] = self.model(script)
+        serving: AbstractContextManager[FakeModel] = self.model(script, RememberingModel)
         return serving
 
     def variables(self, url: str) -> dict[str, str]:
@@ -69,7 +84,6 @@ QWEN: Final = AcpProgram(
     fake_model,
     {"OPENAI_BASE_URL": "{url}", "OPENAI_API_KEY": "x", "OPENAI_MODEL": "fake"},
     arguments=MORE,
-    keeps_interrupted=True,
 )
 GEMINI: Final = AcpProgram(
     "gemini",
@@ -103,7 +117,6 @@ OPENCODE: Final = AcpProgram(
     },
     shell="bash",
     arguments={"description": "append"},
-    keeps_interrupted=True,
 )
 PROGRAMS: Final = {program.name: program for program in (QWEN, GEMINI, GOOSE, OPENCODE)}
 

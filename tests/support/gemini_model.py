@@ -9,8 +9,8 @@ from tests.support.fake_model import FakeModel, Turn, fake_model
 
 
 @contextmanager
-def gemini_model(script: Sequence[Turn]) -> Iterator[FakeModel]:
+def gemini_model(script: Sequence[Turn], kind: type[FakeModel] = FakeModel) -> Iterator[FakeModel]:
     """Serve a model for the block."""
-    with fake_model(script) as model:
+    with fake_model(script, kind) as model:
         model.url = model.url.removesuffix("/v1")
         yield model

@@ -91,9 +91,18 @@ class RpcConnection:
             self._client.send("log", text=str(message)[:500])
 
 
+def _with_details(text: str, error: Any) -> str:
+    """Return the text of an error with the details in its data, which some agents have."""
+    data = error.get("data") if isinstance(error, dict) else None
+    for name in ("details", "message", "error"):
+        if isinstance(data, dict) and isinstance(data.get(name), str):
+            data = data[name]
+    return f"{text}: {data}" if isinstance(data, str) and data and data != text else text
+
+
 def _failure(method: str, error: Any) -> AgentFailure:
     code, text = (error.get("code"), error.get("message")) if isinstance(error, dict) else (0, "")
-    detail = f"{method}: {text or 'error'} ({code})"
+    detail = f"{method}: {_with_details(str(text or 'error'), error)} ({code})"
     if code == AUTHENTICATION_REQUIRED:
         hint = "pass its key with pass_env, or configure its provider"
         return AgentFailure("PERMANENT", "authentication", f"the agent has no login: {hint}")

@@ -82,6 +82,8 @@ class JobFacts:
     """The reason that its handler gave for a sleep."""
     limit: LimitUse | None = None
     """The limit in which the job waits for a place."""
+    absent_agent: str | None = None
+    """The agent of a failed job whose program the worker did not find."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +145,10 @@ def _reason(facts: JobFacts, question: Question | None) -> tuple[str, str, NextS
         retry = (f"{_retry(facts)}: ", _command("retry", name))
         if facts.status is Status.CANCELED:
             return "ended", _canceled(facts), retry
+        if facts.absent_agent is not None:
+            check = _command("agents check", facts.absent_agent)
+            where = "to check the agent on the host of the worker: "
+            return "no_program", facts.last_error or "failed", (where, check, "; ", *retry)
         return "ended", facts.last_error or "finished", retry
     if facts.job_paused:
         return _job_paused(facts, question)

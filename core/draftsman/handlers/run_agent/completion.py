@@ -42,6 +42,8 @@ from draftsman.handlers.run_agent.validation import Validation, recorded_validat
 from draftsman.handlers.worker_run import WorkerRun
 from draftsman.settings import AgentSettings
 
+NOT_FOUND_EXIT, NOT_EXECUTABLE_EXIT = 127, 126
+"""Exit codes by which the sandbox, like a shell, reports a program that it cannot start."""
 PUBLISH: Final = "agent:publish"
 MAX_SUMMARY: Final = 20_000
 """Maximum characters of the summary in a commit's message."""
@@ -124,11 +126,13 @@ class WorkCompletion:
         """Raise the Failure of an agent that did not complete its work."""
         error, exit_code = self.session.error, self.session.exit_code
         if error is None and self.session.result is None:
-            error = Failure(
-                f"the agent exited with code {exit_code} without a result",
-                origin="agent",
-                code="protocol" if exit_code == 0 else "exit",
-            )
+            text = f"the agent exited with code {exit_code} without a result"
+            code = "protocol" if exit_code == 0 else "exit"
+            if exit_code in (NOT_FOUND_EXIT, NOT_EXECUTABLE_EXIT):
+                problem = "not found" if exit_code == NOT_FOUND_EXIT else "not executable"
+                text += f": its program is {problem} in the sandbox"
+                code = "command_not_found"
+            error = Failure(text, origin="agent", code=code)
         if error is not None:
             error.program_exit = exit_code
             await self.iteration.finish(self.run, "error", error=str(error)[:500])

@@ -344,13 +344,16 @@ SELECT j.number, j.status, j.queue, j.type, j.run_at, j.next_retry_at, j.last_er
        CASE WHEN j.status = 'scheduled' AND j.run_count > 0 THEN (
            SELECT k.result ->> 'reason' FROM draftsman.job_steps k
             WHERE k.job = j.number AND k.key >= 'sleep:' AND k.key < 'sleep;'
-              AND (k.result ->> 'until')::timestamptz = j.run_at LIMIT 1) END AS sleep_reason
+              AND (k.result ->> 'until')::timestamptz = j.run_at LIMIT 1) END AS sleep_reason,
+       CASE WHEN j.error_class = 'PERMANENT' AND j.status IN ('failed', 'dead_letter') AND EXISTS (
+            SELECT FROM draftsman.job_events e WHERE e.job = j.number AND e.kind = 'job_failed'
+               AND e.payload @> '{"code": "command_not_found", "origin": "agent"}')
+            THEN j.agent END AS absent_agent
   FROM draftsman.jobs j
   LEFT JOIN LATERAL (
        SELECT queue, type, reason, paused_by, paused_at FROM draftsman.queue_pauses
         WHERE queue = j.queue AND (type IS NULL OR type = j.type)
-        ORDER BY type NULLS FIRST
-        LIMIT 1) p ON true
+        ORDER BY type NULLS FIRST LIMIT 1) p ON true
   LEFT JOIN draftsman.active_reservations v ON v.queue = j.queue
   LEFT JOIN draftsman.job_pauses o ON o.job = j.number
   LEFT JOIN draftsman.heartbeats b ON b.job = j.number

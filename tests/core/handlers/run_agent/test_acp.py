@@ -296,3 +296,19 @@ def test_an_agent_that_cannot_load_begins_a_session_with_the_decision(runs: Adap
     [prompt] = json.loads(run(runs, script, "no-load")["summary"])
     assert prompt.startswith("Do it\n\nAn earlier run began this work")
     assert "Make exactly this call now" in prompt
+
+
+def test_the_log_has_the_details_of_an_error_of_the_agent(
+    runs: AdapterRuns, tmp_path: Path
+) -> None:
+    script = [RUN, DONE]
+    assert run(runs, script)["type"] == "ask"
+    runs.checkpoint["session"] = "ses_lost"
+    runs.answer("allow once")
+    command = [sys.executable, "-I", "-S", str(FAKE), json.dumps(script)]
+    logged = [
+        message["text"]
+        for message in runs.run(command, options=["--mode=build"])
+        if message["type"] == "log"
+    ]
+    assert "the session is not loaded: session/load: unknown: gone (-32602)" in logged

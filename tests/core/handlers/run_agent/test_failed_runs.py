@@ -51,6 +51,13 @@ FAILURES: tuple[tuple[str, Status, str, str, int | None], ...] = (
     ("", S.FAILED, "INVALID_OUTPUT", "the agent exited with code 0 without a result", 0),
     ("sys.exit(3)", S.RETRYING, "TRANSIENT_INFRA", "the agent exited with code 3 without a", 3),
     (
+        "sys.exit(127)",
+        S.FAILED,
+        "PERMANENT",
+        "the agent exited with code 127 without a result: its program is not found in the sandbox",
+        127,
+    ),
+    (
         "os.kill(os.getpid(), 9)",
         S.RETRYING,
         "TRANSIENT_INFRA",

@@ -74,6 +74,23 @@ async def test_failures_and_cancels_show_their_reason(cli: Cli, make: Factory, r
     assert f"by worker {worker_name(make.worker)}: the card was archived" in output
 
 
+async def test_a_program_that_was_not_found_names_the_check_of_its_agent(
+    cli: Cli, make: Factory, rt: Runtime
+) -> None:
+    hint = "to check the agent on the host of the worker: draftsman agents check coder; to retry"
+    for code, agent, hinted in (
+        ("command_not_found", "coder", True),
+        ("command_not_found", None, False),
+        ("protocol", "coder", False),
+    ):
+        work = await make.running(agent=agent)
+        failure = Failure("it ended", origin="agent", code=code, declared="PERMANENT")
+        await rt.settlement.failure(work, failure)
+        for command in ("show", "why", "wait"):
+            done = await cli(command, work.name)
+            assert (hint in " ".join((done.out + done.err).split())) == hinted, (command, code)
+
+
 async def test_a_chain_is_shown_from_each_of_its_jobs(cli: Cli, make: Factory, rt: Runtime) -> None:
     first = await make.failed()
     second = (await rt.job_control.retry(first, make.owner)).number

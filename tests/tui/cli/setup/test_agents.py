@@ -28,14 +28,16 @@ async def test_agents_are_listed_with_their_kind_and_version(
 ) -> None:
     option = configured(
         'default_agent = "tidy"\n'
-        '[agents.gone]\ncommand = ["no-such-agent", "--token", "s3cret"]\nversion = "1.4.0"\n'
+        '[agents.gone]\ncommand = ["no-such-agent", "--token", "s3cret", "--auth-type", "x"]\n'
+        'version = "1.4.0"\n'
     )
     listed = await cli("agents", option)
     assert "s3cret" not in listed.out + listed.err
     head, tidy, gone = [line.split() for line in listed.out.splitlines()]
     assert head == ["AGENT", "KIND", "INSTALLED", "VERSION", "NETWORK", "COMMAND"]
     assert (tidy[:3], tidy[4]) == (["tidy", "json", "yes"], "no")
-    assert gone == ["gone", "json", "no", "1.4.0", "no", "no-such-agent", "--token", "'***'"]
+    assert gone[:6] == ["gone", "json", "no", "1.4.0", "no", "no-such-agent"]
+    assert gone[6:] == ["--token", "'***'", "--auth-type", "x"]
     assert "default: tidy" in listed.err
     assert "gone: program 'no-such-agent' not found" in listed.err
     first, second = (await cli("agents", "list", "--json", option)).json

@@ -156,6 +156,8 @@ async def conclude(app: App, rt: Runtime, number: int, timeout: float | None, **
         if app.out.on_screen and job.result:
             app.out.print(*await _result_lines(rt, job))
     if job.status is not Status.COMPLETED:
+        if (why := await rt.read_model.why(number)).reason == "no_program":
+            app.out.info(why.next_step)
         raise await _wait_error(rt, job, timeout)
 
 

@@ -247,6 +247,8 @@ def _head(job: Job, why: WaitReason, chain: Sequence[RetryLink]) -> Iterator[Tex
             yield _pair("earlier", f"previous attempt: {error}", "dim")
     if job.finished_at:
         yield _pair("finished", times.ago(job.finished_at))
+    if why.reason == "no_program":
+        yield _pair("next", why.next_step)
     if job.status is Status.EXPIRED:
         yield _pair("expired", f"{why.text}; {why.next_step}", "red")
     elif job.status not in TERMINAL:

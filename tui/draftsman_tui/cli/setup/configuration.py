@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     from draftsman.settings import Settings
 
+PLAIN_OPTIONS: Final = ("--auth-type",)
+"""Options whose names look like those of secrets."""
 _SECRET: Final = re.compile(
     r"(?:^|[-_])(?:\w*token|\w*secret|\w*passw(?:or)?d|pass(?:phrase)?|pwd|\w*key|\w*auth"
     r"|credentials?|cookie|dsn|jwt)(?:$|[-_])",
@@ -90,7 +92,9 @@ def mask_command(command: list[str]) -> list[str]:
     masked = []
     for previous, part in zip(["", *command], command, strict=False):
         flag, equals, _ = part.partition("=")
-        if previous.startswith("-") and "=" not in previous and _SECRET.search(previous):
+        if previous in PLAIN_OPTIONS:
+            masked.append(part)
+        elif previous.startswith("-") and "=" not in previous and _SECRET.search(previous):
             masked.append(HIDDEN)
         elif equals and _SECRET.search(flag):
             masked.append(f"{flag}={HIDDEN}")
