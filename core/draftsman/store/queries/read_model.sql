@@ -284,8 +284,7 @@ WITH RECURSIVE first AS (
            f.number AS root, j.type
       FROM first f JOIN draftsman.jobs j ON j.number = f.number
      UNION ALL
-    SELECT j.number, j.status, j.retry_of, j.chain_length, j.last_error, j.error_class, c.root,
-           j.type
+    SELECT j.number, j.status, j.retry_of, j.chain_length, j.last_error, j.error_class, c.root, j.type
       FROM chain c
       JOIN draftsman.jobs j ON j.type = c.type AND j.retry_of = c.number
        AND j.idempotency_key = 'retry:' || c.root || ':' || (c.chain_length + 1)
@@ -385,14 +384,12 @@ SELECT count(*),
        percentile_cont(0.5) WITHIN GROUP (ORDER BY extract(epoch FROM q.answered_at - q.asked_at))
   FROM (SELECT job, question, accepted, created_at
           FROM draftsman.job_answers
-         ORDER BY id DESC
-         LIMIT 10000) a
+         ORDER BY id DESC LIMIT 10000) a
  CROSS JOIN LATERAL (
        SELECT asked_at, answered_at
          FROM draftsman.job_questions
         WHERE job = a.job AND ordinal = a.question AND status = 'answered'
-          AND answered_at > draftsman.now() - interval '1 day'
-        LIMIT 1) q
+          AND answered_at > draftsman.now() - interval '1 day' LIMIT 1) q
  WHERE a.accepted AND a.created_at > draftsman.now() - interval '1 day'
 
 -- name: health
