@@ -96,11 +96,11 @@ class ForgeService:
                 await self._rt.forge_events.resign(self._owner, self._term)
 
     async def _round(self) -> None:
-        events = self._rt.forge_events
-        if self._term is not None and not await events.renew(self._owner, self._term, LEASE):
+        events, lock = self._rt.forge_events, self._deliveries.sender()
+        if self._term is not None and not await events.renew(self._owner, self._term, LEASE, lock):
             self._term = None
         if self._term is None:
-            self._term = await events.acquire(self._owner, LEASE)
+            self._term = await events.acquire(self._owner, LEASE, lock)
         await self.receiver.read_due(polls=self._term is not None)
         if self._term is not None:
             await self._people.process()

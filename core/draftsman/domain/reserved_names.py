@@ -40,7 +40,7 @@ EVENT_KINDS: Final = frozenset(TRANSITIONS.values()) | {
         "queue_reserved",
         "reservation_ended",
     ),
-    "question_acknowledged",
+    *("question_acknowledged", "question_delegated", "question_notified"),
     *("question_escalated", "question_expired", "question_extended", "redelivered"),
     *("repo_resolved", "request_joined", "retry_not_created", "sandbox_applied", "token_minted"),
     *("token_redeemed", "token_refused", "validation_ran", "vote_received"),

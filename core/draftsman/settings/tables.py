@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from string import Formatter
 from typing import Annotated, Any, Literal, Self
-from zoneinfo import ZoneInfo
 
 from pydantic import (
     AfterValidator,
@@ -19,6 +18,7 @@ from pydantic import (
 
 from draftsman.basic_settings import expand_user
 from draftsman.field_errors import matching
+from draftsman.settings.hours import Hours, LadderChoice, WorkingHours, Zone
 
 Role = Literal["invoker", "responder", "approver", "operator"]
 
@@ -42,31 +42,6 @@ _KeyPath = Annotated[
     ),
 ]
 Months = Annotated[_Count | None, BeforeValidator(lambda v: None if v == "never" else v)]
-
-
-def _check_zone(value: str) -> str:
-    try:
-        ZoneInfo(value)
-    except (KeyError, ValueError, OSError):
-        raise ValueError("unknown time zone; use a name such as Europe/Berlin") from None
-    return value
-
-
-def _check_hours(value: str) -> str:
-    if value[:5] == value[6:]:
-        raise ValueError("quiet hours never end; use two different times, or none")
-    return value
-
-
-_CLOCK = r"([01]\d|2[0-3]):[0-5]\d"
-_Hours = Annotated[
-    str,
-    matching(rf"none|{_CLOCK}-{_CLOCK}", "must be two times, such as 22:00-07:00, or none"),
-]
-Hours = Annotated[_Hours, AfterValidator(_check_hours)]
-"""Daily quiet hours such as `22:00-07:00`, or `none`."""
-Zone = Annotated[str, AfterValidator(_check_zone)]
-"""A name of the IANA time zone database."""
 
 
 class Section(BaseModel):
@@ -156,9 +131,15 @@ class QuestionSettings(Section):
     escalate_to: str | None = Field(None, min_length=1)
     """Default group or person to escalate questions to."""
     quiet_hours: Hours | None = None
-    """Default quiet hours, without reminders; None: no quiet hours."""
+    """Default quiet hours, without interruptions; None: no quiet hours."""
+    working_hours: WorkingHours | None = None
+    """Default working hours; None: at any time."""
+    holidays: str | None = Field(None, min_length=1)
+    """Default table of `[holidays]`; None: no holidays."""
     timezone: Zone = "UTC"
     """Default time zone of people."""
+    ladders: LadderChoice = Field({})
+    """Ladder of each kind of question, `input`, `approval` or `critical`."""
 
     @model_validator(mode="before")
     @classmethod
@@ -341,7 +322,11 @@ class PersonSettings(Section):
     timezone: Zone | None = None
     """Time zone; None: as in `[questions]`."""
     quiet_hours: Hours | None = None
-    """Quiet hours in that time zone, without reminders; None: as in `[questions]`."""
+    """Quiet hours in that time zone, without interruptions; None: as in `[questions]`."""
+    working_hours: WorkingHours | None = None
+    """Working hours in that time zone; `none`: at any time; None: as in `[questions]`."""
+    holidays: str | None = Field(None, min_length=1)
+    """Table of `[holidays]`; `none`: no holidays; None: as in `[questions]`."""
 
 
 class NotificationSettings(Section):

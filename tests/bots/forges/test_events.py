@@ -140,6 +140,26 @@ async def test_questions_are_answered_by_permitted_people(
     assert "red" in again
 
 
+async def test_comments_delay_the_reminders_of_a_question(
+    issue: Issue, rt: Runtime, make: Factory
+) -> None:
+    work = await make.asked(QUESTION, notify=issue.side.notify)
+    await issue.delivered(work.number)
+    for number, (text, author, outcome) in enumerate(
+        [
+            ("/ack 2h", "ben", "answered"),
+            (f"/snooze D-{work.number}/1", "ben", "answered"),
+            ("/delegate anna", "ben", "refused"),
+            ("/ack", "mallory", "refused"),
+        ],
+        30,
+    ):
+        assert await issue.on(comment(text, author, number)) == outcome, text
+    delays = await rt.acknowledgments.delays(work.number, 1)
+    assert [(item.person, item.acknowledged) for item in delays] == [("ben", True), ("ben", False)]
+    assert "you work on the answer until" in "\n".join(await issue.delivered(work.number))
+
+
 async def test_an_approval_counts_only_from_its_approver(
     issue: Issue, rt: Runtime, make: Factory
 ) -> None:

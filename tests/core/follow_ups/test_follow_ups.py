@@ -19,6 +19,7 @@ from draftsman.domain.response import Response
 from draftsman.domain.run import LeaderTerm
 from draftsman.runtime import Runtime
 from draftsman.services.maintenance.follow_ups import FollowUpSweep
+from draftsman.store.outbox import deliveries
 from draftsman_bots.forges.receiver import ForgeReceiver
 from tests.core.forges.contract import ForgeHarness, forge_harness
 from tests.core.loops.agent_jobs import agent_worker, git, submit_agent_job
@@ -162,6 +163,10 @@ async def test_a_pull_request_is_followed_up_to_its_approved_merge(
     before = [(await rt.read_model.job(job)).status for job in earlier]
     assert set(before) <= {S.FAILED, S.CANCELED}, "the merge of an earlier commit is over"
     assert world.head("main") == third
+    async with rt.db.connection() as conn:
+        for job in (number, second_job, merge):
+            facts = await deliveries.message_facts(conn, (await rt.outbox.all(job))[-1].seq)
+            assert facts.ended_pull == "merged", "messages of each job show how it ended"
     notices = [item.kind for item in await rt.outbox.all(number) if item.kind == "notice"]
     assert notices == ["notice"], "the merge is announced once"
     assert (red.status, reviewed.status) == (S.COMPLETED, S.COMPLETED)

@@ -76,7 +76,7 @@ class ForgeHarness:
     @property
     def repository(self) -> Path:
         """A repository with the commits."""
-        return _repository()
+        return forge_repository()
 
     def push(self, commit: int = 1) -> str:
         """Set the branch to a commit: 1, or 2 on top of it."""
@@ -102,7 +102,7 @@ COMMITS: Final[list[str]] = []
 
 
 @functools.cache
-def _repository() -> Path:
+def forge_repository() -> Path:
     """Return a repository of this process with three commits, to copy."""
     private = Path(tempfile.mkdtemp(prefix="draftsman-forge-"))
     atexit.register(shutil.rmtree, private)
@@ -120,7 +120,7 @@ async def forge_harness(
 ) -> AsyncIterator[ForgeHarness]:
     """Serve a forge with a repository of one commit."""
     async with FAKES[kind](folder / "forge") as fake:
-        fake.publish(_repository())
+        fake.publish(forge_repository())
         monkeypatch.setenv("FORGE_TOKEN", fake.world.token)
         if isinstance(fake, FakeGitHubApp):
             monkeypatch.setenv("FORGE_KEY", fake.private_key)

@@ -132,9 +132,9 @@ def _choices(question: Question) -> str:
 def _people(message: Message) -> str:
     """Return the people to whom a question is addressed, mentioned if they are on this forge."""
     forge = message.target.partition("/")[0].casefold()
-    shown = [_mention(person, forge) for person in message.recipients[:MAX_MENTIONS]]
-    more = f" and {len(message.recipients) - len(shown)} more"
-    return ", ".join(shown) + (more if len(message.recipients) > len(shown) else "")
+    shown = [_mention(person, forge) for person in message.mentions[:MAX_MENTIONS]]
+    more = f" and {len(message.mentions) - len(shown)} more"
+    return ", ".join(shown) + (more if len(message.mentions) > len(shown) else "")
 
 
 def _mention(person: Person, forge: str) -> str:
