@@ -8,8 +8,10 @@ INSERT INTO draftsman.schema_migrations (name) VALUES ('0013_dependencies');
 CREATE TYPE draftsman.dependency_condition AS ENUM ('success', 'failure', 'any');
 
 -- A job and a parent that it waits for. Parents are older than their children, so there are no
--- cycles. A job that was spawned by a run is younger than the job that gathers it: `met` is NULL
--- only while that waits. Only functions write this table; they check that both jobs exist.
+-- cycles. A job that was spawned by a run is younger than the job that gathers it, except that a retry
+-- takes over the completed jobs of the job that it retries: `met` is NULL only while that waits;
+-- `spawn_key` is the key under which the run spawned it. Only functions write this table; they check
+-- that both jobs exist.
 CREATE TABLE draftsman.job_dependencies (
     job        bigint NOT NULL,
     parent     bigint NOT NULL,
@@ -17,14 +19,19 @@ CREATE TABLE draftsman.job_dependencies (
     condition  draftsman.dependency_condition NOT NULL,
     met        boolean,
     spawned    boolean NOT NULL DEFAULT false,
+    spawn_key  text,
     PRIMARY KEY (job, parent),
-    CONSTRAINT job_dependencies_older CHECK (CASE WHEN spawned THEN parent > job ELSE parent < job END)
+    CONSTRAINT job_dependencies_older CHECK (CASE WHEN spawned THEN parent <> job ELSE parent < job END),
+    CONSTRAINT job_dependencies_spawned CHECK (spawned = (spawn_key IS NOT NULL))
 ) WITH (fillfactor = 70);
 --   job_dependencies_pkey    the parents of a job
 --   job_dependencies_parent  the children of a job
 --   job_dependencies_unmet   the parents that a job waits for, and those that ended otherwise
+--   job_dependencies_keys    the jobs that a job spawned: one under each key
 CREATE INDEX job_dependencies_parent ON draftsman.job_dependencies (parent, job);
 CREATE INDEX job_dependencies_unmet ON draftsman.job_dependencies (job, met) WHERE met IS NOT TRUE;
+CREATE UNIQUE INDEX job_dependencies_keys ON draftsman.job_dependencies (job, spawn_key)
+    WHERE spawned;
 CREATE TRIGGER job_dependencies_no_delete BEFORE DELETE ON draftsman.job_dependencies
     FOR EACH ROW EXECUTE FUNCTION draftsman.refuse_change('jobs keep their parents');
 CREATE TRIGGER job_dependencies_no_truncate BEFORE TRUNCATE ON draftsman.job_dependencies
@@ -248,63 +255,6 @@ BEGIN
     RETURN QUERY
     SELECT s.number FROM draftsman.job_states s
      WHERE s.number = ANY (new_jobs) AND s.status = 'canceled';
-END $$;
-
--- Records a job that a run spawned, in the transaction of its submission.
-CREATE FUNCTION draftsman.record_spawn(job bigint, token bigint, spawned bigint) RETURNS void
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    IF draftsman.session_kind() NOT IN ('owner', 'worker') OR NOT EXISTS (
-       SELECT FROM draftsman.job_states s
-         JOIN draftsman.job_requests r ON r.number = $3
-        WHERE s.number = $1 AND s.lease_token = $2 AND s.status = 'running'
-          AND starts_with(r.idempotency_key, 'spawn:' || $1 || ':')) THEN
-        PERFORM draftsman.deny_access(format('D-%s is not running, or did not spawn D-%s', $1, $3));
-    END IF;
-    INSERT INTO draftsman.job_dependencies (job, parent, ordinal, condition, met, spawned)
-    SELECT $1, $3, count(*) + 1, 'any', true, true
-      FROM draftsman.job_dependencies d WHERE d.job = $1
-        ON CONFLICT DO NOTHING;
-END $$;
-
--- Whether a running job of this person spawns a request with this key.
-CREATE FUNCTION draftsman.is_spawned(key text, invoker text) RETURNS boolean
-LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-    SELECT EXISTS (
-        SELECT FROM draftsman.job_requests r
-          JOIN draftsman.job_states s ON s.number = r.number AND s.status = 'running'
-         WHERE $1 ~ '^spawn:[1-9][0-9]{0,17}:' AND r.invoker_id = $2
-           AND r.number = CASE WHEN $1 ~ '^spawn:[1-9][0-9]{0,17}:'
-                          THEN split_part($1, ':', 2)::bigint END)
-$$;
-
--- Lets a running job wait for jobs that it spawned; returns how many have not ended, NULL if the run
--- has lost its lease. The lock of each lets its end wait, so that it sees the waiting job; without
--- any, the job need not park.
-CREATE FUNCTION draftsman.await_jobs(job bigint, token bigint, spawned bigint[]) RETURNS int
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-    SET enable_seqscan = off SET jit = off AS $$
-#variable_conflict use_column
-DECLARE
-    unfinished int;
-BEGIN
-    PERFORM FROM draftsman.job_states s
-      WHERE s.number = $1 AND s.lease_token = $2 AND s.status = 'running'
-        FOR NO KEY UPDATE;
-    IF NOT FOUND OR draftsman.session_kind() NOT IN ('owner', 'worker') THEN
-        RETURN NULL;
-    END IF;
-    PERFORM FROM draftsman.job_states s
-      WHERE s.number = ANY ($3) AND s.finished_at IS NULL
-      ORDER BY s.number
-        FOR NO KEY UPDATE;
-    UPDATE draftsman.job_dependencies d SET met = NULL
-     WHERE d.job = $1 AND d.parent = ANY ($3) AND d.spawned AND (
-           SELECT s.finished_at FROM draftsman.job_states s WHERE s.number = d.parent) IS NULL;
-    GET DIAGNOSTICS unfinished = ROW_COUNT;
-    UPDATE draftsman.job_states s SET has_children = true
-     WHERE s.number = ANY ($3) AND s.finished_at IS NULL AND NOT s.has_children;
-    RETURN unfinished;
 END $$;
 
 -- The jobs that wait for this job or that it spawned, directly or not, and the job itself.

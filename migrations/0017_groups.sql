@@ -1,4 +1,5 @@
--- Job groups: jobs that run at the same time or one after another, and stop together.
+-- Job groups: jobs that run at the same time or one after another, and stop together. And jobs that
+-- runs spawn and gather.
 
 SELECT EXISTS (SELECT FROM draftsman.schema_migrations WHERE name = '0017_groups') AS applied \gset
 \if :applied \echo '0017_groups is already applied' \quit \endif
@@ -261,4 +262,92 @@ BEGIN
     RETURN QUERY
     SELECT s.number, s.finished_at IS NULL FROM draftsman.job_states s
      WHERE s.number = ANY (members) ORDER BY s.number;
+END $$;
+
+-- Spawned jobs -------------------------------------------------------------------------------------
+
+-- The completed job that a job which this job retries, directly or not, spawned under a key.
+CREATE FUNCTION draftsman.completed_spawn(job bigint, key text) RETURNS bigint
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+    SET enable_seqscan = off SET jit = off AS $$
+    WITH RECURSIVE chain (number) AS (
+        SELECT r.retry_of FROM draftsman.job_requests r WHERE r.number = $1
+         UNION ALL
+        SELECT r.retry_of
+          FROM chain c
+         CROSS JOIN LATERAL (
+               SELECT retry_of FROM draftsman.job_requests WHERE number = c.number LIMIT 1) r
+    )
+    SELECT d.parent
+      FROM chain c
+     CROSS JOIN LATERAL (
+           SELECT parent FROM draftsman.job_dependencies
+            WHERE job = c.number AND spawn_key = $2 AND spawned OFFSET 0) d
+     CROSS JOIN LATERAL (
+           SELECT status FROM draftsman.job_states WHERE number = d.parent LIMIT 1) s
+     WHERE s.status = 'completed'
+     ORDER BY c.number DESC
+     LIMIT 1
+$$;
+
+-- Records a job that a run spawned, in the transaction of its submission, or a completed job that it
+-- takes over. Another job under the same key is refused by job_dependencies_keys.
+CREATE FUNCTION draftsman.record_spawn(job bigint, token bigint, spawned bigint) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    request_key text := (SELECT r.idempotency_key FROM draftsman.job_requests r
+                          WHERE r.number = $3 AND r.idempotency_key ~ '^spawn:[0-9]+:.');
+    given_key   text := substr(request_key, 7 + strpos(substr(request_key, 7), ':'));
+BEGIN
+    IF draftsman.session_kind() NOT IN ('owner', 'worker') OR NOT EXISTS (
+       SELECT FROM draftsman.job_states s
+        WHERE s.number = $1 AND s.lease_token = $2 AND s.status = 'running')
+       OR (starts_with(request_key, 'spawn:' || $1 || ':')
+           OR $3 = draftsman.completed_spawn($1, given_key)) IS NOT TRUE THEN
+        PERFORM draftsman.deny_access(format('D-%s is not running, or did not spawn D-%s', $1, $3));
+    END IF;
+    INSERT INTO draftsman.job_dependencies (job, parent, ordinal, condition, met, spawned, spawn_key)
+    SELECT $1, $3, count(*) + 1, 'any', true, true, given_key
+      FROM draftsman.job_dependencies d WHERE d.job = $1
+        ON CONFLICT ON CONSTRAINT job_dependencies_pkey DO NOTHING;
+END $$;
+
+-- Whether a running job of this person spawns a request with this key.
+CREATE FUNCTION draftsman.is_spawned(key text, invoker text) RETURNS boolean
+LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    SELECT EXISTS (
+        SELECT FROM draftsman.job_requests r
+          JOIN draftsman.job_states s ON s.number = r.number AND s.status = 'running'
+         WHERE $1 ~ '^spawn:[1-9][0-9]{0,17}:' AND r.invoker_id = $2
+           AND r.number = CASE WHEN $1 ~ '^spawn:[1-9][0-9]{0,17}:'
+                          THEN split_part($1, ':', 2)::bigint END)
+$$;
+
+-- Lets a running job wait for jobs that it spawned; returns how many have not ended, NULL if the run
+-- has lost its lease. The lock of each lets its end wait, so that it sees the waiting job; without
+-- any, the job need not park.
+CREATE FUNCTION draftsman.await_jobs(job bigint, token bigint, spawned bigint[]) RETURNS int
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+    SET enable_seqscan = off SET jit = off AS $$
+#variable_conflict use_column
+DECLARE
+    unfinished int;
+BEGIN
+    PERFORM FROM draftsman.job_states s
+      WHERE s.number = $1 AND s.lease_token = $2 AND s.status = 'running'
+        FOR NO KEY UPDATE;
+    IF NOT FOUND OR draftsman.session_kind() NOT IN ('owner', 'worker') THEN
+        RETURN NULL;
+    END IF;
+    PERFORM FROM draftsman.job_states s
+      WHERE s.number = ANY ($3) AND s.finished_at IS NULL
+      ORDER BY s.number
+        FOR NO KEY UPDATE;
+    UPDATE draftsman.job_dependencies d SET met = NULL
+     WHERE d.job = $1 AND d.parent = ANY ($3) AND d.spawned AND (
+           SELECT s.finished_at FROM draftsman.job_states s WHERE s.number = d.parent) IS NULL;
+    GET DIAGNOSTICS unfinished = ROW_COUNT;
+    UPDATE draftsman.job_states s SET has_children = true
+     WHERE s.number = ANY ($3) AND s.finished_at IS NULL AND NOT s.has_children;
+    RETURN unfinished;
 END $$;

@@ -120,7 +120,9 @@ BEGIN
             draftsman.budget_day(), draftsman.seconds_left(date), draftsman.budget_of(text, jsonb),
             draftsman.budget_states(draftsman.budget_uses, uuid),
             draftsman.events_of_row(bigint, int, text, draftsman.job_status, draftsman.job_status),
-            draftsman.applies_decision(text), draftsman.figures_of() TO %I', role);
+            draftsman.applies_decision(text), draftsman.figures_of(),
+            draftsman.escalates_by_ladder(draftsman.job_questions, draftsman.job_questions)
+            TO %I', role);
         CONTINUE WHEN role = 'draftsman_reader';
         EXECUTE format('GRANT USAGE ON ALL SEQUENCES IN SCHEMA draftsman TO %I', role);
         FOREACH step IN ARRAY ARRAY[
@@ -173,11 +175,14 @@ BEGIN
             draftsman.request_follow_up(bigint, draftsman.channel, text, text, text, text),
             draftsman.record_views(bigint[], int[], draftsman.channel, text, text),
             draftsman.acknowledge_question(bigint, int, draftsman.channel, text, text, float8),
-            draftsman.snooze_question(bigint, int, draftsman.channel, text, text, float8)
+            draftsman.snooze_question(bigint, int, draftsman.channel, text, text, float8),
+            draftsman.delegate_question(bigint, int, draftsman.channel, text, text, float8, text,
+            text)
             TO %I', role);
     END LOOP;
     IF to_regrole('draftsman_worker') IS NOT NULL THEN
         GRANT EXECUTE ON FUNCTION draftsman.record_spawn(bigint, bigint, bigint),
+            draftsman.completed_spawn(bigint, text),
             draftsman.await_jobs(bigint, bigint, bigint[]),
             draftsman.assign_agent(bigint, bigint, text) TO draftsman_worker;
         GRANT UPDATE ON draftsman.job_states, draftsman.claimable TO draftsman_worker;
@@ -197,7 +202,7 @@ BEGIN
         GRANT INSERT, UPDATE, DELETE ON draftsman.schedule_fires TO draftsman_worker;
         GRANT INSERT, UPDATE (status, resolution, answered_at, expires_at, approvers)
             ON draftsman.job_questions TO draftsman_worker;
-        GRANT INSERT (job, question, escalate_to, patch_sha256),
+        GRANT INSERT (job, question, escalate_to, patch_sha256, critical),
             UPDATE (remind_at, reminders, escalated_at)
             ON draftsman.question_times TO draftsman_worker;
         GRANT EXECUTE ON FUNCTION draftsman.make_event_partitions(int),
@@ -209,11 +214,15 @@ BEGIN
             draftsman.raise_budget(bigint, bigint, int, numeric),
             draftsman.set_budgets(jsonb, text, text),
             draftsman.hand_over(text[], text[], text[], bigint),
-            draftsman.send_forge_event(bigint, bigint, text, text) TO draftsman_worker;
+            draftsman.send_forge_event(bigint, bigint, text, text),
+            draftsman.take_ladder_step(bigint, int, int, timestamptz, timestamptz, jsonb, text[],
+            float8) TO draftsman_worker;
         GRANT UPDATE (outcome, reason, job, message, processed_at)
             ON draftsman.forge_events TO draftsman_worker;
         GRANT UPDATE (state, ended_at) ON draftsman.pull_requests TO draftsman_worker;
         GRANT INSERT ON draftsman.follow_ups TO draftsman_worker;
+        GRANT INSERT (job, question, name, steps, owners, due_at) ON draftsman.question_ladders
+            TO draftsman_worker;
     END IF;
 
     IF to_regrole('draftsman_bot') IS NOT NULL THEN

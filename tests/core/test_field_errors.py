@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import datetime
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import pytest
@@ -15,8 +16,9 @@ from pydantic_core._pydantic_core import list_all_errors
 from draftsman.domain.question_spec import Choice
 from draftsman.domain.response import Response
 from draftsman.domain.retries.error_classes import as_failure
-from draftsman.errors import UsageError
+from draftsman.errors import ConfigError, UsageError
 from draftsman.field_errors import describe_error, error_line, field_error, first_error
+from draftsman.settings import load
 from draftsman_bots import answer_resolution
 from draftsman_tui.common import answer_submission
 from tests.support.cases import cases
@@ -119,3 +121,25 @@ def test_an_invalid_model_of_a_handler_is_described_in_words() -> None:
     with pytest.raises(ValidationError) as caught:
         Choice(value="")
     assert str(as_failure(caught.value)) == "ValidationError: Choice: value: must not be empty"
+
+
+@cases(
+    ("text", "problem"),
+    [
+        (
+            "[questions]\nexpires_in = '2h'",
+            "is '2h': must be a number of seconds, here 7200",
+        ),
+        ("[worker]\nlease = '1.5 min'", "is '1.5 min': must be a number of seconds, here 90"),
+        ("[worker]\nlease = 'soon'", "worker.lease is 'soon': must be a number"),
+        ("[worker]\nslots = 'many'", "worker.slots is 'many': must be a whole number"),
+    ],
+)
+def test_a_duration_with_a_unit_is_shown_in_seconds(
+    tmp_path: Path, text: str, problem: str
+) -> None:
+    file = tmp_path / "draftsman.toml"
+    file.write_text(text)
+    with pytest.raises(ConfigError) as caught:
+        load(file)
+    assert str(caught.value).endswith(problem)

@@ -117,6 +117,8 @@ class Question:
     escalated_at: datetime | None = None
     patch_sha256: str | None = None
     """SHA-256 of the patch shown with it, which is that of the run's saved tree."""
+    critical: bool = False
+    """Whether it may interrupt people in their quiet hours."""
 
     @property
     def name(self) -> str:
@@ -168,6 +170,10 @@ class OpenQuestion(Question):
     added: int | None = None
     """Lines that the changes under review add; None: not counted."""
     removed: int | None = None
+    acknowledged_by: str | None = None
+    """The person who works on the answer."""
+    delegated_to: str | None = None
+    """The person who was asked by another to answer."""
 
 
 @dataclass(frozen=True, slots=True)

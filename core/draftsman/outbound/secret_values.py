@@ -7,7 +7,7 @@ from typing import Final
 
 from draftsman.domain.messages import webhook_signature
 from draftsman.errors import Failure
-from draftsman.settings import SecretSettings, WebhookSettings
+from draftsman.settings import PagerSettings, SecretSettings, Section, WebhookSettings
 
 MAX_BYTES: Final = 64 * 1024
 """Maximum size of a secret's file."""
@@ -44,6 +44,14 @@ def signing_keys(webhook: WebhookSettings, name: str) -> tuple[bytes, ...]:
     Raises MissingSecret, and UsageError for an invalid secret.
     """
     return webhook_signature.keys(read_secret(webhook.secret, f"webhook {name!r}"))
+
+
+def check_secret(item: Section, name: str) -> None:
+    """Raise MissingSecret or UsageError for a webhook or pager without a usable secret."""
+    if isinstance(item, WebhookSettings):
+        signing_keys(item, name)
+    elif isinstance(item, PagerSettings):
+        read_secret(item.secret, f"pager {name!r}")
 
 
 def redact_values(text: str, *secrets: str) -> str:

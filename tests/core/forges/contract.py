@@ -15,7 +15,12 @@ from uuid import UUID
 
 import pytest
 
-from draftsman.domain.forges.pull_request import CommitStatus, PullRequestText, marker
+from draftsman.domain.forges.pull_request import (
+    DRAFT_LINE,
+    CommitStatus,
+    PullRequestText,
+    marker,
+)
 from draftsman.forges.connection import KINDS, forge_settings, git_login_of
 from draftsman.forges.publication import OpenedPullRequest, open_pull_request
 from draftsman.handlers.clone.workspace import Workspace
@@ -82,8 +87,9 @@ class ForgeHarness:
         self, head: str, body: str = "Body", draft: bool = False, **table: Any
     ) -> OpenedPullRequest:
         """Open the pull request of the branch."""
+        end = f"{DRAFT_LINE}\n" if draft else ""
         text = PullRequestText(
-            BRANCH, "main", "Count to two", f"{body}\n\n{marker('D-1', ID, head)}", draft
+            BRANCH, "main", "Count to two", f"{body}\n\n{end}{marker('D-1', ID, head)}", draft
         )
         status = CommitStatus(not draft, "D-1: 1 of 1 commands passed")
         return await open_pull_request(

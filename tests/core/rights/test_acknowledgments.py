@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from datetime import datetime
 
 import pytest
 
+from draftsman.domain.attention.ladder import LadderStep
 from draftsman.domain.attention.pings import ReminderDelay
 from draftsman.domain.job import Source
 from draftsman.domain.messages.delivery import DeliveryKind
 from draftsman.domain.people.actor import Actor
+from draftsman.domain.run import LeaderTerm
 from draftsman.errors import NotPermitted, QuestionClosed, Refused, UsageError
 from draftsman.runtime import Runtime
 from draftsman.store.attention import acknowledgments as store
+from draftsman.store.attention import ladders
 from draftsman.store.postgres.database import Connection
 from tests.core.outbox.rows import deliveries_of
 from tests.core.rights.conftest import As
@@ -72,6 +76,59 @@ async def test_only_a_person_who_may_answer_delays_reminders(
     await make.decide(number, True, await carol.actor())
     with pytest.raises(QuestionClosed):
         await ack(dave)
+
+
+async def test_only_people_who_may_answer_delegate_and_are_delegated_to(
+    as_role: As, known: Runtime, make: Factory
+) -> None:
+    number = (await make.asked(GATE)).number
+    carol, ben, worker = [await as_role(name) for name in ("carol", "ben", "worker")]
+    actor = await carol.actor()
+
+    async def to_ben(conn: Connection) -> datetime:
+        return await ladders.delegate(conn, number, 1, actor, 60, "ben", None)
+
+    async def to_dave(conn: Connection) -> datetime:
+        return await ladders.delegate(conn, number, 1, actor, 60, "dave", "C0ANY")
+
+    with pytest.raises(NotPermitted, match="ben may not"):
+        await carol.acknowledgments.delegate(number, 1, actor, "ben", 60)
+    for rt, work in ((carol, to_ben), (ben, to_dave), (worker, to_dave)):
+        with pytest.raises(Refused, match=r"may not answer|may not delay|permission denied"):
+            await rt.db.run_transaction(work)
+    await carol.db.run_transaction(to_dave)
+    targets = [delivery.target for delivery in await deliveries_of(known, number)]
+    assert targets == ["U-DAVE"], "a person's session cannot choose the target"
+    with pytest.raises(Refused, match="permission denied"):
+        async with carol.db.connection() as conn:
+            await conn.execute("UPDATE draftsman.question_ladders SET due_at = draftsman.now()")
+
+
+async def test_a_worker_takes_steps_but_escalates_only_by_them(
+    as_role: As, known: Runtime, make: Factory
+) -> None:
+    number = (await make.asked(QUESTION)).number
+    worker, carol = await as_role("worker"), await as_role("carol")
+    add = "UPDATE draftsman.job_questions SET approvers = '{dave}' WHERE job = %s"
+    async with known.db.connection() as conn:
+        await conn.execute(
+            "INSERT INTO draftsman.question_ladders (job, question, name, steps, due_at) VALUES"
+            " (%s, 1, 'l', %s, draftsman.now())",
+            (number, json.dumps([LadderStep(("dave",), escalate=True).as_json()])),
+        )
+    for _ in range(2):
+        with pytest.raises(Refused, match="only after it expired"):
+            async with worker.db.connection() as conn:
+                await conn.execute(add, (number,))
+        await worker.sweeps.names["ladders"](LeaderTerm())
+    assert (await known.questions.get(number, 1)).approvers == ["dave"]
+    async with known.db.connection() as conn:
+        taken = await ladders.notifications(conn, [number])
+    assert [(item.recipient, item.delivery_status) for item in taken] == [("dave", "pending")]
+    take = "SELECT draftsman.take_ladder_step(1, 1, 1, now(), NULL, '[]', '{}', NULL)"
+    with pytest.raises(Refused, match="permission denied"):
+        async with carol.db.connection() as conn:
+            await conn.execute(take)
 
 
 async def test_the_leader_sends_each_reminder_once_after_the_delays(

@@ -54,6 +54,10 @@ class MessageFacts:
     """Reason of the pause of the job; None: not paused."""
     replacement_target: str | None
     """Replacement of a target that no longer exists."""
+    now: datetime
+    """The database's time."""
+    ladder: str | None
+    """Name of the ladder of its question."""
 
 
 _ENDINGS: Final = {"dead_letter": "is a dead letter", "canceled": "was canceled"}

@@ -46,6 +46,7 @@ def build_message(
     subject = replace(_subject(facts, facts.job_id, facts.denial), group=facts.group_name)
     if stop is not None and stop.skipped:
         subject = replace(subject, group_stop=stop.text(facts.group_name or ""))
+    recipients = _addressees(policy, question, facts.invoker_id, item.channel) if question else ()
     return Message(
         marker=str(item.id),
         seq=item.seq,
@@ -57,9 +58,8 @@ def build_message(
         root=facts.root,
         question=None if question is None else _redacted_question(question),
         payload=_redacted(item.payload),
-        recipients=_addressees(policy, question, facts.invoker_id, item.channel)
-        if question
-        else (),
+        recipients=recipients,
+        unmentioned=_unmentioned(policy, question, facts, recipients) if question else frozenset(),
     )
 
 
@@ -101,6 +101,15 @@ def requester(policy: Policy, invoker: str, channel: ChannelName) -> str | None:
     return (
         own if channel in CHANNEL_SOURCES and source == channel and own and ":" not in own else None
     )
+
+
+def recipient(policy: Policy, target: str, channel: ChannelName) -> Person | None:
+    """Return the known person who alone reads a target of a channel; None for any other target."""
+    source = CHANNEL_SOURCES[channel]
+    for person in policy.people.values():
+        if person.ids.get(source, "").partition("@")[0] == target:
+            return person
+    return None
 
 
 def _subject(facts: MessageFacts | Job, id: UUID, resolution: Mapping[str, Any] | None) -> Subject:
@@ -153,6 +162,22 @@ def _addressees(
     if invoker not in policy.people and (own := requester(policy, invoker, channel)) is not None:
         nearest.append(Person(invoker, frozenset(), {CHANNEL_SOURCES[channel]: own}))
     return tuple(nearest or eligible)
+
+
+def _unmentioned(
+    policy: Policy, question: Question, facts: MessageFacts, recipients: Sequence[Person]
+) -> frozenset[str]:
+    """Return the recipients whom a message in a shared target does not mention.
+
+    Of a question with a ladder, only the requester is mentioned: steps notify the others.
+    """
+    asker = policy.requester(facts.invoker_id)
+    return frozenset(
+        person.name
+        for person in recipients
+        if (facts.ladder is not None and person.name != asker)
+        or not (question.critical or person.free_at(facts.now) <= facts.now)
+    )
 
 
 def _redacted_question(question: Question) -> Question:

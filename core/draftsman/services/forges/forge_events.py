@@ -41,6 +41,11 @@ class ForgeEvents:
         async with self._db.connection() as conn:
             return await store.open_pulls(conn, forge)
 
+    async def closed_pulls(self, forge: str) -> list[TrackedPull]:
+        """Return the pull requests of jobs on a forge that were closed in the last 30 days."""
+        async with self._db.connection() as conn:
+            return await store.closed_pulls(conn, forge)
+
     async def unprocessed(
         self, forges: Sequence[str], paused: Sequence[int] = ()
     ) -> list[StoredEvent]:

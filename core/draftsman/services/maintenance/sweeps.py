@@ -16,6 +16,7 @@ from draftsman.domain.people.policy import Policy, Verb
 from draftsman.domain.run import LeaderTerm
 from draftsman.errors import Refused, UsageError
 from draftsman.host import is_dead, is_this_host
+from draftsman.services.attention.ladders import LadderSweep
 from draftsman.services.jobs.job_control import insert_retry
 from draftsman.services.maintenance.archives import Archives
 from draftsman.services.maintenance.budgets import BudgetSweep
@@ -55,6 +56,7 @@ class Sweeps:
         archives: Archives,
         reminders: Reminders,
         firing: Firing,
+        ladders: LadderSweep,
         decisions: PendingDecisions,
         fallback: Target | None = None,
         limits: Sequence[dict[str, Any]] = (),
@@ -80,6 +82,7 @@ class Sweeps:
             "decisions": self.decisions,
             "expire": self.expire,
             "remind": reminders.remind,
+            "ladders": ladders.sweep,
             "promote": self.promote,
             "schedules": firing.fire,
             "follow_ups": FollowUpSweep(db, policy, forges or {}).sweep,

@@ -35,13 +35,19 @@ SELECT p.*
               coalesce(o.reason, q.reason) AS pause_reason,
               coalesce(o.paused_by, q.paused_by) AS paused_by, coalesce(o.paused_at, q.paused_at) AS paused_at,
               CASE WHEN coalesce(o.reason, q.reason) IS NOT NULL THEN 'paused'
+                   WHEN s.status = 'scheduled' AND s.run_count > 0 AND EXISTS (
+                  SELECT FROM draftsman.job_dependencies WHERE job = s.number
+                     AND met IS NOT TRUE AND met IS NULL) THEN 'children'
                    WHEN s.status IN ('queued', 'resumed') AND s.hold IS NOT NULL THEN s.hold::text
                    WHEN s.status IN ('queued', 'resumed') AND EXISTS (
                   SELECT FROM draftsman.active_reservations v
                    WHERE v.queue = s.queue AND v.job <> s.number) THEN 'reserved' END AS hold, s.held_by,
-              CASE WHEN s.status IN ('scheduled', 'retrying')
-                   THEN extract(epoch FROM coalesce(s.next_retry_at, s.run_at)
-                                           - draftsman.now())::float8 END AS due_in
+              CASE WHEN s.status IN ('scheduled', 'retrying') THEN extract(
+                  epoch FROM coalesce(s.next_retry_at, s.run_at) - draftsman.now())::float8 END AS due_in,
+              CASE WHEN s.status = 'scheduled' AND s.run_count > 0 THEN (
+                  SELECT k.result ->> 'reason' FROM draftsman.job_steps k
+                   WHERE k.job = s.number AND k.key >= 'sleep:' AND k.key < 'sleep;'
+                     AND (k.result ->> 'until')::timestamptz = s.run_at LIMIT 1) END AS sleep_reason
          FROM draftsman.job_states s
         CROSS JOIN LATERAL (
               SELECT id, type, mode, source::text, agent, repo_owner, repo_name, ticket_title,
@@ -278,8 +284,7 @@ WITH RECURSIVE first AS (
            f.number AS root, j.type
       FROM first f JOIN draftsman.jobs j ON j.number = f.number
      UNION ALL
-    SELECT j.number, j.status, j.retry_of, j.chain_length, j.last_error, j.error_class, c.root,
-           j.type
+    SELECT j.number, j.status, j.retry_of, j.chain_length, j.last_error, j.error_class, c.root, j.type
       FROM chain c
       JOIN draftsman.jobs j ON j.type = c.type AND j.retry_of = c.number
        AND j.idempotency_key = 'retry:' || c.root || ':' || (c.chain_length + 1)
@@ -334,12 +339,11 @@ SELECT j.number, j.status, j.queue, j.type, j.run_at, j.next_retry_at, j.last_er
        b.host, extract(epoch FROM draftsman.now() - b.heartbeat_at)::float8 AS heartbeat_age,
        coalesce(b.heartbeat_at < draftsman.now() - make_interval(secs => %(lease)s), false) AS lost,
        CASE WHEN j.status IN ('scheduled', 'retrying') THEN extract(
-            epoch FROM coalesce(j.next_retry_at, j.run_at) - draftsman.now())::float8 END AS due_in,
-       CASE WHEN j.status = 'scheduled' AND j.run_count > 0
-            THEN (SELECT k.result ->> 'reason' FROM draftsman.job_steps k
-                   WHERE k.job = j.number AND k.key >= 'sleep:' AND k.key < 'sleep;'
-                     AND (k.result ->> 'until')::timestamptz = j.run_at
-                   LIMIT 1) END AS sleep_reason,
+           epoch FROM coalesce(j.next_retry_at, j.run_at) - draftsman.now())::float8 END AS due_in,
+       CASE WHEN j.status = 'scheduled' AND j.run_count > 0 THEN (
+           SELECT k.result ->> 'reason' FROM draftsman.job_steps k
+            WHERE k.job = j.number AND k.key >= 'sleep:' AND k.key < 'sleep;'
+              AND (k.result ->> 'until')::timestamptz = j.run_at LIMIT 1) END AS sleep_reason,
        CASE WHEN j.error_class = 'PERMANENT' AND j.status IN ('failed', 'dead_letter') AND EXISTS (
             SELECT FROM draftsman.job_events e WHERE e.job = j.number AND e.kind = 'job_failed'
                AND e.payload @> '{"code": "command_not_found", "origin": "agent"}')
@@ -362,8 +366,7 @@ SELECT w.status::text, c.count
        SELECT count(*) AS count
          FROM (SELECT FROM draftsman.job_states
                 WHERE (status, number) >= (w.status, 0)
-                  AND (status, number) < (w.status, 9223372036854775807)
-                ORDER BY status, number
+                  AND (status, number) < (w.status, 9223372036854775807) ORDER BY status, number
                 LIMIT CASE WHEN w.status = ANY (%(terminal)s::draftsman.job_status[])
                       THEN %(most)s::bigint END) j) c
  WHERE c.count > 0
@@ -373,8 +376,7 @@ SELECT w.status::text, c.count
 SELECT count(*) AS open,
        count(*) FILTER (WHERE expires_at < draftsman.now() + interval '1 hour') AS soon,
        min(expires_at) AS next, (SELECT count(*) FROM draftsman.queue_pauses) AS pauses
-  FROM draftsman.job_questions
- WHERE status = 'open'
+  FROM draftsman.job_questions WHERE status = 'open'
 
 -- Answers of the last day, at most 10,000: their number, and median seconds from the question.
 -- name: answer_times
@@ -382,14 +384,12 @@ SELECT count(*),
        percentile_cont(0.5) WITHIN GROUP (ORDER BY extract(epoch FROM q.answered_at - q.asked_at))
   FROM (SELECT job, question, accepted, created_at
           FROM draftsman.job_answers
-         ORDER BY id DESC
-         LIMIT 10000) a
+         ORDER BY id DESC LIMIT 10000) a
  CROSS JOIN LATERAL (
        SELECT asked_at, answered_at
          FROM draftsman.job_questions
         WHERE job = a.job AND ordinal = a.question AND status = 'answered'
-          AND answered_at > draftsman.now() - interval '1 day'
-        LIMIT 1) q
+          AND answered_at > draftsman.now() - interval '1 day' LIMIT 1) q
  WHERE a.accepted AND a.created_at > draftsman.now() - interval '1 day'
 
 -- name: health

@@ -75,7 +75,7 @@ async def test_a_manual_sweep_reports_its_count(as_: As, cli: Cli, make: Factory
         assert done.code == 0
         assert done.out.startswith(f"{name}: changed ")
     (await cli("sweep", "clean")).refused(
-        2, "decisions, expire, remind, promote, schedules, follow_ups, limits, budgets, rescue"
+        2, "decisions, expire, remind, ladders, promote, schedules, follow_ups, limits, budgets"
     )
     (await as_("anna")("sweep", "expire")).refused(1, "may not sweep", "olga")
 
@@ -114,7 +114,7 @@ async def test_figures_of_people_are_printed(cli: Cli, make: Factory, as_: As, r
         ["channel", "cli", "1"],
         ["kind", "questions", "1"],
     ]
-    assert "1 question of 1 job, 1.0 per job; reminders in quiet hours: 0" in printed.err
+    assert "1 question of 1 job, 1.0 per job; interruptions in quiet hours: 0" in printed.err
     (person,) = [
         row for row in (await cli("stats", "--people", "--json")).json if row["by"] == "person"
     ]

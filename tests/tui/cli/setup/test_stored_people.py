@@ -35,6 +35,20 @@ async def test_a_person_is_set_changed_and_removed(cli: Cli, rt: Runtime) -> Non
     changed = await cli("people", "set", "dave", *options)
     assert "change person dave" in changed.out
     (await cli("people", "set", "dave", "--quiet-hours", "late", "--yes")).refused(2, "quiet")
+    hours = (
+        "--group",
+        "leads",
+        "--working-hours",
+        "Mon-Fri 09:00-17:00",
+        "--holidays",
+        "berlin",
+        "--yes",
+    )
+    worked = (await cli("people", "set", "dave", *hours)).out
+    assert "working hours Mon-Fri 09:00-17:00; holidays berlin" in worked
+    (await cli("people", "set", "dave", "--working-hours", "9-5", "--yes")).refused(
+        2, "days and hours"
+    )
     removed = await cli("people", "remove", "carol", "--yes")
     assert "change group leads: carol, dave -> dave" in removed.out
     (await cli("people", "remove", "carol", "--yes")).refused(3, "unknown person")

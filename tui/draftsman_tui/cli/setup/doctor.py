@@ -220,7 +220,7 @@ async def _archives(rt: Runtime) -> Sequence[Finding]:
 
 
 async def _deliveries(rt: Runtime) -> Sequence[Finding]:
-    """Check for late and dead-letter deliveries, and for webhooks without signing keys."""
+    """Check for late and dead-letter deliveries, and the secrets of webhooks and pagers."""
     from draftsman.domain.messages.delivery import ChannelName
     from draftsman.outbound import secret_values
 
@@ -234,9 +234,9 @@ async def _deliveries(rt: Runtime) -> Sequence[Finding]:
         text = _count(dead, "dead-letter delivery", "dead-letter deliveries")
         then = "draftsman deliveries --status dead_letter, then draftsman redeliver --dead-letters"
         findings.append(Finding("deliveries", "warn", text, then))
-    for name, hook in rt.settings.webhooks.items():
+    for name, item in (*rt.settings.webhooks.items(), *rt.settings.pagers.items()):
         try:
-            secret_values.signing_keys(hook, name)
+            secret_values.check_secret(item, name)
         except DraftsmanError as error:
             then = "set it in the environment of the worker"
             findings.append(Finding("webhooks", "warn", str(error), then))

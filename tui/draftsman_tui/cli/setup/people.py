@@ -126,7 +126,13 @@ async def import_people(app: App, dry_run: bool, yes: bool) -> None:
 @click.option("--login", type=params.TEXT, help="Database role, or login on the embedded database.")
 @click.option("--slack", type=params.TEXT, help="Slack user id.")
 @click.option("--trello", type=params.TEXT, help="Trello member id.")
-@click.option("--quiet-hours", type=params.TEXT, help="Hours without reminders, e.g. 22:00-07:00.")
+@click.option(
+    "--quiet-hours", type=params.TEXT, help="Hours without interruptions, e.g. 22:00-07:00."
+)
+@click.option(
+    "--working-hours", type=params.TEXT, help="Working hours, e.g. 'Mon-Fri 09:00-17:00'."
+)
+@click.option("--holidays", type=params.TEXT, help="Table of [holidays] in the configuration.")
 @click.option("--forge", type=params.TEXT, metavar="NAME:LOGIN", help="Login on a forge.")
 @click.option("--timezone", type=params.TEXT, help="Time zone, e.g. Europe/Berlin.")
 @click.option("--group", "groups", multiple=True, type=params.TEXT, help="Group; repeatable.")
@@ -151,6 +157,8 @@ async def set_person(
         {channel: id for channel, id in ids.items() if id},
         checked.quiet_hours,
         checked.timezone,
+        checked.working_hours,
+        checked.holidays,
     )
     async with app.runtime() as rt:
         stored = await _stored_directory(rt)

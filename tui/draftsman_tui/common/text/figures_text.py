@@ -34,5 +34,5 @@ def summary_text(figures: AttentionFigures) -> str:
     jobs = f"{figures.jobs:,} job{'' if figures.jobs == 1 else 's'}"
     return (
         f"{questions} of {jobs}, {per_job:.1f} per job;"
-        f" reminders in quiet hours: {figures.quiet_pings}"
+        f" interruptions in quiet hours: {figures.quiet_pings}"
     )

@@ -108,7 +108,10 @@ SELECT j.number, j.id AS job_id, j.type, j.status::text, j.mode::text, j.agent,
          WHERE r.job = d.job AND r.thread_key = coalesce(m.thread_key, d.thread_key)
            AND r.kind = 'status' AND r.status = 'sent'
          ORDER BY r.seq DESC
-         LIMIT 1) AS root, p.paused_by, p.reason AS pause_reason, m.target AS replacement_target
+         LIMIT 1) AS root, p.paused_by, p.reason AS pause_reason, m.target AS replacement_target,
+       draftsman.now() AS now,
+       (SELECT l.name FROM draftsman.question_ladders l
+         WHERE l.job = d.job AND l.question = d.question) AS ladder
   FROM draftsman.deliveries d
   JOIN draftsman.jobs j ON j.number = d.job
   LEFT JOIN draftsman.job_pauses p ON p.job = j.number AND j.finished_at IS NULL
