@@ -358,7 +358,9 @@ BEGIN
         PERFORM draftsman.deny_access('questions can be changed only through functions');
     END IF;
     IF OLD.status = 'open' AND NEW.status <> 'open' THEN
-        IF draftsman.is_resolution_valid(OLD, NEW.status, NEW.resolution) IS NOT TRUE THEN
+        IF (CASE WHEN NEW.resolution ->> 'via' = 'rule' AND NEW.status = 'answered'
+            THEN draftsman.is_allowed_by_rule(OLD.job, OLD.ordinal, NEW.resolution)
+            ELSE draftsman.is_resolution_valid(OLD, NEW.status, NEW.resolution) END) IS NOT TRUE THEN
             PERFORM draftsman.deny_access(format(
                 'the answers to D-%s/%s do not support the resolution %s',
                 NEW.job, NEW.ordinal, NEW.resolution));

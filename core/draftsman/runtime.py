@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from draftsman import configured, migrate, version
+from draftsman.attention_services import AttentionServices
 from draftsman.basic_settings import BasicSettings
 from draftsman.domain.ids import new_id
 from draftsman.domain.job import Source
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
     from draftsman.loops.worker_process import WorkerProcess
     from draftsman.ports import Channel
     from draftsman.schemas.checker import SchemaChecker
-    from draftsman.services.attention.acknowledgments import Acknowledgments
-    from draftsman.services.attention.question_figures import QuestionFigures
     from draftsman.services.budgets import Budgets
     from draftsman.services.deliveries.delivery_sender import DeliverySender
     from draftsman.services.deliveries.outbox import Outbox
@@ -65,7 +64,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Runtime:
+class Runtime(AttentionServices):
     """The services over one database, each made when it is first used."""
 
     settings: Settings
@@ -180,22 +179,9 @@ class Runtime:
         services = self.templates, self.request_checks, self.submissions
         timed = configured.reminders(*used), configured.firing(*used, *services)
         own = self.db, self.policy, self.settings.sweeps, self.settings.worker.lease
-        parts = *own, self.archives, *timed, self.pending_decisions, self.targets[1]
+        decisions = self.pending_decisions, self.rules
+        parts = *own, self.archives, *timed, *decisions, self.targets[1]
         return Sweeps(*(*parts, *configured.sweep_rules(self.settings), self.settings.read_forges))
-
-    @cached_property
-    def acknowledgments(self) -> Acknowledgments:
-        """Acknowledgments and snoozes of questions."""
-        from draftsman.services.attention.acknowledgments import Acknowledgments
-
-        return Acknowledgments(self.db, self.policy, self.questions)
-
-    @cached_property
-    def figures(self) -> QuestionFigures:
-        """Views of questions, and figures of people's time."""
-        from draftsman.services.attention.question_figures import QuestionFigures
-
-        return QuestionFigures(self.db, self.policy, configured.default_quiet_hours(self.settings))
 
     @cached_property
     def budgets(self) -> Budgets:

@@ -40,6 +40,8 @@ class Call(NamedTuple):
     verb: str
     body: str
     digest: str
+    command: str | None = None
+    """The command, if the call is nothing else than to run it in the workspace."""
 
     @classmethod
     def of(cls, tool: Mapping[str, Any], roots: Mapping[str, str]) -> Call:
@@ -63,11 +65,13 @@ class Call(NamedTuple):
         }
         if exact["input"] is None:  # of Gemini CLI: the title and the texts are all of the call
             exact["texts"] = _texts(content)
+        line = _command(exact)
         exact = _with_names(exact, roots)
         verb, body = _describe(exact)
         if exact["cwd"] != ".":
             body += f"\nin {_visible(str(exact['cwd']))}"
-        return cls(verb, body, digest=canonical_digest(exact))
+        is_whole = exact["cwd"] == "." and f"$ {line}" in body.splitlines()
+        return cls(verb, body, canonical_digest(exact), line if is_whole else None)
 
 
 def canonical_digest(value: Any) -> str:
@@ -158,6 +162,7 @@ class Permissions:
             freeform=True,
             context=context,
             grace=GRACE,
+            **({} if call.command is None else {"command": call.command}),
         )
         self._answers[key] = answer
         return _decision(answer)
@@ -231,6 +236,15 @@ def _describe(call: Mapping[str, Any]) -> tuple[str, str]:
     if host := _host(given):
         return f"to connect to {host}", title + _fields(given)
     return f"to use the tool {_visible(str(call['tool']))}", title + _fields(given)
+
+
+def _command(call: Mapping[str, Any]) -> str | None:
+    """Return the command of a call that runs it without any other option."""
+    given = call["input"] if isinstance(call["input"], dict) else {}
+    line = given.get("command")
+    if call["tool"] != "execute" or not isinstance(line, str):
+        return None
+    return line if given.keys() <= {"command", "description", "timeout"} else None
 
 
 def _host(given: Mapping[str, Any]) -> str:

@@ -14,6 +14,8 @@ from draftsman.domain.ids import question_name
 
 BUDGET_KEY: Final = "agent:budget"
 """Key of the question about a budget; the functions of the database have the same."""
+ALLOW_ONCE: Final = "allow once"
+"""Value of the choice that allows a call of an agent, also in functions of the database."""
 POLICY_KEY: Final = "agent:limits"
 """Key of the first approval of published work; the others have a number, too."""
 
@@ -63,7 +65,8 @@ class Resolution:
     """The resolution of a question.
 
     `outcome` is answered, approved, denied, expired, canceled or superseded; `via` is person,
-    policy (a default, or continue) or system.
+    policy (a default, or continue), rule or system. `rule` is the permission rule that answered,
+    and `reason` then its pattern.
     """
 
     outcome: str
@@ -73,11 +76,12 @@ class Resolution:
     by: tuple[str, ...] = ()
     reason: str | None = None
     self_approved: bool = False
+    rule: int | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Return the fields that are set, as the column stores them."""
         fields: dict[str, Any] = {"outcome": self.outcome, "via": self.via}
-        for name in ("value", "text", "reason"):
+        for name in ("value", "text", "reason", "rule"):
             if (value := getattr(self, name)) is not None:
                 fields[name] = value
         if self.by:
@@ -127,6 +131,14 @@ class Question:
     def approved_action(self) -> dict[str, Any] | None:
         """The action that an approval would allow; None for a question."""
         return self.action if self.kind is QuestionKind.APPROVAL else None
+
+    @property
+    def rule_text(self) -> str:
+        """The permission rule that answered: `rule 3 (pytest tests/…)`; "" for any other answer."""
+        resolution = self.resolution or {}
+        if resolution.get("via") != "rule":
+            return ""
+        return f"rule {resolution.get('rule')} ({resolution.get('reason')})"
 
     def values(self) -> Sequence[str]:
         """Return the values of the choices, in order."""

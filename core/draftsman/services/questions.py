@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any, Final
 from draftsman.domain import answer as reading
 from draftsman.domain import refusals
 from draftsman.domain.answer import Answer, LockedQuestion, Verdict
+from draftsman.domain.attention.command_pattern import pattern_text
 from draftsman.domain.ids import question_name
 from draftsman.domain.job import Source, Status
 from draftsman.domain.messages.spans import Spans, encode_spans, spans_text
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.people.policy import Policy, Verb
 from draftsman.domain.question import (
+    ALLOW_ONCE,
     BUDGET_KEY,
     OnExpire,
     OpenQuestion,
@@ -29,6 +31,7 @@ from draftsman.domain.run import Lease, lease_lost
 from draftsman.errors import NotPermitted, QuestionClosed, Refused, UsageError
 from draftsman.services import approval_tokens
 from draftsman.store import questions as store
+from draftsman.store.attention import rules as rule_store
 from draftsman.store.postgres.database import Connection, Database
 
 if TYPE_CHECKING:
@@ -126,6 +129,8 @@ class Questions:
             )
             if ordinal is not None and given is not None:
                 await self._answer_from_request(conn, lease.job, ordinal, given, invoker)
+            elif ordinal is not None and item.command_words is not None:
+                await self._answer_by_rule(conn, lease.job, ordinal, item.command_words)
             return owned, ordinal
 
         owned, ordinal = await self._db.run_transaction(work)
@@ -244,6 +249,30 @@ class Questions:
         with contextlib.suppress(UsageError):
             response = text_response(f"request:{question_name(job, ordinal)}", text)
             await self.record(conn, job, ordinal, response, self._policy.resolve(person))
+
+    async def _answer_by_rule(
+        self, conn: Connection, job: int, ordinal: int, words: Sequence[str]
+    ) -> None:
+        """Record the command of a question, and allow it if an active rule matches."""
+        rule = await rule_store.decide(conn, job, ordinal, words)
+        if rule is None:
+            return
+        question = (await self.lock(conn, job, ordinal)).question
+        await store.resolve(
+            conn,
+            question,
+            Resolution(
+                "answered",
+                "rule",
+                value=ALLOW_ONCE,
+                rule=rule.id,
+                reason=pattern_text(rule.pattern),
+            ),
+            actor="system",
+            status=QuestionStatus.ANSWERED,
+            job_status=Status.RESUMED,
+            kind="rule_applied",
+        )
 
     async def record(
         self,

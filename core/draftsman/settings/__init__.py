@@ -62,6 +62,7 @@ from draftsman.settings.outbound import (
 )
 from draftsman.settings.policy import CodeOwner, PolicySettings
 from draftsman.settings.quotas import QuotaSettings
+from draftsman.settings.rules import RuleSettings
 from draftsman.settings.tables import (
     CommandSettings,
     DatabaseSettings,
@@ -114,6 +115,7 @@ __all__ = [
     "QuotaSettings",
     "RetentionSettings",
     "Role",
+    "RuleSettings",
     "SandboxSettings",
     "SecretSettings",
     "Section",
@@ -168,6 +170,7 @@ class Settings(BaseSettings):
     budgets: BudgetsSettings = Field(default_factory=BudgetsSettings.model_construct)
     retention: RetentionSettings = Field(default_factory=RetentionSettings.model_construct)
     questions: QuestionSettings = Field(default_factory=QuestionSettings.model_construct)
+    rules: RuleSettings = Field(default_factory=RuleSettings.model_construct)
     quotas: QuotaSettings = Field(default_factory=QuotaSettings.model_construct)
     notifications: NotificationSettings = Field(
         default_factory=NotificationSettings.model_construct

@@ -16,6 +16,7 @@ from draftsman.domain.people.policy import Policy, Verb
 from draftsman.domain.run import LeaderTerm
 from draftsman.errors import Refused, UsageError
 from draftsman.host import is_dead, is_this_host
+from draftsman.services.attention.rules import PermissionRules
 from draftsman.services.jobs.job_control import insert_retry
 from draftsman.services.maintenance.archives import Archives
 from draftsman.services.maintenance.budgets import BudgetSweep
@@ -56,6 +57,7 @@ class Sweeps:
         reminders: Reminders,
         firing: Firing,
         decisions: PendingDecisions,
+        rules: PermissionRules,
         fallback: Target | None = None,
         limits: Sequence[dict[str, Any]] = (),
         budgets: Sequence[dict[str, Any]] = (),
@@ -88,6 +90,7 @@ class Sweeps:
             "rescue": self.rescue,
             "deregister": self.deregister,
             "notify": self.notify,
+            "rules": rules.sweep,
             "holds": Queues(db, policy, lease).sweep,
             "partitions": self.partitions,
             "prune": archives.prune,
