@@ -91,6 +91,13 @@ CREATE TRIGGER permission_rules_immutable BEFORE UPDATE ON draftsman.permission_
     EXECUTE FUNCTION draftsman.refuse_change('a rule that ended and its pattern are kept');
 CREATE TRIGGER permission_rules_no_delete BEFORE DELETE ON draftsman.permission_rules FOR EACH ROW
     EXECUTE FUNCTION draftsman.refuse_change('rules are never deleted');
+CREATE TRIGGER permission_rules_no_truncate BEFORE TRUNCATE ON draftsman.permission_rules
+    EXECUTE FUNCTION draftsman.refuse_change('rules are never deleted');
+CREATE TRIGGER permission_requests_immutable BEFORE UPDATE OR DELETE
+    ON draftsman.permission_requests FOR EACH ROW
+    EXECUTE FUNCTION draftsman.refuse_change('permission requests are never deleted');
+CREATE TRIGGER permission_requests_no_truncate BEFORE TRUNCATE ON draftsman.permission_requests
+    EXECUTE FUNCTION draftsman.refuse_change('permission requests are never deleted');
 
 -- Questions that a rule has answered.
 CREATE TABLE draftsman.rule_uses (
@@ -100,7 +107,12 @@ CREATE TABLE draftsman.rule_uses (
     PRIMARY KEY (job, question),
     FOREIGN KEY (job, question) REFERENCES draftsman.permission_requests
 );
-CREATE INDEX rule_uses_rule ON draftsman.rule_uses (rule);
+--   rule_uses_rule  the questions that a rule answered
+CREATE INDEX rule_uses_rule ON draftsman.rule_uses (rule, job, question);
+CREATE TRIGGER rule_uses_immutable BEFORE UPDATE OR DELETE ON draftsman.rule_uses FOR EACH ROW
+    EXECUTE FUNCTION draftsman.refuse_change('uses of rules are never deleted');
+CREATE TRIGGER rule_uses_no_truncate BEFORE TRUNCATE ON draftsman.rule_uses
+    EXECUTE FUNCTION draftsman.refuse_change('uses of rules are never deleted');
 
 -- Decisions of people on commands. Only those made in a chat, a terminal, the dashboard or on a forge
 -- are evidence for a rule: an answer that came with the request, or of a program, is none. Denials count from

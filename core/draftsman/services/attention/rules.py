@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
 from draftsman.domain.attention.command_pattern import parse_pattern, pattern_text
@@ -52,7 +52,7 @@ class PermissionRules:
         async with self._db.connection() as conn:
             found = await store.rules(conn, 1, id=rule)
         if not found:
-            raise NotFound(f"there is no rule {rule}", hint=CommandHint("rules list"))
+            raise _unknown_rule(rule)
         return found[0]
 
     async def uses(self, rule: int) -> list[RuleUse]:
@@ -100,20 +100,12 @@ class PermissionRules:
         Raises UsageError, NotFound, NotPermitted, and Refused if it is not proposed any more.
         """
         actor, lasting = self._permitted(actor), self._checked(seconds)
-        await self.get(rule)
-        is_changed = await self._db.run_transaction(
-            lambda conn: store.ratify(conn, rule, actor, lasting)
-        )
-        return await self._after(rule, is_changed=is_changed)
+        return await self._changed(rule, lambda conn: store.ratify(conn, rule, actor, lasting))
 
     async def revoke(self, rule: int, actor: Actor, reason: str = "") -> PermissionRule:
         """End a rule at once. Raises NotFound, NotPermitted, and Refused if it has ended."""
-        actor = self._permitted(actor)
-        await self.get(rule)
-        is_changed = await self._db.run_transaction(
-            lambda conn: store.revoke(conn, rule, actor, reason.strip()[:500] or "revoked")
-        )
-        return await self._after(rule, is_changed=is_changed)
+        actor, text = self._permitted(actor), reason.strip()[:500] or "revoked"
+        return await self._changed(rule, lambda conn: store.revoke(conn, rule, actor, text))
 
     async def sweep(self, term: LeaderTerm) -> int:
         """Propose rules from the decisions of people, for the leader; return their number."""
@@ -134,12 +126,21 @@ class PermissionRules:
             proposed += await self._db.run_transaction(work) is not None
         return proposed
 
-    async def _after(self, rule: int, *, is_changed: bool) -> PermissionRule:
-        changed = await self.get(rule)
+    async def _changed(
+        self, rule: int, change: Callable[[Connection], Awaitable[bool]]
+    ) -> PermissionRule:
+        """Change a rule and return it; raises NotFound, and Refused if it has ended."""
+
+        async def work(conn: Connection) -> tuple[bool, list[PermissionRule]]:
+            return await change(conn), await store.rules(conn, 1, id=rule)
+
+        is_changed, found = await self._db.run_transaction(work)
+        if not found:
+            raise _unknown_rule(rule)
         if is_changed:
-            return changed
-        reason = f": {changed.end_reason}" if changed.end_reason else ""
-        raise Refused(f"rule {rule} is {changed.status}{reason}")
+            return found[0]
+        reason = f": {found[0].end_reason}" if found[0].end_reason else ""
+        raise Refused(f"rule {rule} is {found[0].status}{reason}")
 
     def _permitted(self, actor: Actor) -> Actor:
         actor = self._policy.resolve(actor)
@@ -150,6 +151,10 @@ class PermissionRules:
         if seconds is not None and not (math.isfinite(seconds) and 0 < seconds <= MAX_SECONDS):
             raise UsageError("the time of a rule must be more than 0 and at most 366 days")
         return seconds
+
+
+def _unknown_rule(rule: int) -> NotFound:
+    return NotFound(f"there is no rule {rule}", hint=CommandHint("rules list"))
 
 
 def parsed(pattern: str) -> tuple[str, ...]:

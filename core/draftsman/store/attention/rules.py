@@ -42,7 +42,7 @@ async def rules(
 ) -> list[PermissionRule]:
     """Return rules, newest first: of a repository, with an id, or all."""
     params = {"repo": repo, "id": id, "limit": limit}
-    records = await fetch_all(conn, _Q["all"], params, PermissionRule)
+    records = await fetch_all(conn, _Q["rules"], params, PermissionRule)
     return [replace(rule, status=RuleStatus(rule.status)) for rule in records]
 
 

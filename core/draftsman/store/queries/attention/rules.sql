@@ -5,7 +5,7 @@ SELECT rule AS id, pattern
   FROM draftsman.decide_by_rule(%(job)s::bigint, %(question)s::int, %(words)s::text[])
 
 -- Rules with their uses, newest first: of a repository, or all.
--- name: all
+-- name: rules
 SELECT r.id, r.repo, r.pattern,
        CASE WHEN r.status = 'active' AND r.expires_at <= draftsman.now() THEN 'expired'
        ELSE r.status::text END AS status,
