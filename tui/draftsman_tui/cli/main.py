@@ -69,6 +69,7 @@ SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "extend": ("question.questions", "Extend the time to answer a question."),
         "ack": ("question.acknowledgments", "Acknowledge a question: you work on the answer."),
         "snooze": ("question.acknowledgments", "Pause your own reminders of a question."),
+        "rules": ("question.rules", "Manage rules that allow commands of agents."),
     },
     "Programs": {
         "ask": ("question.ask", "Ask a question, and print the answer."),

@@ -6,7 +6,12 @@ import math
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
-from draftsman.domain.attention.command_pattern import parse_pattern, pattern_text
+from draftsman.domain.attention.command_pattern import (
+    matches,
+    parse_pattern,
+    pattern_text,
+    plain_words,
+)
 from draftsman.domain.attention.permission_rule import (
     Backtest,
     PermissionRule,
@@ -45,7 +50,8 @@ class PermissionRules:
     async def all(self, repo: str | None = None) -> list[PermissionRule]:
         """Return the rules of a repository, `owner/name` or a name alone, or all; newest first."""
         async with self._db.connection() as conn:
-            return await store.rules(conn, MAX_RULES, repo)
+            name = None if repo is None else await _full_name(conn, repo)
+            return await store.rules(conn, MAX_RULES, name)
 
     async def get(self, rule: int) -> PermissionRule:
         """Return a rule; raises NotFound."""
@@ -64,8 +70,13 @@ class PermissionRules:
         """Return the recorded decisions that a pattern would have made; raises UsageError."""
         words = parsed(pattern) if isinstance(pattern, str) else pattern
         async with self._db.connection() as conn:
-            decisions = await store.decisions(conn, MAX_DECISIONS, repo, evidence=False)
+            name = await _full_name(conn, repo)
+            decisions = await store.decisions(conn, MAX_DECISIONS, name, evidence=False)
         return backtest(words, decisions)
+
+    def allows(self, pattern: str, command: str) -> bool:
+        """Return whether a pattern matches a command; raises UsageError."""
+        return matches(parsed(pattern), plain_words(command) or ())
 
     async def propose(
         self, repo: str, pattern: str, actor: Actor, seconds: float | None = None
@@ -79,15 +90,16 @@ class PermissionRules:
         words, lasting = parsed(pattern), self._checked(seconds) or self._seconds
 
         async def work(conn: Connection) -> int | None:
-            return await store.propose(conn, repo, words, lasting, actor)
+            name = await _full_name(conn, repo)
+            return await store.propose(conn, name, words, lasting, actor)
 
         proposed = await self._db.run_transaction(work)
         if proposed is not None:
             return await self.get(proposed)
         if denied := (await self.test(repo, words)).denied:
             raise Refused(
-                f"{denied[0].by} denied {denied[0].command!r} in {denied[0].name}; no rule may allow"
-                " that"
+                f"{denied[0].by} denied {denied[0].command!r} in {denied[0].name};"
+                " no rule may allow that"
             )
         current = [rule for rule in await self.all(repo) if rule.status in CURRENT]
         same = next((rule for rule in current if rule.pattern == list(words)), None)
@@ -151,6 +163,19 @@ class PermissionRules:
         if seconds is not None and not (math.isfinite(seconds) and 0 < seconds <= MAX_SECONDS):
             raise UsageError("the time of a rule must be more than 0 and at most 366 days")
         return seconds
+
+
+async def _full_name(conn: Connection, repo: str) -> str:
+    """Return the name with the owner of a repository in which agents asked for commands.
+
+    Raises UsageError if several have the name; any other name is returned unchanged.
+    """
+    names = await store.repos(conn, repo)
+    if repo in names or not names:
+        return repo
+    if len(names) > 1:
+        raise UsageError(f"several repositories are named {repo!r}; use {' or '.join(names)}")
+    return names[0]
 
 
 def _unknown_rule(rule: int) -> NotFound:

@@ -46,6 +46,11 @@ async def rules(
     return [replace(rule, status=RuleStatus(rule.status)) for rule in records]
 
 
+async def repos(conn: Connection, name: str) -> list[str]:
+    """Return the repositories with rules or requests of that name, with or without an owner."""
+    return [row[0] for row in await rows(conn, _Q["repos"], {"name": name})]
+
+
 async def decisions(
     conn: Connection, limit: int, repo: str | None = None, *, evidence: bool
 ) -> list[PermissionDecision]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from draftsman.domain.people.policy import Verb
-from draftsman_tui.dashboard.actions import admin_actions, navigation, queue_actions
-from draftsman_tui.dashboard.command import QUEUES, REPOS, DashboardCommand
+from draftsman_tui.dashboard.actions import admin_actions, navigation, queue_actions, rule_actions
+from draftsman_tui.dashboard.command import QUEUES, REPOS, RULES, DashboardCommand
 
 ADMIN_COMMANDS: Final = (
     DashboardCommand(
@@ -86,6 +86,28 @@ ADMIN_COMMANDS: Final = (
         "Administration",
         QUEUES,
         Verb.RESERVE,
+    ),
+    DashboardCommand(
+        "ratify",
+        "Make the proposed rule active, after a look at what it would have allowed.",
+        rule_actions.ratify,
+        "y",
+        "Administration",
+        RULES,
+        Verb.RULES,
+        takes="[30d]",
+        footer=True,
+    ),
+    DashboardCommand(
+        "revoke",
+        "End the rule at once.",
+        rule_actions.revoke,
+        "x",
+        "Administration",
+        RULES,
+        Verb.RULES,
+        takes="REASON",
+        footer=True,
     ),
     DashboardCommand(
         "people",

@@ -17,6 +17,15 @@ SELECT r.id, r.repo, r.pattern,
  ORDER BY r.id DESC
  LIMIT %(limit)s
 
+-- Repositories of a name, with or without an owner, among the newest requests and rules.
+-- name: repos
+SELECT DISTINCT r.repo
+  FROM ((SELECT repo FROM draftsman.permission_requests ORDER BY job DESC, question DESC LIMIT 5000)
+         UNION ALL
+        (SELECT repo FROM draftsman.permission_rules ORDER BY id DESC LIMIT 1000)) r
+ WHERE r.repo = %(name)s OR right(r.repo, length(%(name)s) + 1) = '/' || %(name)s
+ ORDER BY r.repo
+
 -- Recorded decisions of people on plain commands, newest first: of a repository, or all. With
 -- `evidence`, decisions to allow are only those that are evidence for a rule.
 -- name: decisions
