@@ -21,13 +21,14 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
                 COLLATE "C"
 $$;
 
--- A pattern has the words of a command; `DIR/…` stands for a path below that folder.
+-- A pattern has the words of a command; `DIR/*` stands for a file in a folder, `DIR/**` for a path
+-- below it.
 CREATE FUNCTION draftsman.is_pattern(pattern text[]) RETURNS boolean
 LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
     SELECT draftsman.are_plain_words(ARRAY(
-               SELECT CASE WHEN n > 1 AND word LIKE '%/…' AND draftsman.is_inner_path(left(word, -2))
-                                AND word NOT LIKE '%::%' THEN left(word, -2)
-                      ELSE word END
+               SELECT CASE WHEN n > 1 AND word ~ '/\*{1,2}$' AND word NOT LIKE '%::%'
+                                AND draftsman.is_inner_path(rtrim(rtrim(word, '*'), '/'))
+                      THEN rtrim(word, '*') ELSE word END
                  FROM unnest($1) WITH ORDINALITY AS w (word, n) ORDER BY n))
 $$;
 
@@ -35,11 +36,14 @@ $$;
 CREATE FUNCTION draftsman.matches_pattern(pattern text[], words text[]) RETURNS boolean
 LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
     SELECT cardinality($1) = cardinality($2)
-       AND (SELECT bool_and(CASE WHEN expected LIKE '%/…'
-                            THEN starts_with(word, left(expected, -1))
-                                 AND draftsman.is_inner_path(substr(word, length(expected)))
+       AND (SELECT bool_and(CASE WHEN expected ~ '/\*{1,2}$'
+                            THEN starts_with(word, rtrim(expected, '*'))
+                                 AND draftsman.is_inner_path(path)
+                                 AND (expected LIKE '%**' OR strpos(path, '/') = 0)
                             ELSE word = expected END)
-              FROM unnest($1, $2) AS w (expected, word))
+              FROM unnest($1, $2) AS w (expected, word)
+             CROSS JOIN LATERAL (
+                   SELECT substr(word, length(rtrim(expected, '*')) + 1) AS path) p)
 $$;
 
 -- Tables --------------------------------------------------------------------------------------

@@ -47,8 +47,8 @@ def forged(**changes: Any) -> QuestionSpec:
         {"choices": [], "freeform": True},
         {"default": ALLOW},
         {"on_expire": "escalate", "escalate_to": "leads"},
-        {"command": f"{COMMAND} src/…"},
-        {"command": "pytest tests/…"},
+        {"command": f"{COMMAND} src/**"},
+        {"command": "pytest tests/*"},
         {"command": f"{COMMAND}\n"},
         {"command": None},
     ],
@@ -130,7 +130,7 @@ async def test_a_widened_command_is_never_part_of_the_evidence(
         await decide(rt, work, ALLOW, people.ben)
     assert await rt.rules.sweep(LeaderTerm()) == 1
     (rule,) = await rt.rules.all()
-    assert rule.text == "pytest tests/…"
+    assert rule.text == "pytest tests/*"
 
 
 async def test_calls_with_more_than_a_command_are_not_offered_to_rules() -> None:

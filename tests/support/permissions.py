@@ -18,6 +18,7 @@ from tests.factories import EVENTS, Factory
 
 SHOP = "https://git.example.org/acme/shop"
 TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
+ROOTS = {"/workspace/repo": ".", "/home/agent": "~"}
 ALLOW, DENY, FOR_JOB = "allow once", "deny", "allow for this job"
 
 
@@ -34,13 +35,16 @@ class _Recorder:
         return {"value": ALLOW}
 
 
-def request(command: str, **given: Any) -> dict[str, Any]:
-    """Return the message with which the adapter asks for a command."""
+def message(call: Call) -> dict[str, Any]:
+    """Return the message with which the adapter asks for a call."""
     recorder = _Recorder()
-    tool = {"kind": "execute", "rawInput": {"command": command, **given}}
-    call = Call.of(tool, {"/workspace/repo": ".", "/home/agent": "~"})
     Permissions(cast("AgentClient", recorder), "Claude Code").ask(call, TREE)
     return recorder.fields
+
+
+def request(command: str, **given: Any) -> dict[str, Any]:
+    """Return the message with which the adapter asks for a command."""
+    return message(Call.of({"kind": "execute", "rawInput": {"command": command, **given}}, ROOTS))
 
 
 def question(command: str, **given: Any) -> QuestionSpec:

@@ -28,6 +28,8 @@ CHOICES: Final = (
 )
 GRACE: Final = 3600
 """Maximum seconds that the agent can wait for a decision; the setting of the worker is less."""
+FOREGROUND: Final = (("is_background", False), ("run_in_background", False))
+"""Options of a call that are as if they were absent."""
 SHOWN: Final = 2200
 """Maximum characters of a call in its question; a longer call is an artifact as well."""
 ANY_ANSWER: Final = "An answer in your own words denies the call; the agent gets it as the reason."
@@ -244,7 +246,8 @@ def _command(call: Mapping[str, Any]) -> str | None:
     line = given.get("command")
     if call["tool"] != "execute" or not isinstance(line, str):
         return None
-    return line if given.keys() <= {"command", "description", "timeout"} else None
+    rest = {key for key, value in given.items() if (key, value) not in FOREGROUND}
+    return line if rest <= {"command", "description", "timeout"} else None
 
 
 def _host(given: Mapping[str, Any]) -> str:

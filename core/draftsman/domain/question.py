@@ -134,7 +134,7 @@ class Question:
 
     @property
     def rule_text(self) -> str:
-        """The permission rule that answered: `rule 3 (pytest tests/…)`; "" for any other answer."""
+        """The permission rule that answered: `rule 3 (pytest tests/*)`; "" for any other answer."""
         resolution = self.resolution or {}
         if resolution.get("via") != "rule":
             return ""

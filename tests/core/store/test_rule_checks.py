@@ -18,7 +18,7 @@ from tests.support.statements import CHANGE, CHECK, UNIQUE, refused, rows, run
 
 RULE: Final = {
     "repo": "'acme/shop'",
-    "pattern": "'{pytest,tests/…}'",
+    "pattern": "'{pytest,tests/**}'",
     "decisions": "5",
     "seconds": "60",
     "proposed_by": "'system'",
@@ -35,8 +35,8 @@ RULES: Final = [
     *(
         ({"pattern": pattern}, "permission_rules_pattern_check")
         for pattern in (
-            *("'{}'", "'{tests/…}'", "'{pytest,/…}'", "'{pytest,../…}'", "'{pytest,a;b}'"),
-            *("'{pytest,…}'", "'{pytest,tests…}'", "'{pytest,a::b/…}'", "'{pytest,\"a b\"}'"),
+            *("'{}'", "'{tests/**}'", "'{pytest,/**}'", "'{pytest,../*}'", "'{pytest,a;b}'"),
+            *("'{pytest,**}'", "'{pytest,tests*}'", "'{pytest,a::b/*}'", "'{pytest,\"a b\"}'"),
             "'{FOO=1,ls}'",
         )
     ),
@@ -61,7 +61,13 @@ REQUESTS: Final = [
     ({"words": "'{\"ls -l\"}'"}, "permission_requests_words_check"),
     ({"words": "'{ls,NULL}'"}, "permission_requests_words_check"),
 ]
-PATTERNS: Final = ("pytest tests/**", "pytest tests/unit/** -q", "python -m pytest a/**", "go test")
+PATTERNS: Final = (
+    "pytest tests/**",
+    "pytest tests/*",
+    "pytest tests/unit/** -q",
+    "python -m pytest a/**",
+    "go test",
+)
 PIECES: Final = (
     *("pytest", "python", "go", "test", "-m", "-q", "tests", "unit", "tests/", "a.py", "::test"),
     *("/", "..", ".", "//", ".git", "-x", ";", "|", "$x", "…", " ", "\n", "é", "a", "a/b", "x::y"),

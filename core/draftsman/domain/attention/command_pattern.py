@@ -1,20 +1,21 @@
 """Words of plain commands, and patterns that match them. Pure.
 
 A plain command runs a single program with literal arguments: its text is the same to a shell as to
-a reader. A pattern has a word for each word of a command, either the word itself or `DIR/…`, which
-stands for a path below that folder. No word of a command can contain `…`.
+a reader. A pattern has a word for each word of a command: the word itself, `DIR/*` for a file in
+that folder, or `DIR/**` for a path below it. No word of a plain command contains an asterisk.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from itertools import takewhile
 from typing import Final
 
 from draftsman.domain.guardrails.secret_scanner import possible_secret_kinds, secret_kinds
 
-BELOW: Final = "/…"
+IN_FOLDER: Final = "/*"
+"""End of a word that stands for a file in a folder."""
+BELOW: Final = "/**"
 """End of a word that stands for a path below a folder."""
 MAX_COMMAND: Final = 300
 MAX_WORDS: Final = 30
@@ -83,13 +84,11 @@ def matches(pattern: Sequence[str], words: Sequence[str]) -> bool:
 
 
 def parse_pattern(text: str) -> tuple[str, ...] | None:
-    """Return the words of a pattern, where `DIR/**` is the same as `DIR/…`; None if not valid."""
-    pattern = tuple(
-        f"{word[:-3]}{BELOW}" if word.endswith("/**") else word for word in text.strip().split(" ")
-    )
-    folders = [word[:-1] for word in pattern if word.endswith(BELOW)]
-    example = " ".join(f"{word[:-1]}a" if word.endswith(BELOW) else word for word in pattern)
-    if pattern[0].endswith(BELOW) or not all(_FOLDER.fullmatch(folder) for folder in folders):
+    """Return the words of a pattern; None if it is not valid."""
+    pattern = tuple(text.strip().split(" "))
+    folders = [word.rstrip("*") for word in pattern if _is_wild(word)]
+    example = " ".join(f"{word.rstrip('*')}a" if _is_wild(word) else word for word in pattern)
+    if _is_wild(pattern[0]) or not all(_FOLDER.fullmatch(folder) for folder in folders):
         return None
     if plain_words(example) is None or (folders and _runs_scripts(pattern)):
         return None
@@ -97,34 +96,39 @@ def parse_pattern(text: str) -> tuple[str, ...] | None:
 
 
 def pattern_text(pattern: Sequence[str]) -> str:
-    """Return a pattern, or the words of a command, as text: `pytest tests/…`."""
+    """Return a pattern, or the words of a command, as text: `pytest tests/*`."""
     return " ".join(pattern)
 
 
-def widest_pattern(words: Sequence[str]) -> tuple[str, ...]:
+def kind_of(words: Sequence[str]) -> tuple[str, ...]:
     """Return the pattern by which commands are counted as the same kind.
 
-    Each path below a folder counts as any path below its first folder, except the program and the
-    script of an interpreter.
+    Each path below a folder stands for any file in its folder, except the program and the script of
+    an interpreter.
     """
     if _runs_scripts(words):
         return tuple(words)
-    return (words[0], *(_first_folder(word) for word in words[1:]))
+    return (words[0], *(_with_any_file(word) for word in words[1:]))
 
 
 def narrowest_pattern(commands: Sequence[Sequence[str]]) -> tuple[str, ...]:
     """Return the narrowest pattern that matches these commands, which are of the same kind."""
-    return tuple(
-        column[0] if len(set(column)) == 1 else f"{_common_folder(column)}{BELOW}"
-        for column in zip(*commands, strict=True)
-    )
+    columns = zip(kind_of(commands[0]), *commands, strict=True)
+    return tuple(words[0] if len(set(words)) == 1 else kind for kind, *words in columns)
+
+
+def _is_wild(word: str) -> bool:
+    return word.endswith((IN_FOLDER, BELOW))
 
 
 def _matches_word(expected: str, word: str) -> bool:
-    if not expected.endswith(BELOW):
+    if not _is_wild(expected):
         return word == expected
-    folder = expected[:-1]
-    return word.startswith(folder) and _PATH.fullmatch(word[len(folder) :]) is not None
+    folder = expected.rstrip("*")
+    path = word[len(folder) :]
+    if not word.startswith(folder) or _PATH.fullmatch(path) is None:
+        return False
+    return expected.endswith(BELOW) or "/" not in path
 
 
 def _runs_scripts(words: Sequence[str]) -> bool:
@@ -132,13 +136,7 @@ def _runs_scripts(words: Sequence[str]) -> bool:
     return _INTERPRETERS.match(words[0]) is not None and tuple(words[1:2]) != ("-m",)
 
 
-def _first_folder(word: str) -> str:
+def _with_any_file(word: str) -> str:
     if "/" not in word or _PATH.fullmatch(word) is None:
         return word
-    return f"{word.partition('/')[0]}{BELOW}"
-
-
-def _common_folder(paths: Sequence[str]) -> str:
-    folders = [path.partition("::")[0].split("/")[:-1] for path in paths]
-    columns = zip(*folders, strict=False)
-    return "/".join(names[0] for names in takewhile(lambda names: len(set(names)) == 1, columns))
+    return f"{word.partition('::')[0].rpartition('/')[0]}{IN_FOLDER}"

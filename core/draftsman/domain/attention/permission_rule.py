@@ -10,10 +10,10 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from draftsman.domain.attention.command_pattern import (
+    kind_of,
     matches,
     narrowest_pattern,
     pattern_text,
-    widest_pattern,
 )
 from draftsman.domain.ids import question_name
 
@@ -51,7 +51,7 @@ class PermissionRule:
 
     @property
     def text(self) -> str:
-        """The pattern as text: `pytest tests/…`."""
+        """The pattern as text: `pytest tests/*`."""
         return pattern_text(self.pattern)
 
 
@@ -131,21 +131,24 @@ def backtest(pattern: Sequence[str], decisions: Iterable[PermissionDecision]) ->
     return Backtest(allowed, denied, asked)
 
 
-def candidates(decisions: Sequence[PermissionDecision], minimum: int) -> list[RuleCandidate]:
+def candidates(decisions: Iterable[PermissionDecision], minimum: int) -> list[RuleCandidate]:
     """Return a pattern for each kind of command that people allowed `minimum` times or more.
 
-    It is the narrowest pattern that matches them all. A kind of which people denied a command has a
-    pattern only if that does not match what they denied.
+    Commands are of the same kind if only their files differ, in the same folders. The pattern is
+    the narrowest that matches them; none is returned that matches a command which people denied.
     """
-    kinds: dict[tuple[str, tuple[str, ...]], list[PermissionDecision]] = defaultdict(list)
+    kinds: dict[tuple[str, tuple[str, ...]], list[Sequence[str]]] = defaultdict(list)
+    denied: dict[str, list[Sequence[str]]] = defaultdict(list)
     for decision in decisions:
-        kinds[decision.repo, widest_pattern(decision.words)].append(decision)
-    found = []
-    for (repo, _), members in kinds.items():
-        allowed = [decision.words for decision in members if decision.allowed]
-        if len(allowed) < max(minimum, 1):
-            continue
-        pattern = narrowest_pattern(allowed)
-        if not any(matches(pattern, each.words) for each in members if not each.allowed):
-            found.append(RuleCandidate(repo, pattern, len(allowed)))
-    return found
+        if decision.allowed:
+            kinds[decision.repo, kind_of(decision.words)].append(decision.words)
+        else:
+            denied[decision.repo].append(decision.words)
+    found = [
+        RuleCandidate(repo, narrowest_pattern(commands), len(commands))
+        for (repo, _), commands in kinds.items()
+        if len(commands) >= max(minimum, 1)
+    ]
+    return [
+        rule for rule in found if not any(matches(rule.pattern, each) for each in denied[rule.repo])
+    ]
