@@ -5,15 +5,17 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final
 
-from draftsman.domain.ids import question_name
+from draftsman.domain.ids import job_name, question_name
 
 BUDGET_KEY: Final = "agent:budget"
 """Key of the question about a budget; the functions of the database have the same."""
+MAX_JOBS: Final = 10
+"""Jobs that the text of identical questions names."""
 ALLOW_ONCE: Final = "allow once"
 """Value of the choice that allows a call of an agent, also in functions of the database."""
 POLICY_KEY: Final = "agent:limits"
@@ -180,6 +182,25 @@ class OpenQuestion(Question):
     added: int | None = None
     """Lines that the changes under review add; None: not counted."""
     removed: int | None = None
+    others: list[int] = field(default_factory=list)
+    """The other jobs that ask the same; an answer counts for all."""
+    is_first: bool = True
+    """Whether no identical question of the same requester was asked before it."""
+
+
+@dataclass(frozen=True, slots=True)
+class IdenticalQuestion:
+    """A question of another job that is answered together with a question."""
+
+    job: int
+    question: int
+    is_earlier: bool
+    """Whether it has the same requester and was asked before: people are notified of that one."""
+
+    @property
+    def name(self) -> str:
+        """Display name: `D-142/2`."""
+        return question_name(self.job, self.question)
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,6 +229,16 @@ class NoAnswer:
     approved: bool = False
     value: None = None
     text: None = None
+
+
+def asking_text(job: int, others: Sequence[int]) -> str:
+    """Return `2 jobs ask this: D-12, D-13. An answer counts for all.`; "" for a single job."""
+    if not others:
+        return ""
+    names = list(map(job_name, sorted([job, *others])))
+    more = f" and {len(names) - MAX_JOBS:,} more" if len(names) > MAX_JOBS else ""
+    listed = ", ".join(names[:MAX_JOBS])
+    return f"{len(names):,} jobs ask this: {listed}{more}. An answer counts for all."
 
 
 def derived_key(kind: str, content: Sequence[str]) -> str:

@@ -11,14 +11,12 @@ from typing import TYPE_CHECKING, Any, Final
 from draftsman.domain import answer as reading
 from draftsman.domain import refusals
 from draftsman.domain.answer import Answer, LockedQuestion, Verdict
-from draftsman.domain.attention.command_pattern import pattern_text
 from draftsman.domain.ids import question_name
 from draftsman.domain.job import Source, Status
 from draftsman.domain.messages.spans import Spans, encode_spans, spans_text
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.people.policy import Policy, Verb
 from draftsman.domain.question import (
-    ALLOW_ONCE,
     BUDGET_KEY,
     OnExpire,
     OpenQuestion,
@@ -30,8 +28,8 @@ from draftsman.domain.question import (
 from draftsman.domain.run import Lease, lease_lost
 from draftsman.errors import NotPermitted, QuestionClosed, Refused, UsageError
 from draftsman.services import approval_tokens
+from draftsman.services.attention import automatic_answers as automatic
 from draftsman.store import questions as store
-from draftsman.store.attention import rules as rule_store
 from draftsman.store.postgres.database import Connection, Database
 
 if TYPE_CHECKING:
@@ -130,7 +128,7 @@ class Questions:
             if ordinal is not None and given is not None:
                 await self._answer_from_request(conn, lease.job, ordinal, given, invoker)
             elif ordinal is not None and item.command_words is not None:
-                await self._answer_by_rule(conn, lease.job, ordinal, item.command_words)
+                await automatic.answer_by_rule(conn, lease.job, ordinal, item.command_words)
             return owned, ordinal
 
         owned, ordinal = await self._db.run_transaction(work)
@@ -175,14 +173,14 @@ class Questions:
         return question
 
     async def answer(self, job: int, ordinal: int, response: Response, actor: Actor) -> Verdict:
-        """Record a response; the verdict says whether it was accepted.
+        """Record a response, also to identical questions; the verdict says whether it was accepted.
 
         Refused and late responses are stored with a reason and returned as a Verdict that is not
         accepted. Raises NotFound, and UsageError for an invalid choice, which is not stored.
         """
         actor = self._policy.resolve(actor)
         return await self._db.run_transaction(
-            lambda conn: self.record(conn, job, ordinal, response, actor)
+            lambda conn: self.record(conn, job, ordinal, response, actor, for_all=True)
         )
 
     async def refuse(
@@ -250,30 +248,6 @@ class Questions:
             response = text_response(f"request:{question_name(job, ordinal)}", text)
             await self.record(conn, job, ordinal, response, self._policy.resolve(person))
 
-    async def _answer_by_rule(
-        self, conn: Connection, job: int, ordinal: int, words: Sequence[str]
-    ) -> None:
-        """Record the command of a question, and allow it if an active rule matches."""
-        rule = await rule_store.decide(conn, job, ordinal, words)
-        if rule is None:
-            return
-        question = (await self.lock(conn, job, ordinal)).question
-        await store.resolve(
-            conn,
-            question,
-            Resolution(
-                "answered",
-                "rule",
-                value=ALLOW_ONCE,
-                rule=rule.id,
-                reason=pattern_text(rule.pattern),
-            ),
-            actor="system",
-            status=QuestionStatus.ANSWERED,
-            job_status=Status.RESUMED,
-            kind="rule_applied",
-        )
-
     async def record(
         self,
         conn: Connection,
@@ -282,11 +256,15 @@ class Questions:
         response: Response,
         actor: Actor,
         held_until: datetime | None = None,
+        *,
+        for_all: bool = False,
     ) -> Verdict:
         """Record a response, as `answer` does, in a transaction of the caller.
 
         With `held_until`, the end of its undo window, it is late if the question expired before.
+        With `for_all`, it is an answer to the identical questions of other jobs, too.
         """
+        others = await automatic.lock_identical(conn, job, ordinal) if for_all else []
         locked = await self.lock(conn, job, ordinal)
         question = locked.question
         event = response.source_event_id
@@ -331,6 +309,7 @@ class Questions:
             reason=response.reason,
             self_approved=resolution.outcome == "approved" and locked.invoker == voter,
         )
+        also = await automatic.answer_identical(self, conn, others, response, actor, held_until)
         status = await self._resolve(conn, question, resolution, actor)
         return replace(
             locked.verdict(True, None),
@@ -338,6 +317,7 @@ class Questions:
             resolution=resolution.as_json(),
             answer_text=question.answer_text(resolution.as_json()),
             job_status=status,
+            also=also,
         )
 
     async def _with_votes(self, conn: Connection, verdict: Verdict, voter: str) -> Verdict:

@@ -27,8 +27,8 @@ def _rule(id: int, repo: str, pattern: str, status: RuleStatus, uses: int) -> Pe
     ratified = None if status is RuleStatus.PROPOSED else _NOW - timedelta(days=3)
     return PermissionRule(
         id, repo, pattern.split(" "), status, 5, uses, 30 * 86_400.0, _NOW - timedelta(days=4),
-        "system", ratified, "olga" if ratified else None, ratified and ratified + timedelta(days=30),
-        None, None, None,
+        "system", ratified, "olga" if ratified else None,
+        ratified and ratified + timedelta(days=30), None, None, None,
     )  # fmt: skip
 
 

@@ -19,7 +19,12 @@ from draftsman.domain.messages.delivery import (
 from draftsman.domain.messages.message_facts import GroupStop, MessageFacts
 from draftsman.domain.messages.result_text import usage_text
 from draftsman.domain.people.policy import Person, Policy
-from draftsman.domain.question import Question, QuestionKind
+from draftsman.domain.question import (
+    IdenticalQuestion,
+    Question,
+    QuestionKind,
+    asking_text,
+)
 from draftsman.domain.retries.error_classes import ErrorClass
 from draftsman.log import redact
 from draftsman.store import people
@@ -41,8 +46,13 @@ def build_message(
     question: Question | None,
     policy: Policy,
     stop: GroupStop | None = None,
+    others: Sequence[IdenticalQuestion] = (),
 ) -> Message:
-    """Return the redacted message of a delivery; `stop` is how the group of its job stopped."""
+    """Return the redacted message of a delivery; `stop` is how the group of its job stopped.
+
+    `others` are the identical questions of other jobs, which are answered together. People are
+    mentioned with the first of them only.
+    """
     subject = replace(_subject(facts, facts.job_id, facts.denial), group=facts.group_name)
     if stop is not None and stop.skipped:
         subject = replace(subject, group_stop=stop.text(facts.group_name or ""))
@@ -55,10 +65,10 @@ def build_message(
         created_at=item.created_at,
         thread=None if facts.replacement_target else item.thread,
         root=facts.root,
-        question=None if question is None else _redacted_question(question),
+        question=None if question is None else _redacted_question(question, others),
         payload=_redacted(item.payload),
         recipients=_addressees(policy, question, facts.invoker_id, item.channel)
-        if question
+        if question and not any(other.is_earlier for other in others)
         else (),
     )
 
@@ -154,10 +164,11 @@ def _addressees(
     return tuple(nearest or eligible)
 
 
-def _redacted_question(question: Question) -> Question:
+def _redacted_question(question: Question, others: Sequence[IdenticalQuestion]) -> Question:
+    asking = asking_text(question.job, [other.job for other in others])
     return replace(
         question,
-        text=_redacted(question.text),
+        text="\n\n".join(filter(None, [_redacted(question.text), asking])),
         context_snippet=_redacted(question.context_snippet),
         action=_redacted(question.action),
         resolution=_redacted(question.resolution),

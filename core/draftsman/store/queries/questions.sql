@@ -105,7 +105,7 @@ WITH soonest AS MATERIALIZED (
 )
 SELECT q.*, coalesce(j.ticket_title, j.type) AS title, j.invoker_id AS requester, j.agent,
        nullif(concat_ws('/', j.repo_owner, j.repo_name), '') AS repo, p.decided_by, p.applies_at,
-       c.added, c.removed
+       c.added, c.removed, i.others, i.is_first
   FROM soonest s
  CROSS JOIN LATERAL (
        SELECT * FROM draftsman.questions q
@@ -125,13 +125,20 @@ SELECT q.*, coalesce(j.ticket_title, j.type) AS title, j.invoker_id AS requester
        SELECT added, removed FROM draftsman.artifacts
         WHERE job = s.job AND run = q.run AND name = 'changes.patch'
         LIMIT 1) c ON q.patch_sha256 IS NOT NULL
+ CROSS JOIN LATERAL (
+       SELECT coalesce(array_agg(o.job ORDER BY o.id), '{}') AS others,
+              NOT coalesce(bool_or(o.id < me.id AND r.invoker_id = j.invoker_id), false) AS is_first
+         FROM draftsman.identical_questions me
+         JOIN draftsman.identical_questions o ON o.digest = me.digest AND o.id <> me.id
+         JOIN draftsman.job_requests r ON r.number = o.job
+        WHERE me.job = q.job AND me.question = q.ordinal) i
  ORDER BY s.expires_at NULLS LAST, s.job, s.ordinal
 
 -- The open questions of some jobs, at most one for each.
 -- name: open_of
 SELECT q.*, coalesce(j.ticket_title, j.type) AS title, j.invoker_id AS requester, j.agent,
        nullif(concat_ws('/', j.repo_owner, j.repo_name), '') AS repo, p.decided_by, p.applies_at,
-       c.added, c.removed
+       c.added, c.removed, i.others, i.is_first
   FROM draftsman.questions q
   JOIN draftsman.job_requests j ON j.number = q.job
   LEFT JOIN LATERAL (
@@ -143,6 +150,13 @@ SELECT q.*, coalesce(j.ticket_title, j.type) AS title, j.invoker_id AS requester
        SELECT added, removed FROM draftsman.artifacts
         WHERE job = q.job AND run = q.run AND name = 'changes.patch'
         LIMIT 1) c ON q.patch_sha256 IS NOT NULL
+ CROSS JOIN LATERAL (
+       SELECT coalesce(array_agg(o.job ORDER BY o.id), '{}') AS others,
+              NOT coalesce(bool_or(o.id < me.id AND r.invoker_id = j.invoker_id), false) AS is_first
+         FROM draftsman.identical_questions me
+         JOIN draftsman.identical_questions o ON o.digest = me.digest AND o.id <> me.id
+         JOIN draftsman.job_requests r ON r.number = o.job
+        WHERE me.job = q.job AND me.question = q.ordinal) i
  WHERE q.status = 'open' AND q.job = ANY (%(jobs)s::bigint[])
  ORDER BY q.expires_at NULLS LAST, q.job
 

@@ -156,6 +156,8 @@ async def _submit(app: App, rt: Runtime, job: int, ordinal: int, response: Respo
         raise await rejection_error(rt, verdict, response.source_event_id)
     if not app.json:
         app.out.print(line(styled(verdict.name, "bold"), f" {await outcome_text(rt, verdict)}"))
+        if verdict.also:
+            app.out.print(f"also answered: {', '.join(verdict.also)}")
 
 
 async def _show(app: App, rt: Runtime, question: Question) -> None:

@@ -1,9 +1,9 @@
 -- Privileges of the group roles of workers, bots, people and readers; the owner of the schema has
 -- all privileges.
 
-SELECT EXISTS (SELECT FROM draftsman.schema_migrations WHERE name = '0026_grants') AS applied \gset
-\if :applied \echo '0026_grants is already applied' \quit \endif
-INSERT INTO draftsman.schema_migrations (name) VALUES ('0026_grants');
+SELECT EXISTS (SELECT FROM draftsman.schema_migrations WHERE name = '0027_grants') AS applied \gset
+\if :applied \echo '0027_grants is already applied' \quit \endif
+INSERT INTO draftsman.schema_migrations (name) VALUES ('0027_grants');
 
 -- Events that sessions insert directly, beside those of triggers and functions.
 CREATE FUNCTION draftsman.may_insert_event(
@@ -122,7 +122,9 @@ BEGIN
             draftsman.events_of_row(bigint, int, text, draftsman.job_status, draftsman.job_status),
             draftsman.applies_decision(text), draftsman.figures_of(),
             draftsman.are_plain_words(text[]), draftsman.is_inner_path(text),
-            draftsman.is_pattern(text[]), draftsman.matches_pattern(text[], text[]) TO %I', role);
+            draftsman.is_pattern(text[]), draftsman.matches_pattern(text[], text[]),
+            draftsman.identical_to(bigint, int),
+            draftsman.is_shown(bigint, int, draftsman.delivery_channel, text) TO %I', role);
         CONTINUE WHEN role = 'draftsman_reader';
         EXECUTE format('GRANT USAGE ON ALL SEQUENCES IN SCHEMA draftsman TO %I', role);
         FOREACH step IN ARRAY ARRAY[
