@@ -300,9 +300,11 @@ BEGIN
     IF EXISTS (SELECT FROM new_targets t
                  JOIN draftsman.job_questions q ON q.job = t.job AND q.status = 'open') THEN
         INSERT INTO draftsman.deliveries
-               (job, question, channel, target, thread, thread_key, kind, dedupe_key)
+               (job, question, channel, target, thread, thread_key, kind, dedupe_key, status)
         SELECT t.job, q.ordinal, t.channel, t.target, t.thread, t.thread_key, 'question',
-               'question:' || q.ordinal
+               'question:' || q.ordinal,
+               CASE WHEN draftsman.is_silent(t.job, q.ordinal, t.channel, t.target)
+               THEN 'superseded' ELSE 'pending' END::draftsman.delivery_status
           FROM new_targets t
           JOIN draftsman.job_questions q ON q.job = t.job AND q.status = 'open'
          WHERE 'question' = ANY (t.kinds)

@@ -106,34 +106,32 @@ CREATE FUNCTION draftsman.edit_messages(digest text) RETURNS void LANGUAGE sql
 $$;
 
 -- Writes the messages of the open question of a job, whose lock the caller holds. A target that shows
--- an identical question of the same requester gets none, and that message is edited. The jobs of
--- identical questions are locked first: an answer that is being committed is waited for, and
--- answers them only.
+-- an identical question of the same requester gets none, and that message is edited; nor does the
+-- target of a person who has it in a digest. The jobs of identical questions are locked first: an
+-- answer that is being committed is waited for, and answers them only.
 CREATE FUNCTION draftsman.enqueue_question(job bigint) RETURNS void LANGUAGE plpgsql
     SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off AS $$
 DECLARE
     asked  draftsman.job_questions;
     same   text;
-    asker  text;
-    shown  text[];
     others bigint[];
 BEGIN
     SELECT q.* INTO asked FROM draftsman.job_questions q WHERE q.job = $1 AND q.status = 'open';
     same := draftsman.digest_of(asked);
+    INSERT INTO draftsman.identical_questions (digest, job, question)
+    SELECT same, $1, asked.ordinal WHERE same IS NOT NULL ON CONFLICT DO NOTHING;
     SELECT array_agg(i.job) INTO others
       FROM draftsman.identical_questions i WHERE i.digest = same AND i.job <> $1;
     IF others IS NOT NULL THEN
         PERFORM FROM draftsman.job_states j WHERE j.number = ANY (others)
           ORDER BY j.number FOR NO KEY UPDATE;
-        SELECT r.invoker_id INTO asker FROM draftsman.job_requests r WHERE r.number = $1;
-        SELECT array_agg(d.channel || ':' || d.target) INTO shown
-          FROM draftsman.messages_of(same, asker) d WHERE d.job <> $1;
     END IF;
+    PERFORM draftsman.plan_digests(asked);
     INSERT INTO draftsman.deliveries
            (job, question, channel, target, thread, thread_key, kind, dedupe_key, status)
     SELECT t.job, asked.ordinal, t.channel, t.target, t.thread, t.thread_key, 'question',
            'question:' || asked.ordinal,
-           CASE WHEN t.channel || ':' || t.target = ANY (shown) THEN 'superseded'
+           CASE WHEN draftsman.is_silent($1, asked.ordinal, t.channel, t.target) THEN 'superseded'
            ELSE 'pending' END::draftsman.delivery_status
       FROM draftsman.job_targets t
      WHERE t.job = $1 AND 'question' = ANY (t.kinds)

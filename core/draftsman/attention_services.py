@@ -10,6 +10,7 @@ from draftsman import configured
 if TYPE_CHECKING:
     from draftsman.domain.people.policy import Policy
     from draftsman.services.attention.acknowledgments import Acknowledgments
+    from draftsman.services.attention.digests import Digests
     from draftsman.services.attention.question_figures import QuestionFigures
     from draftsman.services.attention.rules import PermissionRules
     from draftsman.services.questions import Questions
@@ -42,6 +43,14 @@ class AttentionServices:
         from draftsman.services.attention.question_figures import QuestionFigures
 
         return QuestionFigures(self.db, self.policy, configured.default_quiet_hours(self.settings))
+
+    @cached_property
+    def digests(self) -> Digests:
+        """Digests of questions."""
+        from draftsman.services.attention.digests import Digests
+
+        used = self.settings.questions.timezone, self.settings.sweeps.limit
+        return Digests(self.db, self.policy, *used)
 
     @cached_property
     def rules(self) -> PermissionRules:

@@ -179,7 +179,7 @@ class Runtime(AttentionServices):
         services = self.templates, self.request_checks, self.submissions
         timed = configured.reminders(*used), configured.firing(*used, *services)
         own = self.db, self.policy, self.settings.sweeps, self.settings.worker.lease
-        decisions = self.pending_decisions, self.rules
+        decisions = self.pending_decisions, self.rules, self.digests
         parts = *own, self.archives, *timed, *decisions, self.targets[1]
         return Sweeps(*(*parts, *configured.sweep_rules(self.settings), self.settings.read_forges))
 

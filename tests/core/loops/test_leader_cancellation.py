@@ -43,7 +43,7 @@ async def test_a_cancellation_lost_in_a_broken_connection_does_not_block_the_lea
     reminders = Reminders(rt.db, rt.policy, None, 100)
     services = rt.templates, rt.request_checks, rt.submissions
     firing = Firing(rt.db, rt.policy, rt.settings, *services)
-    parts = rt.archives, reminders, firing, rt.pending_decisions, rt.rules
+    parts = rt.archives, reminders, firing, rt.pending_decisions, rt.rules, rt.digests
     sweeps = CutSweeps(rt.db, rt.policy, rt.settings.sweeps, 300, *parts)
     sweeps.inside = asyncio.Event()
     leader = Leader(sweeps, rt.settings.sweeps, uuid4())

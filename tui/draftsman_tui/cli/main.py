@@ -69,6 +69,7 @@ SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "extend": ("question.questions", "Extend the time to answer a question."),
         "ack": ("question.acknowledgments", "Acknowledge a question: you work on the answer."),
         "snooze": ("question.acknowledgments", "Pause your own reminders of a question."),
+        "digest": ("question.digest", "Get your questions in a digest at hours of your own."),
         "rules": ("question.rules", "Manage rules that allow commands of agents."),
     },
     "Programs": {

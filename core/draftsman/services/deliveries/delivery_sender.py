@@ -53,7 +53,7 @@ from draftsman.services.deliveries.message_builder import (
 from draftsman.services.reviews import Reviews
 from draftsman.settings import NotificationSettings
 from draftsman.store import checkpoints, questions
-from draftsman.store.attention import identical
+from draftsman.store.attention import digests, identical
 from draftsman.store.outbox import deliveries as store
 from draftsman.store.outbox import delivery_claims
 from draftsman.store.postgres.database import Connection, Database
@@ -168,17 +168,19 @@ class DeliverySender:
         """
         question, stop, policy = None, None, self._policy
         others: list[IdenticalQuestion] = []
+        digested: frozenset[str] = frozenset()
         async with self._db.connection() as conn:
             facts = await store.message_facts(conn, item.seq)
             if item.question is not None:
                 question = await questions.get(conn, item.job, item.question)
                 others = await identical.others(conn, item.job, item.question)
+                digested = await digests.readers(conn, item.job, item.question)
             if question is not None:
                 policy = await with_identity_links(conn, policy, item.channel)
             if facts.group_name is not None and item.kind is DeliveryKind.RESULT:
                 stop = await groups.stop_of(conn, item.seq)
         message = await self._with_changes(
-            build_message(item, facts, question, policy, stop, others)
+            build_message(item, facts, question, policy, stop, others, digested)
         )
         if stop is not None and stop.reporter not in (None, facts.number):
             return facts, message, item.channel in CHAT_CHANNELS

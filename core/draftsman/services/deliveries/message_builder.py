@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 from uuid import UUID
@@ -47,11 +47,12 @@ def build_message(
     policy: Policy,
     stop: GroupStop | None = None,
     others: Sequence[IdenticalQuestion] = (),
+    digested: Collection[str] = (),
 ) -> Message:
     """Return the redacted message of a delivery; `stop` is how the group of its job stopped.
 
     `others` are the identical questions of other jobs, which are answered together. People are
-    mentioned with the first of them only.
+    mentioned with the first of them only, and not if they are `digested`: they have it in a digest.
     """
     subject = replace(_subject(facts, facts.job_id, facts.denial), group=facts.group_name)
     if stop is not None and stop.skipped:
@@ -67,7 +68,11 @@ def build_message(
         root=facts.root,
         question=None if question is None else _redacted_question(question, others),
         payload=_redacted(item.payload),
-        recipients=_addressees(policy, question, facts.invoker_id, item.channel)
+        recipients=tuple(
+            person
+            for person in _addressees(policy, question, facts.invoker_id, item.channel)
+            if person.name not in digested
+        )
         if question and not any(other.is_earlier for other in others)
         else (),
     )

@@ -16,6 +16,7 @@ from draftsman.domain.people.policy import Policy, Verb
 from draftsman.domain.run import LeaderTerm
 from draftsman.errors import Refused, UsageError
 from draftsman.host import is_dead, is_this_host
+from draftsman.services.attention.digests import Digests
 from draftsman.services.attention.rules import PermissionRules
 from draftsman.services.jobs.job_control import insert_retry
 from draftsman.services.maintenance.archives import Archives
@@ -58,6 +59,7 @@ class Sweeps:
         firing: Firing,
         decisions: PendingDecisions,
         rules: PermissionRules,
+        digests: Digests,
         fallback: Target | None = None,
         limits: Sequence[dict[str, Any]] = (),
         budgets: Sequence[dict[str, Any]] = (),
@@ -90,6 +92,7 @@ class Sweeps:
             "rescue": self.rescue,
             "deregister": self.deregister,
             "notify": self.notify,
+            "digests": digests.sweep,
             "rules": rules.sweep,
             "holds": Queues(db, policy, lease).sweep,
             "partitions": self.partitions,

@@ -1,9 +1,9 @@
 -- Privileges of the group roles of workers, bots, people and readers; the owner of the schema has
 -- all privileges.
 
-SELECT EXISTS (SELECT FROM draftsman.schema_migrations WHERE name = '0027_grants') AS applied \gset
-\if :applied \echo '0027_grants is already applied' \quit \endif
-INSERT INTO draftsman.schema_migrations (name) VALUES ('0027_grants');
+SELECT EXISTS (SELECT FROM draftsman.schema_migrations WHERE name = '0028_grants') AS applied \gset
+\if :applied \echo '0028_grants is already applied' \quit \endif
+INSERT INTO draftsman.schema_migrations (name) VALUES ('0028_grants');
 
 -- Events that sessions insert directly, beside those of triggers and functions.
 CREATE FUNCTION draftsman.may_insert_event(
@@ -124,7 +124,8 @@ BEGIN
             draftsman.are_plain_words(text[]), draftsman.is_inner_path(text),
             draftsman.is_pattern(text[]), draftsman.matches_pattern(text[], text[]),
             draftsman.identical_to(bigint, int),
-            draftsman.is_shown(bigint, int, draftsman.delivery_channel, text) TO %I', role);
+            draftsman.is_silent(bigint, int, draftsman.delivery_channel, text),
+            draftsman.next_digest(text) TO %I', role);
         CONTINUE WHEN role = 'draftsman_reader';
         EXECUTE format('GRANT USAGE ON ALL SEQUENCES IN SCHEMA draftsman TO %I', role);
         FOREACH step IN ARRAY ARRAY[
@@ -180,6 +181,7 @@ BEGIN
             draftsman.snooze_question(bigint, int, draftsman.channel, text, text, float8),
             draftsman.ratify_rule(bigint, text, text, float8),
             draftsman.revoke_rule(bigint, text, text, text),
+            draftsman.choose_digest(text, time[], text, text),
             draftsman.propose_rule(text, text[], bigint, float8, text) TO %I', role);
     END LOOP;
     IF to_regrole('draftsman_worker') IS NOT NULL THEN
@@ -222,6 +224,7 @@ BEGIN
             ON draftsman.forge_events TO draftsman_worker;
         GRANT UPDATE (state, ended_at) ON draftsman.pull_requests TO draftsman_worker;
         GRANT INSERT ON draftsman.follow_ups TO draftsman_worker;
+        GRANT UPDATE (sent_at) ON draftsman.digest_questions TO draftsman_worker;
     END IF;
 
     IF to_regrole('draftsman_bot') IS NOT NULL THEN
