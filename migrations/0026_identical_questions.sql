@@ -186,6 +186,8 @@ RETURNS SETOF draftsman.pending_decisions LANGUAGE sql STABLE
        AND p.source_event_id = ($1).source_event_id AND p.actor_id = ($1).responder_id
        AND p.payload = ($1).payload - '{late,refusal}'::text[]
        AND ((p.job, p.question) = (($1).job, ($1).question) OR EXISTS (
-            SELECT FROM draftsman.identical_to(p.job, p.question) i
-             WHERE i.job = ($1).job AND i.question = ($1).question))
+            SELECT FROM draftsman.job_questions a
+              JOIN draftsman.job_questions b ON b.job = ($1).job AND b.ordinal = ($1).question
+             WHERE a.job = p.job AND a.ordinal = p.question
+               AND draftsman.digest_of(a) = draftsman.digest_of(b)))
 $$;

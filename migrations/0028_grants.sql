@@ -123,7 +123,7 @@ BEGIN
             draftsman.applies_decision(text), draftsman.figures_of(),
             draftsman.are_plain_words(text[]), draftsman.is_inner_path(text),
             draftsman.is_pattern(text[]), draftsman.matches_pattern(text[], text[]),
-            draftsman.identical_to(bigint, int),
+            draftsman.is_allowed_by_rule(bigint, int, jsonb), draftsman.identical_to(bigint, int),
             draftsman.is_silent(bigint, int, draftsman.delivery_channel, text),
             draftsman.next_digest(text) TO %I', role);
         CONTINUE WHEN role = 'draftsman_reader';

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from draftsman import configured, migrate, version
-from draftsman.attention_services import AttentionServices
 from draftsman.basic_settings import BasicSettings
 from draftsman.domain.ids import new_id
 from draftsman.domain.job import Source
@@ -64,7 +63,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Runtime(AttentionServices):
+class Runtime(configured.AttentionServices):
     """The services over one database, each made when it is first used."""
 
     settings: Settings

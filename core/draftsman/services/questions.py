@@ -28,7 +28,6 @@ from draftsman.domain.question import (
 from draftsman.domain.run import Lease, lease_lost
 from draftsman.errors import NotPermitted, QuestionClosed, Refused, UsageError
 from draftsman.services import approval_tokens
-from draftsman.services.attention import automatic_answers as automatic
 from draftsman.store import questions as store
 from draftsman.store.postgres.database import Connection, Database
 
@@ -128,7 +127,9 @@ class Questions:
             if ordinal is not None and given is not None:
                 await self._answer_from_request(conn, lease.job, ordinal, given, invoker)
             elif ordinal is not None and item.command_words is not None:
-                await automatic.answer_by_rule(conn, lease.job, ordinal, item.command_words)
+                from draftsman.services.attention.automatic_answers import answer_by_rule
+
+                await answer_by_rule(conn, lease.job, ordinal, item.command_words)
             return owned, ordinal
 
         owned, ordinal = await self._db.run_transaction(work)
@@ -178,9 +179,11 @@ class Questions:
         Refused and late responses are stored with a reason and returned as a Verdict that is not
         accepted. Raises NotFound, and UsageError for an invalid choice, which is not stored.
         """
+        from draftsman.services.attention.automatic_answers import answer_all
+
         actor = self._policy.resolve(actor)
         return await self._db.run_transaction(
-            lambda conn: self.record(conn, job, ordinal, response, actor, for_all=True)
+            lambda conn: answer_all(self, conn, job, ordinal, response, actor)
         )
 
     async def refuse(
@@ -256,15 +259,11 @@ class Questions:
         response: Response,
         actor: Actor,
         held_until: datetime | None = None,
-        *,
-        for_all: bool = False,
     ) -> Verdict:
         """Record a response, as `answer` does, in a transaction of the caller.
 
         With `held_until`, the end of its undo window, it is late if the question expired before.
-        With `for_all`, it is an answer to the identical questions of other jobs, too.
         """
-        others = await automatic.lock_identical(conn, job, ordinal) if for_all else []
         locked = await self.lock(conn, job, ordinal)
         question = locked.question
         event = response.source_event_id
@@ -309,7 +308,6 @@ class Questions:
             reason=response.reason,
             self_approved=resolution.outcome == "approved" and locked.invoker == voter,
         )
-        also = await automatic.answer_identical(self, conn, others, response, actor, held_until)
         status = await self._resolve(conn, question, resolution, actor)
         return replace(
             locked.verdict(True, None),
@@ -317,7 +315,6 @@ class Questions:
             resolution=resolution.as_json(),
             answer_text=question.answer_text(resolution.as_json()),
             job_status=status,
-            also=also,
         )
 
     async def _with_votes(self, conn: Connection, verdict: Verdict, voter: str) -> Verdict:

@@ -62,7 +62,6 @@ from draftsman.settings.outbound import (
 )
 from draftsman.settings.policy import CodeOwner, PolicySettings
 from draftsman.settings.quotas import QuotaSettings
-from draftsman.settings.rules import RuleSettings
 from draftsman.settings.tables import (
     CommandSettings,
     DatabaseSettings,
@@ -77,6 +76,7 @@ from draftsman.settings.tables import (
     QuestionSettings,
     RetentionSettings,
     Role,
+    RuleSettings,
     SandboxSettings,
     Section,
     SetupSettings,

@@ -58,7 +58,10 @@ FIRING: Final = {"schedules.forget", "schedules.resolve"}
 DECISIONS: Final = {f"pending_decisions.{name}" for name in ("hold", "undo")}
 VIEWS: Final = {"figures.record_views", "acknowledgments.acknowledge", "acknowledgments.snooze"}
 APPLYING: Final = {f"pending_decisions.{name}" for name in ("take", "finish")}
+RULES: Final = {"rules.ratify", "rules.revoke", "digests.choose"}
 WORK: Final = {
+    "digests.take_due",
+    "rules.decide",
     "archives.lock_month",
     "budgets.add",
     "budgets.configure",
@@ -119,10 +122,13 @@ SENDING: Final = {
         "enqueue", "notify", "finish", "attach", "warn", "copy_to", "make_buckets",
         "consume_tokens", "pause", "resume",
     )
-} | {"delivery_claims.claim", "delivery_claims.rescue", "delivery_claims.begin_call"} | {
+} | {"digests.send"} | {"delivery_claims.claim", "delivery_claims.rescue", "delivery_claims.begin_call"} | {
     "activity.show"
 }  # fmt: skip
 TALKING: Final = {
+    "identical.lock_jobs",
+    "rules.propose",
+    "rules.propose_in_term",
     "deliveries.add_targets",
     "deliveries.inherit_targets",
     "deliveries.lock",
@@ -173,7 +179,7 @@ FOLLOWING: Final = {
     f"follow_ups.{name}" for name in ("ignore", "ignore_others", "send", "reopen", "add", "end")
 }
 REFUSED: Final = {
-    "worker": SCHEMA | PEOPLE | BOARDS | TABLES | DECISIONS | VIEWS
+    "worker": SCHEMA | PEOPLE | BOARDS | TABLES | DECISIONS | VIEWS | RULES
     | RECEIVING | {"follow_ups.request"} | {"archives.forget", "approval_tokens.mint"},
     "bot": SCHEMA | WORK | REPOS | FIRING | FOLLOWING
     | {"schedules.change", "schedules.advance", "schedules.record"}
@@ -181,7 +187,7 @@ REFUSED: Final = {
     "anna": SCHEMA | WORK | FIRING | RECEIVING | FOLLOWING | LEASES | SENDING
     | {"people.create_link_code", "follow_ups.lock"},
     "reader": SCHEMA | PEOPLE | BOARDS | TABLES | PLANNED | FIRING | WORK | LEASES | SENDING
-    | TALKING | QUEUES | DECISIONS | APPLYING | RECEIVING | FOLLOWING | VIEWS
+    | TALKING | QUEUES | DECISIONS | APPLYING | RECEIVING | FOLLOWING | VIEWS | RULES
     | {"follow_ups.request", "follow_ups.event", "follow_ups.lock"},
 }  # fmt: skip
 

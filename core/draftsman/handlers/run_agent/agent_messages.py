@@ -80,6 +80,10 @@ class AskMessage(Model):
         self.question()
         return self
 
+    def of_program(self) -> Self:
+        """Return the question of another program of the run, which asks for no permission."""
+        return self.model_copy(update={"command": None})
+
     def question(self) -> question_spec.QuestionSpec:
         """Return the question as a domain object."""
         on_expire = OnExpire.EXPIRE if self.default is None else OnExpire.DEFAULT
@@ -121,6 +125,10 @@ class ApproveMessage(Model):
     @model_validator(mode="after")
     def _check_approval(self) -> Self:
         self.question()
+        return self
+
+    def of_program(self) -> Self:
+        """Return the approval of another program of the run, which is the same."""
         return self
 
     def question(self) -> question_spec.QuestionSpec:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,7 @@ from draftsman.store.attention import rules as rule_store
 from draftsman.store.postgres.database import Connection
 
 if TYPE_CHECKING:
+    from draftsman.domain.answer import Verdict
     from draftsman.domain.people.actor import Actor
     from draftsman.domain.response import Response
     from draftsman.services.questions import Questions
@@ -50,25 +52,29 @@ async def lock_identical(conn: Connection, job: int, ordinal: int) -> list[Ident
     return others
 
 
-async def answer_identical(
+async def answer_all(
     questions: Questions,
     conn: Connection,
-    others: Sequence[IdenticalQuestion],
+    job: int,
+    ordinal: int,
     response: Response,
     actor: Actor,
-    held_until: datetime | None,
-) -> tuple[str, ...]:
-    """Record an accepted response to identical questions too; return the names of those.
+    held_until: datetime | None = None,
+) -> Verdict:
+    """Record a response, as `Questions.record` does, and if it counts to identical questions too.
 
-    A question that the actor may not answer stays open, and so does the one of a job that has asked
-    in the meantime.
+    A question that the actor may not answer stays open, and so does that of a job which asks in the
+    meantime.
     """
+    others = await lock_identical(conn, job, ordinal)
+    verdict = await questions.record(conn, job, ordinal, response, actor, held_until)
+    if not (verdict.accepted and verdict.resolved) or verdict.duplicate:
+        return verdict
     answered = []
     for other in others:
-        job, ordinal = other.job, other.question
-        locked = await questions.lock(conn, job, ordinal)
+        locked = await questions.lock(conn, other.job, other.question)
         refused, _ = await questions.refusal(conn, locked, response, actor)
         if refused is None and locked.takes_answers(held_until):
-            verdict = await questions.record(conn, job, ordinal, response, actor, held_until)
-            answered += [other.name] * verdict.resolved
-    return tuple(answered)
+            await questions.record(conn, other.job, other.question, response, actor, held_until)
+            answered.append(other.name)
+    return replace(verdict, also=tuple(answered))

@@ -231,9 +231,7 @@ class AgentSession:
             else:
                 await self._event(message)
             return AckMessage(id=id)
-        if isinstance(message, AskMessage):  # only the agent's own program asks for permission
-            message = message.model_copy(update={"command": None})
-        reply = await self._find_reply(message)
+        reply = await self._find_reply(message.of_program())
         if isinstance(reply, QuestionSpec):
             seconds = 0 if self.question else self.grace.seconds(message)
             if not seconds:
