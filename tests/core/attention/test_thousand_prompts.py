@@ -36,7 +36,7 @@ def words_of(prompt: Prompt) -> tuple[str, ...] | None:
 
 
 def replay(recorded: list[Prompt]) -> tuple[int, list[Prompt], list[RuleCandidate]]:
-    """Return the number of questions to people, what rules allowed, and the rules."""
+    """Return the number of questions to people, the allowed prompts, and the rules."""
     decisions: list[PermissionDecision] = []
     rules: list[RuleCandidate] = []
     allowed: list[Prompt] = []

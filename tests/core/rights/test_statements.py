@@ -122,8 +122,8 @@ SENDING: Final = {
         "enqueue", "notify", "finish", "attach", "warn", "copy_to", "make_buckets",
         "consume_tokens", "pause", "resume",
     )
-} | {"digests.send"} | {"delivery_claims.claim", "delivery_claims.rescue", "delivery_claims.begin_call"} | {
-    "activity.show"
+} | {"delivery_claims.claim", "delivery_claims.rescue", "delivery_claims.begin_call"} | {
+    "activity.show", "digests.send",
 }  # fmt: skip
 TALKING: Final = {
     "identical.lock_jobs",

@@ -168,7 +168,7 @@ async def propose(app: App, pattern: str, repo: str, seconds: float | None) -> N
 @time_option
 @params.yes_option
 async def ratify(app: App, rule: int, seconds: float | None, yes: bool) -> None:
-    """Make a proposed rule active, after a look at what it would have allowed."""
+    """Make a proposed rule active, after a look at its backtest."""
     async with app.runtime() as rt:
         proposed = await rt.rules.get(rule)
         if proposed.status is RuleStatus.PROPOSED and not yes:

@@ -50,7 +50,7 @@ def history_lines(rule: PermissionRule) -> Iterator[str]:
 
 
 def backtest_lines(test: Backtest) -> Iterator[str]:
-    """Yield what a pattern would have allowed of the recorded decisions of people."""
+    """Yield the recorded decisions of people that a pattern would have made."""
     yield "on the recorded decisions:"
     yield from _part("would have allowed, and people allowed", test.allowed)
     yield from _part("would have allowed, although people DENIED", test.denied)

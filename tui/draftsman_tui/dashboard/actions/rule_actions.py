@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 async def ratify(screen: MainScreen, text: str) -> None:
-    """Make the proposed rule active, after a look at what it would have allowed."""
+    """Make the proposed rule active, after a look at its backtest."""
     rule = _chosen(screen)
     seconds = times.parse_duration(text) if text else None
     test = await screen.rt.rules.test(rule.repo, rule.pattern)

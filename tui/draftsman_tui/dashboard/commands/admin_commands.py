@@ -89,7 +89,7 @@ ADMIN_COMMANDS: Final = (
     ),
     DashboardCommand(
         "ratify",
-        "Make the proposed rule active, after a look at what it would have allowed.",
+        "Make the proposed rule active, after a look at its backtest.",
         rule_actions.ratify,
         "y",
         "Administration",
