@@ -126,7 +126,6 @@ SENDING: Final = {
     "activity.show", "digests.send",
 }  # fmt: skip
 TALKING: Final = {
-    "identical.lock_jobs",
     "rules.propose",
     "rules.propose_in_term",
     "deliveries.add_targets",

@@ -61,6 +61,7 @@ REQUESTS: Final = [
     ({"words": "'{\"ls -l\"}'"}, "permission_requests_words_check"),
     ({"words": "'{ls,NULL}'"}, "permission_requests_words_check"),
 ]
+TABLES: Final = (RULES, REQUESTS)
 PATTERNS: Final = (
     "pytest tests/**",
     "pytest tests/*",

@@ -18,6 +18,7 @@ from draftsman.domain.question import (
 from draftsman.store import questions as store
 from draftsman.store.attention import identical
 from draftsman.store.attention import rules as rule_store
+from draftsman.store.outbox import deliveries
 from draftsman.store.postgres.database import Connection
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ async def answer_by_rule(conn: Connection, job: int, ordinal: int, words: Sequen
 async def lock_identical(conn: Connection, job: int, ordinal: int) -> list[IdenticalQuestion]:
     """Lock a job together with those that ask the same; return their questions."""
     if others := await identical.others(conn, job, ordinal):
-        await identical.lock_jobs(conn, [job, *(other.job for other in others)])
+        await deliveries.lock_jobs(conn, [job, *(other.job for other in others)])
         others = await identical.others(conn, job, ordinal)
     return others
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from draftsman.domain.question import IdenticalQuestion
-from draftsman.store.postgres.database import Connection, fetch_all, rows
+from draftsman.store.postgres.database import Connection, fetch_all
 from draftsman.store.queries import load
 
 _Q = load("identical")
@@ -15,8 +13,3 @@ async def others(conn: Connection, job: int, ordinal: int) -> list[IdenticalQues
     """Return the other open questions that are identical to a question, in the order asked."""
     params = {"job": job, "question": ordinal}
     return await fetch_all(conn, _Q["others"], params, IdenticalQuestion)
-
-
-async def lock_jobs(conn: Connection, jobs: Sequence[int]) -> None:
-    """Lock jobs in the order of their numbers."""
-    await rows(conn, _Q["lock_jobs"], {"jobs": list(jobs)})

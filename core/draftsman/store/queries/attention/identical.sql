@@ -11,8 +11,3 @@ SELECT i.job, i.question,
   JOIN draftsman.job_requests r ON r.number = i.job
  WHERE me.job = %(job)s AND me.question = %(question)s
  ORDER BY i.id
-
--- Locks jobs in the order in which every writer locks several.
--- name: lock_jobs
-SELECT number FROM draftsman.job_states WHERE number = ANY (%(jobs)s::bigint[]) ORDER BY number
-   FOR NO KEY UPDATE
