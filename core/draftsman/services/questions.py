@@ -173,17 +173,19 @@ class Questions:
             raise approval_tokens.unknown_question(job, ordinal)
         return question
 
-    async def answer(self, job: int, ordinal: int, response: Response, actor: Actor) -> Verdict:
-        """Record a response, also to identical questions; the verdict says whether it was accepted.
+    async def answer(
+        self, job: int, ordinal: int, response: Response, actor: Actor, *, only: bool = False
+    ) -> Verdict:
+        """Record a response, also to identical questions unless `only` this is answered.
 
         Refused and late responses are stored with a reason and returned as a Verdict that is not
         accepted. Raises NotFound, and UsageError for an invalid choice, which is not stored.
         """
         from draftsman.services.attention.automatic_answers import answer_all
 
-        actor = self._policy.resolve(actor)
+        request = job, ordinal, response, self._policy.resolve(actor)
         return await self._db.run_transaction(
-            lambda conn: answer_all(self, conn, job, ordinal, response, actor)
+            lambda conn: self.record(conn, *request) if only else answer_all(self, conn, *request)
         )
 
     async def refuse(

@@ -146,6 +146,9 @@ async def test_identical_questions_of_three_jobs_are_shown_once_and_answered_tog
     assert f"3 jobs ask this: {names}. An answer counts for all." in shown
     assert len((await cli("questions", "--json")).json) == 3
     assert f"{jobs[2].name}/1" in (await cli("questions", jobs[2].name)).out
+    fourth = await make.asked(repo=SHOP)
+    only = (await cli("answer", f"{fourth.name}/1", "blue", "--only")).out
+    assert "also answered" not in only
     answered = (await cli("answer", f"{jobs[1].name}/1", "red")).out
     assert f"also answered: {jobs[0].name}/1, {jobs[2].name}/1" in answered
     assert (await cli("questions")).err == "no open questions\n"
