@@ -13,6 +13,7 @@ from draftsman.domain.run import LeaderTerm
 from draftsman.handlers.run_agent.agent_messages import ApproveMessage, AskMessage
 from draftsman.runtime import Runtime
 from draftsman.store.postgres.database import Connection
+from tests.attacks.catalog import attack
 from tests.factories import GATE, Factory
 from tests.support.people import People
 from tests.support.permissions import ALLOW, SHOP, decide, question, ratified, request
@@ -32,6 +33,11 @@ def forged(**changes: Any) -> QuestionSpec:
     return AskMessage.model_validate({"id": "1"} | request(COMMAND) | changes).question()
 
 
+@attack(
+    "A question shows another command, or other choices, than the permission that it records",
+    surface="approval",
+    with_sandbox="people are asked, and it counts for no permission rule",
+)
 @pytest.mark.parametrize(
     "changes",
     [
@@ -78,6 +84,11 @@ async def test_an_approval_is_never_answered_by_a_rule(
     assert await rows(conn, "SELECT job FROM draftsman.permission_requests") == []
 
 
+@attack(
+    "An agent's own answers propose a permission rule",
+    surface="approval",
+    with_sandbox="only answers of people in a chat, a terminal or on a forge count",
+)
 async def test_answers_that_came_with_the_request_teach_nothing(
     rt: Runtime, make: Factory, people: People
 ) -> None:
@@ -111,6 +122,11 @@ async def test_answers_of_a_rule_teach_nothing(rt: Runtime, make: Factory, peopl
     assert await rt.rules.sweep(LeaderTerm()) == 0
 
 
+@attack(
+    "Commands with more words widen the pattern of a permission rule",
+    surface="approval",
+    with_sandbox="the pattern has only the files of the commands that people allowed",
+)
 async def test_a_widened_command_is_never_part_of_the_evidence(
     rt: Runtime, make: Factory, people: People
 ) -> None:

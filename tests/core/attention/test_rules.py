@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
 from draftsman.domain.attention.permission_rule import RuleStatus
@@ -10,6 +13,8 @@ from draftsman.domain.run import LeaderTerm
 from draftsman.errors import NotFound, NotPermitted, Refused, UsageError
 from draftsman.runtime import Runtime
 from draftsman.store.postgres.database import Connection
+from tests.core.loops.agent_jobs import agent_worker, make_repository, submit_agent_job
+from tests.core.loops.workers import wait_for_end
 from tests.factories import Factory
 from tests.support.clock import Clock
 from tests.support.people import People
@@ -21,6 +26,7 @@ from tests.support.permissions import (
     decide,
     decided,
     ratified,
+    request,
 )
 from tests.support.statements import rows
 
@@ -168,3 +174,22 @@ async def test_wrong_input_is_refused_with_what_is_allowed(
     with pytest.raises(Refused, match=f"ls has a rule: rule {first.id}, proposed"):
         await rt.rules.propose("acme/shop", "ls", people.olga)
     assert await rows(conn, "SELECT count(*) FROM draftsman.permission_rules") == [(1,)]
+
+
+async def test_an_agent_runs_its_command_without_a_person(
+    rt: Runtime, make: Factory, people: People, tmp_path: Path
+) -> None:
+    rule = await ratified(rt, "pytest tests/**", people.olga, repo="repo")
+    repository = make_repository(tmp_path / "repo")
+    fields = request("pytest tests/test_a.py")
+    code = (
+        f"reply = parked(ask(**json.loads({json.dumps(fields)!r})))\n"
+        'say("result", summary=reply["value"], data={"by": reply.get("by")})\n'
+    )
+    number = await submit_agent_job(make, repository)
+    async with agent_worker(rt, tmp_path / "data", code):
+        job = await wait_for_end(rt, number)
+    assert job.status is Status.COMPLETED, job.last_error
+    assert (job.result or {})["summary"] == ALLOW
+    (use,) = await rt.rules.uses(rule.id)
+    assert (use.name, use.command) == (f"D-{number}/1", "pytest tests/test_a.py")
