@@ -70,7 +70,7 @@ SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "ack": ("question.acknowledgments", "Acknowledge a question: you work on the answer."),
         "snooze": ("question.acknowledgments", "Pause your own reminders of a question."),
         "digest": ("question.digest", "Get your questions in a digest at hours of your own."),
-        "rules": ("question.rules", "Manage rules that allow commands of agents."),
+        "rules": ("question.rules", "List, test, ratify and revoke permission rules."),
     },
     "Programs": {
         "ask": ("question.ask", "Ask a question, and print the answer."),

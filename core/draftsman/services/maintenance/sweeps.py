@@ -92,9 +92,9 @@ class Sweeps:
             "rescue": self.rescue,
             "deregister": self.deregister,
             "notify": self.notify,
+            "holds": Queues(db, policy, lease).sweep,
             "digests": digests.sweep,
             "rules": rules.sweep,
-            "holds": Queues(db, policy, lease).sweep,
             "partitions": self.partitions,
             "prune": archives.prune,
         }

@@ -36,8 +36,9 @@ QuestionRef = tuple["JobRef", int | None]
 @click.argument("value", nargs=-1, type=params.TEXT)
 @click.option("--only", is_flag=True, help="Leave identical questions of other jobs open.")
 async def answer(app: App, question: QuestionRef, value: tuple[str, ...], only: bool) -> None:
-    """Answer a question, and the identical questions of other jobs.
+    """Answer a question.
 
+    The answer counts for the identical questions of other jobs, too, unless --only is given.
     VALUE is the number or name of a choice, or free text if the question allows it; - reads it
     from stdin. Without VALUE, the question is shown and you are prompted for the answer.
     """

@@ -30,11 +30,12 @@ if TYPE_CHECKING:
 )
 @click.option("--person", type=params.TEXT, metavar="NAME", help="Another person; for operators.")
 async def digest(app: App, hours: str | None, timezone: str | None, person: str | None) -> None:
-    """Get your questions in a digest at hours of your own, instead of a message for each.
+    """Get your questions in a digest at hours of your own.
 
-    Without HOURS, the current hours are shown. Approvals, and questions that expire before the
-    digest, still notify you at once. The digest is a private message in Slack; without an account
-    there, it is in the log of the worker.
+    The digest is a single message instead of a message for each question: a private message in
+    Slack, or for people without an account there in the log of the worker. Without HOURS, the
+    current hours are shown. Approvals, and questions that expire before the digest, still notify
+    you at once.
     """
     async with app.runtime(read_only=hours is None) as rt:
         actor = await rt.actor()
