@@ -143,8 +143,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
              WHERE line ~ '^\s*\$\s') = ARRAY['$ ' || array_to_string($2, ' ')]
 $$;
 
--- Serializes denials, proposals and ratifications in a repository: no rule that matches a denied
--- command is proposed or active.
+-- Serializes denials and proposals in a repository: a denial ends every rule that it matches, and
+-- none is proposed afterwards.
 CREATE FUNCTION draftsman.lock_rules(repo text) RETURNS void LANGUAGE sql
     SET search_path = pg_catalog, pg_temp AS $$
     SELECT pg_advisory_xact_lock(hashtextextended('draftsman.permission_rules ' || $1, 0))
@@ -279,7 +279,6 @@ DECLARE
     kind text := draftsman.session_kind();
 BEGIN
     PERFORM draftsman.require_rule_editor($2);
-    PERFORM draftsman.lock_rules(r.repo) FROM draftsman.permission_rules r WHERE r.id = $1;
     UPDATE draftsman.permission_rules r
        SET status = 'active', ratified_at = draftsman.now(), seconds = coalesce($4, r.seconds),
            ratified_by = CASE WHEN kind = 'owner' THEN $3 ELSE draftsman.person_of_actor($2) END,

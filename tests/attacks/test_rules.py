@@ -6,12 +6,14 @@ from typing import Any
 
 import pytest
 
+from draftsman.domain.attention.permission_rule import RuleCandidate
 from draftsman.domain.job import Source, Status
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.question_spec import QuestionSpec
 from draftsman.domain.run import LeaderTerm
 from draftsman.handlers.run_agent.agent_messages import ApproveMessage, AskMessage
 from draftsman.runtime import Runtime
+from draftsman.store.attention import rules as store
 from draftsman.store.postgres.database import Connection
 from tests.attacks.catalog import attack
 from tests.factories import GATE, Factory
@@ -108,6 +110,9 @@ async def test_answers_of_programs_teach_nothing(
         work = await make.asked(question(COMMAND), repo=SHOP)
         await decide(rt, work, ALLOW, program)
     assert await rt.rules.sweep(LeaderTerm()) == 0
+    candidate = RuleCandidate("acme/shop", tuple(COMMAND.split()), 6)
+    async with rt.db.connection() as session:  # the database counts for itself
+        assert await store.propose_in_term(session, LeaderTerm(), candidate, 5, 60) is None
     for _ in range(5):
         await decide(rt, await make.asked(question(COMMAND), repo=SHOP), ALLOW, owner)
     assert await rt.rules.sweep(LeaderTerm()) == 1
