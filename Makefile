@@ -28,7 +28,7 @@ help: ## this list
 	@echo "make TARGET, with:"
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-8s %s\n", $$1, $$2 }' Makefile
 	@echo "Variables: PYTHON (3.11 or later), JOBS (parallel tests, $(JOBS)), MINUTES (of draftsman" \
-	  "soak, $(MINUTES)), AGENT (of demo: codex, claude, opencode or auto), ARGS (for demo, test, servers, bench and the tests of soak)."
+	  "soak, $(MINUTES)), AGENT (of demo: codex, claude, opencode, qwen, gemini, goose, aider or auto), ARGS (for demo, test, servers, bench and the tests of soak)."
 
 demo: $(STAMP) ## a real job, from the request to the answer to the end
 	@$(BIN)/draftsman demo $(if $(AGENT),--agent $(AGENT)) $(ARGS)

@@ -14,6 +14,8 @@ CREATE TABLE draftsman.people (
                 CHECK (roles <@ '{invoker,responder,approver,operator}'::text[]),
     quiet_hours text CHECK (quiet_hours <> ''),
     timezone    text CHECK (timezone <> ''),
+    working_hours text CHECK (working_hours <> ''),
+    holidays    text CHECK (holidays <> ''),
     updated_at  timestamptz NOT NULL DEFAULT draftsman.now(),
     updated_by  text NOT NULL DEFAULT session_user
 );
@@ -68,17 +70,19 @@ BEGIN
     DELETE FROM draftsman.person_identities;
     DELETE FROM draftsman.people
      WHERE name NOT IN (SELECT p ->> 'name' FROM jsonb_array_elements(directory -> 'people') p);
-    INSERT INTO draftsman.people AS old (name, roles, quiet_hours, timezone)
+    INSERT INTO draftsman.people AS old (name, roles, quiet_hours, timezone, working_hours, holidays)
     SELECT p ->> 'name',
            ARRAY(SELECT jsonb_array_elements_text(p -> 'roles')), p ->> 'quiet_hours',
-           p ->> 'timezone'
+           p ->> 'timezone', p ->> 'working_hours', p ->> 'holidays'
       FROM jsonb_array_elements(directory -> 'people') p
         ON CONFLICT (name) DO UPDATE
            SET roles = excluded.roles, quiet_hours = excluded.quiet_hours,
-               timezone = excluded.timezone,
+               timezone = excluded.timezone, working_hours = excluded.working_hours,
+               holidays = excluded.holidays,
                updated_at = excluded.updated_at, updated_by = excluded.updated_by
-         WHERE (old.roles, old.quiet_hours, old.timezone)
-               IS DISTINCT FROM (excluded.roles, excluded.quiet_hours, excluded.timezone);
+         WHERE (old.roles, old.quiet_hours, old.timezone, old.working_hours, old.holidays)
+               IS DISTINCT FROM (excluded.roles, excluded.quiet_hours, excluded.timezone,
+                                 excluded.working_hours, excluded.holidays);
     INSERT INTO draftsman.person_identities (channel, external_id, person)
     SELECT i.key::draftsman.channel, i.value, p ->> 'name'
       FROM jsonb_array_elements(directory -> 'people') p
@@ -106,6 +110,18 @@ LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog,
             WHERE l.channel::text = c.channel AND l.external_id = $2 AND c.channel <> 'cli'
             LIMIT 1) f
       JOIN draftsman.people p ON p.name = f.person
+$$;
+
+-- The account of a person in Slack, without its workspace; NULL without any.
+CREATE FUNCTION draftsman.slack_account(person text) RETURNS text
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    SELECT split_part(f.id, '@', 1)
+      FROM (SELECT i.external_id AS id FROM draftsman.person_identities i
+             WHERE i.channel = 'slack' AND i.person = $1
+             UNION ALL
+            SELECT l.external_id FROM draftsman.identity_links l
+             WHERE l.channel = 'slack' AND l.person = $1) f
+     LIMIT 1
 $$;
 
 CREATE FUNCTION draftsman.has_role(person text, role text) RETURNS boolean

@@ -63,6 +63,7 @@ CREATE TABLE draftsman.question_times (
     escalate_to   text CHECK (escalate_to <> ''),
     escalated_at  timestamptz,
     patch_sha256  text CONSTRAINT question_times_patch CHECK (patch_sha256 ~ '^[0-9a-f]{64}$'),
+    critical      boolean NOT NULL DEFAULT false,
     PRIMARY KEY (job, question),
     FOREIGN KEY (job, question) REFERENCES draftsman.job_questions (job, ordinal),
     CONSTRAINT question_times_reminders CHECK (reminders BETWEEN 0 AND 3
@@ -112,8 +113,7 @@ CREATE UNIQUE INDEX job_answers_vote
     ON draftsman.job_answers (job, question, voter, (payload ->> 'decision'))
     NULLS NOT DISTINCT WHERE accepted AND kind = 'approval';
 
--- Number of refused answers beyond those that are stored, so that a flood of them does not grow
--- the tables.
+-- Number of refused answers that are not stored, so that a flood of them does not grow the tables.
 CREATE TABLE draftsman.refused_answers (
     job          bigint NOT NULL,
     question     int NOT NULL,
@@ -140,16 +140,15 @@ CREATE TABLE draftsman.approval_tokens (
 
 CREATE VIEW draftsman.questions AS
     SELECT q.job, q.ordinal, q.run, q.key, q.kind, q.status, q.text, q.choices, q.freeform_allowed,
-           q.context_snippet, q.approvers, q.quorum, q.on_expire, q.default_value, q.on_deny,
-           q.digest, q.action, q.resolution, q.asked_at, q.expires_at, q.answered_at,
-           coalesce(t.reminders, 0) AS reminders, t.escalate_to, t.escalated_at, t.patch_sha256
+           q.context_snippet, q.approvers, q.quorum, q.on_expire, q.default_value, q.on_deny, q.digest,
+           q.action, q.resolution, q.asked_at, q.expires_at, q.answered_at, t.escalate_to, t.escalated_at,
+           coalesce(t.reminders, 0) AS reminders, t.patch_sha256, coalesce(t.critical, false) AS critical
       FROM draftsman.job_questions q
       LEFT JOIN draftsman.question_times t ON t.job = q.job AND t.question = q.ordinal;
 
 -- Immutability --------------------------------------------------------------------------------
 
--- A resolved question stays resolved; only an answered or expired question may be superseded when
--- it is asked again.
+-- A resolved question stays so; only an answered or expired question may be superseded.
 CREATE TRIGGER job_questions_immutable BEFORE UPDATE ON draftsman.job_questions FOR EACH ROW
     WHEN (OLD.status <> 'open' AND NOT (OLD.status IN ('answered', 'expired')
           AND NEW.status = 'superseded'))
@@ -174,9 +173,8 @@ CREATE TRIGGER question_times_no_truncate BEFORE TRUNCATE ON draftsman.question_
 
 -- Reminders -----------------------------------------------------------------------------------
 
--- At 50 % and at 90 % of the time to answer, whichever comes next; NULL after both, and for a
--- question that never expires. Computed in seconds: a day may be longer or shorter in the time
--- zone of the session.
+-- At 50 % and at 90 % of the time to answer, whichever comes next; NULL after both, and without an
+-- expiry. Computed in seconds: a day may be longer or shorter in the time zone of the session.
 CREATE FUNCTION draftsman.next_reminder(began timestamptz, ends timestamptz) RETURNS timestamptz
 LANGUAGE sql STABLE AS $$
     SELECT min(p.at)
@@ -187,7 +185,8 @@ LANGUAGE sql STABLE AS $$
      WHERE p.at > draftsman.now()
 $$;
 
--- Schedules the reminder of a question that was asked or extended; clears it when it closes.
+-- Schedules the reminder of a question that was asked or extended, unless it has a ladder; clears it
+-- when it closes.
 CREATE FUNCTION draftsman.schedule_reminder() RETURNS trigger LANGUAGE plpgsql
     SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -196,7 +195,9 @@ BEGIN
          WHERE job = NEW.job AND question = NEW.ordinal AND remind_at IS NOT NULL;
     ELSE
         INSERT INTO draftsman.question_times AS t (job, question, remind_at)
-        VALUES (NEW.job, NEW.ordinal, draftsman.next_reminder(draftsman.now(), NEW.expires_at))
+        SELECT NEW.job, NEW.ordinal, draftsman.next_reminder(draftsman.now(), CASE WHEN NOT EXISTS (
+               SELECT FROM draftsman.question_ladders l
+                WHERE l.job = NEW.job AND l.question = NEW.ordinal) THEN NEW.expires_at END)
             ON CONFLICT (job, question) DO UPDATE
                SET since = excluded.since,
                    remind_at = CASE WHEN t.reminders < 3 THEN excluded.remind_at END;
@@ -366,9 +367,8 @@ BEGIN
          WHERE t.job = OLD.job AND t.question = OLD.ordinal AND t.escalated_at IS NULL;
         IF (OLD.on_expire = 'escalate' AND OLD.expires_at <= draftsman.now()
             AND NEW.approvers = array_append(array_remove(OLD.approvers, to_be), to_be)) IS NOT TRUE
-        THEN
-            PERFORM draftsman.deny_access(
-                'an open question can be escalated only after it expired');
+           AND NOT draftsman.escalates_by_ladder(OLD, NEW) THEN
+            PERFORM draftsman.deny_access('an open question can be escalated only after it expired');
         END IF;
     ELSIF OLD.status <> 'open' AND (NEW.approvers, NEW.expires_at, NEW.answered_at, NEW.resolution)
           IS DISTINCT FROM (OLD.approvers, OLD.expires_at, OLD.answered_at,

@@ -4,7 +4,8 @@ SELECT EXISTS (SELECT FROM draftsman.schema_migrations WHERE name = '0007_delive
 \if :applied \echo '0007_deliveries is already applied' \quit \endif
 INSERT INTO draftsman.schema_migrations (name) VALUES ('0007_deliveries');
 
-CREATE TYPE draftsman.delivery_channel AS ENUM ('log', 'webhook', 'slack', 'trello', 'forge');
+CREATE TYPE draftsman.delivery_channel AS ENUM (
+    'log', 'webhook', 'slack', 'trello', 'forge', 'pager');
 CREATE TYPE draftsman.delivery_kind AS ENUM (
     'status', 'question', 'question_closed', 'result', 'notice', 'reminder', 'file');
 CREATE TYPE draftsman.delivery_status AS ENUM (

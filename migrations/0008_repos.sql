@@ -66,6 +66,7 @@ CREATE TABLE draftsman.repo_profiles (
     max_loc_delta        int NOT NULL DEFAULT 500 CHECK (max_loc_delta > 0),
     evidence             jsonb CHECK (jsonb_typeof(evidence) = 'object'),
     policy               jsonb CHECK (jsonb_typeof(policy) = 'object'),
+    ladders              jsonb NOT NULL DEFAULT '{}' CHECK (jsonb_typeof(ladders) = 'object'),
     checked_at           timestamptz,
     checked_commit       text,
     checks               jsonb NOT NULL DEFAULT '[]',

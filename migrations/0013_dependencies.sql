@@ -9,7 +9,8 @@ CREATE TYPE draftsman.dependency_condition AS ENUM ('success', 'failure', 'any')
 
 -- A job and a parent that it waits for. Parents are older than their children, so there are no
 -- cycles. A job that was spawned by a run is younger than the job that gathers it: `met` is NULL
--- only while that waits. Only functions write this table; they check that both jobs exist.
+-- only while that waits; `spawn_key` is the key under which the run spawned it. Only functions write
+-- this table; they check that both jobs exist.
 CREATE TABLE draftsman.job_dependencies (
     job        bigint NOT NULL,
     parent     bigint NOT NULL,
@@ -17,14 +18,19 @@ CREATE TABLE draftsman.job_dependencies (
     condition  draftsman.dependency_condition NOT NULL,
     met        boolean,
     spawned    boolean NOT NULL DEFAULT false,
+    spawn_key  text,
     PRIMARY KEY (job, parent),
-    CONSTRAINT job_dependencies_older CHECK (CASE WHEN spawned THEN parent > job ELSE parent < job END)
+    CONSTRAINT job_dependencies_older CHECK (CASE WHEN spawned THEN parent > job ELSE parent < job END),
+    CONSTRAINT job_dependencies_spawned CHECK (spawned = (spawn_key IS NOT NULL))
 ) WITH (fillfactor = 70);
 --   job_dependencies_pkey    the parents of a job
 --   job_dependencies_parent  the children of a job
 --   job_dependencies_unmet   the parents that a job waits for, and those that ended otherwise
+--   job_dependencies_keys    the jobs that a job spawned: one under each key
 CREATE INDEX job_dependencies_parent ON draftsman.job_dependencies (parent, job);
 CREATE INDEX job_dependencies_unmet ON draftsman.job_dependencies (job, met) WHERE met IS NOT TRUE;
+CREATE UNIQUE INDEX job_dependencies_keys ON draftsman.job_dependencies (job, spawn_key)
+    WHERE spawned;
 CREATE TRIGGER job_dependencies_no_delete BEFORE DELETE ON draftsman.job_dependencies
     FOR EACH ROW EXECUTE FUNCTION draftsman.refuse_change('jobs keep their parents');
 CREATE TRIGGER job_dependencies_no_truncate BEFORE TRUNCATE ON draftsman.job_dependencies
@@ -250,7 +256,8 @@ BEGIN
      WHERE s.number = ANY (new_jobs) AND s.status = 'canceled';
 END $$;
 
--- Records a job that a run spawned, in the transaction of its submission.
+-- Records a job that a run spawned, in the transaction of its submission. Another job under the same
+-- key is refused by job_dependencies_keys.
 CREATE FUNCTION draftsman.record_spawn(job bigint, token bigint, spawned bigint) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -261,10 +268,12 @@ BEGIN
           AND starts_with(r.idempotency_key, 'spawn:' || $1 || ':')) THEN
         PERFORM draftsman.deny_access(format('D-%s is not running, or did not spawn D-%s', $1, $3));
     END IF;
-    INSERT INTO draftsman.job_dependencies (job, parent, ordinal, condition, met, spawned)
-    SELECT $1, $3, count(*) + 1, 'any', true, true
+    INSERT INTO draftsman.job_dependencies (job, parent, ordinal, condition, met, spawned, spawn_key)
+    SELECT $1, $3, count(*) + 1, 'any', true, true, (
+           SELECT substr(r.idempotency_key, length('spawn:' || $1 || ':') + 1)
+             FROM draftsman.job_requests r WHERE r.number = $3)
       FROM draftsman.job_dependencies d WHERE d.job = $1
-        ON CONFLICT DO NOTHING;
+        ON CONFLICT ON CONSTRAINT job_dependencies_pkey DO NOTHING;
 END $$;
 
 -- Whether a running job of this person spawns a request with this key.

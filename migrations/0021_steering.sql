@@ -109,7 +109,7 @@ CREATE FUNCTION draftsman.notify_pause(job bigint, text text) RETURNS void LANGU
     SELECT t.job, t.channel, t.target, t.thread, t.thread_key, 'status', j.version
       FROM draftsman.job_targets t
       JOIN draftsman.job_states j ON j.number = t.job
-     WHERE t.job = $1 AND t.channel IN ('slack', 'trello') AND 'status' = ANY (t.kinds)
+     WHERE t.job = $1 AND t.channel IN ('slack', 'trello', 'forge') AND 'status' = ANY (t.kinds)
      ORDER BY t.ordinal
         ON CONFLICT (thread_key) WHERE kind = 'status' AND status = 'pending'
            DO UPDATE SET version = excluded.version;
@@ -145,7 +145,7 @@ BEGIN
     VALUES ($1, 'job_paused', $3,
             jsonb_strip_nulls(jsonb_build_object('reason', left($2, 2000), 'event', $4)));
     PERFORM draftsman.notify_pause($1, format('D-%s was paused by %s: %s', $1,
-        coalesce(draftsman.person_of_actor($3), split_part($3, ':', 2)), $2));
+        coalesce(draftsman.person_of_actor($3), substr($3, strpos($3, ':') + 1)), $2));
     UPDATE draftsman.job_states j SET hold = 'limit', held_by = 'pause'
      WHERE j.number = $1 AND j.status IN ('queued', 'resumed') AND j.hold IS NULL
        AND j.limits <> '{}';
@@ -167,7 +167,7 @@ BEGIN
     INSERT INTO draftsman.job_events (job, kind, actor, payload)
     VALUES ($1, 'job_unpaused', $2, jsonb_strip_nulls(jsonb_build_object('event', $3)));
     PERFORM draftsman.notify_pause($1, format('D-%s was resumed by %s', $1,
-        coalesce(draftsman.person_of_actor($2), split_part($2, ':', 2))));
+        coalesce(draftsman.person_of_actor($2), substr($2, strpos($2, ':') + 1))));
     UPDATE draftsman.job_states j SET held_by = j.limits[1]
      WHERE j.number = $1 AND j.held_by = 'pause' AND NOT EXISTS (
            SELECT FROM draftsman.queue_pauses p

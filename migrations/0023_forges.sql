@@ -24,9 +24,23 @@ CREATE TABLE draftsman.pull_requests (
 );
 --   pull_requests_open  the pull requests of a forge that are read
 --   pull_requests_ended  those with a branch that is perhaps deleted
+--   pull_requests_closed  those that are perhaps opened again
 CREATE INDEX pull_requests_open ON draftsman.pull_requests (forge, project) WHERE state = 'open';
 CREATE INDEX pull_requests_ended ON draftsman.pull_requests (forge, ended_at)
     WHERE state <> 'open' AND branch_deleted_at IS NULL;
+CREATE INDEX pull_requests_closed ON draftsman.pull_requests (forge, ended_at)
+    WHERE state = 'closed';
+
+-- The branch of a pull request that is opened again is deleted at its next end, if at all.
+CREATE FUNCTION draftsman.reopen_pull_request() RETURNS trigger LANGUAGE plpgsql
+    SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    NEW.branch_deleted_at := NULL;
+    RETURN NEW;
+END $$;
+CREATE TRIGGER pull_requests_reopened BEFORE UPDATE OF state ON draftsman.pull_requests
+    FOR EACH ROW WHEN (NEW.state = 'open' AND OLD.state <> 'open')
+    EXECUTE FUNCTION draftsman.reopen_pull_request();
 
 -- A job that follows up on the pull request of another: with its branch, agent session and work.
 CREATE TABLE draftsman.follow_ups (
@@ -67,7 +81,7 @@ CREATE TABLE draftsman.forge_events (
     key           text NOT NULL CHECK (key <> ''),
     kind          text NOT NULL CHECK (kind IN (
                       'comment', 'review', 'review_thread', 'check_failed', 'conflict', 'merged',
-                      'closed', 'labeled_issue', 'issue_comment', 'answer')),
+                      'closed', 'reopened', 'labeled_issue', 'issue_comment', 'answer')),
     source        draftsman.channel NOT NULL,
     author        text NOT NULL,
     author_name   text NOT NULL,
@@ -75,7 +89,7 @@ CREATE TABLE draftsman.forge_events (
     association   text,
     verdict       text,
     title         text NOT NULL,
-    text          text NOT NULL CHECK (char_length(text) <= 10000),
+    text          text NOT NULL,
     label         text,
     path          text,
     line          int,
@@ -90,8 +104,10 @@ CREATE TABLE draftsman.forge_events (
     message       int,
     processed_at  timestamptz,
     answered_at   timestamptz,
+    CONSTRAINT forge_events_text CHECK (
+        char_length(text) <= CASE kind WHEN 'labeled_issue' THEN 60000 ELSE 10000 END),
     CONSTRAINT forge_events_once UNIQUE (forge, project, number, key),
-    CONSTRAINT forge_events_outcome_check CHECK (outcome IN ('ignored', 'sent', 'ended')
+    CONSTRAINT forge_events_outcome_check CHECK (outcome IN ('ignored', 'sent', 'ended', 'reopened')
         OR (outcome IN ('submitted', 'answered', 'refused')
             AND kind IN ('labeled_issue', 'issue_comment', 'answer'))),
     CONSTRAINT forge_events_processed CHECK ((processed_at IS NULL) = (outcome IS NULL)),

@@ -1,4 +1,4 @@
--- The time of people: first views of questions, acknowledgments and snoozes.
+-- The time of people: first views of questions, acknowledgments, snoozes, delegations and ladders.
 
 SELECT EXISTS (SELECT FROM draftsman.schema_migrations WHERE name = '0024_attention') AS applied \gset
 \if :applied \echo '0024_attention is already applied' \quit \endif
@@ -115,6 +115,237 @@ BEGIN
     RETURN name;
 END $$;
 
+-- A person was asked by another to answer: the ladder and the reminders wait until then.
+CREATE TABLE draftsman.question_delegations (
+    job           bigint NOT NULL,
+    question      int NOT NULL,
+    person        text NOT NULL CHECK (person <> ''),
+    delegated_by  text NOT NULL CHECK (delegated_by <> ''),
+    expires_at    timestamptz NOT NULL,
+    created_at    timestamptz NOT NULL DEFAULT draftsman.now(),
+    PRIMARY KEY (job, question),
+    FOREIGN KEY (job, question) REFERENCES draftsman.job_questions (job, ordinal)
+);
+
+-- The ladder of a question: its steps as they were configured when the question was asked. `step`, from
+-- 1, is taken at `due_at`; NULL: no other follows. `owners` are the people who own the changed code.
+CREATE TABLE draftsman.question_ladders (
+    job       bigint NOT NULL,
+    question  int NOT NULL,
+    name      text NOT NULL CHECK (name <> ''),
+    steps     jsonb NOT NULL
+              CHECK (jsonb_typeof(steps) = 'array' AND steps <> '[]'),
+    owners    text[] NOT NULL DEFAULT '{}',
+    step      int NOT NULL DEFAULT 1,
+    due_at    timestamptz,
+    PRIMARY KEY (job, question),
+    FOREIGN KEY (job, question) REFERENCES draftsman.job_questions (job, ordinal),
+    CONSTRAINT question_ladders_step CHECK (step > 0 AND (jsonb_typeof(steps) <> 'array' OR step
+        <= jsonb_array_length(CASE WHEN jsonb_typeof(steps) = 'array' THEN steps ELSE '[]' END)
+           + (due_at IS NULL)::int))
+) WITH (fillfactor = 70);
+--   question_ladders_due   the sweep of ladders and the leader's timer: holds open questions only
+CREATE INDEX question_ladders_due ON draftsman.question_ladders (due_at) WHERE due_at IS NOT NULL;
+
+-- Each person or target of a step that was taken, and why it was not notified if so. Step 0 is a
+-- delegation.
+CREATE TABLE draftsman.question_notifications (
+    job          bigint NOT NULL,
+    question     int NOT NULL,
+    step         int NOT NULL CHECK (step >= 0),
+    recipient    text NOT NULL CHECK (recipient <> ''),
+    outcome      text NOT NULL
+                 CHECK (outcome IN ('sent', 'thread', 'inbox', 'away', 'snoozed', 'not_allowed', 'empty')),
+    away_until   timestamptz,
+    delivery     bigint REFERENCES draftsman.deliveries,
+    notified_at  timestamptz NOT NULL DEFAULT draftsman.now(),
+    PRIMARY KEY (job, question, step, recipient),
+    FOREIGN KEY (job, question) REFERENCES draftsman.job_questions (job, ordinal),
+    CONSTRAINT question_notifications_sent CHECK (outcome <> 'sent' OR delivery IS NOT NULL),
+    CONSTRAINT question_notifications_away CHECK (away_until IS NULL OR outcome IN ('away', 'snoozed'))
+);
+CREATE TRIGGER question_notifications_immutable BEFORE UPDATE OR DELETE
+    ON draftsman.question_notifications FOR EACH ROW
+    EXECUTE FUNCTION draftsman.refuse_change('a step is taken once');
+CREATE TRIGGER question_notifications_no_truncate BEFORE TRUNCATE
+    ON draftsman.question_notifications EXECUTE FUNCTION draftsman.refuse_change('a step is taken once');
+
+-- A closed question has no further step.
+CREATE FUNCTION draftsman.end_ladder() RETURNS trigger LANGUAGE plpgsql
+    SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    UPDATE draftsman.question_ladders SET due_at = NULL
+     WHERE job = NEW.job AND question = NEW.ordinal AND due_at IS NOT NULL;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER job_questions_ladder AFTER UPDATE OF status ON draftsman.job_questions FOR EACH ROW
+    WHEN (OLD.status = 'open' AND NEW.status <> 'open') EXECUTE FUNCTION draftsman.end_ladder();
+
+-- Whether `take_ladder_step` adds people to those who may answer.
+CREATE FUNCTION draftsman.escalates_by_ladder(
+    before draftsman.job_questions, after draftsman.job_questions
+) RETURNS boolean LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT has_schema_privilege(current_user, 'draftsman', 'CREATE')
+       AND after.approvers @> before.approvers AND after.approvers <> before.approvers
+       AND EXISTS (SELECT FROM draftsman.question_ladders l
+                    WHERE l.job = before.job AND l.question = before.ordinal
+                      AND l.due_at <= draftsman.now()
+                      AND (l.steps -> (l.step - 1) ->> 'escalate')::boolean)
+$$;
+
+-- Sends a notice about a question to the targets of its job, once for each key.
+CREATE FUNCTION draftsman.notify_question(job bigint, question int, text text, key text)
+RETURNS void LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    INSERT INTO draftsman.deliveries
+           (job, question, channel, target, thread, thread_key, kind, dedupe_key, payload)
+    SELECT t.job, $2, t.channel, t.target, t.thread, t.thread_key, 'notice', $4,
+           jsonb_build_object('text', $3, 'names_job', true)
+      FROM draftsman.job_targets t
+     WHERE t.job = $1 AND 'notice' = ANY (t.kinds)
+     ORDER BY t.ordinal
+        ON CONFLICT (thread_key, dedupe_key) WHERE dedupe_key IS NOT NULL DO NOTHING
+$$;
+
+-- Sends a question to a person or target outside of the targets of its job, which may have it already;
+-- returns the delivery. A later step sends it again.
+CREATE FUNCTION draftsman.send_question(
+    job bigint, question int, step int, recipient text, channel draftsman.delivery_channel,
+    target text, thread text
+) RETURNS bigint LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    place text := 'D-' || $1 || ' ' || $5 || ':' || $6 || coalesce('/' || $7, '');
+    key   text := 'question:' || $2;
+    sent  bigint;
+BEGIN
+    IF EXISTS (SELECT FROM draftsman.question_notifications n
+                WHERE n.job = $1 AND n.question = $2 AND n.recipient = $4
+                  AND n.delivery IS NOT NULL) THEN
+        key := key || ':' || $3;
+    END IF;
+    INSERT INTO draftsman.deliveries AS d
+           (job, question, channel, target, thread, thread_key, kind, dedupe_key)
+    VALUES ($1, $2, $5, $6, $7, place, 'question', key)
+        ON CONFLICT DO NOTHING
+    RETURNING d.seq INTO sent;
+    RETURN coalesce(sent, (SELECT d.seq FROM draftsman.deliveries d
+                            WHERE d.thread_key = place AND d.dedupe_key = key));
+END $$;
+
+-- Takes the step of a ladder that is due, or with `later` postpones it; false if another session took or
+-- delayed it, or the question closed. `notices` are the people and targets of the step, `names` those
+-- who may answer from now on, if the step escalates; the next step follows after `seconds`.
+CREATE FUNCTION draftsman.take_ladder_step(
+    job bigint, question int, step int, due_at timestamptz, later timestamptz, notices jsonb,
+    names text[], seconds float8
+) RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    taken  draftsman.question_ladders;
+    notice record;
+    sent   bigint;
+BEGIN
+    IF draftsman.session_kind() NOT IN ('owner', 'worker') THEN
+        PERFORM draftsman.deny_access(format('%s cannot take steps of ladders', session_user));
+    END IF;
+    PERFORM FROM draftsman.job_states j WHERE j.number = $1 FOR NO KEY UPDATE SKIP LOCKED;
+    IF NOT FOUND THEN
+        RETURN false;
+    END IF;
+    SELECT * INTO taken FROM draftsman.question_ladders l
+     WHERE l.job = $1 AND l.question = $2 AND l.step = $3 AND l.due_at = $4
+       AND l.due_at <= draftsman.now()
+       FOR NO KEY UPDATE;
+    IF NOT FOUND THEN
+        RETURN false;
+    END IF;
+    IF $5 IS NOT NULL THEN
+        UPDATE draftsman.question_ladders l SET due_at = $5 WHERE l.job = $1 AND l.question = $2;
+        RETURN true;
+    END IF;
+    FOR notice IN SELECT * FROM jsonb_to_recordset($6) AS n (
+        recipient text, outcome text, away_until timestamptz, channel draftsman.delivery_channel,
+        target text, thread text, text text)
+    LOOP
+        sent := NULL;
+        IF notice.channel IS NOT NULL THEN
+            sent := draftsman.send_question(
+                $1, $2, $3, notice.recipient, notice.channel, notice.target, notice.thread);
+        ELSIF notice.text IS NOT NULL THEN
+            PERFORM draftsman.notify_question(
+                $1, $2, notice.text, format('ladder:%s:%s:%s', $2, $3, notice.recipient));
+        ELSIF notice.outcome = 'thread' THEN
+            SELECT d.seq INTO sent FROM draftsman.deliveries d
+             WHERE d.job = $1 AND d.question = $2 AND d.kind = 'question'
+             ORDER BY d.seq
+             LIMIT 1;
+        END IF;
+        INSERT INTO draftsman.question_notifications
+               (job, question, step, recipient, outcome, away_until, delivery)
+        VALUES ($1, $2, $3, notice.recipient, notice.outcome, notice.away_until, sent);
+    END LOOP;
+    IF (taken.steps -> ($3 - 1) ->> 'escalate')::boolean THEN
+        UPDATE draftsman.job_questions q
+           SET approvers = q.approvers || ARRAY(
+               SELECT DISTINCT n FROM unnest($7) n WHERE n <> ALL (q.approvers) ORDER BY n)
+         WHERE q.job = $1 AND q.ordinal = $2 AND NOT q.approvers @> $7;
+    END IF;
+    UPDATE draftsman.question_ladders l
+       SET step = l.step + 1, due_at = draftsman.now() + make_interval(secs => $8)
+     WHERE l.job = $1 AND l.question = $2;
+    INSERT INTO draftsman.job_events (job, kind, actor, payload)
+    SELECT $1, 'question_notified', 'system', jsonb_build_object(
+               'question', $2, 'step', $3, 'ladder', taken.name,
+               'notified', coalesce(jsonb_agg(n.recipient ORDER BY n.recipient) FILTER (
+                   WHERE n.outcome IN ('sent', 'thread', 'inbox')), '[]'),
+               'skipped', coalesce(jsonb_object_agg(n.recipient, n.outcome) FILTER (
+                   WHERE n.outcome NOT IN ('sent', 'thread', 'inbox')), '{}'))
+      FROM draftsman.question_notifications n
+     WHERE n.job = $1 AND n.question = $2 AND n.step = $3;
+    RETURN true;
+END $$;
+
+-- Asks another person to answer a question: that person is notified, the targets of the job get a notice,
+-- and the next step of the ladder waits.
+CREATE FUNCTION draftsman.delegate_question(
+    job bigint, question int, source draftsman.channel, actor_id text, person text, seconds float8,
+    delegate text, slack_target text
+) RETURNS timestamptz LANGUAGE plpgsql
+    SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    name    text := draftsman.require_responder($1, $2, $3, $4, $5, $6);
+    until   timestamptz := draftsman.now() + make_interval(secs => $6);
+    account text := coalesce(draftsman.slack_account($7),
+                             CASE WHEN draftsman.session_kind() = 'owner' THEN $8 END);
+    sent    bigint;
+BEGIN
+    IF draftsman.session_kind() <> 'owner' AND NOT draftsman.may_answer($1, $2, $7) THEN
+        PERFORM draftsman.deny_access(format('%s may not answer D-%s/%s', $7, $1, $2));
+    END IF;
+    PERFORM FROM draftsman.job_states j WHERE j.number = $1 FOR NO KEY UPDATE;
+    INSERT INTO draftsman.question_delegations AS g (job, question, person, delegated_by, expires_at)
+    VALUES ($1, $2, $7, name, until)
+        ON CONFLICT ON CONSTRAINT question_delegations_pkey DO UPDATE
+           SET person = excluded.person, delegated_by = excluded.delegated_by,
+               expires_at = excluded.expires_at, created_at = excluded.created_at;
+    DELETE FROM draftsman.question_acknowledgments a
+     WHERE a.job = $1 AND a.question = $2 AND a.person = name;
+    INSERT INTO draftsman.job_events (job, kind, actor, payload)
+    VALUES ($1, 'question_delegated', $3 || ':' || $4,
+            jsonb_build_object('question', $2, 'by', name, 'to', $7, 'until', until));
+    IF account IS NOT NULL AND NOT EXISTS (
+        SELECT FROM draftsman.question_notifications n
+         WHERE n.job = $1 AND n.question = $2 AND n.step = 0 AND n.recipient = $7) THEN
+        sent := draftsman.send_question($1, $2, 0, $7, 'slack', account, NULL);
+    END IF;
+    INSERT INTO draftsman.question_notifications (job, question, step, recipient, outcome, delivery)
+    VALUES ($1, $2, 0, $7, CASE WHEN sent IS NULL THEN 'inbox' ELSE 'sent' END, sent)
+        ON CONFLICT DO NOTHING;
+    PERFORM draftsman.notify_question($1, $2,
+        format('D-%s/%s: %s asked %s to answer', $1, $2, name, $7), format('delegated:%s:%s', $2, $7));
+    UPDATE draftsman.question_ladders l SET due_at = greatest(l.due_at, until)
+     WHERE l.job = $1 AND l.question = $2 AND l.due_at IS NOT NULL;
+    RETURN until;
+END $$;
+
 -- Acknowledges a question, unless the acknowledgment of another person holds; returns the one that
 -- holds afterwards.
 CREATE FUNCTION draftsman.acknowledge_question(
@@ -124,6 +355,7 @@ CREATE FUNCTION draftsman.acknowledge_question(
 DECLARE
     name text := draftsman.require_responder($1, $2, $3, $4, $5, $6);
 BEGIN
+    PERFORM FROM draftsman.job_states j WHERE j.number = $1 FOR NO KEY UPDATE;
     INSERT INTO draftsman.question_acknowledgments AS a (job, question, person, expires_at)
     VALUES ($1, $2, name, draftsman.now() + make_interval(secs => $6))
         ON CONFLICT ON CONSTRAINT question_acknowledgments_pkey DO UPDATE
@@ -134,6 +366,20 @@ BEGIN
         SELECT $1, 'question_acknowledged', $3 || ':' || $4,
                jsonb_build_object('question', $2, 'by', a.person, 'until', a.expires_at)
           FROM draftsman.question_acknowledgments a WHERE a.job = $1 AND a.question = $2;
+        PERFORM draftsman.notify_question(
+            $1, $2, format('D-%s/%s: %s works on the answer', $1, $2, name),
+            format('acknowledged:%s:%s', $2, name));
+        INSERT INTO draftsman.deliveries
+               (job, question, channel, target, thread_key, kind, dedupe_key, payload)
+        SELECT DISTINCT d.job, d.question, d.channel, d.target, d.thread_key,
+               'notice'::draftsman.delivery_kind, format('acknowledged:%s:%s', $2, name),
+               jsonb_build_object('acknowledged_by', name)
+          FROM draftsman.deliveries d
+         WHERE d.job = $1 AND d.question = $2 AND d.channel = 'pager' AND d.kind = 'question'
+            ON CONFLICT (thread_key, dedupe_key) WHERE dedupe_key IS NOT NULL DO NOTHING;
+        UPDATE draftsman.question_ladders l
+           SET due_at = greatest(l.due_at, draftsman.now() + make_interval(secs => $6))
+         WHERE l.job = $1 AND l.question = $2 AND l.due_at IS NOT NULL;
     END IF;
     RETURN QUERY
     SELECT a.person, a.expires_at FROM draftsman.question_acknowledgments a

@@ -135,6 +135,8 @@ CREATE VIEW draftsman.permission_decisions AS
 CREATE FUNCTION draftsman.shows_command(asked draftsman.job_questions, words text[]) RETURNS boolean
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT ($1).kind = 'input' AND ($1).status = 'open' AND ($1).on_expire = 'expire'
+       AND NOT EXISTS (SELECT FROM draftsman.question_times t WHERE t.job = ($1).job
+                          AND t.question = ($1).ordinal AND t.critical)
        AND (SELECT array_agg(ARRAY[c ->> 'value', c ->> 'label'] ORDER BY n)
               FROM jsonb_array_elements(($1).choices) WITH ORDINALITY AS e (c, n))
            = '{{allow once,allow once},{deny,deny},{allow for this job,allow for this job}}'

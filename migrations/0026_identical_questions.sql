@@ -25,7 +25,7 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     SELECT encode(sha256(convert_to(jsonb_build_array(
                r.repo_owner, r.repo_name, ($1).text, ($1).choices, ($1).freeform_allowed,
                ($1).context_snippet, ($1).action, ($1).on_expire, ($1).default_value, ($1).approvers,
-               (SELECT t.patch_sha256 FROM draftsman.question_times t
+               (SELECT jsonb_build_array(t.patch_sha256, t.critical) FROM draftsman.question_times t
                  WHERE t.job = ($1).job AND t.question = ($1).ordinal))::text, 'UTF8')), 'hex')
       FROM draftsman.job_requests r
      WHERE r.number = ($1).job AND r.repo_name <> '' AND ($1).kind = 'input'

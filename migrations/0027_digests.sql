@@ -69,7 +69,7 @@ $$;
 
 -- Plans the digests of a new question, of each person who would be notified of it: its requester, the people
 -- to whom it is addressed, or all responders if the requester is not known; and people whose own
--- target it has. An approval, a question about a budget, and a question that expires before the digest are never
+-- target it has. An approval, a critical question, one about a budget, one with a ladder, and one that expires before the digest are never
 -- planned: people are notified at once.
 CREATE FUNCTION draftsman.plan_digests(asked draftsman.job_questions) RETURNS void LANGUAGE sql
     SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -79,6 +79,10 @@ CREATE FUNCTION draftsman.plan_digests(asked draftsman.job_questions) RETURNS vo
      CROSS JOIN LATERAL (SELECT draftsman.next_digest(d.person) AS at) n
       JOIN draftsman.job_requests r ON r.number = ($1).job
      WHERE ($1).kind = 'input' AND ($1).key <> 'agent:budget'
+       AND NOT EXISTS (SELECT FROM draftsman.question_times t WHERE t.job = ($1).job
+                          AND t.question = ($1).ordinal AND t.critical)
+       AND NOT EXISTS (SELECT FROM draftsman.question_ladders l WHERE l.job = ($1).job
+                          AND l.question = ($1).ordinal)
        AND coalesce(($1).expires_at > n.at, true)
        AND (r.invoker_id = d.person OR draftsman.list_includes(d.person, ($1).approvers)
             OR (draftsman.has_role(d.person, 'responder') AND NOT EXISTS (

@@ -125,7 +125,9 @@ BEGIN
             draftsman.is_pattern(text[]), draftsman.matches_pattern(text[], text[]),
             draftsman.is_allowed_by_rule(bigint, int, jsonb), draftsman.identical_to(bigint, int),
             draftsman.is_silent(bigint, int, draftsman.delivery_channel, text),
-            draftsman.next_digest(text) TO %I', role);
+            draftsman.next_digest(text),
+            draftsman.escalates_by_ladder(draftsman.job_questions, draftsman.job_questions)
+            TO %I', role);
         CONTINUE WHEN role = 'draftsman_reader';
         EXECUTE format('GRANT USAGE ON ALL SEQUENCES IN SCHEMA draftsman TO %I', role);
         FOREACH step IN ARRAY ARRAY[
@@ -182,7 +184,10 @@ BEGIN
             draftsman.ratify_rule(bigint, text, text, float8),
             draftsman.revoke_rule(bigint, text, text, text),
             draftsman.choose_digest(text, time[], text, text),
-            draftsman.propose_rule(text, text[], bigint, float8, text) TO %I', role);
+            draftsman.propose_rule(text, text[], bigint, float8, text),
+            draftsman.delegate_question(bigint, int, draftsman.channel, text, text, float8, text,
+            text)
+            TO %I', role);
     END LOOP;
     IF to_regrole('draftsman_worker') IS NOT NULL THEN
         GRANT EXECUTE ON FUNCTION draftsman.record_spawn(bigint, bigint, bigint),
@@ -205,7 +210,7 @@ BEGIN
         GRANT INSERT, UPDATE, DELETE ON draftsman.schedule_fires TO draftsman_worker;
         GRANT INSERT, UPDATE (status, resolution, answered_at, expires_at, approvers)
             ON draftsman.job_questions TO draftsman_worker;
-        GRANT INSERT (job, question, escalate_to, patch_sha256),
+        GRANT INSERT (job, question, escalate_to, patch_sha256, critical),
             UPDATE (remind_at, reminders, escalated_at)
             ON draftsman.question_times TO draftsman_worker;
         GRANT EXECUTE ON FUNCTION draftsman.make_event_partitions(int),
@@ -219,12 +224,16 @@ BEGIN
             draftsman.hand_over(text[], text[], text[], bigint),
             draftsman.send_forge_event(bigint, bigint, text, text),
             draftsman.decide_by_rule(bigint, int, text[]),
-            draftsman.propose_rule(text, text[], bigint, float8, text) TO draftsman_worker;
+            draftsman.propose_rule(text, text[], bigint, float8, text),
+            draftsman.take_ladder_step(bigint, int, int, timestamptz, timestamptz, jsonb, text[],
+            float8) TO draftsman_worker;
         GRANT UPDATE (outcome, reason, job, message, processed_at)
             ON draftsman.forge_events TO draftsman_worker;
         GRANT UPDATE (state, ended_at) ON draftsman.pull_requests TO draftsman_worker;
         GRANT INSERT ON draftsman.follow_ups TO draftsman_worker;
         GRANT UPDATE (sent_at) ON draftsman.digest_questions TO draftsman_worker;
+        GRANT INSERT (job, question, name, steps, owners, due_at) ON draftsman.question_ladders
+            TO draftsman_worker;
     END IF;
 
     IF to_regrole('draftsman_bot') IS NOT NULL THEN

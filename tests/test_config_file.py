@@ -25,6 +25,7 @@ EXAMPLES = {
     *("credentials", "agents", "keys"),
     *("all", "queue", "type", "agent", "repo", "person", "concurrency_key"),
     *("call", "job"),
+    *("ladders", "oncall", "holidays", "pagers"),
 }
 """Tables that are empty by default or have unset limits: their values in the file are examples."""
 

@@ -1,8 +1,9 @@
 """Parser of comments: answers, decisions, or neither. Pure.
 
 The first line that is neither quoted nor code decides: `2`, `/answer D-7/1 yes`, `@draftsman yes`,
-`approve`, `deny because`, `/tell D-7 use the v2 API`, `/pause REASON`. A comment without a mention
-or command may be a conversation among people; the open questions decide whether it is an answer.
+`approve`, `deny because`, `/tell D-7 use the v2 API`, `/pause REASON`, `/cancel`, `/ack D-7/1 2h`.
+A comment without a mention or command may be a conversation among people; the open questions decide
+whether it is an answer.
 """
 
 from __future__ import annotations
@@ -14,9 +15,15 @@ from typing import Final
 
 from draftsman_bots.answer_resolution import ApprovalDecision, parse_decision
 
+CONTROLS: Final = ("pause", "resume", "cancel")
+"""Verbs that change a job."""
+ATTENTION: Final = ("ack", "snooze", "delegate")
+"""Verbs that change the notifications of a question."""
 _FENCE: Final = re.compile(r" {0,3}(```+|~~~+)")
 _CODE: Final = re.compile(r"(?: {4}|\t)")
-_COMMAND: Final = re.compile(r"/(answer|approve|deny|tell|pause|resume)\b\s*", re.IGNORECASE)
+_COMMAND: Final = re.compile(
+    r"/(answer|approve|deny|tell|pause|resume|cancel|ack|snooze|delegate)\b\s*", re.IGNORECASE
+)
 _MENTION: Final = re.compile(r"@([A-Za-z0-9_]{1,100}(?:-[A-Za-z0-9_]{1,100}){0,5})\b[,:]?\s*")
 _NAMED: Final = re.compile(r"D-([1-9][0-9]{0,17})(?:/([1-9][0-9]{0,8}))?(?:\s+|$)", re.IGNORECASE)
 _PICTURE: Final = re.compile(
@@ -31,7 +38,8 @@ class ParsedComment:
 
     `line` is the deciding line, `text` that line and all unquoted lines after it. `mentioned` is
     set if the comment mentions the bot or has a command. `job` and `question` are set if the
-    comment names them. `tell` is set for a message to the agent, `control` is `pause` or `resume`.
+    comment names them. `tell` is set for a message to the agent, `control` is `pause`, `resume` or
+    `cancel`, `attention` is `ack`, `snooze` or `delegate`.
     """
 
     line: str
@@ -42,6 +50,7 @@ class ParsedComment:
     decision: ApprovalDecision | None = None
     tell: bool = False
     control: str = ""
+    attention: str = ""
 
 
 def parse(text: str, username: str) -> ParsedComment | None:
@@ -63,8 +72,10 @@ def parse(text: str, username: str) -> ParsedComment | None:
     body = _join(first, lines[1:])
     if verb == "tell":
         return ParsedComment(first.strip(), body, True, job, question, tell=True)
-    if verb in ("pause", "resume"):
+    if verb in CONTROLS:
         return ParsedComment(first.strip(), body, True, job, question, control=verb)
+    if verb in ATTENTION:
+        return ParsedComment(first.strip(), first.strip(), True, job, question, attention=verb)
     if verb in ("approve", "deny"):
         return _parse_command(verb, body, job, question)
     return _parse_plain(first, body, addressed, job, question)

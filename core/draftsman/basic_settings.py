@@ -38,6 +38,8 @@ TABLES: Final[Mapping[str, Mapping[str, Any]]] = {
         "self_approval": False,
         "escalate_to": None,
         "quiet_hours": None,
+        "working_hours": None,
+        "holidays": None,
         "timezone": "UTC",
     },
 }
@@ -55,6 +57,8 @@ PERSON: Final[Mapping[str, Any]] = {
     "roles": (),
     "timezone": None,
     "quiet_hours": None,
+    "working_hours": None,
+    "holidays": None,
 }
 """Defaults of a table of `[people]`."""
 _TYPES: Final = {float: (float, int), type(None): (str,), tuple: (list,)}

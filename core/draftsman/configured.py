@@ -7,6 +7,7 @@ import contextlib
 from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
+from zoneinfo import ZoneInfo
 
 from draftsman import migrate
 from draftsman.domain.job import Source
@@ -17,12 +18,16 @@ from draftsman.errors import ConfigError, DraftsmanError, SchemaOutdated, UsageE
 
 if TYPE_CHECKING:
     from draftsman.domain.messages.target import Target, Targets
-    from draftsman.domain.people.quiet_hours import QuietHours
+    from draftsman.domain.people.quiet_hours import InterruptibleHours, QuietHours
+    from draftsman.domain.people.working_hours import Holidays
     from draftsman.domain.retries.job_limits import JobLimits
     from draftsman.embedded import EmbeddedServer
     from draftsman.ports import Channel
     from draftsman.services.attention.acknowledgments import Acknowledgments
     from draftsman.services.attention.digests import Digests
+    from draftsman.services.attention.ladder_choices import LadderChoices
+    from draftsman.services.attention.ladders import LadderSweep
+    from draftsman.services.attention.oncall import OnCall
     from draftsman.services.attention.question_figures import QuestionFigures
     from draftsman.services.attention.rules import PermissionRules
     from draftsman.services.jobs.request_checks import RequestChecks
@@ -47,7 +52,12 @@ def directory(settings: Settings) -> Directory:
         accounts |= {"forge": person.forge and person.forge.lower()}
         ids = {channel: id for channel, id in accounts.items() if id}
         people[name] = DirectoryEntry(
-            frozenset(person.roles), ids, person.quiet_hours, person.timezone
+            frozenset(person.roles),
+            ids,
+            person.quiet_hours,
+            person.timezone,
+            person.working_hours,
+            person.holidays,
         )
     groups = {name: tuple(members) for name, members in settings.groups.items()}
     return Directory(people, groups, settings.questions.self_approval)
@@ -55,16 +65,41 @@ def directory(settings: Settings) -> Directory:
 
 def policy(settings: Settings, stored: Directory | None = None) -> Policy:
     """Return the policy of a stored directory, else of the configuration."""
-    source, defaults = stored or directory(settings), settings.questions
+    source = stored or directory(settings)
     people = {}
     for name, entry in source.people.items():
         ids = {Source(channel): id for channel, id in entry.ids.items()}
         if Source.CLI in ids:
             ids[Source.TUI] = ids[Source.API] = ids[Source.CLI]
-        timezone = entry.timezone or defaults.timezone
-        hours = quiet_hours.parse(entry.quiet_hours or defaults.quiet_hours, timezone)
-        people[name] = Person(name, entry.roles, ids, hours)
+        people[name] = Person(name, entry.roles, ids, person_hours(settings, entry))
     return Policy(people, source.groups, source.self_approval)
+
+
+def person_hours(settings: Settings, entry: DirectoryEntry) -> InterruptibleHours | None:
+    """Return when a person may be interrupted, by default as in `[questions]`; None: always."""
+    defaults = settings.questions
+    timezone = entry.timezone or defaults.timezone
+    quiet = quiet_hours.parse(entry.quiet_hours or defaults.quiet_hours, timezone)
+    working = entry.working_hours or defaults.working_hours or quiet_hours.NONE
+    days = entry.holidays or defaults.holidays or quiet_hours.NONE
+    if working == days == quiet_hours.NONE:
+        return quiet
+    from draftsman.domain.people.working_hours import PersonHours, parse_working_hours
+
+    shifts = () if working == quiet_hours.NONE else parse_working_hours(working)
+    return PersonHours(quiet, shifts, _holidays(settings, days), ZoneInfo(timezone))
+
+
+def _holidays(settings: Settings, name: str) -> Holidays | None:
+    """Return the holidays of a table; None if this process has no such table."""
+    from draftsman.domain.people.working_hours import Holidays
+    from draftsman.outbound.icalendar import holidays_of
+
+    if name == quiet_hours.NONE or (table := settings.holidays.get(name)) is None:
+        return None
+    if table.file is None:
+        return Holidays(name, frozenset(table.dates))
+    return Holidays(name, frozenset(table.dates), str(table.file), holidays_of(table.file))
 
 
 def listen_url(settings: Settings) -> str | None:
@@ -73,13 +108,15 @@ def listen_url(settings: Settings) -> str | None:
 
 
 def worker_channels(settings: Settings) -> list[Channel]:
-    """Return the channels of a worker: log and webhook."""
+    """Return the channels of a worker: log, webhook and pager."""
     from draftsman.channels.log_channel import LogChannel
+    from draftsman.channels.pager_channel import PagerChannel
     from draftsman.channels.webhook_channel import WebhookChannel
 
     sent = settings.notifications
     log = LogChannel(sent.log_file or settings.data_dir / "notifications.jsonl")
-    return [log, WebhookChannel(settings.webhooks, settings.http, sent.timeout)]
+    webhooks = WebhookChannel(settings.webhooks, settings.http, sent.timeout)
+    return [log, webhooks, PagerChannel(settings.pagers, settings.http, sent.timeout)]
 
 
 async def stored_directory(
@@ -128,6 +165,7 @@ def configured_limits(settings: Settings) -> JobLimits:
             for name, section in settings.types.items()
             if section.concurrency_key is not None
         },
+        {name: section.key_paths for name, section in settings.types.items() if section.key_paths},
     )
 
 
@@ -157,6 +195,28 @@ def reminders(settings: Settings, db: Database, policy: Policy) -> Reminders:
     from draftsman.services.maintenance.reminders import Reminders
 
     return Reminders(db, policy, default_quiet_hours(settings), settings.sweeps.limit)
+
+
+def ladder_choices(settings: Settings) -> LadderChoices:
+    """Return the configured ladders, which are read when a question is asked."""
+    from draftsman.services.attention.ladder_choices import LadderChoices
+
+    return LadderChoices(lambda: settings.ladders, lambda: settings.questions.ladders)
+
+
+def oncall(settings: Settings, policy: Policy) -> OnCall:
+    """Return the on-call schedules."""
+    from draftsman.services.attention.oncall import OnCall
+
+    timezone = settings.questions.timezone
+    return OnCall(lambda: settings.oncall, policy, timezone, lambda: settings.http)
+
+
+def ladder_sweep(settings: Settings, db: Database, policy: Policy) -> LadderSweep:
+    """Return the service that takes the steps of ladders."""
+    from draftsman.services.attention.ladders import LadderSweep
+
+    return LadderSweep(db, policy, oncall(settings, policy), settings.sweeps.limit)
 
 
 def firing(

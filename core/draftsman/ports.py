@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Protocol
 
 from draftsman.domain.forges.checks import CommitCheck
-from draftsman.domain.forges.forge_event import ForgeEvent
+from draftsman.domain.forges.forge_event import ForgeEvent, Labeling
 from draftsman.domain.forges.project import Project
 from draftsman.domain.forges.pull_request import (
     Account,
@@ -156,6 +156,10 @@ class Forge(Protocol):
         """Replace the body."""
         ...
 
+    async def set_draft(self, pull: PullRequest, draft: bool) -> None:
+        """Convert an open pull request to a draft, or mark it as ready for review."""
+        ...
+
     async def add_labels(self, number: int, labels: Sequence[str]) -> None:
         """Add labels."""
         ...
@@ -208,15 +212,15 @@ class EventSource(Protocol):
         ...
 
     async def labeled_issues(self, label: str) -> list[ForgeEvent]:
-        """Return the events of the open issues with a label."""
+        """Return the events of the open issues with a label, each with its labeler."""
         ...
 
-    async def labeler(self, number: int, label: str) -> str | None:
-        """Return the login that gave an issue a label last; None if it has left no trace."""
+    async def labelings(self, number: int, label: str) -> list[Labeling]:
+        """Return when and by whom an issue was given a label, in order; none without a trace."""
         ...
 
     async def issue_comments(self, since: datetime, numbers: Sequence[int]) -> list[ForgeEvent]:
-        """Return the comments on issues since a time; on GitLab only on those with `numbers`."""
+        """Return the comments on issues since a time, and on GitLab all on those with `numbers`."""
         ...
 
     async def has_webhook(self, url: str) -> bool | None:

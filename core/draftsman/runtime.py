@@ -101,8 +101,8 @@ class Runtime(configured.AttentionServices):
         """Questions and answers."""
         from draftsman.services.questions import Questions
 
-        asked = self.settings.questions
-        return Questions(self.db, self.policy, asked.expires_in, asked.escalate_to)
+        asked, ladders = self.settings.questions, configured.ladder_choices(self.settings)
+        return Questions(self.db, self.policy, asked.expires_in, asked.escalate_to, ladders)
 
     @cached_property
     def job_control(self) -> JobControl:
@@ -137,7 +137,7 @@ class Runtime(configured.AttentionServices):
         """Jobs that wait for other jobs."""
         from draftsman.services.jobs.workflows import Workflows
 
-        return Workflows(self.db, lambda: self.limits)
+        return Workflows(self.db, lambda: self.limits, lambda: self.repos)
 
     @cached_property
     def checkpoints(self) -> Checkpoints:
@@ -178,9 +178,10 @@ class Runtime(configured.AttentionServices):
         services = self.templates, self.request_checks, self.submissions
         timed = configured.reminders(*used), configured.firing(*used, *services)
         own = self.db, self.policy, self.settings.sweeps, self.settings.worker.lease
+        parts = *own, self.archives, *timed, configured.ladder_sweep(*used)
         decisions = self.pending_decisions, self.rules, self.digests
-        parts = *own, self.archives, *timed, *decisions, self.targets[1]
-        return Sweeps(*(*parts, *configured.sweep_rules(self.settings), self.settings.read_forges))
+        more = *decisions, self.targets[1], *configured.sweep_rules(self.settings)
+        return Sweeps(*(*parts, *more, self.settings.read_forges))
 
     @cached_property
     def budgets(self) -> Budgets:
@@ -378,8 +379,7 @@ def wire(settings: Settings, db: Database, embedded: bool) -> Runtime:
     people = configured.policy(settings)
     people.login = login() if embedded else None
     rt = Runtime(settings, db, embedded, people)
-    if isinstance(settings, BasicSettings):
-        return rt  # of a configuration whose targets were checked before
-    if settings.notifications.model_fields_set & {"targets", "fallback"}:
+    checked = isinstance(settings, BasicSettings)  # its targets were checked before
+    if not checked and settings.notifications.model_fields_set & {"targets", "fallback"}:
         _ = rt.targets  # reports an invalid target in every command
     return rt

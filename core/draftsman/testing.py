@@ -271,6 +271,7 @@ class _Memory:
         given: str | None = None,
         invoker: str = "",
         grace: float = 0,
+        owners: Sequence[str] = (),
     ) -> str:
         length = item.expires_in
         expires_at = None if length is None else self.clock.now + timedelta(seconds=length)

@@ -157,6 +157,11 @@ class TestRefusals:
             ("[questions]\nescalate_to = 'x'", ["questions.escalate_to: 'x' is not a group"]),
             ("[types.x]\nretries = 1", ["'types.x.retries'", "max_retries"]),
             ("[worker]\nslots = 0", ["FILE: worker.slots is 0: ", "must be at least 1"]),
+            (
+                '[questions]\nexpires_in = "2h"',
+                ["questions.expires_in is '2h': must be a number of seconds, here 7200"],
+            ),
+            ('[worker]\nlease = "soon"', ["worker.lease is 'soon': must be a number"]),
             ("[worker]\nslots = 'many'", ["worker.slots is 'many'", "a whole number"]),
             ("default_agent = 'codr'", ["unknown default_agent 'codr'; agents: tidy"]),
             ("worker = 3", ["worker is 3", "must be a table"]),

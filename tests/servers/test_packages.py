@@ -19,13 +19,13 @@ from tests.servers.installations import MAJORS, installation
 from tests.servers.packages import PINS, Unavailable, install, unpack
 
 
-def archive(folder: Path, link: str) -> tuple[Path, str]:
-    """Create a package with a program and a link; return it with its hash."""
+def archive(folder: Path, link: str, *others: str) -> tuple[Path, str]:
+    """Create a package with a program, a link and other files; return it with its hash."""
     path = folder / "package.tgz"
     links = json.dumps([{"source": "native/lib/libx.so.1", "target": link}])
     files = {"bin/postgres": "", "lib/libx.so.1": "", "pg-symlinks.json": links}
     with tarfile.open(path, "w:gz") as package:
-        for name, text in files.items():
+        for name, text in (files | dict.fromkeys(others, "")).items():
             member = tarfile.TarInfo(f"package/native/{name}")
             member.size = len(text)
             package.addfile(member, io.BytesIO(text.encode()))
@@ -50,6 +50,16 @@ def test_a_package_with_another_hash_is_refused(tmp_path: Path) -> None:
 def test_a_link_out_of_its_folder_is_refused(tmp_path: Path, link: str) -> None:
     with pytest.raises(Unavailable, match="out of its folder"):
         unpack(*archive(tmp_path, link), tmp_path / "out")
+
+
+@pytest.mark.parametrize("name", ["../../../package.tgz", "../../../out-other"])
+def test_a_file_out_of_the_folder_is_refused(tmp_path: Path, name: str) -> None:
+    package = archive(tmp_path, "native/lib/libx.so", name)
+    before = package[0].read_bytes()
+    with pytest.raises(Unavailable, match=r"which is no file in its folder"):
+        unpack(*package, tmp_path / "out")
+    assert package[0].read_bytes() == before
+    assert {path.name for path in tmp_path.iterdir()} <= {"out", "package.tgz"}
 
 
 def test_every_supported_major_version_is_pinned_with_a_hash() -> None:

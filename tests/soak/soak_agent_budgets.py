@@ -23,6 +23,7 @@ from tests.core.loops.workers import running_worker, runtime_with
 from tests.factories import Factory
 from tests.support.codex_recording import native_program
 from tests.support.fake_model import FakeModel, fake_model
+from tests.support.gemini_model import gemini_model
 from tests.support.waits import until
 
 pytestmark = pytest.mark.timeout(400)
@@ -32,7 +33,9 @@ CALL_TOKENS: Final = 1000
 """Input tokens of each call of the scripted model."""
 BUDGET: Final = 500
 """Less than a call: the first passes it, the second is refused."""
-MORE: Final = 1000
+MORE: Final = 3000
+"""Tokens that are added: some agents call their model for other purposes, too."""
+MAX_STOPS: Final = 10
 OPENCODE: Final = {
     "model": "fake/fake-1",
     "small_model": "fake/fake-1",
@@ -44,6 +47,7 @@ OPENCODE: Final = {
         }
     },
 }
+MORE_ARGS: Final = {"description": "add", "is_background": False}
 AGENTS: Final[dict[str, dict[str, Any]]] = {
     "claude": {
         "provider": "anthropic",
@@ -69,6 +73,24 @@ AGENTS: Final[dict[str, dict[str, Any]]] = {
         "options": ("acp",),
         "run": {"tool": "shell", "args": {"command": "echo yes >> ran.txt"}},
         "env": {"GOOSE_MODEL": "fake-1"},
+    },
+    "qwen": {
+        "provider": "openai",
+        "options": KNOWN_AGENTS["qwen"]["command"][1:],
+        "run": {
+            "tool": "run_shell_command",
+            "args": {"command": "echo yes >> ran.txt"} | MORE_ARGS,
+        },
+        "env": {"OPENAI_MODEL": "fake-1"},
+    },
+    "gemini": {
+        "provider": "google",
+        "options": KNOWN_AGENTS["gemini"]["command"][1:],
+        "run": {
+            "tool": "run_shell_command",
+            "args": {"command": "echo yes >> ran.txt"} | MORE_ARGS,
+        },
+        "serve": gemini_model,
     },
 }
 
@@ -118,7 +140,8 @@ async def test_an_agent_stops_at_its_budget_and_finishes_after_it_was_raised(
         return questions[-1].text if len(questions) >= ordinal else None
 
     budget, stops, ordinal = BUDGET, 0, 1
-    with fake_model([AGENTS[name]["run"], {"text": "all done"}]) as model:
+    serve = AGENTS[name].get("serve", fake_model)
+    with serve([AGENTS[name]["run"], {"text": "all done"}]) as model:
         services = with_agent(rt, tmp_path / "data", name, model)
         async with running_worker(services, registry.load({}), leader=True, slots=1):
             while (text := await next_question(ordinal)) is not None:
@@ -126,6 +149,7 @@ async def test_an_agent_stops_at_its_budget_and_finishes_after_it_was_raised(
                     spent, limit = (int(part.replace(",", "")) for part in used.groups())
                     assert limit == budget <= spent < budget + CALL_TOKENS
                     budget, stops = budget + MORE, stops + 1
+                    assert stops < MAX_STOPS, f"no progress: {text}"
                     await make.answer(number, str(MORE), n=ordinal)
                 else:
                     await make.answer(number, "allow once", n=ordinal)

@@ -39,7 +39,7 @@ DONE: Final = {"text": "all done"}
 @pytest.fixture
 def repo(tmp_path: Path) -> Path:
     if PROGRAM is None:
-        pytest.skip("there is no OpenCode here: npm i opencode-ai@1.18.33, and set OPENCODE")
+        pytest.skip("there is no OpenCode here: npm i opencode-ai, and set OPENCODE")
     return make_repository(tmp_path / "repo", a="one\n")
 
 

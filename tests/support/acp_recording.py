@@ -44,11 +44,14 @@ class AcpProgram:
     environment: dict[str, str]
     shell: str = "run_shell_command"
     arguments: dict[str, Any] = field(default_factory=dict)
+    keeps_interrupted: bool = False
+    """Whether its conversation keeps a call that was interrupted, with a result."""
 
     @property
     def script(self) -> list[dict[str, Any]]:
-        """The turns of the model: two calls, and the end."""
-        calls = [{"tool": self.shell, "args": self.arguments | call} for call in (RUN, OTHER)]
+        """The turns of the model: two calls, the first of which is interrupted, and the end."""
+        made = (RUN, RUN, OTHER) if self.keeps_interrupted else (RUN, OTHER)
+        calls = [{"tool": self.shell, "args": self.arguments | call} for call in made]
         return [*calls, {"text": SUMMARY}]
 
     def serve(self, script: Sequence[dict[str, Any]]) -> AbstractContextManager[FakeModel]:
@@ -66,6 +69,7 @@ QWEN: Final = AcpProgram(
     fake_model,
     {"OPENAI_BASE_URL": "{url}", "OPENAI_API_KEY": "x", "OPENAI_MODEL": "fake"},
     arguments=MORE,
+    keeps_interrupted=True,
 )
 GEMINI: Final = AcpProgram(
     "gemini",
@@ -79,7 +83,29 @@ GOOSE: Final = AcpProgram(
     {"OPENAI_BASE_URL": "{url}", "OPENAI_API_KEY": "x", "GOOSE_MODEL": "fake"},
     shell="shell",
 )
-PROGRAMS: Final = {program.name: program for program in (QWEN, GEMINI, GOOSE)}
+OPENCODE_CONFIG: Final = {
+    "model": "fake/fake-1",
+    "small_model": "fake/fake-1",
+    "provider": {
+        "fake": {
+            "npm": "@ai-sdk/openai-compatible",
+            "options": {"baseURL": "{url}", "apiKey": "x"},
+            "models": {"fake-1": {"name": "fake-1"}},
+        }
+    },
+}
+OPENCODE: Final = AcpProgram(
+    "opencode",
+    fake_model,
+    {
+        "OPENCODE_CONFIG_CONTENT": json.dumps(OPENCODE_CONFIG),
+        "OPENCODE_DISABLE_MODELS_FETCH": "1",
+    },
+    shell="bash",
+    arguments={"description": "append"},
+    keeps_interrupted=True,
+)
+PROGRAMS: Final = {program.name: program for program in (QWEN, GEMINI, GOOSE, OPENCODE)}
 
 
 def recorded(name: str) -> tuple[str, Path]:

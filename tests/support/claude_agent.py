@@ -24,7 +24,7 @@ TYPE_CHECKING = False  # importing `typing` takes a tenth of the time to start
 if TYPE_CHECKING:
     from typing import Any, Final
 
-VERSION: Final = "2.1.330"
+VERSION: Final = "2.1.332"
 HOME: Final = Path(os.environ["HOME"])
 MODEL: Final = "claude-test"
 FLAGS: Final = {

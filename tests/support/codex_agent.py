@@ -4,7 +4,8 @@
 
 A turn of the script is `run` (a command that is asked for), `edit` (a file and its new text),
 `input` (questions to people), `ask` (another request), `say`, `exit`, `fail` (an error of the
-model) or `settings` (changed settings of the thread). The next turn is chosen by the ended calls in
+model) or `settings` (changed settings of the thread). A `say` with `continues` is followed by the
+next turn at the next prompt. The next turn is chosen by the ended calls in
 the thread, a file below HOME; a call that was pending when it was killed is dropped. Like Codex, it
 trusts a repository unless the configuration says otherwise, and runs its file `.codex/server`. It
 checks the client, and exits with 70 for a violation.
@@ -155,6 +156,8 @@ class Agent:
             item = {"type": "agentMessage", "id": f"m{self.calls}", "text": text}
             self.item("item/started", item)
             self.item("item/completed", item)
+            if turn.get("continues"):
+                self.result("said")
             return {"status": "completed"}
         if "fail" in turn:
             info = {"httpConnectionFailed": {"httpStatusCode": turn["fail"]}}

@@ -375,6 +375,7 @@ def _prepare(order: dict[str, Any], files: list[int], connection: socket.socket 
         stream = _text_stream(number, getattr(sys, f"__{name}__"), unbuffered)
         setattr(sys, name, stream)
         setattr(sys, f"__{name}__", stream)
+    sys.modules.pop("sitecustomize", None)  # Debian has its own, which PYTHONPATH may replace
     site.execsitecustomize()
 
 

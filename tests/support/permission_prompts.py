@@ -101,7 +101,8 @@ def _requests() -> Mapping[str, dict[str, Any]]:
     """Return the first recorded permission request of each agent for a command."""
     found: dict[str, dict[str, Any]] = {}
     for path in sorted(RECORDINGS.glob("*.jsonl")):
-        agent = path.name.partition("-")[0]
+        if (agent := path.name.partition("-")[0]) not in AGENTS:
+            continue
         for line in path.read_text(encoding="utf-8").splitlines():
             message = json.loads(line).get("message")
             request = _request(message) if isinstance(message, dict) else None

@@ -54,7 +54,8 @@ from tests.upgrade.releases import ROOT, UNFILLED, checkout
 
 UNLIMITED_QUOTA: Final = QuotaLimit(1000, 1 << 20)
 NO_CALL: Final = CallEstimate("model-1", 1, 1, 0.1)
-NO_EXPIRY: Final = {"expires_in": 0}
+NO_EXPIRY: Final = {"expires_in": 0, "ladders": {"critical": "default"}}
+LADDERS: Final = {"default": {"steps": [{"notify": ["ben"]}, {"notify": ["ben"], "after": 3600}]}}
 TABLES: Final = """
 SELECT relname FROM pg_class
  WHERE relnamespace = 'draftsman'::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition
@@ -125,8 +126,11 @@ async def fill_agents(rt: Runtime, make: Factory, term: LeaderTerm) -> None:
     amounts = BudgetsSettings.model_validate({"job": {"cost_usd": 1.0}})
     await BudgetSweep(rt.db, amounts.rules(), amounts.timezone).sweep(term)
     kept = await make.running(type="asks", worker=await make.worker_row(version="the release"))
-    await rt.questions.ask(kept.lease, QUESTION, grace=3600)
+    critical = QUESTION.model_copy(update={"critical": True})
+    await rt.questions.ask(kept.lease, critical, grace=3600)
+    await rt.sweeps.names["ladders"](term)
     await rt.figures.record_views(await rt.questions.open_of([kept.number]), make.owner)
+    await rt.acknowledgments.delegate(kept.number, 1, make.owner, "ben", 3600)
     await rt.acknowledgments.acknowledge(kept.number, 1, make.owner, 3600)
     await rt.acknowledgments.snooze(kept.number, 1, make.owner, 3600)
     work = await make.running(type="run_agent", agent="tidy")
@@ -214,7 +218,13 @@ def packed(files: dict[str, bytes]) -> bytes:
 async def freeze(folder: Path, url: str, *, code: bool) -> None:
     """Write the files, from a database that this version has migrated."""
     settings = Settings.model_validate(
-        {"database_url": url, "people": PEOPLE, "groups": GROUPS, "questions": NO_EXPIRY}
+        {
+            "database_url": url,
+            "people": PEOPLE,
+            "groups": GROUPS,
+            "questions": NO_EXPIRY,
+            "ladders": LADDERS,
+        }
     )
     db = Database(url, settings.database)
     await db.open()

@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from draftsman.domain.forges.follow_up import TrackedPull, reopened
 from draftsman.domain.forges.forge_event import PEOPLE_KINDS, ForgeEvent
 from draftsman.errors import DatabaseUnreachable, DraftsmanError, Failure
 from draftsman.forges.connection import forge_at
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
     from draftsman.runtime import Runtime
 
 RECONCILE: Final = 300.0
-"""Seconds between two reads with webhooks, which may be lost and do not tell of conflicts."""
+"""Seconds between two reads with webhooks, which may be lost and do not tell of conflicts, and
+between two reads of closed pull requests, which are rarely opened again."""
 LIMITED: Final = 60.0
 """Seconds without reads after a failure that names no time."""
 NO_ACCESS: Final = (403, 404, 410)
@@ -41,6 +43,7 @@ class ForgeReceiver:
         self._issues = {name: IssueReader(rt, name, self._source) for name in self._forges}
         self._own: dict[str, str] = {}
         self._due: dict[str, float] = dict.fromkeys(self._forges, 0.0)
+        self._closed_due: dict[str, float] = dict.fromkeys(self._forges, 0.0)
         self._paused: dict[str, float] = dict.fromkeys(self._forges, 0.0)
         self._changed: set[tuple[str, str]] = set()
 
@@ -91,13 +94,16 @@ class ForgeReceiver:
                 self.health.clear(name)
 
     async def _read(self, name: str, only: set[str] | None) -> None:
-        """Read the open pull requests of jobs, and all issues or only some repositories."""
-        for pull in await self._rt.forge_events.open_pulls(name):
+        """Read the pull requests of jobs, and all issues or only some repositories."""
+        pulls, now = await self._rt.forge_events.open_pulls(name), time.monotonic()
+        if only is not None or self._closed_due[name] <= now:
+            pulls += await self._rt.forge_events.closed_pulls(name)
+            if only is None:
+                self._closed_due[name] = now + RECONCILE
+        for pull in pulls:
             if only is None or pull.project in only:
                 part = f"{pull.project}, pull request {pull.number}"
-                await self._receive_part(
-                    name, part, partial(self._pull, name, pull.project, pull.number)
-                )
+                await self._receive_part(name, part, partial(self._pull, name, pull))
         if only is None:
             reads = await self._issues[name].reads(self._forges[name])
             for project, read in reads.items():
@@ -118,9 +124,11 @@ class ForgeReceiver:
             self.health.clear(key)
             await self.receive(name, "poll", events)
 
-    async def _pull(self, name: str, project: str, number: int) -> Sequence[ForgeEvent]:
-        await self.own_login(name, project)
-        return await self._source(name, project).pull(number)
+    async def _pull(self, name: str, pull: TrackedPull) -> Sequence[ForgeEvent]:
+        await self.own_login(name, pull.project)
+        events = await self._source(name, pull.project).pull(pull.number)
+        again = reopened(pull, events)
+        return events if again is None else [again, *events]
 
     async def own_login(self, name: str, project: str) -> str:
         """Return the login of draftsman on a forge, in lower case; raises Failure."""

@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, Final
 
+from draftsman.domain.forges.webhooks import WebhookSecrets
 from draftsman.domain.ids import new_id
 from draftsman.errors import DraftsmanError
 from draftsman.loops.lifecycle import OutageGuard, StopSignal
@@ -21,6 +22,7 @@ from draftsman_bots.http import Server, serve
 
 if TYPE_CHECKING:
     from draftsman.runtime import Runtime
+    from draftsman.settings import ForgeSettings
 
 LEASE: Final = 30.0
 """Seconds of the lease of polls, which each round renews."""
@@ -45,7 +47,7 @@ class ForgeService:
         self._outage = OutageGuard("the reader of forges")
         self._servers: list[Server] = []
         self._secrets = {
-            name: read_credential(f"forges.{name}", "webhook_secret", forge.webhook_secret, "")
+            name: _webhook_secrets(f"forges.{name}", forge)
             for name, forge in rt.settings.read_forges.items()
             if forge.events == "webhook"
         }
@@ -94,11 +96,11 @@ class ForgeService:
                 await self._rt.forge_events.resign(self._owner, self._term)
 
     async def _round(self) -> None:
-        events = self._rt.forge_events
-        if self._term is not None and not await events.renew(self._owner, self._term, LEASE):
+        events, lock = self._rt.forge_events, self._deliveries.sender()
+        if self._term is not None and not await events.renew(self._owner, self._term, LEASE, lock):
             self._term = None
         if self._term is None:
-            self._term = await events.acquire(self._owner, LEASE)
+            self._term = await events.acquire(self._owner, LEASE, lock)
         await self.receiver.read_due(polls=self._term is not None)
         if self._term is not None:
             await self._people.process()
@@ -107,3 +109,15 @@ class ForgeService:
         if not task.cancelled() and (error := task.exception()) is not None:
             _log.error("%s failed: %s", task.get_coro(), error)
             self.end()
+
+
+def _webhook_secrets(section: str, forge: ForgeSettings) -> WebhookSecrets:
+    """Return the secrets of a forge's webhooks; raises ConfigError for a missing one."""
+    key, default = "webhook_secret", forge.webhook_secret
+    return WebhookSecrets(
+        None if default is None else read_credential(section, key, default, ""),
+        {
+            project: read_credential(section, f"webhook_secrets.{project}", source, "")
+            for project, source in forge.webhook_secrets.items()
+        },
+    )

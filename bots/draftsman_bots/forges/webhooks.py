@@ -19,6 +19,9 @@ from draftsman.errors import DraftsmanError
 from draftsman_bots import http
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from draftsman.domain.forges.webhooks import WebhookSecrets
     from draftsman_bots.forges.receiver import ForgeReceiver
 
 BODY: Final = 5.0
@@ -26,7 +29,7 @@ BODY: Final = 5.0
 _log = logging.getLogger(__name__)
 
 
-def application(receiver: ForgeReceiver, secrets: dict[str, str]) -> Starlette:
+def application(receiver: ForgeReceiver, secrets: Mapping[str, WebhookSecrets]) -> Starlette:
     """Return the ASGI application of the forges whose webhook secrets are given."""
 
     async def receive(request: Request) -> Response:
@@ -40,14 +43,18 @@ def application(receiver: ForgeReceiver, secrets: dict[str, str]) -> Starlette:
     return Starlette(routes=routes)
 
 
-async def _receive(receiver: ForgeReceiver, name: str, secret: str, request: Request) -> Response:
+async def _receive(
+    receiver: ForgeReceiver, name: str, secrets: WebhookSecrets, request: Request
+) -> Response:
     try:
         raw = await http.read_body(request, BODY)
     except http.BodyRejected as error:
         return _reject(receiver, error.status, error.reason, str(error))
     kind, headers = receiver.kind(name), dict(request.headers)
-    if not webhooks.is_genuine(kind, secret, headers, raw):
-        text = f"the signature is wrong: is [forges.{name}] webhook_secret that of the webhook?"
+    project = webhooks.claimed_project(kind, raw)
+    if not webhooks.is_genuine(kind, secrets.of(project), headers, raw):
+        key = "webhook_secrets" if project in secrets.by_project else "webhook_secret"
+        text = f"the signature is wrong: is [forges.{name}] {key} that of the webhook?"
         return _reject(receiver, 401, "signature", text)
     notification = webhooks.content(kind, headers, raw)
     if notification is None:

@@ -21,6 +21,10 @@ FREE: Final = "draftsman_free"
 """Opens the modal for free text."""
 CHOOSE: Final = "draftsman_choose"
 """Action of a select. With over 100 choices it is external; its block id is `question_block`."""
+ACKNOWLEDGE: Final = "draftsman_ack"
+SNOOZE: Final = "draftsman_snooze"
+DELEGATE: Final = "draftsman_delegate"
+"""Action of a select of users; its block id is `attention_block`."""
 CANCEL: Final = "draftsman_cancel"
 RETRY: Final = "draftsman_retry"
 REFRESH: Final = "draftsman_refresh"
@@ -108,6 +112,17 @@ def answer_value(job: int, question: int, choice: int | None = None) -> str:
 def question_block(job: int, question: int) -> str:
     """Return the block id of a question's controls."""
     return answer_value(job, question)
+
+
+def attention_block(job: int, question: int) -> str:
+    """Return the block id of the controls of a question's attention."""
+    return f"attention:{answer_value(job, question)}"
+
+
+def parse_attention_block(block: str) -> AnswerValue | None:
+    """Parse a block id of `attention_block`; None if it is invalid."""
+    prefix, _, value = block.partition(":")
+    return parse_answer(value) if prefix == "attention" else None
 
 
 def job_value(job: int) -> str:

@@ -9,6 +9,7 @@ import argparse
 import json
 import os
 import sys
+import time
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,8 +23,11 @@ VERSION: Final = 1
 ENDED: Final = ("completed", "failed")
 TRUST: Final = ".draftsman-trusted-folders.json"
 """File in the home with the folders that an agent does not trust."""
-STARTED_IN_HOME: Final = ("goose",)
-"""Programs that run hooks of the folder in which they are started; the session has its own."""
+STARTED_IN_HOME: Final = "goose"
+"""Beginning of the names of programs that run hooks of the folder in which they are started; the
+session has its own."""
+ANSWERED: Final = '"type":"gemini"'
+"""Part of a session of Gemini CLI in which the model has answered."""
 GOOSE_SHELL: Final = {"toolName": "shell", "extensionName": "developer"}
 """The tool of Goose that runs commands; Goose gives no kind of a call."""
 GOOSE_SUBAGENT: Final = {"toolName": "delegate", "extensionName": "summon"}
@@ -41,6 +45,7 @@ class AcpAdapter(Adapter):
         self.cost = 0.0
         self.mode_set = False
         distrust(self.workspace)
+        keep_sessions(Path.home())
         self.agent = RpcConnection(
             client,
             self.command,
@@ -217,6 +222,12 @@ class AcpAdapter(Adapter):
             kind = known.get("kind")
             self.tool_started(tool_id, title, kind if isinstance(kind, str) else None)
 
+    def retitle(self, tool_id: str, title: str, kind: Any) -> None:
+        """Show a call by the title of its request: that of its start may name the tool only."""
+        self.tools.setdefault(tool_id, {})["title"] = title
+        _, known = self.titles.get(tool_id, ("", None))
+        self.titles[tool_id] = title, known or (kind if isinstance(kind, str) else None)
+
     def show_files(self, tool: Message) -> None:
         """Show the files that a completed call changed."""
         content = tool.get("content")
@@ -240,6 +251,8 @@ class AcpAdapter(Adapter):
         if own.get("kind") == "other":  # the kind of a call that has none
             own.pop("kind")
         call = Call.of({**known, **own}, self.roots)
+        if isinstance(title := own.get("title"), str) and title:
+            self.retitle(tool_id, title, own.get("kind"))
         if goose_tool(known) == GOOSE_SUBAGENT:
             self.client.send("log", text="denied: calls of a subagent would not be asked")
             allowed = False
@@ -263,7 +276,26 @@ def goose_tool(tool: Message) -> Any:
 
 def start_folder(program: str, workspace: str) -> str:
     """Return the folder in which a program is started."""
-    return str(Path.home()) if Path(program).name in STARTED_IN_HOME else workspace
+    names = {Path(program).name, Path(program).resolve().name}
+    in_home = any(name.startswith(STARTED_IN_HOME) for name in names)
+    return str(Path.home()) if in_home or "GOOSE_PROVIDER" in os.environ else workspace
+
+
+def keep_sessions(home: Path) -> None:
+    """Rename the sessions of Gemini CLI, and remove the empty copies of those that were loaded.
+
+    It names the file of a session by the minute of its start and the session's id, and finds it by
+    its content. To load a session it first creates a file without messages for it: in the same
+    minute that overwrites the session, and at the next start both are removed.
+    """
+    for file in home.glob(".gemini/tmp/*/chats/session-2*.jsonl"):
+        session = file.stem.rpartition("-")[2]
+        others = [other for other in file.parent.glob(f"*-{session}.jsonl") if other != file]
+        if others and ANSWERED not in file.read_text(encoding="utf-8"):
+            file.unlink()
+        else:
+            kept = f"session-earlier-{time.time_ns()}-{file.name.removeprefix('session-')}"
+            file.rename(file.with_name(kept))
 
 
 def distrust(workspace: str) -> None:

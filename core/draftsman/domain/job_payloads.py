@@ -191,6 +191,8 @@ class AskPeople(Payload):
     """Seconds; 0: never; default: as configured."""
     on_expire: Literal["expire", "default", "continue", "escalate"] | None = None
     escalate_to: Name | None = None
+    critical: bool = False
+    """Whether it may interrupt people in their quiet hours, and page them."""
 
     @model_validator(mode="after")
     def _check_question(self) -> Self:

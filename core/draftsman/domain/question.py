@@ -123,6 +123,8 @@ class Question:
     escalated_at: datetime | None = None
     patch_sha256: str | None = None
     """SHA-256 of the patch shown with it, which is that of the run's saved tree."""
+    critical: bool = False
+    """Whether it may interrupt people in their quiet hours."""
 
     @property
     def name(self) -> str:
@@ -182,6 +184,10 @@ class OpenQuestion(Question):
     added: int | None = None
     """Lines that the changes under review add; None: not counted."""
     removed: int | None = None
+    acknowledged_by: str | None = None
+    """The person who works on the answer."""
+    delegated_to: str | None = None
+    """The person who was asked by another to answer."""
     others: list[int] = field(default_factory=list)
     """The other jobs that ask the same; an answer counts for all."""
     is_first: bool = True

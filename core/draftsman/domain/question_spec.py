@@ -52,6 +52,8 @@ class QuestionSpec(BaseModel):
     escalate_to: str | None = Field(None, min_length=1, max_length=200)
     """Group or person to escalate to; None: as configured."""
     on_deny: OnDeny = OnDeny.FAIL
+    critical: bool = False
+    """Whether it may interrupt people in their quiet hours, and page them."""
     action: dict[str, Any] | None = None
     """The action to approve; it is part of the digest, so a changed action is asked again."""
     command_words: tuple[str, ...] | None = None

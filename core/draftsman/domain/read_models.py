@@ -65,8 +65,8 @@ class JobSummary:
     """Seconds until its scheduled time, by the database's clock; None: not scheduled."""
     pr_url: str | None = None
     hold: str | None = None
-    """Why a job cannot be claimed: `paused`, `reserved`, `parents`, `key` (in use) or `limit` (no
-    free place)."""
+    """Why a job cannot be claimed: `paused`, `reserved`, `parents`, `children` (that it gathers),
+    `key` (in use) or `limit` (no free place)."""
     held_by: str | None = None
     """The limit in which it waits for a place, such as `repo:shop`."""
     job_paused: bool = False
@@ -76,6 +76,8 @@ class JobSummary:
     paused_at: datetime | None = None
     retried_as: int | None = None
     """The job that retries it, if it failed or is a dead letter."""
+    sleep_reason: str | None = None
+    """The reason that its handler gave for a sleep."""
     figures: JobFigures | None = None
     """Its cost, changes and progress, if they were read."""
 

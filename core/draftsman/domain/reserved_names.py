@@ -30,6 +30,7 @@ EVENT_KINDS: Final = frozenset(TRANSITIONS.values()) | {
     "budget_raised",
     *("command_executed", "delivery_dead_lettered", "delivery_sent", "job_created", "pr_created"),
     *("follow_up_created", "forge_event_ignored", "pull_request_ended"),
+    "pull_request_reopened",
     *("iteration_finished", "iteration_started", "message_delivered", "message_sent"),
     *(
         "job_moved",
@@ -39,7 +40,7 @@ EVENT_KINDS: Final = frozenset(TRANSITIONS.values()) | {
         "queue_reserved",
         "reservation_ended",
     ),
-    "question_acknowledged",
+    *("question_acknowledged", "question_delegated", "question_notified"),
     *("question_escalated", "question_expired", "question_extended", "redelivered"),
     *("repo_resolved", "request_joined", "retry_not_created", "rule_applied", "sandbox_applied"),
     *("token_minted", "token_redeemed", "token_refused", "validation_ran", "vote_received"),

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import quote
 
-from draftsman.domain.forges.checks import STATUS_NAME, CheckState, CommitCheck, check_of
+from draftsman.domain.forges.checks import CheckState, CommitCheck, check_of
 from draftsman.domain.forges.pull_request import (
     Account,
-    CommitStatus,
     GitLogin,
     PullRequest,
     PullRequestText,
@@ -18,12 +18,13 @@ from draftsman.domain.forges.pull_request import (
 )
 from draftsman.errors import Failure
 from draftsman.forges.api_forge import ApiForge
-from draftsman.forges.comments import IssueDiscussion
 from draftsman.forges.gitea_reader import GiteaReader
 from draftsman.forges.rest_api import MAX_PAGES
 
 DRAFT: Final = "WIP: "
 """Prefix of the title of a draft: Gitea's default of `WORK_IN_PROGRESS_PREFIXES`."""
+_DRAFT: Final = re.compile(r"\A(?:\s*(?:wip:|\[wip\]))+\s*", re.IGNORECASE)
+"""All prefixes of that default."""
 PAGE: Final = 50
 """Entries of a page: Gitea's default of `MAX_RESPONSE_ITEMS`."""
 CLOSED_PAGES: Final = 4
@@ -78,8 +79,10 @@ class Gitea(ApiForge):
         body = {"head": text.branch, "base": text.base, "title": title, "body": text.body}
         return _pull((await self._api.call("POST", f"{self._path}/pulls", body)).data)
 
-    async def update(self, number: int, body: str) -> None:
-        await self._api.call("PATCH", f"{self._path}/pulls/{number}", {"body": body})
+    async def set_draft(self, pull: PullRequest, draft: bool) -> None:
+        title = f"{DRAFT if draft else ''}{_DRAFT.sub('', pull.title)}"
+        path = f"{self._path}/pulls/{pull.number}"
+        await self._api.call("PATCH", path, {"title": title[: self.limits.title]})
 
     async def add_labels(self, number: int, labels: Sequence[str]) -> None:
         """Add labels of the repository or its organization; raises Failure for another label."""
@@ -93,16 +96,6 @@ class Gitea(ApiForge):
     async def request_reviews(self, number: int, reviewers: Sequence[str]) -> None:
         path = f"{self._path}/pulls/{number}/requested_reviewers"
         await self._api.call("POST", path, {"reviewers": list(reviewers)})
-
-    async def set_status(self, commit: str, status: CommitStatus) -> None:
-        body = {
-            "state": "success" if status.passed else "failure",
-            "context": STATUS_NAME,
-            "description": status.description,
-        }
-        if status.url is not None:
-            body["target_url"] = status.url
-        await self._api.call("POST", f"{self._path}/statuses/{commit}", body)
 
     async def checks(self, commit: str) -> list[CommitCheck]:
         path = f"{self._path}/commits/{commit}/status"
@@ -129,9 +122,6 @@ class Gitea(ApiForge):
         body = {"Do": method, "head_commit_id": commit}
         await self._api.call("POST", f"{self._path}/pulls/{number}/merge", body)
 
-    def discussion(self, number: int, *, is_pull: bool) -> IssueDiscussion:
-        return IssueDiscussion(self._api, self._path, number, self.limits.body)
-
     async def _labels(self) -> list[Any]:
         labels = await self._api.pages(f"{self._path}/labels", limit=PAGE)
         path = f"/orgs/{quote(self.project.owner)}/labels"
@@ -156,7 +146,7 @@ def _pull(data: Mapping[str, Any]) -> PullRequest:
         state,
         str(data["head"]["sha"]),
         str(data["base"]["ref"]),
-        bool(data.get("draft")) or str(data["title"]).startswith(DRAFT),
+        bool(data.get("draft")) or _DRAFT.match(str(data["title"])) is not None,
         str(data["title"]),
         str(data.get("body") or ""),
         CheckState.FAILED if data.get("mergeable") is False else CheckState.PASSED,

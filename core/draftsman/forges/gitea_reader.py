@@ -4,33 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, Final
+from typing import ClassVar, Final
 
 from draftsman.domain.forges import github_events
 from draftsman.domain.forges.checks import STATUS_NAME, CheckState, check_of
-from draftsman.domain.forges.forge_event import EventKind, ForgeEvent, is_edited
-from draftsman.forges.conditional_reads import ConditionalReads
+from draftsman.domain.forges.forge_event import EventKind, ForgeEvent, Labeling, is_edited
+from draftsman.forges.api_reader import ApiReader
 from draftsman.forges.github_reader import (
     failed_status,
     issue_comments,
-    labeler_of,
+    labelings_of,
     written,
 )
-from draftsman.forges.rest_api import RestApi
 
 PAGE: Final = 50
 """Entries of a page: Gitea's default of `MAX_RESPONSE_ITEMS`."""
 VERDICTS: Final = {"APPROVED": "approved", "REQUEST_CHANGES": "changes_requested"}
 
 
-class GiteaReader:
-    """The events of a repository, over the API at `path`."""
+class GiteaReader(ApiReader):
+    """The events of a repository on Gitea or Forgejo."""
 
-    def __init__(self, api: RestApi, path: str, project: str) -> None:
-        self._api = api
-        self._path = path
-        self._project = project.casefold()
-        self._reads = ConditionalReads()
+    page: ClassVar[dict[str, str | int]] = {"limit": PAGE}
 
     async def pull(self, number: int) -> list[ForgeEvent]:
         data = await self._reads.get(self._api, f"{self._path}/pulls/{number}")
@@ -41,7 +36,7 @@ class GiteaReader:
             events.append(github_events.conflict(self._project, data))
         head = str(data["head"]["sha"])
         combined = f"{self._path}/commits/{head}/status"
-        for status in await self._reads.pages(self._api, combined, "statuses", limit=PAGE):
+        for status in await self._list(combined, "statuses"):
             name = str(status["context"])
             word = status.get("status") or status.get("state")
             if name != STATUS_NAME and check_of(name, word).state is CheckState.FAILED:
@@ -61,25 +56,19 @@ class GiteaReader:
     async def labeled_issues(self, label: str) -> list[ForgeEvent]:
         path = f"{self._path}/issues"
         issues = await self._list(path, labels=label, state="open", type="issues")
-        return [
+        return await self._labels.events(
             github_events.labeled_issue(self._project, item, label, {})
             for item in issues
             if not item.get("pull_request")
-        ]
+        )
 
-    async def labeler(self, number: int, label: str) -> str | None:
-        return labeler_of(await self._list(f"{self._path}/issues/{number}/timeline"), label)
+    async def labelings(self, number: int, label: str) -> list[Labeling]:
+        return labelings_of(await self._list(f"{self._path}/issues/{number}/timeline"), label)
 
     async def issue_comments(self, since: datetime, numbers: Sequence[int]) -> list[ForgeEvent]:
         path = f"{self._path}/issues/comments"
         items = await self._api.pages(path, since=written(since), limit=PAGE)
         return issue_comments(self._project, items)
-
-    async def has_webhook(self, url: str) -> bool | None:
-        answer = await self._api.call("GET", f"{self._path}/hooks", accepts=(403, 404))
-        if answer.status != 200:
-            return None
-        return any(item["active"] and item["config"].get("url") == url for item in answer.data)
 
     async def _reviews(self, number: int) -> list[ForgeEvent]:
         path = f"{self._path}/pulls/{number}/reviews"
@@ -96,6 +85,3 @@ class GiteaReader:
                     if not is_edited(comment)
                 ]
         return events
-
-    async def _list(self, path: str, **query: str | int) -> list[Any]:
-        return await self._reads.pages(self._api, path, None, limit=PAGE, **query)

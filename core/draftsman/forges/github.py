@@ -6,11 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import quote
 
-from draftsman.domain.forges.checks import STATUS_NAME, CheckState, CommitCheck, check_of
+from draftsman.domain.forges.checks import CheckState, CommitCheck, check_of
 from draftsman.domain.forges.project import Project, api_url
 from draftsman.domain.forges.pull_request import (
     Account,
-    CommitStatus,
     GitLogin,
     PullRequest,
     PullRequestText,
@@ -19,7 +18,6 @@ from draftsman.domain.forges.pull_request import (
 )
 from draftsman.errors import Failure
 from draftsman.forges.api_forge import ApiForge
-from draftsman.forges.comments import IssueDiscussion
 from draftsman.forges.github_app import AppTokens, missing_permissions
 from draftsman.forges.github_reader import GitHubReader
 from draftsman.forges.rest_api import PAGE, RestApi
@@ -44,6 +42,16 @@ THREADS: Final = """query ($owner: String!, $name: String!, $number: Int!) {
       comments(first: 1) { nodes { databaseId } } } } } } }"""
 RESOLVE: Final = """mutation ($id: ID!) {
   resolveReviewThread(input: {threadId: $id}) { thread { isResolved } } }"""
+PULL: Final = """query ($owner: String!, $name: String!, $number: Int!) {
+  repository(owner: $owner, name: $name) { pullRequest(number: $number) { id isDraft } } }"""
+TO_DRAFT: Final = """mutation ($id: ID!) {
+  convertPullRequestToDraft(input: {pullRequestId: $id}) { pullRequest { isDraft } } }"""
+TO_READY: Final = """mutation ($id: ID!) {
+  markPullRequestReadyForReview(input: {pullRequestId: $id}) { pullRequest { isDraft } } }"""
+REFUSED: Final = "graphql"
+"""Code of the failure of a query or mutation."""
+DRAFT: Final = "[Draft] "
+"""Prefix of the title of a draft where there are none: in private repositories of a free plan."""
 
 
 class GitHub(ApiForge):
@@ -112,12 +120,24 @@ class GitHub(ApiForge):
         except Failure as error:
             if error.http_status != 422 or not text.draft or await self.find(text.branch):
                 raise
-        # a private repository of a free plan has no drafts
-        body["title"] = f"[Draft] {text.title}"[: self.limits.title]
+        body["title"] = f"{DRAFT}{text.title}"[: self.limits.title]
         return _pull((await self._api.call("POST", path, body)).data)
 
-    async def update(self, number: int, body: str) -> None:
-        await self._api.call("PATCH", f"{self._path}/pulls/{number}", {"body": body})
+    async def set_draft(self, pull: PullRequest, draft: bool) -> None:
+        """Change the state, which only GraphQL can, or the title where there are no drafts."""
+        title = pull.title.removeprefix(DRAFT)
+        if not draft and title != pull.title:
+            await self._retitle(pull.number, title)
+        names = self._names(pull.number)
+        found = (await self._graphql(PULL, names))["repository"]["pullRequest"]
+        if found["isDraft"] == draft:
+            return
+        try:
+            await self._graphql(TO_DRAFT if draft else TO_READY, {"id": found["id"]})
+        except Failure as error:
+            if not draft or error.code != REFUSED:
+                raise
+            await self._retitle(pull.number, f"{DRAFT}{title}"[: self.limits.title])
 
     async def add_labels(self, number: int, labels: Sequence[str]) -> None:
         path = f"{self._path}/issues/{number}/labels"
@@ -128,16 +148,6 @@ class GitHub(ApiForge):
         people = [name for name in reviewers if "/" not in name]
         path = f"{self._path}/pulls/{number}/requested_reviewers"
         await self._api.call("POST", path, {"reviewers": people, "team_reviewers": teams})
-
-    async def set_status(self, commit: str, status: CommitStatus) -> None:
-        body = {
-            "state": "success" if status.passed else "failure",
-            "context": STATUS_NAME,
-            "description": status.description,
-        }
-        if status.url is not None:
-            body["target_url"] = status.url
-        await self._api.call("POST", f"{self._path}/statuses/{commit}", body)
 
     async def checks(self, commit: str) -> list[CommitCheck]:
         """Return the check runs, and the latest status of each context."""
@@ -158,8 +168,7 @@ class GitHub(ApiForge):
 
     async def resolve(self, number: int, thread: str) -> None:
         """Resolve a thread, by its first comment; only GraphQL has this."""
-        names = {"owner": self.project.owner, "name": self.project.name, "number": number}
-        found = (await self._graphql(THREADS, names))["repository"]["pullRequest"]
+        found = (await self._graphql(THREADS, self._names(number)))["repository"]["pullRequest"]
         for item in found["reviewThreads"]["nodes"]:
             ids = [str(comment["databaseId"]) for comment in item["comments"]["nodes"]]
             if thread in ids and not item["isResolved"]:
@@ -174,15 +183,19 @@ class GitHub(ApiForge):
         answer = (await self._graph.call("POST", "/graphql", body)).data
         if errors := answer.get("errors"):
             text = f"{self.name}: {errors[0].get('message')}"
-            raise Failure(text, origin="forge", declared="PERMANENT")
+            raise Failure(text, origin="forge", code=REFUSED, declared="PERMANENT")
         return answer["data"]
+
+    def _names(self, number: int) -> dict[str, str | int]:
+        """Return the variables that name a pull request."""
+        return {"owner": self.project.owner, "name": self.project.name, "number": number}
+
+    async def _retitle(self, number: int, title: str) -> None:
+        await self._api.call("PATCH", f"{self._path}/pulls/{number}", {"title": title})
 
     async def merge(self, number: int, commit: str, method: str) -> None:
         path = f"{self._path}/pulls/{number}/merge"
         await self._api.call("PUT", path, {"sha": commit, "merge_method": method})
-
-    def discussion(self, number: int, *, is_pull: bool) -> IssueDiscussion:
-        return IssueDiscussion(self._api, self._path, number, self.limits.body)
 
     async def _token(self) -> str:
         if self._app is not None:
@@ -202,7 +215,7 @@ def _pull(data: Mapping[str, Any]) -> PullRequest:
         state,
         str(data["head"]["sha"]),
         str(data["base"]["ref"]),
-        bool(data.get("draft")),
+        bool(data.get("draft")) or str(data["title"]).startswith(DRAFT),
         str(data["title"]),
         str(data.get("body") or ""),
         MERGE_STATES.get(data.get("mergeable_state") or "", CheckState.FAILED),

@@ -10,25 +10,24 @@ from typing import Any, Final
 from draftsman.domain.forges import github_events
 from draftsman.domain.forges.checks import STATUS_NAME, CheckState, check_of
 from draftsman.domain.forges.ci_log import relevant_part
-from draftsman.domain.forges.forge_event import EventKind, ForgeEvent, fields, is_edited, plain
-from draftsman.forges.conditional_reads import ConditionalReads
-from draftsman.forges.rest_api import PAGE, RestApi
+from draftsman.domain.forges.forge_event import (
+    EventKind,
+    ForgeEvent,
+    Labeling,
+    fields,
+    is_edited,
+    moment,
+    plain,
+)
+from draftsman.forges.api_reader import LOG_END, ApiReader
+from draftsman.forges.rest_api import PAGE
 
 _PULL: Final = re.compile(r"/pulls?/\d+#")
 """Part of the URL of a comment on a pull request."""
-LOG_END: Final = 200_000
-"""Bytes of the end of a log that are searched."""
 
 
-class GitHubReader:
-    """The events of a repository, over the API at `path`."""
-
-    def __init__(self, api: RestApi, path: str, project: str) -> None:
-        self._api = api
-        self._path = path
-        self._project = project.casefold()
-        self._reads = ConditionalReads()
-        self._logs: dict[str, ForgeEvent] = {}
+class GitHubReader(ApiReader):
+    """The events of a repository on GitHub."""
 
     async def pull(self, number: int) -> list[ForgeEvent]:
         data = await self._reads.get(self._api, f"{self._path}/pulls/{number}")
@@ -42,26 +41,20 @@ class GitHubReader:
     async def labeled_issues(self, label: str) -> list[ForgeEvent]:
         path = f"{self._path}/issues"
         issues = await self._list(path, None, labels=label, state="open")
-        return [
+        return await self._labels.events(
             github_events.labeled_issue(self._project, item, label, {})
             for item in issues
             if "pull_request" not in item
-        ]
+        )
 
-    async def labeler(self, number: int, label: str) -> str | None:
-        return labeler_of(await self._list(f"{self._path}/issues/{number}/events"), label)
+    async def labelings(self, number: int, label: str) -> list[Labeling]:
+        return labelings_of(await self._list(f"{self._path}/issues/{number}/events"), label)
 
     async def issue_comments(self, since: datetime, numbers: Sequence[int]) -> list[ForgeEvent]:
         items = await self._api.pages(
             f"{self._path}/issues/comments", since=written(since), per_page=PAGE
         )
         return issue_comments(self._project, items)
-
-    async def has_webhook(self, url: str) -> bool | None:
-        answer = await self._api.call("GET", f"{self._path}/hooks", accepts=(403, 404))
-        if answer.status != 200:
-            return None
-        return any(item["active"] and item["config"].get("url") == url for item in answer.data)
 
     async def written(self, number: int) -> list[ForgeEvent]:
         comments = await self._list(f"{self._path}/issues/{number}/comments")
@@ -119,19 +112,24 @@ class GitHubReader:
             url=str(run.get("html_url") or "") or None,
         )
 
-    async def _list(self, path: str, key: str | None = None, **query: str | int) -> list[Any]:
-        return await self._reads.pages(self._api, path, key, per_page=PAGE, **query)
 
+def labelings_of(events: Sequence[Any], label: str) -> list[Labeling]:
+    """Return the events of GitHub, or of Gitea's timeline, that gave a label.
 
-def labeler_of(events: Sequence[Any], label: str) -> str | None:
-    """Return the login of the last event of GitHub, or of Gitea's timeline, that gave a label."""
-    logins = [
-        str(fields(item.get("actor") or item.get("user")).get("login") or "")
+    The body of an event of Gitea is `1` for a label that was given, else empty.
+    """
+    return [
+        Labeling(
+            str(item["id"]),
+            str(fields(item.get("actor") or item.get("user")).get("login") or ""),
+            moment(item.get("created_at")),
+        )
         for item in events
-        if (item.get("event") == "labeled" or item.get("type") == "label")
+        if (
+            item.get("event") == "labeled" or (item.get("type"), item.get("body")) == ("label", "1")
+        )
         and str(fields(item.get("label")).get("name")).casefold() == label.casefold()
     ]
-    return logins[-1] if logins else None
 
 
 def issue_comments(project: str, items: Sequence[Mapping[str, Any]]) -> list[ForgeEvent]:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import quote
 
-from draftsman.domain.forges.checks import STATUS_NAME, CheckState, CommitCheck, check_of
+from draftsman.domain.forges.checks import CheckState, CommitCheck, check_of
 from draftsman.domain.forges.project import Project
 from draftsman.domain.forges.pull_request import (
     Account,
-    CommitStatus,
     GitLogin,
     PullRequest,
     PullRequestText,
@@ -26,6 +26,8 @@ from draftsman.settings import ForgeSettings, HttpSettings
 
 DRAFT: Final = "Draft: "
 """Prefix of the title of a draft."""
+_DRAFT: Final = re.compile(r"\A(?:\s*(?:draft:|\[draft\]|\(draft\)))+\s*", re.IGNORECASE)
+"""All prefixes of drafts: https://docs.gitlab.com/user/project/merge_requests/drafts."""
 DEVELOPER: Final = 30
 """Access level that may push and open merge requests."""
 MERGE_STATES: Final = {
@@ -41,6 +43,7 @@ class GitLab(ApiForge):
     """A project on GitLab, with a personal, group or project access token."""
 
     kind = "gitlab"
+    failed, status_key = "failed", "name"
     limits = TextLimits(title=255, body=1_000_000, status=255)
 
     def __init__(
@@ -97,6 +100,10 @@ class GitLab(ApiForge):
     async def update(self, number: int, body: str) -> None:
         await self._edit(number, {"description": body})
 
+    async def set_draft(self, pull: PullRequest, draft: bool) -> None:
+        title = f"{DRAFT if draft else ''}{_DRAFT.sub('', pull.title)}"
+        await self._edit(pull.number, {"title": title[: self.limits.title]})
+
     async def add_labels(self, number: int, labels: Sequence[str]) -> None:
         await self._edit(number, {"add_labels": ",".join(labels)})
 
@@ -109,16 +116,6 @@ class GitLab(ApiForge):
                 raise Failure(text, origin="forge", http_status=404)
             ids.append(found[0]["id"])
         await self._edit(number, {"reviewer_ids": ids})
-
-    async def set_status(self, commit: str, status: CommitStatus) -> None:
-        body = {
-            "state": "success" if status.passed else "failed",
-            "name": STATUS_NAME,
-            "description": status.description,
-        }
-        if status.url is not None:
-            body["target_url"] = status.url
-        await self._api.call("POST", f"{self._path}/statuses/{commit}", body)
 
     async def checks(self, commit: str) -> list[CommitCheck]:
         """Return the latest status of each job; a job that may fail counts as passed."""

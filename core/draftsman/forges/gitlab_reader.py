@@ -4,28 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, Final
+from typing import Any
 
 from draftsman.domain.forges import gitlab_events
 from draftsman.domain.forges.checks import STATUS_NAME, CheckState, check_of
 from draftsman.domain.forges.ci_log import relevant_part
-from draftsman.domain.forges.forge_event import EventKind, ForgeEvent, fields, is_edited, plain
-from draftsman.forges.conditional_reads import ConditionalReads
-from draftsman.forges.rest_api import PAGE, RestApi
+from draftsman.domain.forges.forge_event import (
+    EventKind,
+    ForgeEvent,
+    Labeling,
+    fields,
+    is_edited,
+    moment,
+    plain,
+)
+from draftsman.forges.api_reader import LOG_END, ApiReader
+from draftsman.forges.github_reader import written
+from draftsman.forges.rest_api import PAGE
 
-LOG_END: Final = 200_000
-"""Bytes of the end of a log that are searched."""
 
-
-class GitLabReader:
-    """The events of a project, over the API at `path`."""
-
-    def __init__(self, api: RestApi, path: str, project: str) -> None:
-        self._api = api
-        self._path = path
-        self._project = project.casefold()
-        self._reads = ConditionalReads()
-        self._logs: dict[str, ForgeEvent] = {}
+class GitLabReader(ApiReader):
+    """The events of a project on GitLab."""
 
     async def pull(self, number: int) -> list[ForgeEvent]:
         path = f"{self._path}/merge_requests/{number}"
@@ -48,31 +47,36 @@ class GitLabReader:
 
     async def labeled_issues(self, label: str) -> list[ForgeEvent]:
         issues = await self._list(f"{self._path}/issues", labels=label, state="opened")
-        return [gitlab_events.labeled_issue(self._project, item, label, {}) for item in issues]
+        return await self._labels.events(
+            gitlab_events.labeled_issue(self._project, item, label, {}) for item in issues
+        )
 
-    async def labeler(self, number: int, label: str) -> str | None:
+    async def labelings(self, number: int, label: str) -> list[Labeling]:
         path = f"{self._path}/issues/{number}/resource_label_events"
-        logins = [
-            str(fields(item.get("user")).get("username") or "")
+        return [
+            Labeling(
+                str(item["id"]),
+                str(fields(item.get("user")).get("username") or ""),
+                moment(item.get("created_at")),
+            )
             for item in await self._list(path)
             if item.get("action") == "add"
             and str(fields(item.get("label")).get("name")).casefold() == label.casefold()
         ]
-        return logins[-1] if logins else None
 
     async def issue_comments(self, since: datetime, numbers: Sequence[int]) -> list[ForgeEvent]:
-        return [
-            gitlab_events.issue_note(self._project, number, note, note.get("author"))
-            for number in numbers
-            for note in await self._list(f"{self._path}/issues/{number}/notes", sort="asc")
-            if not (note.get("system") or is_edited(note))
-        ]
-
-    async def has_webhook(self, url: str) -> bool | None:
-        answer = await self._api.call("GET", f"{self._path}/hooks", accepts=(401, 403, 404))
-        if answer.status != 200:
-            return None
-        return any(item.get("url") == url for item in answer.data)
+        """Read the notes of issues that changed: GitLab has no list of all notes of a project."""
+        path, after = f"{self._path}/issues", written(since)
+        changed = await self._api.pages(path, updated_after=after, state="all", per_page=PAGE)
+        known, since = set(numbers), since.replace(microsecond=0)
+        found = []
+        for number in sorted(known | {int(item["iid"]) for item in changed}):
+            for note in await self._list(f"{path}/{number}/notes", sort="asc"):
+                is_new = number in known or (moment(note.get("created_at")) or since) >= since
+                if is_new and not (note.get("system") or is_edited(note)):
+                    by = note.get("author")
+                    found.append(gitlab_events.issue_note(self._project, number, note, by))
+        return found
 
     async def _failed(self, number: int, head: str) -> list[ForgeEvent]:
         """Return the jobs of a commit that failed, with the relevant part of their logs."""
@@ -102,6 +106,3 @@ class GitLabReader:
             commit=head,
             url=str(status.get("target_url") or "") or None,
         )
-
-    async def _list(self, path: str, **query: str | int) -> list[Any]:
-        return await self._reads.pages(self._api, path, None, per_page=PAGE, **query)

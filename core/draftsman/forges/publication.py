@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 from uuid import UUID
 
@@ -13,6 +13,7 @@ from draftsman.domain.forges.pull_request import (
     PullRequestText,
     PullState,
     Reconciliation,
+    draft_change,
     next_step,
 )
 from draftsman.errors import Failure
@@ -43,15 +44,20 @@ async def open_pull_request(
 ) -> OpenedPullRequest:
     """Open a pull request for the branch, or update that of an earlier commit.
 
+    An update marks a draft of earlier work as ready, or makes it a draft, as `text.draft` says.
     May be repeated after a crash at any point. Raises Failure if there is none afterwards, and for
     temporary problems. A label, reviewer or status that the forge refuses is a problem only.
     """
     step, pull = next_step(await forge.find(text.branch), id, head)
+    problems = []
     if pull is None:
         pull, step = await _create(forge, text, id, head)
     elif step is Reconciliation.UPDATE:
+        # before the body, whose marker ends the update
+        if (draft := draft_change(pull, text.draft)) is not None:
+            problems.append(await _problem(forge.set_draft(pull, draft)))
+            pull = pull if problems[0] else replace(pull, draft=draft)
         await forge.update(pull.number, text.body)
-    problems = []
     if pull.state is PullState.OPEN:
         if settings.labels:
             problems.append(await _problem(forge.add_labels(pull.number, settings.labels)))

@@ -138,13 +138,15 @@ class RunContext:
         on_expire: OnExpire | str = OnExpire.EXPIRE,
         default: str | None = None,
         escalate_to: str | None = None,
+        critical: bool = False,
     ) -> Answered | NoAnswer:
         """Return the answer to this question; park the run until it is answered.
 
         Parking frees the slot and raises Parked through the handler. The answer starts a new run
         of the handler from the top, in which this call returns. Times are in seconds. With
         `on_expire="escalate"` the group or user `escalate_to` (default: as configured) is asked as
-        well, once, for the same time again. Raises UsageError.
+        well, once, for the same time again. A critical question may interrupt people in their quiet
+        hours. Raises UsageError.
         """
         reserved_names.check_key(key, Owner.HANDLER, "question")
         return await self._run.ask_or_park(
@@ -159,6 +161,7 @@ class RunContext:
                 on_expire=on_expire,
                 default=default,
                 escalate_to=escalate_to,
+                critical=critical,
             )
         )
 
@@ -175,6 +178,7 @@ class RunContext:
         on_expire: OnExpire | str = OnExpire.EXPIRE,
         escalate_to: str | None = None,
         on_deny: OnDeny | str = OnDeny.FAIL,
+        critical: bool = False,
     ) -> Answered:
         """Return the decision on this approval; park the run until it is decided.
 
@@ -195,6 +199,7 @@ class RunContext:
                 on_expire=on_expire,
                 escalate_to=escalate_to,
                 on_deny=on_deny,
+                critical=critical,
             )
         )
         if isinstance(decision, NoAnswer):  # an approval cannot continue without a decision

@@ -51,6 +51,8 @@ class WorkerRun:
     """Whether the run is stopping its processes, during which it must not be canceled again."""
     parked = False
     """Whether the run was parked: it holds no lease any more, and only unwinds."""
+    code_owners: Callable[[], Awaitable[list[str]]] | None = None
+    """Returns the people who own the code that the job has changed so far."""
 
     def __init__(
         self,
@@ -310,6 +312,7 @@ class WorkerRun:
             given=None if answer is None else str(answer),
             invoker=self.job.invoker_id,
             grace=grace,
+            owners=await self.code_owners() if self.code_owners is not None else (),
         )
 
     async def ask_in_grace(

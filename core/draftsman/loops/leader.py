@@ -121,6 +121,7 @@ class Leader:
                     await self._sweep("decisions", term)
                     await self._sweep("expire", term)
                     await self._sweep("remind", term)
+                    await self._sweep("ladders", term)
                     await self._sweep("notify", term)
                     await self._sweep("holds", term)
             except DraftsmanError as error:

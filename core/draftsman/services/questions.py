@@ -34,6 +34,7 @@ from draftsman.store.postgres.database import Connection, Database
 if TYPE_CHECKING:
     from draftsman.domain.question_spec import QuestionSpec
     from draftsman.domain.response import Response
+    from draftsman.services.attention.ladder_choices import LadderChoices
 
 MAX_TIMEOUT = 86_400.0 * 366
 MAX_REFUSALS_PER_VOTER: Final = 20
@@ -46,10 +47,14 @@ class Questions:
     """Asking, answering and extending questions."""
 
     def __init__(
-        self, db: Database, policy: Policy, expires_in: float | None, escalate_to: str | None = None
+        self,
+        db: Database,
+        policy: Policy,
+        expires_in: float | None,
+        escalate_to: str | None = None,
+        ladders: LadderChoices | None = None,
     ) -> None:
-        self._db = db
-        self._policy = policy
+        self.ladders, self._db, self._policy = ladders, db, policy
         self.eligible_approvers = policy.eligible_approvers
         self._expires_in = expires_in
         self._escalate_to = escalate_to
@@ -101,20 +106,23 @@ class Questions:
         given: str | None = None,
         invoker: str = "",
         grace: float = 0,
+        owners: Sequence[str] = (),
     ) -> str | None:
         """Ask a question and park the run; return its name, or None for a canceled job.
 
         The timeout starts with this transaction. `given` is an answer submitted with the request:
         it is recorded in the invoker's name in the same transaction. It never applies to an
         approval; an answer that does not fit is dropped, and the question waits for people. With
-        `grace`, in seconds, an answer in this time claims the job for the same worker. Raises
-        LeaseLost, UsageError.
+        `grace`, in seconds, an answer in this time claims the job for the same worker. `owners` are
+        the people who own the changed code, for its ladder. Raises LeaseLost, UsageError.
         """
         escalate_to = self.check(item, invoker)
         approvers = self._approvers(item)
         expires_in = None if item.never_expires else item.expires_in or self._expires_in
 
         async def work(conn: Connection) -> tuple[bool, int | None]:
+            ladders = self.ladders
+            ladder = None if ladders is None else await ladders.of(conn, lease.job, item)
             owned, ordinal = await store.ask(
                 conn,
                 lease,
@@ -123,6 +131,8 @@ class Questions:
                 expires_in=expires_in,
                 escalate_to=escalate_to,
                 grace=grace,
+                ladder=ladder,
+                owners=owners,
             )
             if ordinal is not None and given is not None:
                 await self._answer_from_request(conn, lease.job, ordinal, given, invoker)
@@ -150,11 +160,7 @@ class Questions:
     async def open(
         self, job: int | None = None, limit: int = 200, after: store.QuestionCursor | None = None
     ) -> Sequence[OpenQuestion]:
-        """Return open questions of a job or of all jobs, soonest expiry first.
-
-        For all jobs, `after` is (expires_at, job, ordinal) of the last question of the previous
-        page.
-        """
+        """Return open questions of a job or, after a cursor, of all jobs, soonest expiry first."""
         if job is not None:
             return await self.open_of([job])
         async with self._db.connection() as conn:
@@ -235,11 +241,7 @@ class Questions:
         return await self._db.run_transaction(work)
 
     async def mint_token(self, job: int, ordinal: int, approver: str, actor: Actor) -> str:
-        """Return a new single-use token that decides this approval in the approver's name.
-
-        Only the approver, or the system for a delivery, can create it. Raises NotFound,
-        NotPermitted, QuestionClosed.
-        """
+        """Return a new single-use token; see `approval_tokens.mint`."""
         return await approval_tokens.mint(self._db, self._policy, job, ordinal, approver, actor)
 
     async def _answer_from_request(
@@ -270,11 +272,8 @@ class Questions:
         question = locked.question
         event = response.source_event_id
         if previous := await store.previous_answer(conn, job, ordinal, event):
-            verdict = locked.verdict(
-                previous.accepted,
-                refusals.stored_reason(question, previous),
-                duplicate=True,
-            )
+            stored = refusals.stored_reason(question, previous)
+            verdict = locked.verdict(previous.accepted, stored, duplicate=True)
             return await self._with_votes(conn, verdict, previous.voter)
         reading.check_kind(question, response)
         payload, resolution = reading.interpret(question, response)

@@ -42,6 +42,13 @@ from draftsman.basic_settings import (
 from draftsman.errors import ConfigError, OptionHint
 from draftsman.settings import env_variables, former_names
 from draftsman.settings.agents import AgentSettings
+from draftsman.settings.attention import (
+    HolidaySettings,
+    LadderSettings,
+    OnCallSettings,
+    PagerSettings,
+    check_attention,
+)
 from draftsman.settings.chat import SlackSettings, TrelloSettings
 from draftsman.settings.config_errors import explain, unparsable
 from draftsman.settings.dashboard import DashboardSettings
@@ -100,13 +107,17 @@ __all__ = [
     "FixSettings",
     "ForgeSettings",
     "GatewaySettings",
+    "HolidaySettings",
     "HttpSettings",
+    "LadderSettings",
     "LimitSettings",
     "LlmSettings",
     "LogSettings",
     "Months",
     "NetworkSettings",
     "NotificationSettings",
+    "OnCallSettings",
+    "PagerSettings",
     "PersonSettings",
     "PolicySettings",
     "PriceSettings",
@@ -201,6 +212,10 @@ class Settings(BaseSettings):
     sandbox: SandboxSettings = Field(default_factory=SandboxSettings.model_construct)
     profile: ProfileSettings = Field(default_factory=ProfileSettings.model_construct)
     profiles: dict[str, ProfileSettings] = {}
+    ladders: dict[str, LadderSettings] = {}
+    oncall: dict[str, OnCallSettings] = {}
+    holidays: dict[str, HolidaySettings] = {}
+    pagers: dict[str, PagerSettings] = {}
     people: dict[str, PersonSettings] = {}
     groups: dict[str, tuple[str, ...]] = {}
     _deprecations: tuple[str, ...] = PrivateAttr(())
@@ -283,7 +298,8 @@ class Settings(BaseSettings):
 
     @model_validator(mode="after")
     def _check_references(self) -> Self:
-        """Check the gateways and groups of hosts that programs name."""
+        """Check the names that ladders, agents and tools refer to."""
+        check_attention(self)
         for name, agent in self.agents.items():
             if agent.gateway is not None and agent.gateway not in self.gateways:
                 known = ", ".join(sorted(self.gateways)) or "none"

@@ -16,6 +16,8 @@ from pydantic_settings import SettingsError
 from draftsman.field_errors import describe_error
 from draftsman.settings.former_names import FormerKey, Location, variable_of
 
+_SECONDS: Final = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86_400, "w": 604_800}
+_DURATION: Final = re.compile(rf"(\d+(?:\.\d+)?) ?({'|'.join(_SECONDS)})")
 KEY: Final = "[key]"
 """The part of a location that means the key itself."""
 SECRET: Final = ("url", "secret", "token", "key")
@@ -41,6 +43,7 @@ def explain(
         allowed = ", ".join(_allowed(first["loc"], model))
         return f"{origin}: unknown key {key!r}; allowed here: {allowed}"
     problem = describe_error(first).replace("an object of keys and values", "a table")
+    problem += _unit(first)
     return f"{origin}: {key}{_shown(first)}: {problem}"
 
 
@@ -63,6 +66,14 @@ def _shown(error: ErrorDetails) -> str:
     if hidden or not isinstance(value, str | int | float):
         return ""
     return f" is {reprlib.repr(value)}"
+
+
+def _unit(error: ErrorDetails) -> str:
+    """Return the unit and value of a duration that was given with a unit: settings have seconds."""
+    duration = _DURATION.fullmatch(str(error["input"]).strip().lower())
+    if duration is None or error["type"] not in ("float_parsing", "int_parsing"):
+        return ""
+    return f" of seconds, here {round(float(duration[1]) * _SECONDS[duration[2]]):d}"
 
 
 def unparsable(error: SettingsError) -> str:

@@ -23,6 +23,13 @@ BODY_FIELDS: Final = (
 _Login = Annotated[
     str, matching(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,99}", "must be a login without @, or ORG/TEAM")
 ]
+_RepoPath = Annotated[
+    str,
+    matching(
+        r"[a-z0-9._-]{1,100}(/[a-z0-9._-]{1,100}){1,20}",
+        "must be the path of a repository in lower case, such as acme/pay",
+    ),
+]
 _Label = Annotated[str, Field(min_length=1, max_length=50)]
 
 
@@ -67,7 +74,9 @@ class ForgeSettings(Section):
     listen: Listen | None = None
     """`host:port` of the HTTP server of webhooks, which several forges may share."""
     webhook_secret: SecretSettings | None = None
-    """Secret of the webhook."""
+    """Secret of the webhooks of the repositories without their own."""
+    webhook_secrets: dict[_RepoPath, SecretSettings] = Field(default_factory=dict)
+    """Secrets of the webhooks of single repositories, by path, such as `acme/pay`."""
     webhook_url: str | None = None
     """Public URL of the webhook, which `doctor` looks for."""
 
@@ -85,8 +94,9 @@ class ForgeSettings(Section):
     def _check_events(self) -> Self:
         if self.issue_label is not None and self.events is None:
             raise ValueError('issue_label needs events = "poll" or "webhook"')
-        for name in ("listen", "webhook_secret") if self.events == "webhook" else ():
-            if getattr(self, name) is None:
+        has_secret = self.webhook_secret is not None or self.webhook_secrets
+        for name, is_set in (("listen", self.listen), ("webhook_secret", has_secret)):
+            if self.events == "webhook" and not is_set:
                 raise ValueError(f'events = "webhook" needs {name}; or set events = "poll"')
         return self
 

@@ -65,11 +65,14 @@ KNOWN_AGENTS: Final[Mapping[str, Mapping[str, Any]]] = {
             *("--edit-format", "diff", "--no-check-update", "--no-analytics"),
             *("--no-auto-commits", "--no-dirty-commits", "--no-gitignore"),
             *("--no-suggest-shell-commands", "--no-show-release-notes"),
-            "--no-show-model-warnings",
+            *("--no-show-model-warnings", "--no-fancy-input"),
         ),
         "prompt": "Work on this request: {title}\n\n{text}\n\n{history}",
         "scratch": (".aider*",),
-        "env": {"OPENAI_API_BASE": "{gateway_url}/v1"},
+        "env": {
+            "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+            "OPENAI_API_BASE": "{gateway_url}/v1",
+        },
     },
     "goose": {
         "kind": "acp",

@@ -128,10 +128,10 @@ class LlmSettings(Section):
 class GatewaySettings(Section):
     """A model provider that agents call through the worker, which adds the key."""
 
-    provider: Literal["openai", "anthropic"]
-    """API of the server: Responses and Chat Completions, or Messages."""
+    provider: Literal["openai", "anthropic", "google"]
+    """API of the server: Responses and Chat Completions, Messages, or the Gemini API."""
     base_url: str | None = None
-    """Default: the provider's URL. OpenAI's ends with `/v1`, Anthropic's does not."""
+    """Default: the provider's URL. OpenAI's ends with `/v1`, those of the others do not."""
     api_key: SecretSettings | None = None
     """API key; default: no key is sent, as for a local server."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from string import Formatter
 from typing import Annotated, Any, Literal, Self
-from zoneinfo import ZoneInfo
 
 from pydantic import (
     AfterValidator,
@@ -19,6 +18,7 @@ from pydantic import (
 
 from draftsman.basic_settings import expand_user
 from draftsman.field_errors import matching
+from draftsman.settings.hours import Hours, LadderChoice, WorkingHours, Zone
 
 Role = Literal["invoker", "responder", "approver", "operator"]
 
@@ -30,35 +30,18 @@ def _expanded(value: object) -> object:
 UserPath = Annotated[Path, BeforeValidator(_expanded)]
 """A path in which `~` is the user's home."""
 _WEEK = 86_400.0 * 7
-KEY_PLACEHOLDERS = ("repo", "type", "queue", "agent")
+KEY_PLACEHOLDERS = ("repo", "path", "type", "queue", "agent")
 """Values of a job that a concurrency key of its type may contain."""
 _Count = Annotated[int, Field(ge=1, le=1200)]
-Months = Annotated[_Count | None, BeforeValidator(lambda v: None if v == "never" else v)]
-
-
-def _check_zone(value: str) -> str:
-    try:
-        ZoneInfo(value)
-    except (KeyError, ValueError, OSError):
-        raise ValueError("unknown time zone; use a name such as Europe/Berlin") from None
-    return value
-
-
-def _check_hours(value: str) -> str:
-    if value[:5] == value[6:]:
-        raise ValueError("quiet hours never end; use two different times, or none")
-    return value
-
-
-_CLOCK = r"([01]\d|2[0-3]):[0-5]\d"
-_Hours = Annotated[
+_KeyPath = Annotated[
     str,
-    matching(rf"none|{_CLOCK}-{_CLOCK}", "must be two times, such as 22:00-07:00, or none"),
+    Field(max_length=200),
+    matching(
+        r"(?!\.{0,2}/)[^*?\[\s]+",
+        "must be a folder or a file from the top folder, without a pattern",
+    ),
 ]
-Hours = Annotated[_Hours, AfterValidator(_check_hours)]
-"""Daily quiet hours such as `22:00-07:00`, or `none`."""
-Zone = Annotated[str, AfterValidator(_check_zone)]
-"""A name of the IANA time zone database."""
+Months = Annotated[_Count | None, BeforeValidator(lambda v: None if v == "never" else v)]
 
 
 class Section(BaseModel):
@@ -148,9 +131,15 @@ class QuestionSettings(Section):
     escalate_to: str | None = Field(None, min_length=1)
     """Default group or person to escalate questions to."""
     quiet_hours: Hours | None = None
-    """Default quiet hours, without reminders; None: no quiet hours."""
+    """Default quiet hours, without interruptions; None: no quiet hours."""
+    working_hours: WorkingHours | None = None
+    """Default working hours; None: at any time."""
+    holidays: str | None = Field(None, min_length=1)
+    """Default table of `[holidays]`; None: no holidays."""
     timezone: Zone = "UTC"
     """Default time zone of people."""
+    ladders: LadderChoice = Field({})
+    """Ladder of each kind of question, `input`, `approval` or `critical`."""
 
     @model_validator(mode="before")
     @classmethod
@@ -211,6 +200,8 @@ class TypeSettings(LimitSettings):
 
     concurrency_key: str | None = Field(None, min_length=1, max_length=200)
     """Concurrency key of jobs whose request has none; `{repo}` is the repository of the job."""
+    key_paths: Annotated[tuple[_KeyPath, ...], Field(max_length=1000)] = ()
+    """Folders and files: `{path}` of the key is the first of them that the request names."""
 
     @field_validator("concurrency_key")
     @classmethod
@@ -220,6 +211,12 @@ class TypeSettings(LimitSettings):
                 allowed = ", ".join(f"{{{item}}}" for item in KEY_PLACEHOLDERS)
                 raise ValueError(f"unknown placeholder {{{name}}}; allowed: {allowed}")
         return value
+
+    @model_validator(mode="after")
+    def _check_paths(self) -> Self:
+        if ("{path}" in (self.concurrency_key or "")) != bool(self.key_paths):
+            raise ValueError("concurrency_key with {path}, and key_paths, need each other")
+        return self
 
 
 class SandboxSettings(Section):
@@ -334,7 +331,11 @@ class PersonSettings(Section):
     timezone: Zone | None = None
     """Time zone; None: as in `[questions]`."""
     quiet_hours: Hours | None = None
-    """Quiet hours in that time zone, without reminders; None: as in `[questions]`."""
+    """Quiet hours in that time zone, without interruptions; None: as in `[questions]`."""
+    working_hours: WorkingHours | None = None
+    """Working hours in that time zone; `none`: at any time; None: as in `[questions]`."""
+    holidays: str | None = Field(None, min_length=1)
+    """Table of `[holidays]`; `none`: no holidays; None: as in `[questions]`."""
 
 
 class NotificationSettings(Section):

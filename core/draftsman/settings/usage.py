@@ -7,7 +7,8 @@ from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from draftsman.settings.tables import Section, Zone
+from draftsman.settings.hours import Zone
+from draftsman.settings.tables import Section
 
 _UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 _MAX_PERIOD: Final = 31 * 86_400

@@ -26,6 +26,7 @@ from draftsman.store.postgres.database import (
 from draftsman.store.queries import load
 
 if TYPE_CHECKING:
+    from draftsman.domain.attention.ladder import Ladder
     from draftsman.domain.question_spec import QuestionSpec
 
 _Q = load("questions")
@@ -44,9 +45,12 @@ async def ask(
     expires_in: float | None,
     escalate_to: str | None = None,
     grace: float = 0,
+    ladder: Ladder | None = None,
+    owners: Sequence[str] = (),
 ) -> tuple[bool, int | None]:
     """Insert the question and park the run; `grace` are the seconds that its agent is kept.
 
+    `owners` are the people who own the changed code, for its ladder.
     Return whether the run still owned its job, and the question's ordinal; None when the job was
     canceled instead.
     """
@@ -70,6 +74,10 @@ async def ask(
         "expires_in": expires_in,
         "escalate_to": escalate_to,
         "grace": grace,
+        "critical": item.critical,
+        "ladder": None if ladder is None else ladder.name,
+        "steps": Jsonb([step.as_json() for step in ladder.steps] if ladder else []),
+        "owners": list(owners),
         "detail": json.dumps(detail),
     }
     records = await rows(conn, _Q["ask"], params)

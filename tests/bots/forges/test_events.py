@@ -2,86 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from dataclasses import replace
-from pathlib import Path
+from datetime import datetime
 from typing import Any, Final, cast
 
 import pytest
 
 from draftsman.domain.forges.forge_event import EventKind, ForgeEvent
-from draftsman.domain.job import Source
 from draftsman.domain.messages.target import parse as parse_target
 from draftsman.domain.outcome import Done
 from draftsman.domain.question import QuestionKind
 from draftsman.domain.question_spec import QuestionSpec
-from draftsman.domain.repos.repo_catalog import Repo
-from draftsman.domain.repos.repo_profile import profile
 from draftsman.domain.repos.repo_url import parse
 from draftsman.errors import Failure
+from draftsman.forges.connection import forge_at
 from draftsman.runtime import Runtime
 from draftsman.settings import ForgeSettings
 from draftsman.store.forges import people_events
 from draftsman_bots.forges.context import EventContext
 from draftsman_bots.forges.service import ForgeService
-from draftsman_bots.forges.usecases.events import classify, on_event
-from tests.bots.bot_contract import run_dispatcher, wait_until_delivered
-from tests.bots.forges.forge_side import ForgeSide, forge_side
+from draftsman_bots.forges.usecases.events import classify
+from tests.bots.forges.issues import LABEL, Issue, comment
 from tests.factories import QUESTION, Factory
 from tests.support.cases import cases
 from tests.support.fake.faults import Fault
+from tests.support.forges.world import at_second
 
-LABEL: Final = ForgeEvent(
-    EventKind.LABELED_ISSUE, "acme/pay", 7, "label:7:fix it", author="Anna", label="Fix it"
-)
 GATE: Final = QuestionSpec(key="gate", kind=QuestionKind.APPROVAL, text="Go?", approvers=("carol",))
-LOGINS: Final = {"anna": "acme:anna", "ben": "acme:ben", "carol": "acme:carol"}
-
-
-def comment(text: str, author: str = "ben", id: int = 1, **fields: Any) -> ForgeEvent:
-    """Return the event of a comment."""
-    kind = EventKind.ISSUE_COMMENT
-    return replace(ForgeEvent(kind, "acme/pay", 7, f"comment:{id}", author, text=text), **fields)
-
-
-class Issue:
-    """An issue with its bot."""
-
-    def __init__(self, side: ForgeSide, rt: Runtime) -> None:
-        settings = rt.settings.model_copy(
-            update={"forges": side.settings.forges, "http": side.settings.http}
-        )
-        self.side = side
-        self.rt = replace(rt, settings=settings)
-
-    async def on(self, event: ForgeEvent) -> str:
-        """Process an event."""
-        table = self.rt.settings.forges["acme"]
-        return await on_event(EventContext(self.rt, "acme", table, event))
-
-    async def delivered(self, job: int) -> list[str]:
-        """Wait for the comments of a job; return all comments."""
-        await wait_until_delivered(self.rt, job, self.side.channel)
-        return [note.body for note in self.side.fake.world.comments()]
-
-
-@pytest.fixture
-async def issue(
-    rt: Runtime, make: Factory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> AsyncIterator[Issue]:
-    """Give an issue of a registered repository, and people with logins."""
-    async with forge_side(
-        "github", tmp_path, monkeypatch, issue_label="fix it", events="poll"
-    ) as side:
-        await rt.repos.add(Repo.at(parse(side.fake.url)), profile({}), make.owner)
-        rt.policy.people = {
-            name: replace(person, ids={**person.ids, Source.FORGE: LOGINS[name]})
-            if name in LOGINS
-            else person
-            for name, person in rt.policy.people.items()
-        }
-        async with run_dispatcher(rt, side.channel):
-            yield Issue(side, rt)
 
 
 async def test_a_label_makes_one_job_whose_comment_answers(
@@ -115,6 +62,51 @@ async def test_a_label_makes_one_job_whose_comment_answers(
     assert "draftsman people set NAME --forge acme:mallory" in texts[-1]
 
 
+async def test_a_label_that_is_given_again_makes_another_job_with_the_text_of_its_time(
+    issue: Issue, rt: Runtime, make: Factory
+) -> None:
+    """Webhooks and polls of a label are one request; the labeler counts, not the sender."""
+    world = issue.side.fake.world
+
+    def webhook(second: int, text: str, sender: str = "Anna") -> ForgeEvent:
+        at = datetime.fromisoformat(at_second(second))
+        key = f"label:7:fix it:{at_second(second)}"
+        return replace(LABEL, key=key, at=at, text=text, author=sender)
+
+    async def poll() -> ForgeEvent:
+        settings = issue.rt.settings
+        source = forge_at(settings, "acme", "acme/pay").events()
+        (event,) = await source.labeled_issues("fix it")
+        return event
+
+    world.labelers += [("fix it", "anna")]
+    first = webhook(1, "as labeled")
+    world.issue = ("Refunds", "edited by mallory")
+    assert [await issue.on(first) for _ in range(2)] == ["submitted"] * 2
+    shown = {"number": 7, "title": "Refunds", "body": "edited by mallory", "updated_at": "later"}
+    world.talk.issues.append(shown | {"labels": [{"name": "fix it"}]})
+    polled = await poll()
+    assert (polled.key, polled.author) == ("label:7:fix it:#1", "anna")
+    assert await issue.on(polled) == "submitted"
+    assert await issue.on(webhook(9, "another label was given", "eve")) == "submitted"
+    (job,) = await rt.read_model.jobs()
+    found = await rt.read_model.job(job.number)
+    assert (found.invoker_id, found.ticket_text) == ("anna", "as labeled")
+    texts = await issue.delivered(job.number)
+    note = f"The issue was edited since it was labeled; D-{job.number} has the text of that time."
+    assert [note in text for text in texts] == [False, True]
+    await rt.job_control.cancel(job.number, make.owner)
+    world.labelers += [("fix it", ""), ("fix it", "anna")]
+    again = webhook(3, "edited by mallory")
+    assert [await issue.on(event) for event in (first, again, again, await poll())] == (
+        ["submitted"] * 4
+    )
+    assert len(await rt.read_model.jobs()) == 2
+    newest = await rt.read_model.job(job.number + 1)
+    assert newest.ticket_text == "edited by mallory"
+    assert not any("was edited" in text for text in (await issue.delivered(newest.number))[-1:])
+
+
 async def test_questions_are_answered_by_permitted_people(
     issue: Issue, rt: Runtime, make: Factory
 ) -> None:
@@ -146,6 +138,26 @@ async def test_questions_are_answered_by_permitted_people(
     assert len(texts) == 6, texts[5:]
     (again,) = texts[5:]
     assert "red" in again
+
+
+async def test_comments_delay_the_reminders_of_a_question(
+    issue: Issue, rt: Runtime, make: Factory
+) -> None:
+    work = await make.asked(QUESTION, notify=issue.side.notify)
+    await issue.delivered(work.number)
+    for number, (text, author, outcome) in enumerate(
+        [
+            ("/ack 2h", "ben", "answered"),
+            (f"/snooze D-{work.number}/1", "ben", "answered"),
+            ("/delegate anna", "ben", "refused"),
+            ("/ack", "mallory", "refused"),
+        ],
+        30,
+    ):
+        assert await issue.on(comment(text, author, number)) == outcome, text
+    delays = await rt.acknowledgments.delays(work.number, 1)
+    assert [(item.person, item.acknowledged) for item in delays] == [("ben", True), ("ben", False)]
+    assert "you work on the answer until" in "\n".join(await issue.delivered(work.number))
 
 
 async def test_an_approval_counts_only_from_its_approver(
@@ -201,7 +213,8 @@ async def test_polls_bring_the_label_and_the_answer_once(
             service.receiver._due["acme"] = 0.0
             await service._round()
 
-    item = {"number": 7, "title": "Refunds", "body": "x", "labels": [{"name": "fix it"}]}
+    item = {"number": 7, "title": world.issue[0], "body": world.issue[1]}
+    item |= {"labels": [{"name": "fix it"}]}
     world.talk.issues.append(item | {"html_url": "http://x/7"})
     world.labelers += [("bug", "ben"), ("fix it", "anna")]
     await poll(polls=2)
@@ -235,7 +248,7 @@ async def test_polls_bring_the_label_and_the_answer_once(
     world.refused = "not mapped"  # as the comments of a locked issue are
     world.issues.add("#8")
     stranger = comment("@draftsman fix this", "eve", number=8)
-    deleted = replace(LABEL, number=99, key="label:99:fix it")
+    deleted = replace(LABEL, number=99, key="label:99:fix it:")
     for event in (stranger, deleted):
         await service.receiver.receive("acme", "poll", [event])
     with pytest.MonkeyPatch.context() as patch:
@@ -255,7 +268,7 @@ async def test_polls_bring_the_label_and_the_answer_once(
         ("/approve", "answer"),
         ("approve", "comment"),
         ("please rename it", "comment"),
-        ("/tell D-1 use v2", "comment"),
+        ("/tell D-1 use v2", "answer"),
         ("@draftsman use v2", "comment"),
         ("@anna /approve", "comment"),
         ("```\n/approve\n```", "comment"),

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Final
 
 import pytest
 
@@ -23,10 +24,13 @@ from tests.factories import Factory
 from tests.support.fake.faults import Fault
 from tests.support.forges.conversation import SECRET, Payloads, deliver, github_webhook
 
+OWN: Final = "secret-of-one-repository"
+
 
 @pytest.fixture
 async def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ForgeHarness]:
     monkeypatch.setenv("WEBHOOK_SECRET", SECRET)
+    monkeypatch.setenv("OWN_SECRET", OWN)
     async with forge_harness("github", tmp_path, monkeypatch) as harness:
         yield harness
 
@@ -35,7 +39,10 @@ async def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
 async def receiving(site: ForgeHarness, rt: Runtime) -> AsyncIterator[tuple[ForgeService, str]]:
     """Run the receiver of the forge `acme`; provide the URL of its webhook."""
     table = site.table(
-        events="webhook", listen="127.0.0.1:0", webhook_secret={"env": "WEBHOOK_SECRET"}
+        events="webhook",
+        listen="127.0.0.1:0",
+        webhook_secret={"env": "WEBHOOK_SECRET"},
+        webhook_secrets={"acme/own": {"env": "OWN_SECRET"}},
     )
     update = {"forges": {"acme": table}, "http": site.settings.http}
     service = ForgeService(replace(rt, settings=rt.settings.model_copy(update=update)))
@@ -130,6 +137,31 @@ async def test_events_are_stored_once_over_any_way_and_in_any_order(
     bots = await conn.execute("SELECT author FROM draftsman.forge_events WHERE is_bot")
     # delivered before the account was known, it was marked by the poll or by its later decision
     assert {row[0] for row in await bots.fetchall()} <= {"draftsman-bot"}
+
+
+async def test_the_secret_of_a_repository_proves_its_own_events_only(
+    site: ForgeHarness, rt: Runtime, conn: Connection
+) -> None:
+    def hook(project: str, secret: str) -> tuple[bytes, dict[str, str]]:
+        comment = {"id": 1, "user": {"login": "anna"}, "body": "/draftsman fix this"}
+        body = {"action": "created", "issue": {"number": 7}, "comment": comment}
+        body["repository"] = {"full_name": project}
+        return github_webhook("issue_comment", body, secret)
+
+    async with receiving(site, rt) as (_, url):
+        for project, secret, status in (
+            ("Acme/own", OWN, 200),
+            ("acme/own", SECRET, 401),
+            ("acme/pay", OWN, 401),
+            ("acme/pay", SECRET, 200),
+        ):
+            assert (await deliver(url, *hook(project, secret)))[0] == status, (project, secret)
+        _, text = await deliver(url, *hook("acme/own", "other"))
+        assert "is [forges.acme] webhook_secrets that of the webhook?" in text
+        for body in (b"[1]", b'{"repository": 1}', b"{", b"[" * 100_000):
+            assert (await deliver(url, body, {"X-GitHub-Event": "push"}))[0] == 401
+    found = await conn.execute("SELECT project FROM draftsman.forge_events ORDER BY project")
+    assert [row[0] for row in await found.fetchall()] == ["acme/own", "acme/pay"]
 
 
 async def test_the_branch_of_a_reopened_pull_request_stays(

@@ -54,7 +54,13 @@ def shown(reply: Json) -> str:
     return "\n".join(texts(reply.get("blocks", [])))
 
 
+def answer_rows(blocks: list[Json]) -> list[Json]:
+    """Return the rows of controls, without those that acknowledge, snooze and delegate."""
+    rows = [block for block in blocks if block["type"] == "actions"]
+    return [row for row in rows if not str(row.get("block_id")).startswith("attention:")]
+
+
 def actionable(reply: Json) -> list[str]:
-    """Return the action ids of the controls."""
-    rows = [block for block in reply.get("blocks", []) if block["type"] == "actions"]
+    """Return the action ids of these controls."""
+    rows = answer_rows(reply.get("blocks", []))
     return [element["action_id"] for row in rows for element in row["elements"]]

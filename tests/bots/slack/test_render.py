@@ -17,7 +17,14 @@ from draftsman.domain.question import QuestionKind, QuestionStatus
 from draftsman_bots.slack import ids
 from draftsman_bots.slack.outbound.render import STATUS_EMOJI, render
 from tests.bots.messages import messages, words
-from tests.bots.slack.channel_fixtures import Json, actionable, message, person, shown
+from tests.bots.slack.channel_fixtures import (
+    Json,
+    actionable,
+    answer_rows,
+    message,
+    person,
+    shown,
+)
 from tests.core.channels.channel_contract import question
 from tests.support.cases import cases
 from tests.support.slack.block_validation import message_blocks
@@ -134,7 +141,7 @@ def test_the_card_can_be_canceled_while_the_job_lives_and_retried_after() -> Non
 def test_a_few_choices_are_buttons_and_free_text_is_one_more() -> None:
     output = rendered(DeliveryKind.QUESTION)
     assert actionable(output) == [ids.answer_action(1), ids.answer_action(2), ids.FREE]
-    (row,) = [block for block in output["blocks"] if block["type"] == "actions"]
+    (row,) = answer_rows(output["blocks"])
     assert row["block_id"] == ids.question_block(7, 2)
     assert [element["value"] for element in row["elements"]] == ["q:7:2:1", "q:7:2:2", "q:7:2"]
 
@@ -145,7 +152,7 @@ def test_many_choices_become_a_select_menu() -> None:
         output = rendered(
             DeliveryKind.QUESTION, question=question(choices=same, freeform_allowed=False)
         )
-        (row,) = [block for block in output["blocks"] if block["type"] == "actions"]
+        (row,) = answer_rows(output["blocks"])
         (element,) = row["elements"]
         assert (element["type"], element["action_id"]) == (kind, ids.CHOOSE)
         assert row["block_id"] == ids.question_block(7, 2)
@@ -180,7 +187,7 @@ def test_a_question_that_is_too_large_loses_context_then_descriptions_then_optio
     details = []
     for asked_again in (asked, *(replace(asked, text="Which? " * n) for n in (600, 1000, 1300))):
         blocks = rendered(DeliveryKind.QUESTION, question=asked_again)["blocks"]
-        (row,) = [block for block in blocks if block["type"] == "actions"]
+        (row,) = answer_rows(blocks)
         text = shown({"blocks": [block for block in blocks if block is not row]})
         details.append(("ccc" in text, "ddd" in text, row["elements"][0]["type"]))
     assert details == [
@@ -213,7 +220,7 @@ def test_approval_has_two_buttons_and_names_only_its_approvers() -> None:
 def test_long_label_is_truncated() -> None:
     long = [{"value": "a", "label": "👩" * 75}, {"value": "b", "label": ""}]
     output = rendered(DeliveryKind.QUESTION, question=question(choices=long))
-    row = output["blocks"][-1]["elements"]
+    row = answer_rows(output["blocks"])[-1]["elements"]
     assert [len(item["text"]["text"]) for item in row[:2]] == [38, 1]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -77,6 +78,10 @@ async def test_the_merge_of_a_pull_request_moves_its_card(stage: Stage) -> None:
         payload = {"text": f"it was {end}", "pull_request": end}
         await stage.channel.send(stage.message(DeliveryKind.NOTICE, payload=payload))
         assert stage.list_now == target
+    late = stage.message(RESULT, subject_status=Status.COMPLETED)
+    ended = replace(late, subject=replace(late.subject, ended_pull="merged"))
+    assert isinstance(await stage.channel.send(ended), Receipt)
+    assert stage.list_now == stage.doing, "a later result of the merge moves it no more"
 
 
 async def test_card_moves_once_when_its_job_starts_running(

@@ -19,6 +19,7 @@ from draftsman.domain.response import Response
 from draftsman.domain.run import LeaderTerm
 from draftsman.runtime import Runtime
 from draftsman.services.maintenance.follow_ups import FollowUpSweep
+from draftsman.store.outbox import deliveries
 from draftsman_bots.forges.receiver import ForgeReceiver
 from tests.core.forges.contract import ForgeHarness, forge_harness
 from tests.core.loops.agent_jobs import agent_worker, git, submit_agent_job
@@ -41,6 +42,14 @@ say("checkpoint", id="c", data={"turns": session})
 hear()
 say("result", summary=f"turn {session}: " + " | ".join(texts), data={"texts": texts})
 """
+TURNS = """
+session = (start["checkpoint"] or {}).get("turns", 0)
+open("a.txt", "w").write(TEXTS[session] + "\\n")
+say("checkpoint", id="c", data={"turns": session + 1})
+hear()
+say("result", summary=f"turn {session}")
+"""
+MERGES = {"merge": "ask", "reviewers": ("anna",)}
 TWO = {"name": "tests", "command": ["grep", "-c", "two", "a.txt"]}
 
 
@@ -154,6 +163,10 @@ async def test_a_pull_request_is_followed_up_to_its_approved_merge(
     before = [(await rt.read_model.job(job)).status for job in earlier]
     assert set(before) <= {S.FAILED, S.CANCELED}, "the merge of an earlier commit is over"
     assert world.head("main") == third
+    async with rt.db.connection() as conn:
+        for job in (number, second_job, merge):
+            facts = await deliveries.message_facts(conn, (await rt.outbox.all(job))[-1].seq)
+            assert facts.ended_pull == "merged", "messages of each job show how it ended"
     notices = [item.kind for item in await rt.outbox.all(number) if item.kind == "notice"]
     assert notices == ["notice"], "the merge is announced once"
     assert (red.status, reviewed.status) == (S.COMPLETED, S.COMPLETED)
@@ -170,6 +183,13 @@ async def test_a_pull_request_is_followed_up_to_its_approved_merge(
     log = git("log", "--format=%H", third or "", cwd=world.repository).split()
     assert log[:3] == [third, second, first]
     assert (len(world.pulls), world.pulls[0].state) == (1, "merged")
+    first_job = await rt.read_model.job(number)
+    assert (red.ticket_title, reviewed.ticket_title) == (
+        f"Fix CI of {first_job.ticket_title}",
+        f"Address review of {first_job.ticket_title}",
+    )
+    assert world.pulls[0].title == first_job.ticket_title
+    assert "Address review" not in world.pulls[0].body
     assert f"head={third} -->" in world.pulls[0].body
     answers = [c for c in world.talk.comments if c.author == world.login]
     written = {(c.replies_to, c.body.split(" (")[0]) for c in answers}
@@ -236,6 +256,42 @@ async def test_follow_ups_are_bounded_by_a_question(forge: Forge, make: Factory)
     assert handed.status is S.COMPLETED
     reason = (await last_event(rt, second, "forge_event_ignored")).payload["reason"]
     assert reason == "the pull request was handed over to people"
+
+
+@pytest.mark.slow(
+    fast="test_a_draft_becomes_ready_with_green_work_and_a_draft_again_without",
+)
+async def test_a_draft_becomes_ready_once_a_follow_up_is_green(forge: Forge, make: Factory) -> None:
+    """And a draft again, if people hand over a follow-up that is not green."""
+    world, rt = forge.site.fake.world, forge.rt
+    repo = Repo.at(parse(forge.site.fake.url))
+    saved = profile({"validation_commands": [TWO], "max_iterations": 1})
+    await rt.repos.add(repo, saved, make.owner)
+    texts = ("no", "two", "no")
+
+    async def hand_over(job: int) -> Job:
+        await wait_for_question(rt, job)
+        await make.answer(job, "draft")
+        return await wait_for_end(rt, job)
+
+    settings = rt.settings.model_copy(
+        update={"forges": {"acme": rt.settings.forges["acme"].model_copy(update=MERGES)}}
+    )
+    code = TURNS.replace("TEXTS", str(texts))
+    async with agent_worker(replace(rt, settings=settings), forge.site.folder / "data", code):
+        number = await submit_agent_job(make, repo.remote_url, text="Count", max_retries=0)
+        assert (await hand_over(number)).status is S.COMPLETED
+        [pull] = world.pulls
+        assert (pull.draft, pull.reviewers) == (True, [])
+        world.talk.comment(1, "ben", "/draftsman count to two")
+        assert (await forge.follow_up(number, 1)).status is S.COMPLETED
+        assert (pull.draft, pull.reviewers, "Draft" in pull.body) == (False, ["anna"], False)
+        asked = await rt.read_model.jobs(type="merge_pull_request")
+        assert [job.status for job in asked] == ["scheduled"], "the merge of the green commit"
+        world.talk.comment(1, "ben", "/draftsman no")
+        await forge.step()
+        await hand_over((await forge.jobs(number))[2])
+        assert (pull.draft, pull.body.startswith("**Draft**")) == (True, True)
 
 
 def _commit(repository: Path, parent: str, name: str, text: str) -> str:

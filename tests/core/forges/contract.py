@@ -15,7 +15,12 @@ from uuid import UUID
 
 import pytest
 
-from draftsman.domain.forges.pull_request import CommitStatus, PullRequestText, marker
+from draftsman.domain.forges.pull_request import (
+    DRAFT_LINE,
+    CommitStatus,
+    PullRequestText,
+    marker,
+)
 from draftsman.forges.connection import KINDS, forge_settings, git_login_of
 from draftsman.forges.publication import OpenedPullRequest, open_pull_request
 from draftsman.handlers.clone.workspace import Workspace
@@ -71,7 +76,7 @@ class ForgeHarness:
     @property
     def repository(self) -> Path:
         """A repository with the commits."""
-        return _repository()
+        return forge_repository()
 
     def push(self, commit: int = 1) -> str:
         """Set the branch to a commit: 1, or 2 on top of it."""
@@ -82,8 +87,9 @@ class ForgeHarness:
         self, head: str, body: str = "Body", draft: bool = False, **table: Any
     ) -> OpenedPullRequest:
         """Open the pull request of the branch."""
+        end = f"{DRAFT_LINE}\n" if draft else ""
         text = PullRequestText(
-            BRANCH, "main", "Count to two", f"{body}\n\n{marker('D-1', ID, head)}", draft
+            BRANCH, "main", "Count to two", f"{body}\n\n{end}{marker('D-1', ID, head)}", draft
         )
         status = CommitStatus(not draft, "D-1: 1 of 1 commands passed")
         return await open_pull_request(
@@ -96,7 +102,7 @@ COMMITS: Final[list[str]] = []
 
 
 @functools.cache
-def _repository() -> Path:
+def forge_repository() -> Path:
     """Return a repository of this process with three commits, to copy."""
     private = Path(tempfile.mkdtemp(prefix="draftsman-forge-"))
     atexit.register(shutil.rmtree, private)
@@ -114,7 +120,7 @@ async def forge_harness(
 ) -> AsyncIterator[ForgeHarness]:
     """Serve a forge with a repository of one commit."""
     async with FAKES[kind](folder / "forge") as fake:
-        fake.publish(_repository())
+        fake.publish(forge_repository())
         monkeypatch.setenv("FORGE_TOKEN", fake.world.token)
         if isinstance(fake, FakeGitHubApp):
             monkeypatch.setenv("FORGE_KEY", fake.private_key)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -144,12 +145,23 @@ async def test_the_end_of_a_pull_request_is_an_event(site: ForgeHarness) -> None
         [event] = await source.pull(opened.pull.number)
         assert (event.kind, event.number) == (kind, opened.pull.number)
     label = {"name": "draftsman"}
+    site.fake.world.issues.add("#9")
     site.fake.world.talk.issues.append(
         {"number": 9, "iid": 9, "title": "Count", "body": "x", "description": "x"}
-        | {"labels": [label], "updated_at": None}
+        | {"labels": [label], "updated_at": "2026-01-02T03:04:04Z"}
     )
     [issue] = await source.labeled_issues("draftsman")
-    assert (issue.kind, issue.number, issue.key) == (K.LABELED_ISSUE, 9, "label:9:draftsman")
+    assert (issue.kind, issue.number, issue.key) == (K.LABELED_ISSUE, 9, "label:9:draftsman:")
+    site.fake.world.labelers += [("draftsman", "anna")]
+    listed = site.fake.world.talk.issues[0]
+    assert await source.labeled_issues("draftsman") == [issue], "it has not changed"
+    listed["updated_at"] = "2026-01-02T03:04:05Z"
+    [issue] = await source.labeled_issues("draftsman")
+    assert (issue.key, issue.author) == ("label:9:draftsman:#1", "anna")
+    site.fake.world.issues.clear()
+    listed["updated_at"] = "2026-01-02T03:04:06Z"
+    [issue] = await source.labeled_issues("draftsman")
+    assert site.fake.kind == "gitlab" or issue.key == "label:9:draftsman:", "it was deleted"
     assert await source.labeled_issues("other") == []
     site.fake.world.talk.hooks.append("https://bots.example.org/forges/acme")
     assert await source.has_webhook("https://bots.example.org/forges/acme") is True
@@ -157,16 +169,30 @@ async def test_the_end_of_a_pull_request_is_an_event(site: ForgeHarness) -> None
 
 
 async def test_issues_tell_who_labeled_them_and_their_comments(site: ForgeHarness) -> None:
-    """Comments of pull requests are not among them; those of GitLab are of the given issues."""
+    """Comments of pull requests and those before the time are not among them."""
     world, source = site.fake.world, site.forge.events()
-    world.labelers += [("Bug", "ben"), ("fix it", "ben"), ("Fix it", "anna")]
-    assert await source.labeler(7, "fix it") == "anna"
-    assert await source.labeler(7, "never given") is None
+    world.labelers += [("Bug", "ben"), ("fix it", "ben"), ("fix it", ""), ("Fix it", "anna")]
+    given = await source.labelings(7, "fix it")
+    assert [(item.id, item.by, item.at) for item in given] == [
+        ("2", "ben", datetime(2026, 1, 2, 3, 4, 2, tzinfo=UTC)),
+        ("4", "anna", datetime(2026, 1, 2, 3, 4, 4, tzinfo=UTC)),
+    ]
+    assert await source.labelings(7, "never given") == []
     note = world.comment("#7", "@draftsman fix this", "anna")
     world.push(BRANCH, COMMITS[1])
     pull = await site.open(COMMITS[1])
     world.talk.comment(pull.pull.number, "ben", "feedback")
-    (found,) = await source.issue_comments(note.at, [7])
+    world.issues.add("#8")
+    world.comment("#8", "@draftsman and this", "anna")
+    world.notes[0].at, at = note.at - timedelta(days=9), note.at
+    (other,) = await source.issue_comments(at, [])
+    assert (other.kind, other.number, other.text) == (K.ISSUE_COMMENT, 8, "@draftsman and this")
+    world.notes[0].at = at
+    found, other = await source.issue_comments(at, [])
+    read = len(site.fake.calls)
+    assert await source.issue_comments(at, [7]) == [found, other]
+    if site.fake.kind == "gitlab":
+        assert [call.status for call in site.fake.calls[read:]] == [200, 304, 304]
     assert (found.kind, found.number, found.author) == (K.ISSUE_COMMENT, 7, "anna")
     assert (found.text, found.project) == ("@draftsman fix this", "acme/pay")
     issue = await site.forge.discussion(7, is_pull=False).issue()

@@ -75,6 +75,43 @@ async def test_a_draft_has_no_reviewers_and_a_failed_status(site: ForgeHarness) 
     assert classify(refused.value) is E.PERMANENT
 
 
+async def test_a_draft_becomes_ready_with_green_work_and_a_draft_again_without(
+    site: ForgeHarness,
+) -> None:
+    """A crash between the change and the body repeats both; a draft of a person stays a draft."""
+    world = site.fake.world
+    await site.open(site.push(), draft=True)
+    [pull] = world.pulls
+    commit = site.push(2)
+    if site.fake.kind == "github":  # elsewhere the change is an update, too
+        world.faults.add("update", Fault.DROP_BEFORE)
+        with pytest.raises(Failure):
+            await site.open(commit)
+    ready = await site.open(commit, reviewers=["anna"])
+    assert (ready.step, ready.pull.draft, ready.problems) == (Reconciliation.UPDATE, False, ())
+    assert (pull.draft, pull.title, pull.reviewers) == (False, "Count to two", ["anna"])
+    assert (await site.forge.get(pull.number)).draft is False
+    again = await site.open(site.push(1), draft=True)
+    assert (again.pull.draft, pull.draft) == (True, True)
+    assert (await site.open(site.push(2))).pull.draft is False
+    await site.forge.set_draft(again.pull, True)  # by a person: the body does not say so
+    by_person = await site.open(site.push(1))
+    assert (by_person.pull.draft, pull.draft, by_person.problems) == (True, True, ())
+
+
+async def test_without_drafts_the_title_says_so(tmp_path: Path, monkeypatch: Any) -> None:
+    async with forge_harness("github", tmp_path, monkeypatch) as site:
+        site.fake.world.has_drafts = False
+        opened = await site.open(site.push(), draft=True)
+        [pull] = site.fake.world.pulls
+        assert (opened.pull.draft, pull.title) == (True, "[Draft] Count to two")
+        assert (await site.open(site.push(2))).pull.draft is False
+        assert pull.title == "Count to two"
+        assert (await site.open(site.push(1), draft=True)).problems == ()
+        assert pull.title == "[Draft] Count to two"
+        assert (await site.forge.get(1)).draft
+
+
 async def test_a_lost_response_does_not_open_a_second_pull_request(site: ForgeHarness) -> None:
     commit = site.push()
     site.fake.world.faults.add("create", Fault.DROP_AFTER)

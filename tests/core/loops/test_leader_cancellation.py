@@ -7,6 +7,7 @@ from uuid import uuid4
 
 import psycopg
 
+from draftsman import configured
 from draftsman.loops.leader import Leader
 from draftsman.runtime import Runtime
 from draftsman.services.maintenance.reminders import Reminders
@@ -43,7 +44,8 @@ async def test_a_cancellation_lost_in_a_broken_connection_does_not_block_the_lea
     reminders = Reminders(rt.db, rt.policy, None, 100)
     services = rt.templates, rt.request_checks, rt.submissions
     firing = Firing(rt.db, rt.policy, rt.settings, *services)
-    parts = rt.archives, reminders, firing, rt.pending_decisions, rt.rules, rt.digests
+    steps = configured.ladder_sweep(rt.settings, rt.db, rt.policy)
+    parts = rt.archives, reminders, firing, steps, rt.pending_decisions, rt.rules, rt.digests
     sweeps = CutSweeps(rt.db, rt.policy, rt.settings.sweeps, 300, *parts)
     sweeps.inside = asyncio.Event()
     leader = Leader(sweeps, rt.settings.sweeps, uuid4())

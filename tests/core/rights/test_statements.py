@@ -56,7 +56,10 @@ PLANNED: Final = {
 }
 FIRING: Final = {"schedules.forget", "schedules.resolve"}
 DECISIONS: Final = {f"pending_decisions.{name}" for name in ("hold", "undo")}
-VIEWS: Final = {"figures.record_views", "acknowledgments.acknowledge", "acknowledgments.snooze"}
+VIEWS: Final = {
+    *("figures.record_views", "acknowledgments.acknowledge", "acknowledgments.snooze"),
+    "ladders.delegate",
+}
 APPLYING: Final = {f"pending_decisions.{name}" for name in ("take", "finish")}
 RULES: Final = {"rules.ratify", "rules.revoke", "digests.choose"}
 WORK: Final = {
@@ -94,6 +97,7 @@ WORK: Final = {
     "checkpoints.consume_quota",
     "dependencies.await_jobs",
     "dependencies.record_spawn",
+    "ladders.take",
     "messages.deliver",
     "messages.hand",
     "questions.ask",
@@ -175,7 +179,8 @@ RECEIVING: Final = {
     "follow_ups.branch_deleted",
 }
 FOLLOWING: Final = {
-    f"follow_ups.{name}" for name in ("ignore", "ignore_others", "send", "reopen", "add", "end")
+    f"follow_ups.{name}"
+    for name in ("ignore", "ignore_others", "send", "reopen", "reopen_pull", "add", "end")
 }
 REFUSED: Final = {
     "worker": SCHEMA | PEOPLE | BOARDS | TABLES | DECISIONS | VIEWS | RULES

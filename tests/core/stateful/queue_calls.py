@@ -63,6 +63,7 @@ _MIXES: Final = {
     },
     "groups": {"members": 6, "work": 10, "outrun": 2, "time": 2, "control": 5},
     "workflows": {"family": 8, "work": 9, "move": 1, "time": 2, "control": 4},
+    "fan_out": {"submit": 3, "fan_out": 9, "work": 11, "time": 2, "reserve": 1, "control": 4},
 }
 """Weights of the calls; an example has one of these mixes."""
 _pick = st.integers(0, 30)
@@ -123,9 +124,18 @@ def _calls(mix: str) -> dict[str, list[st.SearchStrategy[Any]]]:
         group=st.sampled_from(["checks", "checks", *GROUPS]),
         session=_session,
     )
+    children = st.lists(requests, min_size=1, max_size=3)
+    rarely = st.sampled_from([False] * 3 + [True])
+    fan_out = _call("fan_out", n=_pick, children=children, gather=st.booleans(), lost=rarely)
     claim = {"worker": _session, "free": st.integers(1, 3), "first": _session}
     return {
         "submit": [submit],
+        "fan_out": [
+            _call("start_fan_out", **claim, children=children),
+            fan_out,
+            fan_out,
+            _call("gather", n=_pick, lost=rarely),
+        ],
         "family": [family],
         "members": [members],
         "work": [
@@ -199,6 +209,7 @@ BEGINNINGS: Final = st.sampled_from(
         *[("limits", limits, None) for limits in (*LIMITS[1:], *LIMITS[3:7])],
         *[("groups", limits, None) for limits in (LIMITS[0], LIMITS[0], *LIMITS[:5])],
         *[("workflows", limits, None) for limits in (LIMITS[0], LIMITS[0], *LIMITS[:5])],
+        *[("fan_out", limits, None) for limits in (LIMITS[0], LIMITS[0], *LIMITS[:6])],
     ]
 )
 """The mix of an example, its first limits and its first call: rates need many calls, keys few other
@@ -213,6 +224,9 @@ SHORT_BEGINNINGS: Final = {
         st.just("groups"),
         st.just(LIMITS[0]),
         _call("fail_beside_waiting", n=_pick, how=st.just("scheduled")),
+    ),
+    "fan_out": st.tuples(
+        st.just("fan_out"), st.just(LIMITS[0]), st.one_of(_calls("fan_out")["fan_out"][:1])
     ),
     "any": BEGINNINGS,
 }

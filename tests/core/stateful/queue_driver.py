@@ -15,18 +15,21 @@ from draftsman.errors import DatabaseUnreachable, DraftsmanError
 from draftsman.runtime import Runtime
 from draftsman.settings.usage import UsageSettings
 from draftsman.store.postgres.database import Connection
-from tests.core.stateful.model.groups import GroupModel
+from tests.core.stateful.model.fan_out import FanOutModel
 from tests.core.stateful.model.limits import Limits
 from tests.core.stateful.model.people import EVERYBODY
+from tests.core.stateful.model.queues import ENDED
 from tests.core.stateful.world import QUEUES, World, at
 from tests.support.server import Server
 
 OWNER: Final = next(who for who in EVERYBODY if who.owner).actor
 LOOK: Final = """
 SELECT s.number, s.status::text, s.hold::text, s.held_by, s.position, s.concurrency_key,
-       (s.hold >= 'key') IS NOT TRUE AND s.finished_at IS NULL AS has_key, r.retry_of
+       (s.hold >= 'key') IS NOT TRUE AND s.finished_at IS NULL AS has_key, r.retry_of,
+       s.queue, s.xmin::text
   FROM draftsman.job_states s JOIN draftsman.job_requests r USING (number) ORDER BY number"""
 RESERVATIONS: Final = "SELECT queue, job FROM draftsman.queue_reservations WHERE expires_at > %s"
+PAUSES: Final = "SELECT queue, type FROM draftsman.queue_pauses ORDER BY queue, type"
 BUCKETS: Final = "SELECT name, taken, next_at FROM draftsman.limit_buckets"
 PROGRESS: Final = """
 SELECT g.name, count(*) FILTER (WHERE s.status = 'completed'),
@@ -47,12 +50,15 @@ class QueueDriver(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.world = World(self.server)
-        self.model = GroupModel()
+        self.model = FanOutModel()
         self.works: dict[int, ClaimedJob] = {}
         """The runs that their workers know of."""
+        self.lost: list[ClaimedJob] = []
+        """The runs that their workers have lost."""
         self.asked = 0
         self.cut: str | None = None
         self._explained: dict[int, tuple[Any, ...]] = {}
+        self._ordered: dict[str, tuple[Any, ...]] = {}
         self._reader = psycopg.connect(self.world.dbs[0].url, autocommit=True)
         for worker in range(2):
             self.world.run(self.world.register(worker, here=worker == 0))
@@ -103,10 +109,10 @@ class QueueDriver(RuleBasedStateMachine):
         if lost:
             return None
         refused = type(error).__name__ if error else None
-        assert refused == (expected if isinstance(expected, str) else None), error
+        assert refused == (expected if isinstance(expected, str) else None), f"{error}, {expected}"
         return result
 
-    def trial(self) -> GroupModel:
+    def trial(self) -> FanOutModel:
         """Return a copy of the model in which the next job has the last position."""
         return deepcopy(self.model)
 
@@ -120,9 +126,10 @@ class QueueDriver(RuleBasedStateMachine):
         now = at(self.model.now)
         rows = self._reader.execute(LOOK).fetchall()
         jobs = {job.number: job for job in self.model.jobs}
+        self.lost += [work for n, work in self.works.items() if jobs[n].status != "running"]
         self.works = {n: work for n, work in self.works.items() if jobs[n].status == "running"}
         assert [row[0] for row in rows] == sorted(jobs)
-        for number, status, hold, held_by, _, _, _, retry_of in rows:
+        for number, status, hold, held_by, _, _, _, retry_of, *_ in rows:
             job = jobs[number]
             state = (job.status, self.model.hold(job), job.retry_of)
             assert (status, hold, retry_of) == state, f"D-{number} {held_by}: {state}"
@@ -131,21 +138,21 @@ class QueueDriver(RuleBasedStateMachine):
                 assert held_by in full + self.model.full(job), (
                     f"D-{number}: {held_by}, {self.model.full(job)}, {self.model.taken()}"
                 )
-        holders = {key: n for n, _, _, _, _, key, has_key, _ in rows if key and has_key}
+        holders = {key: n for n, _, _, _, _, key, has_key, *_ in rows if key and has_key}
         assert holders == self.model.holders
         reservations: dict[str, int] = dict(self._reader.execute(RESERVATIONS, (now,)).fetchall())
         assert reservations == self.model.reservations
         self._places_agree({held_by for _, _, hold, held_by, *_ in rows if hold == "limit"})
+        pauses = self._reader.execute(PAUSES).fetchall()
         for queue in QUEUES:
-            expected = self.model.next(queue)
-            assert self.world.order(queue) == expected
+            versions = [(number, xmin) for number, *_, name, xmin in rows if name == queue]
+            self._order_agrees(queue, (versions, sorted(reservations.items()), pauses))
             positions = [
                 (-job.priority, self.model.positions[job.number])
                 for job in self.model.in_order(queue)
             ]
             assert positions == sorted(positions)
-        for job in self.model.jobs:
-            self._explain(job.number)
+        self.world.run(self._reasons_agree())
         progress = {name: counts for name, *counts in self._reader.execute(PROGRESS).fetchall()}
         for name in self.model.groups:
             expected = list(self.model.progress(name).values())
@@ -163,16 +170,28 @@ class QueueDriver(RuleBasedStateMachine):
                 assert next_at is not None, f"no timer for {name}"
                 assert abs((next_at - at(due)).total_seconds()) < 0.001, f"{name} is due {due}"
 
-    def _explain(self, number: int) -> None:
-        """Compare the reason that `why` gives, if the model's has changed."""
-        job = self.model.job(number)
-        reason = self.model.reason(job)
-        seen = (reason, job.status, len(self.model.reservations), tuple(self.model.pauses))
-        if self._explained.get(number) != seen:
-            self._explained[number] = seen
-            rt = self.world.rts[0]
-            why = self.world.run(rt.read_model.why(number))
-            assert why.reason == reason, f"D-{number}: {why}"
+    def _order_agrees(self, queue: str, rows: tuple[Any, ...]) -> None:
+        """Compare the real claim with the order of the model, if the model or the rows changed.
+
+        A claim depends on nothing else than these rows.
+        """
+        seen = (expected := self.model.next(queue), *rows)
+        if self._ordered.get(queue) != seen:
+            assert self.world.order(queue) == expected
+            self._ordered[queue] = seen
+
+    async def _reasons_agree(self) -> None:
+        """Compare the reasons that `why` gives for the jobs of which the model's has changed."""
+        rt = self.world.rts[0]
+        around = (len(self.model.reservations), tuple(self.model.pauses))
+        async with self.world.dbs[0].shared_connection():
+            for job in self.model.jobs:
+                reason = self.model.reason(job)
+                seen = (reason, job.status, *(around if job.status not in ENDED else ()))
+                if self._explained.get(job.number) != seen:
+                    self._explained[job.number] = seen
+                    why = await rt.read_model.why(job.number)
+                    assert why.reason == reason, f"D-{job.number}: {why}"
 
 
 async def _attempt(work: Awaitable[Any]) -> tuple[Any, DraftsmanError | None]:

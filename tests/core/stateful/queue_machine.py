@@ -20,7 +20,8 @@ from tests.core.stateful.model.groups import GROUPS
 from tests.core.stateful.model.queues import ENDED, UNKNOWN, WAITING, Request
 from tests.core.stateful.model.workflows import ATTEMPTS, LIVE
 from tests.core.stateful.queue_calls import BEGINNINGS, CALLS
-from tests.core.stateful.queue_driver import OWNER, QueueDriver
+from tests.core.stateful.queue_driver import OWNER
+from tests.core.stateful.queue_fan_out import FanOutDriver
 from tests.core.stateful.world import QUEUES, TYPES, worker_id
 from tests.support.server import Server
 
@@ -35,7 +36,7 @@ _SHAPES: Final[dict[str, Callable[[int], list[tuple[int, ...]]]]] = {
 """The parents of each job of a batch."""
 
 
-class QueueMachine(QueueDriver):
+class QueueMachine(FanOutDriver):
     """Any call on the queues, from two processes whose connections may break.
 
     A single rule makes all calls, because hypothesis leaves most of many rules out of an example.

@@ -84,6 +84,7 @@ class FrozenDatabase(Database):
     cut: str | None = None
     meanwhile: Callable[[], Awaitable[None]] | None = None
     admin: psycopg.Connection[Any]
+    _lent: Connection | None = None
 
     def dedicated_session(self, *, pinned: bool = True) -> DedicatedSession:
         """Return a session whose clock stands still and that can be cut, like any other."""
@@ -95,6 +96,9 @@ class FrozenDatabase(Database):
 
         If an example says so, once: cut it, or run another session before its commit.
         """
+        if self._lent is not None:
+            yield self._lent
+            return
         cut, self.cut = self.cut, None
         meanwhile, self.meanwhile = self.meanwhile, None
         async with super().connection(wait) as conn, conn.transaction():
@@ -108,6 +112,16 @@ class FrozenDatabase(Database):
                 self._kill(conn)
         if cut == "committed":
             raise DatabaseUnreachable("the connection was cut after the commit")
+
+    @asynccontextmanager
+    async def shared_connection(self) -> AsyncIterator[Connection]:
+        """Lend a connection that all reads of the block use in turn, in one transaction."""
+        async with self.connection() as conn:
+            self._lent = conn
+            try:
+                yield conn
+            finally:
+                self._lent = None
 
     def _kill(self, conn: Connection) -> None:
         self.admin.execute("SELECT pg_terminate_backend(%s, 10000)", (conn.info.backend_pid,))

@@ -9,13 +9,15 @@ import pytest
 from draftsman.domain.job import Status
 from draftsman.store.postgres.database import Connection
 from tests.factories import Factory
-from tests.support.statements import CHANGE, CHECK, refused, run
+from tests.support.statements import CHANGE, CHECK, UNIQUE, refused, run
 
 DEPENDENCY: Final = {"job": "2", "parent": "1", "ordinal": "1", "condition": "'any'"}
 DEPENDENCIES: Final = [
     ({"ordinal": "0"}, "job_dependencies_ordinal_check"),
     ({"parent": "2"}, "job_dependencies_older"),
     ({"parent": "3"}, "job_dependencies_older"),
+    ({"spawn_key": "'a'"}, "job_dependencies_spawned"),
+    ({"parent": "3", "spawned": "true"}, "job_dependencies_spawned"),
 ]
 TABLES: Final = (DEPENDENCIES,)
 
@@ -26,6 +28,14 @@ async def test_a_parent_is_older_than_its_child(
 ) -> None:
     async with refused(CHECK, f'"{constraint}"'):
         await run(conn, _insert(DEPENDENCY | wrong))
+
+
+async def test_a_job_spawns_a_single_job_under_a_key(conn: Connection) -> None:
+    spawned = DEPENDENCY | {"parent": "3", "spawned": "true", "spawn_key": "'a'"}
+    await run(conn, _insert(spawned))
+    async with refused(UNIQUE, '"job_dependencies_keys"'):
+        await run(conn, _insert(spawned | {"parent": "4"}))
+    await run(conn, _insert(spawned | {"parent": "4", "spawn_key": "'b'"}))
 
 
 @pytest.mark.parametrize("statement", ["DELETE FROM {}", "TRUNCATE {}"])

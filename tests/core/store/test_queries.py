@@ -166,7 +166,7 @@ async def test_the_claim_reads_its_index_in_order_and_sorts_nothing(conn: Connec
         ("read_model", "job_events", "_job_id_idx"),
         ("read_model", "find", "job_requests_id"),
         ("figures", "figures", "job_questions_asked"),
-        ("figures", "reminders", "job_questions_asked"),
+        ("figures", "interruptions", "job_questions_asked"),
         ("submissions", "submit_one", "job_requests_key"),
         ("submissions", "submit_one", "job_states_subject"),
         ("submissions", "submit_keyed", "job_requests_key"),

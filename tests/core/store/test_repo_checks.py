@@ -27,6 +27,7 @@ PROFILES: Final = [
     ({"max_files_changed": "0"}, "repo_profiles_max_files_changed_check"),
     ({"max_loc_delta": "0"}, "repo_profiles_max_loc_delta_check"),
     ({"evidence": "'[]'"}, "repo_profiles_evidence_check"),
+    ({"ladders": "'[]'"}, "repo_profiles_ladders_check"),
     ({"policy": "'[]'"}, "repo_profiles_policy_check"),
     ({"network": "'1'"}, "repo_profiles_network_check"),
     ({"agent_config": "'{}'"}, "repo_profiles_agent_config_check"),

@@ -51,13 +51,15 @@ async def _cancel_parent(conn: Connection) -> None:
 
 async def _spawn(conn: Connection) -> None:
     run = RUNNING[0]
-    assert await dependencies.lock_run(conn, run) == (True, None)
+    assert await dependencies.lock_run(conn, run)
     columns = row(invocation(type="noop"), ME, NO_LIMITS)
     columns |= {"idempotency_key": f"spawn:{run.job}:a"}
     (job,) = await submissions.submit(conn, [columns], "soak")
     await dependencies.record_spawn(conn, run, job.number)
     assert len(await dependencies.spawned(conn, run.job, [job.number])) == 1
     assert await dependencies.spawner(conn, job.number) == run.job
+    conflicts = await dependencies.spawn_conflicts(conn, run.job, "a", "k")
+    assert conflicts == (job.number, "noop", None)
     assert await dependencies.await_jobs(conn, run, [job.number]) == 1
 
 
@@ -69,6 +71,7 @@ CALLS: Final[dict[str, Call]] = {
     "dependencies.record_spawn": _SPAWN,
     "dependencies.spawned": _SPAWN,
     "dependencies.spawner": _SPAWN,
+    "dependencies.spawn_conflicts": _SPAWN,
     "dependencies.await_jobs": _SPAWN,
     "dependencies.skipped": _READ,
     "dependencies.missing": Call(lambda conn: dependencies.missing(conn, [MIDDLE, MISSING])),

@@ -21,5 +21,7 @@ CALLS: Final[dict[str, Call]] = {
     "acknowledgments.snooze": Call(lambda conn: acknowledgments.snooze(conn, OPEN, 1, ANNA, 60)),
     "acknowledgments.delays": Call(lambda conn: acknowledgments.delays(conn, OPEN, 1)),
     "figures.figures": Call(lambda conn: figures.figures(conn, 1e9, PAGE), 20 * PAGE, WHY),
-    "figures.reminders": Call(lambda conn: figures.reminders(conn, 1e9, PAGE), 20 * PAGE, WHY),
+    "figures.interruptions": Call(
+        lambda conn: figures.interruptions(conn, 1e9, PAGE), 20 * PAGE, WHY
+    ),
 }

@@ -37,6 +37,7 @@ CALLS: Final[dict[str, Call]] = {
     "people_events.asked_targets": Call(people_events.asked_targets, 3000, "the open questions"),
     "threads.forge": Call(lambda conn: threads.forge(conn, "github/acme/pay#7")),
     "forge_events.open_pulls": Call(lambda conn: forge_events.open_pulls(conn, "github")),
+    "forge_events.closed_pulls": Call(lambda conn: forge_events.closed_pulls(conn, "github")),
     "follow_ups.due": Call(lambda conn: follow_ups.due(conn, LeaderTerm(), 100)),
     "follow_ups.lock": Call(lambda conn: follow_ups.lock(conn, 1)),
     "follow_ups.new_events": Call(lambda conn: follow_ups.new_events(conn, PULL)),
@@ -47,9 +48,13 @@ CALLS: Final[dict[str, Call]] = {
     "follow_ups.reopen": Call(lambda conn: follow_ups.reopen(conn, 100)),
     "follow_ups.add": Call(_add),
     "follow_ups.end": Call(lambda conn: follow_ups.end(conn, 1, "merged", 1)),
+    "follow_ups.reopen_pull": Call(lambda conn: follow_ups.reopen_pull(conn, 1, 1)),
     "follow_ups.merges": Call(lambda conn: follow_ups.merges(conn, [1, 2])),
     "follow_ups.event": Call(lambda conn: follow_ups.event(conn, 1, "follow_up_created", {})),
     "follow_ups.of_job": Call(lambda conn: follow_ups.of_job(conn, 1)),
+    "follow_ups.jobs_of_pull": Call(
+        lambda conn: follow_ups.jobs_of_pull(conn, "github", "acme/pay", 1)
+    ),
     "follow_ups.request": Call(lambda conn: follow_ups.request(conn, 1, BEN, "e", "x")),
     "follow_ups.unanswered": Call(lambda conn: follow_ups.unanswered(conn, "github", 100)),
     "follow_ups.answered": Call(lambda conn: follow_ups.answered(conn, [1])),

@@ -48,7 +48,7 @@ CALLS: Final[dict[str, Call]] = {
     "rules.ratify": Call(_ratify),
     "rules.revoke": Call(_revoke),
     "identical.others": Call(lambda conn: identical.others(conn, OPEN, 1)),
-    "digests.choose": Call(lambda conn: digests.choose(conn, "anna", [time(9)], "UTC", ANNA)),
+    "digests.choose": Call(lambda conn: digests.choose(conn, "anna", [time(9)], None, "UTC", ANNA)),
     "digests.hours": Call(lambda conn: digests.hours(conn, "anna")),
     "digests.readers": Call(lambda conn: digests.readers(conn, OPEN, 1)),
     "digests.take_due": Call(lambda conn: digests.take_due(conn, LEADER, PAGE)),

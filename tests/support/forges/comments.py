@@ -8,7 +8,7 @@ from typing import Any
 from tests.support.forges.conversation import Comment
 from tests.support.forges.event_routes import GitHubEvents, Routes
 from tests.support.forges.server import Page, Refused, Request
-from tests.support.forges.world import Note
+from tests.support.forges.world import Note, at_second
 
 ISSUE = r"/repos/([^/]+)/([^/]+)/issues"
 MAX_BODY = 65_536
@@ -59,17 +59,18 @@ class IssueComments:
     def _issue(self, call: Request) -> Any:
         self._place(call)
         url = f"{self._world.base}/{self._world.project}/issues/{call.parts[2]}"
-        text = "They are rounded twice, see @ben"
-        return {"title": "Refunds", "body": text, "html_url": url}
+        title, text = self._world.issue
+        return {"title": title, "body": text, "html_url": url}
 
     def _labeled(self, call: Request) -> Any:
         """Return who gave labels, in the JSON of events of GitHub and of the timeline of Gitea."""
         self._place(call)
         return Page(
             [
-                {"event": "labeled", "type": "label", "actor": {"login": by}, "user": {"login": by}}
-                | {"label": {"name": label}}
-                for label, by in self._world.labelers
+                {"id": id, "event": "labeled" if by else "unlabeled", "type": "label"}
+                | {"actor": {"login": by}, "user": {"login": by}, "body": "1" if by else ""}
+                | {"label": {"name": label}, "created_at": at_second(id)}
+                for id, (label, by) in enumerate(self._world.labelers, 1)
             ]
         )
 

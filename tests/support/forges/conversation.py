@@ -162,5 +162,5 @@ def ended_fields(pull: Pull) -> dict[str, Any]:
     return {
         "merged": merged,
         "merged_at": AT if merged else None,
-        "closed_at": None if pull.state == "open" else AT,
+        "closed_at": None if pull.state == "open" else pull.closed_at,
     }

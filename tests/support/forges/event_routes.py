@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
@@ -194,6 +195,15 @@ class GitLabEvents:
             shown["position"] = {"new_path": item.path, "new_line": item.line, "head_sha": "0" * 40}
         return shown
 
+    def _changed(self, since: datetime) -> Page:
+        """Return the issues with a note since a time."""
+        numbers = {
+            int(note.place[1:])
+            for note in self.world.notes
+            if note.at >= since and note.place in self.world.issues
+        }
+        return Page([{"iid": number} for number in sorted(numbers)])
+
     def discussions(self, call: Request) -> Any:
         """Return the threads of a merge request."""
         number, firsts = self._number(call), []
@@ -232,7 +242,9 @@ class GitLabEvents:
         return web.Response(text=self.talk.logs[int(call.parts[1])])
 
     def issues(self, call: Request) -> Any:
-        """Return the open issues with a label."""
+        """Return the open issues with a label, or all that changed since a time."""
+        if (after := call.query.get("updated_after")) is not None:
+            return self._changed(datetime.fromisoformat(after))
         label = call.query.get("labels")
         return Page(
             [item for item in self.talk.issues if label in [it["name"] for it in item["labels"]]]

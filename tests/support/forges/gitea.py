@@ -104,6 +104,8 @@ class FakeGitea(FakeForge):
     def _update(self, call: Request) -> Any:
         pull = self._pull(call)
         pull.body = call.body.get("body", pull.body)
+        pull.title = call.body.get("title", pull.title)
+        pull.draft = pull.title.startswith("WIP: ")
         return self._shown(pull)
 
     def _merge(self, call: Request) -> Any:

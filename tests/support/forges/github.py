@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import time
 from datetime import UTC, datetime
 from typing import Any
@@ -61,8 +62,10 @@ class FakeGitHub(FakeForge):
         ]
 
     def graphql(self, call: Request) -> Any:
-        """Show the threads of a pull request, or resolve a thread."""
-        names, talk = call.body["variables"], self.world.talk
+        """Show the threads of a pull request or its id, or resolve a thread or change a draft."""
+        names, talk, query = call.body["variables"], self.world.talk, call.body["query"]
+        if "isDraft" in query:
+            return self._draft(query, names)
         if "resolveReviewThread" in call.body["query"]:
             for item in talk.comments:
                 if f"T{item.id}" == names["id"]:
@@ -80,6 +83,23 @@ class FakeGitHub(FakeForge):
         ]
         threads = {"pullRequest": {"reviewThreads": {"nodes": nodes}}}
         return {"data": {"repository": threads}}
+
+    def _draft(self, query: str, names: dict[str, Any]) -> Any:
+        """Show the id of a pull request, or change whether it is a draft."""
+        if "mutation" not in query:
+            pull = self.world.pull(names["number"])
+            shown = pull and {"id": f"PR{pull.number}", "isDraft": pull.draft}
+            return {"data": {"repository": {"pullRequest": shown}}}
+        pull = self.world.pull(int(names["id"].removeprefix("PR")))
+        name = re.search(r"convertPullRequestToDraft|markPullRequestReadyForReview", query)
+        if pull is None or name is None or pull.state != "open":
+            return {"data": None, "errors": [{"message": "Could not resolve to a node"}]}
+        to_draft = name[0] == "convertPullRequestToDraft"
+        if to_draft and not self.world.has_drafts:
+            text = "Draft pull requests are not supported in this repository."
+            return {"data": None, "errors": [{"message": text}]}
+        pull.draft = to_draft
+        return {"data": {name[0]: {"pullRequest": {"isDraft": pull.draft}}}}
 
     def authorize(self, request: web.Request, operation: str) -> None:
         if not request.headers.get("User-Agent"):
@@ -159,6 +179,7 @@ class FakeGitHub(FakeForge):
     def _update(self, call: Request) -> Any:
         pull = self._pull(call)
         pull.body = call.body.get("body", pull.body)
+        pull.title = call.body.get("title", pull.title)
         return self._shown(pull)
 
     def _label(self, call: Request) -> Any:

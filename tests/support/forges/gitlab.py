@@ -16,7 +16,7 @@ from aiohttp import web
 
 from tests.support.forges.event_routes import GitLabEvents
 from tests.support.forges.server import FakeForge, Operation, Page, Refused, Request
-from tests.support.forges.world import Note, Pull
+from tests.support.forges.world import Note, Pull, at_second
 
 PROJECT = r"/projects/([^/]+)"
 NOTES = r"/(issues|merge_requests)/(\d+)/notes"
@@ -127,6 +127,9 @@ class FakeGitLab(FakeForge):
         if "description" in body:
             pull.body = body["description"]
             self._execute(pull.body)
+        if "title" in body:
+            pull.title = body["title"]
+            pull.draft = pull.title.startswith("Draft: ")
         added = filter(None, body.get("add_labels", "").split(","))
         pull.labels += [name for name in added if name not in pull.labels]
         names = {id: name for name, id in self.world.people.items()}
@@ -146,14 +149,16 @@ class FakeGitLab(FakeForge):
     def _issue(self, call: Request) -> Any:
         self._check_project(call)
         url = f"{self.world.base}/{self.world.project}/-/issues/{call.parts[1]}"
-        return {"title": "Refunds", "description": "They are rounded twice", "web_url": url}
+        title, text = self.world.issue
+        return {"title": title, "description": text, "web_url": url}
 
     def _labeled(self, call: Request) -> Any:
         self._check_project(call)
         return Page(
             [
-                {"action": "add", "label": {"name": label}, "user": {"username": by}}
-                for label, by in self.world.labelers
+                {"id": id, "action": "add" if by else "remove", "created_at": at_second(id)}
+                | {"label": {"name": label}, "user": {"username": by}}
+                for id, (label, by) in enumerate(self.world.labelers, 1)
             ]
         )
 
@@ -238,6 +243,7 @@ class FakeGitLab(FakeForge):
             "iid": pull.number,
             "web_url": f"{self.world.base}/{self.world.project}/-/merge_requests/{pull.number}",
             "state": STATES[pull.state],
+            "closed_at": pull.closed_at if pull.state == "closed" else None,
             "sha": pull.merged_head or self.world.head(pull.branch) or "0" * 40,
             "source_project_id": 1,
             "target_project_id": 1,

@@ -156,6 +156,8 @@ class FakeForge(FakeServer[Call], ABC):
                 response = web.json_response(
                     refused.body, status=refused.status, headers=refused.headers
                 )
+            except ConnectionError:  # the caller was killed
+                raise
             except Exception as error:
                 self.broken.append(error)
                 raise

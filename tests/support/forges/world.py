@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from tests.support.fake.faults import ANY, Fault, Faults
 from tests.support.fake.server import ServerState
-from tests.support.forges.conversation import Conversation
+from tests.support.forges.conversation import AT, Conversation
 
 MENTION: Final = re.compile(r"(?<![\w`])@([A-Za-z0-9][A-Za-z0-9-]*)")
 CLOSES: Final = re.compile(
@@ -20,6 +20,11 @@ CLOSES: Final = re.compile(
     re.IGNORECASE,
 )
 """Keywords by which a forge closes an issue at the merge."""
+
+
+def at_second(number: int) -> str:
+    """Return the time of a label."""
+    return f"2026-01-02T03:04:{number:02}Z"
 
 
 @dataclass
@@ -36,6 +41,7 @@ class Pull:
     state: str = "open"
     """`open`, `closed` or `merged`."""
     merged_head: str = ""
+    closed_at: str = AT
     labels: list[str] = field(default_factory=list)
     reviewers: list[str] = field(default_factory=list)
 
@@ -93,7 +99,9 @@ class ForgeWorld(ServerState[Call]):
     """Issues, besides the pull requests."""
     notes: list[Note] = field(default_factory=list)
     labelers: list[tuple[str, str]] = field(default_factory=list)
-    """Labels of issues, and the login that gave each."""
+    """Labels of issues and the login that gave each, a second apart; without, it was removed."""
+    issue: tuple[str, str] = ("Refunds", "They are rounded twice, see @ben")
+    """Title and text of the issue."""
     refused: str | None = None
     """Text of comments that are refused as spam."""
     statuses: list[dict[str, str]] = field(default_factory=list)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -76,6 +77,7 @@ def test_every_command_has_a_description_with_examples(capsys: pytest.CaptureFix
         assert main.run([*name.split(), "--help"]) == 0, name
         text = capsys.readouterr().out
         assert "Usage:" in text, name
+        assert not re.search(r"^  [a-z-]+ .*\.\.\.$", text.partition("Commands:")[2], re.M), name
         assert command.help, name
         if not isinstance(command, click.Group) and name not in WITHOUT_EXAMPLES:
             assert f"draftsman {name}" in text.split("Examples:")[1], name
@@ -117,6 +119,7 @@ def test_the_version_is_printed() -> None:
         (["jbos"], "unknown command 'jbos'; did you mean jobs"),
         (["zzz"], "unknown command 'zzz'; see: draftsman --help"),
         (["db", "strt"], "unknown command 'strt'; did you mean start"),
+        (["artifacts", "D-1"], "unknown command 'D-1'; run: draftsman artifacts list D-1"),
         (["--color"], "--color"),
         (["show"], "missing argument 'JOB'; see: draftsman show --help"),
         (["--config", "/no/such.toml", "jobs"], "/no/such.toml: No such file"),

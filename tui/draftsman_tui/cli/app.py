@@ -112,6 +112,13 @@ class Group(click.Group):
             ctx.exit()
         return super().parse_args(ctx, args)
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the subcommands with the whole first sentence of each."""
+        listed = ((name, self.get_command(ctx, name)) for name in self.list_commands(ctx))
+        rows = [(name, item.get_short_help_str(1000)) for name, item in listed if item is not None]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
@@ -119,8 +126,15 @@ class Group(click.Group):
         names = self.list_commands(ctx)
         if args[0] in names or ctx.resilient_parsing:
             return super().resolve_command(ctx, args)
+        from draftsman.domain.ids import job_number
+
         near = difflib.get_close_matches(args[0], names, 2)
-        hint = f"did you mean {' or '.join(near)}?" if near else f"see: {ctx.command_path} --help"
+        if near:
+            hint = f"did you mean {' or '.join(near)}?"
+        elif "list" in names and job_number(args[0]) is not None:
+            hint = f"run: {ctx.command_path} list {args[0]}"
+        else:
+            hint = f"see: {ctx.command_path} --help"
         raise click.UsageError(f"unknown command {args[0]!r}; {hint}")
 
 

@@ -51,8 +51,9 @@ def option_text(error: RejectedField) -> str:
             return f"--repo {error.value}: {problem}; {_repo_hint(error)}"
         case "repo", _:
             return f"--repo {error.value}: {problem}"
-        case "notify", _:
-            return f"--notify {error.value[:60]}: {problem}{_skip_hint()}"
+        case "notify", rule:
+            add = "; first run: draftsman repos add" if rule == "not_registered" else ""
+            return f"--notify {error.value[:60]}: {problem}{add}{_skip_hint()}"
         case "agent", _:
             return problem
     return f"{error.reason}{_skip_hint()}" if error.skippable else error.reason
@@ -84,9 +85,6 @@ def _problem(error: RejectedField) -> str:
             return "no repositories yet; use a path or URL"
         case "repo", "unknown":
             return "no directory or repository with this name"
-        case "notify", _:
-            channel = error.value.partition(":")[0]
-            return f"[{channel}] is not configured; see docs/{channel}.md"
     return error.problem
 
 

@@ -17,7 +17,7 @@ TYPE: Final = "merge_pull_request"
 async def published_pull_request(rt: Runtime, number: int) -> tuple[int, str]:
     """Return the pull request of a job, and the follow-up or job that published its newest work.
 
-    Raises Refused for a job without a pull request, and after its merge.
+    Raises Refused for a job without a pull request, and after its end.
     """
     from draftsman.domain.forges.pull_request import recorded
 
@@ -29,10 +29,10 @@ async def published_pull_request(rt: Runtime, number: int) -> tuple[int, str]:
             f"{name} has no pull request to merge: {problem}", hint=CommandHint("show", name)
         )
     family = await rt.forge_events.follow_ups.family(number)
-    if family is not None and family.pull.state == "merged":
-        raise Refused(
-            f"{opened['url']} is merged already", hint=CommandHint("show", job_name(number))
-        )
+    if family is not None and family.pull.state != "open":
+        is_merged = family.pull.state == "merged"
+        state = "is merged already" if is_merged else "is closed: open it again on the forge first"
+        raise Refused(f"{opened['url']} {state}", hint=CommandHint("show", job_name(number)))
     for later in reversed(family.jobs if family is not None else ()):
         newer = recorded(await rt.checkpoints.steps(later))
         if later > number and newer is not None and newer.get("url") == opened["url"]:

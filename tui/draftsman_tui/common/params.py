@@ -115,6 +115,30 @@ class QuestionParam(Param):
         return value if isinstance(value, tuple) else parse_question(str(value))
 
 
+class JobOrQuestionParam(QuestionParam):
+    """A job `D-142`, or a question of it; the ordinal of a job is None."""
+
+    name = "job"
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """Complete the jobs."""
+        return _completions(ctx, "job", incomplete)
+
+    def convert(self, value: Any, param: object, ctx: object) -> tuple[JobRef, int | None]:
+        """Parse the job or question; raises UsageError."""
+        from draftsman.domain.ids import parse_job, parse_question
+
+        text = str(value)
+        if isinstance(value, tuple):
+            return value
+        name, slash, number = text.rpartition("/")
+        if name and slash and number.isdecimal():
+            return parse_question(text)
+        return parse_job(text), None
+
+
 class DurationParam(Param):
     """A duration such as `90s`, `10m`, `2h` or `1d`, in seconds."""
 
@@ -333,6 +357,7 @@ def read_stdin() -> str:
 JOB = JobParam()
 PARENTS = ParentsParam()
 QUESTION = QuestionParam()
+JOB_OR_QUESTION = JobOrQuestionParam()
 DURATION = DurationParam()
 REMINDER_DELAY = DurationParam(most=86_400.0)
 EXTENSION = ExtensionParam()

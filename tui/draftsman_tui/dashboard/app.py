@@ -20,7 +20,6 @@ from draftsman_tui.common.output import one_line
 from draftsman_tui.dashboard.alerts import TerminalAlerts
 from draftsman_tui.dashboard.command_table import COMMANDS
 from draftsman_tui.dashboard.dialogs.question_dialog import QuestionDialog
-from draftsman_tui.dashboard.dialogs.quit_dialog import QuitDialog
 from draftsman_tui.dashboard.launch_options import LaunchOptions
 from draftsman_tui.dashboard.polling.messages import AttentionUpdated
 from draftsman_tui.dashboard.polling.refresher import Refresher
@@ -122,21 +121,20 @@ class Dashboard(App[str]):
             self.screen.position_toasts()
 
     async def on_event(self, event: events.Event) -> None:
-        """Open an input line before the next key, since a slow network delivers several at once."""
+        """Open a line or the quit dialog before the next key: several may arrive at once."""
         if isinstance(event, events.Key | events.MouseDown) and not event.is_forwarded:
             key = event.key if isinstance(event, events.Key) else "mouse"
             self.session.key_guard.press(key)
         if isinstance(event, events.Key) and not event.is_forwarded:
             screen = self.screen
-            if isinstance(screen, BaseScreen) and (command := screen.line_command(event.key)):
+            if isinstance(screen, BaseScreen) and (command := screen.opening_command(event.key)):
                 await screen.run_now(command)
                 return
         await super().on_event(event)
 
     def request_quit(self) -> None:
-        """Run the quit command."""
-        if not isinstance(self.screen, QuitDialog):
-            self.main.run(COMMANDS["quit"])
+        """Run the quit command before the next key."""
+        self.call_next(self.main.run_now, COMMANDS["quit"])
 
     async def action_quit(self) -> None:
         """Handle Ctrl-Q."""

@@ -16,7 +16,7 @@ from draftsman.domain.messages.attachment import LENGTH, LINES, is_long, overflo
 from draftsman.domain.messages.delivery import DeliveryKind, Message, Subject
 from draftsman.domain.messages.plain_text import (
     format_time,
-    job_outcome_text,
+    job_outcome_spans,
     missing_diff,
     notice_spans,
     pause_text,
@@ -25,7 +25,7 @@ from draftsman.domain.messages.plain_text import (
     resolution_text,
 )
 from draftsman.domain.messages.result_text import change_summary, counts_summary, pr_url
-from draftsman.domain.messages.spans import spans_text
+from draftsman.domain.messages.spans import ActorRef, spans_text
 from draftsman.domain.people.policy import Person
 from draftsman.domain.question import Question, QuestionKind
 from draftsman_bots import json_fields
@@ -132,9 +132,9 @@ def _choices(question: Question) -> str:
 def _people(message: Message) -> str:
     """Return the people to whom a question is addressed, mentioned if they are on this forge."""
     forge = message.target.partition("/")[0].casefold()
-    shown = [_mention(person, forge) for person in message.recipients[:MAX_MENTIONS]]
-    more = f" and {len(message.recipients) - len(shown)} more"
-    return ", ".join(shown) + (more if len(message.recipients) > len(shown) else "")
+    shown = [_mention(person, forge) for person in message.mentions[:MAX_MENTIONS]]
+    more = f" and {len(message.mentions) - len(shown)} more"
+    return ", ".join(shown) + (more if len(message.mentions) > len(shown) else "")
 
 
 def _mention(person: Person, forge: str) -> str:
@@ -158,7 +158,7 @@ def _result(message: Message) -> Iterator[str]:
     subject = message.subject
     yield _headline(subject)
     if subject.status is not Status.COMPLETED:
-        yield plain(job_outcome_text(subject), LENGTH // 2)
+        yield plain(_outcome(subject), LENGTH // 2)
     yield from _work(subject, LENGTH // 2)
     if subject.usage:
         yield line(subject.usage, 200)
@@ -187,7 +187,17 @@ def _facts(subject: Subject) -> str:
     if subject.status is Status.RETRYING and subject.next_retry_at is not None:
         state = f"{state} at {format_time(subject.next_retry_at)}"
     ended = subject.denied or subject.status is Status.CANCELED
-    parts = [job_outcome_text(subject, again="") if ended else state, pause_text(subject)]
+    parts = [_outcome(subject, again="") if ended else state, pause_text(subject)]
     named = (("", subject.repo), ("by ", subject.agent), ("for ", subject.invoker))
     parts += [f"{prefix}{value}" for prefix, value in (*named, ("group ", subject.group)) if value]
     return " · ".join(line(part, 300) for part in parts if part)
+
+
+def _outcome(subject: Subject, again: str | None = None) -> str:
+    """Return the outcome of a job; an account of a forge is its login, without a mention."""
+    return "".join(
+        span.name.rpartition(":")[2]
+        if isinstance(span, ActorRef) and span.channel is Source.FORGE
+        else str(span)
+        for span in job_outcome_spans(subject, again)
+    )

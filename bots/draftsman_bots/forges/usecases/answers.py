@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from draftsman.domain.messages.plain_text import already_recorded
-from draftsman.errors import UsageError
+from draftsman.errors import NotPermitted, Refused, UsageError
+from draftsman_bots import attention_commands
 from draftsman_bots.answer_resolution import (
     AnswerOutcome,
     build_response,
@@ -44,6 +45,8 @@ async def on_answer(context: EventContext, comment: ParsedComment) -> str:
             return IGNORED
         name = f"D-{comment.job}" + (f"/{comment.question}" if comment.question else "")
         return await _refuse(context, copies[0].job, f"{name} was not asked here.")
+    if comment.attention:
+        return await _attend(context, comment, chosen)
     has_text = comment.text or comment.decision is not None
     text_or_none = comment.text if has_text else None
     result = resolve_answer(text_or_none, comment.decision, chosen, prefer_text=False)
@@ -53,6 +56,8 @@ async def on_answer(context: EventContext, comment: ParsedComment) -> str:
     if not _is_answer(comment, result.questions):
         return IGNORED
     match result.outcome:
+        case AnswerOutcome.CLOSED if not _is_late(context, comment, result.questions):
+            return IGNORED
         case AnswerOutcome.SUBMIT | AnswerOutcome.CLOSED:
             return await _submit(context, comment, first)
         case AnswerOutcome.NO_TEXT:
@@ -65,6 +70,28 @@ async def on_answer(context: EventContext, comment: ParsedComment) -> str:
             verb = comment.decision.verb if comment.decision is not None else "answer"
             text = f"Which question does this answer: {names}? Write /{verb} {first.name} …"
             return await _refuse(context, first.job, text)
+
+
+async def _attend(
+    context: EventContext, comment: ParsedComment, questions: Sequence[Question]
+) -> str:
+    """Acknowledge, snooze or delegate the question of a comment, and confirm it."""
+    question = attention_commands.chosen_question(questions, comment.job, comment.question)
+    if question is None:
+        if not questions:
+            return IGNORED
+        names = ", ".join(item.name for item in questions)
+        text = f"name an open question: /{comment.attention} QUESTION; asked here: {names}."
+        return await _refuse(context, questions[0].job, text)
+    actor, named = await context.actor(), (question.job, question.ordinal)
+    try:
+        text = await attention_commands.execute(
+            context.rt, actor, comment.attention, named, comment.line
+        )
+    except (NotPermitted, Refused, UsageError) as error:
+        return await _refuse(context, question.job, str(error))
+    await reply(context, question.job, text)
+    return "answered"
 
 
 async def _questions(context: EventContext, shown: set[tuple[int, int]]) -> list[Question]:
@@ -84,6 +111,22 @@ def _is_answer(comment: ParsedComment, questions: Sequence[Question]) -> bool:
     if comment.mentioned or comment.decision is not None or _NUMBER.fullmatch(comment.text):
         return True
     return any(names_choice(question, comment.line) for question in questions)
+
+
+def _is_late(context: EventContext, comment: ParsedComment, questions: Sequence[Question]) -> bool:
+    """Return whether a comment answers a closed question, and is not about something new.
+
+    It names the question or a choice, decides, or was written before the question was answered.
+    """
+    if comment.question is not None or comment.decision is not None:
+        return True
+    if _NUMBER.fullmatch(comment.text):
+        return True
+    if any(names_choice(question, comment.line) for question in questions):
+        return True
+    at = context.event.at
+    ends = [question.answered_at for question in questions if question.answered_at is not None]
+    return at is not None and any(at <= end for end in ends)
 
 
 async def _submit(context: EventContext, comment: ParsedComment, question: Question) -> str:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from draftsman.domain.forges.forge_event import EventKind
+from draftsman.domain.forges.forge_event import EventKind, is_resolved, labeled
 from draftsman.forges.connection import forge_at
 from draftsman_bots import comment_parser
 from draftsman_bots.forges.usecases.answers import IGNORED, on_answer
+from draftsman_bots.forges.usecases.controls import as_comment, is_control, on_control
 from draftsman_bots.forges.usecases.requests import request_job
 
 if TYPE_CHECKING:
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
 ANSWERED_IN: Final = frozenset({EventKind.ISSUE_COMMENT, EventKind.ANSWER})
 """Kinds of events whose text may answer a question."""
-_SLASH: Final = re.compile(r"\A\s*/draftsman(?![\w-])", re.IGNORECASE)
-"""The command of pull requests, which is the same as a mention."""
 
 
 async def on_event(context: EventContext) -> str:
@@ -31,16 +29,20 @@ async def on_event(context: EventContext) -> str:
         label = context.settings.issue_label
         if label is None or (event.label or "").casefold() != label.casefold():
             return IGNORED
-        return await request_job(await _with_labeler(context, label))
+        return await request_job(await _with_labeling(context, label))
     if event.kind not in ANSWERED_IN:
         return IGNORED
     mention = context.settings.mention
-    text = _SLASH.sub(f"@{mention} ", event.text)
+    text = as_comment(event.text, mention)
     comment = comment_parser.parse(text, mention)
     if comment is None:
         return IGNORED
+    if is_control(text, comment):
+        return await on_control(context, comment)
+    if comment.tell or comment.control:
+        return IGNORED
     outcome = await on_answer(context, comment)
-    is_command = comment.control or comment.tell or comment.decision or comment.job
+    is_command = comment.decision or comment.job
     if outcome != IGNORED or not comment.mentioned or is_command:
         return outcome
     if event.kind is EventKind.ISSUE_COMMENT and text.lstrip().startswith("@"):
@@ -48,25 +50,28 @@ async def on_event(context: EventContext) -> str:
     return IGNORED
 
 
-async def _with_labeler(context: EventContext, label: str) -> EventContext:
-    """Return the context with the login that gave the label, which a poll does not tell."""
+async def _with_labeling(context: EventContext, label: str) -> EventContext:
+    """Return the context with the event that gave the label, which a webhook does not name."""
     event = context.event
-    if event.author:
-        return context
-    forge = forge_at(context.rt.settings, context.forge, event.project)
-    login = await forge.events().labeler(event.number, label)
-    return replace(context, event=replace(event, author=login or "unknown"))
+    if not is_resolved(event):
+        forge = forge_at(context.rt.settings, context.forge, event.project)
+        event = labeled(event, await forge.events().labelings(event.number, label))
+    return replace(context, event=replace(event, author=event.author or "unknown"))
 
 
 def classify(event: ForgeEvent, mention: str) -> ForgeEvent:
-    """Return a comment on a pull request as an answer, if a command in it answers a question.
+    """Return a comment on a pull request as an answer, if a command answers or controls a job.
 
     Other comments there are feedback on the work. An event keeps its key.
     """
     if event.kind is not EventKind.COMMENT:
         return event
-    comment = comment_parser.parse(event.text, mention)
-    is_answer = comment is not None and comment.mentioned and not (comment.tell or comment.control)
-    if comment is None or not is_answer or (comment.question is None and comment.decision is None):
+    text = as_comment(event.text, mention)
+    comment = comment_parser.parse(text, mention)
+    if comment is None or not comment.mentioned:
         return event
-    return replace(event, kind=EventKind.ANSWER)
+    answers = comment.question is not None or comment.decision is not None
+    is_command = answers and not (comment.tell or comment.control)
+    return (
+        replace(event, kind=EventKind.ANSWER) if is_command or is_control(text, comment) else event
+    )

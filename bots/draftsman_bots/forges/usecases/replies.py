@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from draftsman.domain.messages.spans import Spans
     from draftsman_bots.forges.context import EventContext
 
+UNMAPPED: Final = (
+    "this login is not mapped to a person. An operator can map it:"
+    " `draftsman people set NAME --forge {login}`"
+)
 SEARCHED: Final = timedelta(days=1)
 """Age of comments among which an earlier reply is searched for."""
 

@@ -104,6 +104,8 @@ async def _route(ctx: BotContext, action: BlockAction, reply_target: ReplyTarget
         return await _approve(ctx, action)
     if kind in (ids.FREE, ids.DENY):
         _open_question_modal(ctx, action, reply_target, kind)
+    elif kind in (ids.ACKNOWLEDGE, ids.SNOOZE, ids.DELEGATE):
+        return await _attend(ctx, action, kind)
     elif kind in (ids.CANCEL, ids.RETRY):
         return await _control_job(ctx, action, kind)
     elif kind == ids.TEMPLATE:
@@ -149,6 +151,19 @@ async def _submit(
     if not action.channel:
         home.publish(ctx, action.user)
     return await answers.unshown_reply(ctx, ref.job, verdict)
+
+
+async def _attend(ctx: BotContext, action: BlockAction, kind: str) -> Reply:
+    """Acknowledge, snooze or delegate a question."""
+    actor = await authorize_person(ctx, action.user)
+    verb = kind.removeprefix("draftsman_")
+    if kind == ids.DELEGATE:
+        ref = ids.parse_attention_block(action.block)
+        if ref is None:
+            raise NotFound("question not found")
+        return await job_commands.attend(ctx, actor, verb, (ref.job, ref.question), action.value)
+    ref = _question_ref(action)
+    return await job_commands.attend(ctx, actor, verb, (ref.job, ref.question))
 
 
 def _open_question_modal(

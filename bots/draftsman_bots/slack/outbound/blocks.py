@@ -104,6 +104,15 @@ def external_select(action: str, placeholder: str) -> Block:
     }
 
 
+def users_select(action: str, placeholder: str) -> Block:
+    """Return a select of the users of the workspace."""
+    return {
+        "type": "users_select",
+        "action_id": action,
+        "placeholder": plain_text(placeholder, PLACEHOLDER),
+    }
+
+
 def option(text: str, value: str, description: str | None = None) -> Block:
     """Return an option of a select."""
     element: Block = {"text": plain_text(text, OPTION_TEXT), "value": value}

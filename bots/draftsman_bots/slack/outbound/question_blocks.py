@@ -30,6 +30,7 @@ from draftsman_bots.slack.outbound.blocks import (
     paragraphs,
     section,
     select,
+    users_select,
 )
 from draftsman_bots.text import truncate
 
@@ -120,12 +121,25 @@ def controls(question: Question, detail: Detail = Detail.ALL) -> Iterator[Block]
     if question.kind is QuestionKind.APPROVAL:
         approve = button("Approve", ids.APPROVE, value, "primary")
         yield actions([approve, button("Deny…", ids.DENY, value, "danger")], block)
+        yield _attention(question)
         return
     buttons = list(_choices(question, detail))
     if question.freeform_allowed:
         buttons.append(button(FREE_TEXT_LABEL, ids.FREE, value))
     if buttons:
         yield actions(buttons, block)
+    yield _attention(question)
+
+
+def _attention(question: Question) -> Block:
+    """Return the controls to acknowledge, snooze and delegate a question."""
+    value = ids.answer_value(question.job, question.ordinal)
+    elements = [
+        button("I'm on it", ids.ACKNOWLEDGE, value),
+        button("Snooze 2 h", ids.SNOOZE, value),
+        users_select(ids.DELEGATE, "Delegate to…"),
+    ]
+    return actions(elements, ids.attention_block(question.job, question.ordinal))
 
 
 def options(question: Question) -> list[Block]:

@@ -178,7 +178,7 @@ def _question(message: Message, replies: bool) -> Iterator[Block]:
         reminder = paragraphs(str(text), 1)
     title = message.subject.title
     yield from fit_question(
-        question, title, message.recipients, reminder, replies=replies, changes=message.changes
+        question, title, message.mentions, reminder, replies=replies, changes=message.changes
     )
 
 

@@ -5,6 +5,7 @@
     tell JOB TEXT · pause JOB REASON · resume JOB
     status [JOB] · list · show JOB · cancel JOB [REASON] · retry JOB [--again]
     answer QUESTION TEXT · approve QUESTION [REASON] · deny QUESTION [REASON] · link · help
+    ack QUESTION [1h] · snooze QUESTION [2h] · delegate QUESTION [to] PERSON [1h]
     every weekday at 9 TEXT       a schedule: see draftsman.domain.schedules.phrases
     schedules [TEXT] · templates [TEXT] · template NAME [PARAMETER=VALUE …], also as run NAME …
 
@@ -37,6 +38,9 @@ VERBS: Final = (
     "answer",
     "approve",
     "deny",
+    "ack",
+    "snooze",
+    "delegate",
     "schedules",
     "templates",
     "template",
@@ -46,6 +50,7 @@ VERBS: Final = (
 )
 _TAKES_REFERENCE: Final = frozenset(
     {"status", "show", "tell", "pause", "resume", "cancel", "retry", "answer", "approve", "deny"}
+    | {"ack", "snooze", "delegate"}
 )
 """Verbs whose first word names a job or a question."""
 _REFERENCE: Final = re.compile(

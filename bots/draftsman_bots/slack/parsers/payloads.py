@@ -82,6 +82,8 @@ class BlockAction:
     response_url: str
     message: dict[str, Any] | None = None
     """The message at that time; None for an ephemeral message."""
+    block: str = ""
+    """The id of its block."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,11 +193,12 @@ def parse_block_action(body: object) -> BlockAction | None:
         ts=ts,
         thread=string(container, "thread_ts") or string(message, "thread_ts"),
         action=string(action, "action_id"),
-        value=selected or string(action, "value"),
+        value=selected or string(action, "value") or string(action, "selected_user"),
         key=ids.action_key(channel, container_id, user.id, string(action, "action_ts")),
         trigger_id=string(data, "trigger_id"),
         response_url=string(data, "response_url"),
         message=None if not message or container.get("is_ephemeral") is True else message,
+        block=string(action, "block_id"),
     )
 
 

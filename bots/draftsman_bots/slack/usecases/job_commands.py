@@ -12,6 +12,7 @@ from draftsman.domain.question import QuestionKind
 from draftsman.domain.retries.error_classes import ErrorClass
 from draftsman.domain.text import humanize
 from draftsman.errors import UsageError
+from draftsman_bots import attention_commands
 from draftsman_bots.answer_resolution import build_response
 from draftsman_bots.slack.ids import CANCEL, RETRY, job_value
 from draftsman_bots.slack.mrkdwn import chat_command, escape_truncated, mention
@@ -147,6 +148,19 @@ async def _decide(
     return await answers.reply_to(ctx, job, verdict)
 
 
+async def _attend(ctx: BotContext, actor: Actor, command: TextCommand, key: str) -> Reply:
+    question = await _question(ctx, command)
+    return await attend(ctx, actor, command.verb, question, command.rest)
+
+
+async def attend(
+    ctx: BotContext, actor: Actor, verb: str, question: tuple[int, int], text: str = ""
+) -> Reply:
+    """Acknowledge, snooze or delegate a question; raises DraftsmanError."""
+    reply = await attention_commands.execute(ctx.rt, actor, verb, question, text)
+    return Reply(escape_truncated(reply))
+
+
 async def _job(ctx: BotContext, command: TextCommand) -> Job:
     if not command.ref:
         raise UsageError(f"a job is required: {command.verb} D-142; see: list")
@@ -198,4 +212,5 @@ _VERBS: Final[dict[str, Callable[[BotContext, Actor, TextCommand, str], Awaitabl
     "answer": _answer,
     "approve": _approve,
     "deny": _deny,
+    **dict.fromkeys(attention_commands.VERBS, _attend),
 }

@@ -33,6 +33,7 @@ Quoted text is never an option: `{0} fix "--repo is read twice"`; `--` ends the 
 `{0} pause D-142 REASON`, `{0} resume D-142`
 `{0} cancel D-142 [REASON]`, `{0} retry D-142 [--again]`
 `{0} answer D-142/1 TEXT`, `{0} approve D-142/1 [REASON]`, `{0} deny D-142/1 [REASON]`
+`{0} ack D-142/1 [1h]`, `{0} snooze D-142/1 [2h]`, `{0} delegate D-142/1 to PERSON [1h]`
 `{0} templates [TEXT]` lists templates; `{0} template NAME` opens its form, or
 `{0} template NAME PARAMETER=VALUE …` submits its job at once
 `{0} every weekday at 9 TEXT`, `{0} every 90m TEXT`, `{0} tomorrow at 14:00 TEXT` add a schedule;

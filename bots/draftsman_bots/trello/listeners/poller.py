@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 LEASE: Final = 30.0
 """Seconds of the lease; it is renewed after each third."""
+LOCK_CHECK: Final = 1.0
+"""Seconds between renewals until the lease ends with this process, whose lock it has then."""
 LEASE_RETRY: Final = 2.0
 """Maximum seconds between two attempts to acquire the lease."""
 CHECK_INTERVAL: Final = 300.0
@@ -90,12 +92,12 @@ class Poller:
         lost, polling, boards = asyncio.Event(), asyncio.current_task(), self._context.rt.boards
 
         async def renew() -> None:
-            until = time.monotonic() + LEASE
+            until, lock = time.monotonic() + LEASE, None
             while time.monotonic() < until:
-                await asyncio.sleep(LEASE / 3)
-                requested = time.monotonic()
+                await asyncio.sleep(LOCK_CHECK if lock is None else LEASE / 3)
+                requested, lock = time.monotonic(), self._sender()
                 try:
-                    if not await boards.renew(self._owner, term, LEASE, self._sender()):
+                    if not await boards.renew(self._owner, term, LEASE, lock):
                         break
                     until = requested + LEASE
                 except DraftsmanError as error:

@@ -21,13 +21,15 @@ if TYPE_CHECKING:
 async def apply_updates(trello: Trello, context: CardContext, message: Message) -> list[str]:
     """Apply the board's moves to the card; return the permanent problems.
 
-    Raises a Failure that can be retried.
+    The status of a job moves no card whose pull request has ended: messages of its follow-ups and
+    of its merge may be later than that of the end. Raises a Failure that can be retried.
     """
     config, card = context.config, context.card
     if config is None or card is None or card.closed:
         return []
     problems: list[str] = []
-    move = config.moves.get(message.subject.status)
+    ended = message.subject.ended_pull is not None
+    move = None if ended else config.moves.get(message.subject.status)
     if (end := (message.payload or {}).get("pull_request")) is not None:
         move = config.end_moves.get(str(end))
     if move is not None and move.moves(card.idList):

@@ -121,7 +121,7 @@ def _question(message: Message, names: MemberNames) -> Iterator[str]:
             str(payload.get("text") or f"{question.name} is still waiting for an answer")
         )
     yield from render_question(
-        question, message.subject.title, message.recipients, names, message.changes
+        question, message.subject.title, message.mentions, names, message.changes
     )
 
 

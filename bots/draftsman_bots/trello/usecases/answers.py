@@ -14,8 +14,8 @@ from draftsman.domain.messages.target import parse
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.question import Question, QuestionKind
 from draftsman.domain.response import Response
-from draftsman.errors import NotPermitted, UsageError
-from draftsman_bots import comment_parser
+from draftsman.errors import NotPermitted, Refused, UsageError
+from draftsman_bots import attention_commands, comment_parser
 from draftsman_bots.answer_resolution import (
     AnswerOutcome,
     build_response,
@@ -124,13 +124,8 @@ async def _answer(
     if comment.job is not None and comment.job not in jobs:
         text = f"D-{comment.job} has no question on this card."
         return await _reply(context, action, jobs[0], actor, text)
-    if comment.control:
-        job, reply, outcome = await pause_comments.change(context, action, actor, comment, jobs)
-        return (
-            outcome if reply is None else await _reply(context, action, job, actor, reply, outcome)
-        )
-    if comment.tell:
-        return await _send(context, action, actor, comment, jobs)
+    if comment.control or comment.attention or comment.tell:
+        return await _execute(context, action, actor, comment, questions, jobs)
     questions = [question for question in questions if comment.job in (None, question.job)]
     if comment.question is not None:
         questions = [question for question in questions if question.ordinal == comment.question]
@@ -165,6 +160,49 @@ async def _answer(
         verb = comment.decision.verb if comment.decision is not None else "answer"
         text = f"Which question does this answer: {names}? Write /{verb} {first.name} …"
     return await _reply(context, action, first.job, actor, text)
+
+
+async def _execute(
+    context: BotContext,
+    action: Action,
+    actor: Actor,
+    comment: ParsedComment,
+    questions: Sequence[Question],
+    jobs: list[int],
+) -> str:
+    """Execute a command that is no answer."""
+    if comment.attention:
+        return await _attend(context, action, actor, comment, questions, jobs[0])
+    if comment.tell:
+        return await _send(context, action, actor, comment, jobs)
+    job, reply, outcome = await pause_comments.change(context, action, actor, comment, jobs)
+    if reply is None:
+        return outcome
+    return await _reply(context, action, job, actor, reply, outcome)
+
+
+async def _attend(
+    context: BotContext,
+    action: Action,
+    actor: Actor,
+    comment: ParsedComment,
+    questions: Sequence[Question],
+    job: int,
+) -> str:
+    """Acknowledge, snooze or delegate the question of a comment, and confirm it."""
+    question = attention_commands.chosen_question(questions, comment.job, comment.question)
+    if question is None or action.kind is ActionKind.COMMENT_EDITED:
+        example = f"/{comment.attention} D-{comment.job or job}/1"
+        text = f"write another comment that names an open question of this card: {example}"
+        return await _reply(context, action, job, actor, text)
+    named = question.job, question.ordinal
+    try:
+        text = await attention_commands.execute(
+            context.rt, actor, comment.attention, named, comment.line
+        )
+    except (NotPermitted, Refused, UsageError) as error:
+        return await _reply(context, action, question.job, actor, error_text(error), "rejected")
+    return await _reply(context, action, question.job, actor, text, "attended")
 
 
 async def _send(

@@ -1,13 +1,14 @@
-"""Comments that pause or resume the card's job: `/pause REASON`, `/resume`."""
+"""Comments that pause, resume or cancel the card's job."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from draftsman.domain.ids import job_name
 from draftsman.domain.job import TERMINAL
 from draftsman.errors import NotPermitted, Refused, UsageError
+from draftsman_bots import job_controls
 from draftsman_bots.trello import ids
 from draftsman_bots.trello.error_text import error_text
 from draftsman_bots.trello.parsers.actions import Action, ActionKind
@@ -17,11 +18,14 @@ if TYPE_CHECKING:
     from draftsman_bots.comment_parser import ParsedComment
     from draftsman_bots.trello.context import BotContext
 
+OUTCOMES: Final = {"pause": "job_paused", "resume": "job_resumed", "cancel": "job_canceled"}
+"""Outcomes of comments, for a counter."""
+
 
 async def change(
     context: BotContext, action: Action, actor: Actor, comment: ParsedComment, jobs: Sequence[int]
 ) -> tuple[int, str | None, str]:
-    """Pause or resume the job of a card; return it, the reply, and the outcome for a counter.
+    """Change the job of a card; return it, the reply, and the outcome for a counter.
 
     The job's own notice on the card shows a change, without another reply. A comment that arrives
     twice, by webhook and poll, changes the job once.
@@ -32,12 +36,8 @@ async def change(
     if action.kind is ActionKind.COMMENT_EDITED:
         text = f"an edit does not {comment.control} {job_name(job)}; write another comment."
         return job, text, "replied"
-    control, key = context.rt.job_control, ids.action_key(action.comment)
     try:
-        if comment.control == "pause":
-            await control.pause(job, actor, comment.text, event=key)
-        else:
-            await control.resume(job, actor, event=key)
+        await job_controls.change(context.rt, job, actor, comment, ids.action_key(action.comment))
     except (NotPermitted, Refused, UsageError) as error:
         return job, error_text(error), "rejected"
-    return job, None, f"job_{comment.control}d"
+    return job, None, OUTCOMES[comment.control]

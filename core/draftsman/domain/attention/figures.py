@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Final
 
 from draftsman.domain.people.policy import Policy
-from draftsman.domain.people.quiet_hours import QuietHours, next_allowed
+from draftsman.domain.people.quiet_hours import InterruptibleHours, next_allowed
 from draftsman.domain.question import QuestionKind
 
 _HEAD: Final = "draftsman_attention_"
@@ -45,12 +45,12 @@ class AttentionFigures:
     pings: int
     pings_per_answer: float | None
     quiet_pings: int = 0
-    """Reminders that were sent in quiet hours."""
+    """Interruptions outside of the hours of all their possible recipients."""
 
 
 @dataclass(frozen=True, slots=True)
-class SentReminder:
-    """A reminder that was sent; `person` is the only recipient, None for a shared target."""
+class Interruption:
+    """A reminder or question that was sent; `person` alone got it, None for a shared target."""
 
     channel: str
     kind: QuestionKind
@@ -60,8 +60,8 @@ class SentReminder:
     sent_at: datetime
 
 
-def is_quiet(sent: SentReminder, policy: Policy, default: QuietHours | None) -> bool:
-    """Return whether all possible recipients of a reminder had quiet hours when it was sent."""
+def is_quiet(sent: Interruption, policy: Policy, default: InterruptibleHours | None) -> bool:
+    """Return whether none of the possible recipients should have been interrupted at that time."""
     if sent.person is not None and sent.person in policy.people:
         hours = {policy.people[sent.person].quiet}
     else:
@@ -73,13 +73,13 @@ def is_quiet(sent: SentReminder, policy: Policy, default: QuietHours | None) -> 
 
 def with_quiet_pings(
     figures: Iterable[AttentionFigures],
-    reminders: Iterable[SentReminder],
+    interruptions: Iterable[Interruption],
     policy: Policy,
-    default: QuietHours | None,
+    default: InterruptibleHours | None,
 ) -> list[AttentionFigures]:
-    """Return the figures with the number of reminders in quiet hours."""
+    """Return the figures with the number of interruptions in quiet hours."""
     counts: Counter[tuple[FigureGroup, str | None]] = Counter()
-    for sent in reminders:
+    for sent in interruptions:
         if is_quiet(sent, policy, default):
             counts[FigureGroup.ALL, ""] += 1
             counts[FigureGroup.PERSON, sent.person] += 1
@@ -98,9 +98,7 @@ def metrics_text(figures: Iterable[AttentionFigures]) -> str:
         lines += _gauge("jobs", "Jobs that asked questions.", [("", row.jobs)])
         lines += _gauge("answers", "Accepted answers and votes.", [("", row.answers)])
         lines += _gauge("pings", "Questions and reminders that were sent.", [("", row.pings)])
-        lines += _gauge(
-            "quiet_pings", "Reminders that were sent in quiet hours.", [("", row.quiet_pings)]
-        )
+        lines += _gauge("quiet_pings", "Interruptions in quiet hours.", [("", row.quiet_pings)])
     lines += _gauge(
         "seen_seconds",
         "Median time until a question was first opened or answered.",

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from draftsman.domain.people.quiet_hours import QuietHours
+from draftsman.domain.people.quiet_hours import InterruptibleHours
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class PingRecipient:
     """A person who may get a reminder."""
 
     name: str
-    quiet: QuietHours | None
+    quiet: InterruptibleHours | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class PingAudience:
     """Whether it has another target."""
     snoozed: Mapping[str, datetime] = field(default_factory=dict)
     acknowledged_until: datetime | None = None
-    default: QuietHours | None = None
+    default: InterruptibleHours | None = None
     """Quiet hours of a question without known responders."""
 
     def free_at(self, moment: datetime, person: PingRecipient) -> datetime:

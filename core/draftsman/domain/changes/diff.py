@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import Final
 
@@ -12,13 +12,44 @@ MAX_FILES: Final = 20
 _ESCAPE: Final = re.compile(r"\\([0-7]{3}|.)")
 _ESCAPED: Final = dict(zip('abtnvfr"\\', '\a\b\t\n\v\f\r"\\', strict=True))
 """Characters that git escapes by a letter; others are escaped by their octal number."""
-_HUNK: Final = re.compile(r"@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@")
+HUNK: Final = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
+"""The first line of a hunk: number and count of its old lines, and of its new lines."""
 
 
 def is_diff(text: str) -> bool:
     """Return whether a text is a unified diff."""
     lines = text.splitlines()
     return any(old.startswith("--- ") and new.startswith("+++ ") for old, new in pairwise(lines))
+
+
+def numbered_lines(lines: Iterable[str]) -> Iterator[tuple[str, int, int]]:
+    """Yield the kind of each line of a patch, and its numbers in the old and the new version.
+
+    The kind is that of git in a hunk (`+`, `-`, a space or a backslash), `@` for the first line of
+    a hunk, and empty for all other lines. Only the counts of a hunk say where it ends, so that no
+    line of a file is read as a header.
+    """
+    old = new = old_left = new_left = 0
+    for line in lines:
+        if old_left > 0 or new_left > 0:
+            kind = line[:1]
+            if kind == "+":
+                yield kind, 0, new
+                new, new_left = new + 1, new_left - 1
+            elif kind == "-":
+                yield kind, old, 0
+                old, old_left = old + 1, old_left - 1
+            elif kind == "\\":
+                yield kind, 0, 0
+            else:
+                yield " ", old, new
+                old, old_left, new, new_left = old + 1, old_left - 1, new + 1, new_left - 1
+        elif line.startswith("@@ ") and (hunk := HUNK.match(line)) is not None:
+            old, old_left = int(hunk[1]), int(hunk[2] or 1)
+            new, new_left = int(hunk[3]), int(hunk[4] or 1)
+            yield "@", old, new
+        else:
+            yield "", 0, 0
 
 
 def changed_files(diff: str) -> list[tuple[str, int, int]]:
@@ -45,14 +76,10 @@ def diffstat(diff: str, most: int | None = MAX_FILES) -> str:
 def _files(lines: list[str]) -> Iterator[tuple[str, int, int]]:
     """Yield (name, lines added, lines removed) of each file."""
     name: str | None = None
-    added = removed = old = new = 0
-    for line in lines:
-        if old > 0 or new > 0:
-            kind = line[:1]
+    added = removed = 0
+    for line, (kind, _, _) in zip(lines, numbered_lines(lines), strict=True):
+        if kind:
             added, removed = added + (kind == "+"), removed + (kind == "-")
-            old, new = old - (kind in " -" or not kind), new - (kind in " +" or not kind)
-        elif (hunk := _HUNK.match(line)) is not None:
-            old, new = int(hunk[1] or 1), int(hunk[2] or 1)
         elif line.startswith(("--- ", "diff --git ")):
             if name is not None and line.startswith("diff --git "):
                 yield name, added, removed

@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from typing import Final
 
+from draftsman.domain.changes.diff import HUNK
+
 MAX_LINES: Final = 20_000
 """Lines of a region that are compared; a larger region is replaced as a whole."""
-_HUNK: Final = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 _INDEX: Final = re.compile(r"index ([0-9a-f]+)\.\.([0-9a-f]+)")
 _NO_NEWLINE: Final = "\\ No newline at end of file\n"
 
@@ -93,7 +94,7 @@ def _equal(old: _File, new: _File) -> bool:
 def _changes(file: _File) -> list[str]:
     """Return the part of a patch about a file without its line numbers and blobs."""
     lines = file.text.split("\n")
-    return ["@@" if _HUNK.match(line) else line for line in lines if not _INDEX.match(line)]
+    return ["@@" if HUNK.match(line) else line for line in lines if not _INDEX.match(line)]
 
 
 def _hunks(old: _File, new: _File) -> Iterator[str]:
@@ -173,7 +174,7 @@ def _file(text: str) -> _File:
     while at < len(lines) and not lines[at].startswith("@@ "):
         _read_header(file, lines[at])
         at += 1
-    while at < len(lines) and (match := _HUNK.match(lines[at])):
+    while at < len(lines) and (match := HUNK.match(lines[at])):
         at = _read_hunk(file, lines, at + 1, match)
     return file
 

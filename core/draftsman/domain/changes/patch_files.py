@@ -11,9 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Final
 
-from draftsman.domain.changes.diff import file_name, unquoted
+from draftsman.domain.changes.diff import file_name, numbered_lines, unquoted
 
-_HUNK: Final = re.compile(r"@@ -\d+(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 _BINARY: Final = re.compile(r"(literal|delta) (\d+)")
 _RENAMES: Final = ("rename from ", "rename to ", "copy from ", "copy to ")
 _LINKS: Final = ("new file mode 120000", "new mode 120000")
@@ -69,39 +68,26 @@ class PatchFile:
 
 
 def patch_files(patch: str) -> list[PatchFile]:
-    """Return the files of a patch.
-
-    Only the counts of a hunk say where it ends, so that no line of a file is read as a header.
-    """
+    """Return the files of a patch."""
     return list(_files(patch.split("\n")))
 
 
 def _files(lines: list[str]) -> Iterator[PatchFile]:
     file: PatchFile | None = None
-    number = old = new = 0
-    for line in lines:
-        if old > 0 or new > 0:
-            kind = line[:1]
-            if kind == "\\":
-                continue
-            if file is not None and kind == "+":
-                file.added.append((number, line[1:]))
-                file.size += len(line.encode("utf-8", "surrogateescape"))  # with its line end
-            elif file is not None and kind == "-":
-                file.removed += 1
-            number += kind != "-"
-            old, new = old - (kind != "+"), new - (kind != "-")
-        elif line.startswith(_HEADER):
+    for line, (kind, _, number) in zip(lines, numbered_lines(lines), strict=True):
+        if not kind and line.startswith(_HEADER):
             if file is not None:
                 yield file
             path = header_path(line)
             file = PatchFile(path, path)
         elif file is None:
             continue
-        elif (hunk := _HUNK.match(line)) is not None:
-            number = int(hunk[2])
-            old, new = (int(hunk[group] or 1) for group in (1, 3))
-        else:
+        elif kind == "+":
+            file.added.append((number, line[1:]))
+            file.size += len(line.encode("utf-8", "surrogateescape"))  # with its line end
+        elif kind == "-":
+            file.removed += 1
+        elif not kind:
             _read_header(file, line)
     if file is not None:
         yield file

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from draftsman import text_template
 from draftsman.domain.forges.project import Project
-from draftsman.domain.forges.pull_request import CommitStatus, TextLimits, marker
+from draftsman.domain.forges.pull_request import DRAFT_LINE, CommitStatus, TextLimits, marker
 from draftsman.domain.forges.untrusted_text import block, cell, code, line, quote, truncate
 from draftsman.domain.messages.result_text import usage_text
 
@@ -97,6 +97,8 @@ def body_of(facts: PullRequestFacts, limits: TextLimits, template: str | None = 
     `template` is that of the configuration, which is trusted; the texts in its fields are not.
     """
     end = marker(facts.job, facts.id, facts.head)
+    if facts.draft:
+        end = f"{DRAFT_LINE}\n{end}"
     parts = {
         "draft": _draft(facts),
         "request": _request(facts),

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Final
 from uuid import UUID
 
-from draftsman.domain.forges.forge_event import EventKind
-from draftsman.domain.forges.untrusted_text import ZERO_WIDTH
+from draftsman.domain.forges.forge_event import EventKind, ForgeEvent
+from draftsman.domain.forges.untrusted_text import ZERO_WIDTH, truncate
 from draftsman.domain.ids import job_name
 from draftsman.domain.job import Status
 
@@ -21,6 +22,7 @@ ENDS: Final = {EventKind.MERGED: "merged", EventKind.CLOSED: "closed"}
 STATE: Final = frozenset({EventKind.CHECK_FAILED, EventKind.CONFLICT})
 """Kinds about a commit, which is outdated once there is another."""
 MAX_MESSAGE: Final = 9500
+MAX_TITLE: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,7 @@ class TrackedPull:
     head: str
     """The commit that was published last."""
     state: str = "open"
+    ended_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +53,10 @@ class FollowedPull:
     branch: str
     base: str
     url: str
+    title: str | None
+    """Title of the first job."""
+    source: str
+    """Channel of its request."""
     allowed: int
     """The ordinal of the follow-up at which people last allowed more; 0: never."""
 
@@ -74,6 +81,11 @@ class FollowUpEvent:
     url: str | None
     key: str
     age: float
+
+    @property
+    def is_message(self) -> bool:
+        """Whether a person sent it to a job of the pull request, in any channel."""
+        return self.source != "forge" or self.key.startswith("message:")
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +197,17 @@ def plan(
     return FollowUpPlan(tuple(ignored), None, tuple(wanted), live[-1].job if live else None)
 
 
+def reopened(pull: TrackedPull, seen: Sequence[ForgeEvent]) -> ForgeEvent | None:
+    """Return the event of a closed pull request that its forge shows as open, once for each close.
+
+    `seen` are its events there now. No forge tells who opened it again.
+    """
+    if pull.ended_at is None or any(event.kind in ENDS for event in seen):
+        return None
+    key = f"reopened:{int(pull.ended_at.timestamp() * 1e6)}"
+    return ForgeEvent(EventKind.REOPENED, pull.project, pull.number, key, url=pull.url)
+
+
 def command_of(text: str, mention: str) -> str | None:
     """Return the text after `/draftsman` or the mention; None if a comment is not addressed."""
     names = f"/draftsman|@draftsman|@{re.escape(mention)}"
@@ -195,6 +218,21 @@ def command_of(text: str, mention: str) -> str | None:
 def needs_right(event: FollowUpEvent) -> bool:
     """Return whether an event is of a person, whose right to start work is checked."""
     return EventKind(event.kind) not in STATE and EventKind(event.kind) not in ENDS
+
+
+def title_of(events: Sequence[FollowUpEvent], title: str | None, root: int) -> str:
+    """Return the title of a follow-up, which names its reason: `Fix CI of TITLE`."""
+    kinds = {EventKind(event.kind) for event in events if not event.is_message}
+    whose = title or job_name(root)
+    if kinds & {EventKind.REVIEW, EventKind.REVIEW_THREAD}:
+        text = f"Address review of {whose}"
+    elif EventKind.CHECK_FAILED in kinds:
+        text = f"Fix CI of {whose}"
+    elif EventKind.CONFLICT in kinds:
+        text = f"Resolve conflicts of {whose}"
+    else:
+        text = f"Follow up on {whose}"
+    return truncate(text, MAX_TITLE)
 
 
 def message_text(event: FollowUpEvent, mention: str = MENTION) -> str:
@@ -216,7 +254,7 @@ def message_text(event: FollowUpEvent, mention: str = MENTION) -> str:
                 " the work: resolve the conflict markers in the files."
             )
         case _:
-            command = command_of(event.text, mention) if event.source == "forge" else None
+            command = None if event.is_message else command_of(event.text, mention)
             text = command or event.text
     return text if len(text) <= MAX_MESSAGE else f"{text[: MAX_MESSAGE - 1]}…"
 
@@ -245,7 +283,7 @@ def _no_work(event: FollowUpEvent, head: str, mention: str) -> str | None:
         return "written by a program"
     if kind in STATE:
         return None if event.commit == head else "about an earlier commit"
-    if event.source != "forge":
+    if event.is_message:
         return None
     command = command_of(event.text, mention)
     if kind is EventKind.COMMENT:
@@ -259,7 +297,7 @@ def _no_work(event: FollowUpEvent, head: str, mention: str) -> str | None:
 
 def _identity(event: FollowUpEvent) -> str:
     """Return the part of a key that all versions of a comment share."""
-    return event.key.rpartition(":")[0] if event.source == "forge" else event.key
+    return event.key if event.is_message else event.key.rpartition(":")[0]
 
 
 def _is_over(job: FamilyJob) -> bool:

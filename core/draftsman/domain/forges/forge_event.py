@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any, Final
@@ -14,6 +14,10 @@ from draftsman.log import redact
 
 MAX_TEXT: Final = 8000
 """Maximum characters of a text that is kept; a message to an agent has 10,000."""
+MAX_ISSUE: Final = 60_000
+"""Maximum characters of the text of an issue that is kept."""
+CLOCKS: Final = timedelta(seconds=1)
+"""Time by which a webhook may be older than the event of its label."""
 OWN: Final = "<!-- draftsman "
 """Beginning of the line by which draftsman finds its own texts."""
 EDITED: Final = timedelta(seconds=2)
@@ -35,6 +39,8 @@ class EventKind(StrEnum):
     """A pull request conflicts with its base."""
     MERGED = "merged"
     CLOSED = "closed"
+    REOPENED = "reopened"
+    """A pull request that was closed is open again."""
     LABELED_ISSUE = "labeled_issue"
     ISSUE_COMMENT = "issue_comment"
     ANSWER = "answer"
@@ -98,11 +104,48 @@ class StoredEvent:
     event: ForgeEvent
 
 
-def plain(text: object) -> str:
-    """Return a text of the forge with at most `MAX_TEXT` characters, without secrets."""
+@dataclass(frozen=True, slots=True)
+class Labeling:
+    """The event that an issue was given a label; `id` is that of the forge."""
+
+    id: str
+    by: str
+    """Login of the account that gave it."""
+    at: datetime | None
+
+
+def label_key(number: int, label: str, place: object) -> str:
+    """Return the key of a label of an issue: `place` is the time of a webhook."""
+    return f"label:{number}:{label.casefold()}:{place or ''}"
+
+
+def labeled(event: ForgeEvent, labelings: Sequence[Labeling]) -> ForgeEvent:
+    """Return a label of an issue with its own id and labeler, the same for webhooks and polls.
+
+    `labelings` are all of this label, in order. Of a webhook it is the last before its time: the
+    payload has neither id nor, on Gitea, the label that was given. Without a trace the label of an
+    issue counts once.
+    """
+    at = event.at
+    before = [item for item in labelings if at is None or item.at is None or item.at <= at + CLOCKS]
+    found = next(iter(reversed(before or labelings)), None)
+    label = event.label or ""
+    if found is None:
+        return replace(event, key=label_key(event.number, label, None))
+    key = label_key(event.number, label, f"#{found.id}")
+    return replace(event, key=key, author=found.by or event.author, at=found.at or at)
+
+
+def is_resolved(event: ForgeEvent) -> bool:
+    """Return whether the key of a label is that of its own event."""
+    return event.key.rpartition(":")[2].startswith("#")
+
+
+def plain(text: object, limit: int = MAX_TEXT) -> str:
+    """Return a text of the forge with at most `limit` characters, without secrets."""
     value = str(text or "").replace("\r\n", "\n").replace("\r", "\n")
-    value = _CONTROL.sub("", redact(value[: MAX_TEXT * 2])).strip()
-    return value if len(value) <= MAX_TEXT else value[: MAX_TEXT - 1] + "…"
+    value = _CONTROL.sub("", redact(value[: limit * 2])).strip()
+    return value if len(value) <= limit else value[: limit - 1] + "…"
 
 
 def version(text: object) -> str:

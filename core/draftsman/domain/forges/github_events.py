@@ -9,10 +9,12 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from draftsman.domain.forges.forge_event import (
+    MAX_ISSUE,
     EventKind,
     ForgeEvent,
     Notification,
     fields,
+    label_key,
     moment,
     number,
     plain,
@@ -141,11 +143,11 @@ def labeled_issue(
         EventKind.LABELED_ISSUE,
         project,
         number(issue.get("number")),
-        f"label:{issue.get('number')}:{label.casefold()}",
+        label_key(number(issue.get("number")), label, issue.get("updated_at")),
         author=str(by.get("login") or ""),
         is_bot=by.get("type") == "Bot",
         title=plain(issue.get("title"))[:300],
-        text=plain(issue.get("body")),
+        text=plain(issue.get("body"), MAX_ISSUE),
         label=label,
         url=_text(issue.get("html_url")),
         at=moment(issue.get("updated_at")),

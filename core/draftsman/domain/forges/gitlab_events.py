@@ -9,10 +9,12 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from draftsman.domain.forges.forge_event import (
+    MAX_ISSUE,
     EventKind,
     ForgeEvent,
     Notification,
     fields,
+    label_key,
     moment,
     number,
     plain,
@@ -33,7 +35,7 @@ def parse(event: str, payload: Mapping[str, Any]) -> Notification:
     match event:
         case "Note Hook":
             events = _noted(project, payload, item, user)
-        case "Merge Request Hook" if item.get("action") in ("merge", "close"):
+        case "Merge Request Hook" if item.get("action") == "merge":
             found = ended(project, item)
             events = () if found is None else (found,)
         case "Issue Hook":
@@ -82,7 +84,7 @@ def ended(project: str, item: Mapping[str, Any]) -> ForgeEvent | None:
         EventKind.MERGED if merged else EventKind.CLOSED,
         project,
         number(item.get("iid")),
-        "merged" if merged else "closed",
+        "merged" if merged else f"closed:{item.get('closed_at') or ''}",
         commit=str(item.get("sha") or fields(item.get("last_commit")).get("id") or "") or None,
         url=str(item.get("web_url") or item.get("url") or "") or None,
         at=moment(item.get("merged_at") or item.get("updated_at")),
@@ -111,11 +113,11 @@ def labeled_issue(
         EventKind.LABELED_ISSUE,
         project,
         number(issue.get("iid")),
-        f"label:{issue.get('iid')}:{label.casefold()}",
+        label_key(number(issue.get("iid")), label, issue.get("updated_at")),
         author=login,
         is_bot=_is_bot(login),
         title=plain(issue.get("title"))[:300],
-        text=plain(issue.get("description")),
+        text=plain(issue.get("description"), MAX_ISSUE),
         label=label,
         url=str(issue.get("url") or issue.get("web_url") or "") or None,
         at=moment(issue.get("updated_at")),

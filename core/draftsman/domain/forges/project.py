@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 from urllib.parse import quote, urlsplit
@@ -63,6 +64,15 @@ def find_project(forge_url: str, source: str) -> Project | None:
         return None
     takes_token = address.url.startswith(f"{scheme}://")
     return Project(owner, address.name, forge_url, takes_token)
+
+
+def source_of(forge_url: str, path: str, sources: Iterable[str]) -> str | None:
+    """Return the first of the sources that is the repository `acme/pay` on this forge."""
+    for source in sources:
+        project = find_project(forge_url, source)
+        if project is not None and project.path.casefold() == path:
+            return source
+    return None
 
 
 def api_url(kind: str, forge_url: str) -> str:

@@ -17,6 +17,8 @@ MARKER: Final = re.compile(
     r"<!-- draftsman job=(?P<job>D-\d+) id=(?P<id>[0-9a-f-]{36}) head=(?P<head>[0-9a-f]{40,64}) -->"
 )
 """The last line of a body that draftsman wrote."""
+DRAFT_LINE: Final = "<!-- draftsman draft -->"
+"""The line before it, if draftsman made the pull request a draft."""
 
 
 class PullState(StrEnum):
@@ -56,6 +58,7 @@ class PullRequestText:
     title: str
     body: str
     draft: bool
+    """Whether required validation fails."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +148,16 @@ def next_step(
         if pull.state is PullState.OPEN:
             return Reconciliation.ADOPT, pull
     return Reconciliation.CREATE, None
+
+
+def draft_change(pull: PullRequest, draft: bool) -> bool | None:
+    """Return whether an own, open pull request becomes a draft or ready; None to keep its state.
+
+    Work that is not green is a draft. A draft of a person stays one, whatever the work is.
+    """
+    if pull.state is not PullState.OPEN or pull.draft == draft:
+        return None
+    return draft if draft or DRAFT_LINE in pull.body.splitlines() else None
 
 
 def recorded(steps: Sequence[RecordedStep]) -> Mapping[str, Any] | None:

@@ -10,9 +10,30 @@ import hashlib
 import hmac
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from draftsman.domain.forges import github_events, gitlab_events
-from draftsman.domain.forges.forge_event import Notification
+from draftsman.domain.forges.forge_event import Notification, fields
+
+
+@dataclass(frozen=True, slots=True)
+class WebhookSecrets:
+    """The secrets of the webhooks of a forge."""
+
+    default: str | None = field(repr=False)
+    by_project: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def of(self, project: str) -> str:
+        """Return the secret of a repository: its own, else that of the forge, else empty."""
+        return self.by_project.get(project, self.default or "")
+
+
+def claimed_project(kind: str, body: bytes) -> str:
+    """Return the repository that a body names before its origin is proven; else empty."""
+    payload = fields(_parsed(body))
+    if kind == "gitlab":
+        return gitlab_events.project_of(payload)
+    return github_events.project_of(payload)
 
 
 def is_genuine(kind: str, secret: str, headers: Mapping[str, str], body: bytes) -> bool:
@@ -30,10 +51,7 @@ def is_genuine(kind: str, secret: str, headers: Mapping[str, str], body: bytes) 
 
 def content(kind: str, headers: Mapping[str, str], body: bytes) -> Notification | None:
     """Return the content of a genuine webhook; None if it is not a JSON object."""
-    try:
-        payload = json.loads(body)
-    except (ValueError, RecursionError):
-        return None
+    payload = _parsed(body)
     if not isinstance(payload, dict):
         return None
     if kind == "gitlab":
@@ -44,3 +62,11 @@ def content(kind: str, headers: Mapping[str, str], body: bytes) -> Notification 
         return Notification(github_events.project_of(payload), changed=True)
     event = {"issue_label": "issues"}.get(event, event) if kind == "gitea" else event
     return github_events.parse(event, payload)
+
+
+def _parsed(body: bytes) -> object:
+    """Return the JSON of a body; None if it is none."""
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError):
+        return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final
@@ -32,6 +32,7 @@ class ChannelName(StrEnum):
     SLACK = "slack"
     TRELLO = "trello"
     FORGE = "forge"
+    PAGER = "pager"
 
 
 class DeliveryKind(StrEnum):
@@ -93,6 +94,8 @@ class Subject:
     """Tokens and cost of the job so far: `1,020 tokens, $0.42`."""
     created_at: datetime | None = None
     finished_at: datetime | None = None
+    ended_pull: str | None = None
+    """How its pull request ended: `merged` or `closed`; None: it has not."""
 
     @property
     def name(self) -> str:
@@ -124,6 +127,16 @@ class Message:
     recipients: tuple[Person, ...] = ()
     changes: str = ""
     """Changes that people review with the question, as counts."""
+    unmentioned: frozenset[str] = frozenset()
+    """Names of recipients who may not be interrupted by it."""
+
+    @property
+    def mentions(self) -> tuple[Person, ...]:
+        """The recipients; those who may not be interrupted have no accounts, only their name."""
+        return tuple(
+            replace(person, ids={}) if person.name in self.unmentioned else person
+            for person in self.recipients
+        )
 
 
 @dataclass(frozen=True, slots=True)

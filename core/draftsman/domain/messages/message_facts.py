@@ -46,12 +46,18 @@ class MessageFacts:
     copy_kind: DeliveryKind | None
     copy_ref: str | None
     copy_created_at: datetime | None
+    ended_pull: str | None
+    """How the pull request of the job ended: `merged` or `closed`; None: it has not."""
     root: str | None
     paused_by: str | None
     pause_reason: str | None
     """Reason of the pause of the job; None: not paused."""
     replacement_target: str | None
     """Replacement of a target that no longer exists."""
+    now: datetime
+    """The database's time."""
+    ladder: str | None
+    """Name of the ladder of its question."""
 
 
 _ENDINGS: Final = {"dead_letter": "is a dead letter", "canceled": "was canceled"}

@@ -68,7 +68,7 @@ def parse(text: str) -> Target:
     """
     channel, _, rest = text.strip().partition(":")
     target, _, thread = rest.partition("/") if channel != ChannelName.FORGE else (rest, "", "")
-    known = channel in ChannelName.__members__.values()
+    known = channel in ChannelName.__members__.values() and channel != ChannelName.PAGER
     if channel == ChannelName.LOG and not rest:
         return Target(ChannelName.LOG, "log")
     if not known or channel == ChannelName.LOG or not target or len(text) > MAX_LENGTH:
@@ -85,6 +85,14 @@ def parse(text: str) -> Target:
     if channel == ChannelName.FORGE:
         target = IssueTarget.of(target).target
     return Target(ChannelName(channel), target, thread or None)
+
+
+def parse_recipient(text: str) -> Target:
+    """Parse a target of a ladder, which may also be `pager:NAME`; raises UsageError."""
+    channel, _, name = text.strip().partition(":")
+    if channel == ChannelName.PAGER and name and len(text) <= MAX_LENGTH:
+        return Target(ChannelName.PAGER, name)
+    return parse(text)
 
 
 @dataclass(frozen=True, slots=True)

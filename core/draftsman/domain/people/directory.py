@@ -17,6 +17,8 @@ class DirectoryEntry:
     ids: Mapping[str, str] = field(default_factory=dict)
     quiet_hours: str | None = None
     timezone: str | None = None
+    working_hours: str | None = None
+    holidays: str | None = None
 
     def describe(self) -> str:
         """Return the entry in one line."""
@@ -24,6 +26,8 @@ class DirectoryEntry:
         parts += [f"{channel} {id}" for channel, id in sorted(self.ids.items())]
         parts += [f"quiet {self.quiet_hours}"] if self.quiet_hours else []
         parts += [f"timezone {self.timezone}"] if self.timezone else []
+        parts += [f"working hours {self.working_hours}"] if self.working_hours else []
+        parts += [f"holidays {self.holidays}"] if self.holidays else []
         return "; ".join(parts)
 
 
@@ -89,6 +93,8 @@ class Directory:
                     "ids": dict(entry.ids),
                     "quiet_hours": entry.quiet_hours,
                     "timezone": entry.timezone,
+                    "working_hours": entry.working_hours,
+                    "holidays": entry.holidays,
                 }
                 for name, entry in self.people.items()
             ],
@@ -105,6 +111,8 @@ def from_json(data: Mapping[str, Any]) -> Directory:
             person["ids"] or {},
             person["quiet_hours"],
             person["timezone"],
+            person["working_hours"],
+            person["holidays"],
         )
         for person in data["people"] or ()
     }

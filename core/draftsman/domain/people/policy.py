@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from enum import StrEnum
 
 from draftsman.domain.job import Source
 from draftsman.domain.people.actor import Actor
-from draftsman.domain.people.quiet_hours import QuietHours
+from draftsman.domain.people.quiet_hours import InterruptibleHours
 from draftsman.domain.question import BUDGET_KEY
 from draftsman.domain.text import clean
 from draftsman.errors import CommandHint, NotPermitted
@@ -79,8 +80,12 @@ class Person:
     name: str
     roles: frozenset[str]
     ids: Mapping[Source, str] = field(default_factory=dict)
-    quiet: QuietHours | None = None
-    """Hours without reminders."""
+    quiet: InterruptibleHours | None = None
+    """When the person may be interrupted; None: at any time."""
+
+    def free_at(self, now: datetime) -> datetime:
+        """Return `now` if the person may be interrupted, else the next time."""
+        return now if self.quiet is None else self.quiet.over(now)
 
 
 @dataclass(slots=True)
@@ -171,10 +176,10 @@ class Policy:
         self,
         names: Sequence[str],
         invoker: str,
-        default: QuietHours | None,
+        default: InterruptibleHours | None,
         *,
         approval: bool,
-    ) -> set[QuietHours | None]:
+    ) -> set[InterruptibleHours | None]:
         """Return the quiet hours of the people who may answer; `default` if none is known."""
         people = self.eligible_people(names, invoker, approval=approval)
         return {person.quiet for person in people} or {default}

@@ -1,15 +1,24 @@
-"""Quiet hours: daily hours without reminders, in local time. Pure."""
+"""Quiet hours: daily hours without interruptions, in local time. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
+from typing import Protocol
 from zoneinfo import ZoneInfo
 
 NONE = "none"
 """Setting for no quiet hours, which overrides the default."""
 DAY = timedelta(days=1)
+
+
+class InterruptibleHours(Protocol):
+    """Hours in which a person may be interrupted."""
+
+    def over(self, now: datetime) -> datetime:
+        """Return `now` if the person may be interrupted, else the next time."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +43,9 @@ class QuietHours:
         """Return the end of the current quiet hours, or None."""
         today = now.astimezone(self.zone).date()
         for day in (today - DAY, today, today + DAY):
-            begin = _instant(day, self.start, self.zone, last=False)
+            begin = local_instant(day, self.start, self.zone, last=False)
             after = day if self.start < self.end else day + DAY
-            end = _instant(after, self.end, self.zone, last=True)
+            end = local_instant(after, self.end, self.zone, last=True)
             if begin <= now < end:
                 return end
         return None
@@ -50,13 +59,13 @@ def parse(hours: str | None, zone: str) -> QuietHours | None:
     return QuietHours(time.fromisoformat(start), time.fromisoformat(end), ZoneInfo(zone))
 
 
-def next_allowed(now: datetime, hours: Iterable[QuietHours | None]) -> datetime:
+def next_allowed(now: datetime, hours: Iterable[InterruptibleHours | None]) -> datetime:
     """Return the earliest time at which any of the people may be reminded."""
     times = (now if quiet is None else quiet.over(now) for quiet in hours)
     return min(times, default=now)
 
 
-def _instant(day: date, wall: time, zone: ZoneInfo, *, last: bool) -> datetime:
+def local_instant(day: date, wall: time, zone: ZoneInfo, *, last: bool) -> datetime:
     """Return the first or last instant with this local time."""
     local = datetime.combine(day, wall, zone).replace(fold=int(last))
     instant = local.astimezone(UTC)

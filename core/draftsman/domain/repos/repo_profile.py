@@ -19,6 +19,7 @@ from draftsman.settings import (
     Section,
     SetupSettings,
 )
+from draftsman.settings.hours import LadderChoice
 from draftsman.settings.known_agents import RepoConfigName
 from draftsman.settings.network import Network, as_json
 from draftsman.settings.policy import PathRule, PolicySettings
@@ -153,6 +154,8 @@ class RepoProfile(ProfileSettings):
     """How changed tests prove the work; None: they do not have to."""
     policy: PolicySettings | None = None
     """Keys that differ from the policy of the configuration."""
+    ladders: LadderChoice = Field({})
+    """Ladder of each kind of question that differs from `[questions]`."""
     max_iterations: int = Field(5, ge=1, le=1000)
     max_runtime_seconds: int = Field(900, ge=1, le=86_400 * 7)
     max_files_changed: int = Field(20, ge=1, le=1_000_000)

@@ -8,7 +8,7 @@ submitted; delays and timeouts are those of the worker that runs it.
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Set
+from collections.abc import Container, Mapping, Sequence, Set
 from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
 from typing import Annotated, Any, Final, Literal
@@ -105,6 +105,8 @@ class JobLimits:
     """Built-in types with a configured handler, which validates the payload itself."""
     concurrency_keys: Mapping[str, str] = field(default_factory=dict)
     """Default concurrency keys of types, with placeholders."""
+    key_paths: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Paths of types, of which their keys have the first that a request names."""
     _nested: dict[str, RetryPolicy] = field(init=False)
     """Cached limits of jobs without overrides."""
 

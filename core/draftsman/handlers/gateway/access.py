@@ -36,6 +36,8 @@ class GatewayAccess:
     def _model_environment(self, url: str) -> dict[str, str]:
         if self._provider == "anthropic":
             return {"ANTHROPIC_BASE_URL": url, "ANTHROPIC_API_KEY": self._token}
+        if self._provider == "google":
+            return {"GOOGLE_GEMINI_BASE_URL": url, "GEMINI_API_KEY": self._token}
         return {"OPENAI_BASE_URL": f"{url}{PREFIX}", "OPENAI_API_KEY": self._token}
 
     def replace(self, text: str) -> str:

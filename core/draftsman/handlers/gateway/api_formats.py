@@ -1,29 +1,42 @@
 """APIs of model providers: their paths, keys, errors and reported tokens. Pure.
 
 Sources: Anthropic, "Messages" and "Streaming messages"; OpenAI, "Responses" and "Chat completions"
-(stream_options.include_usage).
+(stream_options.include_usage); Google, "Gemini API: generating content" (UsageMetadata).
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-Provider = Literal["anthropic", "openai"]
+Provider = Literal["anthropic", "openai", "google"]
 ROUTES: Final[Mapping[Provider, Mapping[str, tuple[str, ...]]]] = {
     "anthropic": {"/messages": ("POST",), "/messages/count_tokens": ("POST",), "/models": ("GET",)},
     "openai": {"/responses": ("POST",), "/chat/completions": ("POST",), "/models": ("GET",)},
+    "google": {"/models": ("GET",)},
 }
-"""Methods of the paths, without the prefix `/v1`."""
+"""Methods of the paths, without the prefix."""
 METERED: Final = frozenset({"/messages", "/responses", "/chat/completions"})
 """Paths of calls that cost money."""
 PREFIX: Final = "/v1"
+PREFIXES: Final[Mapping[Provider, str]] = {
+    "anthropic": PREFIX,
+    "openai": PREFIX,
+    "google": "/v1beta",
+}
+_OF_MODEL: Final = re.compile(r"/models/(?P<model>\w[\w.-]*)(?::(?P<method>\w+))?", re.ASCII)
+"""A path of Google, which has the model."""
+_STREAM: Final = "streamGenerateContent"
+_GENERATE: Final = frozenset({"generateContent", _STREAM})
+_METHODS: Final = _GENERATE | {"countTokens"}
 MAX_COUNT: Final = 1_000_000_000
 """Maximum tokens of a call."""
 DEFAULT_URLS: Final[Mapping[Provider, str]] = {
     "anthropic": "https://api.anthropic.com",
     "openai": "https://api.openai.com/v1",
+    "google": "https://generativelanguage.googleapis.com",
 }
 PASSED_HEADERS: Final = frozenset(
     {"accept", "anthropic-beta", "anthropic-version", "content-type", "openai-beta", "user-agent"}
@@ -31,7 +44,7 @@ PASSED_HEADERS: Final = frozenset(
 """Headers of an agent's request that reach the provider."""
 RETURNED_HEADERS: Final = ("content-type", "request-id", "retry-after", "x-request-id")
 """Headers of the provider's response that reach the agent."""
-BUDGET_STATUS: Final[Mapping[Provider, int]] = {"anthropic": 402, "openai": 403}
+BUDGET_STATUS: Final[Mapping[Provider, int]] = {"anthropic": 402, "openai": 403, "google": 403}
 """Status of a call over a budget; clients of these APIs end at it, and repeat after others."""
 _QUOTA: Final = "insufficient_quota"
 """OpenAI's type and code of an error without credit."""
@@ -43,6 +56,13 @@ _ERROR_TYPES: Final = {
     404: "not_found_error",
     405: "invalid_request_error",
     413: "request_too_large",
+}
+_GOOGLE_STATUSES: Final = {
+    400: "INVALID_ARGUMENT",
+    401: "UNAUTHENTICATED",
+    403: "PERMISSION_DENIED",
+    404: "NOT_FOUND",
+    502: "UNAVAILABLE",
 }
 
 
@@ -67,27 +87,54 @@ class TokenUsage:
 
 def route(provider: Provider, method: str, path: str) -> str | int:
     """Return the path without its prefix, or the HTTP status of a refusal."""
-    bare = path.removeprefix(PREFIX)
+    bare = path.removeprefix(PREFIXES[provider])
     methods = ROUTES[provider].get(bare)
+    if methods is None and provider == "google":
+        methods = _methods_of_model(bare)
     if methods is None:
         return 404
     return bare if method in methods else 405
 
 
+def _methods_of_model(path: str) -> tuple[str, ...] | None:
+    match = _OF_MODEL.fullmatch(path)
+    if match is None or match["method"] not in {None, *_METHODS}:
+        return None
+    return ("GET",) if match["method"] is None else ("POST",)
+
+
+def is_metered(path: str) -> bool:
+    """Return whether a call of a path costs money."""
+    match = _OF_MODEL.fullmatch(path)
+    return path in METERED or (match is not None and match["method"] in _GENERATE)
+
+
+def requested_model(path: str, body: Mapping[str, Any]) -> object:
+    """Return the model of a request; any value, if it names none."""
+    match = _OF_MODEL.fullmatch(path)
+    return body.get("model") if match is None else match["model"]
+
+
 def upstream_url(provider: Provider, base_url: str | None, path: str) -> str:
-    """Return the provider's URL of a path; OpenAI's base URL ends with `/v1`, Anthropic's not."""
+    """Return the provider's URL of a path; OpenAI's base URL ends with `/v1`, those of others not.
+
+    Streams of Google are requested as server-sent events, like those of the others.
+    """
     base = (base_url or DEFAULT_URLS[provider]).rstrip("/")
-    return f"{base}{PREFIX if provider == 'anthropic' else ''}{path}"
+    prefix = "" if provider == "openai" else PREFIXES[provider]
+    return f"{base}{prefix}{path}{'?alt=sse' if path.endswith(f':{_STREAM}') else ''}"
 
 
 def key_headers(provider: Provider, key: str) -> dict[str, str]:
     """Return the header that has the key."""
-    return {"x-api-key": key} if provider == "anthropic" else {"authorization": f"Bearer {key}"}
+    if provider == "openai":
+        return {"authorization": f"Bearer {key}"}
+    return {"x-api-key" if provider == "anthropic" else "x-goog-api-key": key}
 
 
 def received_token(headers: Mapping[str, str]) -> str:
     """Return the token of a request, which agents send as they would send a key."""
-    if token := headers.get("x-api-key"):
+    if token := headers.get("x-api-key") or headers.get("x-goog-api-key"):
         return token
     scheme, _, token = headers.get("authorization", "").partition(" ")
     return token.strip() if scheme.lower() == "bearer" else ""
@@ -99,6 +146,9 @@ def error_body(provider: Provider, status: int, message: str) -> dict[str, Any]:
     error = {"type": kind, "message": f"draftsman: {message}"}
     if provider == "anthropic":
         return {"type": "error", "error": error}
+    if provider == "google":
+        name = _GOOGLE_STATUSES.get(status, "UNKNOWN")
+        return {"error": {"code": status, "message": error["message"], "status": name}}
     return {"error": {**error, "code": None, "param": None}}
 
 
@@ -112,8 +162,10 @@ def budget_error(provider: Provider, message: str) -> dict[str, Any]:
 
 def max_output(body: Mapping[str, Any]) -> int | None:
     """Return the maximum of output tokens that a request sets; None without."""
-    for name in ("max_completion_tokens", "max_output_tokens", "max_tokens"):
-        value = body.get(name)
+    config = body.get("generationConfig")
+    given = {**body, **config} if isinstance(config, dict) else body
+    for name in ("max_completion_tokens", "max_output_tokens", "max_tokens", "maxOutputTokens"):
+        value = given.get(name)
         if type(value) is int and value > 0:
             return min(value, MAX_COUNT)
     return None
@@ -133,7 +185,8 @@ def reported_model(data: Mapping[str, Any]) -> str | None:
     for part in (data, data.get("message"), data.get("response")):
         if isinstance(part, dict) and isinstance(part.get("model"), str):
             return str(part["model"])
-    return None
+    version = data.get("modelVersion")
+    return version if isinstance(version, str) else None
 
 
 def reported_usage(data: Mapping[str, Any]) -> TokenUsage | None:
@@ -141,6 +194,10 @@ def reported_usage(data: Mapping[str, Any]) -> TokenUsage | None:
     for part in (data, data.get("message"), data.get("response")):
         if isinstance(part, dict) and isinstance(usage := part.get("usage"), dict):
             return _read_usage(usage)
+    if isinstance(usage := data.get("usageMetadata"), dict):
+        sent = _count(usage, "promptTokenCount") + _count(usage, "toolUsePromptTokenCount")
+        output = _count(usage, "candidatesTokenCount") + _count(usage, "thoughtsTokenCount")
+        return TokenUsage(sent, output, _count(usage, "cachedContentTokenCount"))
     return None
 
 

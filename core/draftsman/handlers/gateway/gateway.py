@@ -16,7 +16,7 @@ from draftsman.domain.ids import new_id
 from draftsman.domain.retries.retry_policy import RetryPolicy
 from draftsman.errors import Failure
 from draftsman.handlers.gateway import api_formats
-from draftsman.handlers.gateway.api_formats import METERED, RETURNED_HEADERS, TokenUsage
+from draftsman.handlers.gateway.api_formats import RETURNED_HEADERS, TokenUsage
 from draftsman.handlers.gateway.http_server import GatewayReply, GatewayRequest
 from draftsman.handlers.gateway.prices import cost_usd, find_price
 from draftsman.outbound import secret_values
@@ -120,12 +120,13 @@ class Gateway:
         if request.method == "GET":
             return HttpCall("GET", url, headers), None
         body = _json_object(request.body)
-        model = body.get("model")
+        model = api_formats.requested_model(path, body)
         if not isinstance(model, str) or not 0 < len(model) <= MAX_MODEL:
             raise ValueError(f"model must be a name of at most {MAX_MODEL} characters")
         reported = api_formats.request_usage_report(path, body)
         data = request.body if reported is body else json.dumps(reported).encode()
-        estimate = self._estimate(model, len(data), body) if path in METERED else None
+        metered = api_formats.is_metered(path)
+        estimate = self._estimate(model, len(data), body) if metered else None
         return HttpCall("POST", url, headers, data), estimate
 
     def _estimate(self, model: str, size: int, body: Mapping[str, Any]) -> CallEstimate:

@@ -33,6 +33,7 @@ from draftsman.handlers.run_agent.agent_messages import ResultMessage
 from draftsman.handlers.run_agent.completion import WorkCompletion
 from draftsman.handlers.run_agent.follow_up import left_to_people, work_of_branch
 from draftsman.handlers.run_agent.fresh_clone import run_setup, setup_has_more_access
+from draftsman.handlers.run_agent.guardrails.changed_code_owners import owners_of_changes
 from draftsman.handlers.run_agent.iteration import Iteration
 from draftsman.handlers.run_agent.job_budget import apply_answer
 from draftsman.handlers.run_agent.protocol import StartMessage
@@ -115,6 +116,7 @@ async def _run_iteration(
             checkpoint_commit,
             (checkpoint or {}).get("agent"),
         )
+        run.code_owners = partial(owners_of_changes, run, workspace, work.patch)
         metered = agent.gateway is not None
         meter = UsageMeter(run, usage, _own_budget(repository), metered=metered)
         session = AgentSession(run, workspace, work, meter)

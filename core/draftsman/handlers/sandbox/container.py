@@ -10,6 +10,7 @@ import secrets
 import shutil
 import subprocess
 import tempfile
+import time
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -37,6 +38,7 @@ _NAME: Final = re.compile(
     rf"{PREFIX}(?P<pid>\d+)-(?P<start>\d+)-[0-9a-f]+-(?P<place>[0-9a-f]{{8}})"
 )
 COMMAND_TIMEOUT: Final = 30.0
+REMOVAL_CHECK: Final = 0.1
 
 
 def find_engine(settings: SandboxSettings, path: str | None = None) -> str | None:
@@ -89,7 +91,8 @@ def run_arguments(plan: Mapping[str, Any]) -> list[str]:
     `container_init` gets them through the socket in the folder `control`.
 
     The processes of a container of docker are children of its daemon, so that cgroups limit them;
-    those of podman inherit limits, which need no cgroups.
+    those of podman inherit limits, which need no cgroups. The limit of a process's memory refuses
+    an allocation, before the limit of the container would kill.
     """
     docker = is_docker(plan["engine"])
     arguments = [plan["engine"], "run", "--rm", "--interactive", "--pull=never", "--read-only"]
@@ -99,12 +102,13 @@ def run_arguments(plan: Mapping[str, Any]) -> list[str]:
     if not plan["network"]:
         arguments.append("--network=none")
     limits = {"core": 0, "fsize": plan["file_size"], "nofile": plan["open_files"]}
+    limits |= {"data": plan["memory"]}
     if docker:
         memory = plan["memory"]
         arguments += [f"--memory={memory}", f"--memory-swap={memory}"]
         arguments.append(f"--pids-limit={plan['processes']}")
     else:
-        limits |= {"data": plan["memory"], "nproc": plan["processes"]}
+        limits |= {"nproc": plan["processes"]}
         arguments += ["--cgroups=disabled", "--read-only-tmpfs=false"]
         arguments += ["--userns=keep-id"] if plan["uid"] is None else []
     arguments += [f"--ulimit={name}={limit}:{limit}" for name, limit in limits.items()]
@@ -128,7 +132,13 @@ def is_docker(engine: str) -> bool:
 
 def remove(plan: Mapping[str, Any]) -> None:
     """Remove the container of a plan with its processes, if it is still there."""
-    _engine(plan["engine"], "rm", "--force", plan["name"])
+    _remove(plan["engine"], plan["name"])
+
+
+def error_of(stderr: str) -> str | None:
+    """Return the last line of an engine's standard error that is no reference to its help."""
+    lines = [line for line in stderr.splitlines() if line.strip() and "--help'" not in line]
+    return lines[-1].strip() if lines else None
 
 
 def remove_stale(engine: str) -> None:
@@ -136,7 +146,7 @@ def remove_stale(engine: str) -> None:
     listing = _engine(engine, "ps", "--all", "--format={{.Names}}", f"--filter=name={PREFIX}")
     for name in listing.split():
         if is_stale(name):
-            _engine(engine, "rm", "--force", name)
+            _remove(engine, name)
 
 
 def is_stale(name: str) -> bool:
@@ -166,6 +176,15 @@ def _start_of(pid: int) -> str:
     except OSError:
         return ""
     return stat.rpartition(b") ")[2].split()[19].decode()
+
+
+def _remove(engine: str, name: str) -> None:
+    """Remove a container; wait also for a daemon that is already removing it."""
+    _engine(engine, "rm", "--force", name)
+    deadline = time.monotonic() + COMMAND_TIMEOUT
+    listing = ("ps", "--all", "--quiet", f"--filter=name={name}")
+    while is_docker(engine) and _engine(engine, *listing) and time.monotonic() < deadline:
+        time.sleep(REMOVAL_CHECK)
 
 
 def _engine(*command: str) -> str:

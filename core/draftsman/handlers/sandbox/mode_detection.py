@@ -219,8 +219,8 @@ def _run_escape_probe(
     try:
         results = json.loads(completed.stdout)
     except ValueError:
-        lines = completed.stderr.strip().splitlines()
-        return lines[-1][:200] if lines else f"the probe exited with code {completed.returncode}"
+        line = container.error_of(completed.stderr)
+        return line[:200] if line else f"the probe exited with code {completed.returncode}"
     return {str(name): bool(succeeded) for name, succeeded in results.items()}
 
 

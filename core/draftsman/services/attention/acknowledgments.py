@@ -1,19 +1,24 @@
-"""Acknowledgments and snoozes of questions."""
+"""Acknowledgments, snoozes and delegations of questions."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
+from draftsman.domain.answer import LockedQuestion
+from draftsman.domain.attention.attention import QuestionAttention, attention_of
 from draftsman.domain.attention.pings import ReminderDelay
+from draftsman.domain.job import Source
 from draftsman.domain.messages.spans import spans_text
 from draftsman.domain.people.actor import Actor
-from draftsman.domain.people.policy import Policy
+from draftsman.domain.people.policy import Person, Policy
 from draftsman.domain.question import QuestionKind, QuestionStatus
 from draftsman.domain.refusals import closed_reason
 from draftsman.errors import QuestionClosed, Refused, UsageError
 from draftsman.services.questions import Questions
 from draftsman.store.attention import acknowledgments as store
+from draftsman.store.attention import ladders
 from draftsman.store.postgres.database import Connection, Database
 
 MAX_DELAY: Final = 86_400.0
@@ -60,6 +65,53 @@ class Acknowledgments:
 
         return await self._db.run_transaction(work)
 
+    async def delegate(
+        self, job: int, ordinal: int, actor: Actor, person: str, seconds: float
+    ) -> datetime:
+        """Ask another person to answer; return until when the ladder and the reminders wait.
+
+        The person is notified, outside of quiet hours, and the targets of the job get a notice. A
+        second delegation replaces the first. Raises as `acknowledge` does, NotPermitted also if
+        the person may not answer, and UsageError for an unknown person.
+        """
+        actor = self._policy.resolve(actor)
+        if person not in self._policy.people:
+            known = ", ".join(sorted(self._policy.people)) or "none are configured"
+            raise UsageError(f"unknown person {person!r}; people: {known}")
+        if person == actor.person:
+            raise UsageError(f"a question cannot be delegated to yourself, {person}")
+
+        async def work(conn: Connection) -> datetime:
+            locked = await self._check(conn, job, ordinal, actor, seconds)
+            delegate = self._policy.people[person]
+            self._check_delegate(locked, delegate)
+            target = delegate.ids.get(Source.SLACK, "").partition("@")[0] or None
+            return await ladders.delegate(conn, job, ordinal, actor, seconds, person, target)
+
+        return await self._db.run_transaction(work)
+
+    def _check_delegate(self, locked: LockedQuestion, person: Person) -> None:
+        """Raise NotPermitted if a person may not answer a question."""
+        question, invoker = locked.question, locked.invoker
+        actor = Actor(Source.INTERNAL, person.name, person.name, person.name, person.roles)
+        if question.kind is QuestionKind.APPROVAL:
+            self._policy.check_vote(actor, question.approvers, invoker=invoker)
+        else:
+            self._policy.check_answer(actor, question.approvers, invoker=invoker, key=question.key)
+
+    async def attention(self, jobs: Sequence[int]) -> dict[tuple[int, int], QuestionAttention]:
+        """Return the notifications and delays of the open questions of jobs, by job and ordinal."""
+        if not jobs:
+            return {}
+        async with self._db.connection() as conn, conn.transaction():
+            rows = await ladders.attention(conn, jobs)
+            notifications = await ladders.notifications(conn, jobs)
+            delays = [await store.delays(conn, row.job, row.question) for row in rows]
+        return {
+            (row.job, row.question): attention_of(row, notifications, held)
+            for row, held in zip(rows, delays, strict=True)
+        }
+
     async def delays(self, job: int, ordinal: int) -> list[ReminderDelay]:
         """Return the acknowledgment and the snoozes of a question that hold."""
         async with self._db.connection() as conn:
@@ -67,7 +119,7 @@ class Acknowledgments:
 
     async def _check(
         self, conn: Connection, job: int, ordinal: int, actor: Actor, seconds: float
-    ) -> None:
+    ) -> LockedQuestion:
         if not 0 < seconds <= MAX_DELAY:
             raise UsageError("the time is out of range; allowed: more than 0 s, at most 1 day")
         locked = await self._questions.lock(conn, job, ordinal)
@@ -80,3 +132,4 @@ class Acknowledgments:
             self._policy.check_answer(
                 actor, question.approvers, invoker=locked.invoker, key=question.key
             )
+        return locked

@@ -24,7 +24,7 @@ class Digests:
     """Hours of digests, and their messages."""
 
     def __init__(self, db: Database, policy: Policy, timezone: str, limit: int) -> None:
-        """`timezone` is the default of people."""
+        """`timezone` is that of people without their own."""
         self._db = db
         self._policy = policy
         self._timezone = timezone
@@ -53,9 +53,12 @@ class Digests:
         if person is not None and person not in self._policy.people:
             known = ", ".join(sorted(self._policy.people)) or "none"
             raise UsageError(f"unknown person {person!r}; known: {known}")
-        zone = _checked_zone(timezone or self._timezone_of(name))
+        if timezone is not None:
+            _check_zone(timezone)
         hours = [] if text.strip().lower() == OFF else parse_hours(text)
-        await self._db.run_transaction(lambda conn: store.choose(conn, name, hours, zone, actor))
+        await self._db.run_transaction(
+            lambda conn: store.choose(conn, name, hours, timezone, self._timezone, actor)
+        )
         return await self.hours(name)
 
     async def sweep(self, term: LeaderTerm) -> int:
@@ -73,14 +76,9 @@ class Digests:
 
         return await self._db.run_transaction(work)
 
-    def _timezone_of(self, name: str) -> str:
-        person = self._policy.people.get(name)
-        return self._timezone if person is None or person.quiet is None else person.quiet.zone.key
 
-
-def _checked_zone(name: str) -> str:
+def _check_zone(name: str) -> None:
     try:
         ZoneInfo(name)
     except (KeyError, ValueError, OSError):
         raise UsageError(f"unknown time zone {name!r}; use a name such as Europe/Berlin") from None
-    return name

@@ -63,8 +63,8 @@ class QuestionFigures:
             raise UsageError("since must be more than 0 and at most 366 days")
         async with self._db.connection() as conn:
             figures = await store.figures(conn, since, MAX_QUESTIONS)
-            reminders = await store.reminders(conn, since, MAX_QUESTIONS)
-        return with_quiet_pings(figures, reminders, self._policy, self._quiet)
+            interruptions = await store.interruptions(conn, since, MAX_QUESTIONS)
+        return with_quiet_pings(figures, interruptions, self._policy, self._quiet)
 
     async def metrics(self) -> str:
         """Return the figures of the last day for Prometheus, at most 15 seconds old."""

@@ -50,6 +50,7 @@ from draftsman.services.deliveries.message_builder import (
     requester,
     with_identity_links,
 )
+from draftsman.services.deliveries.quiet_delivery import PERSONAL_CHANNELS, quiet_delay
 from draftsman.services.reviews import Reviews
 from draftsman.settings import NotificationSettings
 from draftsman.store import checkpoints, questions
@@ -63,8 +64,6 @@ COPIED_KINDS: Final = frozenset(
     {DeliveryKind.QUESTION, DeliveryKind.REMINDER, DeliveryKind.RESULT, DeliveryKind.NOTICE}
 )
 """Kinds that may need files, or copies for other people."""
-PERSONAL_CHANNELS: Final = frozenset({ChannelName.SLACK})
-"""Channels with private messages."""
 REVIEW_MEBIBYTES: Final = 1
 """Maximum size of a patch whose changes a message counts."""
 URGENT_RESERVE: Final = 1
@@ -141,6 +140,8 @@ class DeliverySender:
             return Deferred(item.call_left, limited=False)
         if is_obsolete:
             return Obsolete()
+        if (delay := await quiet_delay(self._db, self._policy, item, facts, message)) is not None:
+            return delay
         if item.kind is DeliveryKind.QUESTION_CLOSED:
             copy = await self._find_copy(message, facts, channel)
             if not isinstance(copy, Receipt):
@@ -262,7 +263,7 @@ class DeliverySender:
             question = await questions.get(conn, item.job, item.question)
         message = build_message(item, facts, question, self._policy)
         await store.attach(conn, item.seq, overflow_files(message))
-        if receipt.absent:
+        if receipt.absent and facts.ladder is None:
             await store.copy_to(conn, item.seq, receipt.absent)
 
     async def _with_changes(self, message: Message) -> Message:

@@ -57,6 +57,7 @@ def build_message(
     subject = replace(_subject(facts, facts.job_id, facts.denial), group=facts.group_name)
     if stop is not None and stop.skipped:
         subject = replace(subject, group_stop=stop.text(facts.group_name or ""))
+    recipients = _addressees(policy, question, facts.invoker_id, item.channel) if question else ()
     return Message(
         marker=str(item.id),
         seq=item.seq,
@@ -68,13 +69,10 @@ def build_message(
         root=facts.root,
         question=None if question is None else _redacted_question(question, others),
         payload=_redacted(item.payload),
-        recipients=tuple(
-            person
-            for person in _addressees(policy, question, facts.invoker_id, item.channel)
-            if person.name not in digested
-        )
-        if question and not any(other.is_earlier for other in others)
-        else (),
+        recipients=recipients,
+        unmentioned=_unmentioned(policy, question, facts, recipients, others) | frozenset(digested)
+        if question
+        else frozenset(),
     )
 
 
@@ -118,6 +116,15 @@ def requester(policy: Policy, invoker: str, channel: ChannelName) -> str | None:
     )
 
 
+def recipient(policy: Policy, target: str, channel: ChannelName) -> Person | None:
+    """Return the known person who alone reads a target of a channel; None for any other target."""
+    source = CHANNEL_SOURCES[channel]
+    for person in policy.people.values():
+        if person.ids.get(source, "").partition("@")[0] == target:
+            return person
+    return None
+
+
 def _subject(facts: MessageFacts | Job, id: UUID, resolution: Mapping[str, Any] | None) -> Subject:
     denied = facts.error_class == ErrorClass.DENIED
     denial = _redacted(dict(resolution or {})) if denied else {}
@@ -147,6 +154,7 @@ def _subject(facts: MessageFacts | Job, id: UUID, resolution: Mapping[str, Any] 
         usage=usage_text(**(facts.usage or {})) if isinstance(facts, MessageFacts) else "",
         created_at=facts.created_at,
         finished_at=facts.finished_at,
+        ended_pull=facts.ended_pull if isinstance(facts, MessageFacts) else None,
     )
 
 
@@ -167,6 +175,29 @@ def _addressees(
     if invoker not in policy.people and (own := requester(policy, invoker, channel)) is not None:
         nearest.append(Person(invoker, frozenset(), {CHANNEL_SOURCES[channel]: own}))
     return tuple(nearest or eligible)
+
+
+def _unmentioned(
+    policy: Policy,
+    question: Question,
+    facts: MessageFacts,
+    recipients: Sequence[Person],
+    others: Sequence[IdenticalQuestion],
+) -> frozenset[str]:
+    """Return the recipients whom a message in a shared target does not mention.
+
+    Of a question with a ladder, only the requester is mentioned: steps notify the others. Of
+    identical questions, people are mentioned with the first.
+    """
+    if any(other.is_earlier for other in others):
+        return frozenset(person.name for person in recipients)
+    asker = policy.requester(facts.invoker_id)
+    return frozenset(
+        person.name
+        for person in recipients
+        if (facts.ladder is not None and person.name != asker)
+        or not (question.critical or person.free_at(facts.now) <= facts.now)
+    )
 
 
 def _redacted_question(question: Question, others: Sequence[IdenticalQuestion]) -> Question:

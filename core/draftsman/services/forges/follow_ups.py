@@ -24,6 +24,11 @@ class FollowUps:
         async with self._db.connection() as conn:
             return await store.family(conn, job)
 
+    async def jobs_of_pull(self, forge: str, project: str, number: int) -> list[int]:
+        """Return the jobs of a pull request, the newest first; none if no job opened it."""
+        async with self._db.connection() as conn:
+            return await store.jobs_of_pull(conn, forge, project, number)
+
     async def is_open(self, job: int) -> bool:
         """Return whether a job has a pull request that is open and followed up."""
         async with self._db.connection() as conn:

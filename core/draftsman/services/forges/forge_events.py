@@ -41,6 +41,11 @@ class ForgeEvents:
         async with self._db.connection() as conn:
             return await store.open_pulls(conn, forge)
 
+    async def closed_pulls(self, forge: str) -> list[TrackedPull]:
+        """Return the pull requests of jobs on a forge that were closed in the last 30 days."""
+        async with self._db.connection() as conn:
+            return await store.closed_pulls(conn, forge)
+
     async def unprocessed(
         self, forges: Sequence[str], paused: Sequence[int] = ()
     ) -> list[StoredEvent]:
@@ -61,15 +66,18 @@ class ForgeEvents:
         async with self._db.connection() as conn:
             return await people_events.asked_targets(conn)
 
-    async def acquire(self, owner: UUID, seconds: float) -> int | None:
-        """Acquire or renew the reader's lease; return its term, None where it is held."""
-        async with self._db.connection() as conn:
-            return await workers.acquire(conn, READER, owner, seconds)
+    async def acquire(self, owner: UUID, seconds: float, lock: int | None = None) -> int | None:
+        """Acquire or renew the reader's lease; return its term, None where it is held.
 
-    async def renew(self, owner: UUID, term: int, seconds: float) -> bool:
+        `lock` is the number of this process's session lock: the lease ends with it.
+        """
+        async with self._db.connection() as conn:
+            return await workers.acquire(conn, READER, owner, seconds, lock_id=lock)
+
+    async def renew(self, owner: UUID, term: int, seconds: float, lock: int | None = None) -> bool:
         """Renew the lease of this term; False when it has expired."""
         async with self._db.connection() as conn:
-            return await workers.renew(conn, READER, owner, term, seconds)
+            return await workers.renew(conn, READER, owner, term, seconds, lock)
 
     async def resign(self, owner: UUID, term: int) -> None:
         """Release the lease."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+from draftsman.domain.forges.follow_up import FollowUpEvent, title_of
 from draftsman.domain.ids import new_id, unknown_job
 from draftsman.domain.job import Source
 from draftsman.domain.people.actor import SYSTEM
@@ -14,14 +16,17 @@ from draftsman.store.outbox import deliveries
 from draftsman.store.postgres.database import Connection
 
 
-async def insert_follow_up(conn: Connection, root: int, parent: int, ordinal: int) -> int:
+async def insert_follow_up(
+    conn: Connection, root: int, parent: int, ordinal: int, events: Sequence[FollowUpEvent]
+) -> int:
     """Insert the job that follows up on the pull request of `root`; return its number.
 
-    It has the request, the targets and the newest checkpoint of its parent, and the requester of
-    the first job. The caller has locked the pull request.
+    Its title is about the events. It has the request, the targets and the newest checkpoint of its
+    parent, and the requester of the first job. The caller has locked the pull request.
     """
     request = await store.request_columns(conn, parent)
-    if request is None:
+    first = await store.request_columns(conn, root)
+    if request is None or first is None:
         raise unknown_job(parent)
     old, _ = request
     row: dict[str, Any] = {key: old[key] for key in INHERITED} | {
@@ -35,6 +40,7 @@ async def insert_follow_up(conn: Connection, root: int, parent: int, ordinal: in
         "retry_of": None,
         "chain_length": 0,
         "has_targets": old["has_targets"],
+        "ticket_title": title_of(events, first[0]["ticket_title"], root),
         "hold": None,
     }
     submitted = await insert_row(conn, row, SYSTEM)

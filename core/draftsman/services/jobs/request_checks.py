@@ -77,14 +77,19 @@ def check_agent(name: str, settings: Settings) -> None:
         raise RejectedField(problem, field="agent", rule="unknown", value=name, known=known)
 
 
+def notified(request: Invocation, settings: Settings) -> list[str]:
+    """Return the targets of a request, also those of its own message."""
+    targets = [text for text in request.notify if text != NONE]
+    if request.type == "send_notification" and request.type not in settings.handlers:
+        targets += job_payloads.notification_targets(request.payload)
+    return targets
+
+
 def check_channels(
     request: Invocation, settings: Settings, origin: ChannelName | None = None
 ) -> None:
     """Reject a target in a chat service that is not configured, except that of the request."""
-    targets = [text for text in request.notify if text != NONE]
-    if request.type == "send_notification" and request.type not in settings.handlers:
-        targets += job_payloads.notification_targets(request.payload)
-    for text in targets:
+    for text in notified(request, settings):
         if (channel := parse(text).channel) is origin:
             continue
         if (channel is ChannelName.SLACK and settings.slack is None) or (
@@ -213,7 +218,34 @@ class RequestChecks:
             types.add(request.type)
         if chats:
             check_channels(request, self._settings, origin)
+            await self._check_issues(request)
         check_llm(request, self._settings)
+
+    async def _check_issues(self, request: Invocation) -> None:
+        """Reject an issue or pull request of a repository that is not registered."""
+        issues = {
+            text: IssueTarget.of(parse(text).target)
+            for text in notified(request, self._settings)
+            if parse(text).channel is ChannelName.FORGE
+        }
+        if not issues:
+            return
+        from draftsman.domain.forges.project import source_of
+
+        sources = [repo.remote_url for repo in (await self._repos.catalog()).repos]
+        for text, issue in issues.items():
+            table = self._settings.forges.get(issue.forge)
+            if table is None or source_of(table.url, issue.path, sources) is not None:
+                continue
+            problem = f"{issue.path} is not a registered repository of [forges.{issue.forge}]"
+            raise RejectedField(
+                f"notify {text[:MAX_SHOWN]}: {problem}",
+                field="notify",
+                rule="not_registered",
+                problem=problem,
+                value=text,
+                skippable=True,
+            )
 
     def _is_replaced(self, request: Invocation) -> bool:
         """Return whether a handler of the configuration replaces the built-in type."""

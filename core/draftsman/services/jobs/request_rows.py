@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from string import Formatter
 from typing import Any
@@ -105,8 +106,17 @@ def set_default_keys(values: Sequence[dict[str, Any]], configured: JobLimits) ->
         owner, name = columns["repo_owner"], columns["repo_name"]
         repo = f"{owner}/{name}" if owner else name
         known = {"repo": repo, **{item: columns[item] for item in ("type", "queue", "agent")}}
+        text = f"{columns['ticket_title'] or ''}\n{columns['ticket_text'] or ''}"
+        paths = configured.key_paths.get(columns["type"], ())
+        known["path"] = next((path for path in paths if names_path(text, path)), None)
         if all(known[item] for _, item, _, _ in Formatter().parse(key) if item is not None):
             columns["concurrency_key"] = key.format_map(known)
+
+
+def names_path(text: str, path: str) -> bool:
+    """Return whether a text names a folder or file, or one below it."""
+    own = re.escape(path.rstrip("/"))
+    return re.search(rf"(?<![\w/-])(?<![\w/-]\.)(?:\./)?{own}(?![\w-])", text) is not None
 
 
 def _first(value: int | None, default: int) -> int:

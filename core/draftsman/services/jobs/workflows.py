@@ -16,7 +16,9 @@ from draftsman.store.scheduling import dependencies as store
 
 if TYPE_CHECKING:
     from draftsman.domain.forges.follow_up import FollowedPull
+    from draftsman.domain.requests.invocation import Invocation
     from draftsman.domain.retries.job_limits import JobLimits
+    from draftsman.services.repos import Repos
 
 TREE_LIMIT = 1000
 """Default number of jobs of a tree."""
@@ -33,9 +35,12 @@ SPAWN_FIELDS: Final = (
 class Workflows:
     """Trees of jobs, parents with their results, spawned jobs, and `groups`."""
 
-    def __init__(self, db: Database, limits: Callable[[], JobLimits]) -> None:
+    def __init__(
+        self, db: Database, limits: Callable[[], JobLimits], repos: Callable[[], Repos]
+    ) -> None:
         self._db = db
         self._limits = limits
+        self._repos = repos
         self.groups = Groups(db)
 
     async def tree(self, job: int, limit: int = TREE_LIMIT) -> JobTree:
@@ -74,8 +79,8 @@ class Workflows:
     ) -> int:
         """Submit a job of a run, once for a key; return its number.
 
-        With `notify` it has the targets of the run's job. Raises LeaseLost, and UsageError for an
-        invalid field or a key of another request.
+        With `notify` it has the targets of the run's job. Raises LeaseLost, UsageError for an
+        invalid field or a key of another request, and NotFound for an unknown repository.
         """
         from draftsman.domain.people.actor import Actor
         from draftsman.services.jobs.request_rows import row, set_default_keys
@@ -88,35 +93,55 @@ class Workflows:
             raise UsageError(f"spawn() does not take {unknown[0]!r}; allowed: {allowed}")
         if not key or len(key) > 400:
             raise UsageError("the key of spawn() must have 1 to 400 characters")
-        request = invocation(type=type, **fields)
+        request, names = await self._with_repo(invocation(type=type, **fields))
         actor = Actor(Source.INTERNAL, work.invoker_id, work.invoker_id)
         values = row(request, actor, self._limits()) | {
             "invoker_id": work.invoker_id,
             "idempotency_key": f"spawn:{work.number}:{key}",
+            **names,
         }
         set_default_keys([values], self._limits())
 
         async def insert(conn: Connection) -> int:
-            owned, own_key = await store.lock_run(conn, work.lease)
-            if not owned:
+            if not await store.lock_run(conn, work.lease):
                 raise lease_lost(work.lease)
-            if own_key is not None and own_key == values["concurrency_key"]:
+            concurrency_key = values["concurrency_key"]
+            found = await store.spawn_conflicts(conn, work.number, key, concurrency_key)
+            if found.key_holder is not None:
                 raise UsageError(
-                    f"spawn({key!r}): the job would wait for its own job, which holds the"
-                    f" concurrency key {own_key!r}; use another key"
+                    f"spawn({key!r}): the job would wait for {job_name(found.key_holder)}, which"
+                    f" has the concurrency key {concurrency_key!r} and waits for it; use a new key"
                 )
+            if found.number is not None and found.type != type:
+                raise _other_request(key, found.number)
             values["has_targets"] = notify and bool(await deliveries.targets(conn, work.number))
             (job,) = await submissions.submit(conn, [values], f"internal:{work.name}")
             if job.request_digest != request.digest:
-                raise UsageError(
-                    f"spawn({key!r}) made {job_name(job.number)} of another request; use a new key"
-                )
+                raise _other_request(key, job.number)
             if values["has_targets"] and job.outcome == "created":
                 await deliveries.inherit_targets(conn, work.number, job.number)
             await store.record_spawn(conn, work.lease, job.number)
             return job.number
 
         return await self._db.run_transaction(insert)
+
+    async def _with_repo(self, request: Invocation) -> tuple[Invocation, dict[str, str | None]]:
+        """Find the repository of a request by its name; return its columns as it is registered."""
+        from draftsman.domain.repos.repo_catalog import repo_names_by_source
+        from draftsman.domain.repos.repo_url import is_repo_url
+        from draftsman.domain.requests.invocation import RepoResolution
+
+        if request.repo is None:
+            return request, {}
+        if not is_repo_url(request.repo):
+            location = await self._repos().place(request.repo)
+            resolution = RepoResolution(path=location.path)
+            found = {"repo": location.repo.remote_url, "resolution": resolution}
+            request = request.model_copy(update=found)
+        assert request.repo is not None  # noqa: S101 - set above
+        known = (await self._repos().catalog()).repos
+        owner, name = repo_names_by_source(known, [request.repo])[request.repo]
+        return request, {"repo_owner": owner, "repo_name": name}
 
     async def spawned(self, work: ClaimedJob, job: int) -> Parent:
         """Return a job that a run spawned; raises UsageError for another job."""
@@ -158,6 +183,10 @@ class Workflows:
             return None
 
         return await self._db.run_transaction(wait)
+
+
+def _other_request(key: str, job: int) -> UsageError:
+    return UsageError(f"spawn({key!r}) made {job_name(job)} of another request; use a new key")
 
 
 async def _ended(conn: Connection, work: ClaimedJob, jobs: Sequence[int]) -> list[Parent] | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from draftsman.domain.forges.follow_up import (
@@ -16,6 +17,7 @@ from draftsman.domain.forges.follow_up import (
     needs_right,
     plan,
 )
+from draftsman.domain.forges.forge_event import EventKind
 from draftsman.domain.ids import job_name
 from draftsman.domain.job import TERMINAL, Source
 from draftsman.domain.messages.delivery import DeliveryKind
@@ -63,11 +65,15 @@ class FollowUpSweep:
                 return 0
             events = await store.new_events(conn, pull)
             jobs = await store.members(conn, root)
+            again = [event for event in events if event.kind == EventKind.REOPENED]
+            for event in again:
+                pull = await self._reopen(conn, pull, jobs, event)
+            events = [event for event in events if event not in again]
             refused = self._refused(events, jobs[0].invoker_id)
             table = self._forges.get(pull.forge)
             delay = 0.0 if table is None else table.follow_up_delay
             found = plan(pull, jobs, events, refused, delay, self._mention(pull.forge))
-            return await self._apply(conn, pull, jobs, found)
+            return len(again) + await self._apply(conn, pull, jobs, found)
 
         return await self._db.run_transaction(work)
 
@@ -85,7 +91,7 @@ class FollowUpSweep:
 
     def _actor(self, event: FollowUpEvent) -> Actor:
         """Return the author of an event as an actor, with person and roles."""
-        id = f"{event.forge}:{event.author}" if event.source == "forge" else event.author
+        id = event.author if event.is_message else f"{event.forge}:{event.author}"
         return self._policy.resolve(Actor(Source(event.source), id, event.author_name))
 
     def _mention(self, forge: str) -> str:
@@ -113,7 +119,8 @@ class FollowUpSweep:
         to = found.to
         if to is None:
             newest = jobs[-1]
-            to = await insert_follow_up(conn, pull.root, newest.job, newest.ordinal + 1)
+            ordinal = newest.ordinal + 1
+            to = await insert_follow_up(conn, pull.root, newest.job, ordinal, found.send)
             await self._cancel_merges(conn, jobs, f"{job_name(to)} follows up")
             created = {"job": to, "follow_up": newest.ordinal + 1, "pr_url": pull.url}
             created["events"] = [event.kind for event in found.send][:100]
@@ -145,7 +152,25 @@ class FollowUpSweep:
         await _write(conn, newest, "pull_request_ended", event, state=state)
         by = f" by {event.author_name}" if event.author_name else ""
         payload: dict[str, Any] = {"text": f"{pull.url} was {state}{by}", "pull_request": state}
-        await deliveries.enqueue(conn, pull.root, DeliveryKind.NOTICE, f"pull:{state}", payload)
+        key = f"pull:{state}:{event.id}"  # it may be closed more than once
+        await deliveries.enqueue(conn, pull.root, DeliveryKind.NOTICE, key, payload)
+
+    async def _reopen(
+        self,
+        conn: Connection,
+        pull: TrackedPull,
+        jobs: Sequence[FamilyJob],
+        event: FollowUpEvent,
+    ) -> TrackedPull:
+        """Follow up on a closed pull request again, and tell people."""
+        if not await store.reopen_pull(conn, pull.root, event.id):
+            await store.ignore(conn, [event.id], f"the pull request is {pull.state}")
+            return pull
+        await _write(conn, jobs[-1].job, "pull_request_reopened", event)
+        payload: dict[str, Any] = {"text": f"{pull.url} was reopened"}
+        key = f"pull:reopened:{event.id}"
+        await deliveries.enqueue(conn, pull.root, DeliveryKind.NOTICE, key, payload)
+        return replace(pull, state="open")
 
     async def _cancel_merges(
         self, conn: Connection, jobs: Sequence[FamilyJob], reason: str

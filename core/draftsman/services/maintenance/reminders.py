@@ -6,7 +6,7 @@ from typing import Final
 
 from draftsman.domain.attention.pings import PingAudience, PingRecipient, plan_ping
 from draftsman.domain.people.policy import Policy
-from draftsman.domain.people.quiet_hours import QuietHours
+from draftsman.domain.people.quiet_hours import InterruptibleHours, QuietHours
 from draftsman.domain.question import QuestionKind
 from draftsman.domain.run import LeaderTerm
 from draftsman.store.outbox import reminders as store
@@ -57,6 +57,6 @@ class Reminders:
             self._quiet,
         )
 
-    def _quiet_of(self, name: str) -> QuietHours | None:
+    def _quiet_of(self, name: str) -> InterruptibleHours | None:
         person = self._policy.people.get(name)
         return self._quiet if person is None else person.quiet

@@ -17,6 +17,7 @@ from draftsman.domain.run import LeaderTerm
 from draftsman.errors import Refused, UsageError
 from draftsman.host import is_dead, is_this_host
 from draftsman.services.attention.digests import Digests
+from draftsman.services.attention.ladders import LadderSweep
 from draftsman.services.attention.rules import PermissionRules
 from draftsman.services.jobs.job_control import insert_retry
 from draftsman.services.maintenance.archives import Archives
@@ -57,6 +58,7 @@ class Sweeps:
         archives: Archives,
         reminders: Reminders,
         firing: Firing,
+        ladders: LadderSweep,
         decisions: PendingDecisions,
         rules: PermissionRules,
         digests: Digests,
@@ -84,6 +86,7 @@ class Sweeps:
             "decisions": self.decisions,
             "expire": self.expire,
             "remind": reminders.remind,
+            "ladders": ladders.sweep,
             "promote": self.promote,
             "schedules": firing.fire,
             "follow_ups": FollowUpSweep(db, policy, forges or {}).sweep,

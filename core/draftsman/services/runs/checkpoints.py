@@ -254,8 +254,7 @@ class Checkpoints:
         from draftsman.store.scheduling import dependencies
 
         async def work(conn: Connection) -> bool:
-            owned, _ = await dependencies.lock_run(conn, lease)
-            if owned:
+            if owned := await dependencies.lock_run(conn, lease):
                 await deliveries.add_targets(conn, [(lease.job, [target])])
             return owned
 

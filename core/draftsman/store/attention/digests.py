@@ -18,11 +18,19 @@ _Q = load("digests")
 
 
 async def choose(
-    conn: Connection, person: str, hours: Sequence[time], timezone: str, actor: Actor
+    conn: Connection,
+    person: str,
+    hours: Sequence[time],
+    timezone: str | None,
+    default: str,
+    actor: Actor,
 ) -> None:
-    """Set the hours of a person's digests; none end them."""
-    params = {"person": person, "hours": list(hours), "timezone": timezone, "actor": actor.name}
-    await execute(conn, _Q["choose"], params)
+    """Set the hours of a person's digests; none end them.
+
+    Without a time zone it is that of the person, else the default.
+    """
+    params = {"person": person, "hours": list(hours), "timezone": timezone, "default": default}
+    await execute(conn, _Q["choose"], params | {"actor": actor.name})
 
 
 async def hours(conn: Connection, person: str) -> DigestHours | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from draftsman.domain.attention.figures import AttentionFigures, FigureGroup, SentReminder
+from draftsman.domain.attention.figures import AttentionFigures, FigureGroup, Interruption
 from draftsman.domain.people.actor import Actor
 from draftsman.store.postgres.database import Connection, fetch_all, scalar
 from draftsman.store.queries import load
@@ -32,7 +32,7 @@ async def figures(conn: Connection, seconds: float, limit: int) -> list[Attentio
     return [replace(row, by=FigureGroup(row.by)) for row in rows]
 
 
-async def reminders(conn: Connection, seconds: float, limit: int) -> list[SentReminder]:
-    """Return the reminders of these questions that were sent."""
+async def interruptions(conn: Connection, seconds: float, limit: int) -> list[Interruption]:
+    """Return the interruptions of people by these questions."""
     params = {"seconds": seconds, "limit": limit}
-    return await fetch_all(conn, _Q["reminders"], params, SentReminder)
+    return await fetch_all(conn, _Q["interruptions"], params, Interruption)

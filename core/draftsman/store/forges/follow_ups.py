@@ -91,6 +91,11 @@ async def end(conn: Connection, root: int, state: str, event: int) -> bool:
     return await execute(conn, _Q["end"], params) > 0
 
 
+async def reopen_pull(conn: Connection, root: int, event: int) -> bool:
+    """Record that a closed pull request is open again; False if it was not closed."""
+    return await execute(conn, _Q["reopen_pull"], {"root": root, "event": event}) > 0
+
+
 async def merges(conn: Connection, jobs: Sequence[int]) -> list[int]:
     """Return the unfinished jobs that ask for the merge of the work of these jobs."""
     return [int(row[0]) for row in await rows(conn, _Q["merges"], {"jobs": list(jobs)})]
@@ -104,6 +109,12 @@ async def event(conn: Connection, job: int, kind: str, payload: dict[str, Any]) 
 async def of_job(conn: Connection, job: int) -> FollowedPull | None:
     """Return the pull request that a job follows up on."""
     return await fetch_one(conn, _Q["of_job"], {"job": job}, FollowedPull)
+
+
+async def jobs_of_pull(conn: Connection, forge: str, project: str, number: int) -> list[int]:
+    """Return the jobs of a pull request, the newest first; none if no job opened it."""
+    params = {"forge": forge, "project": project, "number": number, "limit": MAX_MEMBERS}
+    return [int(row[0]) for row in await rows(conn, _Q["jobs_of_pull"], params)]
 
 
 async def request(conn: Connection, job: int, actor: Actor, event: str, text: str) -> str | None:
@@ -143,7 +154,7 @@ async def ended_branches(conn: Connection, forge: str, limit: int) -> list[Track
 
 
 async def branch_deleted(conn: Connection, root: int) -> bool:
-    """Record that the branch of a pull request is deleted."""
+    """Record that the branch of a pull request that has ended is deleted, or stays."""
     return await execute(conn, _Q["branch_deleted"], {"root": root}) > 0
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
+from datetime import timedelta
 from typing import Final
 
 from psycopg.types.json import Jsonb
@@ -17,6 +18,9 @@ from draftsman.store.queries import load
 _Q = load("forge_events")
 MAX_PULLS: Final = 1000
 """Maximum number of open pull requests of a forge that are read, the newest first."""
+MAX_CLOSED: Final = 200
+CLOSED_AGE: Final = timedelta(days=30)
+"""Time after its end in which a closed pull request is read, to see whether it is open again."""
 
 
 async def receive(conn: Connection, forge: str, events: Sequence[ForgeEvent]) -> list[int]:
@@ -30,3 +34,9 @@ async def open_pulls(conn: Connection, forge: str) -> list[TrackedPull]:
     """Return the open pull requests of jobs on a forge."""
     params = {"forge": forge, "limit": MAX_PULLS}
     return await fetch_all(conn, _Q["open_pulls"], params, TrackedPull)
+
+
+async def closed_pulls(conn: Connection, forge: str) -> list[TrackedPull]:
+    """Return the pull requests of jobs on a forge that were closed lately."""
+    params = {"forge": forge, "age": CLOSED_AGE, "limit": MAX_CLOSED}
+    return await fetch_all(conn, _Q["closed_pulls"], params, TrackedPull)

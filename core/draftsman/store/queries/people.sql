@@ -27,6 +27,7 @@ SELECT channel, external_id, display_name, person, linked_by, linked_at
 SELECT jsonb_build_object(
     'people', (SELECT jsonb_agg(jsonb_build_object(
             'name', p.name, 'roles', p.roles, 'quiet_hours', p.quiet_hours, 'timezone', p.timezone,
+            'working_hours', p.working_hours, 'holidays', p.holidays,
             'ids', (SELECT jsonb_object_agg(i.channel, i.external_id)
                       FROM draftsman.person_identities i WHERE i.person = p.name)) ORDER BY p.name)
          FROM draftsman.people p),

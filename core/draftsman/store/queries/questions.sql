@@ -43,11 +43,17 @@ WITH context AS MATERIALIZED (
      WHERE NOT m.canceled
     RETURNING job, ordinal, run
 ), times AS (
-    INSERT INTO draftsman.question_times (job, question, escalate_to, patch_sha256)
-    SELECT q.job, q.ordinal, %(escalate_to)s, a.sha256
+    INSERT INTO draftsman.question_times (job, question, escalate_to, patch_sha256, critical)
+    SELECT q.job, q.ordinal, %(escalate_to)s, a.sha256, %(critical)s
       FROM asked q
       LEFT JOIN draftsman.artifacts a ON a.job = q.job AND a.run = q.run AND a.kind = 'patch'
-     WHERE %(escalate_to)s::text IS NOT NULL OR a.sha256 IS NOT NULL
+     WHERE %(escalate_to)s::text IS NOT NULL OR a.sha256 IS NOT NULL OR %(critical)s
+), ladder AS (
+    INSERT INTO draftsman.question_ladders (job, question, name, steps, owners, due_at)
+    SELECT q.job, q.ordinal, %(ladder)s, %(steps)s::jsonb, %(owners)s,
+           draftsman.now() + make_interval(secs => (%(steps)s::jsonb -> 0 ->> 'after')::float8)
+      FROM asked q
+     WHERE %(ladder)s::text IS NOT NULL
 ), kept AS (
     INSERT INTO draftsman.grace_periods AS g (job, question, worker_id, lease_token, ends_at)
     SELECT q.job, q.ordinal, m.worker_id, %(token)s,
@@ -105,7 +111,7 @@ WITH soonest AS MATERIALIZED (
 )
 SELECT q.*, coalesce(j.ticket_title, j.type) AS title, j.invoker_id AS requester, j.agent,
        nullif(concat_ws('/', j.repo_owner, j.repo_name), '') AS repo, p.decided_by, p.applies_at,
-       c.added, c.removed, i.others, i.is_first
+       c.added, c.removed, k.acknowledged_by, g.delegated_to, i.others, i.is_first
   FROM soonest s
  CROSS JOIN LATERAL (
        SELECT * FROM draftsman.questions q
@@ -125,6 +131,14 @@ SELECT q.*, coalesce(j.ticket_title, j.type) AS title, j.invoker_id AS requester
        SELECT added, removed FROM draftsman.artifacts
         WHERE job = s.job AND run = q.run AND name = 'changes.patch'
         LIMIT 1) c ON q.patch_sha256 IS NOT NULL
+  LEFT JOIN LATERAL (
+       SELECT person AS acknowledged_by FROM draftsman.question_acknowledgments
+        WHERE job = s.job AND question = s.ordinal AND expires_at > draftsman.now()
+        LIMIT 1) k ON true
+  LEFT JOIN LATERAL (
+       SELECT person AS delegated_to FROM draftsman.question_delegations
+        WHERE job = s.job AND question = s.ordinal AND expires_at > draftsman.now()
+        LIMIT 1) g ON true
  CROSS JOIN LATERAL (
        SELECT coalesce(array_agg(o.job ORDER BY o.id), '{}') AS others,
               NOT coalesce(bool_or(o.id < me.id AND r.invoker_id = j.invoker_id), false) AS is_first
@@ -138,7 +152,7 @@ SELECT q.*, coalesce(j.ticket_title, j.type) AS title, j.invoker_id AS requester
 -- name: open_of
 SELECT q.*, coalesce(j.ticket_title, j.type) AS title, j.invoker_id AS requester, j.agent,
        nullif(concat_ws('/', j.repo_owner, j.repo_name), '') AS repo, p.decided_by, p.applies_at,
-       c.added, c.removed, i.others, i.is_first
+       c.added, c.removed, k.acknowledged_by, g.delegated_to, i.others, i.is_first
   FROM draftsman.questions q
   JOIN draftsman.job_requests j ON j.number = q.job
   LEFT JOIN LATERAL (
@@ -150,6 +164,14 @@ SELECT q.*, coalesce(j.ticket_title, j.type) AS title, j.invoker_id AS requester
        SELECT added, removed FROM draftsman.artifacts
         WHERE job = q.job AND run = q.run AND name = 'changes.patch'
         LIMIT 1) c ON q.patch_sha256 IS NOT NULL
+  LEFT JOIN LATERAL (
+       SELECT person AS acknowledged_by FROM draftsman.question_acknowledgments
+        WHERE job = q.job AND question = q.ordinal AND expires_at > draftsman.now()
+        LIMIT 1) k ON true
+  LEFT JOIN LATERAL (
+       SELECT person AS delegated_to FROM draftsman.question_delegations
+        WHERE job = q.job AND question = q.ordinal AND expires_at > draftsman.now()
+        LIMIT 1) g ON true
  CROSS JOIN LATERAL (
        SELECT coalesce(array_agg(o.job ORDER BY o.id), '{}') AS others,
               NOT coalesce(bool_or(o.id < me.id AND r.invoker_id = j.invoker_id), false) AS is_first

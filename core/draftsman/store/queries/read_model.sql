@@ -35,13 +35,21 @@ SELECT p.*
               coalesce(o.reason, q.reason) AS pause_reason,
               coalesce(o.paused_by, q.paused_by) AS paused_by, coalesce(o.paused_at, q.paused_at) AS paused_at,
               CASE WHEN coalesce(o.reason, q.reason) IS NOT NULL THEN 'paused'
+                   WHEN s.status = 'scheduled' AND s.run_count > 0 AND EXISTS (
+                  SELECT FROM draftsman.job_dependencies
+                   WHERE job = s.number AND met IS NOT TRUE AND met IS NULL) THEN 'children'
                    WHEN s.status IN ('queued', 'resumed') AND s.hold IS NOT NULL THEN s.hold::text
                    WHEN s.status IN ('queued', 'resumed') AND EXISTS (
                   SELECT FROM draftsman.active_reservations v
                    WHERE v.queue = s.queue AND v.job <> s.number) THEN 'reserved' END AS hold, s.held_by,
               CASE WHEN s.status IN ('scheduled', 'retrying')
                    THEN extract(epoch FROM coalesce(s.next_retry_at, s.run_at)
-                                           - draftsman.now())::float8 END AS due_in
+                                           - draftsman.now())::float8 END AS due_in,
+              CASE WHEN s.status = 'scheduled' AND s.run_count > 0
+                   THEN (SELECT k.result ->> 'reason' FROM draftsman.job_steps k
+                          WHERE k.job = s.number AND k.key >= 'sleep:' AND k.key < 'sleep;'
+                            AND (k.result ->> 'until')::timestamptz = s.run_at
+                          LIMIT 1) END AS sleep_reason
          FROM draftsman.job_states s
         CROSS JOIN LATERAL (
               SELECT id, type, mode, source::text, agent, repo_owner, repo_name, ticket_title,

@@ -151,7 +151,8 @@ WITH due AS MATERIALIZED (
 )
 SELECT number, pg_notify('draftsman_jobs', queue)::text FROM updated
 
--- Seconds until the earliest due job, schedule, expiring question, pending decision, reminder or place of a limit; NULL
+-- Seconds until the earliest due job, schedule, expiring question, pending decision, reminder, step of a ladder or place
+-- of a limit; NULL
 -- when there is none. A waiting occurrence is due when the previous job of its schedule has finished.
 -- name: next_due
 SELECT extract(epoch FROM least(
@@ -170,6 +171,7 @@ SELECT extract(epoch FROM least(
            (SELECT min(applies_at) FROM draftsman.pending_decisions),
            (SELECT min(expires_at) FROM draftsman.queue_reservations),
            (SELECT min(remind_at) FROM draftsman.question_times WHERE remind_at IS NOT NULL),
+           (SELECT min(due_at) FROM draftsman.question_ladders WHERE due_at IS NOT NULL),
            (SELECT since FROM draftsman.unnotified_jobs ORDER BY job LIMIT 1),
            (SELECT min(next_at) FROM draftsman.limit_buckets WHERE next_at IS NOT NULL))
        - draftsman.now())::float8

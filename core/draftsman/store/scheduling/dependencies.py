@@ -22,6 +22,17 @@ class Link(NamedTuple):
     condition: Condition
 
 
+class SpawnConflicts(NamedTuple):
+    """The jobs that a new job of a run may conflict with."""
+
+    number: int | None
+    """The job that was spawned under the same key."""
+    type: str | None
+    """The type of that job."""
+    key_holder: int | None
+    """The spawning job, directly or not, that has the same concurrency key."""
+
+
 async def link(conn: Connection, links: Sequence[Link]) -> set[int]:
     """Let new jobs wait for their parents; return those that were canceled at once."""
     jobs, parents, conditions = zip(*links, strict=True)
@@ -45,11 +56,19 @@ async def spawned(conn: Connection, job: int, jobs: Sequence[int]) -> list[Paren
     return await fetch_all(conn, _Q["spawned"], {"job": job, "jobs": [*jobs]}, Parent)
 
 
-async def lock_run(conn: Connection, lease: Lease) -> tuple[bool, str | None]:
-    """Lock the job of a run; return whether it has the lease, and its concurrency key."""
+async def lock_run(conn: Connection, lease: Lease) -> bool:
+    """Lock the job of a run; return whether it has the lease."""
     params = {"job": lease.job, "token": lease.token}
-    records = await rows(conn, _Q["lock_run"], params)
-    return (True, records[0][0]) if records else (False, None)
+    return await scalar(conn, _Q["lock_run"], params) is not None
+
+
+async def spawn_conflicts(
+    conn: Connection, job: int, key: str, concurrency_key: str | None
+) -> SpawnConflicts:
+    """Return the jobs that a new job of a run may conflict with."""
+    params = {"job": job, "key": key, "concurrency_key": concurrency_key}
+    ((number, type, holder),) = await rows(conn, _Q["spawn_conflicts"], params)
+    return SpawnConflicts(number, type, holder)
 
 
 async def record_spawn(conn: Connection, lease: Lease, job: int) -> None:

@@ -40,12 +40,20 @@ async def test_a_comment_pauses_the_job_once_and_another_resumes_it(
     trello.comment(card, olga, "/resume")
     await bench.deliver_webhooks()
     assert not await paused()
+    stop = trello.comment(card, olga, "/cancel no longer needed")
+    await bench.deliver_webhooks(copies=2)
+    await bench.poll()
+    assert (await bench.rt.read_model.job(number)).status == "canceled"
+    trello.edit_comment(stop, "/cancel it")
+    await bench.deliver_webhooks()
     texts = "\n".join(await bench.notices(card))
+    assert "nothing to cancel" not in texts, "the comment arrived three times"
     for part in (
         "may not pause",
         "a pause needs a reason",
         ": the API is down\nuntil noon",
         f"an edit does not pause D-{number}; write another comment",
+        f"an edit does not cancel D-{number}; write another comment",
         "is already paused",
         f"D-{number} was resumed by olga",
     ):

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from draftsman.domain.attention.figures import (
     AttentionFigures,
     FigureGroup,
-    SentReminder,
+    Interruption,
     metrics_text,
     with_quiet_pings,
 )
@@ -39,8 +39,8 @@ ROWS = [
 
 def sent(
     at: datetime, *approvers: str, person: str | None = None, channel: str = "slack"
-) -> SentReminder:
-    return SentReminder(channel, QuestionKind.APPROVAL, approvers, "dan", person, at)
+) -> Interruption:
+    return Interruption(channel, QuestionKind.APPROVAL, approvers, "dan", person, at)
 
 
 def test_a_reminder_interrupts_if_all_its_recipients_have_quiet_hours() -> None:

@@ -19,6 +19,7 @@ from draftsman.domain.forges.body import (
 )
 from draftsman.domain.forges.project import Project
 from draftsman.domain.forges.pull_request import (
+    DRAFT_LINE,
     PullRequest,
     PullState,
     Reconciliation,
@@ -128,6 +129,7 @@ def test_the_body_has_the_whole_story() -> None:
     )  # fmt: skip
     text = body_of(bare, LIMITS)
     assert text.startswith("**Draft**: required commands fail.")
+    assert text.splitlines()[-2] == DRAFT_LINE
     assert "None: draftsman ran no validation commands on this work." in text
     assert not {"## Questions", "## Cost", "Closes"} & {*text.split("\n"), *text.split()}
     assert title_of(bare, LIMITS) == "Rounds the total."

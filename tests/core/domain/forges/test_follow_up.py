@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -16,7 +17,10 @@ from draftsman.domain.forges.follow_up import (
     answer_text,
     message_text,
     plan,
+    reopened,
+    title_of,
 )
+from draftsman.domain.forges.forge_event import EventKind, ForgeEvent
 from draftsman.domain.job import Status
 
 S = Status
@@ -69,6 +73,26 @@ def test_only_work_for_the_agent_starts_a_follow_up(
     assert over.send == ()
 
 
+@pytest.mark.parametrize(
+    ("events", "title"),
+    [
+        ((CHECK,), "Fix CI of Refunds"),
+        ((COMMENT, CHECK), "Fix CI of Refunds"),
+        ((CHECK, THREAD), "Address review of Refunds"),
+        ((replace(THREAD, kind="review"),), "Address review of Refunds"),
+        ((replace(CHECK, kind="conflict"),), "Resolve conflicts of Refunds"),
+        ((COMMENT,), "Follow up on Refunds"),
+        ((replace(COMMENT, source="slack"),), "Follow up on Refunds"),
+    ],
+)
+def test_a_follow_up_has_a_title_about_its_events(
+    events: tuple[FollowUpEvent, ...], title: str
+) -> None:
+    assert title_of(events, "Refunds", 7) == title
+    assert title_of(events, None, 7) == title.replace("Refunds", "D-7")
+    assert len(title_of(events, "x" * 600, 7)) == 500
+
+
 def test_comments_mention_the_login_of_the_forge() -> None:
     event = replace(COMMENT, text="Hi\n@Fixer-1, use red")
     assert plan(PULL, [ROOT], [event], {}, 30, "fixer-1").send == (event,)
@@ -113,6 +137,20 @@ def test_the_end_of_a_pull_request_wins_over_all_other_events() -> None:
     found = plan(PULL, [ROOT], [THREAD, merged], {}, 30)
     assert (found.end, found.send) == ((merged, "merged"), ())
     assert found.ignored == ((THREAD, "the pull request is merged"),)
+
+
+def test_a_closed_pull_request_that_is_open_there_is_reopened_once_for_each_close() -> None:
+    ended = datetime(2026, 1, 2, tzinfo=UTC)
+    closed = replace(PULL, state="closed", ended_at=ended)
+    there = ForgeEvent(EventKind.CLOSED, "acme/pay", 1, "closed:x")
+    assert reopened(PULL, []) is None
+    assert reopened(closed, [there]) is None
+    first, again = reopened(closed, []), reopened(closed, [])
+    assert first is not None
+    assert first == again
+    later = reopened(replace(closed, ended_at=ended + timedelta(seconds=1)), [])
+    assert later is not None
+    assert later.key != first.key
 
 
 def test_texts_name_the_place_the_check_and_the_commit() -> None:

@@ -68,6 +68,20 @@ RESPONSES = answer(
 )
 
 
+GENERATE = "/v1beta/models/gemini-x"
+GEMINI = sse(
+    {"candidates": [], "modelVersion": "gemini-x-1", "usageMetadata": {"promptTokenCount": 12}},
+    {
+        "usageMetadata": {
+            "promptTokenCount": 12,
+            "cachedContentTokenCount": 8,
+            "candidatesTokenCount": 3,
+            "thoughtsTokenCount": 4,
+        }
+    },
+)
+
+
 @dataclass
 class Ledger:
     """Estimates, recorded calls, and ids of released calls; `refusal` refuses each call."""
@@ -121,6 +135,7 @@ async def server() -> AsyncIterator[FaultyServer]:
         server.routes["/v1/messages"] = ANTHROPIC
         server.routes["/v1/chat/completions"] = CHAT
         server.routes["/v1/responses"] = RESPONSES
+        server.routes[f"{GENERATE}:streamGenerateContent"] = GEMINI
         yield server
 
 
@@ -133,7 +148,7 @@ async def served(
     """Serve a gateway to the server."""
     settings = GatewaySettings(
         provider=provider,
-        base_url=server.url("/" if provider == "anthropic" else "/v1"),
+        base_url=server.url("/v1" if provider == "openai" else "/"),
         api_key=SecretSettings(env="KEY_OF_TEST"),
     )
     ledger = ledger or Ledger()
@@ -141,12 +156,15 @@ async def served(
     gateway = Gateway(settings, HttpSettings(), prices, RetryPolicy(), ledger)
     with GatewayAccess(provider, gateway.token, private_network=False) as access:
         variables = access.environment()
-        url = variables.get("ANTHROPIC_BASE_URL") or variables["OPENAI_BASE_URL"]
-        token = {"x-api-key": gateway.token} if provider == "anthropic" else {}
-        bearer = {} if token else {"authorization": f"Bearer {gateway.token}"}
+        [url] = [variables[name] for name in variables if name.endswith("BASE_URL")]
+        headers = {
+            "anthropic": {"x-api-key": gateway.token},
+            "google": {"x-goog-api-key": gateway.token},
+            "openai": {"authorization": f"Bearer {gateway.token}"},
+        }[provider]
         async with (
             serve(await access.port.listener(), gateway.respond),
-            httpx.AsyncClient(base_url=url, headers=token | bearer, trust_env=False) as client,
+            httpx.AsyncClient(base_url=url, headers=headers, trust_env=False) as client,
         ):
             yield Peer(client, access, gateway, ledger)
 
@@ -340,6 +358,10 @@ async def test_a_call_over_a_budget_ends_the_clients_of_each_provider(
         response = await peer.client.post("/responses", json=ASK)
     assert response.status_code == 403
     assert response.json()["error"]["code"] == "insufficient_quota"
+    async with served(server, "google", ledger=Ledger(refusal)) as peer:
+        response = await peer.client.post(f"{GENERATE}:generateContent", json={})
+    error = {"code": 403, "message": f"draftsman: {refusal}", "status": "PERMISSION_DENIED"}
+    assert (response.status_code, response.json()) == (403, {"error": error})
     assert [request.path for request in server.requests] == ["/v1/messages/count_tokens"]
     assert peer.ledger.released == [], "it was not reserved"
 

@@ -250,7 +250,7 @@ async def test_a_program_that_reads_nothing_holds_no_connection(
     connect = f"CONNECT {target} HTTP/1.1"
     for limit, status in ((DEADLINE, 503), (0.05, 200)):
         monkeypatch.setattr(program_connections, "CLOSE_TIMEOUT", limit)
-        async with served(target, allow=[target], idle=0.3) as client:
+        async with served(target, allow=[target], idle=1.0) as client:
             _, _, writer = await client.open(connect)
             writer.write(b"GET / HTTP/1.1\r\n\r\n")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from draftsman.agents.acp import distrust, start_folder
+from draftsman.agents.acp import distrust, keep_sessions, start_folder
 from draftsman.settings.known_agents import KNOWN_AGENTS
 from tests.support import acp_recording
 from tests.support.acp_recording import MODULE, PROGRAMS, REPLAY, SUMMARY, recorded
@@ -38,6 +38,9 @@ def test_an_approved_call_is_made_by_the_next_run_and_a_denial_reaches_the_agent
     usage = [message for message in messages if message["type"] == "usage"]
     assert sum(message["input_tokens"] for message in usage) >= 2000
     assert [step["state"] for step in runs.steps.values()] == ["done", "done"]
+    activity = [message for message in messages if message["type"] == "activity"]
+    states = {(message.get("state"), "echo" in message["text"]) for message in activity}
+    assert {("running", True), ("completed", True)} <= states, "the command of a call is shown"
 
 
 def test_the_settings_of_the_repository_are_not_trusted(
@@ -53,9 +56,25 @@ def test_the_settings_of_the_repository_are_not_trusted(
     assert json.loads(settings.read_text())["security"]["folderTrust"]["enabled"] is True
 
 
-def test_goose_is_not_started_in_the_repository_whose_hooks_it_would_run() -> None:
-    assert start_folder("/opt/bin/goose", "/workspace/repo") == str(Path.home())
+def test_the_sessions_of_gemini_cli_are_not_overwritten_in_their_minute(tmp_path: Path) -> None:
+    (chats := tmp_path / ".gemini" / "tmp" / "repo" / "chats").mkdir(parents=True)
+    answered = '{"type":"gemini","content":"all done"}'
+    for session, content in (("63ea3f81", answered), ("0a1b2c3d", "{}"), ("63ea3f81", "{}")):
+        (chats / f"session-2026-11-27T08-45-{session}.jsonl").write_text(content)
+        keep_sessions(tmp_path)
+    kept = {file.name.rpartition("-")[2]: file.read_text() for file in chats.iterdir()}
+    assert kept == {"63ea3f81.jsonl": answered, "0a1b2c3d.jsonl": "{}"}
+    assert all(file.match("session-earlier-*-2026-11-27T08-45-*") for file in chats.iterdir())
+
+
+def test_goose_is_not_started_in_the_repository_whose_hooks_it_would_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("goose", "goose-binary-linux-x64"):
+        assert start_folder(f"/opt/bin/{name}", "/workspace/repo") == str(Path.home())
     assert start_folder("/opt/goose/bin/qwen", "/workspace/repo") == "/workspace/repo"
+    monkeypatch.setenv("GOOSE_PROVIDER", "openai")
+    assert start_folder("/opt/bin/wrapper", "/workspace/repo") == str(Path.home())
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

@@ -199,6 +199,25 @@ async def test_a_forge_that_refuses_does_not_lose_the_work(
     assert "secondary rate limit" in (exhausted.result or {})["pull_request_problem"]
 
 
+@pytest.mark.slow(fast="test_the_issues_that_a_request_names")
+async def test_the_text_of_a_spawned_job_closes_no_issue(
+    site: ForgeHarness, rt: Runtime, make: Factory
+) -> None:
+    """An agent may have written it; its follow-ups close none either."""
+    number = await submit(site, rt, make)
+    await rt.job_control.cancel(number, make.owner)
+    request = await rt.read_model.job(number)
+    parent = await make.running()
+    fields = {"repo": parse(site.fake.url).url, "text": "Count, fixes #3", "agent": request.agent}
+    child = await rt.workflows.spawn(parent, "child", "run_agent", fields)
+    code = 'open("a.txt", "a").write("two\\n")\nsay("result", summary="x")'
+    async with worker(site, rt, code):
+        assert (await wait_for_end(rt, child)).status is S.COMPLETED
+    [pull] = site.fake.world.pulls
+    assert "\nRelated: #3\n" in pull.body
+    assert site.fake.world.closing() == []
+
+
 async def test_failed_work_is_a_draft_that_is_never_merged(
     site: ForgeHarness, rt: Runtime, make: Factory
 ) -> None:

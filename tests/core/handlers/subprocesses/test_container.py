@@ -82,6 +82,7 @@ def test_the_command_line_of_podman_is_exact() -> None:
 def test_docker_limits_by_cgroups_and_an_ordinary_user_keeps_his_id() -> None:
     docker, own = plan("/usr/bin/docker", network=True), f"{os.geteuid()}:{os.getegid()}"
     added = {"--memory=67108864", "--memory-swap=67108864", "--pids-limit=32"}
+    added.add("--ulimit=data=67108864:67108864")
     assert added <= set(docker["run"])
     assert not {"--network=none", "--cgroups=disabled"} & set(docker["run"])
     assert not any(argument.startswith("--ulimit=nproc") for argument in docker["run"])

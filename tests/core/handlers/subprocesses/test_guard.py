@@ -128,7 +128,7 @@ async def test_an_agent_and_its_daemon_die_if_any_process_is_killed_or_stopped(
 
 async def agent_dies(mode: str, hits: str, folder: Path, turns: asyncio.Semaphore) -> None:
     """Kill or stop the processes around an agent; it must die with its daemon."""
-    async with turns, worker(FAMILY + PAUSE, 3.0, folder, mode) as process:
+    async with turns, worker(FAMILY + PAUSE, 4.0, folder, mode) as process:
         family = await family_of(process)
         targets = {"guard": family.guard, "keeper": family.keeper}
         targets["worker"] = psutil.Process(process.pid)

@@ -1,6 +1,6 @@
 """A worker that runs a single agent in its folder, and does nothing else.
 
-python -m tests.core.handlers.subprocesses.worker CODE LEASE MODE[,IMAGE]
+python -m tests.core.handlers.subprocesses.worker CODE LEASE MODE[,IMAGE,ENGINE]
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from draftsman.settings import AgentSettings, SandboxSettings
 async def main(code: str, lease: float, mode: str) -> None:
     """Print the agent's first line with the guard's process ID, then its other lines."""
     agent = AgentSettings(command=("{python}", "-I", "-S", "-c", code))
-    mode, _, image = mode.partition(",")
-    settings = SandboxSettings.model_validate({"mode": mode, "image": image or None})
+    table = dict(zip(("mode", "image", "engine"), mode.split(","), strict=False))
+    settings = SandboxSettings.model_validate(table)
     folder = Path.cwd()
     sandbox = await open_run_sandbox(settings, repo=folder / "repo", home=folder / "home")
     async with await AgentProcess.start(
@@ -30,8 +30,8 @@ async def main(code: str, lease: float, mode: str) -> None:
         sandbox=sandbox,
     ) as process:
         lines = process.lines()
+        task = asyncio.create_task(beat(process))  # a container may start for longer than a lease
         print(as_text(await anext(lines)), process.pid, flush=True)  # noqa: T201
-        task = asyncio.create_task(beat(process))
         async for line in lines:
             print(as_text(line), flush=True)  # noqa: T201
         task.cancel()

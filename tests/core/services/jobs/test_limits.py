@@ -121,7 +121,45 @@ async def test_a_type_has_a_default_concurrency_key(
     assert keys == [expected, expected]
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Add a column in db/migrate, please", "acme/shop:db/migrate/"),
+        ("Fix `./src/pay/tax.py`, then db/migrate/3.sql", "acme/shop:db/migrate/"),
+        ("Fix src/pay/tax.py.", "acme/shop:src/pay/"),
+        ("Fix lib/src/pay, src/payments and db/migrate_old", None),
+        ("Fix rounding", None),
+    ],
+)
+async def test_jobs_on_the_same_path_have_the_same_key(
+    rt: Runtime, owner: Actor, text: str, expected: str | None
+) -> None:
+    paths = ["db/migrate/", "src/pay/"]
+    table = {"concurrency_key": "{repo}:{path}", "key_paths": paths}
+    keyed = _with_limits(rt, types={"noop": table})
+    repo = "https://git.example/acme/shop"
+    requests = [invocation(type="noop", repo=repo, title=text, text="x")]
+    requests.append(invocation(type="noop", repo=repo, title="x", text=text))
+    jobs = await keyed.submissions.submit_many(requests, owner)
+    keys = [(await rt.read_model.job(job.number)).concurrency_key for job in jobs]
+    assert keys == [expected, expected]
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        {"concurrency_key": "{repo}:{path}"},
+        {"key_paths": ["src/"]},
+        *({"concurrency_key": "{path}", "key_paths": [path]} for path in ("/src", "*.sql", "")),
+    ],
+)
+def test_paths_of_a_key_are_checked(table: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="key_paths"):
+        Settings.model_validate({"types": {"noop": table}})
+
+
 @pytest.mark.parametrize("key", ["deploy:{branch}", "{repo!r}", "{}"])
 def test_a_default_concurrency_key_has_known_placeholders(key: str) -> None:
-    with pytest.raises(ValueError, match=re.escape("allowed: {repo}, {type}, {queue}, {agent}")):
+    known = "allowed: {repo}, {path}, {type}, {queue}, {agent}"
+    with pytest.raises(ValueError, match=re.escape(known)):
         Settings.model_validate({"types": {"noop": {"concurrency_key": key}}})

@@ -8,16 +8,21 @@ import pytest
 
 from draftsman.domain.job import Status
 from draftsman.domain.outcome import Done, Outcome
+from draftsman.domain.repos.repo_catalog import Repo
+from draftsman.domain.repos.repo_profile import RepoProfile
 from draftsman.domain.run import ClaimedJob
-from draftsman.errors import Failure, LeaseLost, UsageError
+from draftsman.errors import Failure, LeaseLost, NotFound, UsageError
 from draftsman.handlers.context import RunContext
 from draftsman.runtime import Runtime
 from draftsman.store.postgres.database import Connection
 from tests.core.loops.workers import running_worker, runtime_with
 from tests.factories import Factory
+from tests.support.cases import cases
 from tests.support.races import FirstSession
 from tests.support.statements import rows
 from tests.support.waits import until
+
+PAY = Repo(None, "github.com", "acme", "pay", "https://github.com/acme/pay.git")
 
 
 async def spawned(rt: Runtime, work: ClaimedJob, *keys: str) -> list[int]:
@@ -41,6 +46,8 @@ async def test_a_job_is_spawned_once_for_a_key(
     assert await rows(conn, "SELECT count(*) FROM draftsman.job_requests") == [(3,)]
     with pytest.raises(UsageError, match=r"made D-.* of another request; use a new key"):
         await rt.workflows.spawn(work, "a", "noop", {"payload": {"n": 1}})
+    with pytest.raises(UsageError, match=rf"made D-{one} of another request; use a new key"):
+        await rt.workflows.spawn(work, "a", "other", {"queue": "q"})
     with pytest.raises(UsageError, match=r"spawn.. does not take 'notify'; allowed: payload"):
         await rt.workflows.spawn(work, "c", "noop", {"notify": ["log"]})
     tree = await rt.workflows.tree(work.number)
@@ -48,6 +55,22 @@ async def test_a_job_is_spawned_once_for_a_key(
         (one, [work.number]),
         (two, [work.number]),
     ]
+
+
+@cases("source", ["pay", "acme/pay", PAY.remote_url, "git@github.com:acme/pay.git"])
+async def test_a_spawned_job_has_the_registered_name_of_its_repository(
+    rt: Runtime, make: Factory, source: str
+) -> None:
+    if not (await rt.repos.catalog()).repos:
+        await rt.repos.add(PAY, RepoProfile(), make.owner)
+    work = await make.running()
+    job = await rt.read_model.job(await rt.workflows.spawn(work, "a", "noop", {"repo": source}))
+    assert (job.repo_owner, job.repo_name) == ("acme", "pay")
+
+
+async def test_a_repository_that_is_unknown_is_refused(rt: Runtime, make: Factory) -> None:
+    with pytest.raises(NotFound, match="pya"):
+        await rt.workflows.spawn(await make.running(), "a", "noop", {"repo": "pya"})
 
 
 async def test_a_lost_run_spawns_and_gathers_nothing(
@@ -84,9 +107,14 @@ async def test_a_job_parks_until_all_spawned_jobs_have_ended(rt: Runtime, make: 
 
 async def test_other_jobs_and_the_own_key_are_refused(rt: Runtime, make: Factory) -> None:
     work = await make.running(concurrency_key="k")
-    with pytest.raises(UsageError, match="which holds the concurrency key 'k'; use another key"):
+    refused = f"would wait for {work.name}, which has the concurrency key 'k' and waits for it"
+    with pytest.raises(UsageError, match=refused):
         await rt.workflows.spawn(work, "a", "noop", {"concurrency_key": "k"})
     (job,) = await spawned(rt, work, "a")
+    below = await make.running(job)
+    with pytest.raises(UsageError, match=refused):
+        await rt.workflows.spawn(below, "a", "noop", {"concurrency_key": "k"})
+    assert await rt.workflows.spawn(below, "a", "noop", {"concurrency_key": "other"})
     with pytest.raises(UsageError, match="was not spawned by this job"):
         await rt.workflows.ended(work, [job, await make.queued()])
 

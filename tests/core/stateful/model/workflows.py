@@ -110,13 +110,18 @@ class WorkflowModel(QueueModel):
         }
         ended = {job.number for job in jobs}
         self.resolve(
-            [job for job in self.jobs if job.blocked and ended & {n for n, _ in job.parents}]
+            [job for job in self.jobs if job.blocked and ended & {n for n, _ in job.parents}],
+            self.awaited(ended),
         )
         self.stop_groups(jobs)
         self.assign(*keys)
         for job in [*jobs, *leaving]:
             job.placed = False
         self.seat()
+
+    def awaited(self, ended: set[int]) -> list[QueuedJob]:
+        """Return the parked jobs of which these were the last that they wait for."""
+        raise NotImplementedError
 
     def stop_groups(self, ended: list[QueuedJob]) -> None:
         """Skip the jobs of groups in which a job has failed."""
@@ -155,17 +160,20 @@ class WorkflowModel(QueueModel):
             self.job(number).beat = self.now
             self.renew(number)
         self.seat()
-        sleeping = [job for job in self.jobs if job.status in ("scheduled", "retrying")]
-        self.requeue([job for job in sleeping if job.wakes <= self.now])
+        self.requeue([job for job in self.sleeping() if job.wakes <= self.now])
 
     def until(self, moment: str) -> float:
         """Return the seconds until the next start of a rate or wake-up, almost or half of them."""
-        times = [job.wakes for job in self.jobs if job.status in ("scheduled", "retrying")]
+        times = [job.wakes for job in self.sleeping()]
         waiting = [job for job in self.jobs if self.hold(job) == "limit"]
         times += [self.limits.next_start(b, self.now) for job in waiting for b in self.full(job)]
         due = min((time for time in times if time > self.now), default=self.now + 20.0)
         exact = ceil((due - self.now) * 8) / 8  # eighths are exact
         return {"due": exact, "almost": exact - 0.125, "half": ceil(exact * 4) / 8}[moment]
+
+    def sleeping(self) -> Iterable[QueuedJob]:
+        """Return the jobs that a time wakes up."""
+        return [job for job in self.jobs if job.status in ("scheduled", "retrying")]
 
     # dependencies
 
@@ -176,8 +184,11 @@ class WorkflowModel(QueueModel):
             return "skipped"
         return "ready" if all(status in ENDED for status, _ in ends) else "waiting"
 
-    def resolve(self, children: Iterable[QueuedJob]) -> None:
-        """Release the children that may start, and cancel those that never can, all at once."""
+    def resolve(self, children: Iterable[QueuedJob], woken: Iterable[QueuedJob] = ()) -> None:
+        """Release the children that may start, and cancel those that never can, all at once.
+
+        Parked jobs are `woken` with them.
+        """
         fates = [(job, self.fate(job)) for job in children]
         ready = [job for job, fate in fates if fate == "ready"]
         skipped = [job for job, fate in fates if fate == "skipped"]
@@ -194,6 +205,8 @@ class WorkflowModel(QueueModel):
             skipped += more
         for job in ready:
             job.blocked = False
+        for job in woken:
+            job.status = "resumed"
         self.seat()
         for job in skipped:
             job.skipped = True
@@ -202,13 +215,15 @@ class WorkflowModel(QueueModel):
         self.assign(*[job.key for job in ready])
 
     def cancel_tree(self, number: int) -> str | None:
-        """Cancel a job and all that wait for it; return why it is refused."""
+        """Cancel a job and all below it; return why it is refused."""
         tree = {number}
-        while (
-            more := {job.number for job in self.jobs if tree & {n for n, _ in job.parents}} - tree
-        ):
+        while more := self.below(tree) - tree:
             tree |= more
         return self.cancel_all([self.job(n) for n in sorted(tree)])
+
+    def below(self, tree: set[int]) -> set[int]:
+        """Return the jobs that wait for these jobs."""
+        return {job.number for job in self.jobs if tree & {n for n, _ in job.parents}}
 
     def cancel_all(self, jobs: list[QueuedJob]) -> str | None:
         """Cancel the unfinished of these jobs; those that run are stopped by their workers."""

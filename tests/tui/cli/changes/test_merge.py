@@ -81,6 +81,11 @@ async def test_merge_takes_the_work_of_the_newest_follow_up(
     async with rt.db.connection() as conn:
         await conn.execute("UPDATE draftsman.pull_requests SET state = 'merged', ended_at = now()")
     (await cli("merge", first.name)).refused(1, f"{URL} is merged already; see:")
+    async with rt.db.connection() as conn:
+        await conn.execute("UPDATE draftsman.pull_requests SET state = 'closed'")
+    before = len(await rt.read_model.jobs())
+    (await cli("merge", first.name)).refused(1, f"{URL} is closed: open it again on the forge")
+    assert len(await rt.read_model.jobs()) == before
 
 
 async def test_doctor_and_repos_check_name_the_missing_rights(

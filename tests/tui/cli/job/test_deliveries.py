@@ -9,6 +9,9 @@ from typing import Any
 import pytest
 
 from draftsman.domain.messages.delivery import Unconfirmed
+from draftsman.domain.repos.repo_catalog import Repo
+from draftsman.domain.repos.repo_profile import profile
+from draftsman.domain.repos.repo_url import parse
 from draftsman.errors import Failure
 from draftsman.runtime import Runtime
 from tests.core.outbox.rows import LOG, RECEIPT, claim, deliveries_of, send_all
@@ -141,6 +144,30 @@ async def test_a_request_names_its_targets(cli: Cli, rt: Runtime) -> None:
     batch = json.dumps({"type": "noop", "notify": ["log"]})
     (submitted,) = (await cli("submit", "--batch", "-", "--json", stdin=batch)).json
     assert len(await deliveries_of(rt, submitted["number"])) == 1
+
+
+async def test_an_issue_that_is_notified_is_of_a_registered_repository(
+    cli: Cli, rt: Runtime, make: Factory
+) -> None:
+    arguments = ["--type", "noop", "--notify", "forge:acme/Acme/pay#12"]
+    refused = await cli("submit", *arguments)
+    refused.refused(2, "#12: [forges.acme] with events is not configured; see docs/forges.md")
+    url = "https://git.example"
+    _configure(
+        cli,
+        '[forges.acme]\nkind = "gitea"\nevents = "poll"',
+        f'url = "{url}"\ntoken = {{env = "T"}}\n',
+    )
+    refused = await cli("submit", *arguments)
+    problem = "acme/pay is not a registered repository of [forges.acme]; first run:"
+    refused.refused(2, f"--notify forge:acme/Acme/pay#12: {problem} draftsman repos add")
+    assert (await cli("submit", *arguments, "--unchecked")).code == 0
+    for source in (f"{url}/acme/pay-api", "https://other.example/acme/pay", f"{url}/acme/pay"):
+        assert (await cli("submit", *arguments)).code == 2
+        await rt.repos.add(Repo.at(parse(source)), profile({}), make.owner)
+    done = await cli("submit", *arguments, "--json")
+    targets = await rt.outbox.targets(done.json["number"])
+    assert [row.target for row in targets] == ["acme/acme/pay#12"]
 
 
 def _configure(cli: Cli, *lines: str) -> None:

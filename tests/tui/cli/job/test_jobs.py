@@ -11,11 +11,15 @@ import pytest
 from rich.cells import cell_len
 
 from draftsman.domain.job import Status
+from draftsman.domain.outcome import Done, Outcome
 from draftsman.domain.run import LeaderTerm
 from draftsman.errors import Failure
+from draftsman.handlers.context import RunContext
 from draftsman.runtime import Runtime
+from tests.core.loops.workers import running_worker, runtime_with
 from tests.factories import GATE, QUESTION, Factory
 from tests.support.people import People
+from tests.support.waits import until
 from tests.tui.cli.cli_runner import Cli, Terminal
 from tests.tui.cli.conftest import As
 
@@ -70,6 +74,34 @@ async def test_a_countdown_shows_the_attempt_and_the_error(
     assert (waits["reason"], waits["text"]) == ("backoff", "run 1 failed: the worker was lost")
     assert waits["next_step"].startswith("next retry in 60 min")
     assert (await cli("why", busy, "--json")).json["due_in"] > 3500
+
+
+async def test_a_sleep_shows_its_reason_and_a_fan_out_its_jobs(
+    cli: Cli, make: Factory, rt: Runtime
+) -> None:
+    async def nap(ctx: RunContext) -> Outcome:
+        await ctx.sleep("ci", 3600, reason="waits for CI")
+        return Done()
+
+    async def fan_out(ctx: RunContext) -> Outcome:
+        await ctx.gather([await ctx.spawn("part", "noop", queue="elsewhere")])
+        return Done()
+
+    numbers = [await make.queued(type=name, queue="q") for name in ("nap", "fan_out")]
+    handlers = {"nap": nap, "fan_out": fan_out}
+    async with running_worker(runtime_with(rt), handlers, slots=1, queues=("q",)):
+
+        async def parked() -> bool:
+            jobs = [await rt.read_model.job(number) for number in numbers]
+            return all(job.status is Status.SCHEDULED for job in jobs)
+
+        await until(parked, "the end of both runs")
+    out = (await cli("jobs")).out
+    assert "waits for CI in 60 min" in out
+    assert "the jobs that it spawned" in out
+    assert "its start time" not in out
+    [_, gathering, sleeping] = (await cli("jobs", "--json")).json
+    assert (gathering["hold"], sleeping["sleep_reason"]) == ("children", "waits for CI")
 
 
 async def test_dead_letters_show_their_error(

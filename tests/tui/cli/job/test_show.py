@@ -38,7 +38,7 @@ async def test_a_job_with_a_history_is_shown_completely(
     assert done.code == 0
     for text in (
         f"{work.name}  Pay  completed",
-        "noop · mode fix",
+        "noop",
         "Root (cli)",
         "tags      x\n",
         "skills    sql, python\n",

@@ -15,6 +15,7 @@ from draftsman.agents.adapter import MAKE_AGAIN, MAKE_NOW
 from draftsman.domain.answer import Verdict
 from draftsman.errors import UsageError
 from draftsman.settings import AgentSettings, SandboxSettings, Settings
+from draftsman.settings.known_agents import KNOWN_AGENTS
 from draftsman.settings.outbound import GatewaySettings
 from draftsman_tui.cli.process.demo import Demo
 from draftsman_tui.cli.process.demo_agent import (
@@ -29,7 +30,7 @@ from draftsman_tui.common.output import CommandOutput
 from tests.core.channels.channel_contract import question
 
 TURN = {"tool": "exec_command", "args": {}}
-KINDS = {"claude": "claude", "codex": "codex", "opencode": "acp"}
+KINDS = {name: KNOWN_AGENTS[name]["kind"] for name in ENTRIES}
 
 
 def settings(**agents: dict[str, Any]) -> Settings:

@@ -48,8 +48,9 @@ def ended(processes: list[psutil.Process]) -> bool:
     return not psutil.wait_procs(processes, timeout=0)[1]
 
 
-async def test_a_question_is_answered_and_ctrl_c_twice_stops_all_processes(
-    make: Factory, rt: Runtime, up: TerminalScreen
+@pytest.mark.parametrize("keys", slow_except(["\x03\x03"], ["\x03\x03", "q\x03"]))
+async def test_a_question_is_answered_and_two_keys_at_once_stop_all_processes(
+    make: Factory, rt: Runtime, up: TerminalScreen, keys: str
 ) -> None:
     family = family_of(up)
     await answer_and_resume(up, make, rt)
@@ -64,9 +65,7 @@ async def test_a_question_is_answered_and_ctrl_c_twice_stops_all_processes(
     up.type("\x1b")
     see_that(up, lambda lines: "Stop all" not in "\n".join(lines), "the end of the question")
     assert not ended(family)
-    up.type("q")
-    see(up, "Leave the processes running, stop them all, or stay?")
-    up.type("\x03")
+    up.type(keys)
     assert up.end() == 0
     assert ended(family)
     assert "stopped" in up.screen.split(ALT_SCREEN_LEFT)[1]

@@ -75,7 +75,7 @@ async def test_a_manual_sweep_reports_its_count(as_: As, cli: Cli, make: Factory
         assert done.code == 0
         assert done.out.startswith(f"{name}: changed ")
     (await cli("sweep", "clean")).refused(
-        2, "decisions, expire, remind, promote, schedules, follow_ups, limits, budgets, rescue"
+        2, "decisions, expire, remind, ladders, promote, schedules, follow_ups, limits, budgets"
     )
     (await as_("anna")("sweep", "expire")).refused(1, "may not sweep", "olga")
 

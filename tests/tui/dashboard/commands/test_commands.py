@@ -147,6 +147,29 @@ async def test_deadline_of_a_question_is_extended(make: Factory, rt: Runtime, ow
     assert (after - before).total_seconds() == pytest.approx(2 * 86_400, abs=60)
 
 
+async def test_a_question_is_acknowledged_snoozed_and_delegated(
+    make: Factory, rt: Runtime, owner: Actor
+) -> None:
+    job = (await make.asked()).number
+    async with open_dashboard(rt, owner, view="inbox", size=(140, 40)) as seen:
+        await seen.rows(f"D-{job}/1")
+        await seen.press("i")
+        await seen.wait_for_toast("acknowledged until")
+        await seen.see("root works on it")
+        await seen.press("I")
+        await seen.dialog("PromptDialog")
+        await seen.type("2h")
+        await seen.press("enter")
+        await seen.wait_for_toast("no reminders for you until")
+        await seen.command("delegate ben 30m")
+        await seen.wait_for_toast("delegated to ben")
+        await seen.see("delegated to ben")
+        await seen.command("delegate zoe")
+        await seen.wait_for_toast("unknown person 'zoe'")
+    delays = await rt.acknowledgments.delays(job, 1)
+    assert [(item.person, item.acknowledged) for item in delays] == [("root", False)]
+
+
 async def test_several_jobs_are_canceled_after_confirmation(
     make: Factory, rt: Runtime, owner: Actor
 ) -> None:

@@ -20,8 +20,8 @@ HIDES = {"redeliver", "next-match", "previous-match"}
 @cases(
     ("name", "keys", "expected"),
     [
-        ("inbox", "i", "i"),
-        ("inbox", "i, I", "i,I"),
+        ("inbox", "B", "B"),
+        ("inbox", "B, E", "B,E"),
         ("help", "f1,?", "f1,question_mark"),
         ("command", ",", "comma"),
         ("mark-range", "ctrl+space", "ctrl+@"),

@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from draftsman.domain.ids import job_name
+from draftsman.domain.ids import job_name, question_name
 from draftsman.domain.job import TERMINAL, WAITING, Source, Status
 from draftsman.domain.retries.retry_policy import layer
 from draftsman.domain.text import first_line
-from draftsman.errors import UsageError
+from draftsman.errors import Refused, UsageError
 from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.cli.job.order import print_queued
 from draftsman_tui.common import params, times
 from draftsman_tui.common.output import line, one_line, styled
+from draftsman_tui.common.text.attention_text import attention_lines
 from draftsman_tui.common.text.job_text import reason_data, status_text
 from draftsman_tui.common.text.queue_text import hold_text
 from draftsman_tui.common.worker_health import health_of
@@ -182,22 +183,27 @@ async def jobs(
             )
 
 
-@command("why", examples=("draftsman why D-142",))
-@click.argument("job", type=params.JOB)
-async def why(app: App, job: JobRef) -> None:
+@command("why", examples=("draftsman why D-142", "draftsman why D-142/1"))
+@click.argument("job", type=params.JOB_OR_QUESTION)
+async def why(app: App, job: tuple[JobRef, int | None]) -> None:
     """Explain why a job is waiting.
 
-    Shows why the job has its current status, and the command that moves it on.
+    Shows why the job has its current status, and the command that moves it on; of an open question
+    also the notifications so far, and the next step of its ladder.
     """
     async with app.runtime(read_only=True) as rt:
-        number = await number_of(rt, job)
+        number = await number_of(rt, job[0])
         reason = await rt.read_model.why(number)
+        attention = [*(await rt.acknowledgments.attention([number])).values()]
+    if job[1] is not None and [item.question for item in attention] != [job[1]]:
+        raise Refused(f"{question_name(number, job[1])} is not open")
+    asked = attention[0] if attention else None
     if app.json:
-        app.out.document({"number": number} | reason_data(reason))
+        app.out.document({"number": number} | reason_data(reason) | {"attention": asked})
         return
     status = status_text(reason.status, paused=reason.shown_as_paused)
     app.out.print(line(f"{job_name(number)} ", status, f": {reason.text}"))
-    app.out.print(styled(f"  {reason.next_step}", "dim"))
+    app.out.print(styled(f"  {reason.next_step}", "dim"), *attention_lines(asked))
 
 
 async def _show(app: App, rt: Runtime, listed: list[Any]) -> None:
@@ -250,7 +256,10 @@ def _next(job: JobSummary, question: Question | None, served: set[str]) -> str:
         case Status.RETRYING:
             return f"{_retry_count(job)} {times.due(job.due_in)}: {error}"
         case Status.SCHEDULED:
-            return f"its start time {times.due(job.due_in)}"
+            if job.hold:
+                return hold_text(job)
+            reason = one_line(job.sleep_reason or "its start time")
+            return f"{reason} {times.due(job.due_in)}"
         case Status.QUEUED | Status.RESUMED:
             if job.hold:
                 return hold_text(job)

@@ -15,6 +15,7 @@ from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.common import params, times
 from draftsman_tui.common.output import as_data, hanging_indent, line, one_line, styled
 from draftsman_tui.common.text.artifact_text import file_text
+from draftsman_tui.common.text.attention_text import attention_lines
 from draftsman_tui.common.text.delivery_text import summary_lines
 from draftsman_tui.common.text.event_text import missing_months
 from draftsman_tui.common.text.job_text import (
@@ -34,7 +35,6 @@ from draftsman_tui.common.text.question_text import (
     answerers,
     choice_lines,
     deadline_text,
-    delay_lines,
     detail_lines,
     escalation_text,
 )
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from draftsman.domain.answer import Answer
-    from draftsman.domain.attention.pings import ReminderDelay
+    from draftsman.domain.attention.attention import QuestionAttention
     from draftsman.domain.event import Event
     from draftsman.domain.ids import JobRef
     from draftsman.domain.question import Question
@@ -118,11 +118,7 @@ async def show(app: App, job: JobRef, tree: bool) -> None:
         answerers_by_question = {
             q.ordinal: await answerers(rt, q) for q in questions if q.status is OPEN
         }
-        delays = [
-            delay
-            for ordinal in (() if app.json else answerers_by_question)
-            for delay in await rt.acknowledgments.delays(number, ordinal)
-        ]
+        attention = await rt.acknowledgments.attention([number])
         if answerers_by_question and not app.json:
             seen = await rt.questions.open_of([number])
             await rt.figures.record_views(seen, await rt.actor())
@@ -140,6 +136,7 @@ async def show(app: App, job: JobRef, tree: bool) -> None:
         parts |= {"parents": parents_data(parents), "group": group and group_data(group)}
         parts |= {"sandbox": sandbox, "occurrence": occurrence, "unique_key": replacement.key}
         parts |= {"replaces": replacement.replaces, "replaced_by": replacement.replaced_by}
+        parts |= {"attention": [*attention.values()]}
         parts |= {"wait_reason": None if over else reason_data(why)}
         app.out.document(as_data(details) | as_data(parts))
         return
@@ -164,7 +161,9 @@ async def show(app: App, job: JobRef, tree: bool) -> None:
             [
                 text
                 for q in questions
-                for text in _question(q, answers, answerers_by_question, delays)
+                for text in _question(
+                    q, answers, answerers_by_question, attention.get((number, q.ordinal))
+                )
             ],
         ),
         *_section("Deliveries", summary_lines(deliveries)),
@@ -332,7 +331,7 @@ def _question(
     question: Question,
     answers: Sequence[Answer],
     answerers_by_question: Mapping[int, str],
-    delays: Sequence[ReminderDelay],
+    attention: QuestionAttention | None,
 ) -> Iterator[Text]:
     resolution = question.resolution or {}
     outcome = resolution.get("outcome", "open")
@@ -345,7 +344,7 @@ def _question(
     )
     if (names := answerers_by_question.get(question.ordinal)) is not None:
         yield styled(f"    for {names} · {deadline_text(question)}", "yellow")
-        details = (*delay_lines(delays), *detail_lines(question), *choice_lines(question))
+        details = (*attention_lines(attention), *detail_lines(question), *choice_lines(question))
         yield from (line("  ", detail) for detail in details)
         if question.freeform_allowed:
             yield styled(f"    {'or ' if question.choices else ''}free text", "dim")

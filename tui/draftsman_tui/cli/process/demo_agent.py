@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from draftsman.errors import Failure, UsageError
@@ -20,6 +20,15 @@ SUMMARY: Final = "Removed the unused import of textwrap from inventory/report.py
 UNCHANGED: Final = "The change was denied. The files are as they were."
 DENIED: Final = "denied by "
 """Part of the decision that an agent gets, in the result of its call or in a later prompt."""
+EDIT: Final = """inventory/report.py
+```python
+<<<<<<< SEARCH
+import textwrap
+=======
+>>>>>>> REPLACE
+```
+"""
+"""The edit in the text of an agent that has no tools."""
 AGAIN: Final = "Make exactly this call"
 """Part of the prompts by which an adapter asks for a call again."""
 DECISION: Final = 3
@@ -33,8 +42,9 @@ class _Entry:
     """What a known agent needs for the scripted model: API, tool, arguments and settings."""
 
     provider: str
-    tool: str
-    arguments: Mapping[str, Any]
+    tool: str | None = None
+    """None: an agent without tools, which reads edits in the text of its model."""
+    arguments: Mapping[str, Any] = field(default_factory=dict)
     command: tuple[str, ...] = ()
     """Arguments after the command of the agent."""
     env: Mapping[str, str] | None = None
@@ -76,6 +86,15 @@ ENTRIES: Final[Mapping[str, _Entry]] = {
             "OPENCODE_DISABLE_MODELS_FETCH": "1",
         },
     ),
+    "qwen": _Entry(
+        "openai",
+        "run_shell_command",
+        {**_DESCRIBED, "is_background": False},
+        env={"OPENAI_MODEL": MODEL},
+    ),
+    "gemini": _Entry("google", "run_shell_command", {**_DESCRIBED, "is_background": False}),
+    "goose": _Entry("openai", "shell", {"command": COMMAND}, env={"GOOSE_MODEL": MODEL}),
+    "aider": _Entry("openai", command=("--model", f"openai/{MODEL}")),
 }
 """Agents with a script, by name."""
 
@@ -110,8 +129,9 @@ def demo_agent(settings: Settings, name: str) -> Iterator[dict[str, str]]:
             f" set [agents.{name}] gateway to use a model"
         )
     agent = _agent(settings, name)
-    turn = {"tool": entry.tool, "args": dict(entry.arguments)}
-    with scripted_model([turn, {"text": SUMMARY}], DemoModel) as model:
+    turn: Turn = {"tool": entry.tool, "args": dict(entry.arguments)}
+    script = [{"text": f"{SUMMARY}\n\n{EDIT}"}] if entry.tool is None else [turn, {"text": SUMMARY}]
+    with scripted_model(script, DemoModel) as model:
         base = model.url if entry.provider == "openai" else model.url.removesuffix("/v1")
         gateway = {"provider": entry.provider, "base_url": base}
         table: dict[str, Any] = {
@@ -124,7 +144,7 @@ def demo_agent(settings: Settings, name: str) -> Iterator[dict[str, str]]:
         yield {
             "DRAFTSMAN_AGENTS": json.dumps({name: table}),
             "DRAFTSMAN_GATEWAYS": json.dumps({GATEWAY: gateway}),
-            "DRAFTSMAN_PRICES": json.dumps({MODEL: price}),
+            "DRAFTSMAN_PRICES": json.dumps({"*": price}),
         }
 
 

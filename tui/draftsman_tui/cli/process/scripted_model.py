@@ -1,4 +1,4 @@
-"""A model with a script, for coding agents: Chat Completions, Responses and Messages on 127.0.0.1.
+"""A model with a script for coding agents: the APIs of OpenAI, Anthropic and Google, on 127.0.0.1.
 
 The turn is chosen by the results of tools in the conversation, so that a resumed session continues.
 A turn is `{"tool": NAME, "args": {…}}`, with `namespace` for a tool of an MCP server, `{"text": …}`
@@ -18,6 +18,10 @@ from typing import Any
 Turn = dict[str, Any]
 
 
+_ROUTED = json.dumps({"complexity_reasoning": "short", "complexity_score": 1})
+"""The reply to the request by which Gemini CLI chooses its model."""
+
+
 class ScriptedModel:
     """A running model: its URL, and the conversations that it was sent."""
 
@@ -33,7 +37,8 @@ class ScriptedModel:
     def reply(self, body: dict[str, Any]) -> Iterator[dict[str, Any]]:
         """Yield the chunks of the reply; raises ValueError for a request that is not streamed."""
         if not body.get("stream"):
-            raise ValueError("the request is not streamed")
+            yield self._complete(body)
+            return
         if not body.get("tools"):  # the title of the session
             yield _chunk({"role": "assistant", "content": "a title"})
             yield _chunk({}, "stop")
@@ -55,6 +60,38 @@ class ScriptedModel:
             yield _chunk({}, "stop")
         usage = {"prompt_tokens": 1000, "completion_tokens": 20, "total_tokens": 1020}
         yield {**_chunk({}), "choices": [], "usage": usage}
+
+    def _complete(self, body: dict[str, Any]) -> dict[str, Any]:
+        """Return a completion in one piece, to an agent without tools."""
+        messages: list[dict[str, Any]] = body["messages"]
+        self.conversations.append(messages)
+        turn = self.turn(0, messages)
+        if "text" not in turn:
+            raise ValueError("the request is not streamed")
+        message = {"role": "assistant", "content": turn["text"]}
+        choice = {"index": 0, "message": message, "finish_reason": "stop"}
+        usage = {"prompt_tokens": 1000, "completion_tokens": 20, "total_tokens": 1020}
+        return {**_chunk({}), "object": "chat.completion", "choices": [choice], "usage": usage}
+
+    def generate(self, body: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        """Yield the response to a stream of the Gemini API; raises ValueError, or ModelError."""
+        contents: list[dict[str, Any]] = body["contents"]
+        self.conversations.append(contents)
+        results = sum("functionResponse" in part for item in contents for part in item["parts"])
+        turn = self.turn(results, contents)
+        if "status" in turn:
+            raise ModelError(turn["status"])
+        if "tool" in turn:
+            declared = [item for tool in body["tools"] for item in tool["functionDeclarations"]]
+            if turn["tool"] not in {item["name"] for item in declared}:
+                raise ValueError(f"the agent has no tool {turn['tool']}")
+            yield _candidate({"functionCall": {"name": turn["tool"], "args": turn["args"]}})
+        else:
+            yield _candidate({"text": turn["text"]})
+
+    def classify(self, _: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        """Yield the response to a request without a stream: of a classifier of Gemini CLI."""
+        yield _candidate({"text": _ROUTED})
 
     def respond(self, body: dict[str, Any]) -> Iterator[dict[str, Any]]:
         """Yield the events of a response; raises ValueError, or ModelError as the script says."""
@@ -141,6 +178,14 @@ def _block(index: int, block: dict[str, Any], delta: dict[str, Any]) -> Iterator
     yield {"type": "content_block_stop", "index": index}
 
 
+def _candidate(part: dict[str, Any]) -> dict[str, Any]:
+    """Return a response of the Gemini API: ai.google.dev/api/generate-content."""
+    usage = {"promptTokenCount": 1000, "candidatesTokenCount": 20, "totalTokenCount": 1020}
+    content = {"role": "model", "parts": [part]}
+    candidates = [{"content": content, "finishReason": "STOP", "index": 0}]
+    return {"candidates": candidates, "usageMetadata": usage, "modelVersion": "fake-1"}
+
+
 def _chunk(delta: dict[str, Any], reason: str | None = None) -> dict[str, Any]:
     choice = {"index": 0, "delta": delta, "finish_reason": reason}
     kind = "chat.completion.chunk"
@@ -162,15 +207,19 @@ def scripted_model(
             """Answer a completion or a response; anything else is refused."""
             body = json.loads(self.rfile.read(int(self.headers["content-length"])))
             path = self.path.partition("?")[0]
+            _, colon, method = path.rpartition(":")  # of the Gemini API
             apis = {
                 "/v1/chat/completions": model.reply,
                 "/v1/messages": model.messages,
                 "/v1/responses": model.respond,
+                ":streamGenerateContent": model.generate,
+                ":generateContent": model.classify,
             }
+            name = f":{method}" if colon else path
             try:
-                if path not in apis:
+                if name not in apis:
                     raise ValueError(f"unknown path {path}")
-                chunks = list(apis[path](body))
+                chunks = list(apis[name](body))
             except ValueError as error:
                 self.send_error(400, str(error))
                 return
@@ -178,11 +227,18 @@ def scripted_model(
                 self.send_error(error.status, str(error))
                 return
             self.send_response(200)
+            if name == ":generateContent" or chunks[0].get("object") == "chat.completion":
+                data = json.dumps(chunks[0]).encode()
+                self.send_header("content-type", "application/json")
+                self.send_header("content-length", str(len(data)))
+                self.end_headers()
+                self.wfile.write(data)
+                return
             self.send_header("content-type", "text/event-stream")
             self.end_headers()
             for chunk in chunks:
-                name = f"event: {chunk['type']}\n" if "type" in chunk else ""
-                self.wfile.write(f"{name}data: {json.dumps(chunk)}\n\n".encode())
+                event = f"event: {chunk['type']}\n" if "type" in chunk else ""
+                self.wfile.write(f"{event}data: {json.dumps(chunk)}\n\n".encode())
             if path == "/v1/chat/completions":
                 self.wfile.write(b"data: [DONE]\n\n")
 

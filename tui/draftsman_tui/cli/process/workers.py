@@ -57,13 +57,13 @@ async def sweep(app: App, name: str, dry_run: bool) -> None:
     """Run a maintenance sweep now.
 
     NAME is decisions (answers and cancels whose undo window has ended), expire (questions past
-    their deadline), remind (reminders at 50 % and 90 % of the time), promote (scheduled jobs that
-    are due), schedules (schedules that are due), follow_ups (jobs that follow up on pull requests),
-    limits (free places of limits), budgets (reservations of ended runs), rescue (runs of dead
-    workers), deregister (dead workers), notify (dead letters without a notification), holds (jobs
-    of paused types), digests (digests of questions that are due), rules (proposals of permission
-    rules), partitions (partitions for coming months) or prune (archive and drop old events and
-    logs, as configured in [retention]).
+    their deadline), remind (reminders at 50 % and 90 % of the time), ladders (steps that notify
+    people), promote (scheduled jobs that are due), schedules (schedules that are due), follow_ups
+    (jobs that follow up on pull requests), limits (free places of limits), budgets (reservations of
+    ended runs), rescue (runs of dead workers), deregister (dead workers), notify (dead letters
+    without a notification), holds (jobs of paused types), digests (digests of questions that are
+    due), rules (proposals of permission rules), partitions (partitions for coming months) or prune
+    (archive and drop old events and logs, as configured in [retention]).
     """
     name = current_value("sweep", name)
     if dry_run and name != "prune":
@@ -118,8 +118,8 @@ async def stats(app: App, people: bool, since: float | None) -> None:
     With --people, shows by person, channel and kind of question: answers, the median time until a
     question was first opened or answered, the median and 95th percentile of the time to an answer,
     pings (questions and reminders that were sent; those of a person were sent to this person
-    alone), and reminders in quiet hours. At most the newest 20,000 questions count. Operators see
-    all people, others their own figures.
+    alone), and interruptions in quiet hours. At most the newest 20,000 questions count. Operators
+    see all people, others their own figures.
     """
     if people:
         from draftsman_tui.cli.process.people_stats import print_figures

@@ -1,4 +1,4 @@
-"""The commands `ack` and `snooze`: no reminders of a question for some time."""
+"""The commands `ack`, `snooze` and `delegate`: no reminders of a question for some time."""
 
 from __future__ import annotations
 
@@ -29,8 +29,9 @@ if TYPE_CHECKING:
 async def ack(app: App, question: tuple[JobRef, int | None], seconds: float) -> None:
     """Acknowledge a question: you work on the answer.
 
-    Others see it, and all reminders wait until then. The question stays open for everyone, and its
-    deadline stays. While the acknowledgment of another person holds, yours is refused.
+    Others are notified once, and all reminders and steps of the ladder wait until then. The
+    question stays open for everyone, and its deadline stays. While the
+    acknowledgment of another person holds, yours is refused.
     """
     async with app.runtime() as rt:
         job, ordinal = await resolve_question(app, rt, question, "ack")
@@ -57,4 +58,39 @@ async def snooze(app: App, question: tuple[JobRef, int | None], duration: float)
         app.out.document({"job": job, "ordinal": ordinal, "until": until})
     else:
         text = f" no reminders for you until {times.clock(until)}"
+        app.out.print(line(styled(question_name(job, ordinal), "bold"), text))
+
+
+@command(
+    "delegate",
+    examples=(
+        "draftsman delegate D-142/1 --to bob",
+        "draftsman delegate D-142/1 --to bob --for 4h",
+    ),
+)
+@click.argument("question", type=params.QUESTION)
+@click.option("--to", "person", type=params.TEXT, required=True, help="Person who may answer it.")
+@click.option(
+    "--for",
+    "seconds",
+    type=params.REMINDER_DELAY,
+    default="1h",
+    show_default=True,
+    help="How long others are not notified; at most 1d.",
+)
+async def delegate(
+    app: App, question: tuple[JobRef, int | None], person: str, seconds: float
+) -> None:
+    """Ask another person to answer a question.
+
+    The person is notified, and the targets of the job get a notice. Reminders and the steps of
+    the ladder wait until then. The question stays open for everyone who may answer it.
+    """
+    async with app.runtime() as rt:
+        job, ordinal = await resolve_question(app, rt, question, "delegate")
+        until = await rt.acknowledgments.delegate(job, ordinal, await rt.actor(), person, seconds)
+    if app.json:
+        app.out.document({"job": job, "ordinal": ordinal, "person": person, "until": until})
+    else:
+        text = f" delegated to {person}; others are not notified until {times.clock(until)}"
         app.out.print(line(styled(question_name(job, ordinal), "bold"), text))

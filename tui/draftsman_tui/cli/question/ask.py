@@ -35,6 +35,11 @@ _COMMON: Final = (
         "--wait", type=params.DURATION, help="Stop waiting after this time; the question is kept."
     ),
     click.option(
+        "--critical",
+        is_flag=True,
+        help="Interrupt people in their quiet hours, and page them; outside a run only.",
+    ),
+    click.option(
         "--notify",
         type=params.TEXT,
         multiple=True,
@@ -152,7 +157,11 @@ async def _ask(
     message = {
         name: value for name, value in (message | options).items() if value not in (None, [])
     }
+    if not message["critical"]:
+        del message["critical"]
     if run_socket.path():
+        if message.get("critical"):
+            raise UsageError("--critical works only outside a run: an agent cannot page people")
         if notify:
             raise UsageError("--notify works only outside a run: the job has its targets")
         if wait is not None:

@@ -9,7 +9,7 @@ import click
 from draftsman.domain.ids import job_name, question_name
 from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.common import params, times
-from draftsman_tui.common.output import line, styled
+from draftsman_tui.common.output import as_data, line, styled
 from draftsman_tui.common.text.question_text import describe
 
 if TYPE_CHECKING:
@@ -27,7 +27,14 @@ async def questions(app: App, job: JobRef | None) -> None:
         number = None if job is None else await number_of(rt, job)
         open_questions = await rt.questions.open(number)
         if app.json:
-            app.out.document(open_questions)
+            attention = await rt.acknowledgments.attention([q.job for q in open_questions])
+            app.out.document(
+                [
+                    as_data(question)
+                    | {"attention": attention.get((question.job, question.ordinal))}
+                    for question in open_questions
+                ]
+            )
             return
         if number is None:
             open_questions = [question for question in open_questions if question.is_first]

@@ -50,10 +50,13 @@ MAX_STEPS: Final = 20
 def type_text(job: Job) -> str:
     """Return the type of a job, its agent and its mode: `run_agent · agent tidy · mode fix`.
 
-    The first run of a job without an agent records that of the repository.
+    Only jobs that run an agent have a mode. The first run of a job without an agent records that of
+    the repository.
     """
     agent = f" · agent {job.agent}" if job.agent else ""
-    if job.agent is None and job.type == "run_agent" and job.status not in TERMINAL:
+    if job.type != "run_agent":
+        return f"{job.type}{agent} · mode {job.mode}" if agent else job.type
+    if job.agent is None and job.status not in TERMINAL:
         agent = " · agent of its repository"
     return f"{job.type}{agent} · mode {job.mode}"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from draftsman.domain.ids import job_name
@@ -17,13 +17,13 @@ from draftsman.domain.question import (
 )
 from draftsman_tui.common import times
 from draftsman_tui.common.output import line, one_line, styled
+from draftsman_tui.common.text.attention_text import attention_lines
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from rich.text import Text
 
-    from draftsman.domain.attention.pings import ReminderDelay
     from draftsman.domain.changes.review import Review
     from draftsman.runtime import Runtime
 
@@ -37,11 +37,12 @@ CONTEXT_LINES = 12
 async def describe(rt: Runtime, question: Question) -> list[Text]:
     """Render a question for the inbox: answerers, deadline, context and choices."""
     review = await rt.checkpoints.reviews.of_question(question, most=REVIEW_MEBIBYTES)
+    attention = await rt.acknowledgments.attention([question.job])
     return [
         heading(question, await answerers(rt, question)),
         *job_lines(question),
         *(styled(f"  {text_line}") for text_line in question.text.splitlines()),
-        *delay_lines(await rt.acknowledgments.delays(question.job, question.ordinal)),
+        *attention_lines(attention.get((question.job, question.ordinal))),
         *detail_lines(question),
         *_diff(question, review),
         *choice_lines(question),
@@ -67,13 +68,6 @@ def job_lines(question: Question) -> Iterator[Text]:
         yield styled(f"  {one_line(' · '.join(filter(None, job)))}", "dim")
         if asking := asking_text(question.job, question.others):
             yield styled(f"  {asking}", "yellow")
-
-
-def delay_lines(delays: Sequence[ReminderDelay]) -> Iterator[Text]:
-    """Yield a line about each acknowledgment and snooze of a question."""
-    for delay in delays:
-        until = f"by {delay.person} until {times.clock(delay.expires_at)}"
-        yield styled(f"  {'acknowledged' if delay.acknowledged else 'snoozed'} {until}", "yellow")
 
 
 def detail_lines(
@@ -129,6 +123,15 @@ def pending_text(question: Question, now: datetime | None = None) -> str:
         return ""
     verb = "decided" if question.kind is QuestionKind.APPROVAL else "answered"
     return f"{verb} by {question.decided_by}, counts {times.left(question.applies_at, now)}"
+
+
+def holder_text(question: Question) -> str:
+    """Return the person who works on an open question, or was asked to; "" without any."""
+    if not isinstance(question, OpenQuestion):
+        return ""
+    if question.acknowledged_by:
+        return f"{question.acknowledged_by} works on it"
+    return f"delegated to {question.delegated_to}" if question.delegated_to else ""
 
 
 def escalation_text(question: Question) -> str:

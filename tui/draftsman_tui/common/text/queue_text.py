@@ -48,6 +48,7 @@ def condition_text(hold: str, held_by: str | None) -> str:
     names = {
         "key": "its concurrency key",
         "parents": "its parents",
+        "children": "the jobs that it spawned",
         "reserved": "its reserved queue",
     }
     return names.get(hold, "its paused queue")

@@ -155,10 +155,16 @@ def help_groups(screen: BaseScreen) -> dict[str, list[tuple[str, str, str]]]:
 
 async def leave(screen: BaseScreen, text: str) -> None:
     """Quit; if `draftsman up` started processes, ask whether to stop them."""
+    app = screen.app
+
+    def end(choice: str | None) -> None:
+        if choice is not None:
+            app.exit(choice)
+
     if screen.session.supervised is None:
-        screen.app.exit()
-    elif (choice := await screen.ask(QuitDialog())) is not None:
-        screen.app.exit(choice)
+        app.exit()
+    elif not any(isinstance(shown, QuitDialog) for shown in app.screen_stack):
+        app.push_screen(QuitDialog(), end)
 
 
 async def suspend(screen: BaseScreen, text: str) -> None:

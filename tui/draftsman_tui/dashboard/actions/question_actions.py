@@ -43,7 +43,7 @@ async def answer(screen: BaseScreen, text: str) -> None:
     """Answer the question with `text` or in a dialog; an approval opens its own dialog."""
     if await bulk_answers.apply(screen, None, text):
         return
-    question = await _question(screen)
+    question = await question_of(screen)
     if question.kind is QuestionKind.APPROVAL:
         await open_dialog(screen, question, text)
         return
@@ -75,7 +75,7 @@ async def deny(screen: BaseScreen, text: str) -> None:
 
 async def extend(screen: BaseScreen, text: str) -> None:
     """Extend the deadline of the question."""
-    question = await _question(screen)
+    question = await question_of(screen)
 
     async def extend_by(duration: str) -> str:
         seconds = None if duration.strip() == "never" else parse_duration(duration)
@@ -246,16 +246,16 @@ async def _retry_with_answer(
 
 
 async def _approval(screen: BaseScreen) -> Question:
-    question = await _question(screen)
+    question = await question_of(screen)
     if question.kind is not QuestionKind.APPROVAL:
         raise Refused(f"{question.name} is a question, not an approval; press a to answer it")
     return question
 
 
-async def _question(screen: BaseScreen) -> Question:
+async def question_of(screen: BaseScreen) -> Question:
     """Return the question of the row, or the open question of its job."""
     if len(screen.ids) > 1:
-        raise Refused(f"extends one question at a time; Esc clears {len(screen.ids)} marks")
+        raise Refused(f"changes one question at a time; Esc clears {len(screen.ids)} marks")
     if screen.question is not None:
         return await screen.rt.questions.get(*screen.question)
     number = screen.jobs()[0]

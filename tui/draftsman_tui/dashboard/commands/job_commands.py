@@ -6,6 +6,7 @@ from typing import Final
 
 from draftsman.domain.people.policy import Verb
 from draftsman_tui.dashboard.actions import (
+    attention_actions,
     delivery_actions,
     job_actions,
     message_actions,
@@ -73,6 +74,36 @@ JOB_COMMANDS: Final = (
         QUESTION_VIEWS,
         Verb.EXTEND,
         takes="2h|never",
+    ),
+    DashboardCommand(
+        "ack",
+        "Acknowledge a question: you work on the answer, and others wait.",
+        attention_actions.acknowledge,
+        "i",
+        "Questions",
+        QUESTION_VIEWS,
+        Verb.ANSWER,
+        takes="1h",
+    ),
+    DashboardCommand(
+        "snooze",
+        "Pause your own reminders of a question.",
+        attention_actions.snooze,
+        "I",
+        "Questions",
+        QUESTION_VIEWS,
+        Verb.ANSWER,
+        takes="2h",
+    ),
+    DashboardCommand(
+        "delegate",
+        "Ask another person to answer a question.",
+        attention_actions.delegate,
+        "D",
+        "Questions",
+        QUESTION_VIEWS,
+        Verb.ANSWER,
+        takes="PERSON 1h",
     ),
     DashboardCommand(
         "tell",

@@ -5,7 +5,6 @@ A patch is parsed once, 20 MB in about a second; its rows are computed on demand
 
 from __future__ import annotations
 
-import re
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
@@ -13,11 +12,10 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Final
 
-from draftsman.domain.changes.diff import file_name
+from draftsman.domain.changes.diff import file_name, numbered_lines
 
 MAX_LINE: Final = 2000
 """Maximum characters of a line to show."""
-_HUNK: Final = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 _STATES: Final = (
     ("new file mode ", "new"),
     ("deleted file mode ", "deleted"),
@@ -66,30 +64,18 @@ class Patch:
             file.body, file.end = file.hunks[0] if file.hunks else end, end
 
     def _parse(self) -> None:
-        old = new = old_left = new_left = 0
         file: FileSection | None = None
-        for index, line in enumerate(self.lines):
-            if old_left > 0 or new_left > 0:
-                kind = line[:1]
-                if kind == "+":
-                    self.new[index] = new
-                    new, new_left = new + 1, new_left - 1
-                    file.added += 1  # type: ignore[union-attr]
-                elif kind == "-":
-                    self.old[index] = old
-                    old, old_left = old + 1, old_left - 1
-                    file.removed += 1  # type: ignore[union-attr]
-                elif kind in ("", " "):
-                    self.old[index], self.new[index] = old, new
-                    old, old_left, new, new_left = old + 1, old_left - 1, new + 1, new_left - 1
-            elif line.startswith("@@ ") and (hunk := _HUNK.match(line)) is not None:
+        for index, (kind, old, new) in enumerate(numbered_lines(self.lines)):
+            if not kind:
+                file = self._read_header(self.lines[index], index, file)
+            elif kind == "@":
                 if file is None:
                     file = self._start("changes", index)
                 file.hunks.append(index)
-                old, old_left = int(hunk[1]), int(hunk[2] or 1)
-                new, new_left = int(hunk[3]), int(hunk[4] or 1)
             else:
-                file = self._read_header(line, index, file)
+                self.old[index], self.new[index] = old, new
+                file.added += kind == "+"  # type: ignore[union-attr]
+                file.removed += kind == "-"  # type: ignore[union-attr]
 
     def _read_header(self, line: str, index: int, file: FileSection | None) -> FileSection | None:
         """Read a line between hunks; return the file that it belongs to."""

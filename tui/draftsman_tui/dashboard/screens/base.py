@@ -49,8 +49,8 @@ if TYPE_CHECKING:
     from draftsman_tui.dashboard.polling.refresher import Loader
 
 T = TypeVar("T")
-OPENERS: Final = ("command", "filter", "find")
-"""Commands that open the input line."""
+OPENERS: Final = ("command", "filter", "find", "quit")
+"""Commands that open the input line or a dialog for which the next key may already be meant."""
 STALE: Final = 15.0
 """Seconds after which the overview is marked as stale."""
 
@@ -303,8 +303,8 @@ class BaseScreen(Screen[None]):
         """Run a command in the background, and show its errors."""
         self.run_worker(partial(self.run_now, command, text), group="commands")  # type: ignore[arg-type]
 
-    def line_command(self, key: str) -> DashboardCommand | None:
-        """Return the command of a key that opens the input line, unless the line is open."""
+    def opening_command(self, key: str) -> DashboardCommand | None:
+        """Return the command of a key, if it has to run before the next key, outside the line."""
         if isinstance(self.focused, CommandInput):
             return None
         names = self._names_of(key)

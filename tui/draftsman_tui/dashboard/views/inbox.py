@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from draftsman.domain.messages.action_text import action_text
 from draftsman.domain.question import OpenQuestion, QuestionKind
 from draftsman.domain.text import first_line
-from draftsman_tui.common.text.question_text import pending_text
+from draftsman_tui.common.text.question_text import holder_text, pending_text
 from draftsman_tui.dashboard import cells
 from draftsman_tui.dashboard.filter import FilterFields
 from draftsman_tui.dashboard.polling.attention import responders_of
@@ -72,7 +72,14 @@ class InboxResource(Resource[OpenQuestion]):
         return (
             Cell(row.name, "key"),
             Cell("approval" if is_approval else "question", "asks"),
-            cells.text(" · ".join(filter(None, (pending_text(row, now), _jobs(row), _about(row))))),
+            cells.text(
+                " · ".join(
+                    filter(
+                        None,
+                        (pending_text(row, now), holder_text(row), _jobs(row), _about(row)),
+                    )
+                )
+            ),
             cells.text(row.title),
             cells.text(row.repo),
             cells.text(row.requester),

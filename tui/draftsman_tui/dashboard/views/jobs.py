@@ -173,10 +173,11 @@ def _next(row: JobSummary, now: datetime) -> Cell:
             return Cell("answer", "asks")
         case Status.WAITING_FOR_APPROVAL:
             return Cell("approve or deny", "asks")
-        case Status.QUEUED | Status.RESUMED if row.hold:
+        case Status.QUEUED | Status.RESUMED | Status.SCHEDULED if row.hold:
             return cells.text(hold_text(row), "warns")
         case Status.RETRYING | Status.SCHEDULED:
-            return cells.text(f"{times.due(row.due_in)} {first_line(row.last_error or '', 60)}")
+            reason = row.sleep_reason or row.last_error or ""
+            return cells.text(f"{times.due(row.due_in)} {first_line(reason, 60)}")
         case Status.FAILED | Status.DEAD_LETTER if row.retried_as is not None:
             error = first_line(row.last_error or "", 80)
             return cells.text(f"retried as {job_name(row.retried_as)}: {error}", "dim")

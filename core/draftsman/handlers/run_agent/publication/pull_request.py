@@ -18,7 +18,7 @@ from draftsman.domain.forges.body import (
 )
 from draftsman.domain.forges.project import compare_url
 from draftsman.domain.forges.pull_request import PullRequestText, PullState
-from draftsman.domain.job import Status
+from draftsman.domain.job import Source, Status
 from draftsman.domain.messages.delivery import ChannelName, DeliveryKind
 from draftsman.domain.messages.result_text import change_summary
 from draftsman.domain.messages.target import IssueTarget, Target
@@ -119,10 +119,14 @@ async def _facts(
 ) -> PullRequestFacts:
     job, runs = run.job, await run.runs()
     used = usage_of(runs)
-    request = "\n".join(filter(None, (job.ticket_title, job.ticket_text)))
     ticket = await run.wait(run.services.checkpoints.ticket_url, job.number)
     evidence = validation.evidence
     followed = await run.wait(run.services.workflows.followed_pull, job.number)
+    title = job.ticket_title if followed is None else followed.title
+    request = "\n".join(filter(None, (title, job.ticket_text)))
+    source = job.source if followed is None else followed.source
+    # anyone may write the text of an issue, and an agent that of a job that another job submitted
+    by_person = "issue" not in job.payload and source != Source.INTERNAL
     changes, conflicts = (
         change_summary({key: result.get(key) for key in keys})
         for keys in (
@@ -134,7 +138,7 @@ async def _facts(
         job=job.name,
         id=job.id if followed is None else followed.root_id,
         head=str(result["commit"]),
-        title=job.ticket_title,
+        title=title,
         request=job.ticket_text or "",
         requester=job.invoker_id,
         source=str(job.source),
@@ -150,7 +154,7 @@ async def _facts(
         decisions=await _decisions(run),
         tokens=int(used.get("input_tokens", 0) + used.get("output_tokens", 0)),
         cost=used.get("cost_usd", 0.0),
-        issues=find_issues(request, forge.project, ticket, closes="issue" not in job.payload),
+        issues=find_issues(request, forge.project, ticket, closes=by_person),
     )
 
 

@@ -1,8 +1,9 @@
 -- Digests of questions; their functions are in 0027_digests.sql.
 
 -- name: choose
-SELECT draftsman.choose_digest(%(person)s::text, %(hours)s::time[], %(timezone)s::text,
-                               %(actor)s::text)
+SELECT draftsman.choose_digest(%(person)s::text, %(hours)s::time[], coalesce(
+           %(timezone)s::text, (SELECT timezone FROM draftsman.people WHERE name = %(person)s::text),
+           %(default)s::text), %(actor)s::text)
 
 -- name: hours
 SELECT d.person, d.hours, d.timezone, draftsman.next_digest(d.person) AS next_at

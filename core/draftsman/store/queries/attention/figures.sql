@@ -87,26 +87,28 @@ SELECT by, coalesce(value, '') AS value, questions, jobs, answers,
  WHERE by = 'all' OR value IS NOT NULL
  ORDER BY array_position('{all,person,channel,kind}'::text[], by), answers DESC, value
 
--- Reminders of these questions that were sent, for a session that reads the figures of all people, or
--- the person who received them.
--- name: reminders
+-- Interruptions by these questions: reminders, and questions that were sent to a person alone, for a
+-- session that reads the figures of all people, or the person who received them. A critical question may
+-- interrupt people at any time.
+-- name: interruptions
 WITH viewer AS MATERIALIZED (
     SELECT draftsman.figures_of() AS person
 ), asked AS MATERIALIZED (
     SELECT q.job, q.ordinal, q.kind, q.approvers
-      FROM draftsman.job_questions q
-     WHERE q.asked_at > draftsman.now() - make_interval(secs => %(seconds)s::float8)
+      FROM draftsman.questions q
+     WHERE NOT q.critical AND q.asked_at > draftsman.now() - make_interval(secs => %(seconds)s::float8)
      ORDER BY q.asked_at DESC
      LIMIT %(limit)s
 )
 SELECT d.channel, q.kind, q.approvers, j.invoker_id AS invoker, d.person, d.sent_at
   FROM asked q
  CROSS JOIN viewer
-  JOIN LATERAL (SELECT n.channel, n.sent_at, CASE WHEN n.channel = 'slack'
+  JOIN LATERAL (SELECT n.channel, n.kind, n.sent_at, CASE WHEN n.channel = 'slack'
                        THEN draftsman.person_of('slack', n.target) END AS person
                   FROM draftsman.deliveries n
-                 WHERE n.job = q.job AND n.question = q.ordinal AND n.kind = 'reminder'
-                   AND n.status = 'sent') d
+                 WHERE n.job = q.job AND n.question = q.ordinal
+                   AND n.kind IN ('question', 'reminder') AND n.status = 'sent') d
     ON coalesce(d.person = viewer.person, viewer.person IS NULL)
+   AND (d.kind = 'reminder' OR d.person IS NOT NULL)
   JOIN LATERAL (SELECT r.invoker_id FROM draftsman.job_requests r
                  WHERE r.number = q.job LIMIT 1) j ON true

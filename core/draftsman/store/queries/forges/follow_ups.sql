@@ -89,6 +89,17 @@ UPDATE draftsman.forge_events
    SET outcome = 'ended', processed_at = draftsman.now()
  WHERE id = %(event)s AND processed_at IS NULL AND EXISTS (SELECT FROM ended)
 
+-- name: reopen_pull
+WITH opened AS (
+    UPDATE draftsman.pull_requests
+       SET state = 'open', ended_at = NULL
+     WHERE root = %(root)s AND state = 'closed'
+    RETURNING root
+)
+UPDATE draftsman.forge_events
+   SET outcome = 'reopened', processed_at = draftsman.now()
+ WHERE id = %(event)s AND processed_at IS NULL AND EXISTS (SELECT FROM opened)
+
 -- The unfinished jobs that ask for the merge of the work of these jobs.
 -- name: merges
 SELECT s.number FROM draftsman.job_requests r
@@ -107,6 +118,7 @@ VALUES (%(job)s, %(kind)s, 'system', %(payload)s)
 -- on is that of `allowed`.
 -- name: of_job
 SELECT f.root, r.id AS root_id, f.ordinal, f.parent, p.branch, p.base, p.url,
+       r.ticket_title AS title, r.source::text,
        coalesce((SELECT max(o.ordinal) FROM draftsman.follow_ups o
                    JOIN draftsman.job_steps t ON t.job = o.job AND t.key = 'agent:follow_ups'
                     AND t.status = 'done'
@@ -115,6 +127,18 @@ SELECT f.root, r.id AS root_id, f.ordinal, f.parent, p.branch, p.base, p.url,
   JOIN draftsman.pull_requests p ON p.root = f.root
   JOIN draftsman.job_requests r ON r.number = f.root
  WHERE f.job = %(job)s
+
+-- The first job of a pull request and its follow-ups, the newest first.
+-- name: jobs_of_pull
+SELECT m.job
+  FROM draftsman.pull_requests p
+ CROSS JOIN LATERAL (
+       SELECT p.root AS job
+        UNION ALL
+       SELECT f.job FROM draftsman.follow_ups f WHERE f.root = p.root) m
+ WHERE p.forge = %(forge)s AND p.project = %(project)s AND p.number = %(number)s
+ ORDER BY m.job DESC
+ LIMIT %(limit)s
 
 -- name: request
 SELECT draftsman.request_follow_up(%(job)s::bigint, %(source)s::draftsman.channel,
@@ -146,7 +170,7 @@ SELECT root, forge, project, number, url, branch, base, head FROM draftsman.pull
 
 -- name: branch_deleted
 UPDATE draftsman.pull_requests SET branch_deleted_at = draftsman.now()
- WHERE root = %(root)s AND branch_deleted_at IS NULL
+ WHERE root = %(root)s AND state <> 'open' AND branch_deleted_at IS NULL
 
 -- name: family
 SELECT p.root, p.forge, p.project, p.number, p.url, p.branch, p.base, p.head, p.state, m.job

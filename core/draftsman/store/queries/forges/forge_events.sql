@@ -24,3 +24,11 @@ SELECT root, forge, project, number, url, branch, base, head FROM draftsman.pull
  WHERE forge = %(forge)s AND state = 'open'
  ORDER BY root DESC
  LIMIT %(limit)s
+
+-- The pull requests that were closed lately, and that people may open again.
+-- name: closed_pulls
+SELECT root, forge, project, number, url, branch, base, head, state, ended_at
+  FROM draftsman.pull_requests
+ WHERE forge = %(forge)s AND state = 'closed' AND ended_at > draftsman.now() - %(age)s::interval
+ ORDER BY ended_at DESC
+ LIMIT %(limit)s

@@ -103,15 +103,25 @@ SELECT j.number, j.id AS job_id, j.type, j.status::text, j.mode::text, j.agent,
        j.created_at, j.finished_at, o.id AS copy_id, o.status AS copy_status,
        o.in_doubt AS copy_in_doubt, o.kind AS copy_kind, o.external_ref AS copy_ref,
        o.created_at AS copy_created_at,
+       (SELECT c.state FROM draftsman.pull_requests c
+         WHERE c.state <> 'open'
+           AND c.root = coalesce((SELECT f.root FROM draftsman.follow_ups f WHERE f.job = w.job),
+                                 w.job)) AS ended_pull,
        (SELECT r.external_ref FROM draftsman.deliveries r
          WHERE r.job = d.job AND r.thread_key = coalesce(m.thread_key, d.thread_key)
            AND r.kind = 'status' AND r.status = 'sent'
          ORDER BY r.seq DESC
-         LIMIT 1) AS root, p.paused_by, p.reason AS pause_reason, m.target AS replacement_target
+         LIMIT 1) AS root, p.paused_by, p.reason AS pause_reason, m.target AS replacement_target,
+       draftsman.now() AS now,
+       (SELECT l.name FROM draftsman.question_ladders l
+         WHERE l.job = d.job AND l.question = d.question) AS ladder
   FROM draftsman.deliveries d
   JOIN draftsman.jobs j ON j.number = d.job
   LEFT JOIN draftsman.job_pauses p ON p.job = j.number AND j.finished_at IS NULL
   LEFT JOIN draftsman.deliveries o ON o.seq = d.original
+ CROSS JOIN LATERAL (
+       SELECT CASE WHEN j.type = 'merge_pull_request' AND jsonb_typeof(j.payload -> 'job') = 'number'
+                   THEN (j.payload -> 'job')::bigint ELSE d.job END AS job) w
   LEFT JOIN LATERAL (
        SELECT i.target, i.thread_key FROM draftsman.deliveries g
          JOIN draftsman.deliveries i

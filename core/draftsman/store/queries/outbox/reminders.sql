@@ -5,9 +5,13 @@
 SELECT t.job, t.question, t.remind_at, q.kind, q.approvers, j.invoker_id AS invoker,
        draftsman.now() AS now, s.snoozed, s.snoozed_until, r.direct, r.owners,
        r.shared,
-       (SELECT a.expires_at FROM draftsman.question_acknowledgments a
-         WHERE a.job = t.job AND a.question = t.question AND a.expires_at > draftsman.now()
-         LIMIT 1) AS acknowledged_until
+       (SELECT max(a.expires_at)
+          FROM (SELECT k.expires_at FROM draftsman.question_acknowledgments k
+                 WHERE k.job = t.job AND k.question = t.question
+                 UNION ALL
+                SELECT g.expires_at FROM draftsman.question_delegations g
+                 WHERE g.job = t.job AND g.question = t.question) a
+         WHERE a.expires_at > draftsman.now()) AS acknowledged_until
   FROM draftsman.question_times t
   JOIN draftsman.job_questions q ON q.job = t.job AND q.ordinal = t.question
   JOIN draftsman.job_requests j ON j.number = t.job

@@ -42,11 +42,39 @@ SELECT draftsman.record_spawn(%(job)s::bigint, %(token)s::bigint, %(spawned)s::b
 -- name: await_jobs
 SELECT draftsman.await_jobs(%(job)s::bigint, %(token)s::bigint, %(spawned)s::bigint[])
 
--- Locks the job of a run, so that the transaction has its lease; returns its concurrency key.
+-- Locks the job of a run, so that the transaction has its lease.
 -- name: lock_run
-SELECT concurrency_key FROM draftsman.job_states
+SELECT number FROM draftsman.job_states
  WHERE number = %(job)s AND lease_token = %(token)s AND status = 'running'
    FOR NO KEY UPDATE
+
+-- The job that a job spawned under a key, with its type; and the job with a concurrency key, of those
+-- that spawned a job, directly or not, and of itself.
+-- name: spawn_conflicts
+WITH RECURSIVE spawners (number) AS (
+    SELECT %(job)s::bigint
+     UNION ALL
+    SELECT d.job
+      FROM spawners x
+     CROSS JOIN LATERAL (
+           SELECT job FROM draftsman.job_dependencies
+            WHERE parent = x.number AND job < x.number AND spawned OFFSET 0) d
+)
+SELECT c.number, c.type, (
+           SELECT s.number
+             FROM spawners x
+            CROSS JOIN LATERAL (
+                  SELECT number, concurrency_key, finished_at FROM draftsman.job_states
+                   WHERE number = x.number LIMIT 1) s
+            WHERE s.finished_at IS NULL AND s.concurrency_key = %(concurrency_key)s
+            ORDER BY s.number DESC LIMIT 1)
+  FROM (SELECT) AS o
+  LEFT JOIN LATERAL (
+       SELECT d.parent AS number, s.type
+         FROM draftsman.job_dependencies d
+        CROSS JOIN LATERAL (
+              SELECT type FROM draftsman.job_states WHERE number = d.parent LIMIT 1) s
+        WHERE d.job = %(job)s AND d.spawn_key = %(key)s AND d.spawned) c ON true
 
 -- The jobs that the system canceled because of a job, directly or not, and the parents of each; a
 -- job of a parallel group may have none.

@@ -1,4 +1,4 @@
-"""An image of this machine's Python, shell and git for podman, with a storage of its own."""
+"""An image of this machine's Python, shell and git, for podman and for a daemon of docker."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 IMAGE: Final = "localhost/draftsman-test"
+ENGINES: Final = ("podman", "docker")
 PROGRAMS: Final = (
     "sh", "bash", "cat", "chmod", "cp", "cut", "env", "git", "head", "id", "ln", "ls", "mkdir",
     "rm", "seq", "sleep", "su", "touch", "true",
@@ -29,11 +30,43 @@ exec {podman} "$@"
 """
 
 
+def missing(engine: str) -> str | None:
+    """Return what an engine needs to run here, or None."""
+    if shutil.which(engine) is None:
+        return f"no {engine} here: apt-get install {engine}"
+    daemon = ["docker", "version"]
+    if engine == "docker" and subprocess.run(daemon, check=False, capture_output=True).returncode:
+        return "no daemon of docker here: dockerd"
+    return None
+
+
 @contextmanager
-def podman_image(folder: Path) -> Iterator[Path]:
-    """Yield a folder whose `podman` has the image; its storage is removed at the end."""
-    podman = shutil.which("podman")
-    assert podman is not None
+def engine_image(engine: str, folder: Path) -> Iterator[Path]:
+    """Yield a folder with the command of an engine that has the image; the image is removed."""
+    program = shutil.which(engine)
+    assert program is not None
+    _build_root(folder / "root")
+    archive = folder / "root.tar"
+    subprocess.run(["tar", "-C", folder / "root", "-cf", archive, "."], check=True)
+    commands = (
+        _podman(program, archive, folder) if engine == "podman" else _docker(program, archive)
+    )
+    with commands as found:
+        yield found
+
+
+@contextmanager
+def _docker(docker: str, archive: Path) -> Iterator[Path]:
+    subprocess.run([docker, "import", archive, IMAGE], check=True, capture_output=True)
+    try:
+        yield Path(docker).parent
+    finally:
+        subprocess.run([docker, "rmi", "--force", IMAGE], check=False, capture_output=True)
+
+
+@contextmanager
+def _podman(podman: str, archive: Path, folder: Path) -> Iterator[Path]:
+    """Use a storage of its own, which is removed at the end."""
     storage, commands = folder / "storage.conf", folder / "bin"
     graph, run = folder / "graph", folder / "run"
     storage.write_text(f'[storage]\ndriver = "overlay"\nrunroot = "{run}"\ngraphroot = "{graph}"\n')
@@ -41,9 +74,6 @@ def podman_image(folder: Path) -> Iterator[Path]:
     wrapper = commands / "podman"
     wrapper.write_text(WRAPPER.format(storage=storage, podman=podman))
     wrapper.chmod(0o755)
-    _build_root(folder / "root")
-    archive = folder / "root.tar"
-    subprocess.run(["tar", "-C", folder / "root", "-cf", archive, "."], check=True)
     subprocess.run([wrapper, "import", "--quiet", archive, IMAGE], check=True, capture_output=True)
     try:
         yield commands

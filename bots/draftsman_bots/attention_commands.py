@@ -1,0 +1,74 @@
+"""Commands on the attention of a question in chats: `ack`, `snooze` and `delegate`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from draftsman.domain.durations import parse_duration
+from draftsman.domain.ids import question_name
+from draftsman.errors import UsageError
+from draftsman.services.attention.acknowledgments import MAX_DELAY
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from draftsman.domain.people.actor import Actor
+    from draftsman.domain.question import Question
+    from draftsman.runtime import Runtime
+
+VERBS: Final = ("ack", "snooze", "delegate")
+ACKNOWLEDGED: Final = "1h"
+"""Default duration of an acknowledgment, and of a delegation."""
+SNOOZED: Final = "2h"
+"""Default duration of a snooze."""
+
+
+async def execute(
+    rt: Runtime, actor: Actor, verb: str, question: tuple[int, int], text: str
+) -> str:
+    """Execute a command; return the reply. Raises DraftsmanError.
+
+    `text` is a duration, or for `delegate` a person and maybe a duration.
+    """
+    name, attention = question_name(*question), rt.acknowledgments
+    if verb == "ack":
+        seconds = parse_duration(text or ACKNOWLEDGED, most=MAX_DELAY)
+        held = await attention.acknowledge(*question, actor, seconds)
+        return f"{name}: you work on the answer until {_clock(held.expires_at)}; others wait."
+    if verb == "snooze":
+        seconds = parse_duration(text or SNOOZED, most=MAX_DELAY)
+        until = await attention.snooze(*question, actor, seconds)
+        return f"{name}: no reminders for you until {_clock(until)}."
+    person, _, duration = text.removeprefix("to ").strip().partition(" ")
+    if not person:
+        raise UsageError(f"a person is required: delegate {name} to PERSON")
+    person = person_named(rt, actor, person)
+    seconds = parse_duration(duration or ACKNOWLEDGED, most=MAX_DELAY)
+    until = await attention.delegate(*question, actor, person, seconds)
+    return f"{name} is delegated to {person}; others wait until {_clock(until)}."
+
+
+def person_named(rt: Runtime, actor: Actor, text: str) -> str:
+    """Return the person of a name or a mention, such as `@bob` or `<@U0BOB>`."""
+    account = text.strip("<>").removeprefix("@").partition("|")[0]
+    for person in rt.policy.people.values():
+        if account and person.ids.get(actor.channel, "").partition("@")[0] == account:
+            return person.name
+    return account
+
+
+def chosen_question(
+    questions: Sequence[Question], job: int | None, ordinal: int | None
+) -> Question | None:
+    """Return the only open question that a comment may mean, else None."""
+    open_questions = [
+        item
+        for item in questions
+        if item.status == "open" and job in (None, item.job) and ordinal in (None, item.ordinal)
+    ]
+    return open_questions[0] if len(open_questions) == 1 else None
+
+
+def _clock(moment: datetime) -> str:
+    return f"{moment:%Y-%m-%d %H:%M %Z}"

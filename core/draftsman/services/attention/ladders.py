@@ -1,0 +1,48 @@
+"""Steps of ladders that are due."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from draftsman.domain.attention.ladder import DueStep, plan_step
+from draftsman.domain.messages.delivery import ChannelName
+from draftsman.domain.people.policy import Policy
+from draftsman.domain.run import LeaderTerm
+from draftsman.store.attention import ladders as store
+from draftsman.store.postgres.database import Database
+
+if TYPE_CHECKING:
+    from draftsman.services.attention.oncall import OnCall
+
+
+class LadderSweep:
+    """Takes the steps of ladders that are due."""
+
+    def __init__(self, db: Database, policy: Policy, oncall: OnCall, limit: int) -> None:
+        self._db = db
+        self._policy = policy
+        self._oncall = oncall
+        self._limit = limit
+
+    async def sweep(self, term: LeaderTerm) -> int:
+        """Take or postpone the steps that are due; return how many."""
+        from draftsman.services.deliveries.message_builder import with_identity_links
+
+        async with self._db.connection() as conn:
+            due = await store.due(conn, term, self._limit)
+            if not due:
+                return 0
+            policy = await with_identity_links(conn, self._policy, ChannelName.SLACK)
+        on_duty = await self._oncall.on_duty(due[0].now)
+        return sum([await self._take(term, step, policy, on_duty) for step in due])
+
+    async def _take(
+        self,
+        term: LeaderTerm,
+        due: DueStep,
+        policy: Policy,
+        on_duty: Mapping[str, Sequence[str]],
+    ) -> bool:
+        plan = plan_step(due, policy, on_duty)
+        return await self._db.run_transaction(lambda conn: store.take(conn, term, due, plan))

@@ -1,0 +1,164 @@
+"""Settings of people's attention: ladders, on-call schedules, holidays and pagers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import date, datetime
+from typing import TYPE_CHECKING, Annotated, Final, Literal, Self
+
+from pydantic import Field, field_validator, model_validator
+
+from draftsman.field_errors import matching
+from draftsman.settings.hours import Zone
+from draftsman.settings.outbound import SecretSettings, web_address
+from draftsman.settings.tables import PersonSettings, QuestionSettings, Section, UserPath
+
+if TYPE_CHECKING:
+    from draftsman.settings import Settings
+
+PAGER_URL: Final = "https://events.pagerduty.com/v2/enqueue"
+"""URL of PagerDuty's Events API v2, the default of a pager with this format."""
+_WEEK: Final = 86_400.0 * 7
+_TARGET: Final = re.compile(
+    r"log|webhook:\S+|pager:\S+|slack:[A-Za-z0-9]+(/[0-9]+\.[0-9]+)?|trello:[0-9a-f]{24}"
+    r"|forge:[A-Za-z0-9_-]+/[\w./-]+[#!][0-9]+"
+)
+Recipient = Annotated[
+    str,
+    matching(
+        r"@asker|@owners|@oncall(:[A-Za-z0-9_-]{1,100})?|[^@\s]\S*",
+        "must be @asker, @owners, @oncall, @oncall:NAME, a person, a group or a target",
+    ),
+]
+
+
+class LadderStepSettings(Section):
+    """A step of a ladder."""
+
+    notify: tuple[Recipient, ...] = Field(min_length=1, max_length=20)
+    """`@asker`, `@owners`, `@oncall`, people, groups, and targets such as `slack:C0…`."""
+    after: float = Field(0.0, ge=0, le=_WEEK)
+    """Seconds since the step before, and of the first step since the question."""
+    when_away: Literal["next", "wait"] = "next"
+    """If none of its people may be interrupted: `next` goes on, `wait` waits for the first."""
+    escalate: bool = False
+    """Whether its people may answer from then on."""
+
+
+class LadderSettings(Section):
+    """The steps by which people are notified of a question."""
+
+    steps: tuple[LadderStepSettings, ...] = Field(min_length=1, max_length=20)
+
+
+class DutyOverrideSettings(Section):
+    """A person who is on duty instead of the rotation."""
+
+    person: str = Field(min_length=1)
+    start: datetime
+    end: datetime
+    """Local time of the schedule, as is `start`."""
+
+    @model_validator(mode="after")
+    def _check_times(self) -> Self:
+        if self.start.tzinfo is not None or self.end.tzinfo is not None:
+            raise ValueError("start and end are local times without an offset")
+        if self.end <= self.start:
+            raise ValueError("end must be after start")
+        return self
+
+
+class OnCallSettings(Section):
+    """An on-call schedule: a rotation, or a calendar."""
+
+    people: tuple[str, ...] = ()
+    """People in the order of their turns."""
+    start: datetime | None = None
+    """Local time of the first handover; the others have the same time."""
+    days: int = Field(7, ge=1, le=366)
+    """Days of a turn."""
+    timezone: Zone | None = None
+    """Time zone of the handover; None: as in `[questions]`."""
+    overrides: tuple[DutyOverrideSettings, ...] = Field((), max_length=1000)
+    file: UserPath | None = None
+    """iCalendar file whose events have a person in their title."""
+    url: SecretSettings | None = None
+    """URL of such a calendar; it is a secret, because it often has a key."""
+
+    @model_validator(mode="after")
+    def _check_source(self) -> Self:
+        if [bool(self.people), self.file is not None, self.url is not None].count(True) != 1:
+            raise ValueError("needs either people, file or url")
+        if self.people and self.start is None:
+            raise ValueError("a rotation of people needs start, such as 2026-01-05T09:00:00")
+        if self.start is not None and self.start.tzinfo is not None:
+            raise ValueError("start is a local time without an offset")
+        if self.overrides and not self.people:
+            raise ValueError("overrides are for a rotation of people; change the calendar instead")
+        return self
+
+
+class HolidaySettings(Section):
+    """Days without working hours."""
+
+    dates: tuple[date, ...] = Field((), max_length=10_000)
+    file: UserPath | None = None
+    """iCalendar file, each event of which is a holiday."""
+
+
+class PagerSettings(Section):
+    """A pager for critical questions."""
+
+    format: Literal["pagerduty", "grafana_oncall"]
+    """`pagerduty`: Events API v2; `grafana_oncall`: formatted webhook."""
+    secret: SecretSettings
+    """Routing key of PagerDuty; of Grafana OnCall the URL of the integration."""
+    url: str = PAGER_URL
+    """URL of PagerDuty's events, in another region or of a proxy."""
+
+    @field_validator("url")
+    @classmethod
+    def _check_url(cls, value: str) -> str:
+        return web_address(value)
+
+
+def check_attention(settings: Settings) -> None:
+    """Raise ValueError for a ladder, schedule or table of holidays with an unknown name."""
+    names = {*settings.people, *settings.groups}
+    for kind, name in settings.questions.ladders.items():
+        _check_name(f"questions.ladders.{kind}", name, {*settings.ladders, "none"})
+    for ladder, item in settings.ladders.items():
+        for step in item.steps:
+            for recipient in step.notify:
+                _check_recipient(f"ladders.{ladder}", recipient, settings, names)
+    holidays = {*settings.holidays, "none"}
+    for key, table in _people(settings):
+        if table.holidays is not None:
+            _check_name(f"{key}.holidays", table.holidays, holidays)
+    for schedule, shifts in settings.oncall.items():
+        for person in (*shifts.people, *(item.person for item in shifts.overrides)):
+            _check_name(f"oncall.{schedule}", person, {*settings.people})
+
+
+def _people(settings: Settings) -> Iterator[tuple[str, PersonSettings | QuestionSettings]]:
+    yield "questions", settings.questions
+    for name, person in settings.people.items():
+        yield f"people.{name}", person
+
+
+def _check_recipient(key: str, recipient: str, settings: Settings, names: set[str]) -> None:
+    if recipient.startswith("@oncall"):
+        _check_name(key, recipient.partition(":")[2] or "default", {*settings.oncall})
+    elif recipient.startswith("pager:"):
+        _check_name(key, recipient.partition(":")[2], {*settings.pagers})
+    elif recipient.startswith("webhook:"):
+        _check_name(key, recipient.partition(":")[2], {*settings.webhooks})
+    elif not recipient.startswith("@") and _TARGET.fullmatch(recipient) is None:
+        _check_name(key, recipient, names)
+
+
+def _check_name(key: str, name: str, known: set[str]) -> None:
+    if name not in known:
+        allowed = ", ".join(sorted(known)) or "none are configured"
+        raise ValueError(f"{key}: unknown name {name!r}; known: {allowed}")

@@ -1,0 +1,51 @@
+"""An issue of a fake forge with its bot, and the events there."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Final
+
+from draftsman.domain.forges.forge_event import EventKind, ForgeEvent
+from draftsman.runtime import Runtime
+from draftsman_bots.forges.context import EventContext
+from draftsman_bots.forges.usecases.events import on_event
+from tests.bots.bot_contract import wait_until_delivered
+from tests.bots.forges.forge_side import ForgeSide
+
+LABEL: Final = ForgeEvent(
+    EventKind.LABELED_ISSUE,
+    "acme/pay",
+    7,
+    "label:7:fix it:x",
+    author="Anna",
+    title="Refunds",
+    text="They are rounded twice, see @ben",
+    label="Fix it",
+)
+
+
+def comment(text: str, author: str = "ben", id: int = 1, **fields: Any) -> ForgeEvent:
+    """Return the event of a comment."""
+    kind = EventKind.ISSUE_COMMENT
+    return replace(ForgeEvent(kind, "acme/pay", 7, f"comment:{id}", author, text=text), **fields)
+
+
+class Issue:
+    """An issue with its bot."""
+
+    def __init__(self, side: ForgeSide, rt: Runtime) -> None:
+        settings = rt.settings.model_copy(
+            update={"forges": side.settings.forges, "http": side.settings.http}
+        )
+        self.side = side
+        self.rt = replace(rt, settings=settings)
+
+    async def on(self, event: ForgeEvent) -> str:
+        """Process an event."""
+        table = self.rt.settings.forges["acme"]
+        return await on_event(EventContext(self.rt, "acme", table, event))
+
+    async def delivered(self, job: int) -> list[str]:
+        """Wait for the comments of a job; return all comments."""
+        await wait_until_delivered(self.rt, job, self.side.channel)
+        return [note.body for note in self.side.fake.world.comments()]

@@ -1,0 +1,155 @@
+"""Commands in comments on jobs, and requests after a question was answered."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from draftsman.domain.forges.forge_event import EventKind
+from draftsman.domain.job import Job, Status
+from draftsman.domain.run import LeaderTerm
+from draftsman.runtime import Runtime
+from draftsman.services.maintenance.follow_ups import FollowUpSweep
+from draftsman.store.postgres.database import Connection
+from draftsman_bots.forges.usecases.controls import as_comment
+from draftsman_bots.forges.usecases.events import classify
+from tests.bots.forges.issues import LABEL, Issue, comment
+from tests.factories import QUESTION, Factory
+from tests.support.cases import cases
+
+
+async def requested(issue: Issue, rt: Runtime) -> Job:
+    """Return the job of the issue's label."""
+    await issue.on(LABEL)
+    return await rt.read_model.job((await rt.read_model.jobs())[0].number)
+
+
+async def test_comments_steer_the_job_of_the_issue(
+    issue: Issue, rt: Runtime, make: Factory
+) -> None:
+    """Each comment once, in the name of its author, whose rights count."""
+    job = await requested(issue, rt)
+    name = job.name
+
+    async def state() -> tuple[bool, str]:
+        return (await rt.read_model.why(job.number)).paused, (
+            await rt.read_model.job(job.number)
+        ).status
+
+    told = comment("/draftsman tell use the v2 API", "anna", 30)
+    assert [await issue.on(told) for _ in range(2)] == ["answered"] * 2
+    assert [item.text for item in await rt.messages.of_job(job.number)] == ["use the v2 API"]
+    for number, (text, author, outcome, paused) in enumerate(
+        [
+            (f"/pause {name} the API is down", "mallory", "refused", False),
+            (f"/draftsman pause {name} the API is down", "ben", "refused", False),
+            ("/draftsman pause", "anna", "refused", False),
+            ("/pause the API is down", "anna", "ignored", False),
+            (f"@draftsman pause {name} the API is down", "anna", "answered", True),
+            (f"/pause {name} again", "anna", "refused", True),
+            ("/draftsman resume", "anna", "answered", False),
+            ("/draftsman pause D-99 x", "anna", "refused", False),
+        ],
+        40,
+    ):
+        event = comment(text, author, number)
+        assert [await issue.on(event) for _ in range(2)] == [outcome] * 2, text
+        assert (await state())[0] is paused, text
+    stop = comment(f"/draftsman cancel {name} not needed", "anna", 60)
+    assert [await issue.on(stop) for _ in range(2)] == ["answered"] * 2
+    assert (await state())[1] == "canceled"
+    assert await issue.on(comment(f"/draftsman cancel {name}", "anna", 61)) == "answered"
+    texts = await issue.delivered(job.number)
+    for part in (
+        f"{name}: anna: message 1 sent to {name}: the agent gets it with its next run.",
+        f"{name} was paused by acme:anna: the API is down",
+        "was canceled by anna: not needed",
+        "a pause needs a reason",
+        "draftsman people set NAME --forge acme:mallory",
+        "ben: ben may not pause or resume jobs",
+        "D-99",
+    ):
+        assert any(part in text for text in texts), (part, texts)
+
+
+async def test_a_mention_after_the_answer_is_another_request(
+    issue: Issue, rt: Runtime, make: Factory
+) -> None:
+    work = await make.asked(QUESTION, notify=issue.side.notify)
+    name = f"D-{work.number}/1"
+    await issue.delivered(work.number)
+    assert await issue.on(comment("red", "ben", 70)) == "answered"
+    closed = (await rt.questions.get(work.number, 1)).answered_at
+    assert closed is not None
+    late = comment("@draftsman the darker of both", "anna", 71, at=closed - timedelta(seconds=1))
+    assert await issue.on(late) == "refused", "written before the answer"
+    assert await issue.on(comment(f"@draftsman {name} blue", "anna", 72)) == "refused"
+    assert await issue.on(comment("@draftsman blue", "anna", 73)) == "refused", "a choice"
+    new = comment("@draftsman fix the tax, too", "anna", 74, at=closed + timedelta(seconds=1))
+    assert [await issue.on(new) for _ in range(2)] == ["submitted"] * 2
+    newest = (await rt.read_model.jobs())[0]
+    assert newest.number > work.number
+    assert "fix the tax, too" in str((await rt.read_model.job(newest.number)).ticket_text)
+
+
+async def test_a_mention_on_the_issue_follows_up_on_its_open_pull_request(
+    issue: Issue, rt: Runtime, make: Factory, conn: Connection
+) -> None:
+    """And so does `/draftsman tell` on the pull request itself, both as messages of the person."""
+    number = await make.job_in(Status.COMPLETED, type="run_agent", notify=issue.side.notify)
+    await conn.execute(
+        "INSERT INTO draftsman.pull_requests"
+        " (root, forge, project, number, url, branch, base, head)"
+        " VALUES (%s, 'acme', 'acme/pay', 9, 'http://pull', 'b', 'main', 'h')",
+        (number,),
+    )
+    wish = comment("@draftsman fix the tax, too", "ben", 80)
+    assert [await issue.on(wish) for _ in range(2)] == ["answered"] * 2
+    tell = comment("/draftsman tell use v2", "ben", 81, number=9, kind=EventKind.ANSWER)
+    issue.side.fake.world.open("b", "main", "x", "y", False, "bot").number = 9
+    assert await issue.on(tell) == "answered"
+    tables = {"acme": issue.rt.settings.forges["acme"].model_copy(update={"follow_up_delay": 0})}
+    await FollowUpSweep(rt.db, rt.policy, tables).sweep(LeaderTerm())
+    (newest, _) = await rt.read_model.jobs()
+    messages = await rt.messages.of_job(newest.number)
+    assert [(item.text, item.sender) for item in messages] == [
+        ("fix the tax, too", "ben"),
+        ("use v2", "ben"),
+    ]
+    other = comment("/draftsman tell it", "ben", 82, number=9)
+    assert await issue.on(other) == "refused", "an issue of GitLab may have the same number"
+    assert any("a follow-up on http://pull" in text for text in await issue.delivered(number))
+
+
+@cases(
+    ("text", "expected"),
+    [
+        ("/draftsman pause D-7 no API", "@fixer /pause D-7 no API"),
+        ("@fixer, resume", "@fixer /resume"),
+        ("/draftsman tell use v2", "@fixer /tell use v2"),
+        ("/draftsman tell: use v2", "@fixer /tell use v2"),
+        ("/draftsman approve D-7/1", "@fixer /approve D-7/1"),
+        ("/draftsman cancel\r\nno time", "@fixer /cancel\r\nno time"),
+        ("/draftsman cancel the second refund", "@fixer  cancel the second refund"),
+        ("@fixer tell me why", "@fixer tell me why"),
+        ("/draftsmanship pause", "/draftsmanship pause"),
+        ("please /draftsman pause", "please /draftsman pause"),
+    ],
+)
+def test_a_verb_is_a_command_with_a_job_or_alone(text: str, expected: str) -> None:
+    assert as_comment(text, "fixer") == expected
+
+
+@cases(
+    ("text", "kind"),
+    [
+        ("/draftsman pause", "answer"),
+        ("/draftsman tell D-7 use v2", "answer"),
+        ("/cancel D-7", "answer"),
+        ("/cancel", "comment"),
+        ("/draftsman use v2", "comment"),
+        ("/draftsman cancel the refund twice", "comment"),
+    ],
+)
+def test_commands_on_a_pull_request_are_no_feedback(text: str, kind: str) -> None:
+    event = comment(text, kind=EventKind.COMMENT)
+    assert classify(event, "draftsman").kind == kind

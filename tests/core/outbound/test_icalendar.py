@@ -1,0 +1,67 @@
+"""Calendars: events, repetitions, exceptions and limits."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from draftsman.errors import UsageError
+from draftsman.outbound.icalendar import holidays_of, read_events
+
+BERLIN = ZoneInfo("Europe/Berlin")
+SPAN = datetime(2026, 3, 1, tzinfo=UTC), datetime(2026, 5, 1, tzinfo=UTC)
+
+
+def calendar(*events: str) -> bytes:
+    """Return a calendar with these events."""
+    body = "".join(
+        f"BEGIN:VEVENT\r\nUID:{number}\r\nDTSTAMP:20260101T000000Z\r\n{event}\r\nEND:VEVENT\r\n"
+        for number, event in enumerate(events)
+    )
+    head = "BEGIN:VCALENDAR\r\nVERSION:2.0\r\nPRODID:-//test//\r\n"
+    return f"{head}{body}END:VCALENDAR\r\n".encode()
+
+
+def test_weekly_shifts_keep_their_local_time_and_their_exceptions() -> None:
+    shift = (
+        "SUMMARY:anna\r\nDTSTART;TZID=Europe/Berlin:20260302T090000\r\n"
+        "DTEND;TZID=Europe/Berlin:20260309T090000\r\nRRULE:FREQ=WEEKLY;INTERVAL=2;COUNT=4\r\n"
+        "EXDATE;TZID=Europe/Berlin:20260316T090000"
+    )
+    moved = "SUMMARY:ben\r\nDTSTART:20260316T090000\r\nDTEND:20260317T090000"
+    events = read_events(calendar(shift, moved), *SPAN, BERLIN)
+    assert [(event.title, event.start) for event in events] == [
+        ("anna", datetime(2026, 3, 2, 8, tzinfo=UTC)),
+        ("ben", datetime(2026, 3, 16, 8, tzinfo=UTC)),
+        ("anna", datetime(2026, 3, 30, 7, tzinfo=UTC)),
+        ("anna", datetime(2026, 4, 13, 7, tzinfo=UTC)),
+    ]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"not a calendar",
+        calendar("SUMMARY:x\r\nDTSTART:20260302T090000Z\r\nRRULE:FREQ=SECONDLY"),
+        calendar("SUMMARY:x\r\nDTSTART:20260302T090000Z\r\nRRULE:FREQ=DAILY;BYSECOND=1,2"),
+        b"x" * 2_000_001,
+    ],
+)
+def test_other_files_and_frequent_rules_are_refused(data: bytes) -> None:
+    with pytest.raises(UsageError, match="calendar"):
+        read_events(data, *SPAN, BERLIN)
+
+
+def test_holidays_are_read_again_after_the_file_has_changed(tmp_path: Path) -> None:
+    path = tmp_path / "days.ics"
+    days = holidays_of(path)
+    assert days() == frozenset()
+    year = datetime.now(UTC).year
+    lines = f"SUMMARY:Christmas\r\nDTSTART;VALUE=DATE:{year}1225\r\nDTEND;VALUE=DATE:{year}1227"
+    path.write_bytes(calendar(lines))
+    assert days() == {date(year, 12, 25), date(year, 12, 26)}
+    path.unlink()
+    assert days() == {date(year, 12, 25), date(year, 12, 26)}, "the last days that were read"

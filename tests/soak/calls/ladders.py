@@ -1,0 +1,49 @@
+"""Ladders of questions, over a history in which an open question has a ladder."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from draftsman.domain.attention.ladder import DueStep, LadderNotice, NotificationOutcome, StepPlan
+from draftsman.domain.job import Source
+from draftsman.domain.people.actor import Actor
+from draftsman.domain.run import LeaderTerm
+from draftsman.store.attention import ladders
+from draftsman.store.postgres.database import Connection
+from tests.soak.calls.call import FEW, NEWEST, Call, last_of
+from tests.soak.history import WORKER
+
+HAND, LEADER = LeaderTerm(), LeaderTerm(WORKER, 1)
+ANNA: Final = Actor(Source.CLI, "anna", "Anna")
+OPEN: Final = last_of("waiting_for_input")
+BEGIN: Final = """
+    INSERT INTO draftsman.question_ladders (job, question, name, steps, due_at)
+    VALUES (%s, 1, 'default',
+            '[{"notify": ["ben"], "after": 0, "when_away": "next", "escalate": true}]',
+            draftsman.now())
+"""
+
+
+async def _due(conn: Connection) -> list[DueStep]:
+    """Begin the ladder of a question, and return its due step."""
+    await conn.execute(BEGIN, (OPEN,))
+    return await ladders.due(conn, HAND, 200)
+
+
+async def _take(conn: Connection) -> object:
+    (step,) = await _due(conn)
+    plan = StepPlan(None, (LadderNotice("ben", NotificationOutcome.INBOX),), ("ben",), None)
+    return await ladders.take(conn, HAND, step, plan)
+
+
+CALLS: Final[dict[str, Call]] = {
+    "ladders.profile_ladders": Call(lambda conn: ladders.profile_ladders(conn, NEWEST)),
+    "ladders.due: by hand": Call(_due, FEW),
+    "ladders.due: as leader": Call(lambda conn: ladders.due(conn, LEADER, 200)),
+    "ladders.take": Call(_take, FEW),
+    "ladders.attention": Call(lambda conn: ladders.attention(conn, [OPEN])),
+    "ladders.notifications": Call(lambda conn: ladders.notifications(conn, [OPEN])),
+    "ladders.delegate": Call(
+        lambda conn: ladders.delegate(conn, OPEN, 1, ANNA, 60, "ben", None), FEW
+    ),
+}
