@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from draftsman.domain.people.policy import Verb
-from draftsman_tui.dashboard.actions import admin_actions, navigation, queue_actions, rule_actions
+from draftsman_tui.dashboard.actions import admin_actions, navigation, queue_actions
 from draftsman_tui.dashboard.command import QUEUES, REPOS, RULES, DashboardCommand
 
 ADMIN_COMMANDS: Final = (
@@ -90,7 +90,7 @@ ADMIN_COMMANDS: Final = (
     DashboardCommand(
         "ratify",
         "Make the proposed rule active, after a look at its backtest.",
-        rule_actions.ratify,
+        admin_actions.ratify_rule,
         "y",
         "Administration",
         RULES,
@@ -101,7 +101,7 @@ ADMIN_COMMANDS: Final = (
     DashboardCommand(
         "revoke",
         "End the rule at once.",
-        rule_actions.revoke,
+        admin_actions.revoke_rule,
         "x",
         "Administration",
         RULES,
