@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from draftsman.domain.attention.command_pattern import pattern_text
 from draftsman.domain.job import Status
@@ -22,10 +22,30 @@ from draftsman.store.outbox import deliveries
 from draftsman.store.postgres.database import Connection
 
 if TYPE_CHECKING:
-    from draftsman.domain.answer import Verdict
+    from draftsman.domain.answer import LockedQuestion, Verdict
+    from draftsman.domain.messages.spans import Spans
     from draftsman.domain.people.actor import Actor
     from draftsman.domain.response import Response
-    from draftsman.services.questions import Questions
+
+
+class ResponseRecorder(Protocol):
+    """The methods of `Questions` that record a response in a transaction of the caller."""
+
+    async def record(
+        self,
+        conn: Connection,
+        job: int,
+        ordinal: int,
+        response: Response,
+        actor: Actor,
+        held_until: datetime | None = None,
+    ) -> Verdict: ...
+
+    async def lock(self, conn: Connection, job: int, ordinal: int) -> LockedQuestion: ...
+
+    async def refusal(
+        self, conn: Connection, locked: LockedQuestion, response: Response, actor: Actor
+    ) -> tuple[Spans | None, str]: ...
 
 
 async def answer_by_rule(conn: Connection, job: int, ordinal: int, words: Sequence[str]) -> None:
@@ -54,7 +74,7 @@ async def lock_identical(conn: Connection, job: int, ordinal: int) -> list[Ident
 
 
 async def answer_all(
-    questions: Questions,
+    questions: ResponseRecorder,
     conn: Connection,
     job: int,
     ordinal: int,
