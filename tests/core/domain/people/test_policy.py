@@ -37,6 +37,7 @@ ROLE_OF = {
     Verb.ORDER: "operator",
     Verb.TEMPLATES: "operator",
     Verb.SCHEDULES: "operator",
+    Verb.RULES: "operator",
 }
 OWN = {
     Verb.ANSWER,
