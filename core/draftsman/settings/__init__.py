@@ -51,7 +51,7 @@ from draftsman.settings.attention import (
 )
 from draftsman.settings.chat import SlackSettings, TrelloSettings
 from draftsman.settings.config_errors import explain, unparsable
-from draftsman.settings.dashboard import DashboardSettings
+from draftsman.settings.dashboard import DashboardSettings, OidcSettings, WebSettings
 from draftsman.settings.evidence import EvidenceSettings
 from draftsman.settings.forges import ForgeSettings
 from draftsman.settings.known_agents import with_known_agents
@@ -115,6 +115,7 @@ __all__ = [
     "Months",
     "NetworkSettings",
     "NotificationSettings",
+    "OidcSettings",
     "OnCallSettings",
     "PagerSettings",
     "PersonSettings",
@@ -136,6 +137,7 @@ __all__ = [
     "TrelloSettings",
     "TypeSettings",
     "UsageSettings",
+    "WebSettings",
     "WebhookSettings",
     "WorkerSettings",
     "config_path",
@@ -187,6 +189,7 @@ class Settings(BaseSettings):
     slack: SlackSettings | None = None
     trello: TrelloSettings | None = None
     dashboard: DashboardSettings = Field(default_factory=DashboardSettings.model_construct)
+    web: WebSettings = Field(default_factory=WebSettings.model_construct)
     log: LogSettings = Field(default_factory=LogSettings.model_construct)
     handlers: dict[str, str] = {}
     types: dict[str, TypeSettings] = {}

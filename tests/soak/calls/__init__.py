@@ -33,6 +33,7 @@ from tests.soak.calls import (
     schedules,
     settle,
     sweeps,
+    web_sessions,
 )
 from tests.soak.calls.call import Call
 
@@ -62,6 +63,7 @@ CALLS: Final[dict[str, Call]] = {
     **schedules.CALLS,
     **settle.CALLS,
     **sweeps.CALLS,
+    **web_sessions.CALLS,
 }
 
 
