@@ -272,6 +272,15 @@ async def test_a_question_is_answered_on_a_phone(
     await carol.is_at(f"/sign-in?next={quote(path, safe='')}")
 
 
+async def test_the_inbox_can_be_installed(browser: Browser, inbox: Inbox, people: People) -> None:
+    tab = await sign_in(browser, inbox, people, "ben")
+    manifest = await tab.page.tell("Page.getAppManifest")
+    assert manifest["url"].endswith("/static/manifest.webmanifest")
+    assert manifest["errors"] == []
+    found = await tab.page.tell("Page.getInstallabilityErrors")
+    assert found["installabilityErrors"] == []
+
+
 async def test_the_log_is_live(
     browser: Browser, inbox: Inbox, make: Factory, people: People, rt: Runtime
 ) -> None:

@@ -44,7 +44,8 @@ async def stream(context: WebContext, request: Request) -> Response:
         raise PageProblem(429, "Too many live logs are open.", "Close a page.", retry_after=30)
     after = request.headers.get("last-event-id") or request.query_params.get("after", "")
     events = _events(context, visit, number, parse_cursor(after))
-    return StreamingResponse(events, media_type="text/event-stream")
+    headers = {"x-accel-buffering": "no"}  # nginx would hold the events back
+    return StreamingResponse(events, media_type="text/event-stream", headers=headers)
 
 
 async def _events(
