@@ -17,7 +17,7 @@ EXTRAS: Final = {
     "slack": ("slack_bolt", "aiohttp", "starlette", "uvicorn", "prometheus_client"),
     "trello": ("trello", "starlette", "uvicorn", "prometheus_client"),
     "forges": ("starlette", "uvicorn", "prometheus_client"),
-    "web": ("jinja2", "joserfc", "starlette", "uvicorn"),
+    "web": ("jinja2", "joserfc", "segno", "starlette", "uvicorn"),
 }
 """Top-level modules of each extra of pyproject.toml."""
 _NAMES: Final = {

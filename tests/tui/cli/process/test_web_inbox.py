@@ -48,6 +48,10 @@ async def test_a_link_of_the_command_line_signs_in(cli: Cli, make: Factory, rt: 
         printed = await cli("link", "--web")
         assert (printed.code, printed.out.count("\n")) == (0, 1)
         assert "once, until" in printed.err
+        coded = (await cli("link", "--web", "--qr")).out.splitlines()
+        assert len(coded) >= 20
+        assert len({len(row) for row in coded[1:]}) == 1
+        assert {*"".join(coded[1:])} == {*" ▀▄█"}
         link = (await cli("link", "--web", "--json")).json
         path = link["url"].removeprefix("http://127.0.0.1:8421")
         assert (await browser.post(path, {})).status_code == 303
@@ -69,6 +73,7 @@ async def test_a_link_of_the_command_line_signs_in(cli: Cli, make: Factory, rt: 
 
 async def test_bad_options_get_one_line(cli: Cli) -> None:
     (await cli("link")).refused(2, "use --web")
+    (await cli("link", "CODE", "--qr")).refused(2, "--qr requires --web")
     (await cli("link", "--web", "CODE")).refused(2, "use --web")
     (await cli("people", "sign-out")).refused(2, "--person")
     (await cli("web", "--json")).refused(2, "no JSON output")
