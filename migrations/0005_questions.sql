@@ -236,11 +236,7 @@ BEGIN
       FROM draftsman.job_requests j WHERE j.number = NEW.job;
     SELECT * INTO asked FROM draftsman.job_questions q
      WHERE q.job = NEW.job AND q.ordinal = NEW.question;
-    SELECT * INTO held FROM draftsman.pending_decisions p
-     WHERE p.taken_by = pg_current_xact_id_if_assigned() AND p.job = NEW.job
-       AND p.question = NEW.question AND p.source = NEW.source
-       AND p.source_event_id = NEW.source_event_id AND p.actor_id = NEW.responder_id
-       AND p.payload = NEW.payload - '{late,refusal}'::text[];
+    SELECT * INTO held FROM draftsman.applied_decision(NEW);
     NEW.session_role := coalesce(held.session_role, NEW.session_role);
     IF NOT draftsman.may_act_as(NEW.source || ':' || NEW.responder_id)
        OR (kind = 'worker' AND held.id IS NULL
@@ -359,7 +355,9 @@ BEGIN
         PERFORM draftsman.deny_access('questions can be changed only through functions');
     END IF;
     IF OLD.status = 'open' AND NEW.status <> 'open' THEN
-        IF draftsman.is_resolution_valid(OLD, NEW.status, NEW.resolution) IS NOT TRUE THEN
+        IF (CASE WHEN NEW.resolution ->> 'via' = 'rule' AND NEW.status = 'answered'
+            THEN draftsman.is_allowed_by_rule(OLD.job, OLD.ordinal, NEW.resolution)
+            ELSE draftsman.is_resolution_valid(OLD, NEW.status, NEW.resolution) END) IS NOT TRUE THEN
             PERFORM draftsman.deny_access(format(
                 'the answers to D-%s/%s do not support the resolution %s',
                 NEW.job, NEW.ordinal, NEW.resolution));

@@ -243,14 +243,7 @@ BEGIN
             ON CONFLICT (thread_key) WHERE kind = 'status' AND status = 'pending'
                DO UPDATE SET version = excluded.version;
         IF after.status IN ('waiting_for_input', 'waiting_for_approval') THEN
-            INSERT INTO draftsman.deliveries
-                   (job, question, channel, target, thread, thread_key, kind, dedupe_key)
-            SELECT t.job, q.ordinal, t.channel, t.target, t.thread, t.thread_key, 'question',
-                   'question:' || q.ordinal
-              FROM draftsman.job_targets t
-              JOIN draftsman.job_questions q ON q.job = t.job AND q.status = 'open'
-             WHERE t.job = after.number AND 'question' = ANY (t.kinds)
-             ORDER BY t.ordinal;
+            PERFORM draftsman.enqueue_question(after.number);
         ELSIF after.finished_at IS NOT NULL THEN
             INSERT INTO draftsman.deliveries
                    (job, channel, target, thread, thread_key, kind, dedupe_key)
@@ -308,9 +301,11 @@ BEGIN
     IF EXISTS (SELECT FROM new_targets t
                  JOIN draftsman.job_questions q ON q.job = t.job AND q.status = 'open') THEN
         INSERT INTO draftsman.deliveries
-               (job, question, channel, target, thread, thread_key, kind, dedupe_key)
+               (job, question, channel, target, thread, thread_key, kind, dedupe_key, status)
         SELECT t.job, q.ordinal, t.channel, t.target, t.thread, t.thread_key, 'question',
-               'question:' || q.ordinal
+               'question:' || q.ordinal,
+               CASE WHEN draftsman.is_silent(t.job, q.ordinal, t.channel, t.target)
+               THEN 'superseded' ELSE 'pending' END::draftsman.delivery_status
           FROM new_targets t
           JOIN draftsman.job_questions q ON q.job = t.job AND q.status = 'open'
          WHERE 'question' = ANY (t.kinds)

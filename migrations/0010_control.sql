@@ -15,7 +15,8 @@ CREATE FUNCTION draftsman.resolve_question(
 ) RETURNS TABLE (new_status draftsman.job_status, notified text) LANGUAGE plpgsql
     SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    asked draftsman.job_questions;
+    asked   draftsman.job_questions;
+    is_rule boolean;
 BEGIN
     IF NOT draftsman.may_act_as(actor) THEN
         PERFORM draftsman.deny_access(format('%s cannot act as %s', session_user, actor));
@@ -30,12 +31,14 @@ BEGIN
     IF NOT FOUND THEN
         RETURN;
     END IF;
-    IF draftsman.session_kind() <> 'owner' AND NOT EXISTS (
+    is_rule := $4 ->> 'via' = 'rule';
+    IF draftsman.session_kind() <> 'owner' AND NOT is_rule AND NOT EXISTS (
         SELECT FROM draftsman.job_answers a WHERE a.job = $1 AND a.question = $2 AND a.accepted
            AND a.source || ':' || a.responder_id = $6) THEN
         PERFORM draftsman.deny_access(format('%s did not answer D-%s/%s', $6, $1, $2));
     END IF;
-    IF draftsman.session_kind() <> 'owner' AND ($8 <> 'answer_received'
+    IF draftsman.session_kind() <> 'owner'
+       AND ($8 <> CASE WHEN is_rule THEN 'rule_applied' ELSE 'answer_received' END
        OR $3 <> 'answered' OR $5 <> CASE WHEN $4 ->> 'outcome' = 'denied' AND asked.on_deny = 'fail'
                         THEN 'failed' ELSE 'resumed' END::draftsman.job_status) THEN
         PERFORM draftsman.deny_access(

@@ -138,10 +138,12 @@ class Factory:
         created = await self._makers()[status](**fields)
         return created if isinstance(created, int) else created.number
 
-    async def answer(self, job: int, text: str, actor: Actor | None = None, n: int = 1) -> Verdict:
-        """Answer a question, as a new event of the channel."""
+    async def answer(
+        self, job: int, text: str, actor: Actor | None = None, n: int = 1, *, only: bool = False
+    ) -> Verdict:
+        """Answer a question, as a new event of the channel; `only` this, not identical ones."""
         response = Response(source_event_id=f"event-{next(EVENTS)}", text=text)
-        return await self.rt.questions.answer(job, n, response, actor or self.owner)
+        return await self.rt.questions.answer(job, n, response, actor or self.owner, only=only)
 
     async def decide(self, job: int, yes: bool, actor: Actor, n: int = 1, **more: Any) -> Verdict:
         """Approve or deny an approval, as a new event of the channel."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 from zoneinfo import ZoneInfo
 
@@ -22,13 +23,18 @@ if TYPE_CHECKING:
     from draftsman.domain.retries.job_limits import JobLimits
     from draftsman.embedded import EmbeddedServer
     from draftsman.ports import Channel
+    from draftsman.services.attention.acknowledgments import Acknowledgments
+    from draftsman.services.attention.digests import Digests
     from draftsman.services.attention.ladder_choices import LadderChoices
     from draftsman.services.attention.ladders import LadderSweep
     from draftsman.services.attention.oncall import OnCall
+    from draftsman.services.attention.question_figures import QuestionFigures
+    from draftsman.services.attention.rules import PermissionRules
     from draftsman.services.jobs.request_checks import RequestChecks
     from draftsman.services.jobs.submissions import Submissions
     from draftsman.services.maintenance.reminders import Reminders
     from draftsman.services.people import People
+    from draftsman.services.questions import Questions
     from draftsman.services.schedules.firing import Firing
     from draftsman.services.schedules.templates import Templates
     from draftsman.settings import Settings
@@ -252,3 +258,46 @@ def server(settings: Settings) -> EmbeddedServer:
     from draftsman.embedded import EmbeddedServer
 
     return EmbeddedServer(settings.data_dir, settings.embedded.idle_timeout)
+
+
+class AttentionServices:
+    """Services for the time of people, as a part of `Runtime`."""
+
+    if TYPE_CHECKING:
+        settings: Settings
+        db: Database
+        policy: Policy
+
+        @property
+        def questions(self) -> Questions:
+            """Questions and answers."""
+
+    @cached_property
+    def acknowledgments(self) -> Acknowledgments:
+        """Acknowledgments and snoozes of questions."""
+        from draftsman.services.attention.acknowledgments import Acknowledgments
+
+        return Acknowledgments(self.db, self.policy, self.questions)
+
+    @cached_property
+    def figures(self) -> QuestionFigures:
+        """Views of questions, and figures of people's time."""
+        from draftsman.services.attention.question_figures import QuestionFigures
+
+        return QuestionFigures(self.db, self.policy, default_quiet_hours(self.settings))
+
+    @cached_property
+    def digests(self) -> Digests:
+        """Digests of questions."""
+        from draftsman.services.attention.digests import Digests
+
+        used = self.settings.questions.timezone, self.settings.sweeps.limit
+        return Digests(self.db, self.policy, *used)
+
+    @cached_property
+    def rules(self) -> PermissionRules:
+        """Permission rules."""
+        from draftsman.services.attention.rules import PermissionRules
+
+        used = self.settings.rules
+        return PermissionRules(self.db, self.policy, used.propose_after, used.expires_in)

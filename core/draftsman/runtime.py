@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from draftsman.loops.worker_process import WorkerProcess
     from draftsman.ports import Channel
     from draftsman.schemas.checker import SchemaChecker
-    from draftsman.services.attention.acknowledgments import Acknowledgments
-    from draftsman.services.attention.question_figures import QuestionFigures
     from draftsman.services.budgets import Budgets
     from draftsman.services.deliveries.delivery_sender import DeliverySender
     from draftsman.services.deliveries.outbox import Outbox
@@ -65,7 +63,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Runtime:
+class Runtime(configured.AttentionServices):
     """The services over one database, each made when it is first used."""
 
     settings: Settings
@@ -181,22 +179,9 @@ class Runtime:
         timed = configured.reminders(*used), configured.firing(*used, *services)
         own = self.db, self.policy, self.settings.sweeps, self.settings.worker.lease
         parts = *own, self.archives, *timed, configured.ladder_sweep(*used)
-        more = self.pending_decisions, self.targets[1], *configured.sweep_rules(self.settings)
+        decisions = self.pending_decisions, self.rules, self.digests
+        more = *decisions, self.targets[1], *configured.sweep_rules(self.settings)
         return Sweeps(*(*parts, *more, self.settings.read_forges))
-
-    @cached_property
-    def acknowledgments(self) -> Acknowledgments:
-        """Acknowledgments, snoozes and delegations of questions."""
-        from draftsman.services.attention.acknowledgments import Acknowledgments
-
-        return Acknowledgments(self.db, self.policy, self.questions)
-
-    @cached_property
-    def figures(self) -> QuestionFigures:
-        """Views of questions, and figures of people's time."""
-        from draftsman.services.attention.question_figures import QuestionFigures
-
-        return QuestionFigures(self.db, self.policy, configured.default_quiet_hours(self.settings))
 
     @cached_property
     def budgets(self) -> Budgets:

@@ -19,6 +19,7 @@ from draftsman.domain.messages.target import parse
 from draftsman.domain.outcome import Done
 from draftsman.domain.question import QuestionKind
 from draftsman.domain.question_spec import QuestionSpec
+from draftsman.domain.response import Response
 from draftsman.errors import Failure
 from draftsman.loops.delivery_dispatcher import DeliveryDispatcher
 from draftsman.ports import Channel
@@ -30,6 +31,7 @@ from tests.core.outbox.chat_harness import FAST, running
 from tests.core.outbox.rows import deliveries_of
 from tests.factories import QUESTION, Factory
 from tests.support.people import People
+from tests.support.permissions import SHOP
 from tests.support.waits import until
 
 LIVE = {"pending", "sending", "unconfirmed"}
@@ -135,6 +137,21 @@ class BotContract:
         assert "was answered by ben: red" in closed
         assert side.invites not in closed
         assert "all is well" in result
+
+    async def test_identical_questions_of_two_jobs_are_one_message(
+        self, rt: Runtime, make: Factory, side: BotHarness, people: People
+    ) -> None:
+        jobs = [await make.asked(repo=SHOP, notify=side.notify) for _ in range(2)]
+        for work in jobs:
+            await wait_until_delivered(rt, work.number, side.channel)
+        (asked,) = [text for text in side.texts() if side.invites in text]
+        assert f"2 jobs ask this: {jobs[0].name}, {jobs[1].name}" in asked.replace("\\", "")
+        response = Response(source_event_id="e", text="red")
+        verdict = await rt.questions.answer(jobs[1].number, 1, response, people.ben)
+        assert verdict.also == (f"{jobs[0].name}/1",)
+        for work in jobs:
+            await wait_until_delivered(rt, work.number, side.channel)
+        assert not [text for text in side.texts() if side.invites in text]
 
     async def test_decision_shows_its_person_and_reason(
         self, side: BotHarness, rt: Runtime, make: Factory, people: People

@@ -261,6 +261,21 @@ VALUES ('seeded', 'https://git.example/acme/seeded', 'seed');
 INSERT INTO draftsman.trello_board_configs (board_id, name) VALUES (repeat('b', 24), 'Work');
 -- Two thousand schedules with twenty occurrences each; fifty are due, and of twenty an occurrence
 -- waits.
+-- Pull requests of the first jobs: 50 are open, and each has three events, of which 50 are new.
+INSERT INTO draftsman.pull_requests (root, forge, project, number, url, branch, base, head, state,
+       opened_at, ended_at, branch_deleted_at)
+SELECT n, 'github', 'acme/pay', n, 'u', 'draftsman/D-' || n, 'main', md5(n::text),
+       CASE WHEN n > 19950 THEN 'open' WHEN n %% 9 = 0 THEN 'closed' ELSE 'merged' END,
+       now() - interval '1 year', CASE WHEN n <= 19950 THEN now() - interval '300 days' END,
+       CASE WHEN n <= 19950 THEN now() - interval '300 days' END
+  FROM generate_series(1, 20000) n;
+INSERT INTO draftsman.forge_events (forge, project, number, key, kind, source, author, author_name,
+       is_bot, title, text, outcome, processed_at)
+SELECT 'github', 'acme/pay', n, 'comment:' || n || ':' || k, 'comment', 'forge', 'eve', 'Eve', false,
+       '', 'x', CASE WHEN k < 3 OR n <= 19950 THEN 'ignored' END,
+       CASE WHEN k < 3 OR n <= 19950 THEN now() - interval '300 days' END
+  FROM generate_series(1, 20000) n
+ CROSS JOIN generate_series(1, 3) k;
 INSERT INTO draftsman.schedules (name, rule, timezone, template, created_by, due_at, fire_at)
 SELECT 's' || n, '@daily', 'UTC', 'weekly', 'seed', t.due_at, t.due_at
   FROM generate_series(1, 2000) n

@@ -27,10 +27,10 @@ from tests.factories import Factory
 from tests.support.fake_model import FakeModel, fake_model
 from tests.support.waits import until
 
-pytestmark = pytest.mark.timeout(400)
+pytestmark = pytest.mark.timeout(900)
 PROGRAM: Final = os.environ.get("OPENCODE") or shutil.which("opencode")
-SECONDS: Final = 120.0
-"""Deadline of each wait: OpenCode needs seconds to start."""
+SECONDS: Final = 300.0
+"""Deadline of each wait: OpenCode needs seconds to start, and a minute with plugins offline."""
 RUN: Final = {"tool": "bash", "args": {"command": "echo yes >> ran.txt", "description": "append"}}
 OTHER: Final = {"tool": "bash", "args": {"command": "echo no >> ran.txt", "description": "append"}}
 DONE: Final = {"text": "all done"}

@@ -49,6 +49,7 @@ from draftsman.settings import Settings
 from draftsman.settings.usage import BudgetsSettings, UsageSettings
 from draftsman.store.postgres.database import Connection, Database
 from tests.factories import GATE, QUESTION, Factory
+from tests.support import permissions
 from tests.support.people import GROUPS, PEOPLE, People
 from tests.support.server import Server, make_home
 from tests.upgrade.releases import ROOT, UNFILLED, checkout
@@ -117,6 +118,7 @@ async def fill(rt: Runtime, make: Factory) -> None:
     await rt.job_control.cancel(yearly.number, make.owner)
     await rt.schedules.pause("yearly", make.owner)
     await fill_agents(rt, make, term)
+    await fill_rules(rt, make)
     await fill_outbox(rt, make)
     await fill_chat(rt, make)
 
@@ -147,6 +149,15 @@ async def fill_agents(rt: Runtime, make: Factory, term: LeaderTerm) -> None:
     await rt.model_calls.raise_budget(again.lease, 1, 1.0)
     await rt.model_calls.reserve(again.lease, new_id(), NO_CALL)
     await rt.job_control.pause(await make.queued(), make.owner, "until the release")
+
+
+async def fill_rules(rt: Runtime, make: Factory) -> None:
+    """Create a rule that has answered a question, a digest, and a question like others."""
+    rule = await rt.rules.propose("acme/shop", "pytest tests/*", make.owner)
+    await rt.rules.ratify(rule.id, make.owner)
+    await permissions.asked(make, "pytest tests/test_a.py")
+    await rt.digests.choose("09:00", make.owner, timezone="UTC")
+    await make.asked(QUESTION, type="asks", repo=permissions.SHOP, notify=("slack:C2",))
 
 
 async def fill_groups(rt: Runtime, make: Factory) -> None:

@@ -28,6 +28,8 @@ CHOICES: Final = (
 )
 GRACE: Final = 3600
 """Maximum seconds that the agent can wait for a decision; the setting of the worker is less."""
+FOREGROUND: Final = (("is_background", False), ("run_in_background", False))
+"""Options of a call that are as if they were absent."""
 SHOWN: Final = 2200
 """Maximum characters of a call in its question; a longer call is an artifact as well."""
 ANY_ANSWER: Final = "An answer in your own words denies the call; the agent gets it as the reason."
@@ -40,6 +42,8 @@ class Call(NamedTuple):
     verb: str
     body: str
     digest: str
+    command: str | None = None
+    """The command, if the call is nothing else than to run it in the workspace."""
 
     @classmethod
     def of(cls, tool: Mapping[str, Any], roots: Mapping[str, str]) -> Call:
@@ -63,11 +67,13 @@ class Call(NamedTuple):
         }
         if exact["input"] is None:  # of Gemini CLI: the title and the texts are all of the call
             exact["texts"] = _texts(content)
+        line = _command(exact)
         exact = _with_names(exact, roots)
         verb, body = _describe(exact)
         if exact["cwd"] != ".":
             body += f"\nin {_visible(str(exact['cwd']))}"
-        return cls(verb, body, digest=canonical_digest(exact))
+        is_whole = exact["cwd"] == "." and f"$ {line}" in body.splitlines()
+        return cls(verb, body, canonical_digest(exact), line if is_whole else None)
 
 
 def canonical_digest(value: Any) -> str:
@@ -158,6 +164,7 @@ class Permissions:
             freeform=True,
             context=context,
             grace=GRACE,
+            **({} if call.command is None else {"command": call.command}),
         )
         self._answers[key] = answer
         return _decision(answer)
@@ -231,6 +238,16 @@ def _describe(call: Mapping[str, Any]) -> tuple[str, str]:
     if host := _host(given):
         return f"to connect to {host}", title + _fields(given)
     return f"to use the tool {_visible(str(call['tool']))}", title + _fields(given)
+
+
+def _command(call: Mapping[str, Any]) -> str | None:
+    """Return the command of a call that runs it without any other option."""
+    given = call["input"] if isinstance(call["input"], dict) else {}
+    line = given.get("command")
+    if call["tool"] != "execute" or not isinstance(line, str):
+        return None
+    rest = {key for key, value in given.items() if (key, value) not in FOREGROUND}
+    return line if rest <= {"command", "description", "timeout"} else None
 
 
 def _host(given: Mapping[str, Any]) -> str:

@@ -57,6 +57,8 @@ class Verdict:
     reason_spans: Spans = ()
     answer_text: str = ""
     """The answer as people read it: the label of the choice, or free text."""
+    also: tuple[str, ...] = ()
+    """The identical questions of other jobs that it has answered: `D-143/1`."""
 
     @property
     def name(self) -> str:

@@ -5,15 +5,19 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final
 
-from draftsman.domain.ids import question_name
+from draftsman.domain.ids import job_name, question_name
 
 BUDGET_KEY: Final = "agent:budget"
 """Key of the question about a budget; the functions of the database have the same."""
+MAX_JOBS: Final = 10
+"""Jobs that the text of identical questions names."""
+ALLOW_ONCE: Final = "allow once"
+"""Value of the choice that allows a call of an agent, also in functions of the database."""
 POLICY_KEY: Final = "agent:limits"
 """Key of the first approval of published work; the others have a number, too."""
 
@@ -63,7 +67,8 @@ class Resolution:
     """The resolution of a question.
 
     `outcome` is answered, approved, denied, expired, canceled or superseded; `via` is person,
-    policy (a default, or continue) or system.
+    policy (a default, or continue), rule or system. `rule` is the permission rule that answered,
+    and `reason` then its pattern.
     """
 
     outcome: str
@@ -73,11 +78,12 @@ class Resolution:
     by: tuple[str, ...] = ()
     reason: str | None = None
     self_approved: bool = False
+    rule: int | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Return the fields that are set, as the column stores them."""
         fields: dict[str, Any] = {"outcome": self.outcome, "via": self.via}
-        for name in ("value", "text", "reason"):
+        for name in ("value", "text", "reason", "rule"):
             if (value := getattr(self, name)) is not None:
                 fields[name] = value
         if self.by:
@@ -130,6 +136,14 @@ class Question:
         """The action that an approval would allow; None for a question."""
         return self.action if self.kind is QuestionKind.APPROVAL else None
 
+    @property
+    def rule_text(self) -> str:
+        """The permission rule that answered: `rule 3 (pytest tests/*)`; "" for any other answer."""
+        resolution = self.resolution or {}
+        if resolution.get("via") != "rule":
+            return ""
+        return f"rule {resolution.get('rule')} ({resolution.get('reason')})"
+
     def values(self) -> Sequence[str]:
         """Return the values of the choices, in order."""
         return [str(choice["value"]) for choice in self.choices]
@@ -174,6 +188,25 @@ class OpenQuestion(Question):
     """The person who works on the answer."""
     delegated_to: str | None = None
     """The person who was asked by another to answer."""
+    others: list[int] = field(default_factory=list)
+    """The other jobs that ask the same; an answer counts for all."""
+    is_first: bool = True
+    """Whether no identical question of the same requester was asked before it."""
+
+
+@dataclass(frozen=True, slots=True)
+class IdenticalQuestion:
+    """A question of another job that is answered together with a question."""
+
+    job: int
+    question: int
+    is_earlier: bool
+    """Whether it has the same requester and was asked before: people are notified of that one."""
+
+    @property
+    def name(self) -> str:
+        """Display name: `D-142/2`."""
+        return question_name(self.job, self.question)
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +235,16 @@ class NoAnswer:
     approved: bool = False
     value: None = None
     text: None = None
+
+
+def asking_text(job: int, others: Sequence[int]) -> str:
+    """Return `2 jobs ask this: D-12, D-13. An answer counts for all.`; "" for a single job."""
+    if not others:
+        return ""
+    names = list(map(job_name, sorted([job, *others])))
+    more = f" and {len(names) - MAX_JOBS:,} more" if len(names) > MAX_JOBS else ""
+    listed = ", ".join(names[:MAX_JOBS])
+    return f"{len(names):,} jobs ask this: {listed}{more}. An answer counts for all."
 
 
 def derived_key(kind: str, content: Sequence[str]) -> str:

@@ -42,8 +42,8 @@ EVENT_KINDS: Final = frozenset(TRANSITIONS.values()) | {
     ),
     *("question_acknowledged", "question_delegated", "question_notified"),
     *("question_escalated", "question_expired", "question_extended", "redelivered"),
-    *("repo_resolved", "request_joined", "retry_not_created", "sandbox_applied", "token_minted"),
-    *("token_redeemed", "token_refused", "validation_ran", "vote_received"),
+    *("repo_resolved", "request_joined", "retry_not_created", "rule_applied", "sandbox_applied"),
+    *("token_minted", "token_redeemed", "token_refused", "validation_ran", "vote_received"),
 }
 """Kinds of draftsman's own events."""
 COMMON_KINDS: Final = frozenset({"job_created", "job_claimed", "job_started", "job_completed"})

@@ -23,6 +23,7 @@ from draftsman.domain.refusals import stored_reason
 from draftsman.domain.response import Response
 from draftsman.domain.run import LeaderTerm
 from draftsman.errors import DraftsmanError, NotFound, Refused, UsageError
+from draftsman.services.attention.automatic_answers import answer_all, lock_identical
 from draftsman.services.jobs.job_control import CancelResult, JobControl
 from draftsman.services.questions import Questions
 from draftsman.store import job_control as jobs
@@ -59,6 +60,7 @@ class PendingDecisions:
         actor = self._policy.resolve(actor)
 
         async def work(conn: Connection) -> Verdict | PendingDecision:
+            await lock_identical(conn, job, ordinal)
             locked = await self._questions.lock(conn, job, ordinal)
             question, event = locked.question, response.source_event_id
             reading.check_kind(question, response)
@@ -73,7 +75,7 @@ class PendingDecisions:
                 or not await question_store.stays_open(conn, job, ordinal, window)
                 or await question_store.previous_answer(conn, job, ordinal, event)
             ):
-                return await self._questions.record(conn, job, ordinal, response, actor)
+                return await answer_all(self._questions, conn, job, ordinal, response, actor)
             fields = response.model_dump(exclude={"source_event_id"}, exclude_none=True)
             held = await store.hold(conn, job, ordinal, actor, event, fields, payload, window)
             if held is None:
@@ -150,6 +152,7 @@ class PendingDecisions:
         if decision.question is None:
             await jobs.lock(conn, decision.job)
         else:
+            await lock_identical(conn, decision.job, decision.question)
             await self._questions.lock(conn, decision.job, decision.question)
 
     async def _effect(self, conn: Connection, decision: PendingDecision) -> Effect | DraftsmanError:
@@ -165,8 +168,8 @@ class PendingDecisions:
                             conn, job, actor, reason, force=force
                         )
                     until = decision.applies_at
-                    return await self._questions.record(
-                        conn, job, ordinal, decision.response, actor, until
+                    return await answer_all(
+                        self._questions, conn, job, ordinal, decision.response, actor, until
                     )
         except _FINAL as error:
             return error

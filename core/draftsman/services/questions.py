@@ -136,6 +136,10 @@ class Questions:
             )
             if ordinal is not None and given is not None:
                 await self._answer_from_request(conn, lease.job, ordinal, given, invoker)
+            elif ordinal is not None and item.command_words is not None:
+                from draftsman.services.attention.automatic_answers import answer_by_rule
+
+                await answer_by_rule(conn, lease.job, ordinal, item.command_words)
             return owned, ordinal
 
         owned, ordinal = await self._db.run_transaction(work)
@@ -156,11 +160,7 @@ class Questions:
     async def open(
         self, job: int | None = None, limit: int = 200, after: store.QuestionCursor | None = None
     ) -> Sequence[OpenQuestion]:
-        """Return open questions of a job or of all jobs, soonest expiry first.
-
-        For all jobs, `after` is (expires_at, job, ordinal) of the last question of the previous
-        page.
-        """
+        """Return open questions of a job or, after a cursor, of all jobs, soonest expiry first."""
         if job is not None:
             return await self.open_of([job])
         async with self._db.connection() as conn:
@@ -179,15 +179,19 @@ class Questions:
             raise approval_tokens.unknown_question(job, ordinal)
         return question
 
-    async def answer(self, job: int, ordinal: int, response: Response, actor: Actor) -> Verdict:
-        """Record a response; the verdict says whether it was accepted.
+    async def answer(
+        self, job: int, ordinal: int, response: Response, actor: Actor, *, only: bool = False
+    ) -> Verdict:
+        """Record a response, also to identical questions unless `only` this is answered.
 
         Refused and late responses are stored with a reason and returned as a Verdict that is not
         accepted. Raises NotFound, and UsageError for an invalid choice, which is not stored.
         """
-        actor = self._policy.resolve(actor)
+        from draftsman.services.attention.automatic_answers import answer_all
+
+        request = job, ordinal, response, self._policy.resolve(actor)
         return await self._db.run_transaction(
-            lambda conn: self.record(conn, job, ordinal, response, actor)
+            lambda conn: self.record(conn, *request) if only else answer_all(self, conn, *request)
         )
 
     async def refuse(
@@ -237,11 +241,7 @@ class Questions:
         return await self._db.run_transaction(work)
 
     async def mint_token(self, job: int, ordinal: int, approver: str, actor: Actor) -> str:
-        """Return a new single-use token that decides this approval in the approver's name.
-
-        Only the approver, or the system for a delivery, can create it. Raises NotFound,
-        NotPermitted, QuestionClosed.
-        """
+        """Return a new single-use token; see `approval_tokens.mint`."""
         return await approval_tokens.mint(self._db, self._policy, job, ordinal, approver, actor)
 
     async def _answer_from_request(
@@ -272,11 +272,8 @@ class Questions:
         question = locked.question
         event = response.source_event_id
         if previous := await store.previous_answer(conn, job, ordinal, event):
-            verdict = locked.verdict(
-                previous.accepted,
-                refusals.stored_reason(question, previous),
-                duplicate=True,
-            )
+            stored = refusals.stored_reason(question, previous)
+            verdict = locked.verdict(previous.accepted, stored, duplicate=True)
             return await self._with_votes(conn, verdict, previous.voter)
         reading.check_kind(question, response)
         payload, resolution = reading.interpret(question, response)

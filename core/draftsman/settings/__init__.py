@@ -83,6 +83,7 @@ from draftsman.settings.tables import (
     QuestionSettings,
     RetentionSettings,
     Role,
+    RuleSettings,
     SandboxSettings,
     Section,
     SetupSettings,
@@ -126,6 +127,7 @@ __all__ = [
     "QuotaSettings",
     "RetentionSettings",
     "Role",
+    "RuleSettings",
     "SandboxSettings",
     "SecretSettings",
     "Section",
@@ -181,6 +183,7 @@ class Settings(BaseSettings):
     budgets: BudgetsSettings = Field(default_factory=BudgetsSettings.model_construct)
     retention: RetentionSettings = Field(default_factory=RetentionSettings.model_construct)
     questions: QuestionSettings = Field(default_factory=QuestionSettings.model_construct)
+    rules: RuleSettings = Field(default_factory=RuleSettings.model_construct)
     quotas: QuotaSettings = Field(default_factory=QuotaSettings.model_construct)
     notifications: NotificationSettings = Field(
         default_factory=NotificationSettings.model_construct

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import date, datetime
-from typing import TYPE_CHECKING, Annotated, Final, Literal, Self
+from typing import Annotated, Final, Literal, Protocol, Self
 
 from pydantic import Field, field_validator, model_validator
 
@@ -13,9 +13,6 @@ from draftsman.field_errors import matching
 from draftsman.settings.hours import Zone
 from draftsman.settings.outbound import SecretSettings, web_address
 from draftsman.settings.tables import PersonSettings, QuestionSettings, Section, UserPath
-
-if TYPE_CHECKING:
-    from draftsman.settings import Settings
 
 PAGER_URL: Final = "https://events.pagerduty.com/v2/enqueue"
 """URL of PagerDuty's Events API v2, the default of a pager with this format."""
@@ -123,7 +120,28 @@ class PagerSettings(Section):
         return web_address(value)
 
 
-def check_attention(settings: Settings) -> None:
+class AttentionTables(Protocol):
+    """The tables of the configuration that refer to each other by name."""
+
+    @property
+    def questions(self) -> QuestionSettings: ...
+    @property
+    def people(self) -> Mapping[str, PersonSettings]: ...
+    @property
+    def groups(self) -> Mapping[str, object]: ...
+    @property
+    def webhooks(self) -> Mapping[str, object]: ...
+    @property
+    def ladders(self) -> Mapping[str, LadderSettings]: ...
+    @property
+    def oncall(self) -> Mapping[str, OnCallSettings]: ...
+    @property
+    def holidays(self) -> Mapping[str, HolidaySettings]: ...
+    @property
+    def pagers(self) -> Mapping[str, PagerSettings]: ...
+
+
+def check_attention(settings: AttentionTables) -> None:
     """Raise ValueError for a ladder, schedule or table of holidays with an unknown name."""
     names = {*settings.people, *settings.groups}
     for kind, name in settings.questions.ladders.items():
@@ -141,13 +159,13 @@ def check_attention(settings: Settings) -> None:
             _check_name(f"oncall.{schedule}", person, {*settings.people})
 
 
-def _people(settings: Settings) -> Iterator[tuple[str, PersonSettings | QuestionSettings]]:
+def _people(settings: AttentionTables) -> Iterator[tuple[str, PersonSettings | QuestionSettings]]:
     yield "questions", settings.questions
     for name, person in settings.people.items():
         yield f"people.{name}", person
 
 
-def _check_recipient(key: str, recipient: str, settings: Settings, names: set[str]) -> None:
+def _check_recipient(key: str, recipient: str, settings: AttentionTables, names: set[str]) -> None:
     if recipient.startswith("@oncall"):
         _check_name(key, recipient.partition(":")[2] or "default", {*settings.oncall})
     elif recipient.startswith("pager:"):

@@ -259,7 +259,8 @@ async def test_follow_ups_are_bounded_by_a_question(forge: Forge, make: Factory)
 
 
 @pytest.mark.slow(
-    fast="test_a_draft_becomes_ready_with_green_work_and_a_draft_again_without",
+    fast="tests/core/forges/test_forges.py"
+    "::test_a_draft_becomes_ready_with_green_work_and_a_draft_again_without",
 )
 async def test_a_draft_becomes_ready_once_a_follow_up_is_green(forge: Forge, make: Factory) -> None:
     """And a draft again, if people hand over a follow-up that is not green."""

@@ -61,7 +61,10 @@ VIEWS: Final = {
     "ladders.delegate",
 }
 APPLYING: Final = {f"pending_decisions.{name}" for name in ("take", "finish")}
+RULES: Final = {"rules.ratify", "rules.revoke", "digests.choose"}
 WORK: Final = {
+    "digests.take_due",
+    "rules.decide",
     "archives.lock_month",
     "budgets.add",
     "budgets.configure",
@@ -124,9 +127,11 @@ SENDING: Final = {
         "consume_tokens", "pause", "resume",
     )
 } | {"delivery_claims.claim", "delivery_claims.rescue", "delivery_claims.begin_call"} | {
-    "activity.show"
+    "activity.show", "digests.send",
 }  # fmt: skip
 TALKING: Final = {
+    "rules.propose",
+    "rules.propose_in_term",
     "deliveries.add_targets",
     "deliveries.inherit_targets",
     "deliveries.lock",
@@ -182,7 +187,7 @@ SERVING: Final = {
     f"web_sessions.{name}" for name in ("close", "find", "open_session", "person_of_link")
 }
 REFUSED: Final = {
-    "worker": SCHEMA | PEOPLE | BOARDS | TABLES | DECISIONS | VIEWS
+    "worker": SCHEMA | PEOPLE | BOARDS | TABLES | DECISIONS | VIEWS | RULES
     | SIGNED_IN | SERVING
     | RECEIVING | {"follow_ups.request"} | {"archives.forget", "approval_tokens.mint"},
     "bot": SCHEMA | SIGNED_IN | WORK | REPOS | FIRING | FOLLOWING
@@ -191,7 +196,8 @@ REFUSED: Final = {
     "anna": SCHEMA | SERVING | WORK | FIRING | RECEIVING | FOLLOWING | LEASES | SENDING
     | {"people.create_link_code", "follow_ups.lock"},
     "reader": SCHEMA | PEOPLE | BOARDS | TABLES | PLANNED | FIRING | WORK | LEASES | SENDING
-    | TALKING | QUEUES | DECISIONS | APPLYING | RECEIVING | FOLLOWING | VIEWS | SIGNED_IN | SERVING
+    | TALKING | QUEUES | DECISIONS | APPLYING | RECEIVING | FOLLOWING | VIEWS | RULES
+    | SIGNED_IN | SERVING
     | {"follow_ups.request", "follow_ups.event", "follow_ups.lock"},
 }  # fmt: skip
 

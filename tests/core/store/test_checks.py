@@ -15,7 +15,7 @@ from tests.support.statements import CHECK, FOREIGN_KEY, refused, rows, run
 S = Status
 THEMES = (
     *("activity", "attention", "budget", "dependency", "forge", "group", "limit", "message"),
-    *("pending_decision", "people", "queue", "repo", "schedule", "trello"),
+    *("pending_decision", "people", "queue", "repo", "rule", "schedule", "trello"),
 )
 MODULES = [import_module(f"tests.core.store.test_{theme}_checks") for theme in THEMES]
 JOBS = [

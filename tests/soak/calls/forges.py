@@ -11,23 +11,11 @@ from draftsman.domain.people.actor import Actor
 from draftsman.domain.run import LeaderTerm
 from draftsman.store import threads
 from draftsman.store.forges import follow_ups, forge_events, people_events
-from draftsman.store.postgres.database import Connection
 from tests.soak.calls.call import NEWEST, OLDEST, Call
 
 EVENT: Final = ForgeEvent(EventKind.COMMENT, "acme/pay", 1, "comment:1:a", author="anna")
 PULL: Final = TrackedPull(1, "github", "acme/pay", 1, "u", "b", "main", "a" * 40)
 BEN: Final = Actor(Source.SLACK, "U-BEN", "Ben")
-
-
-async def _add(conn: Connection) -> None:
-    """Add a follow-up on the pull request of the oldest job."""
-    await conn.execute(
-        "INSERT INTO draftsman.pull_requests"
-        " (root, forge, project, number, url, branch, base, head)"
-        " VALUES (%s, 'github', 'acme/pay', 1, 'u', 'b', 'main', 'c')",
-        (OLDEST,),
-    )
-    await follow_ups.add(conn, NEWEST, OLDEST, 1, OLDEST)
 
 
 CALLS: Final[dict[str, Call]] = {
@@ -46,7 +34,7 @@ CALLS: Final[dict[str, Call]] = {
     "follow_ups.ignore_others": Call(lambda conn: follow_ups.ignore_others(conn, 100)),
     "follow_ups.send": Call(lambda conn: follow_ups.send(conn, 1, 1, "ben", "x")),
     "follow_ups.reopen": Call(lambda conn: follow_ups.reopen(conn, 100)),
-    "follow_ups.add": Call(_add),
+    "follow_ups.add": Call(lambda conn: follow_ups.add(conn, NEWEST, OLDEST, 1, OLDEST)),
     "follow_ups.end": Call(lambda conn: follow_ups.end(conn, 1, "merged", 1)),
     "follow_ups.reopen_pull": Call(lambda conn: follow_ups.reopen_pull(conn, 1, 1)),
     "follow_ups.merges": Call(lambda conn: follow_ups.merges(conn, [1, 2])),

@@ -1,11 +1,12 @@
-"""Rows of the tables of costs and figures with fixed values."""
+"""Rows of the tables of costs, figures and rules with fixed values."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from draftsman.domain.attention.figures import AttentionFigures, FigureGroup
+from draftsman.domain.attention.permission_rule import PermissionRule, RuleStatus
 from draftsman.domain.budgets import Cost, CostGroup
 from draftsman_tui.dashboard.views.costs import CostRow
 from draftsman_tui.dashboard.views.figures import FigureRow
@@ -19,4 +20,20 @@ FIGURES: Final = [
 COSTS: Final = [
     CostRow(CostGroup.REPO, Cost("acme/pay", 412, 18.4, 8_400_000, 310_000), 0.92, _NOW),
     CostRow(CostGroup.REPO, Cost("inventory", 37, 1.6, 610_000, 22_500), 0.08, _NOW),
+]
+
+
+def _rule(id: int, repo: str, pattern: str, status: RuleStatus, uses: int) -> PermissionRule:
+    ratified = None if status is RuleStatus.PROPOSED else _NOW - timedelta(days=3)
+    return PermissionRule(
+        id, repo, pattern.split(" "), status, 5, uses, 30 * 86_400.0, _NOW - timedelta(days=4),
+        "system", ratified, "olga" if ratified else None,
+        ratified and ratified + timedelta(days=30), None, None, None,
+    )  # fmt: skip
+
+
+RULES: Final = [
+    _rule(3, "acme/pay", "ruff check --fix src/**", RuleStatus.PROPOSED, 0),
+    _rule(2, "acme/pay", "pytest tests/*", RuleStatus.ACTIVE, 1204),
+    _rule(1, "inventory", "go test ./...", RuleStatus.EXPIRED, 17),
 ]

@@ -31,7 +31,7 @@ from draftsman_tui.dashboard.job.snapshot import JobPatch, JobSnapshot
 from draftsman_tui.dashboard.polling.dashboard_stats import DashboardStats, WorkerStats
 from draftsman_tui.dashboard.views.budgets import BudgetRow
 from draftsman_tui.dashboard.views.workers import WorkerRow
-from tests.tui.dashboard.fixture_figures import COSTS, FIGURES
+from tests.tui.dashboard.fixture_figures import COSTS, FIGURES, RULES
 
 NOW: Final = datetime(2030, 1, 1, 12, tzinfo=UTC)
 ANNA: Final = Actor(Source.TUI, "anna", "Anna", "anna", ROLES, owner=True)
@@ -297,6 +297,7 @@ ROWS: Final[dict[str, list[Any]]] = {
     ],
     "costs": COSTS,
     "figures": FIGURES,
+    "rules": RULES,
     "budgets": [
         BudgetRow(BudgetUse("all:*", NOW.date(), "cost_usd", 20.0, 0.4, 200, 0)),
         BudgetRow(BudgetUse("job:142", None, "cost_usd", 9.2, 0.4, 10, 5)),

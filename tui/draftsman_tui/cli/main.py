@@ -71,6 +71,8 @@ SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "snooze": ("question.acknowledgments", "Pause your own reminders of a question."),
         "delegate": ("question.acknowledgments", "Ask another person to answer a question."),
         "oncall": ("question.oncall", "Show the people on duty now and next."),
+        "digest": ("question.digest", "Get your questions in a digest at hours of your own."),
+        "rules": ("question.rules", "List, test, ratify and revoke permission rules."),
     },
     "Programs": {
         "ask": ("question.ask", "Ask a question, and print the answer."),

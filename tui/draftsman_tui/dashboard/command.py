@@ -36,6 +36,7 @@ GROUPED: Final = frozenset({"jobs", "inbox"})
 GROUPS: Final = frozenset({"groups"})
 REPOS: Final = frozenset({"repos"})
 QUEUES: Final = frozenset({"queues"})
+RULES: Final = frozenset({"rules"})
 OPENING: Final = frozenset({"groups", "costs", "budgets", "figures"})
 """Views whose rows open another table, or a job."""
 TEMPLATES: Final = frozenset({"templates"})

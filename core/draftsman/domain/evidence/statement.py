@@ -77,7 +77,7 @@ def statement_lines(predicate: Mapping[str, Any]) -> Iterator[str]:
         asked = f", see {item['question']}" if item.get("question") else ""
         yield f"rule      {item.get('rule')}: {place or 'the work'}{detail}{asked}"
     for item in predicate.get("decisions", ()):
-        by = ", ".join(item.get("by") or ()) or item.get("via")
+        by = ", ".join(item.get("by") or ()) or item.get("rule") or item.get("via")
         digest = f", patch sha256 {item['patch_sha256'][:16]}…" if item.get("patch_sha256") else ""
         value = f" {item['value']}" if item.get("value") else ""
         yield f"decision  {item.get('question')} {item.get('outcome')}{value} by {by}{digest}"

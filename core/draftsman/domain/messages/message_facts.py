@@ -37,7 +37,7 @@ class MessageFacts:
     """The resolution of the question whose denial failed the job."""
     result: dict[str, Any] | None
     usage: dict[str, Any] | None
-    """Tokens, and their cost in US dollars, of all runs."""
+    """Tokens, and their cost in US dollars, of all runs, and the commands that rules allowed."""
     created_at: datetime
     finished_at: datetime | None
     copy_id: UUID | None

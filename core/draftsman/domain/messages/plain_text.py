@@ -202,7 +202,9 @@ def resolution_spans(question: Question) -> Spans:
     resolution = question.resolution or {}
     outcome = resolution.get("outcome", str(question.status))
     by: tuple[Span, ...] = actor_spans(resolution.get("by", ()))
-    if not by and resolution.get("via") == "policy":
+    if question.rule_text:
+        by = (question.rule_text,)
+    elif not by and resolution.get("via") == "policy":
         by = ("policy",)
     text = question.answer_text() or resolution.get("reason")
     verb = outcome if outcome == "expired" else f"was {outcome}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from draftsman.domain.text import humanize, is_link
@@ -85,11 +85,18 @@ def counts_summary(result: Mapping[str, Any]) -> str:
     return ", ".join(text for text in (validation_summary(result), *counts) if text)
 
 
-def usage_text(tokens: int = 0, cost: float = 0.0) -> str:
-    """Return `1,020 tokens, $0.42`, the cost only if it is known; "" without tokens."""
-    if not tokens:
-        return ""
-    return f"{tokens:,} tokens" + (f", ${cost:,.2f}" if cost >= 0.005 else "")
+def usage_text(
+    tokens: int = 0, cost: float = 0.0, allowed: int = 0, rules: Sequence[int] = ()
+) -> str:
+    """Return `1,020 tokens, $0.42; 4 commands allowed by rule 3`, each part only if it is known.
+
+    `allowed` counts the questions that permission `rules` answered.
+    """
+    used = f"{tokens:,} tokens" + (f", ${cost:,.2f}" if cost >= 0.005 else "") if tokens else ""
+    names = f"rule{'' if len(rules) == 1 else 's'} {', '.join(map(str, rules))}"
+    commands = f"{allowed:,} command{'' if allowed == 1 else 's'}"
+    cited = f"{commands} allowed by {names}" if allowed else ""
+    return "; ".join(filter(None, [used, cited]))
 
 
 def unrendered_fields(result: Mapping[str, Any]) -> dict[str, Any]:

@@ -40,6 +40,7 @@ class Verb(StrEnum):
     ORDER = "change the order of jobs"
     TEMPLATES = "change templates"
     SCHEDULES = "change schedules"
+    RULES = "change rules"
 
 
 _ROLE = {
@@ -63,6 +64,7 @@ _ROLE = {
     Verb.ORDER: "operator",
     Verb.TEMPLATES: "operator",
     Verb.SCHEDULES: "operator",
+    Verb.RULES: "operator",
 }
 _OWN = frozenset(
     {Verb.ANSWER, Verb.TELL, Verb.PAUSE, Verb.CANCEL, Verb.RETRY, Verb.EXTEND, Verb.UNLINK}

@@ -14,6 +14,7 @@ from draftsman.domain.activity.stream import (
     ActivityKind,
     ActivityState,
 )
+from draftsman.domain.attention.command_pattern import plain_words
 from draftsman.domain.question import OnDeny, OnExpire, QuestionKind
 from draftsman.errors import Failure
 from draftsman.handlers.run_agent.protocol import (
@@ -62,6 +63,12 @@ class AskMessage(Model):
         None, description="group or user that `escalate` asks as well, once; default: as configured"
     )
     context: str | None = Field(None, description="background information for the answer")
+    command: str | None = Field(
+        None,
+        max_length=100_000,
+        description="the exact command that a permission request is about; `text` has the line "
+        "`$ COMMAND`, and a permission rule may allow it",
+    )
     grace: Seconds = Field(
         0,
         description="seconds to wait before `park`, at most `[questions] ask_grace`: the latest "
@@ -72,6 +79,10 @@ class AskMessage(Model):
     def _check_question(self) -> Self:
         self.question()
         return self
+
+    def of_program(self) -> Self:
+        """Return the question of another program of the run, which asks for no permission."""
+        return self.model_copy(update={"command": None})
 
     def question(self) -> question_spec.QuestionSpec:
         """Return the question as a domain object."""
@@ -88,6 +99,7 @@ class AskMessage(Model):
                 "on_expire": self.on_expire or on_expire,
                 "default": self.default,
                 "escalate_to": self.escalate_to,
+                "command_words": None if self.command is None else plain_words(self.command),
             }
         )
 
@@ -113,6 +125,10 @@ class ApproveMessage(Model):
     @model_validator(mode="after")
     def _check_approval(self) -> Self:
         self.question()
+        return self
+
+    def of_program(self) -> Self:
+        """Return the approval of another program of the run, which is the same."""
         return self
 
     def question(self) -> question_spec.QuestionSpec:

@@ -39,7 +39,7 @@ from draftsman.domain.messages.delivery import (
 from draftsman.domain.messages.message_facts import MessageFacts
 from draftsman.domain.messages.target import Target
 from draftsman.domain.people.policy import Policy
-from draftsman.domain.question import QuestionStatus
+from draftsman.domain.question import IdenticalQuestion, QuestionStatus
 from draftsman.domain.retries.error_classes import ErrorClass, classify
 from draftsman.domain.retries.retry_policy import LONGEST_WAIT, RetryPolicy
 from draftsman.errors import DraftsmanError, Failure
@@ -54,6 +54,7 @@ from draftsman.services.deliveries.quiet_delivery import PERSONAL_CHANNELS, quie
 from draftsman.services.reviews import Reviews
 from draftsman.settings import NotificationSettings
 from draftsman.store import checkpoints, questions
+from draftsman.store.attention import digests, identical
 from draftsman.store.outbox import deliveries as store
 from draftsman.store.outbox import delivery_claims
 from draftsman.store.postgres.database import Connection, Database
@@ -145,7 +146,9 @@ class DeliverySender:
             copy = await self._find_copy(message, facts, channel)
             if not isinstance(copy, Receipt):
                 return copy
-            message = replace(message, edits=copy.ref)
+            is_open = message.question and message.question.status is QuestionStatus.OPEN
+            kind = facts.copy_kind if is_open else None  # an edit of a question that is still open
+            message = replace(message, edits=copy.ref, kind=kind or message.kind)
         elif item.kind is DeliveryKind.STATUS and facts.root is not None:
             message = replace(message, edits=facts.root)
         if wait := await self._consume_tokens(_limits(channel.limits(message), item)):
@@ -165,15 +168,21 @@ class DeliverySender:
         if another job of the group reports it in the same thread.
         """
         question, stop, policy = None, None, self._policy
+        others: list[IdenticalQuestion] = []
+        digested: frozenset[str] = frozenset()
         async with self._db.connection() as conn:
             facts = await store.message_facts(conn, item.seq)
             if item.question is not None:
                 question = await questions.get(conn, item.job, item.question)
-            if item.kind in QUESTION_KINDS:
+                others = await identical.others(conn, item.job, item.question)
+                digested = await digests.readers(conn, item.job, item.question)
+            if question is not None:
                 policy = await with_identity_links(conn, policy, item.channel)
             if facts.group_name is not None and item.kind is DeliveryKind.RESULT:
                 stop = await groups.stop_of(conn, item.seq)
-        message = await self._with_changes(build_message(item, facts, question, policy, stop))
+        message = await self._with_changes(
+            build_message(item, facts, question, policy, stop, others, digested)
+        )
         if stop is not None and stop.reporter not in (None, facts.number):
             return facts, message, item.channel in CHAT_CHANNELS
         is_closed = question is not None and question.status is not QuestionStatus.OPEN

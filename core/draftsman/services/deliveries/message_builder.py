@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 from uuid import UUID
@@ -19,7 +19,12 @@ from draftsman.domain.messages.delivery import (
 from draftsman.domain.messages.message_facts import GroupStop, MessageFacts
 from draftsman.domain.messages.result_text import usage_text
 from draftsman.domain.people.policy import Person, Policy
-from draftsman.domain.question import Question, QuestionKind
+from draftsman.domain.question import (
+    IdenticalQuestion,
+    Question,
+    QuestionKind,
+    asking_text,
+)
 from draftsman.domain.retries.error_classes import ErrorClass
 from draftsman.log import redact
 from draftsman.store import people
@@ -41,8 +46,14 @@ def build_message(
     question: Question | None,
     policy: Policy,
     stop: GroupStop | None = None,
+    others: Sequence[IdenticalQuestion] = (),
+    digested: Collection[str] = (),
 ) -> Message:
-    """Return the redacted message of a delivery; `stop` is how the group of its job stopped."""
+    """Return the redacted message of a delivery; `stop` is how the group of its job stopped.
+
+    `others` are the identical questions of other jobs, which are answered together. People are
+    mentioned with the first of them only, and not if they are `digested`: they have it in a digest.
+    """
     subject = replace(_subject(facts, facts.job_id, facts.denial), group=facts.group_name)
     if stop is not None and stop.skipped:
         subject = replace(subject, group_stop=stop.text(facts.group_name or ""))
@@ -56,10 +67,12 @@ def build_message(
         created_at=item.created_at,
         thread=None if facts.replacement_target else item.thread,
         root=facts.root,
-        question=None if question is None else _redacted_question(question),
+        question=None if question is None else _redacted_question(question, others),
         payload=_redacted(item.payload),
         recipients=recipients,
-        unmentioned=_unmentioned(policy, question, facts, recipients) if question else frozenset(),
+        unmentioned=_unmentioned(policy, question, facts, recipients, others) | frozenset(digested)
+        if question
+        else frozenset(),
     )
 
 
@@ -165,12 +178,19 @@ def _addressees(
 
 
 def _unmentioned(
-    policy: Policy, question: Question, facts: MessageFacts, recipients: Sequence[Person]
+    policy: Policy,
+    question: Question,
+    facts: MessageFacts,
+    recipients: Sequence[Person],
+    others: Sequence[IdenticalQuestion],
 ) -> frozenset[str]:
     """Return the recipients whom a message in a shared target does not mention.
 
-    Of a question with a ladder, only the requester is mentioned: steps notify the others.
+    Of a question with a ladder, only the requester is mentioned: steps notify the others. Of
+    identical questions, people are mentioned with the first.
     """
+    if any(other.is_earlier for other in others):
+        return frozenset(person.name for person in recipients)
     asker = policy.requester(facts.invoker_id)
     return frozenset(
         person.name
@@ -180,10 +200,11 @@ def _unmentioned(
     )
 
 
-def _redacted_question(question: Question) -> Question:
+def _redacted_question(question: Question, others: Sequence[IdenticalQuestion]) -> Question:
+    asking = asking_text(question.job, [other.job for other in others])
     return replace(
         question,
-        text=_redacted(question.text),
+        text="\n\n".join(filter(None, [_redacted(question.text), asking])),
         context_snippet=_redacted(question.context_snippet),
         action=_redacted(question.action),
         resolution=_redacted(question.resolution),

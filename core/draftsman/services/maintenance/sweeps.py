@@ -16,7 +16,9 @@ from draftsman.domain.people.policy import Policy, Verb
 from draftsman.domain.run import LeaderTerm
 from draftsman.errors import Refused, UsageError
 from draftsman.host import is_dead, is_this_host
+from draftsman.services.attention.digests import Digests
 from draftsman.services.attention.ladders import LadderSweep
+from draftsman.services.attention.rules import PermissionRules
 from draftsman.services.jobs.job_control import insert_retry
 from draftsman.services.maintenance.archives import Archives
 from draftsman.services.maintenance.budgets import BudgetSweep
@@ -58,6 +60,8 @@ class Sweeps:
         firing: Firing,
         ladders: LadderSweep,
         decisions: PendingDecisions,
+        rules: PermissionRules,
+        digests: Digests,
         fallback: Target | None = None,
         limits: Sequence[dict[str, Any]] = (),
         budgets: Sequence[dict[str, Any]] = (),
@@ -92,6 +96,8 @@ class Sweeps:
             "deregister": self.deregister,
             "notify": self.notify,
             "holds": Queues(db, policy, lease).sweep,
+            "digests": digests.sweep,
+            "rules": rules.sweep,
             "partitions": self.partitions,
             "prune": archives.prune,
         }

@@ -111,7 +111,7 @@ WITH soonest AS MATERIALIZED (
 )
 SELECT q.*, coalesce(j.ticket_title, j.type) AS title, j.invoker_id AS requester, j.agent,
        nullif(concat_ws('/', j.repo_owner, j.repo_name), '') AS repo, p.decided_by, p.applies_at,
-       c.added, c.removed, k.acknowledged_by, g.delegated_to
+       c.added, c.removed, k.acknowledged_by, g.delegated_to, i.others, i.is_first
   FROM soonest s
  CROSS JOIN LATERAL (
        SELECT * FROM draftsman.questions q
@@ -139,13 +139,20 @@ SELECT q.*, coalesce(j.ticket_title, j.type) AS title, j.invoker_id AS requester
        SELECT person AS delegated_to FROM draftsman.question_delegations
         WHERE job = s.job AND question = s.ordinal AND expires_at > draftsman.now()
         LIMIT 1) g ON true
+ CROSS JOIN LATERAL (
+       SELECT coalesce(array_agg(o.job ORDER BY o.id), '{}') AS others,
+              NOT coalesce(bool_or(o.id < me.id AND r.invoker_id = j.invoker_id), false) AS is_first
+         FROM draftsman.identical_questions me
+         JOIN draftsman.identical_questions o ON o.digest = me.digest AND o.id <> me.id
+         JOIN draftsman.job_requests r ON r.number = o.job
+        WHERE me.job = q.job AND me.question = q.ordinal) i
  ORDER BY s.expires_at NULLS LAST, s.job, s.ordinal
 
 -- The open questions of some jobs, at most one for each.
 -- name: open_of
 SELECT q.*, coalesce(j.ticket_title, j.type) AS title, j.invoker_id AS requester, j.agent,
        nullif(concat_ws('/', j.repo_owner, j.repo_name), '') AS repo, p.decided_by, p.applies_at,
-       c.added, c.removed, k.acknowledged_by, g.delegated_to
+       c.added, c.removed, k.acknowledged_by, g.delegated_to, i.others, i.is_first
   FROM draftsman.questions q
   JOIN draftsman.job_requests j ON j.number = q.job
   LEFT JOIN LATERAL (
@@ -165,6 +172,13 @@ SELECT q.*, coalesce(j.ticket_title, j.type) AS title, j.invoker_id AS requester
        SELECT person AS delegated_to FROM draftsman.question_delegations
         WHERE job = q.job AND question = q.ordinal AND expires_at > draftsman.now()
         LIMIT 1) g ON true
+ CROSS JOIN LATERAL (
+       SELECT coalesce(array_agg(o.job ORDER BY o.id), '{}') AS others,
+              NOT coalesce(bool_or(o.id < me.id AND r.invoker_id = j.invoker_id), false) AS is_first
+         FROM draftsman.identical_questions me
+         JOIN draftsman.identical_questions o ON o.digest = me.digest AND o.id <> me.id
+         JOIN draftsman.job_requests r ON r.number = o.job
+        WHERE me.job = q.job AND me.question = q.ordinal) i
  WHERE q.status = 'open' AND q.job = ANY (%(jobs)s::bigint[])
  ORDER BY q.expires_at NULLS LAST, q.job
 

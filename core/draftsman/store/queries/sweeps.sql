@@ -49,6 +49,7 @@ WITH candidates AS (
       FROM escalated e
       JOIN draftsman.job_targets t ON t.job = e.job
      WHERE 'question' = ANY (t.kinds)
+       AND NOT draftsman.is_silent(e.job, e.ordinal, t.channel, t.target)
        AND NOT EXISTS (SELECT FROM draftsman.deliveries d
                         WHERE d.job = e.job AND d.question = e.ordinal AND d.kind = 'question'
                           AND d.thread_key = t.thread_key AND d.status = 'pending')

@@ -49,7 +49,10 @@ async def approve(rt: Runtime, make: Factory, number: int, ordinal: int) -> None
     assert (await rt.questions.answer(number, ordinal, response, make.owner)).accepted
 
 
-@pytest.mark.slow(fast="test_a_moved_base_is_merged_and_supersedes_the_approval")
+@pytest.mark.slow(
+    fast="tests/core/handlers/run_agent/test_collisions.py"
+    "::test_a_moved_base_is_merged_and_supersedes_the_approval"
+)
 async def test_a_changed_byte_after_the_approval_is_approved_anew(
     rt: Runtime, make: Factory, tmp_path: Path
 ) -> None:

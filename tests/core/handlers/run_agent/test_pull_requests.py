@@ -199,7 +199,9 @@ async def test_a_forge_that_refuses_does_not_lose_the_work(
     assert "secondary rate limit" in (exhausted.result or {})["pull_request_problem"]
 
 
-@pytest.mark.slow(fast="test_the_issues_that_a_request_names")
+@pytest.mark.slow(
+    fast="tests/core/domain/forges/test_body.py::test_the_issues_that_a_request_names"
+)
 async def test_the_text_of_a_spawned_job_closes_no_issue(
     site: ForgeHarness, rt: Runtime, make: Factory
 ) -> None:

@@ -15,10 +15,14 @@ from draftsman.handlers.run_agent.session import agent_session, run_socket
 from draftsman.loops import leader
 from draftsman.runtime import Runtime
 from draftsman.settings import SandboxSettings
+from draftsman.store.postgres.database import Connection
 from tests.attacks.catalog import attack
 from tests.core.loops.agent_jobs import agent_worker, make_repository, submit_agent_job
 from tests.core.loops.workers import wait_for_end, wait_for_question
 from tests.factories import Factory
+from tests.support import permissions
+from tests.support.people import People
+from tests.support.statements import rows
 
 S = Status
 PROGRAM = """
@@ -267,3 +271,20 @@ heard.append(server.wait())
     assert names == ["ask_human", "request_approval", "report_progress"]
     assert (stored, exit_code, job.run_count) == ({"stored": True}, 0, 2)
     assert answer == {"outcome": "answered", "value": "yes", "by": ["root"]}
+
+
+@attack(
+    "A program of the run asks for a permission that a rule allows",
+    surface="protocol",
+    with_sandbox="its question is asked, and no rule answers it",
+)
+async def test_a_program_of_the_run_asks_for_no_permission(
+    rt: Runtime, make: Factory, repo: Path, people: People, conn: Connection
+) -> None:
+    rule = await permissions.ratified(rt, "pytest tests/**", people.olga, repo="repo")
+    line = {"type": "ask", "id": "1"} | permissions.request("pytest tests/a.py")
+    code = f"heard += [program({line!r})['value']]"
+    _, heard = await finished(rt, make, repo, code, text(permissions.DENY))
+    assert heard == [permissions.DENY], "a person was asked"
+    assert (await rt.rules.get(rule.id)).status == "active", "and the denial teaches nothing either"
+    assert await rows(conn, "SELECT job FROM draftsman.permission_requests") == []

@@ -40,7 +40,7 @@ async def test_an_invalid_dashboard_setting_is_one_line_there_and_in_doctor(cli:
     checks = json.loads((await cli("doctor", "--json")).out)["checks"]
     (finding,) = (check for check in checks if check["name"] == "dashboard")
     assert (finding["status"], finding["text"]) == ("fail", expected)
-    cli.config.write_text(cli.config.read_text().replace('"a"', '"i"'), "utf-8")
+    cli.config.write_text(cli.config.read_text().replace('"a"', '"E"'), "utf-8")
     (await cli("dashboard")).refused(2, "[dashboard] view: unknown table or saved view")
 
 

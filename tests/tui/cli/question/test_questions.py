@@ -12,6 +12,7 @@ from draftsman.runtime import Runtime
 from tests.factories import GATE, QUESTION, Factory
 from tests.support.clock import Clock
 from tests.support.people import People
+from tests.support.permissions import SHOP
 from tests.tui.cli.cli_runner import Cli, Terminal
 from tests.tui.cli.conftest import As
 
@@ -133,3 +134,21 @@ async def test_an_escalation_is_shown_before_and_after(
     assert "escalated to leads" in (await cli("show", work.name)).out
     assert "question_escalated" in (await cli("events", work.name)).out
     assert (await cli("questions", "--json")).json[0]["escalate_to"] == "leads"
+
+
+async def test_identical_questions_of_three_jobs_are_shown_once_and_answered_together(
+    cli: Cli, make: Factory
+) -> None:
+    jobs = [await make.asked(repo=SHOP) for _ in range(3)]
+    shown = (await cli("questions")).out
+    names = ", ".join(work.name for work in jobs)
+    assert shown.count("Which one?") == 1
+    assert f"3 jobs ask this: {names}. An answer counts for all." in shown
+    assert len((await cli("questions", "--json")).json) == 3
+    assert f"{jobs[2].name}/1" in (await cli("questions", jobs[2].name)).out
+    fourth = await make.asked(repo=SHOP)
+    only = (await cli("answer", f"{fourth.name}/1", "blue", "--only")).out
+    assert "also answered" not in only
+    answered = (await cli("answer", f"{jobs[1].name}/1", "red")).out
+    assert f"also answered: {jobs[0].name}/1, {jobs[2].name}/1" in answered
+    assert (await cli("questions")).err == "no open questions\n"

@@ -55,6 +55,7 @@ WRITES: Final[dict[Verb, Try]] = {
     Verb.QUEUES: lambda rt, who: rt.queues.pause("q", who, "r"),
     Verb.RESERVE: lambda rt, who: rt.queues.release_reservation("r", who),
     Verb.SCHEDULES: lambda rt, who: rt.schedules.pause("hourly", who),
+    Verb.RULES: lambda rt, who: rt.rules.propose("shop", "pytest tests/**", who),
     Verb.TEMPLATES: lambda rt, who: rt.templates.add("x", define({"type": "noop"}), who),
 }
 """Service call of each verb, on the rows of the test."""

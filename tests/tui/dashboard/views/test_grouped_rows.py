@@ -8,7 +8,7 @@ from draftsman.domain.job import Source
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.question_spec import QuestionSpec
 from draftsman.runtime import Runtime
-from tests.factories import GATE, Factory
+from tests.factories import GATE, QUESTION, Factory
 from tests.support.people import People
 from tests.tui.dashboard.pilot import open_dashboard
 
@@ -39,7 +39,8 @@ async def test_inbox_is_grouped_and_folded(make: Factory, rt: Runtime, owner: Ac
     pay, shop = ({"repo": f"https://git.example/acme/{name}"} for name in ("pay", "shop"))
     await make.asked(type="run_agent", title="Tidy up", **pay)
     await make.asked(WORDS, type="run_agent", title="Name it", **shop)
-    await make.asked(type="run_agent", title="Tidy up", **pay)
+    more = QUESTION.model_copy(update={"context": "The first is red."})
+    await make.asked(more, type="run_agent", title="Tidy up", **pay)
     await make.asked()
     async with open_dashboard(rt, owner, view="inbox", size=(120, 30)) as seen:
         await seen.rows("D-1/1", "D-2/1", "D-3/1", "D-4/1")

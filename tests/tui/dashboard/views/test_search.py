@@ -44,6 +44,7 @@ async def test_search_matches_the_text_of_every_column(
     await rt.schedules.add(ScheduleSpec("hourly", "@hourly", request=request), owner)
     await rt.templates.add("tidy", define({"type": "noop"}), owner)
     await make.queued(group={"name": "nightly", "kind": "parallel"})
+    await rt.rules.propose("acme/shop", "pytest tests/*", owner)
     await wait_for_feed(rt)
     now = datetime.now(UTC)
     for view in VIEWS.values():

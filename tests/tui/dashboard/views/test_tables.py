@@ -45,6 +45,7 @@ async def test_every_table_shows_its_rows_or_an_empty_message(
     await make.queued(group={"name": "nightly", "kind": "parallel"})
     await set_budgets(conn, job={"cost_usd": 2}, repo={"*": {"cost_usd": 50}})
     work = await make.running(repo="https://git.example.org/acme/shop", agent="codex")
+    await rt.rules.propose("acme/shop", "pytest tests/**", owner)
     await rt.model_calls.record(work.lease, {"cost_usd": 1.9, "input_tokens": 7000}, "large")
     shown = {
         "jobs": (f"D-{dead}", "dead", f"D-{gate.number}", "approve or deny"),
@@ -63,6 +64,7 @@ async def test_every_table_shows_its_rows_or_an_empty_message(
         "costs": ("repo", "acme/shop", "$1.90", "100%", "7,000"),
         "budgets": (work.name, "low", "$0.10", "$2.00", "each repo", "repo acme/shop", "$48.10"),
         "figures": ("ANSWERED", "PER ANSWER", "kind", "approvals"),
+        "rules": ("proposed", "acme/shop", "pytest tests/**", "for 30d"),
     }
     assert shown.keys() == VIEWS.keys()
     async with open_dashboard(rt, owner, view="boards", size=(240, 40)) as seen:

@@ -356,7 +356,8 @@ def _question(
     if given or voters:
         reason = f": {resolution['reason']}" if resolution.get("reason") else ""
         text = f"{one_line(given)}, " if given else ""
-        first, *others = f"{text}by {voters or resolution.get('via')}{reason}".splitlines()
+        decider = question.rule_text or f"{voters or resolution.get('via')}{reason}"
+        first, *others = f"{text}by {decider}".splitlines()
         yield styled(f"    → {first}")
         yield from (styled(f"      {other}") for other in others)
     for answer in answers:

@@ -61,8 +61,9 @@ async def sweep(app: App, name: str, dry_run: bool) -> None:
     people), promote (scheduled jobs that are due), schedules (schedules that are due), follow_ups
     (jobs that follow up on pull requests), limits (free places of limits), budgets (reservations of
     ended runs), rescue (runs of dead workers), deregister (dead workers), notify (dead letters
-    without a notification), holds (jobs of paused types), partitions (partitions for coming months)
-    or prune (archive and drop old events and logs, as configured in [retention]).
+    without a notification), holds (jobs of paused types), digests (digests of questions that are
+    due), rules (proposals of permission rules), partitions (partitions for coming months) or prune
+    (archive and drop old events and logs, as configured in [retention]).
     """
     name = current_value("sweep", name)
     if dry_run and name != "prune":

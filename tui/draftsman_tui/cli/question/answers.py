@@ -34,9 +34,11 @@ QuestionRef = tuple["JobRef", int | None]
 )
 @click.argument("question", type=params.QUESTION)
 @click.argument("value", nargs=-1, type=params.TEXT)
-async def answer(app: App, question: QuestionRef, value: tuple[str, ...]) -> None:
+@click.option("--only", is_flag=True, help="Leave identical questions of other jobs open.")
+async def answer(app: App, question: QuestionRef, value: tuple[str, ...], only: bool) -> None:
     """Answer a question.
 
+    The answer counts for the identical questions of other jobs, too, unless --only is given.
     VALUE is the number or name of a choice, or free text if the question allows it; - reads it
     from stdin. Without VALUE, the question is shown and you are prompted for the answer.
     """
@@ -47,11 +49,11 @@ async def answer(app: App, question: QuestionRef, value: tuple[str, ...]) -> Non
         if not text and app.out.interactive and asked.kind is QuestionKind.INPUT:
             if question[1] is not None:
                 await _show(app, rt, asked)
-            await _prompt(app, rt, asked)
+            await _prompt(app, rt, asked, only=only)
             return
         if not text and asked.kind is QuestionKind.INPUT:
             raise UsageError(f"VALUE is required: draftsman answer {asked.name} VALUE")
-        await _submit(app, rt, job, ordinal, build_response(text=text))
+        await _submit(app, rt, job, ordinal, build_response(text=text), only=only)
 
 
 @command(
@@ -136,26 +138,31 @@ async def _decide(
         await _submit(app, rt, job, ordinal, response)
 
 
-async def _prompt(app: App, rt: Runtime, question: Question) -> None:
+async def _prompt(app: App, rt: Runtime, question: Question, *, only: bool) -> None:
     """Prompt until the question accepts the answer."""
     while True:
         text = prompts.prompt(f"Answer to {question.name}").strip()
         try:
-            await _submit(app, rt, question.job, question.ordinal, build_response(text=text))
+            response = build_response(text=text)
+            await _submit(app, rt, question.job, question.ordinal, response, only=only)
             return
         except UsageError as error:
             app.out.info(str(error))
 
 
-async def _submit(app: App, rt: Runtime, job: int, ordinal: int, response: Response) -> None:
+async def _submit(
+    app: App, rt: Runtime, job: int, ordinal: int, response: Response, *, only: bool = False
+) -> None:
     """Submit the answer and print the outcome; raises Refused or LostRace if it was rejected."""
-    verdict = await rt.questions.answer(job, ordinal, response, await rt.actor())
+    verdict = await rt.questions.answer(job, ordinal, response, await rt.actor(), only=only)
     if app.json:
         app.out.document(verdict)
     if not verdict.accepted:
         raise await rejection_error(rt, verdict, response.source_event_id)
     if not app.json:
         app.out.print(line(styled(verdict.name, "bold"), f" {await outcome_text(rt, verdict)}"))
+        if verdict.also:
+            app.out.print(f"also answered: {', '.join(verdict.also)}")
 
 
 async def _show(app: App, rt: Runtime, question: Question) -> None:

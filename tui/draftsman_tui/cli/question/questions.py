@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 async def questions(app: App, job: JobRef | None) -> None:
     """List open questions and approvals.
 
-    Sorted by deadline, earliest first.
+    Sorted by deadline, earliest first. Identical questions of several jobs are shown once.
     """
     async with app.runtime(read_only=app.json) as rt:
         number = None if job is None else await number_of(rt, job)
@@ -36,6 +36,8 @@ async def questions(app: App, job: JobRef | None) -> None:
                 ]
             )
             return
+        if number is None:
+            open_questions = [question for question in open_questions if question.is_first]
         for index, question in enumerate(open_questions):
             if index:
                 app.out.print("")

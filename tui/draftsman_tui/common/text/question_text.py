@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING
 from draftsman.domain.ids import job_name
 from draftsman.domain.messages.action_text import action_text
 from draftsman.domain.messages.plain_text import missing_diff
-from draftsman.domain.question import OnExpire, OpenQuestion, Question, QuestionKind
+from draftsman.domain.question import (
+    OnExpire,
+    OpenQuestion,
+    Question,
+    QuestionKind,
+    asking_text,
+)
 from draftsman_tui.common import times
 from draftsman_tui.common.output import line, one_line, styled
 from draftsman_tui.common.text.attention_text import attention_lines
@@ -60,6 +66,8 @@ def job_lines(question: Question) -> Iterator[Text]:
     if isinstance(question, OpenQuestion):
         job = [question.title, question.repo, question.agent, f"for {question.requester}"]
         yield styled(f"  {one_line(' · '.join(filter(None, job)))}", "dim")
+        if asking := asking_text(question.job, question.others):
+            yield styled(f"  {asking}", "yellow")
 
 
 def detail_lines(

@@ -1,4 +1,4 @@
-"""Administrative commands: repositories, boards, people, sweeps and archives."""
+"""Administrative commands: repositories, boards, people, rules, sweeps and archives."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, cast
 from draftsman.domain.job import Source
 from draftsman.errors import Refused, UsageError
 from draftsman_tui.common import times
+from draftsman_tui.common.text.rule_text import backtest_lines
 from draftsman_tui.common.trello_access import remove_webhook
 from draftsman_tui.dashboard.dialogs.choice_dialog import ChoiceDialog
 from draftsman_tui.dashboard.dialogs.confirm_dialog import ConfirmDialog
@@ -15,6 +16,7 @@ from draftsman_tui.dashboard.dialogs.prompt_dialog import PromptDialog
 from draftsman_tui.dashboard.dialogs.text_dialog import TextDialog
 
 if TYPE_CHECKING:
+    from draftsman.domain.attention.permission_rule import PermissionRule
     from draftsman.domain.repos.repo_catalog import Repo
     from draftsman.domain.trello.board import BoardConfig
     from draftsman_tui.dashboard.screens.base import BaseScreen
@@ -174,3 +176,28 @@ def _repo(screen: MainScreen) -> Repo:
     if repo is None:
         raise Refused("choose a repository first")
     return repo
+
+
+async def ratify_rule(screen: MainScreen, text: str) -> None:
+    """Make the proposed rule active, after a look at its backtest."""
+    rule = _chosen_rule(screen)
+    seconds = times.parse_duration(text) if text else None
+    test = await screen.rt.rules.test(rule.repo, rule.pattern)
+    note = "\n".join(backtest_lines(test))
+    if await screen.ask(ConfirmDialog(f"Allow {rule.text} in {rule.repo}?", note)):
+        active = await screen.rt.rules.ratify(rule.id, screen.actor, seconds)
+        screen.show_message(f"rule {active.id} allows {active.text}")
+
+
+async def revoke_rule(screen: MainScreen, text: str) -> None:
+    """End the rule at once."""
+    rule = _chosen_rule(screen)
+    await screen.rt.rules.revoke(rule.id, screen.actor, text)
+    screen.show_message(f"rule {rule.id} has ended")
+
+
+def _chosen_rule(screen: MainScreen) -> PermissionRule:
+    rule = cast("PermissionRule | None", screen.table.row)
+    if rule is None:
+        raise Refused("choose a rule first")
+    return rule

@@ -62,5 +62,6 @@ async def _waiting(
             for question in await screen.rt.questions.open(limit=MAX_READ)
             if (names is None or set(names).intersection(responders_of(question)))
             and question.decided_by != voter
+            and question.is_first
         ]
     return [question for question in questions if question.name not in seen]

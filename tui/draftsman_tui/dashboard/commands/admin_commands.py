@@ -6,7 +6,7 @@ from typing import Final
 
 from draftsman.domain.people.policy import Verb
 from draftsman_tui.dashboard.actions import admin_actions, navigation, queue_actions
-from draftsman_tui.dashboard.command import QUEUES, REPOS, DashboardCommand
+from draftsman_tui.dashboard.command import QUEUES, REPOS, RULES, DashboardCommand
 
 ADMIN_COMMANDS: Final = (
     DashboardCommand(
@@ -86,6 +86,28 @@ ADMIN_COMMANDS: Final = (
         "Administration",
         QUEUES,
         Verb.RESERVE,
+    ),
+    DashboardCommand(
+        "ratify",
+        "Make the proposed rule active, after a look at its backtest.",
+        admin_actions.ratify_rule,
+        "y",
+        "Administration",
+        RULES,
+        Verb.RULES,
+        takes="[30d]",
+        footer=True,
+    ),
+    DashboardCommand(
+        "revoke",
+        "End the rule at once.",
+        admin_actions.revoke_rule,
+        "x",
+        "Administration",
+        RULES,
+        Verb.RULES,
+        takes="REASON",
+        footer=True,
     ),
     DashboardCommand(
         "people",

@@ -17,6 +17,7 @@ from draftsman_tui.dashboard.views.inbox import InboxResource
 from draftsman_tui.dashboard.views.jobs import JobsResource
 from draftsman_tui.dashboard.views.queues import QueuesResource
 from draftsman_tui.dashboard.views.repos import ReposResource
+from draftsman_tui.dashboard.views.rules import RulesResource
 from draftsman_tui.dashboard.views.runs import RunsResource
 from draftsman_tui.dashboard.views.schedules import SchedulesResource
 from draftsman_tui.dashboard.views.templates import TemplatesResource
@@ -41,5 +42,6 @@ VIEWS: Final[dict[str, Resource[Any]]] = {
         CostsResource(),
         BudgetsResource(),
         FiguresResource(),
+        RulesResource(),
     )
 }

@@ -51,7 +51,8 @@ class InboxResource(Resource[OpenQuestion]):
 
     async def read(self, rt: Runtime, query: Query) -> Rows[OpenQuestion]:
         questions = await rt.questions.open(limit=query.limit, after=query.before)
-        return page(questions, query.limit, lambda row: (row.expires_at, row.job, row.ordinal))
+        read = page(questions, query.limit, lambda row: (row.expires_at, row.job, row.ordinal))
+        return Rows([row for row in questions if row.is_first], read.next)
 
     def key(self, row: OpenQuestion) -> str:
         return row.name
@@ -72,7 +73,12 @@ class InboxResource(Resource[OpenQuestion]):
             Cell(row.name, "key"),
             Cell("approval" if is_approval else "question", "asks"),
             cells.text(
-                " · ".join(filter(None, (pending_text(row, now), holder_text(row), _about(row))))
+                " · ".join(
+                    filter(
+                        None,
+                        (pending_text(row, now), holder_text(row), _jobs(row), _about(row)),
+                    )
+                )
             ),
             cells.text(row.title),
             cells.text(row.repo),
@@ -103,6 +109,11 @@ def _about(row: OpenQuestion) -> str:
     action = row.approved_action
     changed = f", +{row.added} -{row.removed or 0}" if row.added is not None else ""
     return f"{action_text(action)}{changed} · {row.text}" if action else f"{row.text}{changed}"
+
+
+def _jobs(row: OpenQuestion) -> str:
+    """Return how many jobs ask the same; "" for a single job."""
+    return f"{len(row.others) + 1} jobs" if row.others else ""
 
 
 def _same_question(row: OpenQuestion) -> str:

@@ -133,6 +133,7 @@ def _decisions(questions: Sequence[Question]) -> list[dict[str, Any]]:
             "value": resolution.get("value"),
             "by": list(resolution.get("by", ())),
             "via": resolution.get("via"),
+            **({"rule": item.rule_text} if item.rule_text else {}),
             "at": None if item.answered_at is None else item.answered_at.isoformat(),
             "digest": item.digest,
             "action": item.action,

@@ -231,7 +231,7 @@ class AgentSession:
             else:
                 await self._event(message)
             return AckMessage(id=id)
-        reply = await self._find_reply(message)
+        reply = await self._find_reply(message.of_program())
         if isinstance(reply, QuestionSpec):
             seconds = 0 if self.question else self.grace.seconds(message)
             if not seconds:

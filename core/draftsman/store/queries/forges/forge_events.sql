@@ -11,8 +11,8 @@ SELECT %(forge)s, e.project, e.number, e.key, e.kind, 'forge', lower(e.author), 
   FROM jsonb_to_recordset(%(events)s) AS e (project text, number int, key text, kind text,
        author text, is_bot boolean, association text, verdict text, title text, text text,
        label text, path text, line int, commit text, thread text, url text, at timestamptz)
- WHERE e.kind <> 'review' OR NOT EXISTS (
-       SELECT FROM draftsman.forge_events o
+ WHERE e.kind <> 'review' OR 0 = (
+       SELECT count(*) FROM draftsman.forge_events o
         WHERE o.forge = %(forge)s AND o.project = e.project AND o.number = e.number
           AND o.kind = 'review' AND split_part(o.key, ':', 2) = split_part(e.key, ':', 2))
  ORDER BY e.project, e.number, e.key

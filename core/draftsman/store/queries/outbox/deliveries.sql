@@ -94,9 +94,12 @@ SELECT j.number, j.id AS job_id, j.type, j.status::text, j.mode::text, j.agent,
          ORDER BY q.ordinal DESC
          LIMIT 1) AS denial,
        j.result,
-       (SELECT jsonb_build_object('tokens', u.input_tokens + u.output_tokens, 'cost', u.cost_usd)
-          FROM draftsman.budget_uses u
-         WHERE u.name = 'job:' || j.number AND u.day = '-infinity') AS usage,
+       coalesce((
+           SELECT jsonb_build_object('tokens', u.input_tokens + u.output_tokens, 'cost', u.cost_usd)
+             FROM draftsman.budget_uses u
+            WHERE u.name = 'job:' || j.number AND u.day = '-infinity'), '{}') || coalesce((
+           SELECT jsonb_build_object('allowed', count(*), 'rules', jsonb_agg(DISTINCT u.rule))
+             FROM draftsman.rule_uses u WHERE u.job = d.job HAVING count(*) > 0), '{}') AS usage,
        j.created_at, j.finished_at, o.id AS copy_id, o.status AS copy_status,
        o.in_doubt AS copy_in_doubt, o.kind AS copy_kind, o.external_ref AS copy_ref,
        o.created_at AS copy_created_at,

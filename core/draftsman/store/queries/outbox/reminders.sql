@@ -76,6 +76,7 @@ WITH due AS (
       FROM updated m
       JOIN draftsman.job_targets t ON t.job = m.job AND 'reminder' = ANY (t.kinds)
      WHERE m.is_sent > 0
+       AND NOT draftsman.is_silent(m.job, m.question, t.channel, t.target)
        AND NOT (t.channel = 'slack' AND t.job || ':' || t.target = ANY (%(silent)s::text[]))
      ORDER BY t.job, t.ordinal
         ON CONFLICT (thread_key, dedupe_key) WHERE dedupe_key IS NOT NULL DO NOTHING

@@ -1,8 +1,8 @@
 -- Sign-in links and sessions of the web inbox. Tokens are stored as SHA-256 only.
 
-SELECT EXISTS (SELECT FROM draftsman.schema_migrations WHERE name = '0025_web') AS applied \gset
-\if :applied \echo '0025_web is already applied' \quit \endif
-INSERT INTO draftsman.schema_migrations (name) VALUES ('0025_web');
+SELECT EXISTS (SELECT FROM draftsman.schema_migrations WHERE name = '0028_web') AS applied \gset
+\if :applied \echo '0028_web is already applied' \quit \endif
+INSERT INTO draftsman.schema_migrations (name) VALUES ('0028_web');
 
 -- A link that signs its person in once; a new link replaces the previous link of the person.
 CREATE TABLE draftsman.web_links (

@@ -1,9 +1,9 @@
 -- Privileges of the group roles of workers, bots, people and readers; the owner of the schema has
 -- all privileges.
 
-SELECT EXISTS (SELECT FROM draftsman.schema_migrations WHERE name = '0026_grants') AS applied \gset
-\if :applied \echo '0026_grants is already applied' \quit \endif
-INSERT INTO draftsman.schema_migrations (name) VALUES ('0026_grants');
+SELECT EXISTS (SELECT FROM draftsman.schema_migrations WHERE name = '0029_grants') AS applied \gset
+\if :applied \echo '0029_grants is already applied' \quit \endif
+INSERT INTO draftsman.schema_migrations (name) VALUES ('0029_grants');
 
 -- Events that sessions insert directly, beside those of triggers and functions.
 CREATE FUNCTION draftsman.may_insert_event(
@@ -13,7 +13,7 @@ LANGUAGE sql STABLE PARALLEL SAFE RETURN
     CASE draftsman.session_kind()
          WHEN 'owner' THEN true
          WHEN 'worker' THEN draftsman.may_act_as(actor) AND kind NOT LIKE 'job\_%'
-              AND kind NOT IN ('answer_received', 'vote_received', 'token_minted',
+              AND kind NOT IN ('answer_received', 'vote_received', 'token_minted', 'rule_applied',
                                'token_redeemed', 'cancel_requested', 'message_sent')
          WHEN 'bot' THEN CASE WHEN actor = 'system'
               THEN kind LIKE 'delivery\_%' OR kind LIKE 'attachment\_%'
@@ -121,6 +121,11 @@ BEGIN
             draftsman.budget_states(draftsman.budget_uses, uuid),
             draftsman.events_of_row(bigint, int, text, draftsman.job_status, draftsman.job_status),
             draftsman.applies_decision(text), draftsman.figures_of(),
+            draftsman.are_plain_words(text[]), draftsman.is_inner_path(text),
+            draftsman.is_pattern(text[]), draftsman.matches_pattern(text[], text[]),
+            draftsman.is_allowed_by_rule(bigint, int, jsonb), draftsman.identical_to(bigint, int),
+            draftsman.is_silent(bigint, int, draftsman.delivery_channel, text),
+            draftsman.next_digest(text),
             draftsman.escalates_by_ladder(draftsman.job_questions, draftsman.job_questions)
             TO %I', role);
         CONTINUE WHEN role = 'draftsman_reader';
@@ -176,6 +181,10 @@ BEGIN
             draftsman.record_views(bigint[], int[], draftsman.channel, text, text),
             draftsman.acknowledge_question(bigint, int, draftsman.channel, text, text, float8),
             draftsman.snooze_question(bigint, int, draftsman.channel, text, text, float8),
+            draftsman.ratify_rule(bigint, text, text, float8),
+            draftsman.revoke_rule(bigint, text, text, text),
+            draftsman.choose_digest(text, time[], text, text),
+            draftsman.propose_rule(text, text[], bigint, float8, text),
             draftsman.delegate_question(bigint, int, draftsman.channel, text, text, float8, text,
             text)
             TO %I', role);
@@ -215,12 +224,15 @@ BEGIN
             draftsman.set_budgets(jsonb, text, text),
             draftsman.hand_over(text[], text[], text[], bigint),
             draftsman.send_forge_event(bigint, bigint, text, text),
+            draftsman.decide_by_rule(bigint, int, text[]),
+            draftsman.propose_rule(text, text[], bigint, float8, text),
             draftsman.take_ladder_step(bigint, int, int, timestamptz, timestamptz, jsonb, text[],
             float8) TO draftsman_worker;
         GRANT UPDATE (outcome, reason, job, message, processed_at)
             ON draftsman.forge_events TO draftsman_worker;
         GRANT UPDATE (state, ended_at) ON draftsman.pull_requests TO draftsman_worker;
         GRANT INSERT ON draftsman.follow_ups TO draftsman_worker;
+        GRANT UPDATE (sent_at) ON draftsman.digest_questions TO draftsman_worker;
         GRANT INSERT (job, question, name, steps, owners, due_at) ON draftsman.question_ladders
             TO draftsman_worker;
     END IF;

@@ -1,0 +1,73 @@
+"""Digests of questions: a message at the hours that a person chose. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, time
+from typing import Final
+
+from draftsman.domain.ids import question_name
+from draftsman.domain.messages.plain_text import format_time
+from draftsman.domain.text import first_line
+from draftsman.errors import UsageError
+
+MAX_LISTED: Final = 50
+"""Questions that a digest lists; the others are counted."""
+_CLOCK: Final = re.compile(r"([01]\d|2[0-3]):[0-5]\d")
+
+
+@dataclass(frozen=True, slots=True)
+class DigestHours:
+    """The local times of a person's digests, and the next of them."""
+
+    person: str
+    hours: list[time]
+    timezone: str
+    next_at: datetime | None
+
+    @property
+    def text(self) -> str:
+        """The hours as text: `09:00, 15:00`."""
+        return ", ".join(f"{hour:%H:%M}" for hour in sorted(self.hours))
+
+
+@dataclass(frozen=True, slots=True)
+class DigestQuestion:
+    """An open question in the digest of a person; `slack` is the account of the person, if any."""
+
+    person: str
+    job: int
+    question: int
+    digest_at: datetime
+    text: str
+    expires_at: datetime | None
+    title: str
+    others: int
+    """Other jobs that ask the same."""
+    slack: str | None
+
+
+def parse_hours(text: str) -> list[time]:
+    """Parse `09:00,15:00`; raises UsageError."""
+    parts = [part.strip() for part in text.split(",")]
+    if not 1 <= len(parts) <= 24 or not all(_CLOCK.fullmatch(part) for part in parts):
+        raise UsageError(f"invalid hours {text[:80]!r}; give up to 24 times such as 09:00,15:00")
+    return sorted({time.fromisoformat(part) for part in parts})
+
+
+def digest_text(questions: Sequence[DigestQuestion]) -> str:
+    """Return the text of a digest, with a line for each question, the first to expire first."""
+    count = f"{len(questions):,} question{'' if len(questions) == 1 else 's'}"
+    lines = [f"Your digest: {count} waiting for an answer", *map(_line, questions[:MAX_LISTED])]
+    if len(questions) > MAX_LISTED:
+        lines.append(f"… and {len(questions) - MAX_LISTED:,} more")
+    return "\n".join(lines)
+
+
+def _line(item: DigestQuestion) -> str:
+    jobs = f" ({item.others + 1} jobs)" if item.others else ""
+    expiry = f", expires {format_time(item.expires_at)}" if item.expires_at is not None else ""
+    name = question_name(item.job, item.question)
+    return f"• {name}{jobs}: {first_line(item.text, 120)} · {first_line(item.title, 60)}{expiry}"

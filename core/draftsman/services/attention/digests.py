@@ -1,0 +1,84 @@
+"""Digests of questions, at the hours that people choose."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import Final
+from zoneinfo import ZoneInfo
+
+from draftsman.domain.attention.digests import DigestHours, digest_text, parse_hours
+from draftsman.domain.messages.delivery import ChannelName
+from draftsman.domain.messages.target import Target
+from draftsman.domain.people.actor import Actor
+from draftsman.domain.people.policy import Policy
+from draftsman.domain.run import LeaderTerm
+from draftsman.errors import NotPermitted, UsageError
+from draftsman.store.attention import digests as store
+from draftsman.store.postgres.database import Connection, Database
+
+OFF: Final = "off"
+LOG: Final = "log"
+
+
+class Digests:
+    """Hours of digests, and their messages."""
+
+    def __init__(self, db: Database, policy: Policy, timezone: str, limit: int) -> None:
+        """`timezone` is that of people without their own."""
+        self._db = db
+        self._policy = policy
+        self._timezone = timezone
+        self._limit = limit
+
+    async def hours(self, person: str) -> DigestHours | None:
+        """Return the hours of a person's digests; None without digests."""
+        async with self._db.connection() as conn:
+            return await store.hours(conn, person)
+
+    async def choose(
+        self, text: str, actor: Actor, *, timezone: str | None = None, person: str | None = None
+    ) -> DigestHours | None:
+        """Set the hours of the actor's digests, `09:00,15:00`, or end them, `off`.
+
+        An operator sets those of another `person`. Raises UsageError, NotPermitted.
+        """
+        actor = self._policy.resolve(actor)
+        name = person or actor.voter
+        if name != actor.voter and not (actor.owner or "operator" in actor.roles):
+            raise NotPermitted(
+                "may not change the digest of others (needs the role operator)",
+                subject=actor.display_name,
+                actor=actor.name,
+            )
+        if person is not None and person not in self._policy.people:
+            known = ", ".join(sorted(self._policy.people)) or "none"
+            raise UsageError(f"unknown person {person!r}; known: {known}")
+        if timezone is not None:
+            _check_zone(timezone)
+        hours = [] if text.strip().lower() == OFF else parse_hours(text)
+        await self._db.run_transaction(
+            lambda conn: store.choose(conn, name, hours, timezone, self._timezone, actor)
+        )
+        return await self.hours(name)
+
+    async def sweep(self, term: LeaderTerm) -> int:
+        """Send the digests that are due, for the leader; return the number of questions in them."""
+
+        async def work(conn: Connection) -> int:
+            due = await store.take_due(conn, term, self._limit)
+            for person, group in groupby(due, lambda item: item.person):
+                items = list(group)
+                slack, at = items[0].slack, max(item.digest_at for item in items)
+                target = Target(ChannelName.SLACK, slack) if slack else Target(ChannelName.LOG, LOG)
+                key = f"digest {person} {at.isoformat()} {items[0].job}"
+                await store.send(conn, items[0].job, target, key, digest_text(items))
+            return len(due)
+
+        return await self._db.run_transaction(work)
+
+
+def _check_zone(name: str) -> None:
+    try:
+        ZoneInfo(name)
+    except (KeyError, ValueError, OSError):
+        raise UsageError(f"unknown time zone {name!r}; use a name such as Europe/Berlin") from None

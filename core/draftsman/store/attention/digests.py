@@ -1,0 +1,56 @@
+"""Digests of questions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import time
+
+from psycopg.types.json import Jsonb
+
+from draftsman.domain.attention.digests import DigestHours, DigestQuestion
+from draftsman.domain.messages.target import Target
+from draftsman.domain.people.actor import Actor
+from draftsman.domain.run import LeaderTerm
+from draftsman.store.postgres.database import Connection, execute, fetch_all, fetch_one, rows
+from draftsman.store.queries import load
+
+_Q = load("digests")
+
+
+async def choose(
+    conn: Connection,
+    person: str,
+    hours: Sequence[time],
+    timezone: str | None,
+    default: str,
+    actor: Actor,
+) -> None:
+    """Set the hours of a person's digests; none end them.
+
+    Without a time zone it is that of the person, else the default.
+    """
+    params = {"person": person, "hours": list(hours), "timezone": timezone, "default": default}
+    await execute(conn, _Q["choose"], params | {"actor": actor.name})
+
+
+async def hours(conn: Connection, person: str) -> DigestHours | None:
+    """Return the hours of a person's digests; None without digests."""
+    return await fetch_one(conn, _Q["hours"], {"person": person}, DigestHours)
+
+
+async def readers(conn: Connection, job: int, question: int) -> frozenset[str]:
+    """Return the people who have a question in a digest."""
+    params = {"job": job, "question": question}
+    return frozenset(row[0] for row in await rows(conn, _Q["readers"], params))
+
+
+async def take_due(conn: Connection, term: LeaderTerm, limit: int) -> list[DigestQuestion]:
+    """Mark questions whose digest is due as sent; return those that are open, by person."""
+    return await fetch_all(conn, _Q["take_due"], term.params(limit), DigestQuestion)
+
+
+async def send(conn: Connection, job: int, target: Target, key: str, text: str) -> None:
+    """Write the message of a digest, once for each key; `job` is that of a question in it."""
+    params = {"job": job, "channel": target.channel, "target": target.target, "key": key}
+    payload = {"text": text, "names_job": True}
+    await execute(conn, _Q["send"], params | {"payload": Jsonb(payload)})

@@ -1,0 +1,54 @@
+-- Digests of questions; their functions are in 0027_digests.sql.
+
+-- name: choose
+SELECT draftsman.choose_digest(%(person)s::text, %(hours)s::time[], coalesce(
+           %(timezone)s::text, (SELECT timezone FROM draftsman.people WHERE name = %(person)s::text),
+           %(default)s::text), %(actor)s::text)
+
+-- name: hours
+SELECT d.person, d.hours, d.timezone, draftsman.next_digest(d.person) AS next_at
+  FROM draftsman.digest_hours d
+ WHERE d.person = %(person)s
+
+-- The people who have a question in a digest.
+-- name: readers
+SELECT person FROM draftsman.digest_questions
+ WHERE job = %(job)s AND question = %(question)s
+ ORDER BY person
+
+-- Questions whose digest is due, marked as sent: each is in at most one. A question that has closed is
+-- marked, and left out. The Slack account of the person is NULL if there is none.
+-- name: take_due
+WITH due AS MATERIALIZED (
+    SELECT d.job, d.question, d.person FROM draftsman.digest_questions d
+     WHERE d.sent_at IS NULL AND d.digest_at <= draftsman.now()
+       AND (%(term)s::bigint IS NULL OR EXISTS (
+           SELECT FROM draftsman.leases WHERE name = 'leader' AND owner = %(owner)s
+              AND term = %(term)s AND expires_at > draftsman.now()))
+     ORDER BY d.digest_at
+     LIMIT %(limit)s
+       FOR UPDATE SKIP LOCKED
+), taken AS (
+    UPDATE draftsman.digest_questions d SET sent_at = draftsman.now()
+      FROM due w
+     WHERE d.job = w.job AND d.question = w.question AND d.person = w.person AND d.sent_at IS NULL
+    RETURNING d.*
+)
+SELECT t.person, t.job, t.question, t.digest_at, q.text, q.expires_at,
+       coalesce(r.ticket_title, r.type) AS title, (
+       SELECT count(*) FROM draftsman.identical_to(t.job, t.question)) AS others, (
+       SELECT coalesce((SELECT i.external_id FROM draftsman.person_identities i
+                         WHERE i.person = t.person AND i.channel = 'slack' LIMIT 1),
+                       (SELECT l.external_id FROM draftsman.identity_links l
+                         WHERE l.person = t.person AND l.channel = 'slack' LIMIT 1))) AS slack
+  FROM taken t
+  JOIN draftsman.job_questions q ON q.job = t.job AND q.ordinal = t.question
+  JOIN draftsman.job_requests r ON r.number = t.job
+ WHERE q.status = 'open'
+ ORDER BY t.person, q.expires_at NULLS LAST, t.job
+
+-- A digest is a notice in a thread of its own, so that it waits for no other message.
+-- name: send
+INSERT INTO draftsman.deliveries (job, channel, target, thread_key, kind, payload, dedupe_key)
+VALUES (%(job)s, %(channel)s, %(target)s, %(key)s, 'notice', %(payload)s, %(key)s)
+    ON CONFLICT (thread_key, dedupe_key) WHERE dedupe_key IS NOT NULL DO NOTHING

@@ -1,0 +1,175 @@
+"""Identical questions of several jobs: asked once, answered together, each with its own event."""
+
+from __future__ import annotations
+
+import pytest
+
+from draftsman.domain.answer import Verdict
+from draftsman.domain.job import Status
+from draftsman.domain.people.actor import Actor
+from draftsman.domain.question import QuestionKind
+from draftsman.domain.question_spec import QuestionSpec
+from draftsman.domain.response import Response
+from draftsman.domain.run import ClaimedJob
+from draftsman.runtime import Runtime
+from tests.core.outbox.rows import deliveries_of
+from tests.factories import EVENTS, GATE, QUESTION, Factory
+from tests.support.people import People
+from tests.support.permissions import SHOP
+
+WIKI = "https://git.example.org/acme/wiki"
+
+
+async def _asked(
+    make: Factory, item: QuestionSpec = QUESTION, actor: Actor | None = None, repo: str = SHOP
+) -> ClaimedJob:
+    return await make.asked(item, repo=repo, notify=["slack:C1"], actor=actor)
+
+
+async def _answer(rt: Runtime, work: ClaimedJob, actor: Actor, text: str = "red") -> Verdict:
+    response = Response(source_event_id=f"e{next(EVENTS)}", text=text)
+    return await rt.questions.answer(work.number, 1, response, actor)
+
+
+async def _status(rt: Runtime, work: ClaimedJob) -> Status:
+    return (await rt.read_model.job(work.number)).status
+
+
+async def test_an_answer_resolves_the_identical_questions_of_all_jobs(
+    rt: Runtime, make: Factory, people: People
+) -> None:
+    one, two, three = [await _asked(make) for _ in range(3)]
+    listed = await rt.questions.open()
+    assert [(q.job, q.is_first, q.others) for q in listed] == [
+        (one.number, True, [two.number, three.number]),
+        (two.number, False, [one.number, three.number]),
+        (three.number, False, [one.number, two.number]),
+    ]
+    verdict = await _answer(rt, two, people.ben)
+    assert (verdict.accepted, verdict.also) == (True, (f"{one.name}/1", f"{three.name}/1"))
+    for work in (one, two, three):
+        assert await _status(rt, work) is Status.RESUMED
+        (question,), (answer,) = await rt.questions.of_job(work.number)
+        assert (question.resolution or {})["by"] == ["ben"]
+        assert (answer.voter, answer.payload) == ("ben", {"value": "red"})
+        kinds = [event.kind for event in await rt.read_model.job_events(work.number)]
+        assert kinds.count("answer_received") == 1
+    again = await _answer(rt, three, people.ben)
+    assert (again.accepted, again.also) == (False, ())
+
+
+async def test_they_are_shown_once_in_a_target_and_the_message_names_the_jobs(
+    rt: Runtime, make: Factory, people: People
+) -> None:
+    one, two = [await _asked(make) for _ in range(2)]
+    three = await make.asked(QUESTION, repo=SHOP, notify=["slack:C2"])
+    sent = {
+        work.number: [
+            (d.target, str(d.status))
+            for d in await deliveries_of(rt, work.number)
+            if d.kind == "question"
+        ]
+        for work in (one, two, three)
+    }
+    assert sent == {
+        one.number: [("C1", "pending")],
+        two.number: [("C1", "superseded")],
+        three.number: [("C2", "pending")],
+    }
+
+
+@pytest.mark.parametrize("ending", ["cancel", "expire"])
+async def test_the_next_is_posted_when_the_first_closes_alone(
+    rt: Runtime, make: Factory, owner: Actor, ending: str
+) -> None:
+    soon = QUESTION.model_copy(update={"expires_in": 0.000001})
+    one = await _asked(make, soon if ending == "expire" else QUESTION)
+    two, three = [await _asked(make) for _ in range(2)]
+    if ending == "expire":
+        assert await rt.sweeps.run_now("expire", owner) == 1
+    else:
+        await rt.job_control.cancel(one.number, owner)
+    statuses = [
+        [str(d.status) for d in await deliveries_of(rt, work.number) if d.kind == "question"]
+        for work in (two, three)
+    ]
+    assert statuses == [["superseded", "pending"], ["superseded"]]
+    assert (await _answer(rt, two, owner)).also == (f"{three.name}/1",)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"text": "Which other?"},
+        {"choices": ("red", "green")},
+        {"choices": ({"value": "red", "label": "blue"}, "blue")},
+        {"freeform": True},
+        {"context": "the first is deprecated"},
+        {"action": {"do": "paint"}},
+        {"on_expire": "default", "default": "red"},
+        {"key": "agent:budget"},
+        {"key": "permission:1"},
+    ],
+)
+async def test_other_questions_are_not_answered_together(
+    rt: Runtime, make: Factory, people: People, other: dict[str, object]
+) -> None:
+    changed = QuestionSpec.model_validate(QUESTION.model_dump() | other)
+    one, two = await _asked(make), await _asked(make, changed)
+    assert (await _answer(rt, one, people.ben)).also == ()
+    assert await _status(rt, two) is Status.WAITING_FOR_INPUT
+
+
+async def test_another_key_is_the_same_question_and_another_repository_is_not(
+    rt: Runtime, make: Factory, people: People
+) -> None:
+    keyed = QUESTION.model_copy(update={"key": "choose"})
+    one, two, wiki = await _asked(make), await _asked(make, keyed), await _asked(make, repo=WIKI)
+    none = [await make.asked(), await make.asked()]
+    assert (await _answer(rt, one, people.ben)).also == (f"{two.name}/1",)
+    for work in (wiki, *none):
+        assert await _status(rt, work) is Status.WAITING_FOR_INPUT
+
+
+async def test_an_approval_is_never_merged(rt: Runtime, make: Factory, people: People) -> None:
+    one, two = await _asked(make, GATE), await _asked(make, GATE)
+    assert [q.others for q in await rt.questions.open()] == [[], []]
+    yes = Response(source_event_id="yes", decision=True)
+    assert (await rt.questions.answer(one.number, 1, yes, people.carol)).also == ()
+    assert await _status(rt, two) is Status.WAITING_FOR_APPROVAL
+    assert GATE.kind is QuestionKind.APPROVAL
+
+
+async def test_a_person_answers_only_the_jobs_that_are_theirs_to_answer(
+    rt: Runtime, make: Factory, people: People
+) -> None:
+    own, other = await _asked(make, actor=people.anna), await _asked(make)
+    assert [q.is_first for q in await rt.questions.open()] == [True, True], "two requesters"
+    assert (await _answer(rt, own, people.anna)).also == ()
+    assert await _status(rt, other) is Status.WAITING_FOR_INPUT
+    third = await _asked(make, actor=people.anna)
+    assert (await _answer(rt, third, people.ben)).also == (f"{other.name}/1",)
+
+
+async def test_an_answer_that_came_with_a_request_is_for_its_job_alone(
+    rt: Runtime, make: Factory
+) -> None:
+    waiting = await _asked(make)
+    work = await make.running(repo=SHOP)
+    await rt.questions.ask(work.lease, QUESTION, given="red", invoker="root")
+    assert await _status(rt, work) is Status.RESUMED
+    assert await _status(rt, waiting) is Status.WAITING_FOR_INPUT
+
+
+async def test_a_pending_decision_takes_effect_on_all_when_it_is_applied(
+    rt: Runtime, make: Factory, owner: Actor
+) -> None:
+    one, two = await _asked(make), await _asked(make)
+    response = Response(source_event_id="key", text="red")
+    held = await rt.pending_decisions.answer(one.number, 1, response, owner, 5)
+    assert not isinstance(held, Verdict)
+    assert await _status(rt, two) is Status.WAITING_FOR_INPUT
+    effect = await rt.pending_decisions.apply(held, early=True)
+    assert isinstance(effect, Verdict)
+    assert effect.also == (f"{two.name}/1",)
+    assert await _status(rt, two) is Status.RESUMED

@@ -1,0 +1,78 @@
+"""Permission rules by role: workers record and use them, operators ratify and revoke them."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from draftsman.domain.job import Status
+from draftsman.domain.run import LeaderTerm
+from draftsman.errors import NotPermitted
+from draftsman.runtime import Runtime
+from draftsman.store.postgres.database import Connection
+from tests.core.rights.conftest import As
+from tests.factories import Factory
+from tests.support.permissions import ALLOW, SHOP, asked, decide, question
+from tests.support.roles import Roles
+from tests.support.statements import FORBIDDEN, outcome, rows
+
+COMMAND = "pytest tests/test_a.py"
+RULES = "SELECT * FROM draftsman.permission_rules"
+RESOLVE = """
+UPDATE draftsman.job_questions SET status = 'answered', answered_at = now(), resolution =
+       '{"outcome": "answered", "via": "rule", "value": "allow once", "rule": 1, "reason": "ls"}'
+ WHERE job = %(job)s"""
+INSERT_RULE = """
+INSERT INTO draftsman.permission_rules (repo, pattern, decisions, seconds, proposed_by)
+VALUES ('acme/shop', '{ls}', 9, 60, 'x')"""
+INSERT_REQUEST = """
+INSERT INTO draftsman.permission_requests (job, question, repo, words)
+VALUES (%(job)s, 1, 'acme/shop', '{ls}')"""
+Session = Callable[[str], Awaitable[Connection]]
+
+
+async def test_a_worker_proposes_and_uses_a_rule_that_an_operator_ratified(
+    as_role: As, known: Runtime, make: Factory
+) -> None:
+    ben, olga, worker = [await as_role(name) for name in ("ben", "olga", "worker")]
+    for name in "abcde":
+        work = await asked(make, f"pytest tests/{name}.py")
+        await decide(ben, work, ALLOW, await ben.actor())
+    assert await worker.rules.sweep(LeaderTerm()) == 1
+    (rule,) = await olga.rules.all()
+    with pytest.raises(NotPermitted, match="may not change rules"):
+        await ben.rules.ratify(rule.id, await ben.actor())
+    active = await olga.rules.ratify(rule.id, await olga.actor())
+    assert active.ratified_by == "olga"
+    running = await make.running(repo=SHOP)
+    await worker.questions.ask(running.lease, question(COMMAND))
+    assert (await known.read_model.job(running.number)).status is Status.RESUMED
+    assert (await known.read_model.invariants())["answered_has_an_accepted_answer"] == []
+    assert (await olga.rules.revoke(rule.id, await olga.actor())).ended_by == "olga"
+
+
+async def test_no_session_writes_rules_or_their_uses_itself(
+    known: Runtime, make: Factory, session: Session, roles: Roles
+) -> None:
+    work = await asked(make, COMMAND)
+    ratify = "SELECT draftsman.ratify_rule(1, %(actor)s, 'olga', 60)"
+    for name in ("worker", "bot", "ben", "olga", "reader"):
+        conn = await session(name)
+        assert await rows(conn, RULES) == []
+        for statement in (
+            INSERT_RULE,
+            "INSERT INTO draftsman.rule_uses (job, question, rule) VALUES (%(job)s, 1, 1)",
+            INSERT_REQUEST,
+            "UPDATE draftsman.permission_rules SET status = 'active'",
+            RESOLVE,
+        ):
+            assert await outcome(conn, statement, {"job": work.number}) == FORBIDDEN, name
+        actor = {"actor": f"cli:{roles.name('olga')}"}
+        allowed = "ok" if name == "olga" else FORBIDDEN
+        assert await outcome(conn, ratify, actor) == allowed, name
+    worker = await session("worker")
+    propose = "SELECT draftsman.propose_rule('acme/shop', '{ls}', 0, 60, 'system')"
+    assert await rows(worker, propose) == [(None,)], "not without two decisions"
+    decide_again = "SELECT * FROM draftsman.decide_by_rule(%(job)s, 1, '{pytest,src/a.py}')"
+    assert await rows(worker, decide_again, {"job": work.number}) == []
