@@ -13,7 +13,7 @@ from starlette.responses import Response
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.people.web_session import SignInMethod, WebSession
 from draftsman.services.web_sessions import WebSessions
-from draftsman.settings import WebSettings
+from draftsman.settings.dashboard import WebSettings
 from draftsman_bots.web.origin import is_trusted_proxy
 from draftsman_bots.web.problems import PageProblem
 

@@ -14,7 +14,7 @@ from draftsman_bots.web.rate_limit import RequestLimit
 if TYPE_CHECKING:
     from draftsman.runtime import Runtime
     from draftsman.services.web_sessions import WebSessions
-    from draftsman.settings import WebSettings
+    from draftsman.settings.dashboard import WebSettings
     from draftsman_bots.web.oidc import OidcProvider
 
 MAX_STREAMS: Final = 6

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from starlette.requests import HTTPConnection
 
-from draftsman.settings import WebSettings
+from draftsman.settings.dashboard import WebSettings
 from draftsman_bots.web.problems import PageProblem
 
 UNKNOWN_CLIENT: Final = "unknown"

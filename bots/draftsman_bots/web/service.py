@@ -23,7 +23,8 @@ from draftsman_bots.web.oidc_pages import CALLBACK
 
 if TYPE_CHECKING:
     from draftsman.runtime import Runtime
-    from draftsman.settings import Settings, WebSettings
+    from draftsman.settings import Settings
+    from draftsman.settings.dashboard import WebSettings
     from draftsman_bots.web.oidc import OidcProvider
 
 _log = logging.getLogger(__name__)

@@ -51,7 +51,7 @@ from draftsman.settings.attention import (
 )
 from draftsman.settings.chat import SlackSettings, TrelloSettings
 from draftsman.settings.config_errors import explain, unparsable
-from draftsman.settings.dashboard import DashboardSettings, OidcSettings, WebSettings
+from draftsman.settings.dashboard import DashboardSettings, WebSettings
 from draftsman.settings.evidence import EvidenceSettings
 from draftsman.settings.forges import ForgeSettings
 from draftsman.settings.known_agents import with_known_agents
@@ -116,7 +116,6 @@ __all__ = [
     "Months",
     "NetworkSettings",
     "NotificationSettings",
-    "OidcSettings",
     "OnCallSettings",
     "PagerSettings",
     "PersonSettings",
@@ -139,7 +138,6 @@ __all__ = [
     "TrelloSettings",
     "TypeSettings",
     "UsageSettings",
-    "WebSettings",
     "WebhookSettings",
     "WorkerSettings",
     "config_path",
@@ -149,9 +147,8 @@ __all__ = [
 
 
 def _tidy() -> dict[str, AgentSettings]:
-    return {
-        "tidy": AgentSettings.model_construct(command=("{python}", "-m", "draftsman.agents.tidy"))
-    }
+    tidy = AgentSettings.model_construct(command=("{python}", "-m", "draftsman.agents.tidy"))
+    return {"tidy": tidy}
 
 
 class Settings(BaseSettings):

@@ -8,7 +8,7 @@ import pytest
 
 from draftsman.domain.question_spec import QuestionSpec
 from draftsman.runtime import Runtime
-from draftsman.settings import WebSettings
+from draftsman.settings.dashboard import WebSettings
 from draftsman_bots.http import MAX_BODY_BYTES
 from draftsman_bots.web.diff_lines import MAX_LINES, shown_diff
 from draftsman_bots.web.origin import local_path

@@ -15,7 +15,7 @@ import httpx
 from draftsman.domain.people.actor import Actor
 from draftsman.runtime import Runtime, wire
 from draftsman.services.web_sessions import WebSessions
-from draftsman.settings import WebSettings
+from draftsman.settings.dashboard import WebSettings
 from draftsman_bots.web.service import WebService
 
 ORIGIN = "http://localhost"
