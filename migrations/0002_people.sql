@@ -6,7 +6,7 @@ INSERT INTO draftsman.schema_migrations (name) VALUES ('0002_people');
 
 -- Where requests and answers come from.
 CREATE TYPE draftsman.channel AS ENUM (
-    'slack', 'trello', 'tui', 'cli', 'api', 'mcp', 'schedule', 'internal', 'forge');
+    'slack', 'trello', 'tui', 'cli', 'api', 'mcp', 'schedule', 'internal', 'forge', 'web');
 
 CREATE TABLE draftsman.people (
     name        text PRIMARY KEY CHECK (name <> ''),
@@ -97,7 +97,7 @@ END $$;
 
 -- Lookups -------------------------------------------------------------------------------------
 
--- The person of an identity; NULL when it is unknown.
+-- The person of an identity; NULL when it is unknown. In the web inbox it is the person's name.
 CREATE FUNCTION draftsman.person_of(channel text, id text) RETURNS text
 LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     SELECT p.name
@@ -107,7 +107,10 @@ LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog,
             WHERE i.channel::text = c.channel AND i.external_id = $2
             UNION ALL
            SELECT l.person FROM draftsman.identity_links l
-            WHERE l.channel::text = c.channel AND l.external_id = $2 AND c.channel <> 'cli'
+            WHERE l.channel::text = c.channel AND l.external_id = $2
+              AND c.channel NOT IN ('cli', 'web')
+            UNION ALL
+           SELECT $2 WHERE c.channel = 'web'
             LIMIT 1) f
       JOIN draftsman.people p ON p.name = f.person
 $$;

@@ -22,7 +22,7 @@ SETTING = re.compile(r'^#(?=[a-z_"][^ ]* = |\[)', re.MULTILINE)
 EXAMPLES = {
     *("handlers", "types", "profiles", "people", "groups", "tools", "llm", "webhooks"),
     *("gateways", "prices", "networks", "forges", "codeowners", "paths"),
-    *("credentials", "agents", "keys"),
+    *("credentials", "agents", "keys", "accounts"),
     *("all", "queue", "type", "agent", "repo", "person", "concurrency_key"),
     *("call", "job"),
     *("ladders", "oncall", "holidays", "pagers"),
@@ -135,7 +135,8 @@ def test_file_shows_the_default_agent(tmp_path: Path) -> None:
 @cases("key", sorted(set(_unset(Settings))))
 def test_comment_of_an_unset_key_says_unset(key: str) -> None:
     lines = config_example().splitlines()
-    numbers = [number for number, line in enumerate(lines) if line.startswith(f"#{key} = ")]
+    starts = re.compile(rf"#(?:{key} = |\[(?:\w+\.)?{key}\])")
+    numbers = [number for number, line in enumerate(lines) if starts.match(line)]
     assert any("unset" in _prose_above(at) for at in numbers)
 
 

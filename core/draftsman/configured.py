@@ -68,7 +68,7 @@ def policy(settings: Settings, stored: Directory | None = None) -> Policy:
     source = stored or directory(settings)
     people = {}
     for name, entry in source.people.items():
-        ids = {Source(channel): id for channel, id in entry.ids.items()}
+        ids = {Source(channel): id for channel, id in entry.ids.items()} | {Source.WEB: name}
         if Source.CLI in ids:
             ids[Source.TUI] = ids[Source.API] = ids[Source.CLI]
         people[name] = Person(name, entry.roles, ids, person_hours(settings, entry))

@@ -30,6 +30,7 @@ from draftsman.domain.ids import new_id
 from draftsman.domain.job import Mode, Source, Status
 from draftsman.domain.messages.delivery import ChannelName, Receipt
 from draftsman.domain.people.actor import Actor
+from draftsman.domain.people.web_session import SignInMethod
 from draftsman.domain.quota import Quota, QuotaLimit
 from draftsman.domain.repos.repo_catalog import Repo, RepoLocation
 from draftsman.domain.repos.repo_profile import RepoProfile
@@ -43,6 +44,7 @@ from draftsman.services.jobs.submissions import invocation
 from draftsman.services.maintenance.budgets import BudgetSweep
 from draftsman.services.maintenance.limits import LimitSweep
 from draftsman.services.questions import MAX_REFUSALS_PER_VOTER
+from draftsman.services.web_sessions import WebSessions
 from draftsman.settings import Settings
 from draftsman.settings.usage import BudgetsSettings, UsageSettings
 from draftsman.store.postgres.database import Connection, Database
@@ -180,7 +182,7 @@ async def fill_outbox(rt: Runtime, make: Factory) -> None:
 
 
 async def fill_chat(rt: Runtime, make: Factory) -> None:
-    """Create a repository with its label, a board, a link code, a pause and a reservation."""
+    """Create a repository, a board, a link code, web sessions, a pause and a reservation."""
     repo = Repo(None, "example.org", "acme", "shop", "https://example.org/acme/shop.git")
     repo = await rt.repos.add(repo, RepoProfile(), make.owner)
     await rt.repos.map(RepoLocation(repo, ""), make.owner, label="shop")
@@ -190,6 +192,9 @@ async def fill_chat(rt: Runtime, make: Factory) -> None:
     await rt.boards.save(BoardConfig.model_validate(config), make.owner)
     await rt.boards.baseline(board, [LabelSighting("c" * 24, label)], now, now)
     await rt.people.create_link_code(Actor(Source.SLACK, "U-NEW", "New"))
+    sessions = WebSessions(rt.db, rt.policy)
+    await sessions.create_link(Actor(Source.CLI, "anna", "Anna"))
+    await sessions.open(SignInMethod.PROXY, "ben", "a browser", 600)
     await rt.queues.pause("later", make.owner, "until the release")
     await rt.reservations.submit(invocation(type="noop", queue="reserved"), make.owner)
 

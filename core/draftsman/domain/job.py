@@ -53,6 +53,7 @@ class Source(StrEnum):
     SCHEDULE = "schedule"
     INTERNAL = "internal"
     FORGE = "forge"
+    WEB = "web"
 
 
 class OnLost(StrEnum):

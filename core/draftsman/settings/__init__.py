@@ -51,7 +51,7 @@ from draftsman.settings.attention import (
 )
 from draftsman.settings.chat import SlackSettings, TrelloSettings
 from draftsman.settings.config_errors import explain, unparsable
-from draftsman.settings.dashboard import DashboardSettings
+from draftsman.settings.dashboard import DashboardSettings, WebSettings
 from draftsman.settings.evidence import EvidenceSettings
 from draftsman.settings.forges import ForgeSettings
 from draftsman.settings.known_agents import with_known_agents
@@ -147,9 +147,8 @@ __all__ = [
 
 
 def _tidy() -> dict[str, AgentSettings]:
-    return {
-        "tidy": AgentSettings.model_construct(command=("{python}", "-m", "draftsman.agents.tidy"))
-    }
+    tidy = AgentSettings.model_construct(command=("{python}", "-m", "draftsman.agents.tidy"))
+    return {"tidy": tidy}
 
 
 class Settings(BaseSettings):
@@ -190,6 +189,7 @@ class Settings(BaseSettings):
     slack: SlackSettings | None = None
     trello: TrelloSettings | None = None
     dashboard: DashboardSettings = Field(default_factory=DashboardSettings.model_construct)
+    web: WebSettings = Field(default_factory=WebSettings.model_construct)
     log: LogSettings = Field(default_factory=LogSettings.model_construct)
     handlers: dict[str, str] = {}
     types: dict[str, TypeSettings] = {}

@@ -182,16 +182,22 @@ FOLLOWING: Final = {
     f"follow_ups.{name}"
     for name in ("ignore", "ignore_others", "send", "reopen", "reopen_pull", "add", "end")
 }
+SIGNED_IN: Final = {f"web_sessions.{name}" for name in ("create_link", "end", "sessions")}
+SERVING: Final = {
+    f"web_sessions.{name}" for name in ("close", "find", "open_session", "person_of_link")
+}
 REFUSED: Final = {
     "worker": SCHEMA | PEOPLE | BOARDS | TABLES | DECISIONS | VIEWS | RULES
+    | SIGNED_IN | SERVING
     | RECEIVING | {"follow_ups.request"} | {"archives.forget", "approval_tokens.mint"},
-    "bot": SCHEMA | WORK | REPOS | FIRING | FOLLOWING
+    "bot": SCHEMA | SIGNED_IN | WORK | REPOS | FIRING | FOLLOWING
     | {"schedules.change", "schedules.advance", "schedules.record"}
     | {"people.link", "people.unlink", "approval_tokens.mint"},
-    "anna": SCHEMA | WORK | FIRING | RECEIVING | FOLLOWING | LEASES | SENDING
+    "anna": SCHEMA | SERVING | WORK | FIRING | RECEIVING | FOLLOWING | LEASES | SENDING
     | {"people.create_link_code", "follow_ups.lock"},
     "reader": SCHEMA | PEOPLE | BOARDS | TABLES | PLANNED | FIRING | WORK | LEASES | SENDING
     | TALKING | QUEUES | DECISIONS | APPLYING | RECEIVING | FOLLOWING | VIEWS | RULES
+    | SIGNED_IN | SERVING
     | {"follow_ups.request", "follow_ups.event", "follow_ups.lock"},
 }  # fmt: skip
 

@@ -26,16 +26,32 @@ PEOPLE: Final = [
     ("people_groups (name, member) VALUES ('', 'carol')", "people_groups_name_check"),
     ("approval_policy (single) VALUES (false)", "approval_policy_single_check"),
 ]
+_LINK: Final = "web_links (person, digest, expires_at) VALUES"
+_SESSION: Final = "web_sessions (person, method, digest, user_agent, expires_at) VALUES"
+_DIGEST: Final = "0" * 64
+WEB: Final = [
+    (f"{_LINK} ('', '{_DIGEST}', 'infinity')", "web_links_person_check"),
+    (f"{_LINK} ('anna', '{_DIGEST[1:]}', 'infinity')", "web_links_digest_check"),
+    (f"{_LINK} ('anna', '{_DIGEST}', '-infinity')", "web_links_expires"),
+    (f"{_SESSION} ('', 'link', '{_DIGEST}', '', 'infinity')", "web_sessions_person_check"),
+    (f"{_SESSION} ('anna', 'x', '{_DIGEST}', '', 'infinity')", "web_sessions_method_check"),
+    (f"{_SESSION} ('anna', 'link', 'X', '', 'infinity')", "web_sessions_digest_check"),
+    (
+        f"{_SESSION} ('anna', 'link', '{_DIGEST}', '{'x' * 301}', 'infinity')",
+        "web_sessions_user_agent_check",
+    ),
+    (f"{_SESSION} ('anna', 'link', '{_DIGEST}', '', '-infinity')", "web_sessions_expires"),
+]
 REFUSED: Final = [
     (
         "refused_answers VALUES (%s, 1, 0, 'voter', 'reason')",
         "refused_answers_answers_check",
     )
 ]
-TABLES: Final = (PEOPLE, REFUSED)
+TABLES: Final = (PEOPLE, WEB, REFUSED)
 
 
-@pytest.mark.parametrize(("row", "constraint"), PEOPLE)
+@pytest.mark.parametrize(("row", "constraint"), [*PEOPLE, *WEB])
 async def test_a_row_about_people_is_checked(conn: Connection, row: str, constraint: str) -> None:
     await run(conn, "INSERT INTO draftsman.people (name) VALUES ('carol')")
     async with refused(CHECK, f'"{constraint}"'):

@@ -34,6 +34,7 @@ from tests.soak.calls import (
     schedules,
     settle,
     sweeps,
+    web_sessions,
 )
 from tests.soak.calls.call import Call
 
@@ -64,6 +65,7 @@ CALLS: Final[dict[str, Call]] = {
     **schedules.CALLS,
     **settle.CALLS,
     **sweeps.CALLS,
+    **web_sessions.CALLS,
 }
 
 

@@ -101,6 +101,7 @@ SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {
             "process.serve",
             "Run the Slack and Trello bots, and receive the events of forges.",
         ),
+        "web": ("process.web", "Serve the web inbox: questions and jobs in a browser."),
         "workers": ("process.workers", "List workers and their health."),
         "sweep": ("process.workers", "Run a maintenance sweep now."),
         "soak": (
@@ -112,6 +113,7 @@ SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "doctor": ("setup.doctor", "Check the installation and suggest fixes."),
         "agents": ("setup.agents", "List the configured agents, and check them."),
         "people": ("setup.people", "Manage people, their roles and chat accounts."),
+        "link": ("setup.link", "Sign in to the web inbox, or link a chat account to you."),
         "boards": ("board.boards", "Manage Trello boards and their label rules."),
         "repos": ("repo.repos", "Manage repositories and their profiles."),
         "policy": ("repo.policy", "Show and test the policy of a repository."),

@@ -17,6 +17,7 @@ EXTRAS: Final = {
     "slack": ("slack_bolt", "aiohttp", "starlette", "uvicorn", "prometheus_client"),
     "trello": ("trello", "starlette", "uvicorn", "prometheus_client"),
     "forges": ("starlette", "uvicorn", "prometheus_client"),
+    "web": ("jinja2", "joserfc", "segno", "starlette", "uvicorn"),
 }
 """Top-level modules of each extra of pyproject.toml."""
 _NAMES: Final = {
@@ -24,6 +25,7 @@ _NAMES: Final = {
     "slack": "Slack bot",
     "trello": "Trello bot",
     "forges": "receiver of forge events",
+    "web": "web inbox",
 }
 
 

@@ -43,7 +43,7 @@ class QuestionFigures:
         Only questions that the actor may answer count. A session that may not write records none.
         """
         actor = self._policy.resolve(actor)
-        refs = [(q.job, q.ordinal) for q in questions if self._may_answer(q, actor)]
+        refs = [(q.job, q.ordinal) for q in questions if self.may_answer(q, actor)]
         if not refs:
             return 0
         try:
@@ -74,7 +74,8 @@ class QuestionFigures:
                 self._read_at = monotonic()
             return self._metrics
 
-    def _may_answer(self, question: OpenQuestion, actor: Actor) -> bool:
+    def may_answer(self, question: OpenQuestion, actor: Actor) -> bool:
+        """Return whether a resolved actor may answer or decide an open question."""
         invoker = self._policy.requester(question.requester)
         try:
             if question.kind is QuestionKind.APPROVAL:

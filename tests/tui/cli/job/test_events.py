@@ -15,7 +15,7 @@ from draftsman.domain.quota import QuotaLimit
 from draftsman.domain.run import ClaimedJob, LeaderTerm
 from draftsman.runtime import Runtime
 from draftsman.services.jobs.submissions import invocation
-from draftsman_tui.cli.job import logs
+from draftsman.services.runs import log_feed
 from tests.factories import Factory
 from tests.support.event_history import wait_for_feed
 from tests.support.waits import background
@@ -174,7 +174,7 @@ async def test_deleted_activity_is_named_with_its_transcript(
 async def test_pages_of_output_and_activity_are_merged_by_time(
     cli: Cli, make: Factory, rt: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(logs, "PAGE", 2)
+    monkeypatch.setattr(log_feed, "PAGE", 2)
     work = await make.running()
     expected = []
     for n in range(7):

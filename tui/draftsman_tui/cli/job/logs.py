@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -12,7 +10,6 @@ import click
 from draftsman.domain.activity.activity_text import activity_text
 from draftsman.domain.activity.stream import TEXT_KINDS, ActivityKind, ActivityRow
 from draftsman.domain.ids import job_name
-from draftsman.domain.job import TERMINAL
 from draftsman.domain.reserved_names import TRANSCRIPT
 from draftsman.errors import UsageError
 from draftsman_tui.cli.app import App, command, number_of
@@ -24,13 +21,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from draftsman.domain.ids import JobRef
-    from draftsman.runtime import Runtime
 
-POLL_INTERVAL: Final = 0.3
-"""Seconds between polls with --follow."""
-SETTLED: Final = timedelta(seconds=1.2)
-"""Age from which items are in order: output and activity are stored within a second."""
-PAGE: Final = 500
 STYLES: Final = {
     "running": "cyan",
     "completed": "green",
@@ -71,10 +62,17 @@ async def logs(
         raise UsageError("--activity and --output cannot be combined")
     async with app.runtime(read_only=True) as rt:
         number = await number_of(rt, job)
+        from draftsman.services.runs.log_feed import log_items
+
         printer = LogPrinter(app.out, number, timestamps=timestamps)
         with app.out.paged(unless=follow):
             async for item in log_items(
-                rt, number, follow=follow, output=not activity, activity=not output
+                rt.read_model,
+                rt.checkpoints,
+                number,
+                follow=follow,
+                output=not activity,
+                activity=not output,
             ):
                 if app.json:
                     app.out.item(item)
@@ -199,50 +197,3 @@ class LogProgress:
         if not self._ended:
             self._idle.clear()
             await self._idle.wait()
-
-
-async def log_items(
-    rt: Runtime,
-    number: int,
-    *,
-    follow: bool,
-    output: bool = True,
-    activity: bool = True,
-    progress: LogProgress | None = None,
-) -> AsyncIterator[Any]:
-    """Yield chunks of the log and rows of activity of a job by time; `follow`: until it ends."""
-    after_chunk = after_row = (0, 0)
-    while True:
-        ended = not follow or (await rt.read_model.job(number)).status in TERMINAL
-        chunks: Sequence[Any] = ()
-        rows: Sequence[Any] = ()
-        if output:
-            chunks = await rt.checkpoints.logs(number, after_chunk, PAGE)
-        if activity:
-            rows = await rt.checkpoints.activity.page(number, after_row, PAGE)
-        full = [page for page in (chunks, rows) if len(page) == PAGE]
-        horizon = min((_order(page[-1]) for page in full), default=None)
-        both = output and activity and not ended
-        settled = await rt.checkpoints.now() - SETTLED if both and (chunks or rows) else None
-        complete = not full
-        for item in sorted((*chunks, *rows), key=_order):
-            if horizon is not None and _order(item) > horizon:
-                break
-            if settled is not None and item.created_at > settled:
-                full, complete = [], False
-                break
-            if isinstance(item, ActivityRow):
-                after_row = item.run, item.seq
-            else:
-                after_chunk = item.run, item.seq
-            yield item
-        if not full:
-            if ended:
-                return
-            if progress is not None and complete:
-                progress.caught_up()
-            await asyncio.sleep(POLL_INTERVAL)
-
-
-def _order(item: Any) -> tuple[int, datetime, int]:
-    return item.run, item.created_at, item.seq

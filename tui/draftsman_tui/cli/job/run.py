@@ -15,7 +15,7 @@ from draftsman.errors import UsageError
 from draftsman.services.jobs.request_checks import build_request, require_instructions
 from draftsman_tui.cli.app import App, command
 from draftsman_tui.cli.job import job_wait
-from draftsman_tui.cli.job.logs import LogPrinter, LogProgress, log_items
+from draftsman_tui.cli.job.logs import LogPrinter, LogProgress
 from draftsman_tui.cli.job.submit import finished_key_text
 from draftsman_tui.cli.job.submit_options import submit_options, submitted_fields
 from draftsman_tui.common import params, times
@@ -130,9 +130,13 @@ async def _print_log(
     progress: LogProgress,
 ) -> None:
     """Print log and activity of the job on stdout, or with --json on stderr."""
+    from draftsman.services.runs.log_feed import log_items
+
     try:
         async with asyncio.timeout(timeout):
-            async for item in log_items(rt, number, follow=True, progress=progress):
+            async for item in log_items(
+                rt.read_model, rt.checkpoints, number, follow=True, on_complete=progress.caught_up
+            ):
                 async with progress.lock:
                     if not app.json:
                         printer.print(item)

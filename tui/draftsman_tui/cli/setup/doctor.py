@@ -359,6 +359,7 @@ LOCAL_CHECKS: Final = (
     doctor_checks.programs,
     doctor_checks.default_agent,
     doctor_checks.dashboard,
+    doctor_checks.web_inbox,
 )
 
 

@@ -164,3 +164,22 @@ def dashboard(settings: Settings) -> Iterator[Finding]:
         yield Finding("dashboard", "fail", str(error))
     for problem in Preferences().problems():
         yield Finding("dashboard", "warn", problem)
+
+
+def web_inbox(settings: Settings) -> Iterator[Finding]:
+    """Check a configured web inbox: its package extra, its URL and its proxies."""
+    from draftsman_tui.common.extras import advice, missing
+
+    web = settings.web
+    if not web.model_fields_set:
+        return
+    if missing("web") is not None:
+        yield Finding("web inbox", "warn", advice("web"))
+    elif web.url is None and not web.is_local:
+        text = f"listen {web.listen} is reachable from other machines, without a url"
+        yield Finding("web inbox", "fail", text, "set url in [web] to the https URL of the inbox")
+    elif web.proxy_header is not None and not web.trusted_proxies:
+        then = "set trusted_proxies in [web] to the address of the proxy"
+        yield Finding("web inbox", "fail", "proxy_header has no effect", then)
+    else:
+        yield Finding("web inbox", "ok", web.origin)

@@ -11,6 +11,7 @@ from draftsman.domain.people.policy import ROLES
 from draftsman.errors import NotFound, UsageError
 from draftsman_tui.cli import prompts
 from draftsman_tui.cli.app import App, ListGroup, command, example_lines
+from draftsman_tui.cli.setup import web_sessions
 from draftsman_tui.common import params, times
 from draftsman_tui.common.output import line, one_line, styled
 
@@ -71,6 +72,11 @@ async def link(app: App, code: str) -> None:
     CODE is the reply to `/draftsman link` in chat, valid for 15 minutes. Enter only a code that you
     requested yourself: the account that requested it can act as you.
     """
+    await link_account(app, code)
+
+
+async def link_account(app: App, code: str) -> None:
+    """Link the chat account of a code to the user of this process."""
     async with app.runtime() as rt:
         account = await rt.people.link(code, await rt.actor())
     if app.json:
@@ -229,5 +235,8 @@ def _rows(directory: Directory) -> list[dict[str, Any]]:
     ]
 
 
-for _each in (list_people, link, unlink, import_people, set_person, remove):
+for _each in (
+    *(list_people, link, unlink, import_people, set_person, remove),
+    *(web_sessions.sessions, web_sessions.sign_out),
+):
     people.add_command(_each)

@@ -1,9 +1,9 @@
 -- Privileges of the group roles of workers, bots, people and readers; the owner of the schema has
 -- all privileges.
 
-SELECT EXISTS (SELECT FROM draftsman.schema_migrations WHERE name = '0028_grants') AS applied \gset
-\if :applied \echo '0028_grants is already applied' \quit \endif
-INSERT INTO draftsman.schema_migrations (name) VALUES ('0028_grants');
+SELECT EXISTS (SELECT FROM draftsman.schema_migrations WHERE name = '0029_grants') AS applied \gset
+\if :applied \echo '0029_grants is already applied' \quit \endif
+INSERT INTO draftsman.schema_migrations (name) VALUES ('0029_grants');
 
 -- Events that sessions insert directly, beside those of triggers and functions.
 CREATE FUNCTION draftsman.may_insert_event(
@@ -84,7 +84,7 @@ BEGIN
     SELECT string_agg(format('draftsman.%I', c.relname), ', ') INTO readable
       FROM pg_class c
      WHERE c.relnamespace = 'draftsman'::regnamespace AND c.relkind IN ('r', 'p', 'v')
-       AND c.relname <> 'identity_links';
+       AND c.relname NOT IN ('identity_links', 'web_links', 'web_sessions');
     FOREACH role IN ARRAY '{draftsman_worker,draftsman_bot,draftsman_person,draftsman_reader}'::text[]
     LOOP
         IF to_regrole(role) IS NULL THEN
@@ -249,6 +249,9 @@ BEGIN
             ON draftsman.schedules TO draftsman_bot;
         GRANT EXECUTE ON FUNCTION draftsman.issue_link_code(
             draftsman.channel, text, text, text, float8),
+            draftsman.person_of_web_link(text), draftsman.find_web_session(text),
+            draftsman.open_web_session(text, text, text, text, text, float8),
+            draftsman.close_web_session(text),
             draftsman.finish_forge_event(bigint, text) TO draftsman_bot;
         GRANT INSERT (forge, project, number, key, kind, source, author, author_name, is_bot,
             association, verdict, title, text, label, path, line, commit, thread, url, at),
@@ -266,7 +269,9 @@ BEGIN
         GRANT INSERT, UPDATE, DELETE ON draftsman.schedules TO draftsman_person;
         GRANT EXECUTE ON FUNCTION draftsman.mint_token(text, bigint, int, text, text),
             draftsman.link_identity(text, text, text),
-            draftsman.unlink_identity(draftsman.channel, text) TO draftsman_person;
+            draftsman.unlink_identity(draftsman.channel, text),
+            draftsman.create_web_link(text, text, float8), draftsman.list_web_sessions(int),
+            draftsman.end_web_sessions(bigint, text) TO draftsman_person;
     END IF;
     RETURN missing;
 END $$;

@@ -1,0 +1,160 @@
+"""The session of a request: cookie, reverse proxy, rights and the token of forms."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from dataclasses import dataclass, replace
+from typing import Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from draftsman.domain.people.actor import Actor
+from draftsman.domain.people.web_session import SignInMethod, WebSession
+from draftsman.services.web_sessions import WebSessions
+from draftsman.settings.dashboard import WebSettings
+from draftsman_bots.web.origin import is_trusted_proxy
+from draftsman_bots.web.problems import PageProblem
+
+COOKIE: Final = "draftsman-inbox"
+_TOKEN_LENGTH: Final = range(20, 100)
+"""Lengths of tokens that are looked up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """A request of a signed-in person; `is_new` has a session that its response stores."""
+
+    session: WebSession
+    actor: Actor
+    token: str
+    is_new: bool = False
+
+    @property
+    def csrf(self) -> str:
+        """The token of the forms of this session."""
+        return hmac.new(self.token.encode(), b"csrf", hashlib.sha256).hexdigest()
+
+
+class Access:
+    """Sessions of requests, and their cookies."""
+
+    def __init__(self, settings: WebSettings, sessions: WebSessions) -> None:
+        self._settings = settings
+        self._sessions = sessions
+        self._cookie = f"__Host-{COOKIE}" if settings.is_secure else COOKIE
+
+    async def visit(self, request: Request) -> Visit | None:
+        """Return the signed-in visit; None without a valid session.
+
+        A person that the trusted proxy names is signed in. Raises PageProblem for an account of the
+        proxy without a person.
+        """
+        token = request.cookies.get(self._cookie, "")
+        visit = await self._of_token(token)
+        account = self._proxy_account(request)
+        if account is None:
+            if visit is not None and visit.session.method is SignInMethod.PROXY:
+                return None  # the proxy ended the session of its person
+            return visit
+        person = self._settings.accounts.get(account, account)
+        if visit is not None and visit.session.person == person:
+            return visit
+        return await self._visit_of_proxy(request, account)
+
+    async def open_for_provider(self, request: Request, account: str) -> str:
+        """Sign in the person of a provider's account; return the token of the session.
+
+        Raises PageProblem for an account without a person.
+        """
+        return await self._open(request, SignInMethod.OIDC, account)
+
+    async def required(self, request: Request) -> Visit:
+        """Return the visit; raises SignInRequired without a session."""
+        visit = await self.visit(request)
+        if visit is None:
+            raise SignInRequired
+        request.state.visit = visit
+        return visit
+
+    def check_form(self, visit: Visit, fields: dict[str, str]) -> None:
+        """Raise PageProblem for a form that is not of this session."""
+        if not hmac.compare_digest(fields.get("csrf", "").encode(), visit.csrf.encode()):
+            raise PageProblem(
+                403, "This form is of another session.", "Open the page again, then send it."
+            )
+
+    async def use_link(self, request: Request, link: str) -> str | None:
+        """Sign in with a link; return the token of the session, None if the link is not valid."""
+        token = await self._sessions.use_link(link, _user_agent(request), self._settings.session)
+        if token is not None:
+            await self.end(request)
+        return token
+
+    async def end(self, request: Request) -> None:
+        """End the session of a request, if it has any."""
+        if len(token := request.cookies.get(self._cookie, "")) in _TOKEN_LENGTH:
+            await self._sessions.close(token)
+
+    def set_cookie(self, response: Response, token: str) -> None:
+        """Store the token of a session in the browser."""
+        response.set_cookie(
+            self._cookie,
+            token,
+            max_age=int(self._settings.session),
+            path="/",
+            secure=self._settings.is_secure,
+            httponly=True,
+            samesite="lax",
+        )
+
+    def delete_cookie(self, response: Response) -> None:
+        """Delete the token in the browser."""
+        response.delete_cookie(
+            self._cookie, path="/", secure=self._settings.is_secure, httponly=True, samesite="lax"
+        )
+
+    async def _of_token(self, token: str) -> Visit | None:
+        if len(token) not in _TOKEN_LENGTH:
+            return None
+        found = await self._sessions.find(token)
+        return None if found is None else Visit(*found, token)
+
+    def _proxy_account(self, request: Request) -> str | None:
+        """Return the account that a trusted proxy names; the header of any other is ignored."""
+        header = self._settings.proxy_header
+        if header is None or not is_trusted_proxy(request, self._settings):
+            return None
+        values = request.headers.getlist(header)
+        if len(values) > 1:
+            raise PageProblem(400, f"The proxy sent the header {header} more than once.")
+        return values[0].strip() or None if values else None
+
+    async def _visit_of_proxy(self, request: Request, account: str) -> Visit:
+        visit = await self._of_token(await self._open(request, SignInMethod.PROXY, account))
+        if visit is None:
+            raise SignInRequired
+        return replace(visit, is_new=True)
+
+    async def _open(self, request: Request, method: SignInMethod, account: str) -> str:
+        person = self._settings.accounts.get(account, account)
+        token = await self._sessions.open(
+            method, person, _user_agent(request), self._settings.session
+        )
+        if token is None:
+            raise PageProblem(
+                403,
+                f"The account {account[:80]} is not a person of draftsman.",
+                "An operator can add it to [web.accounts].",
+            )
+        await self.end(request)
+        return token
+
+
+class SignInRequired(Exception):
+    """A page that only signed-in people may see."""
+
+
+def _user_agent(request: Request) -> str:
+    return request.headers.get("user-agent", "")

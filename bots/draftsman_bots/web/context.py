@@ -1,0 +1,66 @@
+"""Services, settings and limits that the pages share."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from draftsman.loops.lifecycle import StopSignal
+from draftsman_bots.web.access import Access
+from draftsman_bots.web.problems import PageProblem
+from draftsman_bots.web.rate_limit import RequestLimit
+
+if TYPE_CHECKING:
+    from draftsman.runtime import Runtime
+    from draftsman.services.web_sessions import WebSessions
+    from draftsman.settings.dashboard import WebSettings
+    from draftsman_bots.web.oidc import OidcProvider
+
+MAX_STREAMS: Final = 6
+"""Live logs of a session at a time."""
+MAX_ALL_STREAMS: Final = 300
+
+
+class Limits:
+    """Rate limits by address and by session."""
+
+    def __init__(self) -> None:
+        self._requests = RequestLimit(600, 60)
+        self._sign_ins = RequestLimit(10, 60)
+        self._answers = RequestLimit(30, 60)
+        self._answers_of_address = RequestLimit(120, 60)
+
+    def count_request(self, address: str) -> None:
+        """Count a request; raises PageProblem above 600 a minute from an address."""
+        _refuse(self._requests.take(address))
+
+    def count_sign_in(self, address: str) -> None:
+        """Count an attempt to sign in; raises PageProblem above 10 a minute from an address."""
+        _refuse(self._sign_ins.take(address))
+
+    def count_answer(self, session: int, address: str) -> None:
+        """Count an answer; raises PageProblem above 30 a minute of a session, 120 of an address."""
+        _refuse(self._answers.take(str(session)) or self._answers_of_address.take(address))
+
+
+@dataclass(frozen=True)
+class WebContext:
+    """The services of the pages."""
+
+    rt: Runtime
+    settings: WebSettings
+    sessions: WebSessions
+    access: Access
+    provider: OidcProvider | None = None
+    limits: Limits = field(default_factory=Limits)
+    stop: StopSignal = field(default_factory=StopSignal)
+    streams: Counter[int] = field(default_factory=Counter)
+    """Live logs by session."""
+
+
+def _refuse(seconds: int) -> None:
+    if seconds:
+        raise PageProblem(
+            429, "Too many requests.", f"Try again in {seconds} s.", retry_after=seconds
+        )

@@ -1,0 +1,175 @@
+"""The list of jobs, and a job with its questions, events and log."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlencode
+
+from draftsman.domain.ids import actor_name, job_number
+from draftsman.domain.job import TERMINAL, WAITING, Job, Status
+from draftsman.domain.messages import result_text
+from draftsman.domain.read_models import JobFilters
+from draftsman.domain.retries.error_classes import ErrorClass
+from draftsman.domain.text import humanize
+from draftsman.errors import NotFound
+from draftsman.services.runs.log_feed import log_tail
+from draftsman_bots.web.diff_lines import shown_diff
+from draftsman_bots.web.log_lines import encode_cursor, log_lines
+from draftsman_bots.web.pages import page
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+    from draftsman.domain.event import Event
+    from draftsman_bots.web.access import Visit
+    from draftsman_bots.web.context import WebContext
+
+PAGE_SIZE: Final = 50
+EVENTS: Final = 100
+"""Newest events of a job that its page shows."""
+LOG_ITEMS: Final = 200
+"""Newest chunks of output and rows of activity that its page shows, of each."""
+PATCH_MEBIBYTES: Final = 4
+MAX_FILTER: Final = 200
+"""Characters of a filter."""
+_GROUPS: Final = {
+    "": ("All", None),
+    "waiting": ("Waiting for people", WAITING),
+    "active": ("Not finished", frozenset(Status) - TERMINAL),
+    "finished": ("Finished", TERMINAL),
+}
+"""Filters of several statuses, by name: their text and statuses."""
+
+
+async def jobs(context: WebContext, request: Request) -> Response:
+    """Show jobs, newest first, that match the filter."""
+    visit = await context.access.required(request)
+    query = request.query_params
+    filters, entered, problem = _filters(query.get, visit)
+    found = await context.rt.read_model.page(**filters)
+    older = found.scanned_to
+    if older is None and len(found.jobs) == PAGE_SIZE:
+        older = found.jobs[-1].number
+    return page(
+        "jobs",
+        visit,
+        active="jobs",
+        jobs=[(job, _tone(job.status, job.error_class)) for job in found.jobs],
+        statuses=[
+            *((name, text) for name, (text, _) in _GROUPS.items()),
+            *((str(status), humanize(str(status)).capitalize()) for status in Status),
+        ],
+        entered=entered,
+        problem=problem,
+        is_filtered=any(entered.values()),
+        is_first="before" not in query,
+        older=None if older is None else urlencode({**entered, "before": older}),
+    )
+
+
+async def show(context: WebContext, request: Request) -> Response:
+    """Show a job."""
+    visit = await context.access.required(request)
+    number = await _number(request)
+    job = await context.rt.read_model.job(number)
+    why = await context.rt.read_model.why(number)
+    questions, _ = await context.rt.questions.of_job(number)
+    events = await context.rt.read_model.latest_job_events(number, limit=EVENTS)
+    items, cursor = await log_tail(context.rt.checkpoints, number, LOG_ITEMS)
+    return page(
+        "job",
+        visit,
+        active="jobs",
+        job=job,
+        tone=_tone(job.status, job.error_class),
+        why=why.text,
+        is_final=job.status in TERMINAL,
+        questions=questions[::-1],
+        results=list(_result(job)),
+        events=[_event(event) for event in reversed(events)],
+        lines=log_lines(items),
+        cursor=encode_cursor(cursor),
+        has_patch=await context.rt.checkpoints.patch(number) is not None,
+    )
+
+
+async def changes(context: WebContext, request: Request) -> Response:
+    """Show the newest changes of a job."""
+    visit = await context.access.required(request)
+    number = await _number(request)
+    job = await context.rt.read_model.job(number)
+    patch = await context.rt.checkpoints.patch(number)
+    if patch is None:
+        raise NotFound(f"D-{number} has no changes")
+    is_large = patch.size > PATCH_MEBIBYTES * 1024 * 1024
+    content = b"" if is_large else await context.rt.checkpoints.content(patch)
+    diff = shown_diff(content.decode("utf-8", "replace"))
+    return page("changes", visit, active="jobs", job=job, diff=diff, is_large=is_large)
+
+
+async def _number(request: Request) -> int:
+    number = job_number(request.path_params["job"])
+    if number is None:
+        raise NotFound("there is no such job")
+    return number
+
+
+def _filters(get: Any, visit: Visit) -> tuple[JobFilters, dict[str, str], str]:
+    """Return the filters of a query, their texts in the form, and the problem of a bad value."""
+    names = ("status", "repo", "mine")
+    entered = {name: str(get(name) or "").strip()[:MAX_FILTER] for name in names}
+    filters: JobFilters = {"limit": PAGE_SIZE}
+    problem = ""
+    status = entered["status"]
+    if status in _GROUPS:
+        filters["statuses"] = _statuses(_GROUPS[status][1])
+    elif status in set(Status):
+        filters["statuses"] = [Status(status)]
+    else:
+        problem = f"There is no status {status[:40]!r}. The list below has all jobs."
+        entered["status"] = ""
+    if entered["repo"]:
+        filters["repo"] = entered["repo"]
+    if entered["mine"]:
+        filters["invoker"] = visit.actor.voter
+    before = str(get("before") or "")
+    if before.isascii() and before.isdigit() and len(before) < 19:
+        filters["before"] = int(before)
+    return filters, entered, problem
+
+
+def _statuses(group: frozenset[Status] | None) -> list[Status] | None:
+    return None if group is None else [status for status in Status if status in group]
+
+
+def _result(job: Job) -> Any:
+    result = job.result or {}
+    yield from result_text.summary_lines(result)
+    yield from filter(
+        None, (result_text.change_summary(result), result_text.validation_summary(result))
+    )
+
+
+def _event(event: Event) -> dict[str, Any]:
+    details = {key: value for key, value in event.payload.items() if key not in ("spans", "value")}
+    return {
+        "at": event.created_at,
+        "kind": humanize(event.kind),
+        "status": humanize(event.to_status or ""),
+        "actor": actor_name(event.actor),
+        "detail": " · ".join(f"{humanize(key)} {value}" for key, value in details.items())[:300],
+    }
+
+
+def _tone(status: Status, error_class: str | None) -> str:
+    """Return the class of a status: wait, run, good, bad, denied or quiet."""
+    if error_class == ErrorClass.DENIED:
+        return "denied"
+    if status in WAITING:
+        return "wait"
+    if status in (Status.FAILED, Status.DEAD_LETTER, Status.EXPIRED):
+        return "bad"
+    if status is Status.COMPLETED:
+        return "good"
+    return "quiet" if status in (Status.CANCELED, Status.SCHEDULED) else "run"

@@ -1,0 +1,85 @@
+"""Rendering of pages; all text is escaped."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+from starlette.responses import HTMLResponse, Response
+
+from draftsman.domain.text import humanize, is_link
+from draftsman_bots.text import replace_invisible
+from draftsman_bots.web.access import Visit
+
+_UNITS: Final = ((86_400, "d"), (3600, "h"), (60, "min"), (1, "s"))
+
+
+def page(
+    name: str, visit: Visit | None, *, status: int = 200, active: str = "", **values: Any
+) -> Response:
+    """Render a template as a response; `active` is the page of the menu."""
+    template = _environment().get_template(f"{name}.html")
+    text = template.render(visit=visit, active=active, **values)
+    return HTMLResponse(text, status)
+
+
+def fragment(name: str, **values: Any) -> str:
+    """Render a part of a page."""
+    return _environment().get_template(f"{name}.html").render(**values)
+
+
+def distance(seconds: float) -> str:
+    """Return a duration in its largest unit: `3 min`."""
+    count, unit = next(
+        ((int(abs(seconds) // size), unit) for size, unit in _UNITS if abs(seconds) >= size),
+        (0, "s"),
+    )
+    return f"{count} {unit}"
+
+
+def _time(moment: datetime, now: datetime | None = None) -> Markup:
+    """Return a time relative to now, with the exact time as its title."""
+    seconds = ((now or datetime.now(UTC)) - moment).total_seconds()
+    text = f"{distance(seconds)} ago" if seconds >= 0 else f"in {distance(seconds)}"
+    exact = f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+    return Markup('<time datetime="{}" title="{}">{}</time>').format(
+        moment.astimezone(UTC).isoformat(timespec="seconds"), exact, text
+    )
+
+
+def _clock(moment: datetime) -> str:
+    return f"{moment.astimezone(UTC):%m-%d %H:%M:%S}"
+
+
+def _visible(value: Any) -> Any:
+    """Replace characters that hide or reorder other text."""
+    if isinstance(value, str) and not isinstance(value, Markup):
+        return replace_invisible(value)
+    return "" if value is None else value
+
+
+_cached: list[Environment] = []
+
+
+def _environment() -> Environment:
+    if not _cached:
+        environment = Environment(
+            loader=PackageLoader("draftsman_bots.web"),
+            autoescape=True,
+            undefined=StrictUndefined,
+            finalize=_visible,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        filters: dict[str, Callable[..., Any]] = {
+            "ago": _time,
+            "clock": _clock,
+            "words": humanize,
+        }
+        environment.filters.update(filters)
+        environment.tests["link"] = is_link
+        _cached.append(environment)
+    return _cached[0]

@@ -1,0 +1,256 @@
+"""The inbox, and a question with its context, its changes and a form for the answer."""
+
+from __future__ import annotations
+
+import secrets
+from typing import TYPE_CHECKING, Any, Final
+
+from starlette.responses import PlainTextResponse, RedirectResponse
+
+from draftsman.domain.answer import Verdict
+from draftsman.domain.changes.diff import is_diff
+from draftsman.domain.ids import job_number, question_name
+from draftsman.domain.messages.action_text import action_text
+from draftsman.domain.messages.plain_text import already_recorded, missing_diff, resolution_text
+from draftsman.domain.question import OpenQuestion, Question, QuestionKind, QuestionStatus
+from draftsman.domain.text import digest
+from draftsman.errors import NotFound, UsageError
+from draftsman_bots.answer_resolution import build_response
+from draftsman_bots.pause_note import pause_note
+from draftsman_bots.web.diff_lines import shown_diff
+from draftsman_bots.web.forms import read_form
+from draftsman_bots.web.origin import client_address
+from draftsman_bots.web.pages import page
+from draftsman_bots.web.problems import PageProblem, error_text
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+    from draftsman.domain.response import Response as AnswerResponse
+    from draftsman_bots.web.access import Visit
+    from draftsman_bots.web.context import WebContext
+
+MAX_QUESTIONS: Final = 200
+"""Questions of the inbox."""
+REVIEW_MEBIBYTES: Final = 4
+"""Maximum size of a patch that a page shows."""
+MAX_KEY: Final = 64
+"""Characters of the random key of a form, which makes its answer count once."""
+_DECISIONS: Final = {"approve": True, "deny": False}
+
+
+async def inbox(context: WebContext, request: Request) -> Response:
+    """Show the open questions, those for the person first."""
+    visit = await context.access.required(request)
+    questions = await context.rt.questions.open(limit=MAX_QUESTIONS)
+    mine = [item for item in questions if context.rt.figures.may_answer(item, visit.actor)]
+    names = {item.name for item in mine}
+    others = [item for item in questions if item.name not in names]
+    return page(
+        "inbox",
+        visit,
+        active="questions",
+        mine=[_row(item) for item in mine],
+        others=[_row(item) for item in others],
+        is_capped=len(questions) == MAX_QUESTIONS,
+    )
+
+
+async def show(context: WebContext, request: Request) -> Response:
+    """Show a question."""
+    visit = await context.access.required(request)
+    question = await _question(context, request)
+    note = "Your answer was recorded." if "recorded" in request.query_params else ""
+    return await _question_page(context, visit, question, note=note)
+
+
+async def answer(context: WebContext, request: Request) -> Response:
+    """Submit an answer or a decision, then show its effect."""
+    visit = await context.access.required(request)
+    fields = await read_form(request)
+    context.access.check_form(visit, fields)
+    context.limits.count_answer(visit.session.id, client_address(request, context.settings))
+    question = await _question(context, request)
+    if fields.get("shown") != shown_digest(question):
+        raise PageProblem(
+            409,
+            f"{question.name} is not the question that your page showed.",
+            "Open the question again and check it before you answer.",
+        )
+    try:
+        response = _response(question, visit, fields)
+        verdict = await context.rt.questions.answer(
+            question.job, question.ordinal, response, visit.actor
+        )
+    except UsageError as error:
+        problem = error_text(error)
+        return await _question_page(
+            context, visit, question, status=422, problem=problem, entered=fields
+        )
+    if verdict.accepted:
+        return RedirectResponse(f"{_path(question)}?recorded", 303)
+    problem = (
+        already_recorded(verdict)
+        if verdict.recorded
+        else f"Your answer was not accepted: {verdict.reason}."
+    )
+    current = await context.rt.questions.get(question.job, question.ordinal)
+    return await _question_page(
+        context, visit, current, status=409, problem=problem, entered=fields
+    )
+
+
+async def diff_file(context: WebContext, request: Request) -> Response:
+    """Return the changes of a question as a text file."""
+    await context.access.required(request)
+    question = await _question(context, request)
+    review = await context.rt.checkpoints.reviews.of_question(question)
+    if review.patch is None:
+        raise NotFound(f"{question.name} has no changes")
+    return PlainTextResponse(review.patch.encode("utf-8", "surrogateescape"))
+
+
+def shown_digest(question: Question) -> str:
+    """Return the digest of a question and its changes, to which an answer is bound."""
+    shown = [question.text, question.context_snippet, question.choices, question.action]
+    return digest([question.name, question.digest, question.patch_sha256, *shown])
+
+
+async def _question_page(
+    context: WebContext,
+    visit: Visit,
+    question: Question,
+    *,
+    status: int = 200,
+    note: str = "",
+    problem: str = "",
+    entered: dict[str, str] | None = None,
+) -> Response:
+    open_questions = await context.rt.questions.open(question.job)
+    live = next((item for item in open_questions if item.ordinal == question.ordinal), None)
+    may_answer = live is not None and context.rt.figures.may_answer(live, visit.actor)
+    if live is not None:
+        await context.rt.figures.record_views([live], visit.actor)
+    review = await context.rt.checkpoints.reviews.of_question(question, most=REVIEW_MEBIBYTES)
+    job = await context.rt.read_model.job(question.job)
+    action, context_text = question.approved_action, question.context_snippet or ""
+    return page(
+        "question",
+        visit,
+        status=status,
+        active="questions",
+        question=question,
+        job=job,
+        live=live,
+        is_approval=question.kind is QuestionKind.APPROVAL,
+        is_open=question.status is QuestionStatus.OPEN,
+        may_answer=may_answer,
+        action="" if action is None else action_text(action),
+        outcome=resolution_text(question),
+        missing=missing_diff(question),
+        review=review,
+        diff=shown_diff(review.patch) if review.patch else None,
+        context_diff=shown_diff(context_text) if is_diff(context_text) else None,
+        since=shown_diff(review.since_patch) if review.since_patch else None,
+        has_patch=question.patch_sha256 is not None and not missing_diff(question),
+        votes=await _votes(context, question),
+        people=_approvers(context, question),
+        note=await _note(context, question, note),
+        problem=problem,
+        entered={"reason": "", "choice": "", "text": "", **(entered or {})},
+        choices=_choices(question),
+        shown=shown_digest(question),
+        key=(entered or {}).get("key") or secrets.token_urlsafe(12),
+        next_question=await _next_question(context, visit, question) if note else None,
+    )
+
+
+async def _note(context: WebContext, question: Question, note: str) -> str:
+    """Return the note after an answer, with the pause of the job if it is paused."""
+    if not note:
+        return ""
+    verdict = Verdict(question.job, question.ordinal, accepted=True, resolved=True)
+    resume = f"draftsman resume D-{question.job}"
+    pause = await pause_note(context.rt, question.job, verdict, resume)
+    return " ".join(filter(None, (note, pause)))
+
+
+async def _votes(context: WebContext, question: Question) -> list[str]:
+    """Return the people whose approvals are recorded, of an approval that needs several."""
+    if question.kind is not QuestionKind.APPROVAL or question.quorum == 1:
+        return []
+    _, answers = await context.rt.questions.of_job(question.job)
+    own = (item for item in answers if item.question == question.ordinal and item.accepted)
+    return [item.voter for item in own if item.payload.get("decision") == "approve"]
+
+
+async def _next_question(
+    context: WebContext, visit: Visit, question: Question
+) -> dict[str, Any] | None:
+    """Return the first open question for the person."""
+    questions = await context.rt.questions.open(limit=MAX_QUESTIONS)
+    return next(
+        (
+            _row(item)
+            for item in questions
+            if item.name != question.name and context.rt.figures.may_answer(item, visit.actor)
+        ),
+        None,
+    )
+
+
+def _choices(question: Question) -> list[dict[str, str]]:
+    names = ("value", "label", "description")
+    return [{name: str(item.get(name) or "") for name in names} for item in question.choices]
+
+
+def _approvers(context: WebContext, question: Question) -> list[str]:
+    return sorted(context.rt.policy.approvers(question.approvers))
+
+
+def _row(question: OpenQuestion) -> dict[str, Any]:
+    action = question.approved_action
+    return {
+        "question": question,
+        "path": _path(question),
+        "is_approval": question.kind is QuestionKind.APPROVAL,
+        "action": "" if action is None else action_text(action),
+        "details": [question.repo, question.requester and f"for {question.requester}"],
+    }
+
+
+def _path(question: Question) -> str:
+    return f"/questions/{question.name}"
+
+
+async def _question(context: WebContext, request: Request) -> Question:
+    """Return the question of a path; raises NotFound."""
+    job, ordinal = job_number(request.path_params["job"]), request.path_params["ordinal"]
+    if job is None or not (ordinal.isascii() and ordinal.isdigit() and len(ordinal) < 9):
+        raise NotFound("there is no such question")
+    return await context.rt.questions.get(job, int(ordinal))
+
+
+def _response(question: Question, visit: Visit, fields: dict[str, str]) -> AnswerResponse:
+    """Return the response of a form; raises UsageError."""
+    key = fields.get("key", "")
+    if not 8 <= len(key) <= MAX_KEY:
+        raise PageProblem(400, "The form is incomplete.", "Open the question again.")
+    event = f"web:{visit.session.id}:{question_name(question.job, question.ordinal)}:{key}"
+    if question.kind is QuestionKind.APPROVAL:
+        decision = _DECISIONS.get(fields.get("decision", ""))
+        if decision is None:
+            raise UsageError("choose: approve or deny")
+        reason = fields.get("reason", "").strip() or None
+        return build_response(event, decision=decision, reason=reason)
+    choice, text = fields.get("choice", ""), fields.get("text", "").strip()
+    if choice and text:
+        raise UsageError("choose an answer or write an answer, not both")
+    if not choice and not text:
+        choices = "choose an answer" if question.choices else ""
+        writes = "write an answer" if question.freeform_allowed or not question.choices else ""
+        raise UsageError(" or ".join(filter(None, (choices, writes))))
+    if choice and choice not in question.values():
+        raise UsageError(f"{choice[:60]!r} is not a choice of {question.name}")
+    return build_response(event, text=choice or text)

@@ -1,0 +1,45 @@
+// Appends the live log of a job to its page. Without scripts, the page has a link to refresh.
+"use strict";
+
+const MAX_LINES = 3000;
+const log = document.getElementById("log");
+const live = document.getElementById("live");
+const box = log.parentElement;
+let openKind = null;
+
+function append(kind, text) {
+  const atEnd = box.scrollHeight - box.scrollTop - box.clientHeight < 40;
+  const continues = kind === "output" || kind === "message";
+  let line = log.lastElementChild;
+  if (!continues || openKind !== kind || !line) {
+    line = document.createElement("span");
+    line.className = "line " + kind.replace(/[^a-z_-]/g, "");
+    log.append(line);
+  }
+  line.append(continues ? text : text.replace(/\n*$/, "\n"));
+  openKind = continues && !text.endsWith("\n") ? kind : null;
+  while (log.childElementCount > MAX_LINES) log.firstElementChild.remove();
+  const empty = document.getElementById("no-log");
+  if (empty) empty.remove();
+  if (atEnd) box.scrollTop = box.scrollHeight;
+}
+
+function show(text) {
+  live.hidden = false;
+  if (live.textContent !== text) live.textContent = text;
+}
+
+box.scrollTop = box.scrollHeight;
+if (log.dataset.stream && "EventSource" in window) {
+  const source = new EventSource(log.dataset.stream);
+  source.onopen = () => show("live");
+  source.onmessage = (event) => {
+    const item = JSON.parse(event.data);
+    append(item.kind, item.text);
+  };
+  source.addEventListener("end", () => {
+    source.close();
+    show("the job has ended");
+  });
+  source.onerror = () => show(source.readyState === EventSource.CLOSED ? "not live" : "connecting");
+}

@@ -1,0 +1,184 @@
+"""Answers and decisions over HTTP, with the rights and rules of all channels."""
+
+from __future__ import annotations
+
+import asyncio
+
+from draftsman.domain.job import Source, Status
+from draftsman.domain.question_spec import QuestionSpec
+from draftsman.runtime import Runtime
+from draftsman.store.postgres.database import Connection
+from tests.bots.web.web_side import Inbox
+from tests.factories import GATE, Factory
+from tests.support.people import People
+from tests.support.waits import wait_blocked
+
+
+async def test_a_choice_resumes_the_job(
+    inbox: Inbox, make: Factory, people: People, rt: Runtime
+) -> None:
+    work = await make.asked()
+    ben = await inbox.visit(people.ben)
+    path = f"/questions/{work.name}/1"
+    page = await ben.get(path)
+    assert page.status_code == 200
+    assert "Which one?" in page.text
+    done = await ben.answer(path, choice="blue")
+    assert (done.status_code, done.headers["location"]) == (303, f"{path}?recorded")
+    shown = await ben.get(f"{path}?recorded")
+    assert "Your answer was recorded." in shown.text
+    assert "was answered by ben: blue" in shown.text
+    _, [answer] = await rt.questions.of_job(work.number)
+    assert (answer.source, answer.voter, answer.payload) == ("web", "ben", {"value": "blue"})
+    assert answer.responder_id == "ben"
+    assert (await rt.read_model.job(work.number)).status is Status.RESUMED
+    events = await rt.read_model.job_events(work.number)
+    assert "web:ben" in {event.actor for event in events}
+
+
+async def test_a_form_counts_once(inbox: Inbox, make: Factory, people: People, rt: Runtime) -> None:
+    work = await make.asked(GATE.model_copy(update={"quorum": 2}))
+    carol = await inbox.visit(people.carol)
+    path = f"/questions/{work.name}/1"
+    fields = {**await carol.hidden(path), "decision": "approve", "reason": "looks good"}
+    first, again = [await carol.post(path, fields) for _ in range(2)]
+    assert (first.status_code, again.status_code) == (303, 303)
+    _, answers = await rt.questions.of_job(work.number)
+    assert [answer.voter for answer in answers] == ["carol"]
+    assert "carol (1 of 2)" in (await carol.get(path)).text
+    repeated = await carol.answer(path, decision="approve")
+    assert repeated.status_code == 409
+    assert "already recorded" in repeated.text
+    dave = await inbox.visit(people.dave)
+    assert (await dave.answer(path, decision="approve")).status_code == 303
+    assert (await rt.read_model.job(work.number)).status is Status.RESUMED
+
+
+async def test_a_denial_has_a_reason(
+    inbox: Inbox, make: Factory, people: People, rt: Runtime
+) -> None:
+    work = await make.asked(GATE)
+    dave = await inbox.visit(people.dave)
+    path = f"/questions/{work.name}/1"
+    assert (await dave.answer(path, decision="deny", reason="not\r\non Friday")).status_code == 303
+    question = await rt.questions.get(work.number, 1)
+    assert question.resolution == {
+        "outcome": "denied",
+        "via": "person",
+        "by": ["dave"],
+        "reason": "not\non Friday",
+    }
+    assert (await rt.read_model.job(work.number)).status is Status.FAILED
+
+
+async def test_two_people_answer_at_once(
+    inbox: Inbox, make: Factory, people: People, rt: Runtime, conn: Connection
+) -> None:
+    work = await make.asked(actor=people.anna)
+    path = f"/questions/{work.name}/1"
+    ben, anna = await inbox.visit(people.ben), await inbox.visit(people.anna)
+    forms = [await ben.hidden(path), await anna.hidden(path)]
+    lock = "SELECT FROM draftsman.job_states WHERE number = %s FOR UPDATE"
+    async with conn.transaction():
+        await conn.execute(lock, (work.number,))
+        sent = [
+            asyncio.create_task(ben.post(path, {**forms[0], "choice": "red"})),
+            asyncio.create_task(anna.post(path, {**forms[1], "choice": "blue"})),
+        ]
+        async with rt.db.connection() as watch:
+            await wait_blocked(watch, by=conn.info.backend_pid, sessions=2)
+    answers = await asyncio.gather(*sent)
+    assert sorted(response.status_code for response in answers) == [303, 409]
+    late = next(response for response in answers if response.status_code == 409)
+    assert "Your answer was not accepted" in late.text
+    winner = "ben" if answers[0].status_code == 303 else "anna"
+    question = await rt.questions.get(work.number, 1)
+    assert question.resolution is not None
+    assert question.resolution["by"] == [winner]
+
+
+async def test_rights_are_those_of_the_other_channels(
+    inbox: Inbox, make: Factory, people: People, rt: Runtime
+) -> None:
+    gate, choice = await make.asked(GATE), await make.asked()
+    anna = await inbox.visit(people.anna)
+    for name, fields in ((gate.name, {"decision": "approve"}), (choice.name, {"choice": "red"})):
+        page = await anna.get(f"/questions/{name}/1")
+        assert "You may not" in page.text
+        assert 'name="key"' not in page.text
+        carol = await inbox.visit(people.carol if name == gate.name else people.ben)
+        form = await carol.hidden(f"/questions/{name}/1")
+        form["csrf"] = (await anna.hidden("/"))["csrf"]
+        refused = await anna.post(f"/questions/{name}/1", {**form, **fields})
+        assert refused.status_code == 409
+        assert "may not" in refused.text
+    assert (await rt.questions.get(gate.number, 1)).resolution is None
+    assert (await rt.questions.get(choice.number, 1)).resolution is None
+
+
+async def test_an_answer_is_bound_to_the_question_that_was_shown(
+    inbox: Inbox, make: Factory, people: People, rt: Runtime
+) -> None:
+    first, second = await make.asked(GATE), await make.asked(GATE)
+    carol = await inbox.visit(people.carol)
+    shown = await carol.hidden(f"/questions/{first.name}/1")
+    other = await carol.post(f"/questions/{second.name}/1", {**shown, "decision": "approve"})
+    assert other.status_code == 409
+    assert "not the question that your page showed" in other.text
+    none = {name: value for name, value in shown.items() if name != "shown"}
+    assert (
+        await carol.post(f"/questions/{first.name}/1", {**none, "decision": "approve"})
+    ).status_code == 409
+    assert (await rt.questions.get(second.number, 1)).resolution is None
+
+
+async def test_bad_input_gets_a_clear_line_and_keeps_the_text(
+    inbox: Inbox, make: Factory, people: People
+) -> None:
+    free = QuestionSpec(key="k", text="Name?", choices=("red", "blue"), freeform=True)
+    work, closed = await make.asked(free), await make.asked()
+    ben = await inbox.visit(people.ben)
+    path = f"/questions/{work.name}/1"
+    both = await ben.answer(path, choice="red", text="green & <b>bold</b>")
+    assert both.status_code == 422
+    assert "not both" in both.text
+    assert "green &amp; &lt;b&gt;bold&lt;/b&gt;</textarea>" in both.text
+    assert (await ben.answer(path)).status_code == 422
+    unknown = await ben.answer(path, choice="<green>")
+    assert unknown.status_code == 422
+    assert "&lt;green&gt;" in unknown.text
+    long = await ben.answer(path, text="x" * 20_001)
+    assert long.status_code == 422
+    assert "20000" in long.text.replace(",", "")
+    only = f"/questions/{closed.name}/1"
+    assert (await ben.answer(only, text="green")).status_code == 422
+    for key in ("", "short", "k" * 65):
+        assert (await ben.answer(path, choice="red", key=key)).status_code == 400
+    for bad in ("/questions/D-1/x", "/questions/x/1", "/questions/D-999999/1", "/questions/D-1/²"):
+        assert (await ben.get(bad)).status_code == 404
+    assert (await ben.answer(path, text="a\x00b")).status_code == 303
+
+
+async def test_the_inbox_has_own_questions_first(
+    inbox: Inbox, make: Factory, people: People
+) -> None:
+    gate, choice = await make.asked(GATE), await make.asked()
+    carol = await inbox.visit(people.carol)
+    text = (await carol.get("/")).text
+    assert text.index("For you") < text.index(f"{gate.name}/1") < text.index("For others")
+    assert text.index("For others") < text.index(f"{choice.name}/1")
+    assert gate.name in text
+    assert "(1) Questions" in text
+
+
+async def test_a_view_counts_as_seen(
+    inbox: Inbox, make: Factory, people: People, rt: Runtime
+) -> None:
+    work = await make.asked()
+    ben = await inbox.visit(people.ben)
+    await ben.get(f"/questions/{work.name}/1")
+    async with rt.db.connection() as conn:
+        rows = await (
+            await conn.execute("SELECT person, channel::text FROM draftsman.question_views")
+        ).fetchall()
+    assert rows == [("ben", Source.WEB)]

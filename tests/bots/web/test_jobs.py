@@ -1,0 +1,161 @@
+"""The list of jobs, a job, its changes and its live log."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import httpx
+
+from draftsman.domain.activity.stream import Activity, ActivityKind
+from draftsman.domain.job import Status
+from draftsman.domain.quota import QuotaLimit
+from draftsman.domain.run import ClaimedJob
+from draftsman.runtime import Runtime
+from draftsman.services.runs.log_feed import LogCursor
+from draftsman_bots.web.context import MAX_STREAMS
+from draftsman_bots.web.log_lines import encode_cursor, log_lines, parse_cursor, visible
+from tests.bots.web.web_side import Inbox, Visitor
+from tests.factories import Factory
+from tests.support.people import People
+from tests.support.waits import until
+
+LIMIT = QuotaLimit(1000, 1_000_000)
+
+
+async def test_jobs_are_filtered_and_paged(
+    inbox: Inbox, make: Factory, people: People, rt: Runtime
+) -> None:
+    failed, done = await make.failed(), await make.completed({"summary": "All good"})
+    own = await make.queued(actor=people.anna, title="Mine & yours")
+    anna = await inbox.visit(people.anna)
+    everything = (await anna.get("/jobs")).text
+    assert all(f"D-{number}<" in everything for number in (failed, done, own))
+    only = (await anna.get("/jobs?status=failed")).text
+    assert f"D-{failed}<" in only
+    assert f"D-{own}<" not in only
+    mine = (await anna.get("/jobs?mine=1")).text
+    assert f"D-{own}<" in mine
+    assert f"D-{done}<" not in mine
+    assert "Mine &amp; yours" in mine
+    assert "match the filter" in (await anna.get("/jobs?repo=none/none")).text
+    for bad in ("status=bogus", "before=x", "before=99999999999999999999"):
+        assert (await anna.get(f"/jobs?{bad}")).status_code == 200
+    page = (await anna.get(f"/jobs?before={own}")).text
+    assert f"D-{own}<" not in page
+    assert f"D-{done}<" in page
+    assert "Newest" in page
+    assert (await anna.get("/jobs/x")).status_code == 404
+    assert (await anna.get("/jobs/D-999999")).status_code == 404
+
+
+async def test_a_job_has_result_questions_events_and_log(
+    inbox: Inbox, make: Factory, people: People, rt: Runtime
+) -> None:
+    work = await make.running()
+    await rt.checkpoints.log(work.lease, 1, "first\x1b[31m red\x1b[0m\nsecond\n")
+    ben = await inbox.visit(people.ben)
+    page = (await ben.get(f"/jobs/{work.name}")).text
+    assert "first red" in page
+    assert "second" in page
+    assert "job started" in page
+    assert f'data-stream="/jobs/{work.name}/log?after=1.1-0.0"' in page
+    assert ">Refresh</a>" in page
+    done = await make.completed({"summary": "All <b>good</b>"})
+    finished = (await ben.get(f"/jobs/D-{done}")).text
+    assert "All &lt;b&gt;good&lt;/b&gt;" in finished
+    assert "live-log.js" not in finished
+    assert (await ben.get(f"/jobs/D-{done}/changes")).status_code == 404
+
+
+async def _say(rt: Runtime, work: ClaimedJob, seq: int, text: str) -> None:
+    items = [Activity(ActivityKind.MESSAGE, text)]
+    await rt.checkpoints.activity.append(work.lease, seq, items, LIMIT)
+
+
+def _events(lines: list[str]) -> list[Any]:
+    return [json.loads(line[6:]) for line in lines if line.startswith("data: {")]
+
+
+async def test_the_live_log_follows_and_continues_after_a_break(
+    inbox: Inbox, make: Factory, people: People, rt: Runtime
+) -> None:
+    work = await make.running()
+    await rt.checkpoints.log(work.lease, 1, "one\n")
+    ben = await inbox.visit(people.ben)
+    received: list[str] = []
+    keep = received.append
+    path = f"/jobs/{work.name}/log"
+
+    async def read(**headers: str) -> None:
+        timeout = httpx.Timeout(30)
+        async with ben.http.stream("GET", path, headers=headers, timeout=timeout) as response:
+            assert response.headers["content-type"].startswith("text/event-stream")
+            async for line in response.aiter_lines():
+                keep(line)
+
+    async def has(text: str) -> None:
+        async def look() -> bool:
+            return any(text in line for line in received)
+
+        await until(look, text)
+
+    reader = asyncio.create_task(read())
+    await has('"text": "one\\n"')
+    reader.cancel()
+    await asyncio.wait([reader])
+    last = next(line[4:] for line in reversed(received) if line.startswith("id: "))
+    received.clear()
+    await _say(rt, work, 1, "two")
+    reader = asyncio.create_task(read(**{"last-event-id": last}))
+    await has('"text": "two"')
+    await rt.job_control.cancel(work.number, make.owner)
+    await make.rt.settlement.release_run(work, "shutdown")
+    assert (await rt.read_model.job(work.number)).status is Status.CANCELED
+    await reader
+    assert [item.get("text") for item in _events(received)] == ["two", None]
+    assert "event: end" in received
+    assert not inbox.service.context.streams
+
+
+async def test_live_logs_of_a_session_are_limited(
+    inbox: Inbox, make: Factory, people: People
+) -> None:
+    work = await make.running()
+    ben = await inbox.visit(people.ben)
+    async with asyncio.TaskGroup() as group:
+        streams = [group.create_task(_first_line(ben, work)) for _ in range(MAX_STREAMS)]
+
+        async def are_open() -> bool:
+            return inbox.service.context.streams.total() == MAX_STREAMS
+
+        await until(are_open, "streams")
+        assert (await ben.get(f"/jobs/{work.name}/log")).status_code == 429
+        for stream in streams:
+            stream.cancel()
+
+    async def are_closed() -> bool:
+        return not inbox.service.context.streams
+
+    await until(are_closed, "the end of the streams")
+    nobody = await inbox.visitor().get(f"/jobs/{work.name}/log")
+    assert nobody.status_code == 303
+
+
+async def _first_line(visitor: Visitor, work: ClaimedJob) -> None:
+    async with visitor.http.stream("GET", f"/jobs/{work.name}/log") as response:
+        async for _ in response.aiter_lines():
+            pass
+
+
+def test_positions_are_text() -> None:
+    cursor = LogCursor((1, 7), (2, 30))
+    assert parse_cursor(encode_cursor(cursor)) == cursor
+    for text in ("", "1.2", "1.2-3.4-5", "²", "1.2-3.9999999999"):
+        assert parse_cursor(text) == LogCursor()
+
+
+def test_control_sequences_are_removed() -> None:
+    assert visible("a\x1b]8;;http://x\x07b\x1b[2Kc\rd\x00") == "abc\nd\ufffd"
+    assert log_lines([]) == []

@@ -1,0 +1,305 @@
+"""The web inbox in a real browser, on a phone and on a desk, with scripts and without.
+
+Needs Chromium (on Debian: apt-get install chromium), and for the checks of accessibility axe-core:
+AXE_CORE is the path of its axe.min.js (npm install axe-core). `WEB_PICTURES` is a folder for
+pictures of each page.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import os
+import socket
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote
+
+import pytest
+
+from draftsman.domain.activity.stream import Activity, ActivityKind
+from draftsman.domain.job import Status
+from draftsman.domain.question_spec import Choice, QuestionSpec
+from draftsman.domain.quota import QuotaLimit
+from draftsman.runtime import Runtime
+from tests.bots.web.web_side import Inbox, serving
+from tests.factories import GATE, Factory
+from tests.soak.browser import Browser, Page, browsing, find_chromium
+from tests.support.people import People
+from tests.support.waits import until
+
+WIDTHS: Final = {390: 844, 1440: 900}
+"""Width and height of a phone and of a desk."""
+PATCH: Final = """diff --git a/shop/prices.py b/shop/prices.py
+--- a/shop/prices.py
++++ b/shop/prices.py
+@@ -10,5 +10,6 @@ def total(items: list[Item], rate: Decimal = Decimal("0.19")) -> Decimal:
+     subtotal = sum(item.price for item in items)
+-    return subtotal * 1.19
++    tax = (subtotal * rate).quantize(CENT, rounding=ROUND_HALF_UP)
++    return subtotal + tax
+
+
+ def discount(total: Decimal, percent: int) -> Decimal:
+diff --git a/tests/test_prices.py b/tests/test_prices.py
+new file mode 100644
+--- /dev/null
++++ b/tests/test_prices.py
+@@ -0,0 +1,4 @@
++def test_tax_is_rounded_half_up() -> None:
++    assert total([Item(Decimal("0.05"))]) == Decimal("0.06")
++
++
+"""
+CHOICES: Final = QuestionSpec(
+    key="rounding",
+    text="Which rounding does the price list need?",
+    context="prices.py multiplies floats: 0.05 * 1.19 = 0.059500000000000004\n\nThe invoices of "
+    "March round half up, those of April half to even.",
+    choices=(
+        Choice(value="up", label="Half up", description="As the invoices of March."),
+        Choice(value="even", label="Half to even", description="As the invoices of April."),
+    ),
+    freeform=True,
+)
+MIDDLE: Final = """(() => {
+  const element = document.querySelector(%r);
+  element.scrollIntoView({block: "center"});
+  const box = element.getBoundingClientRect();
+  return [box.x + box.width / 2, box.y + box.height / 2];
+})()"""
+OVERFLOW: Final = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
+SMALL_TARGETS: Final = """[...document.querySelectorAll("button, .button, select, textarea, nav a,"
+  + " input:not([type=hidden]), .choice, summary")].filter((element) => {
+  const box = (element.closest("label") || element).getBoundingClientRect();
+  return box.width && box.height < 43.5;
+}).map((element) => element.outerHTML.slice(0, 100))"""
+AXE: Final = """axe.run(document, {resultTypes: ["violations"]}).then((found) => found.violations
+  .filter((item) => ["serious", "critical"].includes(item.impact))
+  .map((item) => `${item.id}: ${item.nodes.map((node) => node.html).join(" ").slice(0, 300)}`))"""
+
+
+@pytest.fixture
+async def browser(tmp_path: Path) -> AsyncIterator[Browser]:
+    """Provide a browser."""
+    if (program := find_chromium()) is None:
+        pytest.skip("there is no Chromium here")
+    async with browsing(program, tmp_path / "browser") as started:
+        yield started
+
+
+@pytest.fixture
+async def inbox(rt: Runtime) -> AsyncIterator[Inbox]:
+    """Provide a server with the address that browsers use."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    async with serving(rt, listen=address, url=f"http://{address}") as inbox:
+        yield inbox
+
+
+class Tab:
+    """A tab of a signed-in person."""
+
+    def __init__(self, page: Page, origin: str) -> None:
+        self.page = page
+        self.origin = origin
+
+    async def go(self, path: str) -> None:
+        """Open a page, and wait until it is complete."""
+        await self.page.go(self.origin + path)
+        await self.is_at(path)
+
+    async def is_at(self, path: str) -> None:
+        """Wait until the page of this path is complete."""
+
+        async def look() -> bool:
+            place = "location.pathname + location.search + ' ' + document.readyState"
+            return str(await self.page.evaluate(place)) == f"{path} complete"
+
+        await until(look, path)
+
+    async def click(self, selector: str) -> None:
+        """Click into the middle of an element, as a finger does."""
+        where = await self.page.evaluate(MIDDLE % selector)
+        for kind in ("mousePressed", "mouseReleased"):
+            await self.page.tell(
+                "Input.dispatchMouseEvent",
+                type=kind,
+                x=where[0],
+                y=where[1],
+                button="left",
+                clickCount=1,
+            )
+
+    async def text(self) -> str:
+        """Return the visible text."""
+        return str(await self.page.evaluate("document.body.innerText"))
+
+    async def resize(self, width: int, *, dark: bool = False) -> None:
+        """Show the page on a screen of this width."""
+        metrics = {"width": width, "height": WIDTHS[width], "deviceScaleFactor": 2}
+        mobile = width < 600
+        await self.page.tell("Emulation.setDeviceMetricsOverride", mobile=mobile, **metrics)
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        await self.page.tell("Emulation.setEmulatedMedia", features=[scheme])
+
+    async def picture(self, name: str) -> None:
+        """Store a picture of the whole page, if a folder for them is given."""
+        if (folder := os.environ.get("WEB_PICTURES")) is None:
+            return
+        shot: dict[str, Any] = await self.page.tell(
+            "Page.captureScreenshot", format="png", captureBeyondViewport=True
+        )
+        path = Path(folder) / f"{name}.png"
+        await asyncio.to_thread(path.write_bytes, base64.b64decode(shot["data"]))
+
+    async def problems(self) -> list[str]:
+        """Return serious and critical findings of axe; none without axe-core."""
+        if (path := os.environ.get("AXE_CORE")) is None:
+            return []
+        await self.page.evaluate(await asyncio.to_thread(Path(path).read_text))
+        return list(await self.page.evaluate(AXE))
+
+
+async def sign_in(browser: Browser, inbox: Inbox, people: People, name: str) -> Tab:
+    """Open a link of a person in a new tab, and sign in."""
+    token, _ = await inbox.sessions.create_link(getattr(people, name))
+    origin = inbox.service.context.settings.origin
+    tab = Tab(await browser.open(f"{origin}/sign-in/{token}"), origin)
+    await tab.is_at(f"/sign-in/{token}")
+    await tab.picture("sign-in")
+    assert await tab.problems() == []
+    await tab.click("main button")
+    await tab.is_at("/")
+    return tab
+
+
+async def filled(make: Factory, people: People, rt: Runtime) -> dict[str, str]:
+    """Create jobs in many states; return the paths of their pages."""
+    texts = {"title": "Round prices half up", "text": "Prices on invoices are wrong by a cent."}
+    choice = await make.asked(CHOICES, actor=people.erin, **texts)
+    work = await make.running(actor=people.anna, title="Move the shop to Python 3.14", tags=("t",))
+    await rt.checkpoints.artifact(work.lease, "changes.patch", "patch", PATCH.encode())
+    gate = GATE.model_copy(
+        update={
+            "approvers": ("erin", "dave"),
+            "text": "Push the branch of D-13 to origin?",
+            "action": {"do": "push", "branch": "draftsman/D-13", "to": "origin"},
+            "context": "All checks passed: ruff, mypy, 214 tests.",
+        }
+    )
+    await rt.questions.ask(work.lease, gate)
+    await make.asked(actor=people.anna, title="Which color does the button have?")
+    await make.failed(title="Delete unused feature flags")
+    await make.dead(title="Upload the nightly report")
+    await make.canceled(title="Rename the table of customers")
+    done = await make.completed({"summary": "Three flags removed"}, title="Remove feature flags")
+    running = await make.running(title="Update dependencies")
+    await rt.checkpoints.log(running.lease, 1, "collecting packages\ncompiling\n")
+    items = [Activity(ActivityKind.MESSAGE, "I will update the lock file first.\n")]
+    await rt.checkpoints.activity.append(running.lease, 1, items, QuotaLimit(100, 100_000))
+    return {
+        "inbox": "/",
+        "question": f"/questions/{choice.name}/1",
+        "approval": f"/questions/{work.name}/1",
+        "jobs": "/jobs",
+        "job": f"/jobs/{running.name}",
+        "finished": f"/jobs/D-{done}",
+        "changes": f"/jobs/{work.name}/changes",
+        "problem": "/jobs/D-99999",
+    }
+
+
+async def test_every_page_fits_both_screens_and_is_accessible(
+    browser: Browser, inbox: Inbox, make: Factory, people: People, rt: Runtime
+) -> None:
+    paths = await filled(make, people, rt)
+    tab = await sign_in(browser, inbox, people, "erin")
+    found = []
+    for width in WIDTHS:
+        for dark in (False, True):
+            await tab.resize(width, dark=dark)
+            for name, path in paths.items():
+                await tab.go(path)
+                await tab.picture(f"{name}-{width}{'-dark' if dark else ''}")
+                where = f"{name} at {width} px{', dark' if dark else ''}"
+                if await tab.page.evaluate(OVERFLOW):
+                    found.append(f"{where}: wider than the screen")
+                small = await tab.page.evaluate(SMALL_TARGETS)
+                found += [f"{where}: {item}" for item in [*small, *await tab.problems()]]
+    assert found == []
+    complaints = [item for item in tab.page.complaints() if "404" not in item]
+    assert complaints == []
+
+
+@pytest.mark.parametrize("scripts", [True, False])
+async def test_a_question_is_answered_on_a_phone(
+    browser: Browser, inbox: Inbox, make: Factory, people: People, rt: Runtime, scripts: bool
+) -> None:
+    work = await make.asked(CHOICES, actor=people.anna)
+    gate = await make.asked(GATE)
+    tab = await sign_in(browser, inbox, people, "ben")
+    await tab.resize(390)
+    await tab.page.tell("Emulation.setScriptExecutionDisabled", value=not scripts)
+    await tab.go("/")
+    await tab.click(".cover")
+    path = f"/questions/{work.name}/1"
+    await tab.is_at(path)
+    await tab.click("input[value=even]")
+    await tab.click(".answer button")
+    await tab.is_at(f"{path}?recorded")
+    assert "Your answer was recorded." in await tab.text()
+    assert (await rt.questions.get(work.number, 1)).resolution == {
+        "outcome": "answered",
+        "via": "person",
+        "value": "even",
+        "by": ["ben"],
+    }
+    carol = await sign_in(browser, inbox, people, "carol")
+    await carol.page.tell("Emulation.setScriptExecutionDisabled", value=not scripts)
+    path = f"/questions/{gate.name}/1"
+    await carol.go(path)
+    await carol.click("#reason")
+    await carol.page.press("not now")
+    await carol.click("button[value=deny]")
+    await carol.is_at(f"{path}?recorded")
+    job = await rt.read_model.job(gate.number)
+    assert job.status is Status.FAILED
+    await carol.click(".sign-out button")
+    await carol.is_at("/sign-out")
+    await carol.page.go(f"{carol.origin}{path}")
+    await carol.is_at(f"/sign-in?next={quote(path, safe='')}")
+
+
+async def test_the_inbox_can_be_installed(browser: Browser, inbox: Inbox, people: People) -> None:
+    tab = await sign_in(browser, inbox, people, "ben")
+    manifest = await tab.page.tell("Page.getAppManifest")
+    assert manifest["url"].endswith("/static/manifest.webmanifest")
+    assert manifest["errors"] == []
+    found = await tab.page.tell("Page.getInstallabilityErrors")
+    assert found["installabilityErrors"] == []
+
+
+async def test_the_log_is_live(
+    browser: Browser, inbox: Inbox, make: Factory, people: People, rt: Runtime
+) -> None:
+    work = await make.running()
+    await rt.checkpoints.log(work.lease, 1, "first\n")
+    tab = await sign_in(browser, inbox, people, "ben")
+    await tab.go(f"/jobs/{work.name}")
+    assert "first" in await tab.text()
+    await rt.checkpoints.log(work.lease, 2, "<b>second</b>\n")
+
+    async def is_shown(text: str) -> None:
+        async def look() -> bool:
+            return text in await tab.text()
+
+        await until(look, text)
+
+    await is_shown("<b>second</b>")
+    await is_shown("live")
+    await rt.job_control.cancel(work.number, make.owner)
+    await rt.settlement.release_run(work, "shutdown")
+    await is_shown("the job has ended")
+    assert tab.page.complaints() == []
