@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from draftsman.domain.messages.spans import Span, Spans
+from draftsman.domain.deliveries.spans import Span, Spans
 
 ELLIPSIS: Final = "…"
 """The end of truncated text."""

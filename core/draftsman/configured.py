@@ -17,7 +17,7 @@ from draftsman.domain.people.policy import Person, Policy
 from draftsman.errors import ConfigError, DraftsmanError, SchemaOutdated, UsageError
 
 if TYPE_CHECKING:
-    from draftsman.domain.messages.target import Target, Targets
+    from draftsman.domain.deliveries.target import Target, Targets
     from draftsman.domain.people.quiet_hours import InterruptibleHours, QuietHours
     from draftsman.domain.people.working_hours import Holidays
     from draftsman.domain.retries.job_limits import JobLimits
@@ -171,7 +171,7 @@ def configured_limits(settings: Settings) -> JobLimits:
 
 def configured_targets(settings: Settings) -> tuple[Targets, Target | None]:
     """Return the configured notification targets and the fallback; raises ConfigError."""
-    from draftsman.domain.messages.target import NONE, Targets, parse
+    from draftsman.domain.deliveries.target import NONE, Targets, parse
 
     notifications = settings.notifications
     try:

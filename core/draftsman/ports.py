@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Protocol
 
+from draftsman.domain.deliveries.delivery import ChannelName, File, Message, RateLimit, SendResult
 from draftsman.domain.forges.checks import CommitCheck
 from draftsman.domain.forges.forge_event import ForgeEvent, Labeling
 from draftsman.domain.forges.project import Project
@@ -19,7 +20,6 @@ from draftsman.domain.forges.pull_request import (
     PullRequestText,
     TextLimits,
 )
-from draftsman.domain.messages.delivery import ChannelName, File, Message, RateLimit, SendResult
 from draftsman.domain.run import Lease
 from draftsman.errors import Failure
 

@@ -23,7 +23,7 @@ from draftsman.host import login
 from draftsman.store.postgres.database import Database
 
 if TYPE_CHECKING:
-    from draftsman.domain.messages.target import Target, Targets
+    from draftsman.domain.deliveries.target import Target, Targets
     from draftsman.domain.retries.job_limits import JobLimits
     from draftsman.handlers.registry import Handler
     from draftsman.loops.delivery_dispatcher import DeliveryDispatcher
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from draftsman.services.forges.forge_events import ForgeEvents
     from draftsman.services.jobs.bulk_retry import BulkRetry
     from draftsman.services.jobs.job_control import JobControl
-    from draftsman.services.jobs.messages import JobMessages
+    from draftsman.services.jobs.job_messages import JobMessages
     from draftsman.services.jobs.read_model import ReadModel
     from draftsman.services.jobs.request_checks import RequestChecks
     from draftsman.services.jobs.submissions import Submissions
@@ -121,7 +121,7 @@ class Runtime(configured.AttentionServices):
     @cached_property
     def messages(self) -> JobMessages:
         """Messages of people to the agents of jobs."""
-        from draftsman.services.jobs.messages import JobMessages
+        from draftsman.services.jobs.job_messages import JobMessages
 
         return JobMessages(self.db, self.policy)
 

@@ -14,8 +14,8 @@ from typing import Protocol
 
 import pytest
 
-from draftsman.domain.messages.delivery import Delivery, DeliveryKind
-from draftsman.domain.messages.target import parse
+from draftsman.domain.deliveries.delivery import Delivery, DeliveryKind
+from draftsman.domain.deliveries.target import parse
 from draftsman.domain.outcome import Done
 from draftsman.domain.question import QuestionKind
 from draftsman.domain.question_spec import QuestionSpec

@@ -8,8 +8,8 @@ from datetime import UTC
 
 from hypothesis import strategies as st
 
+from draftsman.domain.deliveries.delivery import DeliveryKind, Message, Subject
 from draftsman.domain.job import Status
-from draftsman.domain.messages.delivery import DeliveryKind, Message, Subject
 from draftsman.domain.people.policy import Person
 from draftsman.domain.question import Question, QuestionKind, QuestionStatus
 from tests.core.channels import channel_contract

@@ -6,7 +6,7 @@ import pickle
 
 import pytest
 
-from draftsman.domain.messages.spans import spans_text
+from draftsman.domain.deliveries.spans import spans_text
 from draftsman.errors import (
     CommandHint,
     DraftsmanError,

@@ -13,9 +13,9 @@ import psycopg
 
 from draftsman import migrate
 from draftsman.configured import directory
+from draftsman.domain.deliveries.target import parse as parse_target
 from draftsman.domain.ids import new_id, parse_job
 from draftsman.domain.job import Source, Status
-from draftsman.domain.messages.target import parse as parse_target
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.repos.repo_catalog import Repo
 from draftsman.domain.repos.repo_profile import RepoProfile

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from draftsman.domain.job import Source, Status
-from draftsman.domain.messages.delivery import (
+from draftsman.domain.deliveries.delivery import (
     TARGET_GONE,
     ChannelName,
     File,
@@ -15,6 +14,7 @@ from draftsman.domain.messages.delivery import (
     Receipt,
     SendResult,
 )
+from draftsman.domain.job import Source, Status
 from draftsman.domain.people.actor import Actor
 from draftsman.errors import Failure
 from draftsman.runtime import open_runtime

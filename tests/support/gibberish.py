@@ -23,7 +23,7 @@ CORE: Final = "draftsman"
 SENTENCES: Final = frozenset(
     {
         "domain.answer",
-        "domain.messages.plain_text",
+        "domain.deliveries.plain_text",
         "domain.refusals",
         "domain.wait_reason",
         "field_errors",

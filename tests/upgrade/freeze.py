@@ -26,9 +26,9 @@ from draftsman import resources
 from draftsman.configured import directory
 from draftsman.domain.activity.stream import Activity, ActivityKind
 from draftsman.domain.budgets import CallEstimate, question_of
+from draftsman.domain.deliveries.delivery import ChannelName, Receipt
 from draftsman.domain.ids import new_id
 from draftsman.domain.job import Mode, Source, Status
-from draftsman.domain.messages.delivery import ChannelName, Receipt
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.people.web_session import SignInMethod
 from draftsman.domain.quota import Quota, QuotaLimit

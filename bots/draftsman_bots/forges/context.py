@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from draftsman.domain.deliveries.target import IssueTarget
 from draftsman.domain.forges.forge_event import EventKind
 from draftsman.domain.job import Source
-from draftsman.domain.messages.target import IssueTarget
 from draftsman.domain.people.actor import Actor
 from draftsman.forges.connection import discussion_of
 

@@ -9,8 +9,8 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from draftsman.domain.deliveries.target import IssueTarget
 from draftsman.domain.forges.project import find_project
-from draftsman.domain.messages.target import IssueTarget
 from draftsman.errors import DatabaseUnreachable, DraftsmanError, Failure
 from draftsman_bots.forges.context import EventContext
 from draftsman_bots.forges.usecases.answers import IGNORED

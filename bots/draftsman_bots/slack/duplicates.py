@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from draftsman.errors import DraftsmanError
 
 if TYPE_CHECKING:
-    from draftsman.domain.messages.target import Target
+    from draftsman.domain.deliveries.target import Target
     from draftsman.domain.read_models import RecentDuplicate
     from draftsman.services.jobs.submissions import Submissions
     from draftsman_bots.background import BackgroundTasks

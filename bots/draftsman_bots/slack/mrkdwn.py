@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 from urllib.parse import quote
 
+from draftsman.domain.deliveries.spans import ActorRef, Span, Spans
 from draftsman.domain.job import Source
-from draftsman.domain.messages.spans import ActorRef, Span, Spans
 from draftsman.domain.text import is_link
 from draftsman.errors import CommandHint, DraftsmanError, Hint, NotPermitted
 from draftsman_bots.slack.ids import account_user_id

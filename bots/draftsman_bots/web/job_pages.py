@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlencode
 
+from draftsman.domain.deliveries import result_text
 from draftsman.domain.ids import actor_name, job_number
 from draftsman.domain.job import TERMINAL, WAITING, Job, Status
-from draftsman.domain.messages import result_text
 from draftsman.domain.read_models import JobFilters
 from draftsman.domain.retries.error_classes import ErrorClass
 from draftsman.domain.text import humanize

@@ -9,9 +9,9 @@ from starlette.responses import PlainTextResponse, RedirectResponse
 
 from draftsman.domain.answer import Verdict
 from draftsman.domain.changes.diff import is_diff
+from draftsman.domain.deliveries.action_text import action_text
+from draftsman.domain.deliveries.plain_text import already_recorded, missing_diff, resolution_text
 from draftsman.domain.ids import job_number, question_name
-from draftsman.domain.messages.action_text import action_text
-from draftsman.domain.messages.plain_text import already_recorded, missing_diff, resolution_text
 from draftsman.domain.question import OpenQuestion, Question, QuestionKind, QuestionStatus
 from draftsman.domain.text import digest
 from draftsman.errors import NotFound, UsageError

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from draftsman.channels.message_json import message_document
-from draftsman.domain.messages.delivery import (
+from draftsman.domain.deliveries.delivery import (
     ChannelName,
     File,
     Message,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from draftsman.domain.messages.delivery import DeliveryKind, Message, Subject
-from draftsman.domain.messages.plain_text import how_to_answer, render_plain, resolution_text
+from draftsman.domain.deliveries.delivery import DeliveryKind, Message, Subject
+from draftsman.domain.deliveries.plain_text import how_to_answer, render_plain, resolution_text
 from draftsman.domain.question import Question
 
 TYPES: Final = {

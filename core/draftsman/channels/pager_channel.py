@@ -11,7 +11,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from draftsman.domain.messages.delivery import (
+from draftsman.domain.deliveries.delivery import (
     ChannelName,
     DeliveryKind,
     File,
@@ -21,7 +21,7 @@ from draftsman.domain.messages.delivery import (
     SendResult,
     Unconfirmed,
 )
-from draftsman.domain.messages.plain_text import how_to_answer, resolution_text
+from draftsman.domain.deliveries.plain_text import how_to_answer, resolution_text
 from draftsman.errors import Failure
 from draftsman.outbound import secret_values
 from draftsman.outbound.timeouts import Timeouts

@@ -13,8 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from draftsman.channels.message_json import message_document
-from draftsman.domain.messages import webhook_signature
-from draftsman.domain.messages.delivery import (
+from draftsman.domain.deliveries import webhook_signature
+from draftsman.domain.deliveries.delivery import (
     ChannelName,
     File,
     Message,

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from draftsman.domain.deliveries.spans import Spans, spans_text
 from draftsman.domain.ids import question_name
 from draftsman.domain.job import Status
-from draftsman.domain.messages.spans import Spans, spans_text
 from draftsman.domain.question import (
     BUDGET_KEY,
     OnDeny,

@@ -18,7 +18,7 @@ from pydantic import (
 )
 
 from draftsman import field_errors
-from draftsman.domain.messages import target
+from draftsman.domain.deliveries import target
 from draftsman.domain.question import OnDeny, OnExpire, QuestionKind
 from draftsman.errors import UsageError
 from draftsman.field_errors import matching

@@ -8,9 +8,9 @@ from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, TypedDict
 from uuid import UUID
 
+from draftsman.domain.deliveries.delivery import ChannelName
 from draftsman.domain.ids import job_name
 from draftsman.domain.job import LEASED, Mode, Source, Status
-from draftsman.domain.messages.delivery import ChannelName
 from draftsman.domain.reserved_names import Owner
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from draftsman.domain.answer import Answer
-from draftsman.domain.messages.spans import ActorRef, Spans, actor_spans, decode_spans, spans_text
+from draftsman.domain.deliveries.spans import ActorRef, Spans, actor_spans, decode_spans, spans_text
 from draftsman.domain.question import Question, QuestionStatus
 from draftsman.errors import NotPermitted
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Final
 
+from draftsman.domain.deliveries.target import IssueTarget
 from draftsman.domain.forges.project import Project, find_project
 from draftsman.domain.forges.pull_request import GitLogin
-from draftsman.domain.messages.target import IssueTarget
 from draftsman.errors import UsageError
 from draftsman.forges.gitea import Gitea
 from draftsman.forges.github import GitHub

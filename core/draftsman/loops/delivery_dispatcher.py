@@ -14,13 +14,13 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from draftsman.domain.ids import job_name
-from draftsman.domain.messages.delivery import (
+from draftsman.domain.deliveries.delivery import (
     ClaimedDelivery,
     Deferred,
     DeliveryOutcome,
     Unconfirmed,
 )
+from draftsman.domain.ids import job_name
 from draftsman.errors import DatabaseUnreachable, DraftsmanError, Failure
 from draftsman.loops.lifecycle import OutageGuard, StopSignal
 from draftsman.ports import Channel

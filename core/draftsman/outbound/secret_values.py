@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Final
 
-from draftsman.domain.messages import webhook_signature
+from draftsman.domain.deliveries import webhook_signature
 from draftsman.errors import Failure
 from draftsman.settings import PagerSettings, SecretSettings, Section, WebhookSettings
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Final
 from draftsman.domain import answer as reading
 from draftsman.domain import refusals
 from draftsman.domain.answer import Answer, LockedQuestion, Verdict
+from draftsman.domain.deliveries.spans import Spans, encode_spans, spans_text
 from draftsman.domain.ids import question_name
 from draftsman.domain.job import Source, Status
-from draftsman.domain.messages.spans import Spans, encode_spans, spans_text
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.people.policy import Policy, Verb
 from draftsman.domain.question import (

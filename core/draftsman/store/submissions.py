@@ -8,8 +8,8 @@ from uuid import UUID
 
 from pydantic_core import from_json, to_json
 
+from draftsman.domain.deliveries.target import Target
 from draftsman.domain.job import Status
-from draftsman.domain.messages.target import Target
 from draftsman.domain.read_models import RecentDuplicate
 from draftsman.domain.requests.submit_result import SubmitResult
 from draftsman.store.postgres import database

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+from draftsman.domain.deliveries.target import Target
 from draftsman.domain.job import OnLost, Status
-from draftsman.domain.messages.target import Target
 from draftsman.domain.retries.retry_policy import CHAIN_LIMIT
 from draftsman.domain.run import LeaderTerm
 from draftsman.store.postgres.database import Connection, execute, fetch_all, rows, scalar

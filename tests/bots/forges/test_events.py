@@ -8,8 +8,8 @@ from typing import Any, Final, cast
 
 import pytest
 
+from draftsman.domain.deliveries.target import parse as parse_target
 from draftsman.domain.forges.forge_event import EventKind, ForgeEvent
-from draftsman.domain.messages.target import parse as parse_target
 from draftsman.domain.outcome import Done
 from draftsman.domain.question import QuestionKind
 from draftsman.domain.question_spec import QuestionSpec

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+from draftsman.domain.deliveries.delivery import DeliveryKind, Message
 from draftsman.domain.job import Source
-from draftsman.domain.messages.delivery import DeliveryKind, Message
 from draftsman.domain.people.policy import Person
 from draftsman_bots.slack.outbound.channel import SlackChannel, client
 from tests.core.channels import channel_contract

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from draftsman.domain.messages.delivery import (
+from draftsman.domain.deliveries.delivery import (
     COPY_GONE,
     TARGET_GONE,
     DeliveryKind,

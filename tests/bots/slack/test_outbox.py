@@ -7,15 +7,15 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from draftsman.domain.job import Source
-from draftsman.domain.messages.delivery import (
+from draftsman.domain.deliveries.delivery import (
     ChannelName,
     Delivery,
     DeliveryKind,
     DeliveryStatus,
     Receipt,
 )
-from draftsman.domain.messages.target import Target, parse
+from draftsman.domain.deliveries.target import Target, parse
+from draftsman.domain.job import Source
 from draftsman.domain.outcome import Done
 from draftsman.domain.question import QuestionKind
 from draftsman.domain.question_spec import QuestionSpec

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+from draftsman.domain.deliveries.delivery import DeliveryKind, Message
+from draftsman.domain.deliveries.plain_text import render_plain, resolution_text
 from draftsman.domain.job import Status
-from draftsman.domain.messages.delivery import DeliveryKind, Message
-from draftsman.domain.messages.plain_text import render_plain, resolution_text
 from draftsman.domain.question import QuestionKind, QuestionStatus
 from draftsman_bots.slack import ids
 from draftsman_bots.slack.outbound.render import STATUS_EMOJI, render

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from draftsman.domain.deliveries.delivery import DeliveryKind
+from draftsman.domain.deliveries.spans import actor_spans, encode_spans, spans_text
 from draftsman.domain.job import Status
-from draftsman.domain.messages.delivery import DeliveryKind
-from draftsman.domain.messages.spans import actor_spans, encode_spans, spans_text
 from draftsman.domain.question import QuestionStatus
 from tests.bots.slack.channel_fixtures import shown
 from tests.bots.slack.test_render import rendered

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from draftsman.domain.messages.delivery import DeliveryKind, DeliveryStatus
+from draftsman.domain.deliveries.delivery import DeliveryKind, DeliveryStatus
 from draftsman.runtime import Runtime
 from tests.bots.slack.channel_fixtures import slack_channel
 from tests.core.outbox.chat_harness import running

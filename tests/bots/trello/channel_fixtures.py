@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
+from draftsman.domain.deliveries.delivery import DeliveryKind, Message
 from draftsman.domain.job import Source
-from draftsman.domain.messages.delivery import DeliveryKind, Message
 from draftsman.domain.people.policy import Person
 from draftsman.domain.trello.board import BoardConfig
 from draftsman_bots.health import HealthState

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from draftsman.domain.deliveries.delivery import DeliveryKind, Receipt, Unconfirmed
 from draftsman.domain.job import Status
-from draftsman.domain.messages.delivery import DeliveryKind, Receipt, Unconfirmed
 from draftsman.errors import Failure
 from draftsman_bots.health import HealthState
 from draftsman_bots.trello.outbound.channel import TrelloChannel

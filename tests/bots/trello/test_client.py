@@ -14,7 +14,7 @@ import httpx
 import pytest
 import respx
 
-from draftsman.domain.messages.delivery import COPY_GONE, TARGET_GONE
+from draftsman.domain.deliveries.delivery import COPY_GONE, TARGET_GONE
 from draftsman.domain.retries.error_classes import ErrorClass, classify
 from draftsman.errors import Failure, UsageError
 from draftsman_bots.trello.transport.api_errors import (

@@ -7,9 +7,9 @@ from contextlib import AsyncExitStack
 
 import pytest
 
+from draftsman.domain.deliveries.delivery import ChannelName, Delivery, DeliveryKind, DeliveryStatus
+from draftsman.domain.deliveries.target import Target, parse
 from draftsman.domain.job import Source
-from draftsman.domain.messages.delivery import ChannelName, Delivery, DeliveryKind, DeliveryStatus
-from draftsman.domain.messages.target import Target, parse
 from draftsman.domain.outcome import Done
 from draftsman.domain.question import QuestionKind
 from draftsman.domain.question_spec import QuestionSpec

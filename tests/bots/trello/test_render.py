@@ -10,9 +10,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from draftsman.domain.deliveries.delivery import DeliveryKind, Message
+from draftsman.domain.deliveries.spans import ActorRef, decode_spans, encode_spans, spans_text
 from draftsman.domain.job import Status
-from draftsman.domain.messages.delivery import DeliveryKind, Message
-from draftsman.domain.messages.spans import ActorRef, decode_spans, encode_spans, spans_text
 from draftsman.domain.question import QuestionKind, QuestionStatus
 from draftsman.domain.trello.comment_template import FIELDS
 from draftsman_bots.text import utf16_length

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from draftsman.domain.messages.delivery import ChannelName
+from draftsman.domain.deliveries.delivery import ChannelName
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.question_spec import QuestionSpec
 from draftsman.domain.run import LeaderTerm

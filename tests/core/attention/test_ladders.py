@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from draftsman.domain.messages.delivery import (
+from draftsman.domain.deliveries.delivery import (
     ChannelName,
     Deferred,
     DeliveryKind,

@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from draftsman.domain.attention.figures import FigureGroup
-from draftsman.domain.messages.delivery import (
+from draftsman.domain.deliveries.delivery import (
     ChannelName,
     DeliveryKind,
     File,

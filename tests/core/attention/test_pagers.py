@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from draftsman.channels.pager_channel import PagerChannel
-from draftsman.domain.messages.delivery import ChannelName, DeliveryStatus
+from draftsman.domain.deliveries.delivery import ChannelName, DeliveryStatus
 from draftsman.domain.run import LeaderTerm
 from draftsman.loops.delivery_dispatcher import DeliveryDispatcher
 from draftsman.runtime import Runtime

@@ -15,8 +15,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from draftsman.domain.job import Status
-from draftsman.domain.messages.delivery import (
+from draftsman.domain.deliveries.delivery import (
     DeliveryKind,
     File,
     Message,
@@ -24,6 +23,7 @@ from draftsman.domain.messages.delivery import (
     Subject,
     Unconfirmed,
 )
+from draftsman.domain.job import Status
 from draftsman.domain.question import OnDeny, OnExpire, Question, QuestionKind, QuestionStatus
 from draftsman.domain.retries.error_classes import ErrorClass, classify
 from draftsman.errors import Failure

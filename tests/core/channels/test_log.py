@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from draftsman.channels.log_channel import BLOCK, LogChannel
-from draftsman.domain.messages.delivery import DeliveryKind, Receipt
+from draftsman.domain.deliveries.delivery import DeliveryKind, Receipt
 from draftsman.errors import Failure
 from tests.core.channels.channel_contract import ChannelContract, message
 

@@ -19,8 +19,8 @@ import respx
 from standardwebhooks import Webhook, WebhookVerificationError
 
 from draftsman.channels.webhook_channel import WebhookChannel
-from draftsman.domain.messages.delivery import Receipt, Unconfirmed
-from draftsman.domain.messages.webhook_signature import keys, sign
+from draftsman.domain.deliveries.delivery import Receipt, Unconfirmed
+from draftsman.domain.deliveries.webhook_signature import keys, sign
 from draftsman.domain.retries.error_classes import ErrorClass, classify
 from draftsman.errors import Failure
 from draftsman.settings import HttpSettings, SecretSettings, WebhookSettings

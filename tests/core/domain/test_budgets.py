@@ -18,7 +18,7 @@ from draftsman.domain.budgets import (
     state_of,
     use_text,
 )
-from draftsman.domain.messages.plain_text import question_lines
+from draftsman.domain.deliveries.plain_text import question_lines
 from draftsman.domain.question import BUDGET_KEY, Question, QuestionKind, QuestionStatus
 from draftsman.errors import UsageError
 from tests.support.cases import cases

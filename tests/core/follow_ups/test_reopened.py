@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from draftsman.domain.deliveries.delivery import DeliveryKind
 from draftsman.domain.job import Status
-from draftsman.domain.messages.delivery import DeliveryKind
 from draftsman.domain.run import LeaderTerm
 from draftsman.runtime import Runtime
 from draftsman.services.maintenance.follow_ups import FollowUpSweep

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from draftsman.domain.messages.delivery import DeliveryKind
+from draftsman.domain.deliveries.delivery import DeliveryKind
 from draftsman.domain.outcome import Done, Outcome
 from draftsman.handlers.context import RunContext
 from draftsman.runtime import Runtime

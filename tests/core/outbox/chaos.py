@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from draftsman.domain.messages.delivery import DeliveryKind, DeliveryStatus
+from draftsman.domain.deliveries.delivery import DeliveryKind, DeliveryStatus
 from draftsman.runtime import Runtime
 from draftsman.shutdown import blocked
 from draftsman.store.postgres.database import Connection

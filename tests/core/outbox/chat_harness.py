@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
-from draftsman.domain.messages.delivery import ChannelName
-from draftsman.domain.messages.target import parse
+from draftsman.domain.deliveries.delivery import ChannelName
+from draftsman.domain.deliveries.target import parse
 from draftsman.loops.delivery_dispatcher import DeliveryDispatcher
 from draftsman.runtime import Runtime
 from draftsman.services.deliveries.delivery_sender import DeliverySender

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from draftsman.domain.messages.delivery import (
+from draftsman.domain.deliveries.delivery import (
     ChannelName,
     ClaimedDelivery,
     Delivery,

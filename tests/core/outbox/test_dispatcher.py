@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from draftsman.domain.messages.delivery import (
+from draftsman.domain.deliveries.delivery import (
     ChannelName,
     ClaimedDelivery,
     DeliveryStatus,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from draftsman.domain.messages.delivery import ChannelName, DeliveryKind, DeliveryStatus
-from draftsman.domain.messages.target import parse
+from draftsman.domain.deliveries.delivery import ChannelName, DeliveryKind, DeliveryStatus
+from draftsman.domain.deliveries.target import parse
 from draftsman.domain.outcome import Done
 from draftsman.domain.run import LeaderTerm
 from draftsman.errors import NotFound

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pytest
 
-from draftsman.domain.messages.delivery import (
+from draftsman.domain.deliveries.delivery import (
     ClaimedDelivery,
     DeliveryStatus,
     Message,

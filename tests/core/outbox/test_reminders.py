@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from draftsman.domain.deliveries.delivery import ChannelName, DeliveryKind
+from draftsman.domain.deliveries.plain_text import render_plain
+from draftsman.domain.deliveries.target import parse
 from draftsman.domain.job import Source
-from draftsman.domain.messages.delivery import ChannelName, DeliveryKind
-from draftsman.domain.messages.plain_text import render_plain
-from draftsman.domain.messages.target import parse
 from draftsman.domain.question import OnExpire
 from draftsman.domain.question_spec import QuestionSpec
 from draftsman.domain.run import ClaimedJob, LeaderTerm

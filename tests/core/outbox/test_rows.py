@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from draftsman.domain.deliveries.delivery import ChannelName, DeliveryKind, Unconfirmed
 from draftsman.domain.job import TERMINAL, Status
-from draftsman.domain.messages.delivery import ChannelName, DeliveryKind, Unconfirmed
 from draftsman.domain.outcome import Done
 from draftsman.domain.question_spec import QuestionSpec
 from draftsman.domain.run import ClaimedJob, LeaderTerm

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from draftsman.domain.job import TERMINAL, Source, Status
-from draftsman.domain.messages.delivery import (
+from draftsman.domain.deliveries.delivery import (
     ChannelName,
     ClaimedDelivery,
     DeliveryKind,
@@ -20,6 +19,7 @@ from draftsman.domain.messages.delivery import (
     Receipt,
     Unconfirmed,
 )
+from draftsman.domain.job import TERMINAL, Source, Status
 from draftsman.domain.outcome import Done
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.run import ClaimedJob

@@ -10,7 +10,7 @@ from typing import Final
 
 import pytest
 
-from draftsman.domain.messages.delivery import (
+from draftsman.domain.deliveries.delivery import (
     ChannelName,
     Deferred,
     DeliveryStatus,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from draftsman.domain.messages.delivery import (
+from draftsman.domain.deliveries.delivery import (
     ChannelName,
     ClaimedDelivery,
     DeliveryKind,

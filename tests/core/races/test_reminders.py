@@ -7,8 +7,8 @@ from uuid import uuid4
 
 import pytest
 
+from draftsman.domain.deliveries.delivery import DeliveryKind
 from draftsman.domain.job import Status
-from draftsman.domain.messages.delivery import DeliveryKind
 from draftsman.domain.question import OnExpire
 from draftsman.domain.run import LeaderTerm
 from draftsman.runtime import Runtime

@@ -9,8 +9,8 @@ import pytest
 
 from draftsman.domain.attention.ladder import LadderStep
 from draftsman.domain.attention.pings import ReminderDelay
+from draftsman.domain.deliveries.delivery import DeliveryKind
 from draftsman.domain.job import Source
-from draftsman.domain.messages.delivery import DeliveryKind
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.run import LeaderTerm
 from draftsman.errors import NotPermitted, QuestionClosed, Refused, UsageError

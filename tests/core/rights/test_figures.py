@@ -6,8 +6,8 @@ import psycopg
 import pytest
 
 from draftsman.domain.attention.figures import AttentionFigures
+from draftsman.domain.deliveries.delivery import ChannelName
 from draftsman.domain.job import Source
-from draftsman.domain.messages.delivery import ChannelName
 from draftsman.domain.people.actor import Actor
 from draftsman.errors import Refused
 from draftsman.runtime import Runtime

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from draftsman.domain.deliveries.delivery import ChannelName
 from draftsman.domain.ids import new_id
 from draftsman.domain.job import TERMINAL, Source, Status
-from draftsman.domain.messages.delivery import ChannelName
 from draftsman.domain.outcome import Done
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.people.directory import Directory, DirectoryEntry

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from draftsman.domain import budgets
 from draftsman.domain.budgets import BudgetState, CallEstimate, own_budget
+from draftsman.domain.deliveries.result_text import usage_text
 from draftsman.domain.ids import new_id
-from draftsman.domain.messages.result_text import usage_text
 from draftsman.domain.outcome import Done
 from draftsman.domain.response import Response
 from draftsman.domain.run import ClaimedJob, LeaderTerm

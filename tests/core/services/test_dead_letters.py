@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from draftsman.domain.deliveries.delivery import ChannelName, DeliveryKind
+from draftsman.domain.deliveries.target import Targets
 from draftsman.domain.job import Status
-from draftsman.domain.messages.delivery import ChannelName, DeliveryKind
-from draftsman.domain.messages.target import Targets
 from draftsman.domain.run import LeaderTerm
 from draftsman.runtime import Runtime, wire
 from draftsman.settings import Settings

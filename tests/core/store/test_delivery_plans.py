@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from draftsman.domain.messages.delivery import DeliveryKind
-from draftsman.domain.messages.target import parse
+from draftsman.domain.deliveries.delivery import DeliveryKind
+from draftsman.domain.deliveries.target import parse
 from draftsman.store.outbox import deliveries
 from draftsman.store.postgres.database import Connection, Database
 from tests.factories import Factory

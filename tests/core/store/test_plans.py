@@ -6,8 +6,8 @@ from uuid import UUID
 
 import pytest
 
+from draftsman.domain.deliveries.target import parse
 from draftsman.domain.job import Source, Status
-from draftsman.domain.messages.target import parse
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.retries.job_limits import JobLimits
 from draftsman.domain.run import ClaimedJob

@@ -13,7 +13,7 @@ import pytest
 
 from bench.history import Backlog, seed_draftsman
 from draftsman import store
-from draftsman.domain.messages.delivery import ChannelName
+from draftsman.domain.deliveries.delivery import ChannelName
 from draftsman.store import queries
 from draftsman.store.postgres.database import Connection
 from tests.soak.calls import CALLS, query_of

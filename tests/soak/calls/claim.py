@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any, Final
 from uuid import UUID
 
+from draftsman.domain.deliveries.target import Target, parse
 from draftsman.domain.job import Source
-from draftsman.domain.messages.target import Target, parse
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.requests.unique_work import Unique
 from draftsman.domain.retries.job_limits import JobLimits

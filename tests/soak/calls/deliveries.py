@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from draftsman.domain.messages.delivery import (
+from draftsman.domain.deliveries.delivery import (
     ChannelName,
     ClaimedDelivery,
     DeliveryKind,
@@ -13,7 +13,7 @@ from draftsman.domain.messages.delivery import (
     DeliveryTransition,
     RateLimit,
 )
-from draftsman.domain.messages.target import parse
+from draftsman.domain.deliveries.target import parse
 from draftsman.store.outbox import deliveries, delivery_claims
 from draftsman.store.postgres.database import Connection
 from draftsman.store.scheduling import groups

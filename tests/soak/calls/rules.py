@@ -6,8 +6,8 @@ from datetime import time
 from typing import Final
 
 from draftsman.domain.attention.permission_rule import RuleCandidate
+from draftsman.domain.deliveries.target import parse
 from draftsman.domain.job import Source
-from draftsman.domain.messages.target import parse
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.run import LeaderTerm
 from draftsman.store.attention import digests, identical, rules

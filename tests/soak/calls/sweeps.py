@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final, LiteralString
 from uuid import UUID
 
-from draftsman.domain.messages.target import parse
+from draftsman.domain.deliveries.target import parse
 from draftsman.domain.run import LeaderTerm
 from draftsman.store import sweeps, workers
 from draftsman.store.postgres import schema

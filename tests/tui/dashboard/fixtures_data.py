@@ -10,9 +10,9 @@ from uuid import UUID
 
 from draftsman.domain.answer import Answer
 from draftsman.domain.budgets import BudgetUse
+from draftsman.domain.deliveries.delivery import ChannelName, Delivery, DeliveryKind, DeliveryStatus
 from draftsman.domain.event import Event
 from draftsman.domain.job import Job, Mode, OnLost, Source, Status
-from draftsman.domain.messages.delivery import ChannelName, Delivery, DeliveryKind, DeliveryStatus
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.people.policy import ROLES
 from draftsman.domain.question import OnDeny, OnExpire, OpenQuestion, QuestionKind, QuestionStatus

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 from urllib.parse import quote, urlencode, urlsplit
 
-from draftsman.domain.messages.delivery import ChannelName, Delivery
+from draftsman.domain.deliveries.delivery import ChannelName, Delivery
 from draftsman_tui.common.text.delivery_text import target_text
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def _message_url(
 
 def _comment_url(delivery: Delivery, forges: Mapping[str, tuple[str, str]]) -> str | None:
     """Return the URL of a comment, on a forge that this process knows."""
-    from draftsman.domain.messages.target import IssueTarget
+    from draftsman.domain.deliveries.target import IssueTarget
 
     issue = IssueTarget.of(delivery.target)
     if issue.forge not in forges:

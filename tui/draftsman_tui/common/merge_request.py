@@ -42,7 +42,7 @@ async def published_pull_request(rt: Runtime, number: int) -> tuple[int, str]:
 
 async def request_merge(rt: Runtime, number: int, url: str) -> SubmittedJob:
     """Submit the job that merges the pull request of a job after an approval."""
-    from draftsman.domain.messages.target import Target
+    from draftsman.domain.deliveries.target import Target
     from draftsman.services.jobs.submissions import invocation
 
     name, targets = job_name(number), await rt.outbox.targets(number)

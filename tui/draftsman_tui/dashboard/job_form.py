@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from draftsman.domain.deliveries.target import parse
 from draftsman.domain.job import Job, Mode, OnLost
-from draftsman.domain.messages.target import parse
 from draftsman.domain.repos.repo_catalog import Catalog
 from draftsman.domain.repos.repo_url import is_repo_url
 from draftsman.domain.text import first_line

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Final
 
-from draftsman.domain.messages.delivery import (
+from draftsman.domain.deliveries.delivery import (
     COPY_GONE,
     TARGET_GONE,
     ChannelName,
@@ -18,7 +18,7 @@ from draftsman.domain.messages.delivery import (
     SendResult,
     Unconfirmed,
 )
-from draftsman.domain.messages.target import IssueTarget
+from draftsman.domain.deliveries.target import IssueTarget
 from draftsman.errors import Failure, UsageError
 from draftsman.forges.connection import discussion_of
 from draftsman.ports import Discussion

@@ -6,9 +6,9 @@ import base64
 import re
 from typing import Final
 
+from draftsman.domain.deliveries.delivery import File
 from draftsman.domain.forges import untrusted_text
 from draftsman.domain.forges.untrusted_text import ZERO_WIDTH, truncate
-from draftsman.domain.messages.delivery import File
 
 MARKER: Final = re.compile(r"<!-- draftsman message=(?P<id>[0-9a-f-]{36}) -->")
 """The last line of a comment that draftsman wrote."""

@@ -10,11 +10,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from draftsman.domain.changes.diff import is_diff
-from draftsman.domain.job import Source, Status
-from draftsman.domain.messages.action_text import action_text
-from draftsman.domain.messages.attachment import LENGTH, LINES, is_long, overflow_files
-from draftsman.domain.messages.delivery import DeliveryKind, Message, Subject
-from draftsman.domain.messages.plain_text import (
+from draftsman.domain.deliveries.action_text import action_text
+from draftsman.domain.deliveries.attachment import LENGTH, LINES, is_long, overflow_files
+from draftsman.domain.deliveries.delivery import DeliveryKind, Message, Subject
+from draftsman.domain.deliveries.plain_text import (
     format_time,
     job_outcome_spans,
     missing_diff,
@@ -24,8 +23,9 @@ from draftsman.domain.messages.plain_text import (
     render_plain,
     resolution_text,
 )
-from draftsman.domain.messages.result_text import change_summary, counts_summary, pr_url
-from draftsman.domain.messages.spans import ActorRef, spans_text
+from draftsman.domain.deliveries.result_text import change_summary, counts_summary, pr_url
+from draftsman.domain.deliveries.spans import ActorRef, spans_text
+from draftsman.domain.job import Source, Status
 from draftsman.domain.people.policy import Person
 from draftsman.domain.question import Question, QuestionKind
 from draftsman_bots import json_fields

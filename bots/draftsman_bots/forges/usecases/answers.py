@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from draftsman.domain.messages.plain_text import already_recorded
+from draftsman.domain.deliveries.plain_text import already_recorded
 from draftsman.errors import NotPermitted, Refused, UsageError
 from draftsman_bots import attention_commands
 from draftsman_bots.answer_resolution import (
@@ -21,7 +21,7 @@ from draftsman_bots.pause_note import pause_note
 
 if TYPE_CHECKING:
     from draftsman.domain.answer import Verdict
-    from draftsman.domain.messages.spans import Spans
+    from draftsman.domain.deliveries.spans import Spans
     from draftsman.domain.people.actor import Actor
     from draftsman.domain.question import Question
     from draftsman.domain.response import Response

@@ -6,11 +6,11 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 from uuid import NAMESPACE_URL, uuid5
 
-from draftsman.domain.messages.target import parse
+from draftsman.domain.deliveries.target import parse
 from draftsman_bots.forges.outbound.markdown import line, marker_of, with_marker
 
 if TYPE_CHECKING:
-    from draftsman.domain.messages.spans import Spans
+    from draftsman.domain.deliveries.spans import Spans
     from draftsman_bots.forges.context import EventContext
 
 UNMAPPED: Final = (

@@ -6,12 +6,12 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from draftsman.domain.deliveries.delivery import ChannelName
+from draftsman.domain.deliveries.target import parse
 from draftsman.domain.forges.forge_event import MAX_ISSUE, EventKind, plain
 from draftsman.domain.forges.project import source_of
 from draftsman.domain.job import TERMINAL
 from draftsman.domain.job_message import AGENT_TYPE
-from draftsman.domain.messages.delivery import ChannelName
-from draftsman.domain.messages.target import parse
 from draftsman.domain.text import first_line
 from draftsman.errors import (
     IdempotencyConflict,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any
 
-from draftsman.domain.messages.target import parse as parse_target
+from draftsman.domain.deliveries.target import parse as parse_target
 from draftsman.errors import DraftsmanError
 from draftsman_bots.slack.mrkdwn import escape_truncated
 from draftsman_bots.slack.outbound.blocks import section

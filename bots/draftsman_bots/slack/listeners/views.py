@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from draftsman.domain.messages.plain_text import already_recorded
+from draftsman.domain.deliveries.plain_text import already_recorded
 from draftsman.errors import DraftsmanError
 from draftsman_bots.answer_resolution import build_response
 from draftsman_bots.slack import ids

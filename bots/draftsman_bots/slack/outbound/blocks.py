@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from draftsman.domain.messages.spans import Spans
+from draftsman.domain.deliveries.spans import Spans
 from draftsman_bots.slack.mrkdwn import code, escape, escape_chunks, escape_truncated
 from draftsman_bots.text import break_fences, truncate
 

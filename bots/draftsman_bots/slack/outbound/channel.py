@@ -10,9 +10,8 @@ from typing import Any, Final
 
 from slack_sdk.web.async_client import AsyncWebClient
 
-from draftsman.domain.job import Source
-from draftsman.domain.messages.attachment import is_long
-from draftsman.domain.messages.delivery import (
+from draftsman.domain.deliveries.attachment import is_long
+from draftsman.domain.deliveries.delivery import (
     COPY_GONE,
     TARGET_GONE,
     ChannelName,
@@ -24,7 +23,8 @@ from draftsman.domain.messages.delivery import (
     SendResult,
     Unconfirmed,
 )
-from draftsman.domain.messages.plain_text import render_plain
+from draftsman.domain.deliveries.plain_text import render_plain
+from draftsman.domain.job import Source
 from draftsman.domain.question import QuestionKind
 from draftsman.errors import Failure
 from draftsman_bots.json_fields import mapping

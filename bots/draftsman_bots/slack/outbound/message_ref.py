@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import Any, Final, Self
 
-from draftsman.domain.messages.delivery import DeliveryKind, Message
+from draftsman.domain.deliveries.delivery import DeliveryKind, Message
 from draftsman_bots.slack import ids
 
 METADATA_EVENT: Final = "draftsman_delivery"

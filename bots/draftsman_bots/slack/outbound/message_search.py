@@ -6,7 +6,7 @@ import logging
 from datetime import timedelta
 from typing import Any, Final
 
-from draftsman.domain.messages.delivery import DeliveryKind, Message
+from draftsman.domain.deliveries.delivery import DeliveryKind, Message
 from draftsman.errors import Failure
 from draftsman_bots import json_fields
 from draftsman_bots.slack.outbound.message_ref import MessageRef, is_person, matches, thread_of

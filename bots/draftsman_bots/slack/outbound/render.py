@@ -10,15 +10,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from draftsman.domain.job import TERMINAL, Status
-from draftsman.domain.messages.attachment import (
+from draftsman.domain.deliveries.attachment import (
     LENGTH,
     is_long,
     is_truncated_result,
     overflow_files,
 )
-from draftsman.domain.messages.delivery import DeliveryKind, Message, Subject
-from draftsman.domain.messages.plain_text import (
+from draftsman.domain.deliveries.delivery import DeliveryKind, Message, Subject
+from draftsman.domain.deliveries.plain_text import (
     brief_spans,
     job_outcome_spans,
     notice_spans,
@@ -26,8 +25,9 @@ from draftsman.domain.messages.plain_text import (
     progress_text,
     resolution_spans,
 )
-from draftsman.domain.messages.result_text import change_summary, counts_summary, pr_url
-from draftsman.domain.messages.spans import ActorRef, spans_text
+from draftsman.domain.deliveries.result_text import change_summary, counts_summary, pr_url
+from draftsman.domain.deliveries.spans import ActorRef, spans_text
+from draftsman.domain.job import TERMINAL, Status
 from draftsman_bots.slack import ids
 from draftsman_bots.slack.mrkdwn import (
     MAX_NAME,

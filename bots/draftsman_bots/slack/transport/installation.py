@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from slack_sdk.errors import SlackApiError
 
-from draftsman.domain.messages.delivery import ChannelName, Unconfirmed
+from draftsman.domain.deliveries.delivery import ChannelName, Unconfirmed
 from draftsman.errors import Failure
 from draftsman.loops.lifecycle import OutageGuard
 from draftsman.services.deliveries.delivery_sender import DeliverySender

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from draftsman.domain.answer import Verdict
+from draftsman.domain.deliveries.plain_text import already_recorded
 from draftsman.domain.ids import job_name
-from draftsman.domain.messages.plain_text import already_recorded
 from draftsman.domain.question import Question
 from draftsman.domain.response import Response
 from draftsman.errors import NotPermitted

@@ -6,8 +6,8 @@ import re
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final
 
+from draftsman.domain.deliveries.spans import ActorRef
 from draftsman.domain.ids import parse_job, parse_question
-from draftsman.domain.messages.spans import ActorRef
 from draftsman.domain.question import QuestionKind
 from draftsman.domain.retries.error_classes import ErrorClass
 from draftsman.domain.text import humanize

@@ -7,9 +7,9 @@ import contextlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from draftsman.domain.deliveries.delivery import ChannelName
+from draftsman.domain.deliveries.target import parse
 from draftsman.domain.job import TERMINAL
-from draftsman.domain.messages.delivery import ChannelName
-from draftsman.domain.messages.target import parse
 from draftsman.domain.read_models import RecentDuplicate
 from draftsman.domain.repos.repo_catalog import RepoLocation
 from draftsman.domain.repos.repo_url import is_repo_url

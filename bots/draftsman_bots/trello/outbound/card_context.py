@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Protocol
 
+from draftsman.domain.deliveries.delivery import QUESTION_KINDS, DeliveryKind, Message
 from draftsman.domain.job import TERMINAL
-from draftsman.domain.messages.delivery import QUESTION_KINDS, DeliveryKind, Message
 from draftsman.domain.trello.board import BoardConfig
 from draftsman.errors import Failure
 from draftsman_bots.trello.outbound.member_names import MemberNames, names_members

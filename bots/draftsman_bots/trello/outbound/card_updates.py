@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from draftsman.domain.messages.delivery import DeliveryKind, Message
+from draftsman.domain.deliveries.delivery import DeliveryKind, Message
 from draftsman.domain.retries.error_classes import ErrorClass, classify
 from draftsman.domain.trello.board import BoardConfig
 from draftsman.errors import Failure

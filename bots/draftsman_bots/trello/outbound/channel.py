@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from draftsman.domain.messages.delivery import (
+from draftsman.domain.deliveries.delivery import (
     COPY_GONE,
     ChannelName,
     DeliveryKind,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from draftsman.domain.deliveries.delivery import DeliveryKind, Message
+from draftsman.domain.deliveries.plain_text import job_outcome_spans, notice_spans, resolution_spans
+from draftsman.domain.deliveries.spans import ActorRef, Span, Spans
 from draftsman.domain.job import Source
-from draftsman.domain.messages.delivery import DeliveryKind, Message
-from draftsman.domain.messages.plain_text import job_outcome_spans, notice_spans, resolution_spans
-from draftsman.domain.messages.spans import ActorRef, Span, Spans
 from draftsman_bots.trello.ids import is_id
 
 MemberNames = Mapping[str, str]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from draftsman.domain.messages.delivery import Message
+from draftsman.domain.deliveries.delivery import Message
 from draftsman_bots.json_fields import nested, string
 from draftsman_bots.text import truncate
 from draftsman_bots.trello.markdown import MAX_NAME, marker_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any, Final
 
-from draftsman.domain.messages.delivery import DeliveryKind, Message
+from draftsman.domain.deliveries.delivery import DeliveryKind, Message
 from draftsman_bots.trello.ids import is_id
 from draftsman_bots.trello.outbound.message_ref import file_matches, matches
 from draftsman_bots.trello.transport.client import Trello

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from draftsman.domain.changes.diff import diffstat, is_diff
+from draftsman.domain.deliveries.action_text import action_text
+from draftsman.domain.deliveries.attachment import LENGTH, LINES, is_long
+from draftsman.domain.deliveries.plain_text import missing_diff
 from draftsman.domain.job import Source
-from draftsman.domain.messages.action_text import action_text
-from draftsman.domain.messages.attachment import LENGTH, LINES, is_long
-from draftsman.domain.messages.plain_text import missing_diff
 from draftsman.domain.people.policy import Person
 from draftsman.domain.question import Question, QuestionKind
 from draftsman_bots.text import truncate, utf16_length

@@ -9,15 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from draftsman.domain.job import Status
-from draftsman.domain.messages.attachment import (
+from draftsman.domain.deliveries.attachment import (
     LENGTH,
     is_long,
     is_truncated_result,
     overflow_files,
 )
-from draftsman.domain.messages.delivery import DeliveryKind, Message, Subject
-from draftsman.domain.messages.plain_text import (
+from draftsman.domain.deliveries.delivery import DeliveryKind, Message, Subject
+from draftsman.domain.deliveries.plain_text import (
     job_outcome_spans,
     job_outcome_text,
     notice_spans,
@@ -26,8 +25,9 @@ from draftsman.domain.messages.plain_text import (
     render_plain,
     resolution_spans,
 )
-from draftsman.domain.messages.result_text import change_summary, counts_summary, pr_url
-from draftsman.domain.messages.spans import ActorRef
+from draftsman.domain.deliveries.result_text import change_summary, counts_summary, pr_url
+from draftsman.domain.deliveries.spans import ActorRef
+from draftsman.domain.job import Status
 from draftsman.text_template import fill
 from draftsman_bots import json_fields
 from draftsman_bots.text import truncate

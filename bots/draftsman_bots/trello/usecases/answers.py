@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from draftsman.domain.answer import Verdict
+from draftsman.domain.deliveries.plain_text import already_recorded
+from draftsman.domain.deliveries.spans import Spans
+from draftsman.domain.deliveries.target import parse
 from draftsman.domain.job import Source
-from draftsman.domain.messages.plain_text import already_recorded
-from draftsman.domain.messages.spans import Spans
-from draftsman.domain.messages.target import parse
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.question import Question, QuestionKind
 from draftsman.domain.response import Response

@@ -14,8 +14,8 @@ from urllib.parse import quote, urlsplit
 from pydantic import ValidationError
 
 from draftsman import field_errors
+from draftsman.domain.deliveries.delivery import TARGET_GONE
 from draftsman.domain.job import Mode, Status
-from draftsman.domain.messages.delivery import TARGET_GONE
 from draftsman.domain.trello.board import BoardConfig, LabelRule
 from draftsman.domain.trello.card_moves import ENDS
 from draftsman.errors import Failure, NotFound, UsageError

@@ -16,7 +16,7 @@ from draftsman_bots.trello.error_text import error_text
 from draftsman_bots.trello.parsers.actions import Action, ActionKind
 
 if TYPE_CHECKING:
-    from draftsman.domain.messages.spans import Spans
+    from draftsman.domain.deliveries.spans import Spans
     from draftsman_bots.trello.context import BotContext
 
 Sent = tuple[int, "str | Spans", str]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from draftsman.domain.deliveries.target import parse
 from draftsman.domain.job import TERMINAL, Job
-from draftsman.domain.messages.target import parse
 from draftsman.domain.trello.board import card_subject_key
 from draftsman_bots.trello import ids
 from draftsman_bots.trello.parsers.actions import ActionKind

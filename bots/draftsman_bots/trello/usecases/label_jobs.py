@@ -11,9 +11,9 @@ from collections.abc import Awaitable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
+from draftsman.domain.deliveries.delivery import ChannelName
+from draftsman.domain.deliveries.target import parse
 from draftsman.domain.job import TERMINAL, Source
-from draftsman.domain.messages.delivery import ChannelName
-from draftsman.domain.messages.target import parse
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.text import first_line
 from draftsman.domain.trello.board import (

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime, time
 from typing import Final
 
+from draftsman.domain.deliveries.plain_text import format_time
 from draftsman.domain.ids import question_name
-from draftsman.domain.messages.plain_text import format_time
 from draftsman.domain.text import first_line
 from draftsman.errors import UsageError
 

@@ -8,8 +8,8 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Final
 
+from draftsman.domain.deliveries.delivery import ChannelName
 from draftsman.domain.job import Source
-from draftsman.domain.messages.delivery import ChannelName
 from draftsman.domain.people.policy import Person, Policy
 from draftsman.domain.question import BUDGET_KEY, QuestionKind
 from draftsman.errors import UsageError
@@ -218,7 +218,7 @@ def _notices(
 
 
 def _of_target(due: DueStep, recipient: str) -> LadderNotice:
-    from draftsman.domain.messages.target import parse_recipient
+    from draftsman.domain.deliveries.target import parse_recipient
 
     try:
         target = parse_recipient(recipient)

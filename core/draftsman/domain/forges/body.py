@@ -9,10 +9,10 @@ from typing import Final
 from uuid import UUID
 
 from draftsman import text_template
+from draftsman.domain.deliveries.result_text import usage_text
 from draftsman.domain.forges.project import Project
 from draftsman.domain.forges.pull_request import DRAFT_LINE, CommitStatus, TextLimits, marker
 from draftsman.domain.forges.untrusted_text import block, cell, code, line, quote, truncate
-from draftsman.domain.messages.result_text import usage_text
 
 REQUEST: Final = 6000
 """Characters of the request; the sum of all limits is below the smallest limit of a forge."""

@@ -6,8 +6,8 @@ import json
 import time
 from typing import Any, Final
 
+from draftsman.domain.deliveries import webhook_signature
 from draftsman.domain.job_payloads import WebhookDispatch, parse
-from draftsman.domain.messages import webhook_signature
 from draftsman.domain.outcome import Done, Outcome
 from draftsman.errors import Failure
 from draftsman.handlers.builtin.http_request import response_failure

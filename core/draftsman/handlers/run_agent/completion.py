@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
+from draftsman.domain.deliveries.result_text import pr_url
 from draftsman.domain.forges.untrusted_text import inert
 from draftsman.domain.job import Mode
-from draftsman.domain.messages.result_text import pr_url
 from draftsman.domain.outcome import Done
 from draftsman.domain.question import Answered, NoAnswer, QuestionKind
 from draftsman.domain.question_spec import QuestionSpec

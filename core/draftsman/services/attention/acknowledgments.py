@@ -9,8 +9,8 @@ from typing import Final
 from draftsman.domain.answer import LockedQuestion
 from draftsman.domain.attention.attention import QuestionAttention, attention_of
 from draftsman.domain.attention.pings import ReminderDelay
+from draftsman.domain.deliveries.spans import spans_text
 from draftsman.domain.job import Source
-from draftsman.domain.messages.spans import spans_text
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.people.policy import Person, Policy
 from draftsman.domain.question import QuestionKind, QuestionStatus

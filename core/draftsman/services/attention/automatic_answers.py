@@ -23,7 +23,7 @@ from draftsman.store.postgres.database import Connection
 
 if TYPE_CHECKING:
     from draftsman.domain.answer import LockedQuestion, Verdict
-    from draftsman.domain.messages.spans import Spans
+    from draftsman.domain.deliveries.spans import Spans
     from draftsman.domain.people.actor import Actor
     from draftsman.domain.response import Response
 

@@ -7,8 +7,8 @@ from typing import Final
 from zoneinfo import ZoneInfo
 
 from draftsman.domain.attention.digests import DigestHours, digest_text, parse_hours
-from draftsman.domain.messages.delivery import ChannelName
-from draftsman.domain.messages.target import Target
+from draftsman.domain.deliveries.delivery import ChannelName
+from draftsman.domain.deliveries.target import Target
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.people.policy import Policy
 from draftsman.domain.run import LeaderTerm

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from draftsman.domain.attention.ladder import DueStep, plan_step
-from draftsman.domain.messages.delivery import ChannelName
+from draftsman.domain.deliveries.delivery import ChannelName
 from draftsman.domain.people.policy import Policy
 from draftsman.domain.run import LeaderTerm
 from draftsman.store.attention import ladders as store

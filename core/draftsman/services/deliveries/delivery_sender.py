@@ -10,14 +10,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from draftsman.domain.ids import job_name
-from draftsman.domain.messages.attachment import (
+from draftsman.domain.deliveries.attachment import (
     CHAT_CHANNELS,
     file_content,
     overflow_files,
     refused_file,
 )
-from draftsman.domain.messages.delivery import (
+from draftsman.domain.deliveries.delivery import (
     COPY_GONE,
     QUESTION_KINDS,
     ChannelName,
@@ -36,8 +35,9 @@ from draftsman.domain.messages.delivery import (
     Unconfirmed,
     after_attempt,
 )
-from draftsman.domain.messages.message_facts import MessageFacts
-from draftsman.domain.messages.target import Target
+from draftsman.domain.deliveries.message_facts import MessageFacts
+from draftsman.domain.deliveries.target import Target
+from draftsman.domain.ids import job_name
 from draftsman.domain.people.policy import Policy
 from draftsman.domain.question import IdenticalQuestion, QuestionStatus
 from draftsman.domain.retries.error_classes import ErrorClass, classify

@@ -7,17 +7,17 @@ from dataclasses import replace
 from typing import Any, Final
 from uuid import UUID
 
-from draftsman.domain.ids import actor_name
-from draftsman.domain.job import Job, Source, Status
-from draftsman.domain.messages.delivery import (
+from draftsman.domain.deliveries.delivery import (
     ChannelName,
     ClaimedDelivery,
     DeliveryKind,
     Message,
     Subject,
 )
-from draftsman.domain.messages.message_facts import GroupStop, MessageFacts
-from draftsman.domain.messages.result_text import usage_text
+from draftsman.domain.deliveries.message_facts import GroupStop, MessageFacts
+from draftsman.domain.deliveries.result_text import usage_text
+from draftsman.domain.ids import actor_name
+from draftsman.domain.job import Job, Source, Status
 from draftsman.domain.people.policy import Person, Policy
 from draftsman.domain.question import (
     IdenticalQuestion,

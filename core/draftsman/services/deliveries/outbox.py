@@ -6,10 +6,10 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+from draftsman.domain.deliveries.delivery import Delivery, DeliveryKind, DeliveryStatus
+from draftsman.domain.deliveries.spans import Spans, encode_spans, spans_text
+from draftsman.domain.deliveries.target import Target, parse
 from draftsman.domain.ids import job_name, unknown_job
-from draftsman.domain.messages.delivery import Delivery, DeliveryKind, DeliveryStatus
-from draftsman.domain.messages.spans import Spans, encode_spans, spans_text
-from draftsman.domain.messages.target import Target, parse
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.people.policy import Policy, Verb
 from draftsman.domain.read_models import TargetRow

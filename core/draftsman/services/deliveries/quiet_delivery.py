@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC
 from typing import Final
 
-from draftsman.domain.messages.delivery import (
+from draftsman.domain.deliveries.delivery import (
     QUESTION_KINDS,
     ChannelName,
     ClaimedDelivery,
@@ -13,7 +13,7 @@ from draftsman.domain.messages.delivery import (
     DeliveryKind,
     Message,
 )
-from draftsman.domain.messages.message_facts import MessageFacts
+from draftsman.domain.deliveries.message_facts import MessageFacts
 from draftsman.domain.people.policy import Policy
 from draftsman.services.deliveries.message_builder import recipient, with_identity_links
 from draftsman.store.postgres.database import Database

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
-from draftsman.domain.messages.target import Target
+from draftsman.domain.deliveries.target import Target
 from draftsman.domain.requests.submit_result import SubmitResult
 from draftsman.services.jobs import unique_work
 from draftsman.services.jobs.unique_work import UniqueRequest

@@ -18,7 +18,7 @@ from draftsman.services.jobs import groups as job_groups
 from draftsman.services.jobs.retried_trees import link_retry
 from draftsman.services.jobs.submissions import SUBMIT_ATTEMPTS, SubmittedJob
 from draftsman.store import job_control as store
-from draftsman.store import messages
+from draftsman.store import job_messages
 from draftsman.store import submissions as requests
 from draftsman.store.job_control import LockedJob
 from draftsman.store.outbox import deliveries
@@ -373,7 +373,7 @@ async def _insert_single_retry(
             subject=job_name(submitted.number),
         )
     if submitted.outcome == "created":
-        await messages.inherit(conn, job, submitted.number)
+        await job_messages.inherit(conn, job, submitted.number)
         if old["has_targets"]:
             await deliveries.inherit_targets(conn, job, submitted.number)
     return SubmittedJob(submitted.number, submitted.id, submitted.status, submitted.outcome)

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from draftsman import host
 from draftsman.domain import job_payloads
-from draftsman.domain.messages.delivery import ChannelName
-from draftsman.domain.messages.target import NONE, IssueTarget, parse
+from draftsman.domain.deliveries.delivery import ChannelName
+from draftsman.domain.deliveries.target import NONE, IssueTarget, parse
 from draftsman.domain.read_models import RegisteredWorker
 from draftsman.domain.repos.local_repository import repository_top
 from draftsman.domain.repos.repo_catalog import AmbiguousRepo, RepoLocation

@@ -8,8 +8,8 @@ from string import Formatter
 from typing import Any
 
 from draftsman.domain import job_payloads
+from draftsman.domain.deliveries.target import NONE
 from draftsman.domain.ids import new_id
-from draftsman.domain.messages.target import NONE
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.repos.repo_catalog import repo_names_by_source
 from draftsman.domain.requests.invocation import Invocation, plain_digest

@@ -14,10 +14,10 @@ from pydantic import ValidationError
 
 from draftsman import field_errors
 from draftsman.domain import job_payloads
+from draftsman.domain.deliveries.delivery import DeliveryKind
+from draftsman.domain.deliveries.target import Target, Targets, parse
 from draftsman.domain.ids import job_name
 from draftsman.domain.job import Source, Status
-from draftsman.domain.messages.delivery import DeliveryKind
-from draftsman.domain.messages.target import Target, Targets, parse
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.people.policy import Policy, Verb
 from draftsman.domain.read_models import RecentDuplicate

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
+from draftsman.domain.deliveries.target import Target
 from draftsman.domain.job import Status
-from draftsman.domain.messages.target import Target
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.people.policy import Policy, Verb
 from draftsman.domain.requests.invocation import Invocation

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
+from draftsman.domain.deliveries.delivery import DeliveryKind
 from draftsman.domain.forges.follow_up import (
     MENTION,
     FamilyJob,
@@ -20,7 +21,6 @@ from draftsman.domain.forges.follow_up import (
 from draftsman.domain.forges.forge_event import EventKind
 from draftsman.domain.ids import job_name
 from draftsman.domain.job import TERMINAL, Source
-from draftsman.domain.messages.delivery import DeliveryKind
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.people.policy import Policy, Verb
 from draftsman.domain.run import LeaderTerm

@@ -8,9 +8,9 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final
 from uuid import UUID
 
+from draftsman.domain.deliveries.target import Target
 from draftsman.domain.ids import job_name
 from draftsman.domain.job import OnLost, Status
-from draftsman.domain.messages.target import Target
 from draftsman.domain.people.actor import SYSTEM, Actor
 from draftsman.domain.people.policy import Policy, Verb
 from draftsman.domain.run import LeaderTerm

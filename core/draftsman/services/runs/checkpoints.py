@@ -10,8 +10,8 @@ from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from draftsman.domain.deliveries.target import Target
 from draftsman.domain.ids import job_name, new_id
-from draftsman.domain.messages.target import Target
 from draftsman.domain.quota import UNLIMITED, Quota, QuotaLimit
 from draftsman.domain.read_models import Artifact, Step
 from draftsman.domain.reserved_names import BUNDLE, Owner, check_key
@@ -37,7 +37,7 @@ from draftsman.store.postgres.database import Connection, Database
 if TYPE_CHECKING:
     from draftsman.services.reviews import Reviews
     from draftsman.services.runs.activity import ActivityStream
-    from draftsman.services.runs.messages import RunMessages
+    from draftsman.services.runs.job_messages import RunMessages
 
 COUNTED_PATCH = 1024 * 1024
 """Maximum size of a patch whose changed lines are counted, in bytes."""
@@ -56,7 +56,7 @@ class Checkpoints:
     @cached_property
     def messages(self) -> RunMessages:
         """Messages of people to the job of a run."""
-        from draftsman.services.runs.messages import RunMessages
+        from draftsman.services.runs.job_messages import RunMessages
 
         return RunMessages(self._db)
 

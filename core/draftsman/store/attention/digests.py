@@ -8,7 +8,7 @@ from datetime import time
 from psycopg.types.json import Jsonb
 
 from draftsman.domain.attention.digests import DigestHours, DigestQuestion
-from draftsman.domain.messages.target import Target
+from draftsman.domain.deliveries.target import Target
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.run import LeaderTerm
 from draftsman.store.postgres.database import Connection, execute, fetch_all, fetch_one, rows

@@ -7,8 +7,7 @@ from typing import Any, Final
 
 from psycopg.types.json import Jsonb
 
-from draftsman.domain.job import TERMINAL, Status
-from draftsman.domain.messages.delivery import (
+from draftsman.domain.deliveries.delivery import (
     ChannelName,
     ClaimedDelivery,
     Delivery,
@@ -17,8 +16,9 @@ from draftsman.domain.messages.delivery import (
     DeliveryTransition,
     RateLimit,
 )
-from draftsman.domain.messages.message_facts import MessageFacts
-from draftsman.domain.messages.target import Target
+from draftsman.domain.deliveries.message_facts import MessageFacts
+from draftsman.domain.deliveries.target import Target
+from draftsman.domain.job import TERMINAL, Status
 from draftsman.domain.read_models import TargetRow
 from draftsman.domain.run import Lease
 from draftsman.store.postgres.database import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from draftsman.domain.messages.delivery import ChannelName, ClaimedDelivery
+from draftsman.domain.deliveries.delivery import ChannelName, ClaimedDelivery
 from draftsman.store.postgres.database import Connection, execute, fetch_all, scalar
 from draftsman.store.queries import load
 

@@ -16,8 +16,8 @@ from psycopg.pq import TransactionStatus
 from psycopg.rows import class_row, dict_row, scalar_row, tuple_row
 from psycopg.types.enum import EnumInfo, register_enum
 
+from draftsman.domain.deliveries.delivery import ChannelName, DeliveryKind, DeliveryStatus
 from draftsman.domain.job import Mode, OnLost, Source, Status
-from draftsman.domain.messages.delivery import ChannelName, DeliveryKind, DeliveryStatus
 from draftsman.domain.question import OnDeny, OnExpire, QuestionKind, QuestionStatus
 from draftsman.domain.retries.error_classes import ErrorClass
 from draftsman.domain.run import RunStatus

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from draftsman.domain.messages.message_facts import GroupStop
+from draftsman.domain.deliveries.message_facts import GroupStop
 from draftsman.domain.workflows.groups import GroupKind, GroupMember, JobGroup, OnFailure
 from draftsman.store.postgres.database import Connection, execute, fetch_all, fetch_one, rows
 from draftsman.store.queries import load

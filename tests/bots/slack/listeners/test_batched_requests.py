@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from draftsman.domain.messages.target import Target
+from draftsman.domain.deliveries.target import Target
 from draftsman.domain.read_models import RecentDuplicate
 from draftsman.store.postgres.database import Connection
 from tests.bots.slack.listeners.conftest import ANNA, BEN, MALLORY, SlackBotHarness

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from draftsman.domain.messages.delivery import DeliveryKind
+from draftsman.domain.deliveries.delivery import DeliveryKind
 from draftsman.domain.question_spec import QuestionSpec
 from draftsman_bots.slack.outbound.channel import SlackChannel
 from draftsman_bots.slack.scopes import FULL, MINIMAL

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from draftsman.domain.messages.delivery import DeliveryStatus
+from draftsman.domain.deliveries.delivery import DeliveryStatus
 from draftsman.loops.delivery_dispatcher import DeliveryDispatcher
 from draftsman.services.deliveries.delivery_sender import DeliverySender
 from draftsman.store.postgres.database import Connection

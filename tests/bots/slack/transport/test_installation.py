@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from draftsman.domain.messages.delivery import DeliveryKind, File
+from draftsman.domain.deliveries.delivery import DeliveryKind, File
 from draftsman.runtime import Runtime
 from draftsman.store.postgres.database import Connection
 from draftsman_bots.slack.health import BotHealth

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from draftsman.domain.deliveries.delivery import ChannelName, DeliveryStatus
+from draftsman.domain.deliveries.target import parse
 from draftsman.domain.job import Job, Source
-from draftsman.domain.messages.delivery import ChannelName, DeliveryStatus
-from draftsman.domain.messages.target import parse
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.question import Question, QuestionStatus
 from draftsman.domain.question_spec import QuestionSpec

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from draftsman.domain.deliveries.result_text import change_summary, unrendered_fields
 from draftsman.domain.guardrails.conflicts import MAX_PATHS, BranchConflict, conflict_text
-from draftsman.domain.messages.result_text import change_summary, unrendered_fields
 
 PATHS = tuple(f"f{number}" for number in range(MAX_PATHS + 9))
 CONFLICTS = [

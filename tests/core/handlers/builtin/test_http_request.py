@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from respx import MockRouter
 
+from draftsman.domain.deliveries.webhook_signature import keys, verify
 from draftsman.domain.job import Status
-from draftsman.domain.messages.webhook_signature import keys, verify
 from draftsman.errors import UsageError
 from draftsman.runtime import Runtime
 from tests.core.handlers.builtin.web_jobs import SECRET, SITE, configured, done, log_of, result_of

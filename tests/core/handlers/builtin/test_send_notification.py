@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from draftsman.domain.deliveries.delivery import DeliveryStatus
 from draftsman.domain.job import Job, Status
-from draftsman.domain.messages.delivery import DeliveryStatus
 from draftsman.domain.outcome import Done
 from draftsman.errors import LeaseLost, UsageError
 from draftsman.handlers.context import RunContext

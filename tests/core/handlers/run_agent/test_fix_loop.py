@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from draftsman.domain.deliveries.result_text import change_summary
 from draftsman.domain.event import Event
 from draftsman.domain.evidence.envelope import parse_envelope, parse_payload
 from draftsman.domain.job import Status
-from draftsman.domain.messages.result_text import change_summary
 from draftsman.domain.outcome import Done
 from draftsman.domain.repos.repo_profile import profile
 from draftsman.domain.response import Response

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from draftsman.domain.deliveries.spans import ActorRef
 from draftsman.domain.job import Source, Status
-from draftsman.domain.messages.spans import ActorRef
 from draftsman.domain.question import QuestionStatus
 from draftsman.domain.question_spec import QuestionSpec
 from draftsman.domain.response import Response

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from draftsman.domain.messages.delivery import Unconfirmed
+from draftsman.domain.deliveries.delivery import Unconfirmed
 from draftsman.domain.repos.repo_catalog import Repo
 from draftsman.domain.repos.repo_profile import profile
 from draftsman.domain.repos.repo_url import parse

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from draftsman.domain.messages.plain_text import resolution_text
+from draftsman.domain.deliveries.plain_text import resolution_text
 from draftsman.domain.question_spec import Choice, QuestionSpec
 from draftsman.domain.run import LeaderTerm
 from draftsman.runtime import Runtime

@@ -8,8 +8,8 @@ from uuid import uuid4
 
 import pytest
 
+from draftsman.domain.deliveries.delivery import ChannelName, Delivery, DeliveryKind, DeliveryStatus
 from draftsman.domain.job import Source
-from draftsman.domain.messages.delivery import ChannelName, Delivery, DeliveryKind, DeliveryStatus
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.repos.repo_catalog import Repo
 from draftsman.domain.repos.repo_profile import RepoProfile

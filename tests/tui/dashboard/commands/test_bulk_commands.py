@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from draftsman.domain.deliveries.delivery import DeliveryStatus
 from draftsman.domain.job import Status
-from draftsman.domain.messages.delivery import DeliveryStatus
 from draftsman.domain.people.actor import Actor
 from draftsman.errors import Failure
 from draftsman.runtime import Runtime

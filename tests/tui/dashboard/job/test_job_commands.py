@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from draftsman.domain.deliveries.delivery import DeliveryStatus
 from draftsman.domain.job import Source, Status
-from draftsman.domain.messages.delivery import DeliveryStatus
 from draftsman.domain.outcome import Done
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.question_spec import QuestionSpec

@@ -8,8 +8,8 @@ from uuid import UUID
 
 import click
 
+from draftsman.domain.deliveries.delivery import DeliveryKind, Message, Subject
 from draftsman.domain.job import Status
-from draftsman.domain.messages.delivery import DeliveryKind, Message, Subject
 from draftsman.errors import Refused, UsageError
 from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.cli.board.board_edit import NONE, read_template

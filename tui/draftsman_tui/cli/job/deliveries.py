@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from draftsman.domain.deliveries.delivery import DeliveryStatus
 from draftsman.domain.ids import job_name
-from draftsman.domain.messages.delivery import DeliveryStatus
 from draftsman.domain.text import humanize
 from draftsman.errors import Refused, UsageError
 from draftsman_tui.cli import prompts

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from draftsman.domain.deliveries import result_text
 from draftsman.domain.ids import job_name
 from draftsman.domain.job import TERMINAL, WAITING, Job, Status
-from draftsman.domain.messages import result_text
 from draftsman.errors import AnswerTimeout, DraftsmanError
 from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.common import params, times

@@ -9,7 +9,7 @@ import sys
 import termios
 from typing import TYPE_CHECKING, Final
 
-from draftsman.domain.messages.plain_text import missing_diff, resolution_text
+from draftsman.domain.deliveries.plain_text import missing_diff, resolution_text
 from draftsman.domain.question import QuestionKind, QuestionStatus
 from draftsman.errors import DraftsmanError, UsageError
 from draftsman_tui.common.answer_submission import build_response, outcome_text, submit_response

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from draftsman import host
+from draftsman.domain.deliveries.target import NONE
 from draftsman.domain.ids import job_name, worker_name
-from draftsman.domain.messages.target import NONE
 from draftsman.errors import DraftsmanError, SchemaOutdated
 from draftsman_tui.cli.app import App, command
 from draftsman_tui.cli.process.serve import check_slack, check_trello
@@ -221,7 +221,7 @@ async def _archives(rt: Runtime) -> Sequence[Finding]:
 
 async def _deliveries(rt: Runtime) -> Sequence[Finding]:
     """Check for late and dead-letter deliveries, and the secrets of webhooks and pagers."""
-    from draftsman.domain.messages.delivery import ChannelName
+    from draftsman.domain.deliveries.delivery import ChannelName
     from draftsman.outbound import secret_values
 
     findings = []

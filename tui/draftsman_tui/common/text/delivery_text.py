@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from draftsman.domain.deliveries.delivery import Delivery, DeliveryStatus
 from draftsman.domain.ids import job_name
-from draftsman.domain.messages.delivery import Delivery, DeliveryStatus
 from draftsman.domain.text import humanize
 from draftsman_tui.common import times
 from draftsman_tui.common.output import line, styled

@@ -159,7 +159,7 @@ def result_lines(job: Job) -> Iterator[Text]:
 
     The agent's own `data` may name files on its worker, so it is only in the JSON output.
     """
-    from draftsman.domain.messages import result_text
+    from draftsman.domain.deliveries import result_text
     from draftsman_tui.common.value_format import fields
 
     result = job.result or {}

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from draftsman.domain.deliveries.action_text import action_text
+from draftsman.domain.deliveries.plain_text import missing_diff
 from draftsman.domain.ids import job_name
-from draftsman.domain.messages.action_text import action_text
-from draftsman.domain.messages.plain_text import missing_diff
 from draftsman.domain.question import (
     OnExpire,
     OpenQuestion,

@@ -6,8 +6,8 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from draftsman.domain.deliveries.plain_text import resolution_text
 from draftsman.domain.ids import actor_name, job_name
-from draftsman.domain.messages.plain_text import resolution_text
 from draftsman.errors import Refused, UsageError
 from draftsman_tui.common.output import as_data
 from draftsman_tui.dashboard.actions import question_actions

@@ -10,7 +10,7 @@ from textual.containers import Vertical, VerticalScroll
 from textual.widgets import Input, Static
 
 from draftsman.domain.changes.review import Review
-from draftsman.domain.messages.action_text import action_text
+from draftsman.domain.deliveries.action_text import action_text
 from draftsman_tui.dashboard.dialogs.base import Heading, safe
 from draftsman_tui.dashboard.dialogs.question_dialog import QuestionDialog
 from draftsman_tui.dashboard.diff.diff_pane import DiffPane

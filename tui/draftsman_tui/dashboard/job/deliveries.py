@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from draftsman.domain.messages.delivery import Delivery, DeliveryStatus
+from draftsman.domain.deliveries.delivery import Delivery, DeliveryStatus
 from draftsman_tui.common.output import line, styled
 from draftsman_tui.common.text.delivery_text import delivery_cells
 from draftsman_tui.dashboard.job.row_layout import Item, Row, note, row_of, text_row, wrap_row

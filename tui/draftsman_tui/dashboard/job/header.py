@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime
 
+from draftsman.domain.deliveries.result_text import change_summary
 from draftsman.domain.ids import actor_name
 from draftsman.domain.job import TERMINAL, Job, Status
-from draftsman.domain.messages.result_text import change_summary
 from draftsman.domain.question import QuestionKind
 from draftsman.domain.retries.error_classes import ErrorClass
 from draftsman.domain.wait_reason import WaitReason, expiring_question, expiry_text

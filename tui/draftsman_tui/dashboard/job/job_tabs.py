@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from draftsman.domain.messages.delivery import DeliveryStatus
+from draftsman.domain.deliveries.delivery import DeliveryStatus
 from draftsman_tui.common.text.artifact_text import is_empty_patch
 from draftsman_tui.dashboard.job.artifacts import artifacts
 from draftsman_tui.dashboard.job.deliveries import deliveries

@@ -13,8 +13,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from draftsman.domain.activity.agent_progress import AgentProgress
+from draftsman.domain.deliveries.delivery import DeliveryStatus
 from draftsman.domain.job import LEASED, TERMINAL
-from draftsman.domain.messages.delivery import DeliveryStatus
 from draftsman.domain.question import QuestionStatus
 from draftsman.domain.workflows.groups import GroupState
 from draftsman.services.runs.checkpoints import MAX_RUN

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Final
 
 from draftsman.domain.answer import Answer
-from draftsman.domain.messages.plain_text import resolution_text
+from draftsman.domain.deliveries.plain_text import resolution_text
 from draftsman.domain.question import Question, QuestionKind, QuestionStatus
 from draftsman_tui.common import times
 from draftsman_tui.common.output import one_line

@@ -14,9 +14,9 @@ from draftsman_tui.dashboard.polling.messages import LatestMessage
 
 if TYPE_CHECKING:
     from draftsman.domain.answer import Answer
+    from draftsman.domain.deliveries.delivery import Delivery
     from draftsman.domain.event import Event
     from draftsman.domain.job import Job
-    from draftsman.domain.messages.delivery import Delivery
     from draftsman.domain.read_models import RetryLink
     from draftsman.domain.run import CheckpointSummary, Run, StepSummary
     from draftsman.domain.wait_reason import WaitReason

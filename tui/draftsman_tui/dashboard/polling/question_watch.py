@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 from typing import TYPE_CHECKING, Any, Final
 
-from draftsman.domain.messages.plain_text import resolution_text
+from draftsman.domain.deliveries.plain_text import resolution_text
 from draftsman.domain.question import Question, QuestionKind, QuestionStatus
 from draftsman.errors import DraftsmanError
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from draftsman.domain.deliveries.delivery import Delivery, DeliveryStatus
 from draftsman.domain.ids import job_name
-from draftsman.domain.messages.delivery import Delivery, DeliveryStatus
 from draftsman_tui.common.text.delivery_text import target_text
 from draftsman_tui.dashboard import cells
 from draftsman_tui.dashboard.filter import FilterFields

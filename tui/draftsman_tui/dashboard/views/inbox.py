@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from draftsman.domain.messages.action_text import action_text
+from draftsman.domain.deliveries.action_text import action_text
 from draftsman.domain.question import OpenQuestion, QuestionKind
 from draftsman.domain.text import first_line
 from draftsman_tui.common.text.question_text import holder_text, pending_text

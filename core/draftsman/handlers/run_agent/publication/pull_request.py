@@ -7,6 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from draftsman.domain.budgets import usage_of
+from draftsman.domain.deliveries.delivery import ChannelName, DeliveryKind
+from draftsman.domain.deliveries.result_text import change_summary
+from draftsman.domain.deliveries.target import IssueTarget, Target
 from draftsman.domain.forges.body import (
     AnsweredQuestion,
     Command,
@@ -19,9 +22,6 @@ from draftsman.domain.forges.body import (
 from draftsman.domain.forges.project import compare_url
 from draftsman.domain.forges.pull_request import PullRequestText, PullState
 from draftsman.domain.job import Source, Status
-from draftsman.domain.messages.delivery import ChannelName, DeliveryKind
-from draftsman.domain.messages.result_text import change_summary
-from draftsman.domain.messages.target import IssueTarget, Target
 from draftsman.domain.reserved_names import EVIDENCE, PULL_REQUEST, Owner
 from draftsman.domain.retries.error_classes import classify
 from draftsman.domain.retries.retry_policy import after_failure

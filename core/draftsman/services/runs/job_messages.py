@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from draftsman.domain.job_message import JobMessage
 from draftsman.domain.run import Lease, lease_lost
-from draftsman.store import messages as store
+from draftsman.store import job_messages as store
 from draftsman.store.postgres.database import Connection, Database
 
 

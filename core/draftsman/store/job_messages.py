@@ -10,7 +10,7 @@ from draftsman.domain.run import Lease
 from draftsman.store.postgres.database import Connection, fetch_all, rows, scalar
 from draftsman.store.queries import load
 
-_Q = load("messages")
+_Q = load("job_messages")
 
 
 async def send(

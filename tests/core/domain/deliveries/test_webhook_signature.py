@@ -8,7 +8,7 @@ import hmac
 
 import pytest
 
-from draftsman.domain.messages.webhook_signature import keys, sign, verify
+from draftsman.domain.deliveries.webhook_signature import keys, sign, verify
 from draftsman.errors import UsageError
 from tests.support.cases import cases
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from draftsman.domain.messages.target import IssueTarget, parse
+from draftsman.domain.deliveries.target import IssueTarget, parse
 from draftsman.errors import UsageError
 from tests.support.cases import cases
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from draftsman.domain.messages.action_text import action_text
+from draftsman.domain.deliveries.action_text import action_text
 from tests.support.cases import cases
 
 

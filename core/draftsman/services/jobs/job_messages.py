@@ -18,7 +18,7 @@ from draftsman.domain.people.policy import Policy, Verb
 from draftsman.domain.text import humanize
 from draftsman.errors import CommandHint, IdempotencyConflict, Refused
 from draftsman.store import job_control as jobs
-from draftsman.store import messages as store
+from draftsman.store import job_messages as store
 from draftsman.store.postgres.database import Connection, Database
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
-from draftsman.domain.messages.delivery import ChannelName, DeliveryKind
+from draftsman.domain.deliveries.delivery import ChannelName, DeliveryKind
 from draftsman.errors import UsageError
 
 if TYPE_CHECKING:

@@ -9,11 +9,10 @@ from typing import Any, Final, assert_never
 
 from draftsman.domain.answer import Verdict
 from draftsman.domain.changes.diff import is_diff
-from draftsman.domain.job import Status
-from draftsman.domain.messages.action_text import action_text
-from draftsman.domain.messages.delivery import DeliveryKind, Message, Subject
-from draftsman.domain.messages.result_text import change_summary, counts_summary, summary_lines
-from draftsman.domain.messages.spans import (
+from draftsman.domain.deliveries.action_text import action_text
+from draftsman.domain.deliveries.delivery import DeliveryKind, Message, Subject
+from draftsman.domain.deliveries.result_text import change_summary, counts_summary, summary_lines
+from draftsman.domain.deliveries.spans import (
     ActorRef,
     Span,
     Spans,
@@ -21,6 +20,7 @@ from draftsman.domain.messages.spans import (
     decode_spans,
     spans_text,
 )
+from draftsman.domain.job import Status
 from draftsman.domain.question import Question, QuestionKind, QuestionStatus
 from draftsman.domain.text import humanize
 

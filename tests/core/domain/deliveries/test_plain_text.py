@@ -9,18 +9,18 @@ from uuid import UUID
 
 import pytest
 
-from draftsman.domain.job import Source, Status
-from draftsman.domain.messages.attachment import file_content, overflow_files
-from draftsman.domain.messages.delivery import DeliveryKind, Message, Subject
-from draftsman.domain.messages.message_facts import GroupStop
-from draftsman.domain.messages.plain_text import (
+from draftsman.domain.deliveries.attachment import file_content, overflow_files
+from draftsman.domain.deliveries.delivery import DeliveryKind, Message, Subject
+from draftsman.domain.deliveries.message_facts import GroupStop
+from draftsman.domain.deliveries.plain_text import (
     brief_spans,
     job_outcome_spans,
     notice_spans,
     render_plain,
 )
-from draftsman.domain.messages.result_text import change_summary, counts_summary, pr_url, raw_data
-from draftsman.domain.messages.spans import ActorRef, decode_spans, encode_spans, spans_text
+from draftsman.domain.deliveries.result_text import change_summary, counts_summary, pr_url, raw_data
+from draftsman.domain.deliveries.spans import ActorRef, decode_spans, encode_spans, spans_text
+from draftsman.domain.job import Source, Status
 from tests.core.channels import channel_contract
 from tests.support.cases import cases
 

@@ -7,8 +7,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from draftsman.domain.changes.diff import is_diff
-from draftsman.domain.ids import job_name
-from draftsman.domain.messages.delivery import (
+from draftsman.domain.deliveries.delivery import (
     TARGET_GONE,
     ChannelName,
     ClaimedDelivery,
@@ -18,8 +17,9 @@ from draftsman.domain.messages.delivery import (
     DeliveryTransition,
     Message,
 )
-from draftsman.domain.messages.plain_text import render_plain
-from draftsman.domain.messages.result_text import raw_data
+from draftsman.domain.deliveries.plain_text import render_plain
+from draftsman.domain.deliveries.result_text import raw_data
+from draftsman.domain.ids import job_name
 from draftsman.errors import Failure
 
 CHAT_CHANNELS: Final = frozenset({ChannelName.SLACK, ChannelName.TRELLO, ChannelName.FORGE})

@@ -7,8 +7,8 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
+from draftsman.domain.deliveries.delivery import DeliveryKind, DeliveryStatus
 from draftsman.domain.ids import job_name
-from draftsman.domain.messages.delivery import DeliveryKind, DeliveryStatus
 
 
 @dataclass(frozen=True, slots=True)
