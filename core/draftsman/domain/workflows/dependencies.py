@@ -50,7 +50,7 @@ class TreeJob:
 
 @dataclass(frozen=True, slots=True)
 class JobTree:
-    """A job and all that wait for it, directly or not, by number."""
+    """A job, first, and all that wait for it or that it spawned, directly or not, by number."""
 
     parents: list[Parent]
     """The jobs that the root waits or waited for."""

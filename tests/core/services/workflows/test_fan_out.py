@@ -160,6 +160,12 @@ async def test_a_retry_takes_over_the_completed_jobs(
     ended = await rt.workflows.gather(await make.running(again.number), [first, second])
     assert [item.result for item in ended or ()] == [{"n": one}, {"n": second}]
     assert (await rt.workflows.tree(one)).spawned_by == work.number
+    tree = await rt.workflows.tree(again.number)
+    assert [(item.number, item.parents) for item in tree.jobs] == [
+        (again.number, []),
+        (one, [again.number]),
+        (second, [again.number]),
+    ]
     assert not any((await rt.read_model.invariants()).values())
 
 

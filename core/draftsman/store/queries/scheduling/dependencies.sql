@@ -109,7 +109,8 @@ SELECT x.number, d.parent, coalesce(d.condition::text, 'any')
  WHERE x.number <> %(job)s
  ORDER BY x.number, d.ordinal
 
--- A job and all that wait for it, the oldest first, with their parents in the tree.
+-- A job, first, and all that wait for it or that it spawned, the oldest first, with their parents in the tree. A retry is newer than
+-- the jobs that it took over.
 -- name: tree
 WITH tree AS MATERIALIZED (
     SELECT n AS number FROM draftsman.descendants(%(job)s::bigint) AS n
@@ -124,14 +125,14 @@ SELECT t.number, s.status, s.type, r.ticket_title AS title, r.invoker_id,
                     WHERE parent = t.number AND spawned) p
             WHERE p.number IN (SELECT number FROM tree)
             ORDER BY p.ordinal, p.number) AS parents
-  FROM (SELECT number FROM tree ORDER BY number LIMIT %(limit)s) t
+  FROM (SELECT number FROM tree ORDER BY number <> %(job)s, number LIMIT %(limit)s) t
  CROSS JOIN LATERAL (
        SELECT status, type, cancel_reason FROM draftsman.job_states
         WHERE number = t.number LIMIT 1) s
  CROSS JOIN LATERAL (
        SELECT ticket_title, invoker_id FROM draftsman.job_requests
         WHERE number = t.number LIMIT 1) r
- ORDER BY t.number
+ ORDER BY t.number <> %(job)s, t.number
 
 -- The jobs because of which a job was skipped: parents, or a job of its group.
 -- name: causes
