@@ -62,6 +62,8 @@ async def _spawn(conn: Connection) -> None:
     conflicts = await dependencies.spawn_conflicts(conn, run.job, "a", "k")
     assert conflicts == (job.number, columns["request_digest"], None)
     assert await dependencies.await_jobs(conn, run, [job.number]) == 1
+    await dependencies.lock_waits(conn)
+    assert await dependencies.wait_cycle(conn, run.job) == (False, [])
 
 
 _SPAWN: Final = Call(_spawn)
@@ -75,6 +77,8 @@ CALLS: Final[dict[str, Call]] = {
     "dependencies.spawn_conflicts": _SPAWN,
     "dependencies.completed_spawn": _SPAWN,
     "dependencies.await_jobs": _SPAWN,
+    "dependencies.lock_waits": _SPAWN,
+    "dependencies.wait_cycle": _SPAWN,
     "dependencies.skipped": _READ,
     "dependencies.missing": Call(lambda conn: dependencies.missing(conn, [MIDDLE, MISSING])),
     "dependencies.parents": _READ,

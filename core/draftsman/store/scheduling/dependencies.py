@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from draftsman.domain.job import Condition
 from draftsman.domain.run import Lease
-from draftsman.domain.workflows.dependencies import JobTree, Parent, TreeJob
+from draftsman.domain.workflows.dependencies import JobTree, Parent, TreeJob, Wait, find_cycle
 from draftsman.store.postgres.database import Connection, execute, fetch_all, rows, scalar
 from draftsman.store.queries import load
 
@@ -95,6 +95,20 @@ async def await_jobs(conn: Connection, lease: Lease, jobs: Sequence[int]) -> int
     params = {"job": lease.job, "token": lease.token, "spawned": [*jobs]}
     unfinished: int | None = await scalar(conn, _Q["await_jobs"], params)
     return unfinished
+
+
+async def wait_cycle(conn: Connection, job: int) -> tuple[bool, list[Wait]]:
+    """Return whether a job waits for a concurrency key, and the cycle in which it waits for itself.
+
+    A job may wait directly or not; the cycle begins with the job, and is empty if there is none.
+    """
+    (record,) = await rows(conn, _Q["wait_cycle"], {"job": job})
+    return record[0], find_cycle(job, [Wait(*wait) for wait in record[1]])
+
+
+async def lock_waits(conn: Connection) -> None:
+    """Wait for the other transactions in which a job begins to wait for a concurrency key."""
+    await execute(conn, _Q["lock_waits"])
 
 
 async def skipped(conn: Connection, job: int) -> Sequence[tuple[int, int | None, Condition]]:

@@ -48,6 +48,38 @@ SELECT draftsman.record_spawn(%(job)s::bigint, %(token)s::bigint, %(spawned)s::b
 -- name: await_jobs
 SELECT draftsman.await_jobs(%(job)s::bigint, %(token)s::bigint, %(spawned)s::bigint[])
 
+-- Whether a job waits for a concurrency key, directly or not; and what waits for what, if the job waits for itself. A job
+-- waits for its parents, for the jobs that it gathers, and for the holder of its key.
+-- name: wait_cycle
+WITH RECURSIVE waits (job, waits_for, key) AS (
+    SELECT NULL::bigint, %(job)s::bigint, NULL::text
+     UNION
+    SELECT w.waits_for, d.number, d.key
+      FROM waits w
+     CROSS JOIN LATERAL (
+           SELECT parent AS number, NULL::text AS key FROM draftsman.job_dependencies
+            WHERE job = w.waits_for AND met IS NOT TRUE AND met IS NULL
+            UNION ALL
+           SELECT k.number, k.concurrency_key
+             FROM (SELECT concurrency_key FROM draftsman.job_states
+                    WHERE number = w.waits_for AND hold >= 'key'
+                      AND concurrency_key IS NOT NULL LIMIT 1) s
+            CROSS JOIN LATERAL (
+                  SELECT number, concurrency_key FROM draftsman.job_states
+                   WHERE concurrency_key = s.concurrency_key AND (hold >= 'key') IS NOT TRUE
+                     AND finished_at IS NULL LIMIT 1) k
+           OFFSET 0) d
+)
+SELECT coalesce(bool_or(key IS NOT NULL), false),
+       CASE WHEN bool_or(waits_for = %(job)s AND job IS NOT NULL)
+            THEN jsonb_agg(jsonb_build_array(job, waits_for, key)) FILTER (WHERE job IS NOT NULL)
+            ELSE '[]' END
+  FROM waits
+
+-- Lets the transactions in which jobs begin to wait for a concurrency key see each other.
+-- name: lock_waits
+SELECT pg_advisory_xact_lock(hashtextextended('draftsman.waits', 0))
+
 -- Locks the job of a run, so that the transaction has its lease.
 -- name: lock_run
 SELECT number FROM draftsman.job_states
