@@ -33,6 +33,7 @@ async def _read(conn: Connection) -> None:
     assert len(await dependencies.parents(conn, job)) == 2
     assert len((await dependencies.tree(conn, parent, 1)).jobs) == 1
     assert await dependencies.tree_size(conn, parent) == 2
+    assert await dependencies.waiting_count(conn, parent) == 1
     assert await dependencies.skipped(conn, parent) == []
     assert await dependencies.tree_invokers(conn, parent)
 
@@ -84,6 +85,7 @@ CALLS: Final[dict[str, Call]] = {
     "dependencies.parents": _READ,
     "dependencies.tree": _READ,
     "dependencies.tree_size": _READ,
+    "dependencies.waiting_count": _READ,
     "dependencies.tree_invokers": _READ,
     "dependencies.cancel_tree": Call(_cancel_tree),
     "job_control.cancel_now: a parent": Call(_cancel_parent),

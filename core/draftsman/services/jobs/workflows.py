@@ -51,6 +51,11 @@ class Workflows:
             raise unknown_job(job)
         return tree
 
+    async def waiting_count(self, job: int) -> int:
+        """Return how many jobs wait or waited for a job, without those that it spawned."""
+        async with self._db.connection() as conn:
+            return await store.waiting_count(conn, job)
+
     async def parents(self, job: int) -> Sequence[Parent]:
         """Return the parents of a job with their results, in the order of its request."""
         async with self._db.connection() as conn:

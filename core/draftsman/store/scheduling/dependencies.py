@@ -145,6 +145,11 @@ async def tree_size(conn: Connection, job: int) -> int:
     return int(await scalar(conn, _Q["tree_size"], {"job": job}))
 
 
+async def waiting_count(conn: Connection, job: int) -> int:
+    """Return the number of jobs that wait or waited for a job, directly or not."""
+    return int(await scalar(conn, _Q["waiting_count"], {"job": job}))
+
+
 async def tree_invokers(conn: Connection, job: int) -> list[str]:
     """Return the people who submitted the unfinished jobs of the tree."""
     return [invoker for (invoker,) in await rows(conn, _Q["tree_invokers"], {"job": job})]

@@ -52,8 +52,10 @@ async def test_a_job_is_spawned_once_for_a_key(
         await rt.workflows.spawn(work, "a", "other", {"queue": "q"})
     with pytest.raises(UsageError, match=r"spawn.. does not take 'notify'; allowed: payload"):
         await rt.workflows.spawn(work, "c", "noop", {"notify": ["log"]})
+    await make.queued(after=(await make.queued(after=(work.number,)),))
+    assert await rt.workflows.waiting_count(work.number) == 2
     tree = await rt.workflows.tree(work.number)
-    assert [(item.number, item.parents) for item in tree.jobs[1:]] == [
+    assert [(item.number, item.parents) for item in tree.jobs[1:3]] == [
         (one, [work.number]),
         (two, [work.number]),
     ]

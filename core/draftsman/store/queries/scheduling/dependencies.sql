@@ -183,6 +183,19 @@ SELECT job FROM draftsman.job_dependencies
 -- name: tree_size
 SELECT count(*) FROM draftsman.descendants(%(job)s::bigint)
 
+-- The number of jobs that wait or waited for a job, directly or not; without those that it spawned.
+-- name: waiting_count
+WITH RECURSIVE waiting (number) AS (
+    SELECT %(job)s::bigint
+     UNION
+    SELECT d.job
+      FROM waiting w
+     CROSS JOIN LATERAL (
+           SELECT job FROM draftsman.job_dependencies
+            WHERE parent = w.number AND NOT spawned OFFSET 0) d
+)
+SELECT count(*) - 1 FROM waiting
+
 -- The people who submitted the unfinished jobs of a tree.
 -- name: tree_invokers
 SELECT DISTINCT r.invoker_id
