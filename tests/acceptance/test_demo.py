@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import signal
 from pathlib import Path
 
 import pytest
@@ -49,13 +51,22 @@ async def test_demo_in_a_pipe_uses_the_default_answer_and_completes_after_a_kill
     assert not any((await rt.read_model.invariants()).values())
 
 
-async def test_next_steps_name_no_branch_if_there_is_none(make: Factory, rt: Runtime) -> None:
+async def test_demo_replaces_a_worker_that_was_killed(
+    installation: Installation, rt: Runtime
+) -> None:
+    demo = installation.start("demo")
+    await demo.says("queued ")
+    [pid] = re.findall(r"started, pid (\d+)", demo.output_text)
+    os.kill(int(pid), signal.SIGKILL)
+    assert await demo.end() == 0, demo.output_text
+    assert f" s  kill -9   worker {pid} killed during the run\n" in demo.output_text
+    assert "D-1 is completed" in demo.output_text
+
+
+async def test_next_steps_name_no_changes_if_there_are_none(make: Factory, rt: Runtime) -> None:
     job = await rt.read_model.job(await make.completed())
     assert "branch" not in (job.result or {})
-    assert [line.split()[-2:] for line in next_steps(job, Path("repo"))[2:]] == [
-        ["show", job.name],
-        ["diff", job.name],
-    ]
+    assert [line.split()[-2:] for line in next_steps(job, Path("repo"))[2:]] == [["show", job.name]]
 
 
 @pytest.mark.slow(

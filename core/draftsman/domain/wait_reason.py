@@ -14,10 +14,12 @@ from draftsman.domain.question import GATE_ENDS, Question, QuestionKind, Questio
 from draftsman.domain.retries.error_classes import ErrorClass
 from draftsman.domain.retries.retry_policy import layer
 from draftsman.domain.text import first_line, humanize
+from draftsman.domain.workflows.dependencies import cycle_text
 from draftsman.errors import CommandHint
 
 if TYPE_CHECKING:
     from draftsman.domain.queues.usage_limits import LimitUse
+    from draftsman.domain.workflows.dependencies import Wait
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +82,8 @@ class JobFacts:
     due_in: float | None
     sleep_reason: str | None
     """The reason that its handler gave for a sleep."""
+    cycle: Sequence[Wait] = ()
+    """The jobs for which it waits, if it waits for itself."""
     limit: LimitUse | None = None
     """The limit in which the job waits for a place."""
     absent_agent: str | None = None
@@ -154,8 +158,9 @@ def _reason(facts: JobFacts, question: Question | None) -> tuple[str, str, NextS
         return _job_paused(facts, question)
     if question is not None:
         return _waiting_for_answer(question)
-    if facts.hold == "parents" or (facts.parents and facts.status is Status.SCHEDULED):
-        return _waiting_for_parents(facts)
+    waits = facts.hold == "parents" or (facts.parents and facts.status is Status.SCHEDULED)
+    if facts.cycle or waits:
+        return _waiting_for_jobs(facts)
     if facts.status in (Status.QUEUED, Status.RESUMED):
         return _queued(facts) if facts.claimable else _held(facts)
     if facts.status in (Status.SCHEDULED, Status.RETRYING):
@@ -236,7 +241,10 @@ def _held(facts: JobFacts) -> tuple[str, str, NextStep]:
     )
 
 
-def _waiting_for_parents(facts: JobFacts) -> tuple[str, str, NextStep]:
+def _waiting_for_jobs(facts: JobFacts) -> tuple[str, str, NextStep]:
+    if facts.cycle:
+        last = _command("cancel", job_name(facts.cycle[-1].job))
+        return "cycle", f"waits for itself: for {cycle_text(facts.cycle)}", ("to end it: ", last)
     names = [f"{job_name(number)} ({humanize(status)})" for number, status in facts.parents]
     if (more := facts.parent_count - len(names)) > 0:
         names.append(f"{more:,} more")

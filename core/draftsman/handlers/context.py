@@ -251,8 +251,8 @@ class RunContext:
     ) -> list[Parent]:
         """Return the jobs that this job spawned with their results; park the run until all ended.
 
-        Raises Failure (`child_failed`, permanent) if one did not complete, unless `on_failure`
-        is `return`.
+        Raises a permanent Failure: `child_failed` if one did not complete, unless `on_failure` is
+        `return`; `wait_cycle` if one waits for a concurrency key of this job, directly or not.
         """
         workflows, numbers = self._services.workflows, list(jobs)
         ended = await self._run.wait(workflows.ended, self.job, numbers)

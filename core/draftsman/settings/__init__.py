@@ -54,7 +54,7 @@ from draftsman.settings.config_errors import explain, unparsable
 from draftsman.settings.dashboard import DashboardSettings, WebSettings
 from draftsman.settings.evidence import EvidenceSettings
 from draftsman.settings.forges import ForgeSettings
-from draftsman.settings.known_agents import with_known_agents
+from draftsman.settings.known_agents import TIDY, with_known_agents
 from draftsman.settings.network import GROUP, resolve_groups
 from draftsman.settings.outbound import (
     CredentialSettings,
@@ -147,8 +147,7 @@ __all__ = [
 
 
 def _tidy() -> dict[str, AgentSettings]:
-    tidy = AgentSettings.model_construct(command=("{python}", "-m", "draftsman.agents.tidy"))
-    return {"tidy": tidy}
+    return {"tidy": AgentSettings.model_construct(**TIDY)}
 
 
 class Settings(BaseSettings):

@@ -94,6 +94,9 @@ KNOWN_AGENTS: Final[Mapping[str, Mapping[str, Any]]] = {
 """Keys of `[agents.NAME]` by name; keys of the configuration override them."""
 
 
+TIDY: Final[Mapping[str, Any]] = {"command": ("{python}", "-m", "draftsman.agents.tidy")}
+"""The included agent, which is available without a table too."""
+
 RepoConfigName = Literal["claude", "codex", "opencode"]
 """Agents whose own configuration of a repository can be allowed; it is not loaded otherwise."""
 
@@ -111,7 +114,7 @@ def with_known_agents(agents: Any) -> Any:
 
 
 def _complete(name: str, table: Any) -> Any:
-    known = KNOWN_AGENTS.get(name)
+    known = TIDY if name == "tidy" else KNOWN_AGENTS.get(name)
     if known is None or not isinstance(table, Mapping):
         return table
     env = {**known.get("env", {}), **(table.get("env") or {})}

@@ -33,6 +33,7 @@ async def _read(conn: Connection) -> None:
     assert len(await dependencies.parents(conn, job)) == 2
     assert len((await dependencies.tree(conn, parent, 1)).jobs) == 1
     assert await dependencies.tree_size(conn, parent) == 2
+    assert await dependencies.waiting_count(conn, parent) == 1
     assert await dependencies.skipped(conn, parent) == []
     assert await dependencies.tree_invokers(conn, parent)
 
@@ -62,6 +63,8 @@ async def _spawn(conn: Connection) -> None:
     conflicts = await dependencies.spawn_conflicts(conn, run.job, "a", "k")
     assert conflicts == (job.number, columns["request_digest"], None)
     assert await dependencies.await_jobs(conn, run, [job.number]) == 1
+    await dependencies.lock_waits(conn)
+    assert await dependencies.wait_cycle(conn, run.job) == (False, [])
 
 
 _SPAWN: Final = Call(_spawn)
@@ -75,11 +78,14 @@ CALLS: Final[dict[str, Call]] = {
     "dependencies.spawn_conflicts": _SPAWN,
     "dependencies.completed_spawn": _SPAWN,
     "dependencies.await_jobs": _SPAWN,
+    "dependencies.lock_waits": _SPAWN,
+    "dependencies.wait_cycle": _SPAWN,
     "dependencies.skipped": _READ,
     "dependencies.missing": Call(lambda conn: dependencies.missing(conn, [MIDDLE, MISSING])),
     "dependencies.parents": _READ,
     "dependencies.tree": _READ,
     "dependencies.tree_size": _READ,
+    "dependencies.waiting_count": _READ,
     "dependencies.tree_invokers": _READ,
     "dependencies.cancel_tree": Call(_cancel_tree),
     "job_control.cancel_now: a parent": Call(_cancel_parent),

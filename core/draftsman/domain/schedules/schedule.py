@@ -246,7 +246,7 @@ def check_spec(spec: ScheduleSpec, now: datetime) -> ScheduleSpec:
     timing = Timing(spec.rule, spec.timezone, now)
     times = [at for at, _ in zip(timing.after(now), range(_SAMPLE), strict=False)]
     if not times:
-        raise UsageError(f"{spec.rule!r} is not due any more")
+        raise UsageError(f"{spec.rule!r} has passed")
     distance = min((later - at for at, later in pairwise(times)), default=timedelta.max)
     if spec.jitter and timedelta(seconds=spec.jitter) >= distance:
         raise UsageError(f"the jitter must be shorter than {_span(distance)}, the interval")

@@ -270,6 +270,11 @@ class ReadModel:
 
                 uses = await limits.uses(conn, facts.held_by)
                 facts = replace(facts, limit=next(iter(uses), None))
+            if facts is not None and (facts.hold == "key" or facts.parents):
+                from draftsman.store.scheduling import dependencies
+
+                _, cycle = await dependencies.wait_cycle(conn, number)
+                facts = replace(facts, cycle=cycle)
             if facts is not None and facts.status is Status.EXPIRED:
                 question = expiring_question(await questions.of_job(conn, number))
             else:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 from draftsman.domain.ids import job_name, unknown_job
 from draftsman.domain.job import TERMINAL, Source, Status
 from draftsman.domain.run import ClaimedJob, RunStatus, lease_lost
-from draftsman.domain.workflows.dependencies import JobTree, Parent
-from draftsman.errors import UsageError
+from draftsman.domain.workflows.dependencies import JobTree, Parent, cycle_text
+from draftsman.errors import Failure, UsageError
 from draftsman.services.jobs.groups import Groups
 from draftsman.store.postgres.database import Connection, Database
 from draftsman.store.scheduling import dependencies as store
@@ -50,6 +50,11 @@ class Workflows:
         if not tree.jobs:
             raise unknown_job(job)
         return tree
+
+    async def waiting_count(self, job: int) -> int:
+        """Return how many jobs wait or waited for a job, without those that it spawned."""
+        async with self._db.connection() as conn:
+            return await store.waiting_count(conn, job)
 
     async def parents(self, job: int) -> Sequence[Parent]:
         """Return the parents of a job with their results, in the order of its request."""
@@ -176,7 +181,8 @@ class Workflows:
     async def gather(self, work: ClaimedJob, jobs: Sequence[int]) -> list[Parent] | None:
         """Return the jobs that a run spawned, in this order; None if the run was parked for them.
 
-        Raises LeaseLost, and UsageError for another job.
+        Raises LeaseLost, UsageError for another job, and Failure (`wait_cycle`, permanent) if the
+        jobs wait for a concurrency key of this job, directly or not.
         """
         from draftsman.store import run_state
 
@@ -186,6 +192,7 @@ class Workflows:
                 raise lease_lost(work.lease)
             if not unfinished:
                 return await _ended(conn, work, jobs)
+            await _refuse_cycle(conn, work)
             ending = run_state.RunEnd(Status.SCHEDULED, RunStatus.PARKED, delay=LONGEST_WAIT)
             if await run_state.settle(conn, work.lease, ending) is None:
                 raise lease_lost(work.lease)
@@ -200,3 +207,16 @@ async def _ended(conn: Connection, work: ClaimedJob, jobs: Sequence[int]) -> lis
         raise UsageError(f"{job_name(other[0])} was not spawned by this job")
     ended = all(item.status in TERMINAL for item in spawned.values())
     return [spawned[number] for number in jobs] if ended else None
+
+
+async def _refuse_cycle(conn: Connection, work: ClaimedJob) -> None:
+    waits_for_key, cycle = await store.wait_cycle(conn, work.number)
+    if waits_for_key and not cycle:
+        await store.lock_waits(conn)
+        _, cycle = await store.wait_cycle(conn, work.number)
+    if cycle:
+        raise Failure(
+            f"{work.name} would wait for itself: it waits for {cycle_text(cycle)}",
+            code="wait_cycle",
+            declared="PERMANENT",
+        )

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from draftsman.domain.job import Condition
 from draftsman.domain.run import Lease
-from draftsman.domain.workflows.dependencies import JobTree, Parent, TreeJob
+from draftsman.domain.workflows.dependencies import JobTree, Parent, TreeJob, Wait, find_cycle
 from draftsman.store.postgres.database import Connection, execute, fetch_all, rows, scalar
 from draftsman.store.queries import load
 
@@ -97,6 +97,20 @@ async def await_jobs(conn: Connection, lease: Lease, jobs: Sequence[int]) -> int
     return unfinished
 
 
+async def wait_cycle(conn: Connection, job: int) -> tuple[bool, list[Wait]]:
+    """Return whether a job waits for a concurrency key, and the cycle in which it waits for itself.
+
+    A job may wait directly or not; the cycle begins with the job, and is empty if there is none.
+    """
+    (record,) = await rows(conn, _Q["wait_cycle"], {"job": job})
+    return record[0], find_cycle(job, [Wait(*wait) for wait in record[1]])
+
+
+async def lock_waits(conn: Connection) -> None:
+    """Wait for the other transactions in which a job begins to wait for a concurrency key."""
+    await execute(conn, _Q["lock_waits"])
+
+
 async def skipped(conn: Connection, job: int) -> Sequence[tuple[int, int | None, Condition]]:
     """Return the jobs that were skipped because of a job, with each parent, the oldest first.
 
@@ -129,6 +143,11 @@ async def spawner(conn: Connection, job: int) -> int | None:
 async def tree_size(conn: Connection, job: int) -> int:
     """Return the number of jobs in a tree."""
     return int(await scalar(conn, _Q["tree_size"], {"job": job}))
+
+
+async def waiting_count(conn: Connection, job: int) -> int:
+    """Return the number of jobs that wait or waited for a job, directly or not."""
+    return int(await scalar(conn, _Q["waiting_count"], {"job": job}))
 
 
 async def tree_invokers(conn: Connection, job: int) -> list[str]:

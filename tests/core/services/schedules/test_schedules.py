@@ -50,7 +50,7 @@ async def test_a_schedule_is_stored_with_its_next_occurrence(rt: Runtime, owner:
         ({"misfire_limit": 0}, "must be 1 to 1000"),
         ({"jitter": 90_000}, "0s to 24h"),
         ({"jitter": 3600}, "shorter than 60 min"),
-        ({"rule": "@at 2001-01-01T00:00Z"}, "is not due any more"),
+        ({"rule": "@at 2001-01-01T00:00Z"}, "has passed"),
         ({"request": {"type": "http_request"}}, "url"),
         ({"request": {"agent": "tidy"}}, "instructions are required"),
         ({"request": {"type": "nothing"}}, "unknown job type"),

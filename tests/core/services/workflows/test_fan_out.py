@@ -10,11 +10,13 @@ from draftsman.domain.job import Status
 from draftsman.domain.outcome import Done, Outcome
 from draftsman.domain.repos.repo_catalog import Repo
 from draftsman.domain.repos.repo_profile import RepoProfile
-from draftsman.domain.run import ClaimedJob
+from draftsman.domain.run import ClaimedJob, RunStatus
 from draftsman.errors import Failure, LeaseLost, NotFound, UsageError
 from draftsman.handlers.context import RunContext
 from draftsman.runtime import Runtime
 from draftsman.store.postgres.database import Connection
+from draftsman.store.run_state import RunEnd, settle
+from draftsman.store.scheduling import dependencies
 from tests.core.loops.workers import running_worker, runtime_with
 from tests.factories import Factory
 from tests.support.cases import cases
@@ -50,8 +52,10 @@ async def test_a_job_is_spawned_once_for_a_key(
         await rt.workflows.spawn(work, "a", "other", {"queue": "q"})
     with pytest.raises(UsageError, match=r"spawn.. does not take 'notify'; allowed: payload"):
         await rt.workflows.spawn(work, "c", "noop", {"notify": ["log"]})
+    await make.queued(after=(await make.queued(after=(work.number,)),))
+    assert await rt.workflows.waiting_count(work.number) == 2
     tree = await rt.workflows.tree(work.number)
-    assert [(item.number, item.parents) for item in tree.jobs[1:]] == [
+    assert [(item.number, item.parents) for item in tree.jobs[1:3]] == [
         (one, [work.number]),
         (two, [work.number]),
     ]
@@ -119,6 +123,57 @@ async def test_other_jobs_and_the_own_key_are_refused(rt: Runtime, make: Factory
         await rt.workflows.ended(work, [job, await make.queued()])
 
 
+async def test_jobs_that_would_wait_for_each_other_through_their_keys_are_refused(
+    rt: Runtime, make: Factory
+) -> None:
+    one, two = await make.running(concurrency_key="a"), await make.running(concurrency_key="b")
+    below = await rt.workflows.spawn(one, "b", "noop", {"concurrency_key": "b"})
+    other = await rt.workflows.spawn(two, "a", "noop", {"concurrency_key": "a", "delay": 1})
+    assert await rt.workflows.gather(one, [below]) is None
+    with pytest.raises(Failure) as raised:
+        await rt.workflows.gather(two, [other])
+    assert raised.value.code == "wait_cycle"
+    assert str(raised.value) == (
+        f"{two.name} would wait for itself: it waits for D-{other}, which waits for the"
+        f" concurrency key 'a' of {one.name}, which waits for D-{below}, which waits for the"
+        f" concurrency key 'b' of {two.name}"
+    )
+    assert (await rt.read_model.job(two.number)).status is Status.RUNNING
+    await rt.settlement.failure(two, raised.value)
+    await end(rt, make, below)
+    assert (await rt.read_model.job(one.number)).status is Status.RESUMED
+
+
+async def test_why_names_a_cycle_that_no_gather_has_seen(
+    rt: Runtime, make: Factory, conn: Connection
+) -> None:
+    one, two = await make.running(concurrency_key="a"), await make.running(concurrency_key="b")
+    below = await rt.workflows.spawn(one, "b", "noop", {"concurrency_key": "b"})
+    other = await rt.workflows.spawn(two, "a", "noop", {"concurrency_key": "a"})
+    for work, job in ((one, below), (two, other)):
+        assert await dependencies.await_jobs(conn, work.lease, [job]) == 1
+        assert await settle(conn, work.lease, RunEnd(Status.SCHEDULED, RunStatus.PARKED, delay=60))
+    why = await rt.read_model.why(other)
+    assert (why.reason, why.next_step) == ("cycle", f"to end it: draftsman cancel {two.name}")
+    assert why.text == (
+        f"waits for itself: for the concurrency key 'a' of {one.name}, which waits for D-{below},"
+        f" which waits for the concurrency key 'b' of {two.name}, which waits for D-{other}"
+    )
+    assert (await rt.read_model.why(one.number)).reason == "cycle"
+
+
+async def test_of_two_jobs_that_begin_to_wait_for_each_other_at_once_the_second_is_refused(
+    rt: Runtime, first: FirstSession, make: Factory, conn: Connection
+) -> None:
+    one, two = await make.running(concurrency_key="a"), await make.running(concurrency_key="b")
+    below = await rt.workflows.spawn(one, "b", "noop", {"concurrency_key": "b"})
+    other = await rt.workflows.spawn(two, "a", "noop", {"concurrency_key": "a"})
+    async with first.doing(first.rt.workflows.gather(one, [below])) as parked:
+        with pytest.raises(Failure, match="would wait for itself"):
+            await first.then(rt.workflows.gather(two, [other]), conn)
+    assert parked.result() is None
+
+
 async def test_a_spawned_job_spawns_and_gathers_too(rt: Runtime, make: Factory) -> None:
     work = await make.running()
     (job,) = await spawned(rt, work, "a")
@@ -160,6 +215,12 @@ async def test_a_retry_takes_over_the_completed_jobs(
     ended = await rt.workflows.gather(await make.running(again.number), [first, second])
     assert [item.result for item in ended or ()] == [{"n": one}, {"n": second}]
     assert (await rt.workflows.tree(one)).spawned_by == work.number
+    tree = await rt.workflows.tree(again.number)
+    assert [(item.number, item.parents) for item in tree.jobs] == [
+        (again.number, []),
+        (one, [again.number]),
+        (second, [again.number]),
+    ]
     assert not any((await rt.read_model.invariants()).values())
 
 

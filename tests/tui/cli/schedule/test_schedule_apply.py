@@ -157,4 +157,4 @@ async def test_a_time_that_passed_is_no_change(cli: Cli, file: Path, clock: Cloc
     await clock.forward(7200)
     assert (await cli("schedules", "apply", file)).err == "no changes\n"
     file.write_text('name = "x"\n[schedules.b]\nat = 2001-01-01T00:00:00Z\ntemplate = "ping"\n')
-    (await cli("schedules", "apply", file)).refused(2, "is not due any more")
+    (await cli("schedules", "apply", file)).refused(2, "has passed")

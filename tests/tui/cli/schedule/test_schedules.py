@@ -30,6 +30,8 @@ async def test_a_schedule_is_added_shown_paused_run_and_removed(cli: Cli) -> Non
     assert times.keys() == {"due_at", "fire_at"}
     assert (await cli("schedules", "pause", "nightly", "--reason", "freeze")).out
     (await cli("schedules", "pause", "nightly")).refused(1, "is paused already")
+    hint = "; to resume: draftsman schedules resume nightly\n"
+    assert (await cli("schedules", "next", "nightly")).err.endswith(hint)
     shown = await cli("schedules", "show", "nightly")
     for part in ("all, at most 10", "up to 5m", "queue", "freeze", "http_request"):
         assert part in shown.out
@@ -98,7 +100,7 @@ BAD_INPUT: list[tuple[tuple[str, ...], str]] = [
     (("--every", "x", *PING), "invalid interval"),
     (("--cron", "* * *", *PING), "has 3 fields, not 5"),
     (("--at", "soon", *PING), "invalid time 'soon'"),
-    (("--at", "2001-01-01T00:00", *PING), "is not due any more"),
+    (("--at", "2001-01-01T00:00", *PING), "has passed"),
     (("--every", "1h", "--zone", "Mars", *PING), "unknown time zone 'Mars'"),
     (("--every", "1h", "--template", "x", *PING), "cannot be combined with payload, type"),
     (("--every", "1h", "--param", "a=b", *PING), "--param requires --template"),

@@ -62,7 +62,12 @@ class CursorParam(params.Param):
 @click.option("--kind", type=params.WORDS, multiple=True, help="Filter by kind, e.g. job_failed.")
 @click.option("--since", type=params.DURATION, help="Events of this time, e.g. 2h.")
 @click.option("--after", type=CursorParam(), help="Only events after this cursor.")
-@click.option("--limit", type=click.IntRange(1), metavar="N", help="Maximum number of events.")
+@click.option(
+    "--limit",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Maximum number of events, the oldest first.",
+)
 async def events(
     app: App,
     job: JobRef | None,

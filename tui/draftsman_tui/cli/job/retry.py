@@ -147,7 +147,7 @@ async def _retry(
                 f"{job_name(number)} was skipped because of {names}, which its retry does not wait"
                 f" for; to repeat both, use: draftsman retry {names}"
             )
-        if waiting := (await rt.workflows.tree(retry.number, 1)).total - 1:
+        if waiting := await rt.workflows.waiting_count(retry.number):
             count = "1 job waits" if waiting == 1 else f"{waiting:,} jobs wait"
             app.out.info(f"{count} for it: draftsman show {retry.name} --tree")
     return {"retry_of": number, **as_data(retry)}

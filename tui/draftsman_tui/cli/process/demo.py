@@ -159,11 +159,18 @@ class Demo:
         assert self._worker is not None  # noqa: S101 - it runs: its event was just read
         self._worker.kill()
         await self._worker.wait()
+        await self._replace_worker()
+
+    async def _replace_worker(self) -> None:
+        assert self._worker is not None  # noqa: S101 - it was killed
         self.info("kill -9", f"worker {self._worker.pid} killed during the run", "red")
         await self._start_worker()
 
     async def _events(self, number: int) -> AsyncIterator[Event]:
-        """Yield events of the job; raises DraftsmanError if its worker exits or nothing happens."""
+        """Yield events of the job; raises DraftsmanError if its worker exits or nothing happens.
+
+        A worker that was killed is replaced.
+        """
         events = self._runtime.read_model.follow(number)
         while True:
             next_event = asyncio.ensure_future(anext(events))
@@ -171,7 +178,7 @@ class Demo:
                 await asyncio.wait({next_event}, timeout=1)
                 if next_event.done():
                     break
-                self._check_worker()
+                await self._check_worker()
             else:
                 next_event.cancel()
                 why = await self._runtime.read_model.why(number)
@@ -184,8 +191,12 @@ class Demo:
             except StopAsyncIteration:
                 return
 
-    def _check_worker(self) -> None:
-        if self._worker is not None and self._worker.returncode is not None:
+    async def _check_worker(self) -> None:
+        if self._worker is None or self._worker.returncode is None:
+            return
+        if self._worker.returncode == -signal.SIGKILL:
+            await self._replace_worker()
+        else:
             log = self._log.read_text(encoding="utf-8", errors="replace").strip()
             last = log.rpartition("\n")[2] or f"exit code {self._worker.returncode}"
             raise DraftsmanError(f"the demo's worker exited: {last}; worker log: {self._log}")

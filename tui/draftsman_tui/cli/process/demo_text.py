@@ -89,7 +89,8 @@ def next_steps(job: Job, repo: Path) -> list[str]:
     # `make demo` calls draftsman by its path, and the printed commands must work when copied
     program = sys.argv[0] if sys.argv[0].endswith("/draftsman") else "draftsman"
     command = "draftsman" if shutil.which("draftsman") else program
-    return [*lines, *(f"  {command} {verb} {job.name}" for verb in ("show", "diff"))]
+    verbs = ("show", "diff") if branch else ("show",)
+    return [*lines, *(f"  {command} {verb} {job.name}" for verb in verbs)]
 
 
 def timeline(events: Sequence[Event]) -> list[Any]:

@@ -195,7 +195,8 @@ async def next_times(app: App, name: str, count: int) -> None:
         app.out.info(f"{name} has no further occurrence")
     app.out.print(*(_time(schedule, at) for at in upcoming))
     if schedule.paused_at is not None:
-        app.out.info(f"{name} is {_pause_text(schedule)}; to resume: draftsman schedules resume")
+        resume = f"draftsman schedules resume {name}"
+        app.out.info(f"{name} is {_pause_text(schedule)}; to resume: {resume}")
 
 
 @command(

@@ -48,6 +48,38 @@ SELECT draftsman.record_spawn(%(job)s::bigint, %(token)s::bigint, %(spawned)s::b
 -- name: await_jobs
 SELECT draftsman.await_jobs(%(job)s::bigint, %(token)s::bigint, %(spawned)s::bigint[])
 
+-- Whether a job waits for a concurrency key, directly or not; and what waits for what, if the job waits for itself. A job
+-- waits for its parents, for the jobs that it gathers, and for the holder of its key.
+-- name: wait_cycle
+WITH RECURSIVE waits (job, waits_for, key) AS (
+    SELECT NULL::bigint, %(job)s::bigint, NULL::text
+     UNION
+    SELECT w.waits_for, d.number, d.key
+      FROM waits w
+     CROSS JOIN LATERAL (
+           SELECT parent AS number, NULL::text AS key FROM draftsman.job_dependencies
+            WHERE job = w.waits_for AND met IS NOT TRUE AND met IS NULL
+            UNION ALL
+           SELECT k.number, k.concurrency_key
+             FROM (SELECT concurrency_key FROM draftsman.job_states
+                    WHERE number = w.waits_for AND hold >= 'key'
+                      AND concurrency_key IS NOT NULL LIMIT 1) s
+            CROSS JOIN LATERAL (
+                  SELECT number, concurrency_key FROM draftsman.job_states
+                   WHERE concurrency_key = s.concurrency_key AND (hold >= 'key') IS NOT TRUE
+                     AND finished_at IS NULL LIMIT 1) k
+           OFFSET 0) d
+)
+SELECT coalesce(bool_or(key IS NOT NULL), false),
+       CASE WHEN bool_or(waits_for = %(job)s AND job IS NOT NULL)
+            THEN jsonb_agg(jsonb_build_array(job, waits_for, key)) FILTER (WHERE job IS NOT NULL)
+            ELSE '[]' END
+  FROM waits
+
+-- Lets the transactions in which jobs begin to wait for a concurrency key see each other.
+-- name: lock_waits
+SELECT pg_advisory_xact_lock(hashtextextended('draftsman.waits', 0))
+
 -- Locks the job of a run, so that the transaction has its lease.
 -- name: lock_run
 SELECT number FROM draftsman.job_states
@@ -109,7 +141,8 @@ SELECT x.number, d.parent, coalesce(d.condition::text, 'any')
  WHERE x.number <> %(job)s
  ORDER BY x.number, d.ordinal
 
--- A job and all that wait for it, the oldest first, with their parents in the tree.
+-- A job, first, and all that wait for it or that it spawned, the oldest first, with their parents in the tree. A retry is newer than
+-- the jobs that it took over.
 -- name: tree
 WITH tree AS MATERIALIZED (
     SELECT n AS number FROM draftsman.descendants(%(job)s::bigint) AS n
@@ -124,14 +157,14 @@ SELECT t.number, s.status, s.type, r.ticket_title AS title, r.invoker_id,
                     WHERE parent = t.number AND spawned) p
             WHERE p.number IN (SELECT number FROM tree)
             ORDER BY p.ordinal, p.number) AS parents
-  FROM (SELECT number FROM tree ORDER BY number LIMIT %(limit)s) t
+  FROM (SELECT number FROM tree ORDER BY number <> %(job)s, number LIMIT %(limit)s) t
  CROSS JOIN LATERAL (
        SELECT status, type, cancel_reason FROM draftsman.job_states
         WHERE number = t.number LIMIT 1) s
  CROSS JOIN LATERAL (
        SELECT ticket_title, invoker_id FROM draftsman.job_requests
         WHERE number = t.number LIMIT 1) r
- ORDER BY t.number
+ ORDER BY t.number <> %(job)s, t.number
 
 -- The jobs because of which a job was skipped: parents, or a job of its group.
 -- name: causes
@@ -149,6 +182,19 @@ SELECT job FROM draftsman.job_dependencies
 
 -- name: tree_size
 SELECT count(*) FROM draftsman.descendants(%(job)s::bigint)
+
+-- The number of jobs that wait or waited for a job, directly or not; without those that it spawned.
+-- name: waiting_count
+WITH RECURSIVE waiting (number) AS (
+    SELECT %(job)s::bigint
+     UNION
+    SELECT d.job
+      FROM waiting w
+     CROSS JOIN LATERAL (
+           SELECT job FROM draftsman.job_dependencies
+            WHERE parent = w.number AND NOT spawned OFFSET 0) d
+)
+SELECT count(*) - 1 FROM waiting
 
 -- The people who submitted the unfinished jobs of a tree.
 -- name: tree_invokers
