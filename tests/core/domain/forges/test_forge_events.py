@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from draftsman.domain.forges import github_events, gitlab_events
+from draftsman.domain.forges.forge_event import EventKind
 from draftsman.forges.github_reader import issue_comments
 
 ANNA, MALLORY = ({"id": id, "login": name} for id, name in ((1, "anna"), (2, "mallory")))
@@ -25,6 +26,21 @@ def test_an_edited_text_counts_only_if_its_author_edited_it(event: str) -> None:
             about: {"number": 7} for about in ("issue", "pull_request")
         }
         assert [e.author for e in github_events.parse(event, payload).events] == author
+
+
+@pytest.mark.parametrize(
+    ("issue", "kind"),
+    [
+        ({}, EventKind.ISSUE_COMMENT),
+        ({"pull_request": None}, EventKind.ISSUE_COMMENT),
+        ({"pull_request": {}}, EventKind.COMMENT),
+    ],
+)
+def test_a_comment_is_on_an_issue_or_a_pull_request(issue: dict[str, Any], kind: str) -> None:
+    """The issue of GitHub has no field, and that of Gitea has null."""
+    payload = {"action": "created", "comment": TEXT, "issue": {"number": 7} | issue}
+    [event] = github_events.parse("issue_comment", payload).events
+    assert event.kind == kind
 
 
 def test_a_review_that_another_edited_is_no_event() -> None:
