@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from draftsman.domain.forges import github_events
 from draftsman.domain.forges.checks import STATUS_NAME, CheckState, check_of
 from draftsman.domain.forges.forge_event import EventKind, ForgeEvent, Labeling, is_edited
+from draftsman.errors import Failure
 from draftsman.forges.api_reader import ApiReader
+from draftsman.forges.comments import check_issue
 from draftsman.forges.github_reader import (
     failed_status,
     issue_comments,
     labelings_of,
     written,
 )
+from draftsman.forges.rest_api import MAX_PAGES
 
 PAGE: Final = 50
 """Entries of a page: Gitea's default of `MAX_RESPONSE_ITEMS`."""
@@ -59,11 +62,23 @@ class GiteaReader(ApiReader):
         return await self._labels.events(
             github_events.labeled_issue(self._project, item, label, {})
             for item in issues
-            if not item.get("pull_request")
+            if not item.get("pull_request") and _has(item, label)
         )
 
     async def labelings(self, number: int, label: str) -> list[Labeling]:
-        return labelings_of(await self._list(f"{self._path}/issues/{number}/timeline"), label)
+        issue = f"{self._path}/issues/{number}"
+        events: list[Any] = []
+        try:
+            for page in range(1, MAX_PAGES + 1):  # its X-Total-Count is that of the page alone
+                query = self.page | {"page": page}
+                found = await self._reads.get(self._api, f"{issue}/timeline", **query)
+                if not found:
+                    break
+                events += found
+        except Failure as error:
+            await check_issue(self._api, issue, error)
+            raise
+        return labelings_of(events, label)
 
     async def issue_comments(self, since: datetime, numbers: Sequence[int]) -> list[ForgeEvent]:
         path = f"{self._path}/issues/comments"
@@ -80,8 +95,19 @@ class GiteaReader(ApiReader):
             events.append(github_events.review(self._project, number, item | {"state": verdict}))
             if item.get("comments_count"):
                 events += [
-                    github_events.thread_comment(self._project, number, comment)
+                    github_events.thread_comment(self._project, number, _with_line(comment))
                     for comment in await self._list(f"{path}/{item['id']}/comments")
                     if not is_edited(comment)
                 ]
         return events
+
+
+def _has(issue: Mapping[str, Any], label: str) -> bool:
+    """Return whether an issue has a label; the filter of the API discards an unknown label."""
+    names = (str(item.get("name")) for item in issue.get("labels") or ())
+    return label.casefold() in map(str.casefold, names)
+
+
+def _with_line(comment: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a comment with its line, in the new file or else in the old, as GitHub names it."""
+    return {**comment, "line": comment.get("position") or comment.get("original_position")}
