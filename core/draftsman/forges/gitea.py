@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 from draftsman.domain.forges.checks import CheckState, CommitCheck, check_of
 from draftsman.domain.forges.pull_request import (
+    UNSETTLED,
     Account,
     GitLogin,
     PullRequest,
@@ -157,6 +158,6 @@ def _pull(data: Mapping[str, Any]) -> PullRequest:
         bool(data.get("draft")) or _DRAFT.match(str(data["title"])) is not None,
         str(data["title"]),
         str(data.get("body") or ""),
-        CheckState.FAILED if data.get("mergeable") is False else CheckState.PASSED,
-        "conflict" if data.get("mergeable") is False else "",
+        CheckState.PENDING if data.get("mergeable") is False else CheckState.PASSED,
+        UNSETTLED if data.get("mergeable") is False else "",
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, ClassVar, Final
@@ -18,10 +19,14 @@ from draftsman.forges.github_reader import (
     labelings_of,
     written,
 )
-from draftsman.forges.rest_api import MAX_PAGES
+from draftsman.forges.rest_api import MAX_PAGES, RestApi
 
 PAGE: Final = 50
 """Entries of a page: Gitea's default of `MAX_RESPONSE_ITEMS`."""
+CHECKING: Final = 30.0
+"""Seconds in which Gitea checks a commit for conflicts; until then it is unmergeable there, too."""
+NO_REVIEWS: Final = ("PENDING", "REQUEST_REVIEW")
+"""States of a review that is not submitted, and of a request for a review."""
 VERDICTS: Final = {"APPROVED": "approved", "REQUEST_CHANGES": "changes_requested"}
 
 
@@ -30,14 +35,18 @@ class GiteaReader(ApiReader):
 
     page: ClassVar[dict[str, str | int]] = {"limit": PAGE}
 
+    def __init__(self, api: RestApi, path: str, project: str) -> None:
+        super().__init__(api, path, project)
+        self._unmergeable: dict[int, tuple[str, float]] = {}
+
     async def pull(self, number: int) -> list[ForgeEvent]:
         data = await self._reads.get(self._api, f"{self._path}/pulls/{number}")
         if (ended := github_events.ended(self._project, data)) is not None:
             return [ended]
         events = await self.written(number)
-        if data.get("mergeable") is False and not data.get("draft"):
-            events.append(github_events.conflict(self._project, data))
         head = str(data["head"]["sha"])
+        if self._conflicts(number, head, data):
+            events.append(github_events.conflict(self._project, data))
         combined = f"{self._path}/commits/{head}/status"
         for status in await self._list(combined, "statuses"):
             name = str(status["context"])
@@ -45,6 +54,17 @@ class GiteaReader(ApiReader):
             if name != STATUS_NAME and check_of(name, word).state is CheckState.FAILED:
                 events.append(failed_status(self._project, number, head, name, status))
         return events
+
+    def _conflicts(self, number: int, head: str, data: Mapping[str, Any]) -> bool:
+        """Return whether a pull request has been unmergeable for longer than a check takes."""
+        if data.get("mergeable") is not False or data.get("draft"):
+            self._unmergeable.pop(number, None)
+            return False
+        now = time.monotonic()
+        known, since = self._unmergeable.get(number, ("", now))
+        since = since if known == head else now
+        self._unmergeable[number] = (head, since)
+        return now - since >= CHECKING
 
     async def written(self, number: int) -> list[ForgeEvent]:
         comments = await self._list(f"{self._path}/issues/{number}/comments")
@@ -89,7 +109,7 @@ class GiteaReader(ApiReader):
         path = f"{self._path}/pulls/{number}/reviews"
         events = []
         for item in await self._list(path):
-            if item.get("state") == "PENDING":
+            if item.get("state") in NO_REVIEWS:
                 continue
             verdict = VERDICTS.get(str(item.get("state")), "commented")
             events.append(github_events.review(self._project, number, item | {"state": verdict}))

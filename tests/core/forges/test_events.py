@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 
 from draftsman.domain.forges import webhooks
+from draftsman.domain.forges.checks import CheckState
 from draftsman.domain.forges.forge_event import EventKind, ForgeEvent
 from draftsman.errors import Failure
+from draftsman.forges import gitea_reader
 from tests.core.forges.contract import BRANCH, COMMITS, ForgeHarness, forge_harness
 from tests.support.forges.conversation import (
     SECRET,
@@ -73,7 +75,10 @@ def of(events: list[ForgeEvent], *kinds: EventKind) -> list[ForgeEvent]:
     return [event for event in events if event.kind in kinds]
 
 
-async def test_polls_and_webhooks_report_the_same_events(site: ForgeHarness) -> None:
+async def test_polls_and_webhooks_report_the_same_events(
+    site: ForgeHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gitea_reader, "CHECKING", 0.0)
     world, kind = site.fake.world, site.fake.kind
     head = site.push()
     opened = await site.open(head)
@@ -205,11 +210,32 @@ async def test_issues_tell_who_labeled_them_and_their_comments(site: ForgeHarnes
     assert issue.url.endswith("/issues/7")
 
 
+async def test_a_check_for_conflicts_is_no_conflict(
+    site: ForgeHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Gitea reports a pull request that it checks as unmergeable, as one with a conflict."""
+    opened = await site.open(site.push())
+    site.fake.world.talk.conflicts.add(opened.pull.number)
+    source = site.forge.events()
+
+    async def conflicts() -> int:
+        return len(of(await source.pull(opened.pull.number), K.CONFLICT))
+
+    is_gitea = site.fake.kind == "gitea"
+    assert await conflicts() == (0 if is_gitea else 1)
+    monkeypatch.setattr(gitea_reader, "CHECKING", 0.0)
+    assert await conflicts() == 1
+    site.fake.world.talk.conflicts.clear()
+    assert await conflicts() == 0
+    pull = await site.forge.get(opened.pull.number)
+    assert pull.mergeable is CheckState.PASSED
+
+
 async def test_every_page_of_a_list_is_read(site: ForgeHarness) -> None:
     """With the header of each forge: `Link`, or on Gitea also `X-Total-Count` alone."""
     world, source = site.fake.world, site.forge.events()
     world.page = 1
-    opened = await site.open(site.push(), labels=["backend"])
+    opened = await site.open(site.push(), labels=["backend"], reviewers=["anna"])
     assert opened.problems == ()
     assert world.pulls[0].labels == ["backend"]
     number = opened.pull.number
@@ -218,7 +244,9 @@ async def test_every_page_of_a_list_is_read(site: ForgeHarness) -> None:
             world.talk.comment(number, author, "Name it", path="a.txt", line=1)
         else:
             world.talk.review(number, author, "commented", a_txt="Name it")
-    assert len(of(await source.written(number), K.REVIEW_THREAD)) == 3
+    written = await source.written(number)
+    assert len(of(written, K.REVIEW_THREAD)) == 3
+    assert len(of(written, K.REVIEW)) == (0 if site.fake.kind == "gitlab" else 3)
     for index in range(3):
         world.checks.append({"name": f"tests {index}", "state": "failed", "commit": "*"})
     failed = of(await source.pull(number), K.CHECK_FAILED)

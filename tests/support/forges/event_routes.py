@@ -144,8 +144,14 @@ class GiteaEvents(GitHubEvents):
         """Return the reviews, with the states of Gitea."""
         words = {"approved": "APPROVED", "changes_requested": "REQUEST_CHANGES"}
         number = self._number(call)
+        asked = self.world.pulls[number - 1].reviewers
+        requests = [
+            {"id": 900 + id, "user": self.show.user(name), "state": "REQUEST_REVIEW", "body": ""}
+            for id, name in enumerate(asked)
+        ]
         return Page(
-            [
+            requests
+            + [
                 self.show.review(item)
                 | {
                     "state": words.get(item.state, "COMMENT"),

@@ -8,6 +8,7 @@
 - issueAddLabel takes ids of labels; a title that begins with `WIP:` makes a draft
 - routers/api/v1/repo: pages of pull requests and issues have a Link header; other lists have
   X-Total-Count alone, which that of issueGetCommentsAndTimeline counts for the page
+- `mergeable` is false for a conflict, for a draft, and while Gitea checks for conflicts
 - issueGetComments, issueCreateComment and issueGetCommentsAndTimeline: 500 without such an issue
 """
 
@@ -194,7 +195,7 @@ class FakeGitea(FakeForge):
             "draft": pull.draft,
             "title": pull.title,
             "body": pull.body,
-            "mergeable": pull.number not in self.world.talk.conflicts,
+            "mergeable": pull.number not in self.world.talk.conflicts and not pull.draft,
             "head": {"ref": pull.branch, "sha": head, "repo_id": 1},
             "base": {"ref": pull.base, "repo_id": 1},
         }
