@@ -223,6 +223,8 @@ async def test_a_check_for_conflicts_is_no_conflict(
 
     is_gitea = site.fake.kind == "gitea"
     assert await conflicts() == (0 if is_gitea else 1)
+    if is_gitea:
+        assert (await site.forge.get(opened.pull.number)).mergeable is CheckState.PENDING
     monkeypatch.setattr(gitea_reader, "CHECKING", 0.0)
     assert await conflicts() == 1
     site.fake.world.talk.conflicts.clear()

@@ -61,6 +61,18 @@ def test_a_note_that_another_edited_is_no_event(about: dict[str, str]) -> None:
         assert len(found.events) == count
 
 
+@pytest.mark.parametrize("mark", ["", "Confidential "])
+def test_confidential_issues_and_notes_are_events(mark: str) -> None:
+    project = {"project": {"path_with_namespace": "a/b"}, "user": {"id": 1, "username": "anna"}}
+    note = {"id": 5, "author_id": 1, "note": "/approve D-1/1", "noteable_type": "Issue"}
+    noted = project | {"object_attributes": note, "issue": {"iid": 7}}
+    [event] = gitlab_events.parse(f"{mark}Note Hook", noted).events
+    assert (event.kind, event.number) == (EventKind.ISSUE_COMMENT, 7)
+    labeled = project | {"object_attributes": {"iid": 7}, "labels": [{"title": "fix it"}]}
+    [event] = gitlab_events.parse(f"{mark}Issue Hook", labeled).events
+    assert (event.kind, event.label) == (EventKind.LABELED_ISSUE, "fix it")
+
+
 def test_polls_leave_edited_comments_out() -> None:
     """The API names the author, and not who edited the comment."""
     at = {"created_at": "2026-01-02T03:04:05Z", "issue_url": "https://api/repos/a/b/issues/7"}
