@@ -33,7 +33,9 @@ class ApiReader:
 
     async def has_webhook(self, url: str) -> bool | None:
         """Return whether a webhook to this URL is active; None if the token cannot tell."""
-        answer = await self._api.call("GET", f"{self._path}/hooks", accepts=(401, 403, 404))
+        answer = await self._api.call(
+            "GET", f"{self._path}/hooks", query=self.page, accepts=(401, 403, 404)
+        )
         if answer.status != 200:
             return None
         return any(_is_active(item, url) for item in answer.data)
@@ -44,7 +46,8 @@ class ApiReader:
 
 def _is_active(hook: dict[str, Any], url: str) -> bool:
     """Return whether a webhook of GitHub, Gitea or GitLab calls a URL."""
-    return bool(hook.get("active", True)) and url in (
+    works = hook.get("active", True) and hook.get("alert_status") != "disabled"
+    return bool(works) and url in (
         hook.get("url"),
         (hook.get("config") or {}).get("url"),
     )

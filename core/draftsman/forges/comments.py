@@ -7,7 +7,8 @@ from datetime import datetime
 from typing import Any, Final
 
 from draftsman.domain.forges.pull_request import Comment, IssueText
-from draftsman.forges.rest_api import RestApi
+from draftsman.errors import Failure
+from draftsman.forges.rest_api import RestApi, entries_of
 
 PAGE: Final = 100
 MAX_PAGES: Final = 10
@@ -48,6 +49,24 @@ class IssueDiscussion:
         return IssueText(str(data["title"]), str(data.get("body") or ""), str(data["html_url"]))
 
 
+class GiteaDiscussion(IssueDiscussion):
+    """The comments of an issue or pull request on Gitea, with 404 for an issue that is gone."""
+
+    async def since(self, when: datetime) -> list[Comment]:
+        try:
+            return await super().since(when)
+        except Failure as error:
+            await check_issue(self._api, self._list.removesuffix("/comments"), error)
+            raise
+
+    async def post(self, body: str, leaves: Callable[[], None] = lambda: None) -> Comment:
+        try:
+            return await super().post(body, leaves)
+        except Failure as error:
+            await check_issue(self._api, self._list.removesuffix("/comments"), error)
+            raise
+
+
 class GitLabDiscussion(IssueDiscussion):
     """The notes of an issue or merge request of GitLab."""
 
@@ -62,12 +81,17 @@ class GitLabDiscussion(IssueDiscussion):
         """Return the notes since a time, which GitLab cannot filter by it."""
         found: list[Comment] = []
         query: dict[str, str | int] = {"sort": "desc", "order_by": "created_at", "per_page": PAGE}
-        for page in range(1, MAX_PAGES + 1):
-            notes = await self._api.get(self._list, page=page, **query)
+        url: str | None = self._api.url(self._list, query)
+        for _ in range(MAX_PAGES):
+            if url is None:
+                break
+            response = await self._api.read(url, None)
+            notes = entries_of(response.data, None)
             recent = [item for item in notes if _created(item) >= when]
             found += map(_comment, recent)
-            if len(recent) < PAGE:
+            if len(recent) < len(notes):  # the others are older
                 break
+            url = self._api.next_page(response, url, notes, len(found))
         return found
 
     async def edit(self, id: str, body: str) -> None:
@@ -77,6 +101,17 @@ class GitLabDiscussion(IssueDiscussion):
         data = await self._api.get(self._list.removesuffix("/notes"))
         body = str(data.get("description") or "")
         return IssueText(str(data["title"]), body, str(data["web_url"]))
+
+
+async def check_issue(api: RestApi, issue: str, error: Failure) -> None:
+    """Raise the Failure 404 of an issue that is gone, for which parts of Gitea's API have 500."""
+    if error.http_status != 500:
+        return
+    try:
+        await api.get(issue)
+    except Failure as other:
+        if other.http_status == 404:
+            raise other from error
 
 
 def _comment(data: Mapping[str, Any]) -> Comment:

@@ -7,10 +7,9 @@ rate limit: https://docs.github.com/en/rest/using-the-rest-api/best-practices-fo
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping
 from typing import Any, Final
 
-from draftsman.forges.rest_api import MAX_PAGES, ApiResponse, RestApi
+from draftsman.forges.rest_api import MAX_PAGES, ApiResponse, RestApi, entries_of
 
 KEPT: Final = 2000
 """Maximum number of responses that are kept."""
@@ -38,13 +37,14 @@ class ConditionalReads:
                 break
             known = self._kept.get(url)
             response = await self._read(api, url)
-            found = _entries(response.data, key)
-            following = api.next_page(response)
+            found = entries_of(response.data, key)
+            read = len(entries) + len(found)
+            following = api.next_page(response, url, found, read)
             if following is None and known is response and size and len(found) >= size:
                 # the tag is that of the body: a page after a full one leaves it as it was
                 self._kept.pop(url)
                 response = await self._read(api, url)
-                following = api.next_page(response)
+                following = api.next_page(response, url, found, read)
             entries += found
             url = following
         return entries
@@ -62,8 +62,3 @@ class ConditionalReads:
             while len(self._kept) > KEPT:
                 self._kept.popitem(last=False)
         return response
-
-
-def _entries(data: Any, key: str | None) -> list[Any]:
-    page = data.get(key) if key is not None and isinstance(data, Mapping) else data
-    return list(page) if isinstance(page, list) else []

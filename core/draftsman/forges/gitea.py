@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 from draftsman.domain.forges.checks import CheckState, CommitCheck, check_of
 from draftsman.domain.forges.pull_request import (
+    UNSETTLED,
     Account,
     GitLogin,
     PullRequest,
@@ -18,6 +19,7 @@ from draftsman.domain.forges.pull_request import (
 )
 from draftsman.errors import Failure
 from draftsman.forges.api_forge import ApiForge
+from draftsman.forges.comments import GiteaDiscussion
 from draftsman.forges.gitea_reader import GiteaReader
 from draftsman.forges.rest_api import MAX_PAGES
 
@@ -115,6 +117,9 @@ class Gitea(ApiForge):
     async def resolve(self, number: int, thread: str) -> None:
         """Do nothing: the API cannot resolve threads."""
 
+    def discussion(self, number: int, *, is_pull: bool) -> GiteaDiscussion:
+        return GiteaDiscussion(self._api, self._path, number, self.limits.body)
+
     async def delete_branch(self, name: str) -> None:
         await self._api.delete(f"{self._path}/branches/{quote(name)}", accepts=(404,))
 
@@ -125,8 +130,12 @@ class Gitea(ApiForge):
     async def _labels(self) -> list[Any]:
         labels = await self._api.pages(f"{self._path}/labels", limit=PAGE)
         path = f"/orgs/{quote(self.project.owner)}/labels"
-        organization = await self._api.call("GET", path, accepts=(403, 404))
-        return labels + (organization.data if organization.status == 200 else [])
+        try:
+            return labels + await self._api.pages(path, limit=PAGE)
+        except Failure as error:
+            if error.http_status not in (403, 404):  # the owner is a person
+                raise
+            return labels
 
     async def _authorization(self) -> Mapping[str, str]:
         return {"authorization": f"token {await self._token()}"}
@@ -149,6 +158,6 @@ def _pull(data: Mapping[str, Any]) -> PullRequest:
         bool(data.get("draft")) or _DRAFT.match(str(data["title"])) is not None,
         str(data["title"]),
         str(data.get("body") or ""),
-        CheckState.FAILED if data.get("mergeable") is False else CheckState.PASSED,
-        "conflict" if data.get("mergeable") is False else "",
+        CheckState.PENDING if data.get("mergeable") is False else CheckState.PASSED,
+        UNSETTLED if data.get("mergeable") is False else "",
     )

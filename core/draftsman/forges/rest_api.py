@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPMethod
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import urlencode, urljoin, urlsplit
+from urllib.parse import parse_qsl, urlencode, urljoin, urlsplit
 
 from draftsman.domain.text import first_line
 from draftsman.errors import Failure
@@ -117,24 +117,31 @@ class RestApi:
 
     async def pages(self, path: str, key: str | None = None, **query: str | int) -> list[Any]:
         """Return all entries of a list, or of the list `key` of an object."""
-        response = await self.call("GET", path, query=query)
+        url = self.url(path, query)
         entries: list[Any] = []
         for _ in range(MAX_PAGES):
-            data = response.data
-            page = data.get(key) if key is not None and isinstance(data, dict) else data
-            entries += page if isinstance(page, list) else []
-            url = self.next_page(response)
-            if url is None:
-                return entries
             response = await self._send("GET", url, None, ())
+            page = entries_of(response.data, key)
+            entries += page
+            following = self.next_page(response, url, page, len(entries))
+            if following is None:
+                return entries
+            url = following
         text = f"{self._name}: more than {MAX_PAGES} pages of {path}"
         raise Failure(text, origin="forge", code="too_many_pages", declared="PERMANENT")
 
-    def next_page(self, response: ApiResponse) -> str | None:
-        """Return the URL of the next page; another origin would get the token, and is refused."""
+    def next_page(
+        self, response: ApiResponse, url: str, page: Sequence[Any], read: int
+    ) -> str | None:
+        """Return the URL of the page after that at `url`, of which `read` entries were read.
+
+        Gitea counts most lists (`X-Total-Count`) without a link to the next page. A page at another
+        origin would get the token, and is refused.
+        """
         match = _NEXT.search(response.headers.get("link", ""))
         if match is None:
-            return None
+            total = response.headers.get("x-total-count", "")
+            return _page_after(url) if page and total.isdigit() and read < int(total) else None
         url, base = urljoin(self._base, match[1]), urlsplit(self._base)
         if urlsplit(url)[:2] != base[:2]:
             text = f"{self._name}: the next page is at another host, {urlsplit(url).netloc}"
@@ -186,6 +193,19 @@ class RestApi:
             retry_after=limited if limited is not None else retry_after(response.headers),
             declared="TRANSIENT_APP" if limited is not None else None,
         )
+
+
+def entries_of(data: Any, key: str | None) -> list[Any]:
+    """Return the entries of a page: a list, or the list `key` of an object; none of null."""
+    page = data.get(key) if key is not None and isinstance(data, Mapping) else data
+    return page if isinstance(page, list) else []
+
+
+def _page_after(url: str) -> str:
+    parts = urlsplit(url)
+    query = dict(parse_qsl(parts.query))
+    query["page"] = str(int(query.get("page", "1")) + 1)
+    return parts._replace(query=urlencode(query)).geturl()
 
 
 def _rate_limit(status: int, headers: Mapping[str, str], reason: str) -> float | None:

@@ -10,10 +10,14 @@ from typing import Any
 import pytest
 
 from draftsman.domain.forges import webhooks
+from draftsman.domain.forges.checks import CheckState
 from draftsman.domain.forges.forge_event import EventKind, ForgeEvent
+from draftsman.errors import Failure
+from draftsman.forges import gitea_reader
 from tests.core.forges.contract import BRANCH, COMMITS, ForgeHarness, forge_harness
 from tests.support.forges.conversation import (
     SECRET,
+    GiteaPayloads,
     Payloads,
     gitea_webhook,
     github_webhook,
@@ -71,7 +75,10 @@ def of(events: list[ForgeEvent], *kinds: EventKind) -> list[ForgeEvent]:
     return [event for event in events if event.kind in kinds]
 
 
-async def test_polls_and_webhooks_report_the_same_events(site: ForgeHarness) -> None:
+async def test_polls_and_webhooks_report_the_same_events(
+    site: ForgeHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gitea_reader, "CHECKING", 0.0)
     world, kind = site.fake.world, site.fake.kind
     head = site.push()
     opened = await site.open(head)
@@ -112,7 +119,8 @@ async def test_polls_and_webhooks_report_the_same_events(site: ForgeHarness) -> 
         assert {call.status for call in repeated} == {304}
         assert "log" not in [call.operation for call in repeated]
     keys = set()
-    for body, headers in sent(site, Payloads(world)):
+    shown = (GiteaPayloads if kind == "gitea" else Payloads)(world)
+    for body, headers in sent(site, shown):
         lower = {name.lower(): value for name, value in headers.items()}
         assert webhooks.is_genuine(kind, SECRET, lower, body)
         told = webhooks.content(kind, lower, body)
@@ -166,6 +174,8 @@ async def test_the_end_of_a_pull_request_is_an_event(site: ForgeHarness) -> None
     site.fake.world.talk.hooks.append("https://bots.example.org/forges/acme")
     assert await source.has_webhook("https://bots.example.org/forges/acme") is True
     assert await source.has_webhook("https://bots.example.org/forges/other") is False
+    site.fake.world.talk.hooks_fail = True
+    assert await source.has_webhook("https://bots.example.org/forges/acme") is False
 
 
 async def test_issues_tell_who_labeled_them_and_their_comments(site: ForgeHarness) -> None:
@@ -198,3 +208,75 @@ async def test_issues_tell_who_labeled_them_and_their_comments(site: ForgeHarnes
     issue = await site.forge.discussion(7, is_pull=False).issue()
     assert issue.title == "Refunds"
     assert issue.url.endswith("/issues/7")
+
+
+async def test_a_check_for_conflicts_is_no_conflict(
+    site: ForgeHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Gitea reports a pull request that it checks as unmergeable, as one with a conflict."""
+    opened = await site.open(site.push())
+    site.fake.world.talk.conflicts.add(opened.pull.number)
+    source = site.forge.events()
+
+    async def conflicts() -> int:
+        return len(of(await source.pull(opened.pull.number), K.CONFLICT))
+
+    is_gitea = site.fake.kind == "gitea"
+    assert await conflicts() == (0 if is_gitea else 1)
+    if is_gitea:
+        assert (await site.forge.get(opened.pull.number)).mergeable is CheckState.PENDING
+    monkeypatch.setattr(gitea_reader, "CHECKING", 0.0)
+    assert await conflicts() == 1
+    site.fake.world.talk.conflicts.clear()
+    assert await conflicts() == 0
+    pull = await site.forge.get(opened.pull.number)
+    assert pull.mergeable is CheckState.PASSED
+
+
+async def test_every_page_of_a_list_is_read(site: ForgeHarness) -> None:
+    """With the header of each forge: `Link`, or on Gitea also `X-Total-Count` alone."""
+    world, source = site.fake.world, site.forge.events()
+    world.page = 1
+    opened = await site.open(site.push(), labels=["backend"], reviewers=["anna"])
+    assert opened.problems == ()
+    assert world.pulls[0].labels == ["backend"]
+    number = opened.pull.number
+    for author in ("anna", "ben", "anna"):
+        if site.fake.kind == "gitlab":
+            world.talk.comment(number, author, "Name it", path="a.txt", line=1)
+        else:
+            world.talk.review(number, author, "commented", a_txt="Name it")
+    written = await source.written(number)
+    assert len(of(written, K.REVIEW_THREAD)) == 3
+    assert len(of(written, K.REVIEW)) == (0 if site.fake.kind == "gitlab" else 3)
+    for index in range(3):
+        world.checks.append({"name": f"tests {index}", "state": "failed", "commit": "*"})
+    failed = of(await source.pull(number), K.CHECK_FAILED)
+    assert [event.title for event in failed] == ["tests 0", "tests 1", "tests 2"]
+    world.labelers += [("fix it", "ben"), ("bug", "ben"), ("fix it", "anna")]
+    assert [item.by for item in await source.labelings(7, "fix it")] == ["ben", "anna"]
+    first, *_ = [world.comment("#7", f"@draftsman {index}", "anna") for index in range(3)]
+    texts = [event.text for event in await source.issue_comments(first.at, [])]
+    assert sorted(texts) == [f"@draftsman {index}" for index in range(3)]
+    since = await site.forge.discussion(7, is_pull=False).since(first.at - timedelta(seconds=1))
+    assert len(since) == 3
+
+
+async def test_an_unknown_label_finds_no_issues(site: ForgeHarness) -> None:
+    """Gitea discards its name, and returns all open issues."""
+    world = site.fake.world
+    issue = {"number": 9, "iid": 9, "title": "Count", "updated_at": "2026-01-02T03:04:04Z"}
+    world.talk.issues.append(issue | {"labels": [{"name": "backend"}]})
+    assert await site.forge.events().labeled_issues("never made") == []
+
+
+async def test_a_deleted_issue_is_gone(site: ForgeHarness) -> None:
+    """Gitea answers 500 but for the issue itself."""
+    discussion = site.forge.discussion(7, is_pull=False)
+    site.fake.world.issues.clear()
+    with pytest.raises(Failure) as refused:
+        await discussion.post("Done")
+    assert refused.value.http_status == 404
+    with pytest.raises(Failure) as refused:
+        await discussion.since(datetime.now(UTC))
+    assert refused.value.http_status == 404

@@ -49,30 +49,33 @@ class IssueComments:
             "html_url": f"{base}#issuecomment-{note.id}",
         }
 
-    def _place(self, call: Request) -> str:
+    def _place(self, call: Request, *, is_issue: bool = False) -> str:
         name = f"#{call.parts[2]}"
         path = "/".join(call.parts[:2]).casefold()
-        if path != self._world.project or not self._world.has(name):
+        if path != self._world.project:
             raise Refused(404, "Not Found")
+        if not self._world.has(name):  # Gitea has 404 for the issue itself alone
+            raise Refused(500 if self._pulls.is_gitea and not is_issue else 404, "Not Found")
         return name
 
     def _issue(self, call: Request) -> Any:
-        self._place(call)
+        self._place(call, is_issue=True)
         url = f"{self._world.base}/{self._world.project}/issues/{call.parts[2]}"
         title, text = self._world.issue
         return {"title": title, "body": text, "html_url": url}
 
     def _labeled(self, call: Request) -> Any:
-        """Return who gave labels, in the JSON of events of GitHub and of the timeline of Gitea."""
+        """Return who gave labels, in the JSON of events of GitHub or of the timeline of Gitea."""
         self._place(call)
-        return Page(
-            [
-                {"id": id, "event": "labeled" if by else "unlabeled", "type": "label"}
-                | {"actor": {"login": by}, "user": {"login": by}, "body": "1" if by else ""}
-                | {"label": {"name": label}, "created_at": at_second(id)}
-                for id, (label, by) in enumerate(self._world.labelers, 1)
-            ]
-        )
+        events: list[dict[str, Any]] = []
+        for id, (label, by) in enumerate(self._world.labelers, 1):
+            event = {"id": id, "label": {"name": label}, "created_at": at_second(id)}
+            if self._pulls.is_gitea:
+                event |= {"type": "label", "user": {"login": by}, "body": "1" if by else ""}
+            else:
+                event |= {"event": "labeled" if by else "unlabeled", "actor": {"login": by}}
+            events.append(event)
+        return Page(events)
 
     def _all(self, call: Request) -> Any:
         since = datetime.fromisoformat(call.query["since"])
@@ -81,7 +84,8 @@ class IssueComments:
         return Page(
             notes
             + [
-                self._pulls.show.comment(item) | {"issue_url": f"{base}/{item.number}"}
+                self._pulls.show.comment(item)
+                | {"issue_url": "" if self._pulls.is_gitea else f"{base}/{item.number}"}
                 for item in self._pulls.talk.comments
                 if not item.path
             ]
@@ -92,7 +96,8 @@ class IssueComments:
             return self._pulls.comments(call)
         since = datetime.fromisoformat(call.query["since"]) if "since" in call.query else None
         notes = self._world.comments(self._place(call))
-        return Page([self._shown(note) for note in notes if since is None or note.at >= since])
+        recent = [self._shown(note) for note in notes if since is None or note.at >= since]
+        return Page(recent, whole=self._pulls.is_gitea)
 
     def _written(self, call: Request) -> Any:
         if self._world.pull(int(call.parts[2])) is not None:

@@ -55,6 +55,8 @@ class Conversation:
     issues: list[dict[str, Any]] = field(default_factory=list)
     conflicts: set[int] = field(default_factory=set)
     hooks: list[str] = field(default_factory=list)
+    hooks_fail: bool = False
+    """Whether the webhooks are disabled."""
     _last: int = 100
 
     def next_id(self) -> int:
@@ -123,6 +125,24 @@ class Payloads:
     def repository(self) -> dict[str, Any]:
         """Return the repository, as webhooks show it."""
         return {"full_name": "Acme/pay"}
+
+
+class GiteaPayloads(Payloads):
+    """The JSON of Gitea: structs `User`, `Comment`, `PullReview` and `PullReviewComment`."""
+
+    def user(self, name: str) -> dict[str, Any]:
+        return {"login": name}
+
+    def comment(self, item: Comment) -> dict[str, Any]:
+        shown = super().comment(item)
+        for name in ("author_association", "line", "in_reply_to_id"):
+            shown.pop(name, None)
+        return shown | ({} if item.path is None else {"position": item.line})
+
+    def review(self, item: Review, upper: bool = True) -> dict[str, Any]:
+        shown = super().review(item, upper)
+        del shown["author_association"]
+        return shown
 
 
 async def deliver(url: str, body: bytes | io.BytesIO, headers: dict[str, str]) -> tuple[int, str]:

@@ -3,17 +3,18 @@
 - GitHub: /rest/issues/comments, /rest/pulls/reviews, /rest/pulls/comments, /rest/checks/runs,
   /rest/actions/workflow-jobs (a log is a redirect to another host, which gets no token)
 - GitLab: api/discussions, api/notes, api/jobs (`trace`), api/project_webhooks
-- Gitea: issueGetComments, repoListPullReviews, repoGetPullReviewComments
+- Gitea: issueGetComments and repoGetPullReviewComments, which have no pages,
+  repoListPullReviews, issueListIssues (which discards the name of an unknown label), repoListHooks
 """
 
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from aiohttp import web
 
-from tests.support.forges.conversation import AT, Comment, Payloads
+from tests.support.forges.conversation import AT, Comment, GiteaPayloads, Payloads
 from tests.support.forges.server import Operation, Page, Refused, Request
 
 if TYPE_CHECKING:
@@ -26,12 +27,14 @@ class GitHubEvents:
     """The operations of GitHub and, where they are the same, of Gitea."""
 
     repo = r"/repos/([^/]+)/([^/]+)"
+    payloads: ClassVar[type[Payloads]] = Payloads
+    is_gitea: ClassVar[bool] = False
 
     def __init__(self, fake: FakeForge) -> None:
         self.fake = fake
         self.world = fake.world
         self.talk = fake.world.talk
-        self.show = Payloads(fake.world)
+        self.show = self.payloads(fake.world)
 
     def routes(self) -> Routes:
         """Return method, pattern, name and function of each operation."""
@@ -52,7 +55,7 @@ class GitHubEvents:
         """Return the comments that are not on lines."""
         number = self._number(call)
         found = [item for item in self.talk.comments if item.number == number and not item.path]
-        return Page([self.show.comment(item) for item in found])
+        return Page([self.show.comment(item) for item in found], whole=self.is_gitea)
 
     def threads(self, call: Request) -> Any:
         """Return the comments on lines."""
@@ -96,7 +99,8 @@ class GitHubEvents:
 
     def hooks(self, call: Request) -> Any:
         """Return the webhooks."""
-        return Page([{"active": True, "config": {"url": url}} for url in self.talk.hooks])
+        works = not self.talk.hooks_fail
+        return Page([{"active": works, "config": {"url": url}} for url in self.talk.hooks])
 
     def delete_branch(self, call: Request) -> Any:
         """Delete a branch."""
@@ -121,6 +125,9 @@ class GitHubEvents:
 class GiteaEvents(GitHubEvents):
     """The operations of Gitea: comments on lines are those of a review, and have no replies."""
 
+    payloads = GiteaPayloads
+    is_gitea = True
+
     def routes(self) -> Routes:
         repo = self.repo
         return [
@@ -137,8 +144,14 @@ class GiteaEvents(GitHubEvents):
         """Return the reviews, with the states of Gitea."""
         words = {"approved": "APPROVED", "changes_requested": "REQUEST_CHANGES"}
         number = self._number(call)
+        asked = self.world.pulls[number - 1].reviewers
+        requests = [
+            {"id": 900 + id, "user": self.show.user(name), "state": "REQUEST_REVIEW", "body": ""}
+            for id, name in enumerate(asked)
+        ]
         return Page(
-            [
+            requests
+            + [
                 self.show.review(item)
                 | {
                     "state": words.get(item.state, "COMMENT"),
@@ -152,8 +165,13 @@ class GiteaEvents(GitHubEvents):
     def of_review(self, call: Request) -> Any:
         """Return the comments on lines of a review."""
         self._number(call)
-        review = int(call.parts[3])
-        return Page([self.show.comment(c) for c in self.talk.comments if c.review == review])
+        found = [item for item in self.talk.comments if item.review == int(call.parts[3])]
+        return Page([self.show.comment(item) for item in found], whole=True)
+
+    def issues(self, call: Request) -> Any:
+        if call.query.get("labels") not in self.world.labels:
+            return Page(list(self.talk.issues))
+        return super().issues(call)
 
 
 class GitLabEvents:
@@ -246,13 +264,16 @@ class GitLabEvents:
         if (after := call.query.get("updated_after")) is not None:
             return self._changed(datetime.fromisoformat(after))
         label = call.query.get("labels")
-        return Page(
-            [item for item in self.talk.issues if label in [it["name"] for it in item["labels"]]]
-        )
+        listed = [
+            item | {"labels": [given["name"] for given in item["labels"]]}
+            for item in self.talk.issues
+        ]
+        return Page([item for item in listed if label in item["labels"]])
 
     def hooks(self, call: Request) -> Any:
         """Return the webhooks."""
-        return Page([{"url": url} for url in self.talk.hooks])
+        status = "disabled" if self.talk.hooks_fail else "executable"
+        return Page([{"url": url, "alert_status": status} for url in self.talk.hooks])
 
     def delete(self, call: Request) -> Any:
         """Delete a branch."""

@@ -1,9 +1,15 @@
 """A fake Gitea and Forgejo, after https://docs.gitea.com/api (swagger of version 1.22).
 
 - repoCreatePullRequest: 409 `pull request already exists for these targets`, 422
-- repoMergePullRequest: 405 for rules of the branch and drafts, 409 `head out of date`
+- repoEditPullRequest returns 201
+- repoMergePullRequest: 404 if closed, 405 for rules of the branch, drafts and if merged, and then
+  409 `head out of date`
 - repoListPullRequests has no filter by branch; a page has 50 entries (MAX_RESPONSE_ITEMS)
 - issueAddLabel takes ids of labels; a title that begins with `WIP:` makes a draft
+- routers/api/v1/repo: pages of pull requests and issues have a Link header; other lists have
+  X-Total-Count alone, which that of issueGetCommentsAndTimeline counts for the page
+- `mergeable` is false for a conflict, for a draft, and while Gitea checks for conflicts
+- issueGetComments, issueCreateComment and issueGetCommentsAndTimeline: 500 without such an issue
 """
 
 from __future__ import annotations
@@ -54,6 +60,15 @@ class FakeGitea(FakeForge):
     def limited(self, name: str) -> Refused:
         headers = {"Retry-After": "90" if name == "primary" else "60"}
         return Refused(429, "too many requests", headers)
+
+    def page_headers(
+        self, request: web.Request, page: Page, shown: list[Any], following: int | None
+    ) -> dict[str, str]:
+        is_timeline = request.path.endswith("/timeline")
+        count = {"X-Total-Count": str(len(shown if is_timeline else page.entries))}
+        if not request.path.endswith(("/pulls", "/issues")):
+            return count
+        return count | super().page_headers(request, page, shown, following)
 
     def _check_repo(self, call: Request) -> None:
         if "/".join(call.parts[:2]).casefold() != self.world.project:
@@ -106,18 +121,22 @@ class FakeGitea(FakeForge):
         pull.body = call.body.get("body", pull.body)
         pull.title = call.body.get("title", pull.title)
         pull.draft = pull.title.startswith("WIP: ")
-        return self._shown(pull)
+        return web.json_response(self._shown(pull), status=201)
 
     def _merge(self, call: Request) -> Any:
         pull = self._pull(call)
         if call.body["Do"] not in ("merge", "rebase", "rebase-merge", "squash"):
             raise Refused(422, "[Do]: In")
-        if pull.state != "open" or pull.draft:
+        if pull.state == "closed":
+            raise Refused(404, "The target couldn't be found.")
+        if pull.state == "merged":
+            raise Refused(405, "")
+        if pull.draft:
             raise Refused(405, "Work in progress PRs cannot be merged")
-        if call.body.get("head_commit_id") != self.world.head(pull.branch):
-            raise Refused(409, "head out of date")
         if self.world.protection is not None:
             raise Refused(405, self.world.protection)
+        if call.body.get("head_commit_id") != self.world.head(pull.branch):
+            raise Refused(409, "head out of date")
         self.world.merge(pull)
         return web.Response()
 
@@ -176,7 +195,7 @@ class FakeGitea(FakeForge):
             "draft": pull.draft,
             "title": pull.title,
             "body": pull.body,
-            "mergeable": pull.number not in self.world.talk.conflicts,
+            "mergeable": pull.number not in self.world.talk.conflicts and not pull.draft,
             "head": {"ref": pull.branch, "sha": head, "repo_id": 1},
             "base": {"ref": pull.base, "repo_id": 1},
         }

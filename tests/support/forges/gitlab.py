@@ -1,6 +1,7 @@
 """A fake GitLab, after https://docs.gitlab.com/api/.
 
-- merge_requests: 409 `Another open merge request already exists`; merge 401, 405, 409, 422
+- merge_requests: 409 `Another open merge request already exists`; merge 401, 409, 405, 422
+- lib/api/entities: labels of an issue are names; `alert_status` of a hook that fails is `disabled`
 - user/project/quick_actions: lines of a description that begin with `/` are executed
 - rest/authentication: `PRIVATE-TOKEN`; the path of a project is one segment, with `%2F`
 - a title that begins with `Draft:` makes a draft, which cannot be merged
@@ -20,13 +21,14 @@ from tests.support.forges.world import Note, Pull, at_second
 
 PROJECT = r"/projects/([^/]+)"
 NOTES = r"/(issues|merge_requests)/(\d+)/notes"
+STATUSES = ("pending", "running", "success", "failed", "canceled", "skipped")
 STATES = {"open": "opened", "closed": "closed", "merged": "merged"}
 
 
 class FakeGitLab(FakeForge):
     """GitLab with a project access token."""
 
-    kind, api = "gitlab", "/api/v4"
+    kind, api, page_size = "gitlab", "/api/v4", 20
 
     def routes(self) -> list[tuple[str, str, str, Operation]]:
         requests = PROJECT + "/merge_requests"
@@ -171,7 +173,8 @@ class FakeGitLab(FakeForge):
 
     def _notes(self, call: Request) -> Any:
         notes = self.world.comments(self._place(call))
-        return Page([_note(note) for note in reversed(notes)])
+        newest_first = call.query.get("sort", "desc") == "desc"
+        return Page([_note(note) for note in (reversed(notes) if newest_first else notes)])
 
     def _write_note(self, call: Request) -> Any:
         place, body = self._place(call), str(call.body.get("body") or "")
@@ -200,7 +203,7 @@ class FakeGitLab(FakeForge):
         self._check_project(call)
         if not self.world.has_commit(call.parts[1]):
             raise Refused(404, "404 Commit Not Found")
-        if call.body["state"] not in ("pending", "running", "success", "failed", "canceled"):
+        if call.body["state"] not in STATUSES:
             raise Refused(400, {"error": "state does not have a valid value"})
         if len(call.body["description"]) > 255:
             raise Refused(400, {"message": {"description": ["is too long"]}})

@@ -48,10 +48,11 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A list, of which the server returns a page."""
+    """A list, of which the server returns a page; or all of it, as a `whole`."""
 
     entries: list[Any]
     key: str | None = None
+    whole: bool = False
 
 
 class FakeForge(FakeServer[Call], ABC):
@@ -61,6 +62,8 @@ class FakeForge(FakeServer[Call], ABC):
     api: ClassVar[str]
     """Path of the API."""
     per_page: ClassVar[str] = "per_page"
+    page_size: ClassVar[int] = 30
+    """Entries of a page without the parameter."""
     links: ClassVar[bool] = True
     tags: ClassVar[bool] = True
     """Whether responses have an ETag."""
@@ -186,15 +189,24 @@ class FakeForge(FakeServer[Call], ABC):
         if not isinstance(result, Page):
             status = 201 if request.method == "POST" else 200
             return self._tagged(request, web.json_response(result, status=status))
-        size = min(int(request.query.get(self.per_page, 30)), self.world.page)
+        size = min(int(request.query.get(self.per_page, self.page_size)), self.world.page)
         number = int(request.query.get("page", 1))
         shown = result.entries[(number - 1) * size : number * size]
-        headers = {}
-        if self.links and number * size < len(result.entries):
-            url = request.url.update_query({"page": str(number + 1)})
-            headers["Link"] = f'<{url}>; rel="next", <{url}>; rel="last"'
+        if result.whole:
+            shown = result.entries
+        has_next = not result.whole and number * size < len(result.entries)
+        headers = self.page_headers(request, result, shown, number + 1 if has_next else None)
         content = shown if result.key is None else {result.key: shown}
         return self._tagged(request, web.json_response(content, headers=headers))
+
+    def page_headers(
+        self, request: web.Request, page: Page, shown: list[Any], following: int | None
+    ) -> dict[str, str]:
+        """Return the headers that describe a page and the number of the next."""
+        if following is None or not self.links:
+            return {}
+        url = request.url.update_query({"page": str(following)})
+        return {"Link": f'<{url}>; rel="next", <{url}>; rel="last"'}
 
     def _tagged(self, request: web.Request, response: web.Response) -> web.Response:
         """Return a response with its ETag, or 304; the tag is that of the body alone."""

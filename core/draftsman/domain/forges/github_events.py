@@ -36,7 +36,8 @@ def parse(event: str, payload: Mapping[str, Any]) -> Notification:
     match event:
         case "issue_comment" if action in WRITTEN:
             issue = fields(payload.get("issue"))
-            is_pull = "pull_request" in issue or bool(payload.get("is_pull"))
+            # GitHub leaves it out of an issue, and Gitea has null
+            is_pull = issue.get("pull_request") is not None or bool(payload.get("is_pull"))
             kind = EventKind.COMMENT if is_pull else EventKind.ISSUE_COMMENT
             found = comment(project, number(issue.get("number")), payload.get("comment"), kind)
         case "pull_request_review_comment" if action in WRITTEN:

@@ -32,7 +32,7 @@ def parse(event: str, payload: Mapping[str, Any]) -> Notification:
     project = project_of(payload)
     item = fields(payload.get("object_attributes"))
     user = fields(payload.get("user"))
-    match event:
+    match event.removeprefix("Confidential "):  # of an issue or note with this mark
         case "Note Hook":
             events = _noted(project, payload, item, user)
         case "Merge Request Hook" if item.get("action") == "merge":

@@ -29,6 +29,10 @@ class PullState(StrEnum):
     MERGED = "merged"
 
 
+UNSETTLED: Final = "conflict, or not yet checked for conflicts"
+"""Merge state of a forge whose API does not tell these apart: Gitea."""
+
+
 @dataclass(frozen=True, slots=True)
 class PullRequest:
     """A pull request as its forge reports it."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from draftsman.domain.forges.checks import CheckState, foreign, overall
-from draftsman.domain.forges.pull_request import PullRequest, PullState, recorded
+from draftsman.domain.forges.pull_request import UNSETTLED, PullRequest, PullState, recorded
 from draftsman.domain.ids import job_name
 from draftsman.domain.job_payloads import MergePullRequest, parse
 from draftsman.domain.outcome import Done, Outcome
@@ -19,6 +19,8 @@ from draftsman.ports import Forge
 
 WAITS: Final = "checks:"
 """Prefix of the keys of the waits for checks."""
+MERGE_WAITS: Final = "merge-state:"
+"""Prefix of the keys of the waits for a forge that checks for conflicts."""
 SHORT_WAIT: Final = 60.0
 """Seconds between two looks at checks that have not finished, in the first quarter of an hour."""
 SHORT_WAITS: Final = 15
@@ -99,6 +101,9 @@ async def _check(ctx: RunContext, forge: Forge, pull: PullRequest, head: str, na
         await _wait(ctx, f"{pull.url}: {text}", START_WAITS, "after five minutes")
     if state is CheckState.PASSED and pull.mergeable is not CheckState.PASSED:
         state, text = pull.mergeable, f"its merge state is {pull.merge_state}"
+        if pull.merge_state == UNSETTLED:
+            reason = f"{pull.url}: {text}"
+            await _wait(ctx, reason, START_WAITS, "after five minutes", MERGE_WAITS)
     if state is CheckState.FAILED:
         raise _refusal(f"{pull.url} cannot be merged: {text}")
     if state is CheckState.PENDING:
@@ -107,17 +112,21 @@ async def _check(ctx: RunContext, forge: Forge, pull: PullRequest, head: str, na
 
 
 async def _wait(
-    ctx: RunContext, text: str, most: int = MAX_WAITS, limit: str = "after four hours"
+    ctx: RunContext,
+    text: str,
+    most: int = MAX_WAITS,
+    limit: str = "after four hours",
+    prefix: str = WAITS,
 ) -> None:
     """Park until the next look; raises Failure after the last."""
     steps = await worker_run(ctx).steps(Owner.WORKER)
-    waits = sum(key.startswith(f"{SLEEP}{WAITS}") for key in steps)
+    waits = sum(key.startswith(f"{SLEEP}{prefix}") for key in steps)
     if waits >= most:
         raise _refusal(f"{text}, {limit}")
     reason = f"waits for {text}"
     ctx.log(reason)
     seconds = SHORT_WAIT if waits < SHORT_WAITS else LONG_WAIT
-    await ctx.sleep(f"{WAITS}{waits}", seconds, reason=reason)
+    await ctx.sleep(f"{prefix}{waits}", seconds, reason=reason)
 
 
 async def _merge(forge: Forge, number: int, head: str, method: str) -> bool:

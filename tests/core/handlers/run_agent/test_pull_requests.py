@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from draftsman.domain.evidence.envelope import parse_envelope, parse_payload
+from draftsman.domain.forges.pull_request import UNSETTLED
 from draftsman.domain.job import Job, Status
 from draftsman.domain.repos.repo_catalog import Repo
 from draftsman.domain.repos.repo_profile import profile
@@ -289,3 +290,28 @@ async def test_a_merge_is_refused_with_the_reason(
         none = await make.queued(type="merge_pull_request", queue="default", payload=payload)
         assert "opened no pull request" in str((await wait_for_end(rt, none)).last_error)
     assert world.head("main") == COMMITS[0]
+
+
+async def test_a_merge_waits_while_gitea_checks_for_conflicts(
+    rt: Runtime, make: Factory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A conflict looks the same there, and is refused after some waits."""
+    monkeypatch.setattr(merge_pull_request, "SHORT_WAIT", 0.2)
+    code = 'open("a.txt", "a").write("two\\n")\nsay("result", summary="x")'
+    async with forge_harness("gitea", tmp_path, monkeypatch) as site:
+        world = site.fake.world
+        number = await submit(site, rt, make)
+        async with worker(site, rt, code, leader=True):
+            head = ((await wait_for_end(rt, number)).result or {})["commit"]
+            world.checks.append({"name": "ci", "state": "passed", "commit": head})
+            world.talk.conflicts.add(1)
+            request: dict[str, Any] = {"type": "merge_pull_request", "queue": "default"}
+            waiting = await make.queued(**request, payload={"job": number})
+            await wait_for_status(rt, waiting, S.SCHEDULED)
+            world.talk.conflicts.clear()
+            await wait_for_question(rt, waiting)
+            world.talk.conflicts.add(1)
+            monkeypatch.setattr(merge_pull_request, "START_WAITS", 1)
+            refused = await approve(rt, make, waiting)
+    assert (refused.status, refused.error_class) == (S.FAILED, "PERMANENT")
+    assert f"its merge state is {UNSETTLED}, after five minutes" in str(refused.last_error)
