@@ -181,6 +181,9 @@ def test_a_rate_limit_refills_and_forgets() -> None:
         ("/\tevil", "/"),
         ("javascript:alert(1)", "/"),
         ("///evil.example", "/"),
+        (" ////evil.example", "/"),
+        ("//[evil", "/"),
+        ("/jobs//a", "/jobs//a"),
         ("", "/"),
     ],
 )
