@@ -191,6 +191,13 @@ def test_no_redirect_leaves_the_site(text: str, path: str) -> None:
     assert local_path(text) == path
 
 
+@pytest.mark.parametrize("path", ["/jobs/", "/static", "/sign-in/?next=/"])
+async def test_no_page_of_another_host_is_a_redirect(inbox: Inbox, path: str) -> None:
+    response = await inbox.visitor().get(path, host="evil.example")
+    assert response.status_code == 404
+    assert "location" not in response.headers
+
+
 async def test_the_next_page_after_the_proxy_is_of_this_site(rt: Runtime) -> None:
     web: dict[str, Any] = {"trusted_proxies": ["127.0.0.1"], "proxy_header": "X-User"}
     async with serving(rt, **web) as inbox:
