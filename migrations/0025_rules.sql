@@ -263,11 +263,12 @@ BEGIN
     RETURN proposed;
 END $$;
 
--- Raises an error unless the session may change rules as this actor: as an operator, never as a worker.
+-- Raises an error unless the session may change rules as this actor: an operator with a session of
+-- their own, since bots act as any person of a chat, and have no commands for rules.
 CREATE FUNCTION draftsman.require_rule_editor(actor text) RETURNS void LANGUAGE plpgsql STABLE
     SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    IF draftsman.session_kind() <> 'owner' AND (draftsman.session_kind() IN ('bot', 'person')
+    IF draftsman.session_kind() <> 'owner' AND (draftsman.session_kind() = 'person'
        AND draftsman.may_act_as($1)
        AND draftsman.has_role(draftsman.person_of_actor($1), 'operator')) IS NOT TRUE THEN
         PERFORM draftsman.deny_access(format('%s may not change rules', $1));

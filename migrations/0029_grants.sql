@@ -181,10 +181,7 @@ BEGIN
             draftsman.record_views(bigint[], int[], draftsman.channel, text, text),
             draftsman.acknowledge_question(bigint, int, draftsman.channel, text, text, float8),
             draftsman.snooze_question(bigint, int, draftsman.channel, text, text, float8),
-            draftsman.ratify_rule(bigint, text, text, float8),
-            draftsman.revoke_rule(bigint, text, text, text),
             draftsman.choose_digest(text, time[], text, text),
-            draftsman.propose_rule(text, text[], bigint, float8, text),
             draftsman.delegate_question(bigint, int, draftsman.channel, text, text, float8, text,
             text)
             TO %I', role);
@@ -271,7 +268,10 @@ BEGIN
             draftsman.link_identity(text, text, text),
             draftsman.unlink_identity(draftsman.channel, text),
             draftsman.create_web_link(text, text, float8), draftsman.list_web_sessions(int),
-            draftsman.end_web_sessions(bigint, text) TO draftsman_person;
+            draftsman.end_web_sessions(bigint, text),
+            draftsman.ratify_rule(bigint, text, text, float8),
+            draftsman.revoke_rule(bigint, text, text, text),
+            draftsman.propose_rule(text, text[], bigint, float8, text) TO draftsman_person;
     END IF;
     RETURN missing;
 END $$;

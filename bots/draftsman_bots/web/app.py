@@ -91,6 +91,7 @@ def application(context: WebContext) -> Starlette:
         ],
         exception_handlers={HTTPException: failed, Exception: failed},
     )
+    app.router.redirect_slashes = False  # its redirects go to any host that a request names
     app.add_middleware(SecurityHeaders)
     return app
 

@@ -20,6 +20,7 @@ from draftsman_bots.web.problems import PageProblem
 if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
+    from starlette.types import Receive, Scope, Send
 
     from draftsman_bots.web.access import Visit
     from draftsman_bots.web.context import WebContext
@@ -44,16 +45,34 @@ async def stream(context: WebContext, request: Request) -> Response:
         raise PageProblem(429, "Too many live logs are open.", "Close a page.", retry_after=30)
     after = request.headers.get("last-event-id") or request.query_params.get("after", "")
     events = _events(context, visit, number, parse_cursor(after))
-    headers = {"x-accel-buffering": "no"}  # nginx would hold the events back
-    return StreamingResponse(events, media_type="text/event-stream", headers=headers)
+    return _LogResponse(context, visit.session.id, events)
+
+
+class _LogResponse(StreamingResponse):
+    """A stream that counts from its creation until its end, or until its browser reads no more."""
+
+    def __init__(self, context: WebContext, session: int, events: AsyncIterator[str]) -> None:
+        headers = {"x-accel-buffering": "no"}  # nginx would hold the events back
+        super().__init__(events, media_type="text/event-stream", headers=headers)
+        self._streams, self._session = context.streams, session
+        self._streams[session] += 1
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the events; a browser that does not read them in time is disconnected."""
+        try:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(LIFETIME + HEARTBEAT):
+                    await super().__call__(scope, receive, send)
+        finally:
+            self._streams[self._session] -= 1
+            if self._streams[self._session] <= 0:
+                del self._streams[self._session]
 
 
 async def _events(
     context: WebContext, visit: Visit, number: int, after: LogCursor
 ) -> AsyncIterator[str]:
     """Yield events; the last has the name `end`, if the job has ended."""
-    session = visit.session.id
-    context.streams[session] += 1
     queue: asyncio.Queue[Any] = asyncio.Queue(_BUFFER)
     reader = asyncio.create_task(_read(context, number, after, queue))
     loop = asyncio.get_running_loop()
@@ -82,9 +101,6 @@ async def _events(
         return
     finally:
         reader.cancel()
-        context.streams[session] -= 1
-        if context.streams[session] <= 0:
-            del context.streams[session]
 
 
 async def _read(

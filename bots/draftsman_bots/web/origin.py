@@ -58,12 +58,11 @@ def _forwarded_address(request: HTTPConnection, settings: WebSettings) -> str:
 
 def local_path(text: str) -> str:
     """Return a path of this site to continue at; `/` for any other text."""
-    parts = urlsplit(text) if text.isascii() and text.isprintable() else None
-    if parts is None or parts.scheme or parts.netloc or not parts.path.startswith("/"):
+    if not text.startswith("/") or text.startswith("//") or "\\" in text:
         return "/"
-    if text.startswith("//") or "\\" in text:
+    if not (text.isascii() and text.isprintable()):
         return "/"
-    return f"{parts.path}?{parts.query}" if parts.query else parts.path
+    return text.partition("#")[0]
 
 
 def _peer(request: HTTPConnection) -> str:

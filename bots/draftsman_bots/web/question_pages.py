@@ -12,7 +12,13 @@ from draftsman.domain.changes.diff import is_diff
 from draftsman.domain.deliveries.action_text import action_text
 from draftsman.domain.deliveries.plain_text import already_recorded, missing_diff, resolution_text
 from draftsman.domain.ids import job_number, question_name
-from draftsman.domain.question import OpenQuestion, Question, QuestionKind, QuestionStatus
+from draftsman.domain.question import (
+    OpenQuestion,
+    Question,
+    QuestionKind,
+    QuestionStatus,
+    asking_text,
+)
 from draftsman.domain.text import digest
 from draftsman.errors import NotFound, UsageError
 from draftsman_bots.answer_resolution import build_response
@@ -147,6 +153,7 @@ async def _question_page(
         is_open=question.status is QuestionStatus.OPEN,
         may_answer=may_answer,
         action="" if action is None else action_text(action),
+        asking="" if live is None else asking_text(live.job, live.others),
         outcome=resolution_text(question),
         missing=missing_diff(question),
         review=review,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -15,10 +15,15 @@ MAX_BYTES: Final = 2_000_000
 """Maximum size of a calendar."""
 MAX_EVENTS: Final = 20_000
 """Maximum number of events of the time that is read."""
+MAX_STEPS: Final = 1_000_000
+"""Maximum repetitions from the first event on; those before the time are counted one by one."""
 PAST: Final = timedelta(days=400)
 AHEAD: Final = timedelta(days=800)
 """Times of the holidays that are read, around now."""
-_FREQUENCIES: Final = frozenset({"DAILY", "WEEKLY", "MONTHLY", "YEARLY"})
+_DAYS: Final = {"DAILY": 1, "WEEKLY": 7, "MONTHLY": 28, "YEARLY": 365}
+"""Days between the repetitions of a rule."""
+_WEEKDAYS: Final = {"MONTHLY": 5, "YEARLY": 53}
+"""Repetitions of a day of the week without a number, as `MO`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,14 +33,15 @@ class CalendarEvent:
     title: str
     start: datetime
     end: datetime
-    days: frozenset[date]
-    """The days of an event that lasts whole days."""
+    whole_days: range
+    """The days of an event that lasts whole days, as ordinals; empty for any other."""
 
 
 def read_events(data: bytes, start: datetime, end: datetime, zone: ZoneInfo) -> list[CalendarEvent]:
     """Return the events of a time, in order; raises UsageError for an invalid calendar.
 
-    Rules that repeat more often than daily are refused, so that a calendar cannot use up memory.
+    Rules that repeat more often than daily are refused, and more than `MAX_EVENTS` repetitions, so
+    that a calendar cannot use up memory.
     """
     import recurring_ical_events  # type: ignore[import-untyped]
     from icalendar import Calendar
@@ -44,7 +50,7 @@ def read_events(data: bytes, start: datetime, end: datetime, zone: ZoneInfo) -> 
         raise UsageError(f"a calendar has more than {MAX_BYTES:,} bytes")
     try:
         calendar = Calendar.from_ical(data)
-        _check_rules(calendar)
+        _check_repetitions(calendar, start.date(), end.date())
         found = recurring_ical_events.of(calendar).between(start, end)
         events = [_event(item, zone) for item in found[:MAX_EVENTS]]
     except UsageError:
@@ -67,8 +73,17 @@ def holidays_of(path: Path) -> Callable[[], frozenset[date]]:
             changed_at = path.stat().st_mtime
             if changed_at != state[0]:
                 now = datetime.now(UTC)
-                events = read_events(path.read_bytes(), now - PAST, now + AHEAD, ZoneInfo("UTC"))
-                state = changed_at, frozenset(day for event in events for day in event.days)
+                start, end = now - PAST, now + AHEAD
+                events = read_events(path.read_bytes(), start, end, ZoneInfo("UTC"))
+                first, last = start.toordinal(), end.toordinal()
+                ordinals = {
+                    day
+                    for event in events
+                    for day in range(
+                        max(first, event.whole_days.start), min(last + 1, event.whole_days.stop)
+                    )
+                }
+                state = changed_at, frozenset(map(date.fromordinal, ordinals))
         except (OSError, UsageError):
             pass
         return state[1]
@@ -76,22 +91,54 @@ def holidays_of(path: Path) -> Callable[[], frozenset[date]]:
     return days
 
 
-def _check_rules(calendar: Any) -> None:
+def _check_repetitions(calendar: Any, start: date, end: date) -> None:
+    """Raise UsageError for repetitions that are too frequent or too many to be read."""
+    events = steps = 0.0
     for component in calendar.walk("VEVENT"):
-        rules = component.get("RRULE", [])
-        for rule in rules if isinstance(rules, list) else [rules]:
-            by_time = {"BYHOUR", "BYMINUTE", "BYSECOND"} & {key.upper() for key in rule}
-            if by_time or not {str(name).upper() for name in rule.get("FREQ", [])} <= _FREQUENCIES:
-                raise UsageError("an event of the calendar repeats more often than daily")
+        events += sum(len(dates.dts) for dates in _listed(component.get("RDATE")))
+        for rule in _listed(component.get("RRULE")):
+            first, last = _day(component["DTSTART"].dt), _day(component.end)
+            length = max(0, (last - first).days)
+            rate = _daily_rate({key.upper(): values for key, values in rule.items()})
+            events += ((end - start).days + length + 1) * rate + 1
+            steps += max(0, (end - first).days) * rate
+    if events > MAX_EVENTS or steps > MAX_STEPS:
+        raise UsageError(f"the events of the calendar repeat more than {MAX_EVENTS:,} times")
+
+
+def _daily_rate(rule: Mapping[str, Sequence[Any]]) -> float:
+    """Return the maximum repetitions of a rule in a day; raises UsageError above one."""
+    frequency = str(*rule.get("FREQ", ())).upper()
+    if {"BYHOUR", "BYMINUTE", "BYSECOND"} & rule.keys() or frequency not in _DAYS:
+        raise UsageError("an event of the calendar repeats more often than daily")
+    count = 1
+    for name, values in rule.items():
+        if name == "BYDAY":
+            by_name = _WEEKDAYS.get(frequency, 1)
+            count *= sum(1 if str(day).strip("+-")[:1].isdigit() else by_name for day in values)
+        elif name.startswith("BY") and name != "BYSETPOS":
+            count *= len(values)
+    return min(1.0, count / _DAYS[frequency])
+
+
+def _listed(value: Any) -> list[Any]:
+    if value is None:
+        return []
+    return value if isinstance(value, list) else [value]
+
+
+def _day(value: date | datetime) -> date:
+    return value.date() if isinstance(value, datetime) else value
 
 
 def _event(item: Any, zone: ZoneInfo) -> CalendarEvent:
     start, end = item["DTSTART"].dt, item["DTEND"].dt
-    days: set[date] = set()
+    days = range(0)
     if not isinstance(start, datetime):
-        days = {start + timedelta(days=number) for number in range(max(1, (end - start).days))}
+        first = start.toordinal()
+        days = range(first, max(first + 1, end.toordinal()))
     title = str(item.get("SUMMARY", ""))
-    return CalendarEvent(title, _instant(start, zone), _instant(end, zone), frozenset(days))
+    return CalendarEvent(title, _instant(start, zone), _instant(end, zone), days)
 
 
 def _instant(value: date | datetime, zone: ZoneInfo) -> datetime:

@@ -15,6 +15,7 @@ from draftsman_bots.forges.usecases.events import classify
 from tests.bots.forges.issues import LABEL, Issue, comment
 from tests.factories import QUESTION, Factory
 from tests.support.cases import cases
+from tests.support.people import People
 
 
 async def requested(issue: Issue, rt: Runtime) -> Job:
@@ -69,6 +70,27 @@ async def test_comments_steer_the_job_of_the_issue(
         "D-99",
     ):
         assert any(part in text for text in texts), (part, texts)
+
+
+async def test_comments_command_no_job_of_another_repository(
+    issue: Issue, rt: Runtime, make: Factory, people: People
+) -> None:
+    """The secret of a repository's webhook could be used for a comment in any name."""
+    shop, pay = [
+        await make.queued(actor=people.anna, repo=f"https://forge.example/{path}")
+        for path in ("acme/shop", "Acme/Pay")
+    ]
+    for number, verb in enumerate(("pause", "cancel"), 80):
+        text = f"/draftsman {verb} D-{shop} it is slow"
+        assert await issue.on(comment(text, "anna", number)) == "refused", verb
+        assert await issue.on(comment(text, "anna", number)) == "refused", "again"
+        text = f"/draftsman {verb} D-{pay} it is slow"
+        assert await issue.on(comment(text, "anna", number + 10)) == "answered", verb
+    assert not (await rt.read_model.why(shop)).paused
+    assert (await rt.read_model.job(shop)).status is Status.QUEUED
+    assert (await rt.read_model.job(pay)).status is Status.CANCELED
+    texts = [note.body for note in issue.side.fake.world.comments()]
+    assert any(f"D-{shop} is not a job of acme/pay" in text for text in texts)
 
 
 async def test_a_mention_after_the_answer_is_another_request(

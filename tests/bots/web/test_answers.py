@@ -11,6 +11,7 @@ from draftsman.store.postgres.database import Connection
 from tests.bots.web.web_side import Inbox
 from tests.factories import GATE, Factory
 from tests.support.people import People
+from tests.support.permissions import SHOP
 from tests.support.waits import wait_blocked
 
 
@@ -34,6 +35,19 @@ async def test_a_choice_resumes_the_job(
     assert (await rt.read_model.job(work.number)).status is Status.RESUMED
     events = await rt.read_model.job_events(work.number)
     assert "web:ben" in {event.actor for event in events}
+
+
+async def test_a_question_shows_the_jobs_that_its_answer_counts_for(
+    inbox: Inbox, make: Factory, people: People, rt: Runtime
+) -> None:
+    one, two = [await make.asked(repo=SHOP) for _ in range(2)]
+    ben = await inbox.visit(people.ben)
+    path = f"/questions/{one.name}/1"
+    text = f"2 jobs ask this: {one.name}, {two.name}. An answer counts for all."
+    assert text in (await ben.get(path)).text
+    assert (await ben.answer(path, choice="blue")).status_code == 303
+    assert (await rt.read_model.job(two.number)).status is Status.RESUMED
+    assert "An answer counts" not in (await ben.get(path)).text
 
 
 async def test_a_form_counts_once(inbox: Inbox, make: Factory, people: People, rt: Runtime) -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 from typing import Any
 
 import httpx
+import pytest
 
 from draftsman.domain.activity.stream import Activity, ActivityKind
 from draftsman.domain.job import Status
@@ -14,6 +16,7 @@ from draftsman.domain.quota import QuotaLimit
 from draftsman.domain.run import ClaimedJob
 from draftsman.runtime import Runtime
 from draftsman.services.runs.log_feed import LogCursor
+from draftsman_bots.web import log_stream
 from draftsman_bots.web.context import MAX_STREAMS
 from draftsman_bots.web.log_lines import encode_cursor, log_lines, parse_cursor, visible
 from tests.bots.web.web_side import Inbox, Visitor
@@ -141,6 +144,43 @@ async def test_live_logs_of_a_session_are_limited(
     await until(are_closed, "the end of the streams")
     nobody = await inbox.visitor().get(f"/jobs/{work.name}/log")
     assert nobody.status_code == 303
+
+
+async def test_a_browser_that_does_not_read_its_log_is_disconnected(
+    inbox: Inbox, make: Factory, people: People, rt: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log_stream, "LIFETIME", 2.0)
+    monkeypatch.setattr(log_stream, "HEARTBEAT", 0.1)
+    work = await make.running()
+    for seq in range(1, 101):
+        await rt.checkpoints.log(work.lease, seq, "x" * 90_000)
+    streams = inbox.service.context.streams
+
+    async def is_open() -> bool:
+        return streams.total() == 1
+
+    async def is_closed() -> bool:
+        return streams.total() == 0
+
+    request = _log_request(await inbox.visit(people.ben), work)
+    with _connected(inbox) as browser:
+        browser.sendall(request)
+        await until(is_open, "the stream")
+        await until(is_closed, "the end of the stream")
+
+
+def _log_request(visitor: Visitor, work: ClaimedJob) -> bytes:
+    cookie = "; ".join(f"{name}={value}" for name, value in visitor.http.cookies.items())
+    lines = (f"GET /jobs/{work.name}/log HTTP/1.1", "host: localhost", f"cookie: {cookie}")
+    return ("\r\n".join(lines) + "\r\n\r\n").encode()
+
+
+def _connected(inbox: Inbox) -> socket.socket:
+    browser = socket.socket()
+    browser.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    browser.connect(("127.0.0.1", inbox.port))
+    browser.setblocking(False)
+    return browser
 
 
 async def _first_line(visitor: Visitor, work: ClaimedJob) -> None:

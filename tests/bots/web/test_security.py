@@ -181,11 +181,21 @@ def test_a_rate_limit_refills_and_forgets() -> None:
         ("/\tevil", "/"),
         ("javascript:alert(1)", "/"),
         ("///evil.example", "/"),
+        (" ////evil.example", "/"),
+        ("//[evil", "/"),
+        ("/jobs//a", "/jobs//a"),
         ("", "/"),
     ],
 )
 def test_no_redirect_leaves_the_site(text: str, path: str) -> None:
     assert local_path(text) == path
+
+
+@pytest.mark.parametrize("path", ["/jobs/", "/static", "/sign-in/?next=/"])
+async def test_no_page_of_another_host_is_a_redirect(inbox: Inbox, path: str) -> None:
+    response = await inbox.visitor().get(path, host="evil.example")
+    assert response.status_code == 404
+    assert "location" not in response.headers
 
 
 async def test_the_next_page_after_the_proxy_is_of_this_site(rt: Runtime) -> None:

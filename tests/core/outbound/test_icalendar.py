@@ -47,12 +47,28 @@ def test_weekly_shifts_keep_their_local_time_and_their_exceptions() -> None:
         b"not a calendar",
         calendar("SUMMARY:x\r\nDTSTART:20260302T090000Z\r\nRRULE:FREQ=SECONDLY"),
         calendar("SUMMARY:x\r\nDTSTART:20260302T090000Z\r\nRRULE:FREQ=DAILY;BYSECOND=1,2"),
+        calendar("DTSTART;VALUE=DATE:20000101\r\nDTEND;VALUE=DATE:20990101\r\nRRULE:FREQ=DAILY"),
+        calendar(*["DTSTART:20260101T000000Z\r\nRRULE:FREQ=YEARLY;BYDAY=MO,TU,WE,TH,FR"] * 500),
+        calendar(*["DTSTART:00010101T000000Z\r\nRRULE:FREQ=DAILY"] * 2),
         b"x" * 2_000_001,
     ],
 )
 def test_other_files_and_frequent_rules_are_refused(data: bytes) -> None:
     with pytest.raises(UsageError, match="calendar"):
         read_events(data, *SPAN, BERLIN)
+
+
+def test_a_team_with_many_meetings_and_holidays_is_read() -> None:
+    meetings = ["DTSTART:20150105T090000Z\r\nRRULE:FREQ=WEEKLY;BYDAY=MO,WE"] * 300
+    holidays = ["DTSTART;VALUE=DATE:19700427\r\nRRULE:FREQ=YEARLY;BYMONTH=4;BYDAY=4MO"] * 300
+    assert len(read_events(calendar(*meetings, *holidays), *SPAN, BERLIN)) == 300 * (18 + 1)
+
+
+def test_the_holidays_of_a_long_event_are_those_of_the_time_that_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "days.ics"
+    path.write_bytes(calendar("DTSTART;VALUE=DATE:19000101\r\nDTEND;VALUE=DATE:29000101"))
+    days = holidays_of(path)()
+    assert len(days) in (1201, 1202)
 
 
 def test_holidays_are_read_again_after_the_file_has_changed(tmp_path: Path) -> None:

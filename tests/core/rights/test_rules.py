@@ -76,3 +76,21 @@ async def test_no_session_writes_rules_or_their_uses_itself(
     assert await rows(worker, propose) == [(None,)], "not without two decisions"
     decide_again = "SELECT * FROM draftsman.decide_by_rule(%(job)s, 1, '{pytest,src/a.py}')"
     assert await rows(worker, decide_again, {"job": work.number}) == []
+
+
+@pytest.mark.parametrize("channel", ["web", "slack", "forge"])
+async def test_a_bot_changes_no_rule_in_the_name_of_an_operator(
+    as_role: As, session: Session, roles: Roles, make: Factory, channel: str
+) -> None:
+    """It acts as any person of a chat, and would so ratify what an agent has asked for."""
+    olga, bot = await as_role("olga"), await session("bot")
+    rule = await olga.rules.propose("acme/shop", "pytest tests/**", await olga.actor())
+    account = {"web": "olga", "slack": "U-OLGA", "forge": "acme:olga"}[channel]
+    values = {"rule": rule.id, "actor": f"{channel}:{account}"}
+    for statement in (
+        "SELECT draftsman.ratify_rule(%(rule)s, %(actor)s, 'olga', 60)",
+        "SELECT draftsman.revoke_rule(%(rule)s, %(actor)s, 'olga', 'x')",
+        "SELECT draftsman.propose_rule('acme/shop', '{ls}', 0, 60, %(actor)s)",
+    ):
+        assert await outcome(bot, statement, values) == FORBIDDEN
+    assert (await olga.rules.get(rule.id)).status == "proposed"

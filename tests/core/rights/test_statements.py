@@ -61,7 +61,8 @@ VIEWS: Final = {
     "ladders.delegate",
 }
 APPLYING: Final = {f"pending_decisions.{name}" for name in ("take", "finish")}
-RULES: Final = {"rules.ratify", "rules.revoke", "digests.choose"}
+RULES: Final = {"rules.ratify", "rules.revoke"}
+DIGESTS: Final = {"digests.choose"}
 WORK: Final = {
     "digests.take_due",
     "rules.decide",
@@ -187,16 +188,17 @@ SERVING: Final = {
     f"web_sessions.{name}" for name in ("close", "find", "open_session", "person_of_link")
 }
 REFUSED: Final = {
-    "worker": SCHEMA | PEOPLE | BOARDS | TABLES | DECISIONS | VIEWS | RULES
+    "worker": SCHEMA | PEOPLE | BOARDS | TABLES | DECISIONS | VIEWS | RULES | DIGESTS
     | SIGNED_IN | SERVING
     | RECEIVING | {"follow_ups.request"} | {"archives.forget", "approval_tokens.mint"},
     "bot": SCHEMA | SIGNED_IN | WORK | REPOS | FIRING | FOLLOWING
     | {"schedules.change", "schedules.advance", "schedules.record"}
-    | {"people.link", "people.unlink", "approval_tokens.mint"},
+    | {"people.link", "people.unlink", "approval_tokens.mint"} | RULES
+    | {"rules.propose", "rules.propose_in_term"},
     "anna": SCHEMA | SERVING | WORK | FIRING | RECEIVING | FOLLOWING | LEASES | SENDING
     | {"people.create_link_code", "follow_ups.lock"},
     "reader": SCHEMA | PEOPLE | BOARDS | TABLES | PLANNED | FIRING | WORK | LEASES | SENDING
-    | TALKING | QUEUES | DECISIONS | APPLYING | RECEIVING | FOLLOWING | VIEWS | RULES
+    | TALKING | QUEUES | DECISIONS | APPLYING | RECEIVING | FOLLOWING | VIEWS | RULES | DIGESTS
     | SIGNED_IN | SERVING
     | {"follow_ups.request", "follow_ups.event", "follow_ups.lock"},
 }  # fmt: skip

@@ -87,10 +87,17 @@ async def jobs_here(context: EventContext) -> list[Job]:
 
 
 async def _job(context: EventContext, comment: ParsedComment) -> Job:
-    """Return the named job, else the newest unfinished one here; raises NotFound and UsageError."""
-    if comment.job is not None:
-        return await context.rt.read_model.job(comment.job)
+    """Return the named job, else the newest unfinished one here; raises NotFound and UsageError.
+
+    The secret of a repository's webhook proves nothing about the jobs of other repositories.
+    """
     jobs = await jobs_here(context)
+    if comment.job is not None:
+        named = await context.rt.read_model.job(comment.job)
+        is_here = any(job.number == named.number for job in jobs)
+        if not is_here and (named.repo or "").casefold() != context.event.project:
+            raise UsageError(f"{named.name} is not a job of {context.event.project}")
+        return named
     if comment.tell:
         jobs = [job for job in jobs if job.type == AGENT_TYPE]
     if not jobs:

@@ -39,7 +39,11 @@ _NEVER_PROGRAMS: Final = frozenset(
         *("podman", "pulumi", "terraform", "tofu", "awk", "ed", "ex", "gawk", "m4", "sed"),
         *("vi", "vim", "at", "batch", "chattr", "chgrp", "chmod", "chown", "crontab", "dd"),
         *("kill", "killall", "mkfs", "mount", "pkill", "reboot", "rm", "rmdir", "shred"),
-        *("shutdown", "systemctl", "umount", "draftsman"),
+        *("shutdown", "systemctl", "umount", "draftsman", "bwrap", "chrt", "entr", "expect"),
+        *("fakeroot", "firejail", "gdb", "ltrace", "perf", "prlimit", "runuser", "screen"),
+        *("setarch", "systemd-run", "taskset", "tmux", "toybox", "unbuffer", "valgrind"),
+        *("dig", "host", "http", "https", "lftp", "nslookup", "ping", "rclone", "sendmail"),
+        *("docker-compose", "podman-compose", "helmfile", "terragrunt", "gsutil", "tftp"),
     }
 )
 """Programs that run other programs or scripts in their arguments, reach other hosts, publish or
@@ -49,9 +53,18 @@ _NEVER_WORDS: Final = frozenset(
 )
 _INTERPRETERS: Final = re.compile(
     r"(?i:bun|deno|groovy|java|julia|lua|node|nodejs|perl|php|py|pypy|python|r|rscript|ruby|tsx"
-    r"|ts-node|uv|npx|pnpx|bunx|pipx|uvx|poetry|hatch|pdm|pipenv|make|just|task)[0-9.]*\Z"
+    r"|ts-node|uv|npx|pnpx|bunx|pipx|uvx|poetry|hatch|pdm|pipenv|make|just|task|gmake|ninja|cmake"
+    r"|yarn|rake|invoke|nox|tox|tclsh|wish|guile|elixir|erl|escript|ghci|runghc|octave|scala"
+    r"|swift|dart|ipython|psql|mysql|sqlite|osascript)[0-9.]*(?:-dbg|-config|\.exe)?\Z"
 )
 """Programs that run a file or a task of the repository, which has to be the same each time."""
+_PYTHON: Final = re.compile(r"(?i:py|pypy|python)[0-9.]*\Z")
+_RUNNING_MODULES: Final = frozenset({"cProfile", "pdb", "profile", "runpy", "trace"})
+"""Modules of Python that run a script."""
+_RUNS: Final = frozenset({"add", "create", "dlx", "exec", "get", "i", "install", "run", "x"})
+"""Subcommands that run or install what their arguments name: `go run`, `npm install`."""
+_TEST_RUNNERS: Final = frozenset({"jest", "vitest"})
+"""Programs whose subcommand `run` has files of tests."""
 _GIT_READS: Final = frozenset({"blame", "diff", "log", "ls-files", "rev-parse", "show", "status"})
 
 
@@ -67,11 +80,11 @@ def plain_words(command: str) -> tuple[str, ...] | None:
     if len(words) > MAX_WORDS or not all(_WORD.fullmatch(word) for word in words):
         return None
     program = words[0]
-    if not _PROGRAM.fullmatch(program) or program.lower() in _NEVER_PROGRAMS:
+    if not _PROGRAM.fullmatch(program) or not _NEVER_PROGRAMS.isdisjoint(_names(program)):
         return None
     if any(word.lower().lstrip("-") in _NEVER_WORDS for word in words[1:]):
         return None
-    if program == "git" and (len(words) < 2 or words[1] not in _GIT_READS):
+    if "git" in _names(program) and (len(words) < 2 or words[1] not in _GIT_READS):
         return None
     if secret_kinds(command) or possible_secret_kinds(command):
         return None
@@ -131,9 +144,22 @@ def _matches_word(expected: str, word: str) -> bool:
     return expected.endswith(BELOW) or "/" not in path
 
 
+def _names(program: str) -> set[str]:
+    """Return the names that a program may be known by: `nc.openbsd`, `git-push` and `BASH5` too."""
+    name = program.lower()
+    base = name.partition(".")[0]
+    family = {"git"} if name.startswith("git-") else set()
+    return {name, base, base.rstrip("0123456789-"), *family}
+
+
 def _runs_scripts(words: Sequence[str]) -> bool:
-    """Return whether the command runs a script that it names, not a module."""
-    return _INTERPRETERS.match(words[0]) is not None and tuple(words[1:2]) != ("-m",)
+    """Return whether the command runs or installs what it names, not files of a module."""
+    program, *arguments = words
+    if arguments[:1] == ["-m"] and _PYTHON.match(program):
+        return not _RUNNING_MODULES.isdisjoint(arguments[1:2]) or arguments[2:3] == ["run"]
+    if _INTERPRETERS.match(program) is not None:
+        return True
+    return not _RUNS.isdisjoint(arguments) and program not in _TEST_RUNNERS
 
 
 def _with_any_file(word: str) -> str:

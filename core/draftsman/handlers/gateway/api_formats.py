@@ -7,7 +7,7 @@ Sources: Anthropic, "Messages" and "Streaming messages"; OpenAI, "Responses" and
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -31,6 +31,14 @@ _OF_MODEL: Final = re.compile(r"/models/(?P<model>\w[\w.-]*)(?::(?P<method>\w+))
 _STREAM: Final = "streamGenerateContent"
 _GENERATE: Final = frozenset({"generateContent", _STREAM})
 _METHODS: Final = _GENERATE | {"countTokens"}
+_MAX_OUTPUT: Final = (
+    "max_completion_tokens",
+    "max_output_tokens",
+    "max_tokens",
+    "maxOutputTokens",
+)
+_ANSWERS: Final = ("n", "candidateCount", "candidate_count")
+"""Numbers of answers to a request, each with the maximum of tokens."""
 MAX_COUNT: Final = 1_000_000_000
 """Maximum tokens of a call."""
 DEFAULT_URLS: Final[Mapping[Provider, str]] = {
@@ -161,14 +169,21 @@ def budget_error(provider: Provider, message: str) -> dict[str, Any]:
 
 
 def max_output(body: Mapping[str, Any]) -> int | None:
-    """Return the maximum of output tokens that a request sets; None without."""
-    config = body.get("generationConfig")
-    given = {**body, **config} if isinstance(config, dict) else body
-    for name in ("max_completion_tokens", "max_output_tokens", "max_tokens", "maxOutputTokens"):
-        value = given.get(name)
-        if type(value) is int and value > 0:
-            return min(value, MAX_COUNT)
-    return None
+    """Return the maximum of output tokens that a request sets, of all its answers; None without.
+
+    Google takes names in both styles. Of several names the provider may use any.
+    """
+    configs = (body.get("generationConfig"), body.get("generation_config"))
+    given = [body, *(config for config in configs if isinstance(config, dict))]
+    limits = _positive(given, _MAX_OUTPUT)
+    if not limits:
+        return None
+    return min(max(limits) * max(_positive(given, _ANSWERS), default=1), MAX_COUNT)
+
+
+def _positive(objects: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list[int]:
+    values = (item.get(name) for item in objects for name in names)
+    return [value for value in values if type(value) is int and value > 0]
 
 
 def request_usage_report(path: str, body: dict[str, Any]) -> dict[str, Any]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
-from draftsman.handlers.gateway.api_formats import TokenUsage
+from draftsman.handlers.gateway.api_formats import MAX_COUNT, TokenUsage, max_output
 from tests.core.handlers.gateway.test_gateway import ASK, GENERATE, KEY, key, served, server
+from tests.support.cases import cases
 from tests.support.faulty_server import FaultyServer
 
 __all__ = ["key", "server"]
@@ -38,3 +40,22 @@ async def test_a_stream_of_the_gemini_api_has_its_model_in_the_path_and_is_meter
     assert (estimate.model, estimate.output_tokens) == ("gemini-x", 2000)
     [call] = peer.calls
     assert (call.model, call.usage) == ("gemini-x-1", TokenUsage(12, 7, 8))
+
+
+@cases(
+    ("body", "tokens"),
+    [
+        ({}, None),
+        ({"max_tokens": -1, "maxOutputTokens": True}, None),
+        ({"max_completion_tokens": 1, "max_tokens": 9000}, 9000),
+        ({"max_tokens": 1, "generationConfig": {"maxOutputTokens": 9000}}, 9000),
+        ({"generation_config": {"max_output_tokens": 9000, "candidate_count": 8}}, 72_000),
+        ({"generationConfig": {"maxOutputTokens": 10}, "generation_config": {}}, 10),
+        ({"max_tokens": 100, "n": 5}, 500),
+        ({"max_tokens": MAX_COUNT, "n": 5}, MAX_COUNT),
+    ],
+)
+def test_the_maximum_of_a_request_is_that_of_all_its_names_and_answers(
+    body: dict[str, Any], tokens: int | None
+) -> None:
+    assert max_output(body) == tokens
