@@ -88,10 +88,18 @@ INDEXES = {
 async def test_postgresql_can_plan_every_query_and_compiles_none(
     conn: Connection, family: str
 ) -> None:
+    wrong = await _wrong_plans(conn, family)
+    if wrong:  # the planner counts the rows that earlier tests deleted
+        await conn.execute("VACUUM")
+        wrong = await _wrong_plans(conn, family)
+    assert wrong == []
+
+
+async def _wrong_plans(conn: Connection, family: str) -> list[str]:
     async with planned(conn) as plans:
         for name in queries.load(family):
             await plan(conn, family, name)
-    assert plans.wrong() == []
+    return plans.wrong()
 
 
 @cache
