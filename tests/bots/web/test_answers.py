@@ -13,6 +13,8 @@ from tests.factories import GATE, Factory
 from tests.support.people import People
 from tests.support.waits import wait_blocked
 
+SHOP = "https://example.org/acme/shop.git"
+
 
 async def test_a_choice_resumes_the_job(
     inbox: Inbox, make: Factory, people: People, rt: Runtime
@@ -34,6 +36,31 @@ async def test_a_choice_resumes_the_job(
     assert (await rt.read_model.job(work.number)).status is Status.RESUMED
     events = await rt.read_model.job_events(work.number)
     assert "web:ben" in {event.actor for event in events}
+
+
+async def test_identical_questions_are_shown_once_and_an_answer_counts_for_all(
+    inbox: Inbox, make: Factory, people: People, rt: Runtime
+) -> None:
+    jobs = [await make.asked(repo=SHOP) for _ in range(4)]
+    ben = await inbox.visit(people.ben)
+    listed = (await ben.get("/")).text
+    assert listed.count("Which one?") == 1
+    assert "4 jobs ask this" in listed
+    alone = f"/questions/{jobs[3].name}/1"
+    page = (await ben.get(alone)).text
+    names = ", ".join(work.name for work in jobs)
+    assert f"4 jobs ask this: {names}. An answer counts for all." in page
+    done = await ben.answer(alone, choice="blue", only="yes")
+    assert done.headers["location"] == f"{alone}?recorded"
+    assert "3 jobs ask this" in (await ben.get("/")).text
+
+    path = f"/questions/{jobs[1].name}/1"
+    done = await ben.answer(path, choice="red")
+    assert done.headers["location"] == f"{path}?recorded&also=2"
+    assert "recorded, also for 2 other jobs." in (await ben.get(f"{path}?recorded&also=2")).text
+    assert "recorded." in (await ben.get(f"{path}?recorded&also=many")).text
+    values = [(await rt.questions.get(work.number, 1)).answer_text() for work in jobs]
+    assert values == ["red", "red", "red", "blue"]
 
 
 async def test_a_form_counts_once(inbox: Inbox, make: Factory, people: People, rt: Runtime) -> None:
