@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
 import socket
 from collections.abc import Coroutine, Iterator
 from typing import Any, Final, Protocol
@@ -156,7 +157,7 @@ def bind(address: tuple[str, int], section: str, key: str = "listen") -> socket.
             (host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET, backlog=1024
         )
     except (OSError, OverflowError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
+        reason = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else error
         raise ConfigError(
             f"[{section}] {key} {host}:{port}: {reason}; choose another address"
         ) from None

@@ -15,6 +15,7 @@ _NUMBER: Final = "must be a number"
 _OBJECT: Final = "must be an object of keys and values"
 _LIST: Final = "must be a list"
 _TIME: Final = "must be a time, such as 2030-12-31T18:00:00Z"
+_DATE: Final = "must be a date, such as 2030-12-31"
 _TEXTS: Final = {
     "missing": "is required",
     "extra_forbidden": "is not a known key",
@@ -56,6 +57,10 @@ _TEXTS: Final = {
     "datetime_parsing": _TIME,
     "datetime_object_invalid": _TIME,
     "datetime_from_date_parsing": _TIME,
+    "date_type": _DATE,
+    "date_parsing": _DATE,
+    "date_from_datetime_parsing": _DATE,
+    "date_from_datetime_inexact": _DATE,
     "timezone_aware": "must have a time zone, such as 2030-12-31T18:00:00Z",
     "uuid_type": "must be a UUID",
     "uuid_parsing": "must be a UUID",
@@ -93,9 +98,13 @@ def describe_error(error: ErrorDetails) -> str:
     if kind in _SIZES:
         return _size(*_SIZES[kind], context)
     if kind in _TEXTS:
-        return _TEXTS[kind].format_map({key: str(value) for key, value in context.items()})
+        return _TEXTS[kind].format_map({key: _text(value) for key, value in context.items()})
     text = _SUBJECT.sub("must ", error["msg"])
     return text[:1].lower() + text[1:]
+
+
+def _text(value: object) -> str:
+    return str(int(value) if isinstance(value, float) and value.is_integer() else value)
 
 
 def first_error(error: ValidationError) -> tuple[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from datetime import datetime
+from datetime import date, datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -34,6 +34,8 @@ class Order(BaseModel):
 
     name: Annotated[str, Field(min_length=1, max_length=3)] = "a"
     count: Annotated[int, Field(ge=1, lt=9)] = 1
+    share: Annotated[float, Field(gt=0.0, le=0.5)] = 0.5
+    day: date = date(2030, 12, 31)
     kind: Literal["small", "large"] = "small"
     tags: Annotated[tuple[str, ...], Field(max_length=1)] = ()
     at: AwareDatetime = datetime.fromisoformat("2030-12-31T18:00Z")
@@ -56,6 +58,9 @@ class Order(BaseModel):
         ({"name": "abcd"}, ("name", "must have at most 3 characters")),
         ({"name": "x"}, ("name", "x is taken; choose another")),
         ({"count": 0}, ("count", "must be at least 1")),
+        ({"share": 0}, ("share", "must be more than 0")),
+        ({"share": 0.7}, ("share", "must be at most 0.5")),
+        ({"day": "2026-13-40"}, ("day", "must be a date, such as 2030-12-31")),
         ({"count": 9}, ("count", "must be less than 9")),
         ({"count": "many"}, ("count", "must be a whole number")),
         ({"kind": "huge"}, ("kind", "must be 'small' or 'large'")),

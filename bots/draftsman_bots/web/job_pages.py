@@ -127,7 +127,7 @@ def _filters(get: Any, visit: Visit) -> tuple[JobFilters, dict[str, str], str]:
     elif status in set(Status):
         filters["statuses"] = [Status(status)]
     else:
-        problem = f"There is no status {status[:40]!r}. The list below has all jobs."
+        problem = f"There is no status {status[:40]!r}. The list below has jobs of every status."
         entered["status"] = ""
     if entered["repo"]:
         filters["repo"] = entered["repo"]
@@ -158,8 +158,25 @@ def _event(event: Event) -> dict[str, Any]:
         "kind": humanize(event.kind),
         "status": humanize(event.to_status or ""),
         "actor": actor_name(event.actor),
-        "detail": " · ".join(f"{humanize(key)} {value}" for key, value in details.items())[:300],
+        "detail": " · ".join(
+            f"{humanize(key)} {text}"
+            for key, value in details.items()
+            if (text := event_text(value))
+        )[:300],
     }
+
+
+def event_text(value: Any) -> str:
+    """Return a value of an event as people write it; "" if there is nothing to show."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, dict):
+        return ", ".join(
+            f"{key}: {text}" for key, item in value.items() if (text := event_text(item))
+        )
+    if isinstance(value, list):
+        return ", ".join(filter(None, map(event_text, value)))
+    return "" if value is None else str(value)
 
 
 def _tone(status: Status, error_class: str | None) -> str:

@@ -49,7 +49,8 @@ _DECISIONS: Final = {"approve": True, "deny": False}
 async def inbox(context: WebContext, request: Request) -> Response:
     """Show the open questions, those for the person first."""
     visit = await context.access.required(request)
-    questions = await context.rt.questions.open(limit=MAX_QUESTIONS)
+    found = await context.rt.questions.open(limit=MAX_QUESTIONS)
+    questions = [item for item in found if item.is_first]
     mine = [item for item in questions if context.rt.figures.may_answer(item, visit.actor)]
     names = {item.name for item in mine}
     others = [item for item in questions if item.name not in names]
@@ -59,7 +60,7 @@ async def inbox(context: WebContext, request: Request) -> Response:
         active="questions",
         mine=[_row(item) for item in mine],
         others=[_row(item) for item in others],
-        is_capped=len(questions) == MAX_QUESTIONS,
+        is_capped=len(found) == MAX_QUESTIONS,
     )
 
 
@@ -67,7 +68,7 @@ async def show(context: WebContext, request: Request) -> Response:
     """Show a question."""
     visit = await context.access.required(request)
     question = await _question(context, request)
-    note = "Your answer was recorded." if "recorded" in request.query_params else ""
+    note = _recorded_note(request) if "recorded" in request.query_params else ""
     return await _question_page(context, visit, question, note=note)
 
 
@@ -87,7 +88,7 @@ async def answer(context: WebContext, request: Request) -> Response:
     try:
         response = _response(question, visit, fields)
         verdict = await context.rt.questions.answer(
-            question.job, question.ordinal, response, visit.actor
+            question.job, question.ordinal, response, visit.actor, only="only" in fields
         )
     except UsageError as error:
         problem = error_text(error)
@@ -95,7 +96,8 @@ async def answer(context: WebContext, request: Request) -> Response:
             context, visit, question, status=422, problem=problem, entered=fields
         )
     if verdict.accepted:
-        return RedirectResponse(f"{_path(question)}?recorded", 303)
+        also = f"&also={len(verdict.also)}" if verdict.also else ""
+        return RedirectResponse(f"{_path(question)}?recorded{also}", 303)
     problem = (
         already_recorded(verdict)
         if verdict.recorded
@@ -165,12 +167,19 @@ async def _question_page(
         people=_approvers(context, question),
         note=await _note(context, question, note),
         problem=problem,
-        entered={"reason": "", "choice": "", "text": "", **(entered or {})},
+        entered={"reason": "", "choice": "", "text": "", "only": "", **(entered or {})},
         choices=_choices(question),
         shown=shown_digest(question),
         key=(entered or {}).get("key") or secrets.token_urlsafe(12),
         next_question=await _next_question(context, visit, question) if note else None,
     )
+
+
+def _recorded_note(request: Request) -> str:
+    also = request.query_params.get("also", "")
+    if not (also.isascii() and also.isdigit() and len(also) < 9 and int(also)):
+        return "Your answer was recorded."
+    return f"Your answer was recorded, also for {int(also):,} other job{'s' * (int(also) > 1)}."
 
 
 async def _note(context: WebContext, question: Question, note: str) -> str:
@@ -201,7 +210,9 @@ async def _next_question(
         (
             _row(item)
             for item in questions
-            if item.name != question.name and context.rt.figures.may_answer(item, visit.actor)
+            if item.is_first
+            and item.name != question.name
+            and context.rt.figures.may_answer(item, visit.actor)
         ),
         None,
     )
@@ -223,7 +234,13 @@ def _row(question: OpenQuestion) -> dict[str, Any]:
         "path": _path(question),
         "is_approval": question.kind is QuestionKind.APPROVAL,
         "action": "" if action is None else action_text(action),
-        "details": [question.repo, question.requester and f"for {question.requester}"],
+        "details": [
+            question.others and f"{len(question.others) + 1:,} jobs ask this",
+            question.repo,
+            question.requester and f"for {question.requester}",
+            question.acknowledged_by and f"{question.acknowledged_by} works on it",
+            question.delegated_to and f"delegated to {question.delegated_to}",
+        ],
     }
 
 

@@ -10,7 +10,13 @@ from uuid import UUID
 
 from draftsman.domain.ids import actor_name, job_name, pause_name, worker_name
 from draftsman.domain.job import LEASED, TERMINAL, Status
-from draftsman.domain.question import GATE_ENDS, Question, QuestionKind, QuestionStatus
+from draftsman.domain.question import (
+    BUDGET_KEY,
+    GATE_ENDS,
+    Question,
+    QuestionKind,
+    QuestionStatus,
+)
 from draftsman.domain.retries.error_classes import ErrorClass
 from draftsman.domain.retries.retry_policy import layer
 from draftsman.domain.text import first_line, humanize
@@ -202,10 +208,14 @@ def _canceled(facts: JobFacts) -> str:
 
 def _waiting_for_answer(question: Question) -> tuple[str, str, NextStep]:
     approval = question.kind is QuestionKind.APPROVAL
-    approvers = f" from {', '.join(question.approvers)}" if question.approvers else ""
+    names = ", ".join(question.approvers)
+    if not approval and question.key != BUDGET_KEY:
+        people = f" ({names} may answer, too)" if names else ""
+    else:
+        people = f" from {names}" if names else ""
     until = f"; expires {question.expires_at:%Y-%m-%d %H:%M %Z}" if question.expires_at else ""
     verb = "approve or deny" if approval else "answer"
-    needs = f"{'approval' if approval else 'an answer'}{approvers}"
+    needs = f"{'approval' if approval else 'an answer'}{people}"
     text = f"{question.name} needs {needs}: {question.text}"
     command = _command("approve" if approval else "answer", question.name)
     return "question", text, (f"to {verb}: ", command, until)

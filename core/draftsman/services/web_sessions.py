@@ -12,7 +12,7 @@ from draftsman.domain.people.actor import Actor
 from draftsman.domain.people.policy import Policy
 from draftsman.domain.people.web_session import SignInMethod, WebSession
 from draftsman.domain.text import clean
-from draftsman.errors import NotFound, NotPermitted
+from draftsman.errors import NotFound, NotPermitted, UsageError
 from draftsman.store.postgres.database import Database
 from draftsman.store.web import web_sessions as store
 
@@ -121,8 +121,15 @@ class WebSessions:
             raise NotFound(f"there is no session {session} that you may end")
 
     async def end_all(self, person: str) -> int:
-        """End all sessions of a person; return their number."""
-        return await self._db.run_transaction(lambda conn: store.end(conn, None, person))
+        """End all sessions of a person; return their number.
+
+        Raises UsageError for an unknown person.
+        """
+        ended = await self._db.run_transaction(lambda conn: store.end(conn, None, person))
+        if not ended and person != self._policy.owner and person not in self._policy.people:
+            known = ", ".join(sorted(self._policy.people)) or "none are configured"
+            raise UsageError(f"unknown person {person!r}; people: {known}")
+        return ended
 
 
 def token_digest(token: str) -> str:

@@ -37,17 +37,29 @@ async def test_a_choice_resumes_the_job(
     assert "web:ben" in {event.actor for event in events}
 
 
-async def test_a_question_shows_the_jobs_that_its_answer_counts_for(
+async def test_identical_questions_are_shown_once_and_an_answer_counts_for_all(
     inbox: Inbox, make: Factory, people: People, rt: Runtime
 ) -> None:
-    one, two = [await make.asked(repo=SHOP) for _ in range(2)]
+    jobs = [await make.asked(repo=SHOP) for _ in range(4)]
     ben = await inbox.visit(people.ben)
-    path = f"/questions/{one.name}/1"
-    text = f"2 jobs ask this: {one.name}, {two.name}. An answer counts for all."
-    assert text in (await ben.get(path)).text
-    assert (await ben.answer(path, choice="blue")).status_code == 303
-    assert (await rt.read_model.job(two.number)).status is Status.RESUMED
-    assert "An answer counts" not in (await ben.get(path)).text
+    listed = (await ben.get("/")).text
+    assert listed.count("Which one?") == 1
+    assert "4 jobs ask this" in listed
+    alone = f"/questions/{jobs[3].name}/1"
+    page = (await ben.get(alone)).text
+    names = ", ".join(work.name for work in jobs)
+    assert f"4 jobs ask this: {names}. An answer counts for all." in page
+    done = await ben.answer(alone, choice="blue", only="yes")
+    assert done.headers["location"] == f"{alone}?recorded"
+    assert "3 jobs ask this" in (await ben.get("/")).text
+
+    path = f"/questions/{jobs[1].name}/1"
+    done = await ben.answer(path, choice="red")
+    assert done.headers["location"] == f"{path}?recorded&also=2"
+    assert "recorded, also for 2 other jobs." in (await ben.get(f"{path}?recorded&also=2")).text
+    assert "recorded." in (await ben.get(f"{path}?recorded&also=many")).text
+    values = [(await rt.questions.get(work.number, 1)).answer_text() for work in jobs]
+    assert values == ["red", "red", "red", "blue"]
 
 
 async def test_a_form_counts_once(inbox: Inbox, make: Factory, people: People, rt: Runtime) -> None:

@@ -18,6 +18,7 @@ from draftsman.runtime import Runtime
 from draftsman.services.runs.log_feed import LogCursor
 from draftsman_bots.web import log_stream
 from draftsman_bots.web.context import MAX_STREAMS
+from draftsman_bots.web.job_pages import event_text
 from draftsman_bots.web.log_lines import encode_cursor, log_lines, parse_cursor, visible
 from tests.bots.web.web_side import Inbox, Visitor
 from tests.factories import Factory
@@ -69,7 +70,19 @@ async def test_a_job_has_result_questions_events_and_log(
     finished = (await ben.get(f"/jobs/D-{done}")).text
     assert "All &lt;b&gt;good&lt;/b&gt;" in finished
     assert "live-log.js" not in finished
+    assert "No output.</p>" in finished
     assert (await ben.get(f"/jobs/D-{done}/changes")).status_code == 404
+
+
+def test_values_of_events_are_written_as_text() -> None:
+    for value, text in (
+        (["ben", "carol"], "ben, carol"),
+        ({"anna": "away", "ben": None}, "anna: away"),
+        ({}, ""),
+        (False, "no"),
+        (0, "0"),
+    ):
+        assert event_text(value) == text
 
 
 async def _say(rt: Runtime, work: ClaimedJob, seq: int, text: str) -> None:

@@ -73,6 +73,7 @@ async def test_hostile_texts_are_escaped(
     filtered = await ben.http.get("/jobs", params={"status": HOSTILE, "repo": HOSTILE})
     assert filtered.status_code == 200
     assert "There is no status" in filtered.text
+    assert "jobs of every status" in filtered.text
     assert "<script>alert" not in filtered.text
 
 

@@ -190,6 +190,8 @@ async def test_a_step_escalates_to_people_who_may_answer_from_then_on(
         await rt.acknowledgments.acknowledge(number, 1, person(rt, "dave"), 60)
     await sweep(rt)
     assert (await rt.questions.get(number, 1)).approvers == ["dave", "leads"]
+    why = await rt.read_model.why(number)
+    assert "needs an answer (dave, leads may answer, too): " in why.text
     assert await sent(rt, number) == ["U0DAVE", "U0CAROL"]
     verdict = await make.answer(number, "red", person(rt, "dave"))
     assert verdict.accepted

@@ -180,3 +180,16 @@ async def test_marked_approvals_are_decided_after_a_confirmation(
     jobs = [await rt.read_model.job(gate.number) for gate in gates]
     assert [job.status for job in jobs] == [Status.FAILED] * 2 + [Status.RESUMED] * 2
     assert jobs[0].last_error == "denied by carol: friday"
+
+
+async def test_a_dialog_names_the_jobs_for_which_an_answer_counts(
+    make: Factory, rt: Runtime, owner: Actor
+) -> None:
+    for _ in range(3):
+        await make.asked(YES, repo="https://git.example/acme/pay")
+    async with open_dashboard(rt, owner, view="inbox") as seen:
+        await seen.see("3 jobs")
+        await seen.press("A")
+        await seen.see("1 of 1 · D-1/1", "3 jobs ask this: D-1, D-2, D-3. An answer counts for")
+        await seen.press("y")
+        await seen.wait_for_toast("No more questions: 1 answered")

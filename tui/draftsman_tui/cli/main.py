@@ -325,6 +325,7 @@ def _single(error: BaseException) -> Iterator[BaseException]:
 
 def _usage(error: click.ClickException) -> str:
     message = error.format_message().strip().rstrip(".").replace(". ", "; ")
+    message = message.replace("is not a valid integer range", "is not a whole number")
     message = message[:1].lower() + message[1:]
     ctx = error.ctx if isinstance(error, click.UsageError) else None
     if ctx is None or ctx.parent is None:

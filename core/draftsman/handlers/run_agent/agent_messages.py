@@ -67,7 +67,8 @@ class AskMessage(Model):
         None,
         max_length=100_000,
         description="the exact command that a permission request is about; `text` has the line "
-        "`$ COMMAND`, and a permission rule may allow it",
+        "`$ COMMAND`. A permission rule may allow it if the choices are `allow once`, `deny` and "
+        "`allow for this job`",
     )
     grace: Seconds = Field(
         0,

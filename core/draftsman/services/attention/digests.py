@@ -51,8 +51,8 @@ class Digests:
                 actor=actor.name,
             )
         if person is not None and person not in self._policy.people:
-            known = ", ".join(sorted(self._policy.people)) or "none"
-            raise UsageError(f"unknown person {person!r}; known: {known}")
+            known = ", ".join(sorted(self._policy.people)) or "none are configured"
+            raise UsageError(f"unknown person {person!r}; people: {known}")
         if timezone is not None:
             _check_zone(timezone)
         hours = [] if text.strip().lower() == OFF else parse_hours(text)

@@ -34,6 +34,8 @@ MAX_DECISIONS: Final = 5000
 """Recorded decisions of which rules are proposed and tested, the newest."""
 MAX_USES: Final = 50
 MAX_SECONDS: Final = 366 * 86_400.0
+NO_REASON: Final = "revoked"
+"""Stored reason of a rule that was revoked without a reason."""
 CURRENT: Final = frozenset({RuleStatus.PROPOSED, RuleStatus.ACTIVE})
 
 
@@ -106,6 +108,11 @@ class PermissionRules:
         number = "" if same is None else f": rule {same.id}, {same.status}"
         raise Refused(f"{pattern_text(words)} has a rule{number}")
 
+    async def is_known(self, repo: str) -> bool:
+        """Return whether a repository of this name has rules or recorded requests."""
+        async with self._db.connection() as conn:
+            return bool(await store.repos(conn, repo))
+
     async def ratify(self, rule: int, actor: Actor, seconds: float | None = None) -> PermissionRule:
         """Make a proposed rule active, for its time or for `seconds`.
 
@@ -116,7 +123,7 @@ class PermissionRules:
 
     async def revoke(self, rule: int, actor: Actor, reason: str = "") -> PermissionRule:
         """End a rule at once. Raises NotFound, NotPermitted, and Refused if it has ended."""
-        actor, text = self._permitted(actor), reason.strip()[:500] or "revoked"
+        actor, text = self._permitted(actor), reason.strip()[:500] or NO_REASON
         return await self._changed(rule, lambda conn: store.revoke(conn, rule, actor, text))
 
     async def sweep(self, term: LeaderTerm) -> int:
@@ -151,8 +158,9 @@ class PermissionRules:
             raise _unknown_rule(rule)
         if is_changed:
             return found[0]
-        reason = f": {found[0].end_reason}" if found[0].end_reason else ""
-        raise Refused(f"rule {rule} is {found[0].status}{reason}")
+        reason = found[0].end_reason or ""
+        explained = f": {reason}" if reason not in {"", NO_REASON} else ""
+        raise Refused(f"rule {rule} is {found[0].status}{explained}")
 
     def _permitted(self, actor: Actor) -> Actor:
         actor = self._policy.resolve(actor)
@@ -188,5 +196,6 @@ def parsed(pattern: str) -> tuple[str, ...]:
         return words
     raise UsageError(
         f"pattern {pattern[:80]!r} is not allowed; use a plain command, without quotes and"
-        " operators, in which DIR/** stands for a path: pytest tests/**"
+        " operators, of a program that only works in the repository; DIR/* stands for a file in a"
+        " folder, DIR/** for a path below it: pytest tests/**"
     )

@@ -64,7 +64,10 @@ async def test_a_link_of_the_command_line_signs_in(cli: Cli, make: Factory, rt: 
         assert ended.out == "ended 1 session\n"
         assert (await browser.get("/")).status_code == 303
         (await cli("people", "sign-out", session["id"])).refused(3, "there is no session")
-        assert (await cli("people", "sign-out", "--person", "nobody")).out == "ended 0 sessions\n"
+        assert (await cli("people", "sign-out", "--person", "ben")).out == "ended 0 sessions\n"
+        (await cli("people", "sign-out", "--person", "nobody")).refused(
+            2, "unknown person 'nobody'"
+        )
         await browser.http.aclose()
         process.send_signal(signal.SIGTERM)
         assert await asyncio.wait_for(process.wait(), DEADLINE) == 0

@@ -59,7 +59,7 @@ async def test_why_shows_who_was_notified_and_who_is_next(
     assert attention["notifications"][0]["recipient"] == "ben"
     assert (await ben("why", work.name, "--json")).json["attention"]["next_at"]
     assert (await ben("show", work.name, "--json")).json["attention"][0]["ladder"] == "default"
-    (await ben("why", f"{work.name}/2")).refused(1, f"{work.name}/2 is not open")
+    (await ben("why", f"{work.name}/2")).refused(3, f"no question {work.name}/2")
 
 
 async def test_a_question_is_delegated(ben: Cli, make: Factory) -> None:

@@ -72,4 +72,26 @@ async def test_a_pattern_is_tried_before_it_is_proposed(
     assert "ben denied 'pytest tests/y.py'" in refused.err
     wrong = await cli("rules", "propose", "sh -c ls", "--repo", "shop")
     assert (wrong.code, "use a plain command" in wrong.err) == (2, True)
+    assert "DIR/* stands for a file" in wrong.err
     assert (await cli("rules", "show", 99)).code == 3
+    (await cli("rules", "show", "abc")).refused(2, "'abc' is not a whole number")
+
+
+async def test_a_repository_without_requests_is_pointed_out(
+    cli: Cli, rt: Runtime, make: Factory, people: People
+) -> None:
+    await decided(rt, make, FIVE, ALLOW, people.ben)
+    for command in ("test", "propose"):
+        known = await cli("rules", command, "pytest tests/**", "--repo", "shop")
+        unknown = await cli("rules", command, "pytest tests/**", "--repo", "shpo")
+        assert (known.code, unknown.code) == (0, 0)
+        assert "no agent has asked" not in known.err
+        assert "no agent has asked for a command in a repository 'shpo'" in unknown.err
+
+
+async def test_a_rule_is_revoked_without_a_reason(cli: Cli) -> None:
+    await cli("rules", "propose", "pytest tests/**", "--repo", "shop")
+    ended = await cli("rules", "revoke", 1)
+    assert "ended by root, now" in ended.out
+    again = await cli("rules", "revoke", 1)
+    assert (again.code, again.err) == (1, "draftsman: rule 1 is revoked\n")

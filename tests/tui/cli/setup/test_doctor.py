@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -151,6 +152,25 @@ async def test_a_configured_web_inbox_is_checked(cli: Cli, monkeypatch: pytest.M
     assert (await _checks(cli))["web inbox"]["text"] == "https://inbox.example.org"
     monkeypatch.setenv("DRAFTSMAN_WEB__PROXY_HEADER", "X-User")
     assert "trusted_proxies" in (await _checks(cli))["web inbox"]["hint"]
+
+
+async def test_the_files_of_calendars_are_read(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    file = tmp_path / "holidays.ics"
+    monkeypatch.setenv("DRAFTSMAN_HOLIDAYS", json.dumps({"berlin": {"file": str(file)}}))
+    missing = (await _checks(cli))["holidays berlin"]
+    assert (missing["status"], "No such file" in missing["text"]) == ("fail", True)
+    file.write_text("<html>")
+    invalid = (await _checks(cli))["holidays berlin"]
+    assert (invalid["status"], "not a calendar" in invalid["text"]) == ("fail", True)
+    day = f"{datetime.now(UTC):%Y}1231"
+    file.write_text(
+        "BEGIN:VCALENDAR\nVERSION:2.0\nPRODID:x\nBEGIN:VEVENT\nUID:1\nDTSTAMP:20260101T000000Z\n"
+        f"DTSTART;VALUE=DATE:{day}\nRRULE:FREQ=YEARLY\nSUMMARY:Free\nEND:VEVENT\nEND:VCALENDAR\n"
+    )
+    found = (await _checks(cli))["holidays berlin"]
+    assert (found["status"], "events from now on" in found["text"]) == ("ok", True)
 
 
 @pytest.fixture

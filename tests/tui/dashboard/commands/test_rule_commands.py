@@ -30,6 +30,8 @@ async def test_a_rule_is_ratified_after_a_look_at_its_backtest_and_revoked(
         await seen.press("y")
         await seen.wait_for_toast(f"rule {rule.id} allows pytest tests/**")
         await seen.see("active", "in 7 d")
+        await seen.command("ratify")
+        await seen.wait_for_toast(f"rule {rule.id} is active")
         await seen.command("revoke too wide")
         await seen.wait_for_toast(f"rule {rule.id} has ended")
         await seen.see("revoked")

@@ -13,7 +13,7 @@ from draftsman.domain.ids import job_name, question_name
 from draftsman.domain.job import TERMINAL, WAITING, Source, Status
 from draftsman.domain.retries.retry_policy import layer
 from draftsman.domain.text import first_line
-from draftsman.errors import Refused, UsageError
+from draftsman.errors import NotFound, Refused, UsageError
 from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.cli.job.order import print_queued
 from draftsman_tui.common import params, times
@@ -195,6 +195,11 @@ async def why(app: App, job: tuple[JobRef, int | None]) -> None:
         number = await number_of(rt, job[0])
         reason = await rt.read_model.why(number)
         attention = [*(await rt.acknowledgments.attention([number])).values()]
+        asked_so_far = [] if job[1] is None else (await rt.questions.of_job(number))[0]
+    if job[1] is not None and job[1] not in {item.ordinal for item in asked_so_far}:
+        raise NotFound(
+            f"there is no question {question_name(number, job[1])}; see: draftsman questions"
+        )
     if job[1] is not None and [item.question for item in attention] != [job[1]]:
         raise Refused(f"{question_name(number, job[1])} is not open")
     asked = attention[0] if attention else None

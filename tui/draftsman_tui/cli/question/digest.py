@@ -21,7 +21,7 @@ if TYPE_CHECKING:
         "draftsman digest off",
     ),
 )
-@click.argument("hours", type=params.TEXT, metavar="HOURS|off", required=False)
+@click.argument("hours", type=params.TEXT, metavar="[HOURS|off]", required=False)
 @click.option(
     "--timezone",
     type=params.TEXT,

@@ -133,6 +133,7 @@ async def test(app: App, pattern: str, repo: str, tried: str | None) -> None:
     """
     async with app.runtime(read_only=True) as rt:
         found = await rt.rules.test(repo, pattern)
+        is_known = await rt.rules.is_known(repo)
         is_matched = None if tried is None else rt.rules.allows(pattern, tried)
     if app.json:
         app.out.document(_counts(found) | {"matches": is_matched})
@@ -141,6 +142,7 @@ async def test(app: App, pattern: str, repo: str, tried: str | None) -> None:
         if tried is not None:
             verb = "matches" if is_matched else "does not match: people are asked about"
             app.out.print(f"{verb} {one_line(tried)}")
+        _note_repository(app, repo, is_known=is_known)
     if found.denied or is_matched is False:
         raise click.exceptions.Exit(1)
 
@@ -155,11 +157,13 @@ async def propose(app: App, pattern: str, repo: str, seconds: float | None) -> N
     It is refused if a person denied a command that it matches.
     """
     async with app.runtime() as rt:
+        is_known = await rt.rules.is_known(repo)
         rule = await rt.rules.propose(repo, pattern, await rt.actor(), seconds)
     if app.json:
         app.out.document(_data(rule))
         return
     _print_rule(app, rule)
+    _note_repository(app, repo, is_known=is_known)
     app.out.info(f"to make it active: draftsman rules ratify {rule.id}")
 
 
@@ -200,6 +204,14 @@ async def revoke(app: App, rule: int, reason: str) -> None:
 
 for _each in (list_rules, show, test, propose, ratify, revoke):
     rules.add_command(_each)
+
+
+def _note_repository(app: App, repo: str, *, is_known: bool) -> None:
+    if not is_known:
+        app.out.info(
+            f"no agent has asked for a command in a repository {one_line(repo)!r};"
+            " to list repositories: draftsman repos"
+        )
 
 
 def _print_rule(app: App, rule: PermissionRule) -> None:

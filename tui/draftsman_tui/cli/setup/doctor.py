@@ -360,6 +360,7 @@ LOCAL_CHECKS: Final = (
     doctor_checks.default_agent,
     doctor_checks.dashboard,
     doctor_checks.web_inbox,
+    doctor_checks.calendars,
 )
 
 

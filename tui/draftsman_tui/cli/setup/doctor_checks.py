@@ -8,10 +8,12 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
+from zoneinfo import ZoneInfo
 
-from draftsman.errors import ConfigError, DraftsmanError
+from draftsman.errors import ConfigError, DraftsmanError, UsageError
 
 if TYPE_CHECKING:
     from draftsman.handlers.sandbox.sandbox_plan import SandboxMode
@@ -183,3 +185,26 @@ def web_inbox(settings: Settings) -> Iterator[Finding]:
         yield Finding("web inbox", "fail", "proxy_header has no effect", then)
     else:
         yield Finding("web inbox", "ok", web.origin)
+
+
+def calendars(settings: Settings) -> Iterator[Finding]:
+    """Read the calendar files of holidays and on-call schedules."""
+    tables = {f"holidays {name}": table.file for name, table in settings.holidays.items()}
+    tables |= {f"oncall {name}": table.file for name, table in settings.oncall.items()}
+    for check, file in sorted(tables.items()):
+        if file is None:
+            continue
+        from draftsman.outbound.icalendar import AHEAD, read_events
+
+        now = datetime.now(UTC)
+        try:
+            events = read_events(file.read_bytes(), now, now + AHEAD, ZoneInfo("UTC"))
+        except OSError as error:
+            then = "correct file in the configuration; until then it has no days and no duties"
+            yield Finding(check, "fail", f"{file}: {error.strerror}", then)
+        except UsageError as error:
+            yield Finding(check, "fail", f"{file}: {error}", "replace it with an iCalendar file")
+        else:
+            plural = "" if len(events) == 1 else "s"
+            text = f"{file}, {len(events):,} event{plural} from now on"
+            yield Finding(check, "ok" if events else "warn", text)

@@ -46,7 +46,9 @@ def history_lines(rule: PermissionRule) -> Iterator[str]:
     elif rule.status is RuleStatus.EXPIRED:
         yield f"expired {expiry_text(rule)}"
     elif rule.ended_at is not None:
-        yield f"ended by {rule.ended_by}: {one_line(rule.end_reason or '')}, {expiry_text(rule)}"
+        reason = one_line(rule.end_reason or "")
+        explained = f": {reason}" if reason not in {"", rule.status} else ""
+        yield f"ended by {rule.ended_by}{explained}, {expiry_text(rule)}"
 
 
 def backtest_lines(test: Backtest) -> Iterator[str]:

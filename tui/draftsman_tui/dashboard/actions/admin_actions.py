@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from draftsman.domain.attention.permission_rule import RuleStatus
 from draftsman.domain.job import Source
 from draftsman.errors import Refused, UsageError
 from draftsman_tui.common import times
@@ -181,6 +182,8 @@ def _repo(screen: MainScreen) -> Repo:
 async def ratify_rule(screen: MainScreen, text: str) -> None:
     """Make the proposed rule active, after a look at its backtest."""
     rule = _chosen_rule(screen)
+    if rule.status is not RuleStatus.PROPOSED:
+        raise Refused(f"rule {rule.id} is {rule.status}")
     seconds = times.parse_duration(text) if text else None
     test = await screen.rt.rules.test(rule.repo, rule.pattern)
     note = "\n".join(backtest_lines(test))

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 ACKNOWLEDGED: Final = "1h"
 """Duration of an acknowledgment without one."""
+MAX_EXAMPLES: Final = 8
+"""People that the field for a delegation lists."""
 
 
 async def acknowledge(screen: BaseScreen, text: str) -> None:
@@ -58,7 +60,10 @@ async def delegate(screen: BaseScreen, text: str) -> None:
         )
         return f"{question.name} delegated to {person}; others wait until {clock(until)}"
 
-    await _prompt(screen, text, f"Delegate {question.name} to whom?", "bob, or bob 4h", hand_over)
+    voter = screen.rt.policy.resolve(screen.actor).voter
+    others = sorted(set(screen.rt.policy.people) - {voter})
+    example = f"{', '.join(others[:MAX_EXAMPLES])}, or {others[0]} 4h" if others else "bob 4h"
+    await _prompt(screen, text, f"Delegate {question.name} to whom?", example, hand_over)
 
 
 async def _prompt(

@@ -13,7 +13,7 @@ from draftsman.domain.changes.review import Review
 from draftsman.domain.ids import job_name
 from draftsman.domain.job import Status
 from draftsman.domain.pending_decision import PendingDecision
-from draftsman.domain.question import Question, QuestionKind, QuestionStatus
+from draftsman.domain.question import Question, QuestionKind, QuestionStatus, asking_text
 from draftsman.domain.response import Response
 from draftsman.domain.text import first_line
 from draftsman.errors import DraftsmanError, Refused
@@ -163,14 +163,20 @@ async def open_dialog(
 
 
 async def _about(screen: BaseScreen, question: Question) -> str:
-    """Return the title and the repository of the job; "" if it has no open question any more.
+    """Return the title and the repository of the job, and the jobs for which an answer counts.
+
+    "" if it has no open question any more.
 
     Records that the person of the dashboard has seen the question.
     """
     jobs = await screen.rt.questions.open_of([question.job])
     if not screen.session.read_only:
         await screen.rt.figures.record_views(jobs, screen.actor)
-    return " · ".join(part for job in jobs for part in (one_line(job.title), job.repo) if part)
+    parts = [part for job in jobs for part in (one_line(job.title), job.repo) if part]
+    asking = "".join(
+        asking_text(job.job, job.others) for job in jobs if job.ordinal == question.ordinal
+    )
+    return "\n".join(filter(None, (" · ".join(parts), asking)))
 
 
 async def _review(screen: BaseScreen, question: Question) -> Review:
