@@ -120,9 +120,9 @@ class PagerChannel:
                 if 200 <= response.status < 300:
                     return Receipt(key)
                 refusal = _refusal(response, "")
-                body = (await response.beginning(ERROR_BODY_LIMIT)).decode("utf-8", "replace")
-                path = urlsplit(secret).path  # a body may quote it without its host
-                return _refusal(response, secret_values.redact_values(body, secret, path))
+                reply = (await response.beginning(ERROR_BODY_LIMIT)).decode("utf-8", "replace")
+                path = urlsplit(secret).path  # a reply may quote it without its host
+                return _refusal(response, secret_values.redact_values(reply, secret, path))
         except Failure as error:
             if refusal is not None:
                 return refusal
