@@ -22,7 +22,10 @@ _ALERT: Final = {"alert_uid", "title", "state", "message", "link_to_upstream_det
 
 
 class FakePagers:
-    """Both services; `incidents` are the states of each alert, in order."""
+    """Both services; `incidents` are the states of each alert, in order.
+
+    A failure quotes the request.
+    """
 
     def __init__(self) -> None:
         self.incidents: dict[str, list[str]] = {}
@@ -33,7 +36,7 @@ class FakePagers:
         """Process a request."""
         failure = self.failures.pop(0) if self.failures else 0
         if failure:
-            return Reply(failure, b'{"status": "throttle exceeded"}')
+            return Reply(failure, b"refused: " + request.path.encode() + b" " + request.body)
         document = json.loads(request.body)
         errors = [*self._errors(request, document)]
         if errors:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
 
 from draftsman.domain.deliveries.delivery import (
     ChannelName,
@@ -96,10 +97,11 @@ class PagerChannel:
         except Failure as error:
             return _refused(str(error))
         if pager.format == "pagerduty":
-            return await self._exchange(pager.url, _pagerduty(message, question, action, secret))
+            document = _pagerduty(message, question, action, secret)
+            return await self._exchange(pager.url, document, secret)
         return await self._exchange(secret, _grafana(message, question, action), secret)
 
-    async def _exchange(self, url: str, document: dict[str, Any], secret: str = "") -> SendResult:
+    async def _exchange(self, url: str, document: dict[str, Any], secret: str) -> SendResult:
         """Send the document; a failure after it was sent, without a response, is Unconfirmed."""
         from draftsman.outbound.http_client import HttpCall, HttpClient
 
@@ -117,8 +119,10 @@ class PagerChannel:
             async with client.stream(call, self._timeouts, leaves=mark_sent) as response:
                 if 200 <= response.status < 300:
                     return Receipt(key)
-                refusal = _refusal(response, b"")
-                return _refusal(response, await response.beginning(ERROR_BODY_LIMIT))
+                refusal = _refusal(response, "")
+                reply = (await response.beginning(ERROR_BODY_LIMIT)).decode("utf-8", "replace")
+                path = urlsplit(secret).path  # a reply may quote it without its host
+                return _refusal(response, secret_values.redact_values(reply, secret, path))
         except Failure as error:
             if refusal is not None:
                 return refusal
@@ -178,10 +182,10 @@ def _summary(message: Message, question: Question) -> str:
     return text if len(text) <= MAX_SUMMARY else f"{text[: MAX_SUMMARY - 1]}…"
 
 
-def _refusal(response: OutboundResponse, body: bytes) -> Failure:
+def _refusal(response: OutboundResponse, body: str) -> Failure:
     from draftsman.outbound.http_failures import retry_after
 
-    text = body.decode("utf-8", "replace").strip()
+    text = body.strip()
     return Failure(
         f"HTTP {response.status}{f': {text}' if text else ''}",
         origin="http",

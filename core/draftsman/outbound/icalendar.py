@@ -16,7 +16,7 @@ MAX_BYTES: Final = 2_000_000
 MAX_EVENTS: Final = 20_000
 """Maximum number of events of the time that is read."""
 MAX_STEPS: Final = 1_000_000
-"""Maximum repetitions from the first event on; those before the time are counted one by one."""
+"""Maximum repetitions from the first event on; each before the time takes a step, too."""
 PAST: Final = timedelta(days=400)
 AHEAD: Final = timedelta(days=800)
 """Times of the holidays that are read, around now."""

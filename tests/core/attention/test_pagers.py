@@ -99,6 +99,27 @@ async def test_a_refused_and_a_lost_reply_are_retried_without_another_alert(
     assert len(fake.incidents) == 1, "a repetition has the same key"
 
 
+async def test_the_error_of_a_refused_page_has_no_secret(
+    paged: Runtime, fake: FakePagers, make_with: MakeWith
+) -> None:
+    fake.failures = [400, 400]
+    work = await make_with(paged).asked(CRITICAL, actor=person(paged, "anna"))
+    await paged.sweeps.names["ladders"](LeaderTerm())
+
+    async def errors() -> list[str]:
+        pages = [d for d in await deliveries_of(paged, work.number) if d.last_error]
+        return [str(d.last_error) for d in pages if d.channel is ChannelName.PAGER]
+
+    async def are_refused() -> bool:
+        return len(await errors()) == 2
+
+    await until(are_refused, "both pages are refused")
+    texts = await errors()
+    assert all("HTTP 400: refused:" in text for text in texts)
+    assert any('"routing_key": "***"' in text for text in texts)
+    assert not any(ROUTING_KEY in text or GRAFANA_PATH in text for text in texts)
+
+
 async def test_a_question_that_is_not_critical_is_not_paged(
     paged: Runtime, fake: FakePagers, make_with: MakeWith
 ) -> None:

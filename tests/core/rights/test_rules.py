@@ -82,7 +82,7 @@ async def test_no_session_writes_rules_or_their_uses_itself(
 async def test_a_bot_changes_no_rule_in_the_name_of_an_operator(
     as_role: As, session: Session, roles: Roles, make: Factory, channel: str
 ) -> None:
-    """It acts as any person of a chat, and would so ratify what an agent has asked for."""
+    """It acts as any person of a chat, and would ratify requests of agents."""
     olga, bot = await as_role("olga"), await session("bot")
     rule = await olga.rules.propose("acme/shop", "pytest tests/**", await olga.actor())
     account = {"web": "olga", "slack": "U-OLGA", "forge": "acme:olga"}[channel]

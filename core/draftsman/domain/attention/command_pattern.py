@@ -62,7 +62,7 @@ _PYTHON: Final = re.compile(r"(?i:py|pypy|python)[0-9.]*\Z")
 _RUNNING_MODULES: Final = frozenset({"cProfile", "pdb", "profile", "runpy", "trace"})
 """Modules of Python that run a script."""
 _RUNS: Final = frozenset({"add", "create", "dlx", "exec", "get", "i", "install", "run", "x"})
-"""Subcommands that run or install what their arguments name: `go run`, `npm install`."""
+"""Subcommands that run or install their arguments: `go run`, `npm install`."""
 _TEST_RUNNERS: Final = frozenset({"jest", "vitest"})
 """Programs whose subcommand `run` has files of tests."""
 _GIT_READS: Final = frozenset({"blame", "diff", "log", "ls-files", "rev-parse", "show", "status"})
@@ -153,7 +153,7 @@ def _names(program: str) -> set[str]:
 
 
 def _runs_scripts(words: Sequence[str]) -> bool:
-    """Return whether the command runs or installs what it names, not files of a module."""
+    """Return whether the command runs or installs its arguments, not files of a module."""
     program, *arguments = words
     if arguments[:1] == ["-m"] and _PYTHON.match(program):
         return not _RUNNING_MODULES.isdisjoint(arguments[1:2]) or arguments[2:3] == ["run"]
