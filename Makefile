@@ -4,7 +4,7 @@ SHELL := /bin/sh
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.stamp
-JOBS ?= 4
+JOBS ?= 5
 MINUTES ?= 5
 
 # A checkout that was moved has an environment that still points to the old place.
