@@ -124,11 +124,6 @@ class TestSources:
         loaded = load(write('data_dir = "~/data"\n[log]\nfile = "~/draftsman.log"\n'))
         assert (loaded.data_dir, loaded.log.file) == (home / "data", home / "draftsman.log")
 
-    def test_a_table_of_tidy_needs_no_command(self, write: Write) -> None:
-        command = load(write("")).agents["tidy"].command
-        tidy = load(write('[agents.tidy]\nenv = { MODE = "strict" }\n')).agents["tidy"]
-        assert (tidy.command, tidy.env) == (command, {"MODE": "strict"})
-
     def test_the_tidy_agent_is_added_to_configured_agents(self, write: Write) -> None:
         agents = load(write('[agents.mine]\ncommand = ["mine"]\n')).agents
         assert set(agents) == {"tidy", "mine"}

@@ -5,9 +5,10 @@
 A turn is `run` (a command that needs a permission), `edit` (a file and its new text), each with the
 `_meta` of its call in `meta`, `say`,
 `exit`, `ask` (another request), `form` (that of an MCP server), `plan` (its entries, and a
-thought), `mode` (a change of the mode) or `stop` (a stop reason). The next turn is chosen by the
-ended calls in its session, a file below HOME; a call that was pending when it was killed is
-dropped. It checks what a client sends, and exits with 70 for a violation.
+thought), `mode` (a change of the mode) or `stop` (a stop reason). With `unless`
+it exits if no prompt has that text. The next turn is chosen by the ended calls in its session, a
+file below HOME; a call that was pending when it was killed is dropped. It checks what a client
+sends, and exits with 70 for a violation.
 """
 
 from __future__ import annotations
@@ -117,6 +118,8 @@ class Agent:
 
     def turn(self, turn: dict[str, Any]) -> str | None:
         """Make a turn; return the reason of its end."""
+        if "unless" in turn and turn["unless"] not in "".join(self.state["prompts"]):
+            sys.exit(turn["exit"])
         if "say" in turn:
             text = turn["say"].replace("PROMPTS", json.dumps(self.state["prompts"]))
             text = text.replace("RESULTS", json.dumps(self.state["results"]))

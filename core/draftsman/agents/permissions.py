@@ -126,7 +126,17 @@ class Permissions:
         return None if answer is None else _decision(answer)
 
     def may_have_run(self, call_digest: str) -> bool:
-        """Return whether an earlier run was interrupted during this call."""
+        """Return whether an earlier run may have made this call after the newest checkpoint.
+
+        The changes of files of such a call are lost, also if it had ended. Its question says that
+        it may have run.
+        """
+        self._interrupted |= {
+            bound
+            for key, bound in self._used.items()
+            if bound.startswith(f"{call_digest}:")
+            and (key not in self._answers or _decision(self._answers[key]).allowed)
+        }
         return any(bound.startswith(f"{call_digest}:") for bound in self._interrupted)
 
     def for_job(self, call: Call) -> Decision | None:

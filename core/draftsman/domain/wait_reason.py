@@ -20,7 +20,6 @@ from draftsman.domain.question import (
 from draftsman.domain.retries.error_classes import ErrorClass
 from draftsman.domain.retries.retry_policy import layer
 from draftsman.domain.text import first_line, humanize
-from draftsman.domain.workflows.dependencies import cycle_text
 from draftsman.errors import CommandHint
 
 if TYPE_CHECKING:
@@ -253,6 +252,8 @@ def _held(facts: JobFacts) -> tuple[str, str, NextStep]:
 
 def _waiting_for_jobs(facts: JobFacts) -> tuple[str, str, NextStep]:
     if facts.cycle:
+        from draftsman.domain.workflows.dependencies import cycle_text
+
         last = _command("cancel", job_name(facts.cycle[-1].job))
         return "cycle", f"waits for itself: for {cycle_text(facts.cycle)}", ("to end it: ", last)
     names = [f"{job_name(number)} ({humanize(status)})" for number, status in facts.parents]

@@ -245,6 +245,25 @@ async def test_an_allowed_call_that_was_interrupted_is_asked_again(
     assert MAKE_AGAIN in str(job.result)
 
 
+async def test_a_call_that_ended_after_the_checkpoint_is_asked_again(
+    rt: Runtime, make: Factory, repo: Path, tmp_path: Path
+) -> None:
+    """The agent dies after its call, whose changes of files are not in the checkpoint."""
+    number = await submit_agent_job(make, repo)
+    end = {"exit": 3, "unless": "It may have run.", "say": "all done PROMPTS"}
+    async with acp_worker(rt, tmp_path / "data", [{"run": "echo mark > mark.txt"}, end]):
+        await wait_for_question(rt, number, 1)
+        await make.answer(number, "allow once")
+        await wait_for_status(rt, number, S.RETRYING)
+        await make.due(number)
+        await wait_for_question(rt, number, 2)
+        await make.answer(number, "allow once", n=2)
+        job = await ended(rt, number)
+    assert MAKE_AGAIN in str(job.result)
+    assert (await questions_of(rt, number))[1].context_snippet
+    assert (job.result or {})["files_changed"] == 1
+
+
 @pytest.mark.parametrize(
     ("script", "arguments", "mode", "error_class", "text"),
     [

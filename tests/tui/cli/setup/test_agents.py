@@ -52,7 +52,10 @@ async def test_agents_are_listed_with_their_kind_and_version(
 async def test_the_check_of_an_agent_fails_if_a_run_could_not_start_it(
     cli: Cli, configured: Callable[[str], str]
 ) -> None:
-    assert (await cli("agents", "check", "tidy")).code == 0
+    tidy = await cli("agents", "check", "tidy")
+    assert tidy.code == 0
+    option = configured('[agents.tidy]\nenv = { MODE = "strict" }\n')
+    assert (await cli("agents", "check", "tidy", option)).out == tidy.out, "no command is needed"
     option = configured('[agents.gone]\ncommand = ["no-such-agent"]\n')
     failed = await cli("agents", "check", "gone", option)
     assert failed.code == 1
