@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
+from draftsman.channels.http_post import post, refused
 from draftsman.domain.deliveries.delivery import (
     ChannelName,
     DeliveryKind,
@@ -20,7 +21,6 @@ from draftsman.domain.deliveries.delivery import (
     RateLimit,
     Receipt,
     SendResult,
-    Unconfirmed,
 )
 from draftsman.domain.deliveries.plain_text import how_to_answer, resolution_text
 from draftsman.errors import Failure
@@ -30,12 +30,9 @@ from draftsman.settings import HttpSettings, PagerSettings
 
 if TYPE_CHECKING:
     from draftsman.domain.question import Question
-    from draftsman.outbound.http_client import OutboundResponse
 
 MAX_SUMMARY: Final = 1024
 """Maximum characters of a summary, by the Events API v2 of PagerDuty."""
-ERROR_BODY_LIMIT: Final = 500
-"""Bytes kept of an error response's body."""
 _ACTIONS: Final = {
     DeliveryKind.QUESTION: "trigger",
     DeliveryKind.REMINDER: "trigger",
@@ -89,45 +86,32 @@ class PagerChannel:
         pager, question = self._pagers.get(message.target), message.question
         action = _ACTIONS.get(message.kind)
         if pager is None:
-            return _refused(f"pager {message.target!r} is not configured in this process")
+            return refused(
+                f"pager {message.target!r} is not configured in this process", "no_pager"
+            )
         if question is None or action is None:
             return Receipt(dedup_key(message))
         try:
             secret = secret_values.read_secret(pager.secret, f"pager {message.target!r}")
         except Failure as error:
-            return _refused(str(error))
+            return refused(str(error), "no_pager")
         if pager.format == "pagerduty":
             document = _pagerduty(message, question, action, secret)
             return await self._exchange(pager.url, document, secret)
         return await self._exchange(secret, _grafana(message, question, action), secret)
 
     async def _exchange(self, url: str, document: dict[str, Any], secret: str) -> SendResult:
-        """Send the document; a failure after it was sent, without a response, is Unconfirmed."""
-        from draftsman.outbound.http_client import HttpCall, HttpClient
-
         body = json.dumps(document, ensure_ascii=False).encode("utf-8", "replace")
         headers = {"content-type": "application/json"}
-        client, call = HttpClient(self._http, trusted=[url]), HttpCall("POST", url, headers, body)
         key = str(document.get("dedup_key") or document.get("alert_uid"))
-        sent, refusal = False, None
+        path = urlsplit(secret).path  # a reply may quote it without its host
 
-        def mark_sent() -> None:
-            nonlocal sent
-            sent = True
+        def redact(text: str) -> str:
+            return secret_values.redact_values(text, secret, path)
 
-        try:
-            async with client.stream(call, self._timeouts, leaves=mark_sent) as response:
-                if 200 <= response.status < 300:
-                    return Receipt(key)
-                refusal = _refusal(response, "")
-                reply = (await response.beginning(ERROR_BODY_LIMIT)).decode("utf-8", "replace")
-                path = urlsplit(secret).path  # a reply may quote it without its host
-                return _refusal(response, secret_values.redact_values(reply, secret, path))
-        except Failure as error:
-            if refusal is not None:
-                return refusal
-            text = secret_values.redact_values(str(error), secret)
-            return Unconfirmed(text) if sent else Failure(text, origin="http", code=error.code)
+        return await post(
+            self._http, self._timeouts, url, headers, body, reference=key, redact=redact
+        )
 
 
 def dedup_key(message: Message) -> str:
@@ -180,19 +164,3 @@ def _grafana(message: Message, question: Question, action: str) -> dict[str, Any
 def _summary(message: Message, question: Question) -> str:
     text = f"{question.name} {message.subject.title}: {' '.join(question.text.split())}"
     return text if len(text) <= MAX_SUMMARY else f"{text[: MAX_SUMMARY - 1]}…"
-
-
-def _refusal(response: OutboundResponse, body: str) -> Failure:
-    from draftsman.outbound.http_failures import retry_after
-
-    text = body.strip()
-    return Failure(
-        f"HTTP {response.status}{f': {text}' if text else ''}",
-        origin="http",
-        http_status=response.status,
-        retry_after=retry_after(response.headers),
-    )
-
-
-def _refused(text: str) -> Failure:
-    return Failure(text, origin="http", code="no_pager", declared="PERMANENT")

@@ -10,8 +10,9 @@ import base64
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any
 
+from draftsman.channels.http_post import post, refused
 from draftsman.channels.message_json import message_document
 from draftsman.domain.deliveries import webhook_signature
 from draftsman.domain.deliveries.delivery import (
@@ -19,20 +20,12 @@ from draftsman.domain.deliveries.delivery import (
     File,
     Message,
     RateLimit,
-    Receipt,
     SendResult,
-    Unconfirmed,
 )
 from draftsman.errors import Failure, UsageError
 from draftsman.outbound import secret_values
 from draftsman.outbound.timeouts import Timeouts
 from draftsman.settings import HttpSettings, WebhookSettings
-
-if TYPE_CHECKING:
-    from draftsman.outbound.http_client import OutboundResponse
-
-ERROR_BODY_LIMIT: Final = 500
-"""Bytes kept of an error response's body."""
 
 
 class WebhookChannel:
@@ -83,52 +76,17 @@ class WebhookChannel:
         webhook = self._webhooks.get(message.target)
         if webhook is None:
             text = f"webhook {message.target!r} is not configured in this process"
-            return _refused(text, "no_such_webhook")
+            return refused(text, "no_such_webhook")
         content = message_document(message)
         content["data"] |= extra
         body = json.dumps(content, ensure_ascii=False).encode("utf-8", "replace")
         try:
             keys = secret_values.signing_keys(webhook, message.target)
         except (Failure, UsageError) as error:
-            return _refused(str(error), "no_secret")
+            return refused(str(error), "no_secret")
         headers = webhook_signature.sign(keys, message.marker, int(self._now()), body)
         headers["content-type"] = "application/json"
-        return await self._exchange(webhook.url, headers, body, message)
-
-    async def _exchange(
-        self, url: str, headers: dict[str, str], body: bytes, message: Message
-    ) -> SendResult:
-        """Send the request; a failure after it was sent, without a response, is Unconfirmed."""
-        from draftsman.outbound.http_client import HttpCall, HttpClient
-
-        client, call = HttpClient(self._http, trusted=[url]), HttpCall("POST", url, headers, body)
-        sent, refusal = False, None
-
-        def mark_sent() -> None:
-            nonlocal sent
-            sent = True
-
-        try:
-            async with client.stream(call, self._timeouts, leaves=mark_sent) as response:
-                if 200 <= response.status < 300:
-                    return Receipt(message.edits or message.marker)
-                refusal = _refusal(response, b"")
-                return _refusal(response, await response.beginning(ERROR_BODY_LIMIT))
-        except Failure as error:
-            return refusal or (Unconfirmed(str(error)) if sent else error)
-
-
-def _refusal(response: OutboundResponse, body: bytes) -> Failure:
-    from draftsman.outbound.http_failures import retry_after
-
-    text = body.decode("utf-8", "replace").strip()
-    return Failure(
-        f"HTTP {response.status}{f': {text}' if text else ''}",
-        origin="http",
-        http_status=response.status,
-        retry_after=retry_after(response.headers),
-    )
-
-
-def _refused(text: str, code: str) -> Failure:
-    return Failure(text, origin="http", code=code, declared="PERMANENT")
+        reference = message.edits or message.marker
+        return await post(
+            self._http, self._timeouts, webhook.url, headers, body, reference=reference
+        )

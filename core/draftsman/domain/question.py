@@ -187,7 +187,7 @@ class OpenQuestion(Question):
     acknowledged_by: str | None = None
     """The person who works on the answer."""
     delegated_to: str | None = None
-    """The person who was asked by another to answer."""
+    """The person to whom the answer was delegated."""
     others: list[int] = field(default_factory=list)
     """The other jobs that ask the same; an answer counts for all."""
     is_first: bool = True

@@ -13,9 +13,9 @@ from typing import Final
 
 from draftsman.domain import answer as reading
 from draftsman.domain.answer import Verdict
+from draftsman.domain.attention.pending_decision import PendingDecision
 from draftsman.domain.ids import job_name
 from draftsman.domain.job import Status
-from draftsman.domain.pending_decision import PendingDecision
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.people.policy import Policy
 from draftsman.domain.question import QuestionKind

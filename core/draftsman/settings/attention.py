@@ -50,7 +50,7 @@ class LadderSettings(Section):
 
 
 class DutyOverrideSettings(Section):
-    """A person who is on duty instead of the rotation."""
+    """A person on duty instead of the rotation."""
 
     person: str = Field(min_length=1)
     start: datetime

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from draftsman.domain.answer import Verdict
+from draftsman.domain.attention.pending_decision import PendingDecision
 from draftsman.domain.job import Status
-from draftsman.domain.pending_decision import PendingDecision
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.question import QuestionStatus
 from draftsman.domain.response import Response

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from draftsman.domain.answer import Verdict
+from draftsman.domain.attention.pending_decision import PendingDecision
 from draftsman.domain.job import Status
-from draftsman.domain.pending_decision import PendingDecision
 from draftsman.domain.response import Response
 from draftsman.domain.run import LeaderTerm
 from draftsman.errors import Refused

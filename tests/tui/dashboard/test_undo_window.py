@@ -8,8 +8,8 @@ from typing import cast
 
 import pytest
 
+from draftsman.domain.attention.pending_decision import PendingDecision
 from draftsman.domain.job import Source, Status
-from draftsman.domain.pending_decision import PendingDecision
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.question import QuestionStatus
 from draftsman.domain.question_spec import QuestionSpec

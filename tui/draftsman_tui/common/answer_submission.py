@@ -15,7 +15,7 @@ from draftsman_tui.common.output import one_line
 from draftsman_tui.common.text.job_text import pause_text
 
 if TYPE_CHECKING:
-    from draftsman.domain.pending_decision import PendingDecision
+    from draftsman.domain.attention.pending_decision import PendingDecision
     from draftsman.domain.people.actor import Actor
     from draftsman.runtime import Runtime
 

@@ -255,7 +255,7 @@ def _of_person(
 
 
 def _account(invoker: str) -> dict[Source, str]:
-    """Return the account of a requester who is no known person."""
+    """Return the account of a requester without a known person."""
     channel, _, id = invoker.partition(":")
     return {Source.SLACK: id} if channel == Source.SLACK and id else {}
 

@@ -15,7 +15,7 @@ _WORD: Final = re.compile(r"[\w.-]+")
 
 @dataclass(frozen=True, slots=True)
 class Duty:
-    """A person who is on duty from `start` until `end`, the handover."""
+    """A person on duty from `start` until `end`, the handover."""
 
     person: str
     start: datetime

@@ -6,7 +6,7 @@ from typing import Any
 
 from psycopg.types.json import Jsonb
 
-from draftsman.domain.pending_decision import PendingDecision
+from draftsman.domain.attention.pending_decision import PendingDecision
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.run import LeaderTerm
 from draftsman.store.postgres.database import Connection, fetch_all, fetch_one, scalar

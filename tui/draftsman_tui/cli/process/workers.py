@@ -122,7 +122,7 @@ async def stats(app: App, people: bool, since: float | None) -> None:
     see all people, others their own figures.
     """
     if people:
-        from draftsman_tui.cli.process.people_stats import print_figures
+        from draftsman_tui.cli.question.people_stats import print_figures
 
         await print_figures(app, MONTH if since is None else since)
         return

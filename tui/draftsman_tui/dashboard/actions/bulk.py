@@ -14,7 +14,7 @@ from draftsman_tui.dashboard.dialogs.progress_dialog import ProgressDialog
 from draftsman_tui.dashboard.dialogs.text_dialog import TextDialog
 
 if TYPE_CHECKING:
-    from draftsman.domain.pending_decision import PendingDecision
+    from draftsman.domain.attention.pending_decision import PendingDecision
     from draftsman_tui.dashboard.screens.base import BaseScreen
 
 MAX_LISTED: Final = 5

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
+from draftsman.domain.attention.pending_decision import PendingDecision
 from draftsman.domain.deliveries.action_text import action_text
-from draftsman.domain.pending_decision import PendingDecision
 from draftsman.domain.question import OpenQuestion, QuestionKind
 from draftsman.domain.text import first_line
 from draftsman.errors import Refused

@@ -1,4 +1,4 @@
-"""Job commands: cancel, pause, wait reason, diff and copy."""
+"""Job commands: cancel, pause, message to the agent, wait reason, diff and copy."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
+from draftsman.domain.attention.pending_decision import PendingDecision
 from draftsman.domain.ids import job_name
 from draftsman.domain.job import TERMINAL, Status
-from draftsman.domain.pending_decision import PendingDecision
 from draftsman.domain.text import first_line, humanize
 from draftsman.errors import Refused
 from draftsman.services.jobs.job_control import CancelResult
@@ -29,6 +29,7 @@ from draftsman_tui.dashboard.dialogs.prompt_dialog import PromptDialog
 from draftsman_tui.dashboard.dialogs.text_dialog import TextDialog
 
 if TYPE_CHECKING:
+    from draftsman.domain.job_message import SentMessage
     from draftsman_tui.dashboard.screens.base import BaseScreen
 
 
@@ -184,3 +185,17 @@ def _repository(text: str) -> UserRepository:
 
 async def _confirmed(screen: BaseScreen, question: str, repository: UserRepository) -> bool:
     return await screen.ask(ConfirmDialog(question, f"In {repository.top}.")) is True
+
+
+async def tell(screen: BaseScreen, text: str) -> None:
+    """Send a message to the agent of the selected job; asks for the text unless it is given."""
+    number = screen.jobs()[0]
+    if not text:
+        await screen.rt.messages.check(number, screen.actor)
+
+    async def send(message: str) -> SentMessage:
+        return await screen.rt.messages.send(number, screen.actor, message)
+
+    dialog = PromptDialog(f"Message to the agent of {job_name(number)}?", "use the v2 API", send)
+    if (sent := await (send(text) if text else screen.ask(dialog))) is not None:
+        screen.show_message(f"M{str(sent)[1:]}")

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
 from draftsman.domain.answer import parse_answer
+from draftsman.domain.attention.pending_decision import PendingDecision
 from draftsman.domain.changes.review import Review
 from draftsman.domain.ids import job_name
 from draftsman.domain.job import Status
-from draftsman.domain.pending_decision import PendingDecision
 from draftsman.domain.question import Question, QuestionKind, QuestionStatus, asking_text
 from draftsman.domain.response import Response
 from draftsman.domain.text import first_line

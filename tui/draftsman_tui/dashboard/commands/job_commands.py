@@ -9,7 +9,6 @@ from draftsman_tui.dashboard.actions import (
     attention_actions,
     delivery_actions,
     job_actions,
-    message_actions,
     order_actions,
     question_actions,
     retry_actions,
@@ -108,7 +107,7 @@ JOB_COMMANDS: Final = (
     DashboardCommand(
         "tell",
         "Send a message to the agent of a job.",
-        message_actions.tell,
+        job_actions.tell,
         "m",
         "Jobs",
         JOBS - {"dead"},

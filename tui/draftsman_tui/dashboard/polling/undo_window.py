@@ -16,7 +16,7 @@ from draftsman_tui.common.answer_submission import outcome_text, rejection_error
 from draftsman_tui.common.output import one_line
 
 if TYPE_CHECKING:
-    from draftsman.domain.pending_decision import PendingDecision
+    from draftsman.domain.attention.pending_decision import PendingDecision
     from draftsman.runtime import Runtime
     from draftsman.services.pending_decisions import Effect
 
