@@ -10,7 +10,7 @@ from draftsman.domain.question import Question
 from draftsman.domain.read_models import CardTopic, QuestionMessage, ThreadTopic
 from draftsman.domain.text import truncate_payload
 from draftsman.store import questions
-from draftsman.store import threads as store
+from draftsman.store.outbox import threads as store
 from draftsman.store.postgres.database import Connection, Database
 
 TEXT_LIMIT = 2000

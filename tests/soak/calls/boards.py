@@ -12,7 +12,8 @@ from draftsman.domain.trello.board import (
     LabelRule,
     LabelSighting,
 )
-from draftsman.store import threads, trello_boards
+from draftsman.store import trello_boards
+from draftsman.store.outbox import threads
 from tests.soak.calls.call import Call
 
 BOARD, CARD, LABEL = "b" * 24, "c" * 24, "a" * 24

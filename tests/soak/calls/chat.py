@@ -6,7 +6,8 @@ from typing import Final
 
 from draftsman.domain.job import Source
 from draftsman.domain.people.directory import Directory, DirectoryEntry
-from draftsman.store import people, threads
+from draftsman.store import people
+from draftsman.store.outbox import threads
 from tests.soak.calls.call import MIDDLE, NEWEST, Call
 
 CALLS: Final[dict[str, Call]] = {

@@ -9,8 +9,8 @@ from draftsman.domain.forges.forge_event import EventKind, ForgeEvent
 from draftsman.domain.job import Source
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.run import LeaderTerm
-from draftsman.store import threads
 from draftsman.store.forges import follow_ups, forge_events, people_events
+from draftsman.store.outbox import threads
 from tests.soak.calls.call import NEWEST, OLDEST, Call
 
 EVENT: Final = ForgeEvent(EventKind.COMMENT, "acme/pay", 1, "comment:1:a", author="anna")

@@ -90,6 +90,15 @@ SELECT * FROM draftsman.questions WHERE job = %(job)s AND ordinal = %(ordinal)s
 -- name: of_job
 SELECT * FROM draftsman.questions WHERE job = %(job)s ORDER BY ordinal
 
+-- part: identical
+ CROSS JOIN LATERAL (
+       SELECT coalesce(array_agg(o.job ORDER BY o.id), '{}') AS others,
+              NOT coalesce(bool_or(o.id < me.id AND r.invoker_id = j.invoker_id), false) AS is_first
+         FROM draftsman.identical_questions me
+         JOIN draftsman.identical_questions o ON o.digest = me.digest AND o.id <> me.id
+         JOIN draftsman.job_requests r ON r.number = o.job
+        WHERE me.job = q.job AND me.question = q.ordinal) i
+
 -- Open questions after a cursor, soonest expiry first, then those that never expire: each of the
 -- two is a range of the index.
 -- name: open
@@ -139,13 +148,7 @@ SELECT q.*, coalesce(j.ticket_title, j.type) AS title, j.invoker_id AS requester
        SELECT person AS delegated_to FROM draftsman.question_delegations
         WHERE job = s.job AND question = s.ordinal AND expires_at > draftsman.now()
         LIMIT 1) g ON true
- CROSS JOIN LATERAL (
-       SELECT coalesce(array_agg(o.job ORDER BY o.id), '{}') AS others,
-              NOT coalesce(bool_or(o.id < me.id AND r.invoker_id = j.invoker_id), false) AS is_first
-         FROM draftsman.identical_questions me
-         JOIN draftsman.identical_questions o ON o.digest = me.digest AND o.id <> me.id
-         JOIN draftsman.job_requests r ON r.number = o.job
-        WHERE me.job = q.job AND me.question = q.ordinal) i
+-- include: identical
  ORDER BY s.expires_at NULLS LAST, s.job, s.ordinal
 
 -- The open questions of some jobs, at most one for each.
@@ -172,13 +175,7 @@ SELECT q.*, coalesce(j.ticket_title, j.type) AS title, j.invoker_id AS requester
        SELECT person AS delegated_to FROM draftsman.question_delegations
         WHERE job = q.job AND question = q.ordinal AND expires_at > draftsman.now()
         LIMIT 1) g ON true
- CROSS JOIN LATERAL (
-       SELECT coalesce(array_agg(o.job ORDER BY o.id), '{}') AS others,
-              NOT coalesce(bool_or(o.id < me.id AND r.invoker_id = j.invoker_id), false) AS is_first
-         FROM draftsman.identical_questions me
-         JOIN draftsman.identical_questions o ON o.digest = me.digest AND o.id <> me.id
-         JOIN draftsman.job_requests r ON r.number = o.job
-        WHERE me.job = q.job AND me.question = q.ordinal) i
+-- include: identical
  WHERE q.status = 'open' AND q.job = ANY (%(jobs)s::bigint[])
  ORDER BY q.expires_at NULLS LAST, q.job
 
