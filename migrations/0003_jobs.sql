@@ -104,9 +104,22 @@ CREATE TABLE draftsman.job_states (
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 10000,
     autovacuum_vacuum_cost_delay = 0, vacuum_index_cleanup = on);
 
--- The name of the rule that a state violates. PostgreSQL parses each CHECK constraint again for
--- each statement, which took a third of the fixed cost of a claim; here the rules are in the plans
--- of the triggers of job_states, which a session keeps.
+-- Whether a held state violates the rule of its hold. PL/pgSQL is not inlined; see transition_kind().
+CREATE FUNCTION draftsman.violates_hold(hold draftsman.job_hold, held_by text,
+    status draftsman.job_status, run_count int, concurrency_key text, limits text[])
+RETURNS boolean LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+    RETURN CASE hold
+        WHEN 'parents' THEN run_count > 0 OR status NOT IN ('queued', 'scheduled')
+        WHEN 'key' THEN concurrency_key IS NULL OR status NOT IN ('scheduled', 'queued', 'resumed',
+             'waiting_for_input', 'waiting_for_approval')
+        ELSE status NOT IN ('queued', 'resumed') OR CASE hold
+             WHEN 'limit' THEN held_by IS NULL OR coalesce(limits, '{}') = '{}'
+             ELSE concurrency_key IS NOT NULL OR limits <> '{}' END END;
+END $$;
+
+-- The name of the rule that a state violates. A CHECK constraint is parsed again for each statement, a
+-- third of the fixed cost of a claim; these rules are in plans of triggers, which a session keeps.
 CREATE FUNCTION draftsman.violated_rule(s draftsman.job_states) RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN CASE
     WHEN NOT (s.attempts BETWEEN 0 AND s.max_attempts AND s.max_attempts <= 100)
@@ -122,14 +135,8 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN CASE
               = (s.status IN ('completed', 'failed', 'dead_letter', 'canceled', 'expired')))
         THEN 'job_states_finished'
     WHEN s.held_by IS NOT NULL AND s.hold IS DISTINCT FROM 'limit' THEN 'job_states_held_by'
-    WHEN s.hold IS NOT NULL AND CASE s.hold
-         WHEN 'parents' THEN s.run_count > 0 OR s.status NOT IN ('queued', 'scheduled')
-         WHEN 'key' THEN s.concurrency_key IS NULL OR s.status NOT IN (
-              'scheduled', 'queued', 'resumed', 'waiting_for_input', 'waiting_for_approval')
-         WHEN 'limit' THEN s.held_by IS NULL OR s.limits IS NULL OR s.limits = '{}'
-              OR s.status NOT IN ('queued', 'resumed')
-         ELSE s.concurrency_key IS NOT NULL OR s.limits <> '{}'
-              OR s.status NOT IN ('queued', 'resumed') END
+    WHEN s.hold IS NOT NULL AND draftsman.violates_hold(
+         s.hold, s.held_by, s.status, s.run_count, s.concurrency_key, s.limits)
         THEN 'job_states_hold'
     WHEN NOT ((s.lease_token IS NOT NULL) = (s.status IN ('claimed', 'running')))
         THEN 'job_states_lease'

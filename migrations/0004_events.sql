@@ -34,7 +34,7 @@ CREATE TABLE draftsman.job_events (
     to_status    draftsman.job_status,
     kind         text NOT NULL,
     actor        text NOT NULL,
-    payload      jsonb NOT NULL DEFAULT '{}' CHECK (octet_length(payload::text) <= 65536)
+    payload      jsonb NOT NULL DEFAULT '{}' CHECK (pg_column_size(payload) <= 65536)
 ) PARTITION BY RANGE (created_at);
 CREATE INDEX job_events_job ON draftsman.job_events (job, id);
 CREATE INDEX job_events_cursor ON draftsman.job_events (epoch, txid, id);
@@ -80,6 +80,83 @@ CREATE TRIGGER job_events_no_truncate BEFORE TRUNCATE ON draftsman.job_events
     EXECUTE FUNCTION draftsman.refuse_change('events are append-only');
 CREATE TRIGGER job_events_no_truncate BEFORE TRUNCATE ON draftsman.job_events_default
     EXECUTE FUNCTION draftsman.refuse_change('events are append-only');
+
+-- Transitions ---------------------------------------------------------------------------------
+
+-- The kind of the event of a transition. Rendered from TRANSITIONS in draftsman.domain.job.
+--
+-- This function, the next, and check_transition() are in PL/pgSQL, which is not inlined into the plan of
+-- record_transitions(): each operator of a plan is looked up again for each statement, and the
+-- transitions of most jobs, from the queue to a run and to its completion, need none of these.
+CREATE FUNCTION draftsman.transition_kind(
+    before draftsman.job_status, after draftsman.job_status
+) RETURNS text LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
+BEGIN
+    RETURN CASE before
+        WHEN 'scheduled' THEN CASE after
+            WHEN 'queued' THEN 'job_promoted'
+            WHEN 'resumed' THEN 'job_woken'
+            WHEN 'canceled' THEN 'job_canceled' END
+        WHEN 'queued' THEN CASE after
+            WHEN 'claimed' THEN 'job_claimed'
+            WHEN 'canceled' THEN 'job_canceled' END
+        WHEN 'claimed' THEN CASE after
+            WHEN 'running' THEN 'job_started'
+            WHEN 'queued' THEN 'job_returned'
+            WHEN 'resumed' THEN 'job_returned'
+            WHEN 'canceled' THEN 'job_canceled' END
+        WHEN 'running' THEN CASE after
+            WHEN 'waiting_for_input' THEN 'needs_input'
+            WHEN 'waiting_for_approval' THEN 'needs_approval'
+            WHEN 'scheduled' THEN 'job_snoozed'
+            WHEN 'completed' THEN 'job_completed'
+            WHEN 'failed' THEN 'job_failed'
+            WHEN 'dead_letter' THEN 'job_dead_lettered'
+            WHEN 'retrying' THEN 'job_retrying'
+            WHEN 'canceled' THEN 'job_canceled'
+            WHEN 'resumed' THEN 'job_released' END
+        WHEN 'waiting_for_input' THEN CASE after
+            WHEN 'resumed' THEN 'job_resumed'
+            WHEN 'expired' THEN 'job_expired'
+            WHEN 'canceled' THEN 'job_canceled' END
+        WHEN 'waiting_for_approval' THEN CASE after
+            WHEN 'resumed' THEN 'job_resumed'
+            WHEN 'failed' THEN 'job_failed'
+            WHEN 'expired' THEN 'job_expired'
+            WHEN 'canceled' THEN 'job_canceled' END
+        WHEN 'resumed' THEN CASE after
+            WHEN 'claimed' THEN 'job_claimed'
+            WHEN 'canceled' THEN 'job_canceled' END
+        WHEN 'retrying' THEN CASE after
+            WHEN 'queued' THEN 'job_retried'
+            WHEN 'canceled' THEN 'job_canceled' END
+    END;
+END $$;
+
+-- What the event of a transition says besides its statuses.
+CREATE FUNCTION draftsman.transition_details(
+    job bigint, status draftsman.job_status, result jsonb, error text,
+    error_class draftsman.error_class, attempts int, retries int, next_retry_at timestamptz,
+    run_at timestamptz, cancel_reason text, canceled_by text
+) RETURNS jsonb LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    IF status = 'expired' THEN
+        RETURN (SELECT jsonb_build_object('question', max(q.ordinal))
+                  FROM draftsman.job_questions q WHERE q.job = $1);
+    END IF;
+    RETURN CASE status
+        WHEN 'completed' THEN jsonb_build_object('summary', left(result ->> 'summary', 2000))
+        WHEN 'failed' THEN jsonb_build_object(
+             'error', left(error, 2000), 'error_class', error_class)
+        WHEN 'dead_letter' THEN jsonb_build_object('error', left(error, 2000),
+             'error_class', error_class, 'attempts', attempts, 'retries', retries)
+        WHEN 'retrying' THEN jsonb_build_object('error', left(error, 2000),
+             'error_class', error_class, 'next_retry_at', next_retry_at)
+        WHEN 'canceled' THEN jsonb_strip_nulls(jsonb_build_object(
+             'reason', left(cancel_reason, 2000), 'by', canceled_by))
+        WHEN 'scheduled' THEN jsonb_build_object('run_at', run_at)
+        ELSE '{}' END;
+END $$;
 
 -- Partitions ----------------------------------------------------------------------------------
 

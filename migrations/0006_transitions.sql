@@ -4,57 +4,34 @@ SELECT EXISTS (SELECT FROM draftsman.schema_migrations WHERE name = '0006_transi
 \if :applied \echo '0006_transitions is already applied' \quit \endif
 INSERT INTO draftsman.schema_migrations (name) VALUES ('0006_transitions');
 
--- The kind of the event of a transition. Rendered from TRANSITIONS in draftsman.domain.job.
-CREATE FUNCTION draftsman.transition_kind(
-    before draftsman.job_status, after draftsman.job_status
-) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-    SELECT CASE before
-        WHEN 'scheduled' THEN CASE after
-            WHEN 'queued' THEN 'job_promoted'
-            WHEN 'resumed' THEN 'job_woken'
-            WHEN 'canceled' THEN 'job_canceled' END
-        WHEN 'queued' THEN CASE after
-            WHEN 'claimed' THEN 'job_claimed'
-            WHEN 'canceled' THEN 'job_canceled' END
-        WHEN 'claimed' THEN CASE after
-            WHEN 'running' THEN 'job_started'
-            WHEN 'queued' THEN 'job_returned'
-            WHEN 'resumed' THEN 'job_returned'
-            WHEN 'canceled' THEN 'job_canceled' END
-        WHEN 'running' THEN CASE after
-            WHEN 'waiting_for_input' THEN 'needs_input'
-            WHEN 'waiting_for_approval' THEN 'needs_approval'
-            WHEN 'scheduled' THEN 'job_snoozed'
-            WHEN 'completed' THEN 'job_completed'
-            WHEN 'failed' THEN 'job_failed'
-            WHEN 'dead_letter' THEN 'job_dead_lettered'
-            WHEN 'retrying' THEN 'job_retrying'
-            WHEN 'canceled' THEN 'job_canceled'
-            WHEN 'resumed' THEN 'job_released' END
-        WHEN 'waiting_for_input' THEN CASE after
-            WHEN 'resumed' THEN 'job_resumed'
-            WHEN 'expired' THEN 'job_expired'
-            WHEN 'canceled' THEN 'job_canceled' END
-        WHEN 'waiting_for_approval' THEN CASE after
-            WHEN 'resumed' THEN 'job_resumed'
-            WHEN 'failed' THEN 'job_failed'
-            WHEN 'expired' THEN 'job_expired'
-            WHEN 'canceled' THEN 'job_canceled' END
-        WHEN 'resumed' THEN CASE after
-            WHEN 'claimed' THEN 'job_claimed'
-            WHEN 'canceled' THEN 'job_canceled' END
-        WHEN 'retrying' THEN CASE after
-            WHEN 'queued' THEN 'job_retried'
-            WHEN 'canceled' THEN 'job_canceled' END
-    END
-$$;
-
-CREATE FUNCTION draftsman.refuse_transition(
-    job bigint, before draftsman.job_status, after draftsman.job_status, version int, next int
+-- Raises an error unless a job may change so. The cases are rendered from TRANSITIONS and FUSED in
+-- draftsman.domain.job. A fused transition (version + 2) passes through `claimed`. A claimed job
+-- returns to the status that it was claimed from; a scheduled job that ran before becomes `resumed`; a
+-- lease changes only with the status. Values, not rows: a join with whole rows copies every column.
+CREATE FUNCTION draftsman.check_transition(
+    job bigint, before draftsman.job_status, after draftsman.job_status, version int, next int,
+    claimed_from draftsman.job_status, runs int, keeps_lease boolean
 ) RETURNS boolean LANGUAGE plpgsql AS $$
 BEGIN
-    RAISE EXCEPTION 'D-%: % to % is not allowed (version % to %)', job, before, after, version, next
-        USING ERRCODE = 'DM001';
+    IF (next = version + CASE before
+            WHEN 'scheduled' THEN CASE WHEN after IN ('queued', 'resumed', 'canceled') THEN 1 END
+            WHEN 'queued' THEN CASE WHEN after IN ('claimed', 'canceled') THEN 1 WHEN after = 'running' THEN 2 END
+            WHEN 'claimed' THEN CASE WHEN after IN ('running', 'queued', 'resumed', 'canceled') THEN 1 END
+            WHEN 'running' THEN CASE WHEN after IN ('waiting_for_input', 'waiting_for_approval', 'scheduled', 'completed', 'failed', 'dead_letter', 'retrying', 'canceled', 'resumed') THEN 1 END
+            WHEN 'waiting_for_input' THEN CASE WHEN after IN ('resumed', 'expired', 'canceled') THEN 1 END
+            WHEN 'waiting_for_approval' THEN CASE WHEN after IN ('resumed', 'failed', 'expired', 'canceled') THEN 1 END
+            WHEN 'resumed' THEN CASE WHEN after IN ('claimed', 'canceled') THEN 1 WHEN after = 'running' THEN 2 END
+            WHEN 'retrying' THEN CASE WHEN after IN ('queued', 'canceled') THEN 1 END
+            END
+        AND (before <> 'claimed' OR after IN ('running', 'canceled', claimed_from))
+        AND (before <> 'claimed' OR after <> 'running' OR keeps_lease)
+        AND (before <> 'scheduled' OR after <> 'queued' OR runs = 0)
+        AND (before <> 'scheduled' OR after <> 'resumed' OR runs > 0)) IS NOT TRUE
+    THEN
+        RAISE EXCEPTION 'D-%: % to % is not allowed (version % to %)', job, before, after,
+            version, next USING ERRCODE = 'DM001';
+    END IF;
+    RETURN true;
 END $$;
 
 CREATE FUNCTION draftsman.refuse_change(job bigint) RETURNS boolean LANGUAGE plpgsql AS $$
@@ -182,10 +159,8 @@ CREATE TRIGGER job_states_inserted AFTER INSERT ON draftsman.job_states
     REFERENCING NEW TABLE AS new_states
     FOR EACH STATEMENT EXECUTE FUNCTION draftsman.check_request();
 
--- The cases are rendered from TRANSITIONS and FUSED in draftsman.domain.job. A fused transition
--- (version + 2) passes through `claimed`; its two events are in a single row (events_of_row). A
--- claimed job returns to the status that it was claimed from; a scheduled job that ran before
--- becomes `resumed`; a lease changes only with the status.
+-- Checks the changes of jobs, records their events, and does all that follows from them. The two
+-- events of a fused transition are in a single row (events_of_row).
 --
 -- A session plans the statements of a trigger once, for the first batch that it sees, and the plan
 -- has to fit every later batch. A full join is a hash or merge join, never a nested loop; `number`
@@ -199,12 +174,13 @@ CREATE FUNCTION draftsman.record_transitions() RETURNS trigger LANGUAGE plpgsql
 DECLARE
     who      text;
     detail   jsonb := coalesce(nullif(current_setting('draftsman.detail', true), ''), '{}');
-    notified boolean;
-    keyed    boolean;
-    limited  boolean;
-    reserved boolean;
-    parents  boolean;
-    queued   boolean;
+    notified CONSTANT int := 1;
+    keyed    CONSTANT int := 2;
+    limited  CONSTANT int := 4;
+    queued   CONSTANT int := 8;
+    parents  CONSTANT int := 16;
+    reserved CONSTANT int := 32;
+    needed   int;
     buckets  text[]; changes int[]; waited text[]; arrived bigint[];
 BEGIN
     -- a worker sets no actor, and PL/pgSQL prepares an expression again for each transaction
@@ -216,28 +192,15 @@ BEGIN
     SELECT n.number,
            CASE WHEN 'running' IN (o.status, n.status) THEN n.run_count END,
            CASE WHEN n.version = o.version + 2 THEN 'job_started'
+                WHEN n.status = 'completed' THEN 'job_completed'
            ELSE draftsman.transition_kind(o.status, n.status) END, o.status, n.status,
            CASE WHEN n.status = 'canceled' AND n.cancel_requested_by = 'system' THEN 'system'
            ELSE coalesce(who, 'worker:' || coalesce(n.worker_id, o.worker_id), session_user) END,
-           CASE n.status
-               WHEN 'completed' THEN CASE WHEN n.result ? 'summary'
-                    THEN jsonb_build_object('summary', left(n.result ->> 'summary', 2000)) || detail
-                    ELSE detail END
-               WHEN 'failed' THEN jsonb_build_object('error', left(n.last_error, 2000),
-                    'error_class', n.error_class) || detail
-               WHEN 'dead_letter' THEN jsonb_build_object('error', left(n.last_error, 2000),
-                    'error_class', n.error_class, 'attempts', n.attempts, 'retries', n.retry_count)
-                    || detail
-               WHEN 'retrying' THEN jsonb_build_object('error', left(n.last_error, 2000),
-                    'error_class', n.error_class, 'next_retry_at', n.next_retry_at) || detail
-               WHEN 'canceled' THEN jsonb_strip_nulls(jsonb_build_object(
-                    'reason', left(n.cancel_reason, 2000), 'by', n.cancel_requested_by)) || detail
-               WHEN 'scheduled' THEN jsonb_build_object('run_at', n.run_at) || detail
-               WHEN 'expired' THEN jsonb_build_object('question', (
-                    SELECT max(q.ordinal) FROM draftsman.job_questions q WHERE q.job = n.number))
-                    || detail
-               ELSE detail
-           END
+           CASE WHEN n.status IN ('running', 'claimed', 'queued', 'resumed')
+                     OR n.status = 'completed' AND (n.result ? 'summary') IS NOT TRUE THEN detail
+           ELSE draftsman.transition_details(n.number, n.status, n.result, n.last_error,
+                n.error_class, n.attempts, n.retry_count, n.next_retry_at, n.run_at,
+                n.cancel_reason, n.cancel_requested_by) || detail END
       FROM new_states n
       FULL JOIN old_states o ON o.number = n.number
      WHERE CASE
@@ -246,27 +209,17 @@ BEGIN
            WHEN o.status = n.status AND n.version = o.version
                 AND n.lease_token IS NOT DISTINCT FROM o.lease_token
                THEN o.finished_at IS NOT NULL AND draftsman.refuse_change(n.number)
-           WHEN o.status <> n.status AND n.version = o.version + CASE o.status
-                WHEN 'scheduled' THEN CASE WHEN n.status IN ('queued', 'resumed', 'canceled') THEN 1 END
-                WHEN 'queued' THEN CASE WHEN n.status IN ('claimed', 'canceled') THEN 1 WHEN n.status = 'running' THEN 2 END
-                WHEN 'claimed' THEN CASE WHEN n.status IN ('running', 'queued', 'resumed', 'canceled') THEN 1 END
-                WHEN 'running' THEN CASE WHEN n.status IN ('waiting_for_input', 'waiting_for_approval', 'scheduled', 'completed', 'failed', 'dead_letter', 'retrying', 'canceled', 'resumed') THEN 1 END
-                WHEN 'waiting_for_input' THEN CASE WHEN n.status IN ('resumed', 'expired', 'canceled') THEN 1 END
-                WHEN 'waiting_for_approval' THEN CASE WHEN n.status IN ('resumed', 'failed', 'expired', 'canceled') THEN 1 END
-                WHEN 'resumed' THEN CASE WHEN n.status IN ('claimed', 'canceled') THEN 1 WHEN n.status = 'running' THEN 2 END
-                WHEN 'retrying' THEN CASE WHEN n.status IN ('queued', 'canceled') THEN 1 END
-            END
-               AND (o.status <> 'claimed' OR n.status IN ('running', 'canceled', o.claimed_from))
-               AND (o.status <> 'claimed' OR n.status <> 'running'
-                    OR n.lease_token = o.lease_token)
-               AND (o.status <> 'scheduled' OR n.status <> 'queued' OR o.run_count = 0)
-               AND (o.status <> 'scheduled' OR n.status <> 'resumed' OR o.run_count > 0) THEN true
-           ELSE draftsman.refuse_transition(n.number, o.status, n.status, o.version, n.version)
+           WHEN n.status = 'running' AND o.status IN ('queued', 'resumed')
+                AND n.version = o.version + 2 THEN true
+           WHEN n.status = 'completed' AND o.status = 'running'
+                AND n.version = o.version + 1 THEN true
+           ELSE draftsman.check_transition(n.number, o.status, n.status, o.version, n.version,
+                o.claimed_from, o.run_count, n.lease_token = o.lease_token)
            END
        AND CASE
-           WHEN (n.status = 'running')::int <> (
-               SELECT count(*) FROM draftsman.job_runs r
-                WHERE r.job = n.number AND r.status = 'running')
+           WHEN (n.status = 'running') <> ((
+               SELECT r.job FROM draftsman.job_runs r
+                WHERE r.job = n.number AND r.status = 'running') IS NOT NULL)
                THEN draftsman.refuse_inconsistency(n.number,
                    'a running job has exactly one open run, every other job none')
            WHEN (n.status IN ('waiting_for_input', 'waiting_for_approval')) <> ((
@@ -277,17 +230,23 @@ BEGIN
            ELSE true
            END;
 
-    SELECT bool_or(has_targets OR status IN ('resumed', 'dead_letter')),
-           bool_or(concurrency_key IS NOT NULL), bool_or(limits IS NOT NULL),
-           bool_or(has_children AND finished_at IS NOT NULL),
-           bool_or(limits IS NOT NULL AND status IN ('queued', 'resumed')),
-           (SELECT true FROM draftsman.queue_reservations LIMIT 1)
-      INTO notified, keyed, limited, parents, queued, reserved FROM new_states;
-    IF parents THEN  -- before keys are locked, which waits for rows could deadlock with
+    -- a single aggregate: PostgreSQL looks up each of them again for each statement
+    SELECT bit_or(
+           CASE WHEN has_targets OR status IN ('resumed', 'dead_letter') THEN notified ELSE 0 END
+           | CASE WHEN concurrency_key IS NOT NULL THEN keyed ELSE 0 END
+           | CASE WHEN limits IS NULL THEN 0
+                  WHEN status IN ('queued', 'resumed') THEN limited | queued ELSE limited END
+           | CASE WHEN has_children AND finished_at IS NOT NULL THEN parents ELSE 0 END
+           | CASE WHEN EXISTS (SELECT FROM draftsman.queue_reservations) THEN reserved ELSE 0 END)
+      INTO needed FROM new_states;
+    IF coalesce(needed, 0) = 0 THEN
+        RETURN NULL;
+    END IF;
+    IF needed & parents <> 0 THEN  -- first: waits for rows could deadlock with locked keys
         PERFORM draftsman.resolve_children(array_agg(number))
            FROM new_states WHERE has_children AND finished_at IS NOT NULL;
     END IF;
-    IF keyed THEN
+    IF needed & keyed <> 0 THEN
         PERFORM draftsman.release_keys(array_agg(n.number))
            FROM new_states n
            FULL JOIN old_states o ON o.number = n.number
@@ -302,7 +261,7 @@ BEGIN
                      <> (o.status, o.priority, o.position)
                 ELSE n.status <> 'scheduled' AND n.hold = 'key' AND o.hold IS NULL END;
     END IF;
-    IF limited THEN  -- a claim keeps its places
+    IF needed & limited <> 0 THEN  -- a claim keeps its places
         SELECT array_agg(c.bucket), array_agg(c.change) INTO buckets, changes
           FROM (SELECT b AS bucket, sum(p.change)::int AS change
                   FROM (SELECT limits, sum(change) AS change
@@ -314,7 +273,7 @@ BEGIN
                          GROUP BY limits HAVING sum(change) <> 0) p
                  CROSS JOIN LATERAL unnest(p.limits) b
                  GROUP BY b HAVING sum(p.change) <> 0) c;
-        IF queued THEN
+        IF needed & queued <> 0 THEN
             SELECT array_agg(DISTINCT n.held_by) FILTER (WHERE draftsman.begins_to_wait(
                        o::draftsman.job_states, n::draftsman.job_states)),
                    array_agg(n.number) FILTER (WHERE draftsman.has_arrived(
@@ -326,10 +285,10 @@ BEGIN
             PERFORM draftsman.change_places(buckets, changes, waited, arrived);
         END IF;
     END IF;
-    IF reserved THEN  -- a job that asked for places has them now, or waits for them
+    IF needed & reserved <> 0 THEN  -- a job that asked for places has them now, or waits for them
         PERFORM draftsman.follow_reservations(array_agg(number)) FROM new_states;
     END IF;
-    IF notified THEN
+    IF needed & notified <> 0 THEN
         PERFORM draftsman.enqueue_deliveries(o::draftsman.job_states, n::draftsman.job_states)
            FROM new_states n
            FULL JOIN old_states o ON o.number = n.number
@@ -389,11 +348,19 @@ CREATE TRIGGER job_runs_inserted AFTER INSERT ON draftsman.job_runs
     REFERENCING NEW TABLE AS new_runs
     FOR EACH STATEMENT EXECUTE FUNCTION draftsman.check_runs();
 
--- AFTER, because a BEFORE UPDATE trigger locks the row first, which is logged. Calls of a parked run count.
+-- Calls of a parked run count, until the run goes on as another.
+CREATE FUNCTION draftsman.check_run_change() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF OLD.status <> 'parked' OR to_jsonb(NEW) - 'usage' <> to_jsonb(OLD) - 'usage' THEN
+        RAISE EXCEPTION 'job_runs: update is not allowed; a finished run is immutable'
+            USING ERRCODE = 'DM002';
+    END IF;
+    RETURN NULL;
+END $$;
+
+-- AFTER, because a BEFORE UPDATE trigger locks the row first, which is logged.
 CREATE TRIGGER job_runs_immutable AFTER UPDATE ON draftsman.job_runs FOR EACH ROW
-    WHEN (OLD.status <> 'running' AND (OLD.status <> 'parked'
-          OR to_jsonb(NEW) - 'usage' <> to_jsonb(OLD) - 'usage'))
-    EXECUTE FUNCTION draftsman.refuse_change('a finished run is immutable');
+    WHEN (OLD.status <> 'running') EXECUTE FUNCTION draftsman.check_run_change();
 CREATE TRIGGER job_runs_no_delete BEFORE DELETE ON draftsman.job_runs FOR EACH ROW
     EXECUTE FUNCTION draftsman.refuse_change('runs are never deleted');
 CREATE TRIGGER job_runs_no_truncate BEFORE TRUNCATE ON draftsman.job_runs

@@ -33,7 +33,11 @@ async def exchange(
     free: int,
     ahead: int,
 ) -> list[ClaimedJob]:
-    """Settle `done` as completed and claim; settled jobs are returned with a final status."""
+    """Settle `done` as completed and claim.
+
+    Settled jobs come first, with a final status; then the claimed jobs in the order of their queue,
+    whatever the order in which the database updated them.
+    """
     query = statement(_Q["exchange"], "free", "ahead")
     done = sorted(done, key=itemgetter(0))
     params = {
@@ -47,7 +51,8 @@ async def exchange(
         "free": free,
         "ahead": ahead,
     }
-    return [ClaimedJob(row) for row in await fetch(conn, query, params)]
+    ordered = sorted(await fetch(conn, query, params), key=itemgetter(-1))
+    return [ClaimedJob(row) for row in ordered]
 
 
 async def start(conn: Connection, leases: Sequence[Lease]) -> list[ClaimedJob]:

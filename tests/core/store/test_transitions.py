@@ -17,7 +17,7 @@ from tests.support.raw_jobs import insert_job
 from tests.support.statements import CHANGE, CONSISTENCY, TRANSITION, outcome, refused, run, value
 
 S = Status
-MIGRATION = dict(resources.migrations())["0006_transitions"]
+MIGRATIONS = dict(resources.migrations())
 SITUATIONS = [*S, "paused", "claimed again"]
 """Every status, and the two whose past matters: scheduled after a run, claimed from `resumed`."""
 
@@ -28,11 +28,11 @@ def test_transitions_in_the_guard_are_rendered_from_the_table() -> None:
         allowed = ", ".join(f"'{after}'" for (start, after) in TRANSITIONS if start is before)
         twos = [after for (start, after) in FUSED if start is before]
         if allowed:
-            fused = "".join(f" WHEN n.status = '{after}' THEN 2" for after in twos)
-            rule = f"CASE WHEN n.status IN ({allowed}) THEN 1{fused} END"
-            lines.append(f"                WHEN '{before}' THEN {rule}\n")
-    guard = MIGRATION.split("FUNCTION draftsman.record_transitions()")[1]
-    cases = guard.split("CASE o.status\n")[1].split("            END\n")[0]
+            fused = "".join(f" WHEN after = '{after}' THEN 2" for after in twos)
+            rule = f"CASE WHEN after IN ({allowed}) THEN 1{fused} END"
+            lines.append(f"            WHEN '{before}' THEN {rule}\n")
+    guard = MIGRATIONS["0006_transitions"].split("FUNCTION draftsman.check_transition(")[1]
+    cases = guard.split("CASE before\n")[1].split("            END\n")[0]
     assert cases == "".join(lines)
 
 
@@ -43,8 +43,8 @@ def test_the_kinds_in_the_migration_are_rendered_from_the_table() -> None:
         if kinds:
             rules = "".join(f"\n            WHEN '{after}' THEN '{kind}'" for after, kind in kinds)
             lines.append(f"        WHEN '{before}' THEN CASE after{rules} END\n")
-    text = MIGRATION.split("CREATE FUNCTION draftsman.transition_kind(")[1]
-    assert text.split("SELECT CASE before\n")[1].split("    END\n$$;")[0] == "".join(lines)
+    text = MIGRATIONS["0004_events"].split("CREATE FUNCTION draftsman.transition_kind(")[1]
+    assert text.split("RETURN CASE before\n")[1].split("    END;\nEND $$;")[0] == "".join(lines)
 
 
 async def test_the_function_knows_the_kind_of_every_pair(conn: Connection) -> None:

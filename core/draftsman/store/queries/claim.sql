@@ -42,21 +42,12 @@ WITH clock AS MATERIALIZED (
            finished_at = (SELECT now FROM clock)
      WHERE r.job = ANY (ARRAY(SELECT number FROM settled)) AND r.status = 'running'
 ), reserved AS MATERIALIZED (
-    SELECT queue, job FROM draftsman.active_reservations ORDER BY queue
+    SELECT queue FROM draftsman.active_reservations ORDER BY queue
 ), candidates AS MATERIALIZED (
-    SELECT c.location, c.type, row_number() OVER () AS place
+    SELECT c.location, c.type, row_number() OVER () AS place, (SELECT now FROM clock) AS now
       FROM (SELECT q.location, q.type
-              FROM reserved r
-             CROSS JOIN LATERAL (
-                   SELECT location, type
-                     FROM draftsman.claimable
-                    WHERE number = r.job AND queue = r.queue
-                      AND type <> ALL (%(skip)s::text[])
-                    LIMIT 1
-                      FOR NO KEY UPDATE SKIP LOCKED) q
-             WHERE r.queue = ANY (%(queues)s::text[])
-               AND NOT EXISTS (SELECT FROM draftsman.queue_pauses
-                                WHERE queue = r.queue AND type IS NULL)
+              FROM draftsman.claim_reserving_jobs(%(queues)s::text[], %(skip)s::text[]) q
+             WHERE EXISTS (SELECT FROM reserved)
              UNION ALL
             SELECT q.location, q.type
               FROM unnest(%(queues)s::text[]) WITH ORDINALITY AS w (queue, rank)
@@ -71,45 +62,33 @@ WITH clock AS MATERIALIZED (
                                           WHERE type IS NULL))
                AND w.queue <> ALL (ARRAY(SELECT queue FROM reserved))
              LIMIT %(free)s + %(ahead)s) c
-), claimed_jobs AS (
-    UPDATE draftsman.job_states j
-       SET status = CASE WHEN s.start THEN 'running' ELSE 'claimed' END::draftsman.job_status,
-           claimed_from = CASE WHEN NOT s.start THEN j.status END,
-           worker_id = %(worker)s, lease_token = nextval('draftsman.lease_tokens'),
-           version = j.version + CASE WHEN s.start THEN 2 ELSE 1 END,
-           run_count = j.run_count + CASE WHEN s.start THEN 1 ELSE 0 END,
-           claimed_at = (SELECT now FROM clock), updated_at = (SELECT now FROM clock),
-           started_at = CASE WHEN s.start THEN coalesce(j.started_at, (SELECT now FROM clock))
-                        ELSE j.started_at END
-      FROM candidates p
-     CROSS JOIN LATERAL (
-           SELECT p.place <= %(free)s AND p.type = ANY (%(types)s::text[]) AS start) s
-     WHERE j.ctid = p.location
-    RETURNING j.number, j.lease_token, j.run_count, j.status, j.type, j.queue, j.attempts,
-              j.max_attempts, j.retry_count, j.max_retries, j.worker_id, j.claimed_at
 ), handed AS MATERIALIZED (
     SELECT h AS location
-      FROM (SELECT array_agg(b.name) AS buckets
-              FROM settled s CROSS JOIN LATERAL unnest(s.limits) AS b (name)
-             WHERE s.limits IS NOT NULL) l
+      FROM (SELECT ARRAY(SELECT unnest(limits) FROM settled WHERE limits IS NOT NULL) AS buckets) l
      CROSS JOIN LATERAL draftsman.hand_over(
            l.buckets, %(queues)s::text[], %(types)s::text[],
-           CASE WHEN NOT EXISTS (SELECT FROM settled WHERE followed)
-           THEN %(free)s - (SELECT count(*) FROM candidates) END) h
-     WHERE l.buckets IS NOT NULL
-), handed_jobs AS (
+           %(free)s - cardinality(ARRAY(SELECT place FROM candidates))) h
+     WHERE l.buckets <> '{}' AND NOT EXISTS (SELECT FROM settled WHERE followed)
+), claimed AS (
     UPDATE draftsman.job_states j
-       SET status = 'running', hold = NULL, held_by = NULL,
+       SET status = CASE WHEN p.start THEN 'running' ELSE 'claimed' END::draftsman.job_status,
+           claimed_from = CASE WHEN NOT p.start THEN j.status END, hold = NULL, held_by = NULL,
            worker_id = %(worker)s, lease_token = nextval('draftsman.lease_tokens'),
-           version = j.version + 2, run_count = j.run_count + 1,
-           claimed_at = (SELECT now FROM clock), updated_at = (SELECT now FROM clock),
-           started_at = coalesce(j.started_at, (SELECT now FROM clock))
-     WHERE j.ctid = ANY (ARRAY(SELECT location FROM handed))
+           version = j.version + CASE WHEN p.start THEN 2 ELSE 1 END,
+           run_count = j.run_count + CASE WHEN p.start THEN 1 ELSE 0 END,
+           claimed_at = p.now, updated_at = p.now,
+           started_at = CASE WHEN p.start THEN coalesce(j.started_at, p.now) ELSE j.started_at END
+      FROM (SELECT location, now, place,
+                   place <= %(free)s AND type = ANY (%(types)s::text[]) AS start
+              FROM candidates
+             UNION ALL
+            SELECT location, (SELECT now FROM clock), %(free)s + %(ahead)s + 1, true FROM handed) p
+     WHERE j.ctid = p.location
     RETURNING j.number, j.lease_token, j.run_count, j.status, j.type, j.queue, j.attempts,
-              j.max_attempts, j.retry_count, j.max_retries, j.worker_id, j.claimed_at
+              j.max_attempts, j.retry_count, j.max_retries, j.worker_id, j.claimed_at, p.place
 ), requested AS MATERIALIZED (
     SELECT c.*, r.*
-      FROM (SELECT * FROM claimed_jobs UNION ALL SELECT * FROM handed_jobs) c
+      FROM claimed c
      CROSS JOIN LATERAL (
            SELECT id, invoker_id, repo_owner, repo_name, ticket_title, ticket_text, agent, retry_of,
                   mode, source, payload, overrides, requested_skills, tags, created_at
@@ -126,7 +105,7 @@ WITH clock AS MATERIALIZED (
 SELECT number, lease_token AS token, run_count AS run,
        CASE WHEN canceled THEN 'canceled' ELSE 'completed' END AS status, NULL, NULL, NULL, NULL,
        NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
-       NULL, NULL
+       NULL, NULL, 0
   FROM settled
  UNION ALL
 SELECT number, lease_token, CASE WHEN status = 'running' THEN run_count ELSE 0 END, status::text,
@@ -134,7 +113,7 @@ SELECT number, lease_token, CASE WHEN status = 'running' THEN run_count ELSE 0 E
        ticket_title, ticket_text, agent, retry_of, attempts, max_attempts, retry_count, max_retries,
        id::text, mode::text, source::text, payload::text, overrides::text,
        array_to_json(requested_skills)::text, array_to_json(tags)::text,
-       to_jsonb(created_at) #>> '{}'
+       to_jsonb(created_at) #>> '{}', place
   FROM requested
 
 -- Jobs that were claimed ahead get a slot. Jobs canceled meanwhile are not returned.
