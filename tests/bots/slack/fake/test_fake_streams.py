@@ -24,7 +24,7 @@ async def thread(client: AsyncWebClient, general: str) -> str:
 
 
 @pytest.fixture
-def reader(slack: FakeSlack, anna: str) -> dict[str, str]:
+def reader(slack: FakeSlack, anna: str) -> dict[str, Any]:
     return {"recipient_user_id": anna, "recipient_team_id": slack.team}
 
 
@@ -33,7 +33,7 @@ async def error(call: Awaitable[Any]) -> str:
 
 
 async def test_a_stream_grows_by_chunks_until_it_is_stopped(
-    slack: FakeSlack, client: AsyncWebClient, general: str, thread: str, reader: dict[str, str]
+    slack: FakeSlack, client: AsyncWebClient, general: str, thread: str, reader: dict[str, Any]
 ) -> None:
     where: dict[str, Any] = {"channel": general, "thread_ts": thread}
     started = await client.chat_startStream(**where, chunks=[PLAN, STEP], **reader)
@@ -54,7 +54,7 @@ async def test_a_stream_grows_by_chunks_until_it_is_stopped(
 
 
 async def test_slack_closes_a_stream_after_five_minutes(
-    slack: FakeSlack, client: AsyncWebClient, general: str, thread: str, reader: dict[str, str]
+    slack: FakeSlack, client: AsyncWebClient, general: str, thread: str, reader: dict[str, Any]
 ) -> None:
     where: dict[str, Any] = {"channel": general, "thread_ts": thread}
     started = await client.chat_startStream(**where, chunks=[STEP], **reader)
@@ -88,7 +88,7 @@ async def test_slack_closes_a_stream_after_five_minutes(
     ],
 )
 async def test_a_stream_that_breaks_a_rule_is_refused(
-    client: AsyncWebClient, general: str, thread: str, reader: dict[str, str],
+    client: AsyncWebClient, general: str, thread: str, reader: dict[str, Any],
     change: dict[str, Any], code: str,
 ) -> None:  # fmt: skip
     good: dict[str, Any] = {"channel": general, "thread_ts": thread, "chunks": [STEP], **reader}
@@ -96,7 +96,7 @@ async def test_a_stream_that_breaks_a_rule_is_refused(
 
 
 async def test_text_and_chunks_are_not_mixed(
-    client: AsyncWebClient, general: str, thread: str, reader: dict[str, str]
+    client: AsyncWebClient, general: str, thread: str, reader: dict[str, Any]
 ) -> None:
     where: dict[str, Any] = {"channel": general, "thread_ts": thread}
     started = await client.chat_startStream(**where, markdown_text="one", **reader)
@@ -142,7 +142,7 @@ async def test_a_status_that_breaks_a_rule_is_refused(
 
 
 async def test_calls_above_the_tier_of_a_method_get_429(
-    slack: FakeSlack, client: AsyncWebClient, general: str, thread: str, reader: dict[str, str]
+    slack: FakeSlack, client: AsyncWebClient, general: str, thread: str, reader: dict[str, Any]
 ) -> None:
     slack.api.tiers.enforced = True
     where: dict[str, Any] = {"channel": general, "thread_ts": thread}

@@ -161,6 +161,6 @@ def _grow(stream: Json, text: str, chunks: list[Json]) -> None:
             task |= {"title": chunk["title"], "status": chunk["status"]}
             for name in ("details", "output"):
                 task[name] += chunk.get(name, "")
-    if len(json.dumps([plan, tasks, text])) > STREAM_BYTES:
+    if len(json.dumps([plan, tasks, text], ensure_ascii=False).encode()) > STREAM_BYTES:
         raise ApiError("msg_too_long")
     stream |= {"plan": plan, "tasks": tasks}
