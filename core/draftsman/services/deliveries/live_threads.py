@@ -86,3 +86,8 @@ class LiveThreads:
         """Stop the calls of a bucket in all processes for so many seconds."""
         async with self._db.connection() as conn:
             await deliveries.pause(conn, bucket, seconds, redact(reason)[:500])
+
+    async def paused(self, least: float) -> list[tuple[str, float, str]]:
+        """Return bucket, seconds left and reason of pauses of more than `least` seconds."""
+        async with self._db.connection() as conn:
+            return await store.paused(conn, least)
