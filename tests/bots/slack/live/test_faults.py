@@ -68,7 +68,7 @@ async def test_the_stream_of_a_process_that_was_killed_in_its_start_is_ended(
     await processes.start()
 
     async def starting() -> bool:
-        return await value(conn, STATE) == "starting"
+        return str(await value(conn, STATE)) == "starting"
 
     await until(starting, "the start")
     await processes.kill_one()

@@ -45,7 +45,7 @@ def configuration(explicit: Path | None) -> Finding:
 
 
 async def refused_methods(rt: Runtime) -> Sequence[Finding]:
-    """Report methods of Slack that draftsman does not use for a while, because they were refused."""
+    """Report methods that a chat refused, and that are not used for a while."""
     from draftsman.services.deliveries.live_threads import LiveThreads
     from draftsman_tui.common import times
 
