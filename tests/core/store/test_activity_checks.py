@@ -20,7 +20,7 @@ ROWS: Final = [
 LIVE: Final = [
     ({"thread_key": "''"}, "live_threads_thread_key_check"),
     ({"run": "0"}, "live_threads_run_check"),
-    ({"stream": "'paused'"}, "live_threads_stream_check"),
+    ({"stream": "'paused'", "started_at": "now()"}, "live_threads_stream_check"),
     ({"shown": "to_jsonb(repeat('x', 65536))"}, "live_threads_shown_check"),
     ({"status_text": "repeat('x', 501)"}, "live_threads_status_text_check"),
     ({"stream": "'starting'"}, "live_threads_started"),
