@@ -1,6 +1,6 @@
 """Rate limits of the Web API by method: docs.slack.dev/apis/web-api/rate-limits.
 
-The fake allows what Slack guarantees, and no bursts: 20, 50 and 100 calls of a method a minute in
+The fake allows the guaranteed calls, and no bursts: 20, 50 and 100 calls of a method a minute in
 tiers 2 to 4.
 """
 
@@ -29,7 +29,7 @@ class RateTiers:
         self.enforced = False
 
     def wait(self, method: str) -> float | None:
-        """Count a call; return the seconds of its Retry-After if it is one too many."""
+        """Count a call; return the seconds of its Retry-After if the limit is exceeded."""
         if not self.enforced or method not in TIERS:
             return None
         now, calls = self._world.now(), self._calls[method]

@@ -63,7 +63,7 @@ OVER: Final = frozenset({
 _log = logging.getLogger(__name__)
 
 
-class Refused(StrEnum):
+class LiveRefusal(StrEnum):
     """Why a call had no effect."""
 
     LATER = "later"
@@ -90,7 +90,7 @@ class LiveCalls:
         self._live = live
         self._health = health
 
-    async def set_status(self, channel: str, thread: str, text: str) -> Data | Refused:
+    async def set_status(self, channel: str, thread: str, text: str) -> Data | LiveRefusal:
         """Set the status of a thread; an empty text removes it."""
         return await self._call(
             STATUS,
@@ -102,7 +102,7 @@ class LiveCalls:
 
     async def start(
         self, channel: str, thread: str, chunks: list[dict[str, str]], **reader: str
-    ) -> Data | Refused | Unconfirmed:
+    ) -> Data | LiveRefusal | Unconfirmed:
         """Start a stream; Unconfirmed: it may be open."""
         return await self._attempt(
             START,
@@ -120,7 +120,9 @@ class LiveCalls:
         """Return whether a stream can be started now; it takes a token."""
         return await self._live.consume_tokens(self._limits(START, channel)) is None
 
-    async def append(self, channel: str, ts: str, chunks: list[dict[str, str]]) -> Data | Refused:
+    async def append(
+        self, channel: str, ts: str, chunks: list[dict[str, str]]
+    ) -> Data | LiveRefusal:
         """Replace tasks of a stream, which can be repeated."""
         return await self._call(
             APPEND,
@@ -130,7 +132,7 @@ class LiveCalls:
 
     async def stop(
         self, channel: str, ts: str, chunks: list[dict[str, str]] | None
-    ) -> Data | Refused:
+    ) -> Data | LiveRefusal:
         """End a stream."""
         return await self._call(
             STOP,
@@ -140,7 +142,7 @@ class LiveCalls:
 
     async def replace(
         self, channel: str, ts: str, text: str, blocks: list[dict[str, Any]]
-    ) -> Data | Refused:
+    ) -> Data | LiveRefusal:
         """Replace a message that was a stream."""
         return await self._call(
             EDIT,
@@ -158,15 +160,15 @@ class LiveCalls:
 
     async def _call(
         self, method: str, channel: str, call: Callable[[], Awaitable[Any]]
-    ) -> Data | Refused:
+    ) -> Data | LiveRefusal:
         if await self._live.consume_tokens(self._limits(method, channel)) is not None:
-            return Refused.LATER
+            return LiveRefusal.LATER
         result = await self._attempt(method, channel, call)
-        return Refused.LATER if isinstance(result, Unconfirmed) else result
+        return LiveRefusal.LATER if isinstance(result, Unconfirmed) else result
 
     async def _attempt(
         self, method: str, channel: str, call: Callable[[], Awaitable[Any]]
-    ) -> Data | Refused | Unconfirmed:
+    ) -> Data | LiveRefusal | Unconfirmed:
         result = await self.web_api.write(method, call())
         if not isinstance(result, Failure):
             return result
@@ -174,31 +176,31 @@ class LiveCalls:
         if not code:
             if result.http_status is not None:
                 await self._live.pause(f"slack#{method}", NO_CODE_PAUSE, str(result))
-            return Refused.LATER
+            return LiveRefusal.LATER
         if code in RATE_LIMITS or result.http_status == 429:
             bucket = f"slack#{method}:{channel}" if method == STATUS else f"slack#{method}"
             await self._live.pause(bucket, result.retry_after or 1.0, str(result))
-            return Refused.LATER
+            return LiveRefusal.LATER
         if code in METHOD:
             return await self._turn_off(method, "", result)
         if code in ACCOUNT:
             await self._live.pause(f"slack#{method}", ACCOUNT_PAUSE, str(result))
-            return Refused.LATER
+            return LiveRefusal.LATER
         if code in OVER and method != START:
-            return Refused.OVER
+            return LiveRefusal.OVER
         if code in THREAD or code == "thread_locked":
-            return Refused.THREAD
+            return LiveRefusal.THREAD
         if code in CONTENT:
             _log.warning("a live thread is not shown: %s", result)
-            return Refused.CONTENT
+            return LiveRefusal.CONTENT
         if method in (STATUS, START):
             return await self._turn_off(method, channel, result)
-        return Refused.OVER
+        return LiveRefusal.OVER
 
-    async def _turn_off(self, method: str, channel: str, failure: Failure) -> Refused:
+    async def _turn_off(self, method: str, channel: str, failure: Failure) -> LiveRefusal:
         """Try the method again in a day, in the channel or everywhere."""
         bucket = f"slack#{method}:{channel}" if channel else f"slack#{method}"
         await self._live.pause(bucket, OFF, str(failure))
         where = f"in {channel}" if channel else "in all channels"
         self._health.note(bucket, f"not used {where} for a day: {failure}", OFF)
-        return Refused.OFF
+        return LiveRefusal.OFF

@@ -25,7 +25,7 @@ from draftsman_bots.slack import ids
 from draftsman_bots.slack.health import BotHealth
 from draftsman_bots.slack.identity import Identity
 from draftsman_bots.slack.live import steps
-from draftsman_bots.slack.live.calls import LiveCalls, Refused
+from draftsman_bots.slack.live.calls import LiveCalls, LiveRefusal
 from draftsman_bots.slack.live.orphans import candidates
 from draftsman_bots.slack.outbound.message_ref import MessageRef
 
@@ -48,7 +48,7 @@ _log = logging.getLogger(__name__)
 
 
 class LiveThreadLoop:
-    """The live threads of a bot process; `run_once` is one round."""
+    """The live threads of a bot process; `run_once` is a round."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class LiveThreadLoop:
         self._outage = OutageGuard("live threads")
 
     async def run(self) -> None:
-        """Continue the threads until stopped; what they show then ends by itself."""
+        """Continue the threads until stopped; another process or a timeout of Slack ends them."""
         while not self.stop:
             await self._outage.guard(self.run_once)
             await self.stop.wait(INTERVAL)
@@ -140,11 +140,11 @@ class LiveThreadLoop:
         thread = replace(thread, stream=StreamState.STARTING, started_at=started_at)
         tasks = steps.steps_of(thread, progress)
         result = await self._calls.start(channel, root, steps.changed(tasks, {}), **reader)
-        if result is Refused.LATER:
+        if result is LiveRefusal.LATER:
             return replace(thread, stream=StreamState.NONE, started_at=None)
         if isinstance(result, Unconfirmed):
             return thread
-        ts = None if isinstance(result, Refused) else result.get("ts")
+        ts = None if isinstance(result, LiveRefusal) else result.get("ts")
         if not isinstance(ts, str):
             return thread.closed()
         ref = ids.message_ref(channel, ts)
@@ -160,14 +160,14 @@ class LiveThreadLoop:
         if ref is None or not (chunks := steps.changed(tasks, thread.shown)):
             return thread
         result = await self._calls.append(channel, ref.ts, chunks)
-        if result is Refused.LATER:
+        if result is LiveRefusal.LATER:
             return thread
-        if isinstance(result, Refused):
+        if isinstance(result, LiveRefusal):
             return await self._end_stream(thread, channel, "")
         return replace(thread, shown=tasks)
 
     async def _end_stream(self, thread: LiveThread, channel: str, root: str) -> LiveThread:
-        """End the stream, if there is one; a stream that cannot be ended yet stays as it is."""
+        """End an open stream; a stream that cannot be ended yet stays as it is."""
         is_over = thread.age(thread.started_at) >= GIVE_UP
         if thread.stream is StreamState.STARTING:
             ended = await self._end_orphans(thread, channel, root)
@@ -177,11 +177,11 @@ class LiveThreadLoop:
             return thread
         tasks = steps.ended(thread)
         result = await self._calls.stop(channel, ref.ts, steps.changed(tasks, thread.shown))
-        if result is Refused.CONTENT:
+        if result is LiveRefusal.CONTENT:
             result = await self._calls.stop(channel, ref.ts, None)
-        if result is Refused.LATER:
+        if result is LiveRefusal.LATER:
             return thread.closed() if is_over else thread
-        if isinstance(result, Refused):  # Slack has closed it, and marks it as broken
+        if isinstance(result, LiveRefusal):  # Slack has closed it, and marks it as broken
             await self._calls.replace(channel, ref.ts, *steps.summary(tasks))
         return thread.closed()
 
@@ -196,7 +196,7 @@ class LiveThreadLoop:
             for ref in refs
             if ref not in known
         ]
-        return Refused.LATER not in results
+        return LiveRefusal.LATER not in results
 
     async def _show_status(
         self, thread: LiveThread, progress: LiveProgress, channel: str, root: str
@@ -206,15 +206,15 @@ class LiveThreadLoop:
         if thread.quiet or not (is_due or thread.is_status_removed):
             return thread
         result = await self._calls.set_status(channel, root, text)
-        if isinstance(result, Refused):
-            return replace(thread, quiet=result is not Refused.LATER)
+        if isinstance(result, LiveRefusal):
+            return replace(thread, quiet=result is not LiveRefusal.LATER)
         return thread.with_status(text)
 
     async def _remove_status(self, thread: LiveThread, channel: str, root: str) -> LiveThread:
         if not thread.has_status:
             return thread
         result = await self._calls.set_status(channel, root, "")
-        return thread if result is Refused.LATER else thread.with_status("")
+        return thread if result is LiveRefusal.LATER else thread.with_status("")
 
     async def _reader(self, thread: LiveThread) -> dict[str, str] | None:
         """Return the reader of a stream in a channel; None: unknown to Slack."""

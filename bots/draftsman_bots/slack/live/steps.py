@@ -142,6 +142,6 @@ def _drop(title: str) -> str:
 
 
 def _plain(text: str, length: int) -> str:
-    """Return a text on one line, that is neither empty nor parsed."""
+    """Return a text in a line that is neither empty nor parsed."""
     text = " ".join(text.split()).replace("<", "\u2039").replace(">", "\u203a")
     return truncate(text, length) or "\u2013"

@@ -1,4 +1,4 @@
-"""A thread in chat that shows a run while it works, and what there is to show. Pure."""
+"""A thread in chat that shows a run while it works, and the progress that it shows. Pure."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CARD_INTERVAL: Final = 60.0
 
 
 class StreamState(StrEnum):
-    """State of the stream of a run; there is never a second one."""
+    """State of the stream of a run; a run has a single stream."""
 
     NONE = "none"
     STARTING = "starting"
@@ -84,7 +84,7 @@ class LiveThread:
         return any(self.status_at is None or post >= self.status_at for post in posts if post)
 
     def age(self, since: datetime | None) -> float:
-        """Return the seconds since a time; infinite without one."""
+        """Return the seconds since a time; infinite for None."""
         return float("inf") if since is None else (self.now - since).total_seconds()
 
     def with_status(self, text: str) -> Self:

@@ -1,8 +1,8 @@
 """Threads that show runs while they work: claims, records, and rate limits of the calls.
 
-What a thread shows is not delivered: it may be late, and is omitted where the chat refuses it. A
-thread is claimed by a single process at a time. When that process dies, another one claims it after
-the lease and continues with what was recorded.
+Status and stream of a thread are no deliveries: they may be late, and are omitted where the chat
+refuses them. A thread is claimed by a single process at a time. When that process dies, another
+process claims the thread after the lease and continues from its row.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ class LiveThreads:
             return await store.begin_stream(conn, thread)
 
     async def record(self, thread: LiveThread, due: float) -> bool:
-        """Record what a thread shows and end the claim; False where it is lost."""
+        """Record the state of a thread and end the claim; False where it is lost."""
         async with self._db.connection() as conn:
             return await store.record(conn, thread, due, release=True)
 
     async def keep(self, thread: LiveThread, lease: float) -> bool:
-        """Record what a thread shows and extend the claim; False where it is lost."""
+        """Record the state of a thread and extend the claim; False where it is lost."""
         async with self._db.connection() as conn:
             return await store.record(conn, thread, lease, release=False)
 

@@ -50,7 +50,7 @@ async def begin_stream(conn: Connection, thread: LiveThread) -> datetime | None:
 
 
 async def record(conn: Connection, thread: LiveThread, due: float, *, release: bool) -> bool:
-    """Record what a thread shows, to be claimed in `due` seconds; False without the claim."""
+    """Record the state of a thread, to be claimed in `due` seconds; False without the claim."""
     params = {
         "key": thread.thread_key,
         "token": thread.token,

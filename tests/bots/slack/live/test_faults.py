@@ -68,10 +68,11 @@ async def test_the_stream_of_a_process_that_was_killed_in_its_start_is_ended(
     await processes.start()
 
     async def starting() -> bool:
-        return str(await value(conn, STATE)) == "starting"
+        return live.slack.faults.left == 0
 
     await until(starting, "the start")
     await processes.kill_one()
+    assert await value(conn, STATE) == "starting"
     await live.slack.until(lambda: live.count(START) == 1, "the stream that nobody knows")
     assert live.stream()["open"]
     await live.round(LEASE)

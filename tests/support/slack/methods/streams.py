@@ -2,7 +2,7 @@
 
 The rules are those of docs.slack.dev/reference/methods/chat.startStream, chat.appendStream,
 chat.stopStream and assistant.threads.setStatus. Slack documents neither how long a stream lives nor
-what chat.update does with it: users observed five minutes, then `message_not_in_streaming_state`
+the effect of chat.update on it: users observed five minutes, then `message_not_in_streaming_state`
 (slackapi/python-slack-sdk#1859), and `streaming_state_conflict` for an update of an open stream.
 """
 

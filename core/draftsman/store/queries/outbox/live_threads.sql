@@ -66,13 +66,13 @@ SELECT r.job, a.*
          ORDER BY seq DESC
          LIMIT 1)) a
 
--- Written before the call that starts the stream: a run has a single one, whatever happens then.
+-- Written before the call that starts the stream: a run has a single stream, also after a crash.
 -- name: begin_stream
 UPDATE draftsman.live_threads SET stream = 'starting', started_at = draftsman.now()
  WHERE thread_key = %(key)s AND token = %(token)s AND stream = 'none'
 RETURNING started_at
 
--- Records what the thread shows; `release` ends the claim.
+-- Records the state of a thread; `release` ends the claim.
 -- name: record
 UPDATE draftsman.live_threads
    SET run = %(run)s, stream = %(stream)s, stream_ref = %(ref)s, started_at = %(started_at)s,
