@@ -42,6 +42,7 @@ class LiveHarness:
         self.room = slack.channel("ops", [ANNA])
         self.anna = people.on(Source.SLACK, "anna")
         self.health = BotHealth()
+        self.threads = LiveThreads(rt.db, rt.policy)
         self.loop = self.bot()
         self._rows = 0
 

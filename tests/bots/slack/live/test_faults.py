@@ -280,3 +280,22 @@ async def test_many_streams_stay_below_the_rate_tiers(live: LiveHarness) -> None
     assert methods & {*limited} == set()
     assert live.count(START) == 12
     assert 100 <= live.count(APPEND) <= 150, "as many as the tier allows"
+
+
+async def test_a_claimed_thread_delays_no_other_process(
+    live: LiveHarness, conn: Connection
+) -> None:
+    await live.running()
+    await live.loop.run_once()
+    await live.later(3)
+    async with conn.transaction():
+        await conn.execute("SELECT FROM draftsman.live_threads FOR UPDATE")
+        async with asyncio.timeout(10):
+            assert await live.threads.claim(10, LEASE) == []
+    [(thread, _)] = await live.threads.claim(10, LEASE)
+    assert await live.threads.begin_stream(thread) is not None
+    assert await live.threads.begin_stream(thread) is None, "a run has a single stream"
+    assert await live.threads.claim(10, LEASE) == []
+    assert await live.threads.record(thread, 0)
+    assert not await live.threads.record(thread, 0), "the claim has ended"
+    assert not await live.threads.remove(thread)
