@@ -23,6 +23,7 @@ from draftsman_bots.slack.transport.api_errors import (
     ACCOUNT,
     ACCOUNT_PAUSE,
     RATE_LIMITS,
+    TARGET,
     THREAD,
     SlackRefusal,
 )
@@ -55,6 +56,10 @@ CONTENT: Final = frozenset({
     "msg_too_long", "invalid_chunks", "invalid_blocks", "no_text", "streaming_mode_mismatch",
     "cannot_provide_both_markdown_text_and_chunks",
 })  # fmt: skip
+RUN: Final = THREAD | TARGET | frozenset({
+    "user_not_in_channel", "users_not_found", "user_is_bot", "user_is_restricted",
+})  # fmt: skip
+"""Refusals for the thread, the reader or a closed channel: other runs are not affected."""
 OVER: Final = frozenset({
     "message_not_in_streaming_state", "message_not_found", "message_not_owned_by_app",
     "stopped_by_user", "streaming_state_conflict",
@@ -67,7 +72,7 @@ class LiveRefusal(StrEnum):
     """Why a call had no effect."""
 
     LATER = "later"
-    THREAD = "thread"
+    RUN = "run"
     OVER = "over"
     CONTENT = "content"
     OFF = "off"
@@ -188,8 +193,8 @@ class LiveCalls:
             return LiveRefusal.LATER
         if code in OVER and method != START:
             return LiveRefusal.OVER
-        if code in THREAD or code == "thread_locked":
-            return LiveRefusal.THREAD
+        if code in RUN:
+            return LiveRefusal.RUN
         if code in CONTENT:
             _log.warning("a live thread is not shown: %s", result)
             return LiveRefusal.CONTENT

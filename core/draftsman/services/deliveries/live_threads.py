@@ -8,6 +8,7 @@ process claims the thread after the lease and continues from its row.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from uuid import uuid4
 
@@ -38,7 +39,10 @@ class LiveThreads:
             progress = {job: LiveProgress() for job, _ in runs}
             for job, row in await store.progress(conn, runs) if runs else ():
                 progress[job].add(row)
-        return [(thread, progress.get(thread.job, LiveProgress())) for thread in threads]
+        return [
+            (replace(thread, title=redact(thread.title)), progress.get(thread.job, LiveProgress()))
+            for thread in threads
+        ]
 
     async def begin_stream(self, thread: LiveThread) -> datetime | None:
         """Record that a stream is being started, and when.

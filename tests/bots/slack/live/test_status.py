@@ -9,7 +9,7 @@ import pytest
 from draftsman.domain.outcome import Done, Snooze
 from draftsman.store.postgres.database import Connection
 from draftsman_bots.slack.live.calls import STATUS
-from draftsman_bots.slack.live.loop import LEASE, RENEWAL, STATUS_INTERVAL
+from draftsman_bots.slack.live.loop import LEASE, RENEWAL, START_AFTER, STATUS_INTERVAL
 from draftsman_bots.slack.live.steps import MAX_STATUS
 from tests.bots.slack.live.live_harness import LiveHarness
 from tests.factories import QUESTION
@@ -32,6 +32,14 @@ async def test_a_thread_shows_the_newest_line_while_the_run_works(live: LiveHarn
     await live.round()
     assert live.status() == ""
     assert not live.slack.streams(live.room)[1:]
+
+
+async def test_a_secret_in_the_title_is_not_shown(live: LiveHarness) -> None:
+    work = await live.running(text="use xoxb-123456789012-abcdefghijkl")
+    await live.plan(work, "running")
+    await live.loop.run_once()
+    await live.round(START_AFTER)
+    assert "xoxb-123456789012" not in str(live.slack.streams(live.room)) + live.status()
 
 
 async def test_a_status_is_renewed_before_slack_removes_it(live: LiveHarness) -> None:
@@ -113,7 +121,7 @@ async def test_a_process_that_died_is_followed_by_another_after_its_lease(
     ("code", "bucket"),
     [
         ("method_not_supported_for_channel_type", "slack#assistant.threads.setStatus:{room}"),
-        ("channel_not_found", "slack#assistant.threads.setStatus:{room}"),
+        ("an_unknown_error", "slack#assistant.threads.setStatus:{room}"),
         ("missing_scope", "slack#assistant.threads.setStatus"),
         ("unknown_method", "slack#assistant.threads.setStatus"),
     ],
@@ -140,10 +148,11 @@ async def test_a_refusal_turns_the_status_off_and_no_delivery_fails(
     assert await value(conn, dead) == 0
 
 
+@pytest.mark.parametrize("code", ["invalid_thread_ts", "channel_not_found", "is_archived"])
 async def test_a_deleted_card_turns_the_status_off_in_its_thread_only(
-    live: LiveHarness, conn: Connection
+    live: LiveHarness, code: str
 ) -> None:
-    live.slack.faults.next(STATUS, error("invalid_thread_ts"))
+    live.slack.faults.next(STATUS, error(code))
     await live.running()
     await live.loop.run_once()
     await live.round(RENEWAL)

@@ -209,6 +209,7 @@ async def test_a_long_plan_fits_into_a_stream(live: LiveHarness) -> None:
         ("missing_scope", "slack#chat.startStream"),
         ("unknown_method", "slack#chat.startStream"),
         ("invalid_thread_ts", None),
+        ("user_not_in_channel", None),
         ("invalid_chunks", None),
     ],
 )
