@@ -49,6 +49,9 @@ CALLS: Final[dict[str, Call]] = {
     "live_threads.progress": Call(
         lambda conn: live_threads.progress(conn, [(lease.job, lease.run) for lease in RUNNING])
     ),
+    "live_threads.steps": Call(
+        lambda conn: live_threads.steps(conn, [lease.job for lease in RUNNING])
+    ),
     "live_threads.begin_stream": _with(live_threads.begin_stream),
     "live_threads.record": _with(
         lambda conn, thread: live_threads.record(

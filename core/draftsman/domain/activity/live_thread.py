@@ -9,7 +9,7 @@ from typing import Any, Final, Self
 from uuid import UUID
 
 from draftsman.domain.activity.agent_progress import AgentProgress
-from draftsman.domain.activity.stream import ActivityKind, ActivityRow
+from draftsman.domain.activity.stream import ActivityKind, ActivityRow, ActivityState
 from draftsman.domain.ids import job_name
 from draftsman.domain.job import Status
 
@@ -118,12 +118,17 @@ class LiveThread:
 
 
 class LiveProgress:
-    """The plan of an agent with its steps, and the newest line."""
+    """The plan of an agent or the steps of a handler, and the newest line."""
 
     def __init__(self) -> None:
-        self.steps: list[tuple[str, str]] = []
-        """Text and state of each step."""
+        self._plan: list[tuple[str, str]] = []
+        self._steps: list[tuple[str, str]] = []
         self._progress = AgentProgress()
+
+    @property
+    def steps(self) -> list[tuple[str, str]]:
+        """Text and state of each step: those of the plan, where there is one."""
+        return self._plan or self._steps
 
     @property
     def plan(self) -> str:
@@ -143,8 +148,13 @@ class LiveProgress:
         self._progress.add(row)
         if row.kind == ActivityKind.PLAN:
             entries = row.detail.get("entries")
-            self.steps = [
+            self._plan = [
                 (str(entry.get("text") or ""), str(entry.get("state") or ""))
                 for entry in (entries if isinstance(entries, list) else [])
                 if isinstance(entry, dict)
             ]
+
+    def add_step(self, key: str, *, done: bool) -> None:
+        """Follow a step of the handler."""
+        state = ActivityState.COMPLETED if done else ActivityState.RUNNING
+        self._steps.append((key, state))

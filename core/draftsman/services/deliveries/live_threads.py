@@ -39,6 +39,8 @@ class LiveThreads:
             progress = {job: LiveProgress() for job, _ in runs}
             for job, row in await store.progress(conn, runs) if runs else ():
                 progress[job].add(row)
+            for job, key, done in await store.steps(conn, list(progress)) if runs else ():
+                progress[job].add_step(redact(key), done=done)
         return [
             (replace(thread, title=redact(thread.title)), progress.get(thread.job, LiveProgress()))
             for thread in threads

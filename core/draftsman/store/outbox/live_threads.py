@@ -17,6 +17,8 @@ from draftsman.store.queries import load
 
 MAX_RUNNING: Final = 500
 """Maximum number of running jobs whose threads are shown."""
+MAX_STEPS: Final = 30
+"""Maximum number of steps of a job that are read."""
 MAX_PAUSED: Final = 100
 """Maximum number of paused buckets that are listed."""
 _Q = load("live_threads")
@@ -41,6 +43,13 @@ async def progress(
     params = {"jobs": [job for job, _ in runs], "runs": [run for _, run in runs]}
     records = await rows(conn, _Q["progress"], params)
     return [(job, ActivityRow(*fields)) for job, *fields in records]
+
+
+async def steps(conn: Connection, jobs: Sequence[int]) -> list[tuple[int, str, bool]]:
+    """Return the newest steps of handlers: job, key, and whether the step is done."""
+    params = {"jobs": list(jobs), "limit": MAX_STEPS}
+    found = await rows(conn, _Q["steps"], params)
+    return [(job, key, status == "done") for job, key, status, _ in found]
 
 
 async def begin_stream(conn: Connection, thread: LiveThread) -> datetime | None:

@@ -48,6 +48,24 @@ async def test_steps_of_the_agent_are_task_cards_that_change(live: LiveHarness) 
     assert live.tasks()["step-3"] == ("dropped: step c", "complete")
 
 
+async def test_steps_of_a_handler_are_task_cards(live: LiveHarness) -> None:
+    work = await live.running()
+    await live.rt.checkpoints.begin_step(work.lease, "charge the card", "i-1")
+    await live.loop.run_once()
+    await live.round(START_AFTER)
+    assert live.tasks() == {"step-1": ("charge the card", "in_progress")}
+    await live.rt.checkpoints.finish_step(work.lease, "charge the card", {"receipt": 1})
+    await live.rt.checkpoints.begin_step(work.lease, "send the mail", "i-2")
+    await live.round()
+    assert live.tasks() == {
+        "step-1": ("charge the card", "complete"),
+        "step-2": ("send the mail", "in_progress"),
+    }
+    await live.plan(work, "running")
+    await live.round()
+    assert live.tasks()["step-1"] == ("step a", "in_progress"), "the plan of an agent comes first"
+
+
 async def test_a_short_run_and_a_run_without_steps_have_no_stream(live: LiveHarness) -> None:
     work = await live.running()
     await live.loop.run_once()

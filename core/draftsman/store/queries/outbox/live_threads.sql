@@ -66,6 +66,17 @@ SELECT r.job, a.*
          ORDER BY seq DESC
          LIMIT 1)) a
 
+-- The newest steps of the handlers of jobs, oldest first.
+-- name: steps
+SELECT n.*
+  FROM unnest(%(jobs)s::bigint[]) AS j (job)
+ CROSS JOIN LATERAL (
+       SELECT job, key, status, created_at FROM draftsman.job_steps
+        WHERE job = j.job AND owner = 'handler'
+        ORDER BY created_at DESC, key DESC
+        LIMIT %(limit)s) n
+ ORDER BY n.job, n.created_at, n.key
+
 -- Written before the call that starts the stream: a run has a single stream, also after a crash.
 -- name: begin_stream
 UPDATE draftsman.live_threads SET stream = 'starting', started_at = draftsman.now()
