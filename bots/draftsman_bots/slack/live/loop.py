@@ -10,6 +10,7 @@ outbox knows nothing of it: it posts the question or the result, and edits the s
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from dataclasses import replace
 from typing import Final
@@ -92,6 +93,11 @@ class LiveThreadLoop:
             _log.info("%s: the live thread is continued later", thread.name)
         except DraftsmanError as error:
             _log.info("%s: the live thread is continued later: %s", thread.name, error)
+        except Exception:  # it must not end the bot, which delivers messages
+            _log.exception("%s: unexpected error; its run is not shown any more", thread.name)
+            hidden = replace(thread.closed(), quiet=True, status_text="")
+            with contextlib.suppress(DraftsmanError):
+                await self._live.record(hidden, INTERVAL)
 
     async def _show(self, thread: LiveThread, progress: LiveProgress) -> None:
         if (place := _place(thread)) is not None:

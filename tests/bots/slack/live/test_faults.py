@@ -9,7 +9,7 @@ import pytest
 
 from draftsman.domain.outcome import Done
 from draftsman.store.postgres.database import Connection
-from draftsman_bots.slack.live.calls import APPEND, EDIT, START, STOP
+from draftsman_bots.slack.live.calls import APPEND, EDIT, START, STATUS, STOP
 from draftsman_bots.slack.live.loop import GIVE_UP, LEASE, START_AFTER
 from tests.bots.slack.channel_fixtures import shown
 from tests.bots.slack.live.live_harness import LiveHarness
@@ -280,6 +280,22 @@ async def test_many_streams_stay_below_the_rate_tiers(live: LiveHarness) -> None
     assert methods & {*limited} == set()
     assert live.count(START) == 12
     assert 100 <= live.count(APPEND) <= 150, "as many as the tier allows"
+
+
+async def test_an_unexpected_error_hides_one_run_and_ends_nothing(
+    live: LiveHarness, conn: Connection, caplog: pytest.LogCaptureFixture
+) -> None:
+    work = await live.running()
+    await live.streaming(work)
+    await live.running()
+    await run(conn, """UPDATE draftsman.live_threads SET shown = '{"step-1": 7}'""")
+    before = live.count(STATUS)
+    await live.round()
+    assert "its run is not shown any more" in caplog.text
+    assert live.count(STATUS) == before + 1, "the other run is shown"
+    await live.rt.settlement.outcome(work, Done({}))
+    await live.round()
+    assert await value(conn, "SELECT count(*) FROM draftsman.live_threads") == 1
 
 
 async def test_a_claimed_thread_delays_no_other_process(
