@@ -40,6 +40,7 @@ from draftsman.domain.schedules.template import define
 from draftsman.domain.trello.board import BoardConfig, LabelSighting
 from draftsman.errors import Failure
 from draftsman.runtime import Runtime, wire
+from draftsman.services.deliveries.live_threads import LiveThreads
 from draftsman.services.jobs.submissions import invocation
 from draftsman.services.maintenance.budgets import BudgetSweep
 from draftsman.services.maintenance.limits import LimitSweep
@@ -121,6 +122,8 @@ async def fill(rt: Runtime, make: Factory) -> None:
     await fill_rules(rt, make)
     await fill_outbox(rt, make)
     await fill_chat(rt, make)
+    await make.running(type="noop", worker=dead, notify=("slack:C4",))
+    assert await LiveThreads(rt.db, rt.policy).claim(1, 60)
 
 
 async def fill_agents(rt: Runtime, make: Factory, term: LeaderTerm) -> None:

@@ -25,9 +25,13 @@ REPLIES: Final = frozenset({"channels:history", "groups:history", "mpim:history"
 
 METHODS: Final[Mapping[str, str | None]] = {
     "apps.connections.open": None,
+    "assistant.threads.setStatus": "chat:write",
     "auth.test": None,
+    "chat.appendStream": "chat:write",
     "chat.postEphemeral": "chat:write",
     "chat.postMessage": "chat:write",
+    "chat.startStream": "chat:write",
+    "chat.stopStream": "chat:write",
     "chat.update": "chat:write",
     "conversations.history": "channels:history",
     "conversations.info": "channels:read",

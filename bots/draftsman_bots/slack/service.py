@@ -10,6 +10,7 @@ from typing import Any
 
 from draftsman.loops.lifecycle import StopSignal
 from draftsman.runtime import Runtime
+from draftsman.services.deliveries.live_threads import LiveThreads
 from draftsman.settings import SlackSettings
 from draftsman_bots.http import Server, health_application, serve
 from draftsman_bots.slack import listeners
@@ -18,6 +19,7 @@ from draftsman_bots.slack.credentials import Credentials
 from draftsman_bots.slack.health import BotHealth
 from draftsman_bots.slack.identity import Identity, resolve_identity
 from draftsman_bots.slack.listeners.messages import on_missed_reply
+from draftsman_bots.slack.live.loop import LiveThreadLoop
 from draftsman_bots.slack.outbound import channel
 from draftsman_bots.slack.transport.dispatcher import DEADLINE, SlackDispatcher, build
 from draftsman_bots.slack.transport.http_app import application
@@ -53,6 +55,14 @@ class Service:
         )
         self._delivery_process = rt.delivery_process([slack_channel])
         self._delivery_sender = rt.delivery_sender
+        self._live_threads = LiveThreadLoop(
+            LiveThreads(rt.db, rt.policy),
+            self._client,
+            self._identity,
+            self.health,
+            timeout=timeout,
+            streams=slack.progress == "stream",
+        )
         web_api = WebApi(self._client, timeout, self._installation, self._identity)
         self._backfill = Backfill(rt, web_api, self._identity, self.health, self._on_missed_reply)
         self._bot.signals.on_rate_limit = self._backfill.on_rate_limit
@@ -74,6 +84,7 @@ class Service:
         parts = [
             *self._transports(),
             self._delivery_process.run(),
+            self._live_threads.run(),
             installation,
             backfill,
             identity,
@@ -92,6 +103,7 @@ class Service:
         """Accept nothing new and finish the work in progress."""
         self.stop.set()
         self._delivery_process.stop()
+        self._live_threads.stop.set()
         self._installation.end()
         self._backfill.end()
         if self._sockets is not None:

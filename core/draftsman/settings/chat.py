@@ -72,6 +72,9 @@ class SlackSettings(Section):
     """Channels in which requests are accepted; default: all channels of the bot."""
     external_users: bool = False
     """Whether members of other workspaces in shared channels may submit jobs."""
+    progress: Literal["stream", "card"] = "stream"
+    """Where the steps of a running agent are shown: in a stream in the job's thread, or only in
+    its status message."""
     command: _Command = "/draftsman"
     """The slash command, as in the app's manifest."""
     api_url: str = "https://slack.com/api/"

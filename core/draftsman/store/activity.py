@@ -8,6 +8,7 @@ from typing import Any
 
 from psycopg.types.json import Jsonb
 
+from draftsman.domain.activity.live_thread import CARD_INTERVAL
 from draftsman.domain.activity.stream import Activity, ActivityRow
 from draftsman.domain.read_models import JobFigures
 from draftsman.domain.run import Lease
@@ -72,7 +73,12 @@ async def transcript(
 
 async def show(conn: Connection, lease: Lease, payload: dict[str, Any]) -> int | None:
     """Edit the status messages in chat; return their number, None after a lost lease."""
-    params = {"job": lease.job, "token": lease.token, "payload": Jsonb(payload)}
+    params = {
+        "job": lease.job,
+        "token": lease.token,
+        "payload": Jsonb(payload),
+        "rest": CARD_INTERVAL,
+    }
     return await scalar(conn, _Q["show"], params)  # type: ignore[no-any-return]
 
 

@@ -184,22 +184,25 @@ FOLLOWING: Final = {
     for name in ("ignore", "ignore_others", "send", "reopen", "reopen_pull", "add", "end")
 }
 SIGNED_IN: Final = {f"web_sessions.{name}" for name in ("create_link", "end", "sessions")}
+SHOWING: Final = {
+    f"live_threads.{name}" for name in ("add", "claim", "begin_stream", "record", "remove")
+}
 SERVING: Final = {
     f"web_sessions.{name}" for name in ("close", "find", "open_session", "person_of_link")
 }
 REFUSED: Final = {
     "worker": SCHEMA | PEOPLE | BOARDS | TABLES | DECISIONS | VIEWS | RULES | DIGESTS
-    | SIGNED_IN | SERVING
+    | SIGNED_IN | SERVING | SHOWING
     | RECEIVING | {"follow_ups.request"} | {"archives.forget", "approval_tokens.mint"},
     "bot": SCHEMA | SIGNED_IN | WORK | REPOS | FIRING | FOLLOWING
     | {"schedules.change", "schedules.advance", "schedules.record"}
     | {"people.link", "people.unlink", "approval_tokens.mint"} | RULES
     | {"rules.propose", "rules.propose_in_term"},
-    "anna": SCHEMA | SERVING | WORK | FIRING | RECEIVING | FOLLOWING | LEASES | SENDING
+    "anna": SCHEMA | SERVING | SHOWING | WORK | FIRING | RECEIVING | FOLLOWING | LEASES | SENDING
     | {"people.create_link_code", "follow_ups.lock"},
     "reader": SCHEMA | PEOPLE | BOARDS | TABLES | PLANNED | FIRING | WORK | LEASES | SENDING
     | TALKING | QUEUES | DECISIONS | APPLYING | RECEIVING | FOLLOWING | VIEWS | RULES | DIGESTS
-    | SIGNED_IN | SERVING
+    | SIGNED_IN | SERVING | SHOWING
     | {"follow_ups.request", "follow_ups.event", "follow_ups.lock"},
 }  # fmt: skip
 

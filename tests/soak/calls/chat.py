@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Final
+from uuid import uuid4
 
+from draftsman.domain.activity.live_thread import LiveThread
 from draftsman.domain.job import Source
 from draftsman.domain.people.directory import Directory, DirectoryEntry
 from draftsman.store import people
-from draftsman.store.outbox import threads
-from tests.soak.calls.call import MIDDLE, NEWEST, Call
+from draftsman.store.outbox import live_threads, threads
+from draftsman.store.postgres.database import Connection
+from tests.soak.calls.call import MIDDLE, NEWEST, RUNNING, Call
+
+
+def _with(work: Callable[[Connection, LiveThread], Awaitable[object]]) -> Call:
+    """Call it with a claimed thread."""
+
+    async def call(conn: Connection) -> object:
+        await live_threads.add(conn)
+        return await work(conn, (await live_threads.claim(conn, 50, 60, uuid4()))[0])
+
+    return Call(call, 2000, "the running jobs, once")
+
 
 CALLS: Final[dict[str, Call]] = {
     "threads.slack: known": Call(lambda conn: threads.slack(conn, "C1", "1.1")),
@@ -28,6 +44,23 @@ CALLS: Final[dict[str, Call]] = {
             conn, MIDDLE, 1, "slack:msg:1", "answer_deleted", "soak", {}
         )
     ),
+    "live_threads.add": Call(live_threads.add, 2000, "the running jobs, once"),
+    "live_threads.claim": _with(lambda conn, _: live_threads.claim(conn, 50, 60, uuid4())),
+    "live_threads.progress": Call(
+        lambda conn: live_threads.progress(conn, [(lease.job, lease.run) for lease in RUNNING])
+    ),
+    "live_threads.steps": Call(
+        lambda conn: live_threads.steps(conn, [lease.job for lease in RUNNING])
+    ),
+    "live_threads.begin_stream": _with(live_threads.begin_stream),
+    "live_threads.record": _with(
+        lambda conn, thread: live_threads.record(
+            conn, replace(thread, status_text="is working"), 2, release=True
+        )
+    ),
+    "live_threads.remove": _with(live_threads.remove),
+    "live_threads.known_streams": Call(lambda conn: live_threads.known_streams(conn, ["C1/1.1"])),
+    "live_threads.paused": Call(lambda conn: live_threads.paused(conn, 600)),
     "people.create_link_code": Call(
         lambda conn: people.create_link_code(conn, Source.SLACK, "U1", "anna", "hash", 900)
     ),

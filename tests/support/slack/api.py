@@ -15,6 +15,7 @@ from tests.support.slack.api_errors import ApiError
 from tests.support.slack.faults import Faults
 from tests.support.slack.methods.files import receive
 from tests.support.slack.methods.registry import METHODS, Args, Method, need_scope
+from tests.support.slack.rate_tiers import RateTiers
 from tests.support.slack.world import Call, Json, World
 
 
@@ -25,6 +26,7 @@ class Api:
         self._world = world
         self._faults = faults
         self._paced: dict[str, float] = {}
+        self.tiers = RateTiers(world)
         self.pace: float | None = None
         """Minimum seconds between messages in a channel; earlier messages get 429."""
 
@@ -121,6 +123,8 @@ class Api:
         return method
 
     def _too_soon(self, name: str, args: Args) -> float | None:
+        if (wait := self.tiers.wait(name)) is not None:
+            return wait
         if self.pace is None or name != "chat.postMessage":
             return None
         channel, now = str(args.get("channel")), self._world.now()

@@ -9,6 +9,8 @@ from tests.support.slack.world import Channel, Json, World
 
 TEXT_MOST: Final = 40_000
 """Characters after which Slack truncates a text."""
+STREAM_LIFE: Final = 300.0
+"""Seconds after which Slack closes a stream."""
 
 
 def put(world: World, channel: Channel, message: Json, thread: str | None = None) -> Json:
@@ -27,6 +29,8 @@ def put(world: World, channel: Channel, message: Json, thread: str | None = None
         if parent.get("user"):
             stored["parent_user_id"] = parent["user"]
         _count(parent, stored)
+        if stored.get("bot_id") == world.bot:
+            world.statuses.pop((channel.id, parent["ts"]), None)
     channel.messages[stored["ts"]] = stored
     return stored
 
@@ -60,6 +64,15 @@ def controls(block: Json) -> list[Json]:
         for element in elements
         if isinstance(element, dict) and element.get("type") != "image"
     ]
+
+
+def is_streaming(world: World, message: Json) -> bool:
+    """Return whether a message is an open stream."""
+    stream = message.get("stream")
+    if not stream or not stream["open"]:
+        return False
+    stream["open"] = world.now() - stream["began"] < STREAM_LIFE
+    return bool(stream["open"])
 
 
 def remove(channel: Channel, ts: str) -> None:

@@ -12,9 +12,9 @@ from tests.support.slack.api import Api
 from tests.support.slack.event_delivery import EventDelivery
 from tests.support.slack.faults import Faults
 from tests.support.slack.interactions import Interactions
-from tests.support.slack.message_store import in_channel, in_thread
+from tests.support.slack.message_store import in_channel, in_thread, is_streaming
 from tests.support.slack.sockets import Sockets
-from tests.support.slack.world import Call, Json, World
+from tests.support.slack.world import STATUS_LIFE, Call, Json, World
 
 MAX_BODY: Final = 2**26
 
@@ -165,6 +165,24 @@ class FakeSlack(Interactions, FakeServer[Call]):
         """Return a person's home tab."""
         result = self.world.homes.get(user)
         return result.content if result else None
+
+    def status(self, channel: str, thread: str) -> str:
+        """Return the status that a thread shows; "" if it has none, or it expired."""
+        status = self.world.statuses.get((channel, thread))
+        if status is None or self.world.now() - status.since >= STATUS_LIFE:
+            return ""
+        return status.text
+
+    def streams(self, channel: str, thread: str | None = None) -> list[Json]:
+        """Return the messages of a channel or thread that are or were streams, oldest first.
+
+        `open` tells whether it still is one.
+        """
+        return [
+            message | {"open": is_streaming(self.world, message)}
+            for message in self.world.channels[channel].messages.values()
+            if "stream" in message and thread in (None, message.get("thread_ts"))
+        ]
 
     def revoke(self, error: str | None = "token_revoked") -> None:
         """Respond to every call of the bot with this error; None restores it."""

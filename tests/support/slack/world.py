@@ -16,6 +16,8 @@ TRIGGER_LIFE: Final = 3.0
 HOOK_LIFE: Final = 30 * 60.0
 """Seconds for which a response_url is valid."""
 HOOK_USES: Final = 5
+STATUS_LIFE: Final = 120.0
+"""Seconds for which a thread shows a status."""
 SCOPES: Final = frozenset({
     "commands", "chat:write", "app_mentions:read", "channels:history", "groups:history",
     "im:history", "mpim:history", "channels:read", "groups:read", "im:read", "mpim:read",
@@ -79,6 +81,14 @@ class Hook:
 
 
 @dataclass(frozen=True)
+class ThreadStatus:
+    """The status of a thread, which a message of the app removes."""
+
+    text: str
+    since: float
+
+
+@dataclass(frozen=True)
 class Call:
     """A call of the Web API, a response_url ("response_url") or an upload ("upload")."""
 
@@ -120,6 +130,12 @@ class World(ServerState[Call]):
     hooks: dict[str, Hook] = field(default_factory=dict)
     tickets: set[str] = field(default_factory=set)
     """Unused URLs of sockets."""
+    statuses: dict[tuple[str, str], ThreadStatus] = field(default_factory=dict)
+    """By channel and thread."""
+    no_status: set[str] = field(default_factory=set)
+    """Channels in which threads have no status."""
+    no_streams: set[str] = field(default_factory=set)
+    """Channels without streams."""
 
     def ts(self) -> str:
         """Return a new timestamp, later than all before it."""

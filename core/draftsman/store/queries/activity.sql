@@ -56,7 +56,8 @@ WITH owned AS MATERIALIZED (
 SELECT EXISTS (SELECT FROM owned), EXISTS (SELECT FROM stored)
 
 -- The status message of each chat is edited to show the progress of the run, unless another message
--- waits in its thread, or none was sent yet. Returns the number of chats; no row after a lost lease.
+-- waits in its thread, or none was sent yet. Beside an open stream of the run it is edited rarely,
+-- for readers who do not see the stream. Returns the number of chats; no row after a lost lease.
 -- name: show
 WITH owned AS MATERIALIZED (
     SELECT number, version FROM draftsman.job_states
@@ -78,6 +79,12 @@ WITH owned AS MATERIALIZED (
        AND EXISTS (SELECT FROM draftsman.deliveries d
                     WHERE d.job = c.job AND d.thread_key = c.thread_key AND d.kind = 'status'
                       AND d.status = 'sent')
+       AND NOT EXISTS (SELECT FROM draftsman.live_threads l
+                        WHERE l.thread_key = c.thread_key AND l.stream = 'open'
+                          AND EXISTS (SELECT FROM draftsman.deliveries d
+                                       WHERE d.job = c.job AND d.thread_key = c.thread_key
+                                         AND d.kind = 'status' AND d.sent_at
+                                             > draftsman.now() - make_interval(secs => %(rest)s)))
      ORDER BY c.ordinal
 )
 SELECT (SELECT count(*) FROM chats) FROM owned

@@ -7,7 +7,7 @@ from typing import Final
 
 from tests.support.slack.api_errors import ApiError
 from tests.support.slack.block_validation import message_blocks
-from tests.support.slack.message_store import named, put, remove
+from tests.support.slack.message_store import is_streaming, named, put, remove
 from tests.support.slack.methods.registry import Args, method, visible_channel, writable_channel
 from tests.support.slack.world import Channel, Json, World
 
@@ -130,6 +130,8 @@ def update(world: World, args: Args) -> Json:
     channel, message = _own(world, args, "cant_update_message")
     if channel.archived:
         raise ApiError("is_archived")
+    if is_streaming(world, message):
+        raise ApiError("streaming_state_conflict")
     content = body(args)
     if not content.keys() & {"text", "blocks", "attachments"}:
         raise ApiError("no_text")

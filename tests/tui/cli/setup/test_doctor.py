@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from draftsman.runtime import Runtime
+from draftsman.services.deliveries.live_threads import LiveThreads
 from draftsman.store.postgres.database import Connection
 from draftsman_bots.trello import doctor
 from tests.bots.trello.webhook_receiver import WebhookReceiver
@@ -63,6 +64,17 @@ async def test_missing_people_are_reported_with_the_way_to_add_them(
     assert "fail  people          no people are configured" in done.out
     assert f"[people.{me.id}]" in done.out
     assert done.err == "draftsman: 1 check failed\n"
+
+
+async def test_a_method_that_slack_refused_is_a_warning(cli: Cli, rt: Runtime) -> None:
+    live = LiveThreads(rt.db, rt.policy)
+    refusal = "method_not_supported_for_channel_type (assistant.threads.setStatus)"
+    await live.pause("slack#assistant.threads.setStatus:C1", 86_400, refusal)
+    await live.pause("slack#chat.update", 60, "ratelimited (chat.update)")
+    check = (await _checks(cli))["slack"]
+    assert check["status"] == "warn"
+    assert check["text"].startswith("assistant.threads.setStatus is not used in C1 for ")
+    assert refusal in check["text"]
 
 
 async def test_an_unreachable_or_empty_database_is_a_finding(

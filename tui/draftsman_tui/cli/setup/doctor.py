@@ -348,7 +348,7 @@ async def _schedules(rt: Runtime) -> Sequence[Finding]:
 
 CHECKS: Final = (
     _server, _migrations, _rights, _clock, _people, _workers, _listen, _archives, _deliveries,
-    _dead_letters, _schedules, _code_owners, _forges, check_trello,
+    _dead_letters, _schedules, _code_owners, _forges, check_trello, doctor_checks.refused_methods,
 )  # fmt: skip
 
 

@@ -6,7 +6,7 @@ import importlib.util
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,10 +17,13 @@ from draftsman.errors import ConfigError, DraftsmanError, UsageError
 
 if TYPE_CHECKING:
     from draftsman.handlers.sandbox.sandbox_plan import SandboxMode
+    from draftsman.runtime import Runtime
     from draftsman.settings import Settings
 
 OLDEST_GIT: Final = (2, 32)
 """Minimum version of git; it supports GIT_CONFIG_GLOBAL, which excludes the user's hooks."""
+REFUSAL: Final = 600.0
+"""Seconds from which a pause of a method is a refusal, and no rate limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +42,22 @@ def configuration(explicit: Path | None) -> Finding:
 
     path = settings.config_path(explicit)
     return Finding("configuration", "ok", str(path) if path else "no file, using defaults")
+
+
+async def refused_methods(rt: Runtime) -> Sequence[Finding]:
+    """Report methods that a chat refused, and that are not used for a while."""
+    from draftsman.services.deliveries.live_threads import LiveThreads
+    from draftsman_tui.common import times
+
+    findings = []
+    for bucket, seconds, reason in await LiveThreads(rt.db, rt.policy).paused(REFUSAL):
+        channel, _, method = bucket.partition("#")
+        method, _, place = method.partition(":")
+        where = f" in {place}" if place else ""
+        text = f"{method or channel} is not used{where} for {times.span(seconds)}: {reason}"
+        then = "messages are delivered without it; see docs/slack.md, Live threads"
+        findings.append(Finding(channel, "warn", text, then))
+    return findings
 
 
 def variables(settings: Settings) -> Iterator[Finding]:

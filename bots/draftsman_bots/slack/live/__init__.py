@@ -1,0 +1,1 @@
+"""Threads that show runs live: their status line, and a stream of the agent's steps."""

@@ -1,0 +1,238 @@
+"""The loop over live threads: sets their status, and starts, continues and ends their streams.
+
+    claim ─> a running job:  stream (start | append), status line
+             any other job:  end of the stream, removal of the status, removal of the row
+
+Each step is recorded when it is known to have happened; a start is recorded before its call. The
+outbox knows nothing of it: it posts the question or the result, and edits the status message.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from dataclasses import replace
+from typing import Final
+
+from slack_sdk.web.async_client import AsyncWebClient
+
+from draftsman.domain.activity.live_thread import LiveProgress, LiveThread, StreamState
+from draftsman.domain.deliveries.delivery import Unconfirmed
+from draftsman.errors import DraftsmanError
+from draftsman.loops.lifecycle import OutageGuard, StopSignal
+from draftsman.services.deliveries.live_threads import LiveThreads
+from draftsman_bots.slack import ids
+from draftsman_bots.slack.health import BotHealth
+from draftsman_bots.slack.identity import Identity
+from draftsman_bots.slack.live import steps
+from draftsman_bots.slack.live.calls import LiveCalls, LiveRefusal
+from draftsman_bots.slack.live.orphans import candidates
+from draftsman_bots.slack.outbound.message_ref import MessageRef
+
+INTERVAL: Final = 2.0
+"""Seconds between two looks at a thread."""
+LEASE: Final = 60.0
+"""Seconds until another process continues a thread of a process that died."""
+MAX_CLAIMED: Final = 50
+STATUS_INTERVAL: Final = 10.0
+"""Seconds between two texts of a status."""
+RENEWAL: Final = 80.0
+"""Seconds until a status is set again: Slack removes it after 120."""
+START_AFTER: Final = 5.0
+"""Seconds until a run gets a stream, so that a short run has none."""
+STREAM_LIFE: Final = 240.0
+"""Seconds until a stream is ended: Slack closes it after about 300, with an error mark."""
+GIVE_UP: Final = 600.0
+"""Seconds until the end of a stream is no longer tried: Slack has closed it."""
+_log = logging.getLogger(__name__)
+
+
+class LiveThreadLoop:
+    """The live threads of a bot process; `run_once` is a round."""
+
+    def __init__(
+        self,
+        live: LiveThreads,
+        web: AsyncWebClient,
+        identity: Identity,
+        health: BotHealth,
+        *,
+        timeout: float,
+        streams: bool,
+    ) -> None:
+        self.stop = StopSignal()
+        self._live = live
+        self._identity = identity
+        self._streams = streams
+        self._calls = LiveCalls(web, live, identity, health, timeout)
+        self._outage = OutageGuard("live threads")
+
+    async def run(self) -> None:
+        """Continue the threads until stopped; another process or a timeout of Slack ends them."""
+        while not self.stop:
+            await self._outage.guard(self.run_once)
+            await self.stop.wait(INTERVAL)
+
+    async def run_once(self) -> None:
+        """Continue each thread that is due."""
+        if self._identity.bot_user is None:
+            return
+        claimed = await self._live.claim(MAX_CLAIMED, LEASE)
+        await asyncio.gather(*(self._continue(*item) for item in claimed))
+
+    async def _continue(self, thread: LiveThread, progress: LiveProgress) -> None:
+        """Continue a thread within half of its claim; another process continues it otherwise."""
+        try:
+            async with asyncio.timeout(LEASE / 2):
+                if thread.is_running:
+                    await self._show(thread, progress)
+                else:
+                    await self._end(thread)
+        except TimeoutError:
+            _log.info("%s: the live thread is continued later", thread.name)
+        except DraftsmanError as error:
+            _log.info("%s: the live thread is continued later: %s", thread.name, error)
+        except Exception:  # it must not end the bot, which delivers messages
+            _log.exception("%s: unexpected error; its run is not shown any more", thread.name)
+            hidden = replace(thread.closed(), quiet=True, status_text="")
+            with contextlib.suppress(DraftsmanError):
+                await self._live.record(hidden, INTERVAL)
+
+    async def _show(self, thread: LiveThread, progress: LiveProgress) -> None:
+        if (place := _place(thread)) is not None:
+            thread = await self._show_stream(thread, progress, *place)
+            thread = await self._show_status(thread, progress, *place)
+        await self._live.record(thread, INTERVAL)
+
+    async def _end(self, thread: LiveThread) -> None:
+        if (place := _place(thread)) is not None:
+            thread = await self._end_stream(thread, *place)
+            thread = await self._remove_status(thread, *place)
+            if thread.has_status or thread.stream in (StreamState.STARTING, StreamState.OPEN):
+                await self._live.record(thread, INTERVAL)
+                return
+        if thread.current_run > thread.run:
+            await self._live.record(thread.next_run(), 0)
+        else:
+            await self._live.remove(thread)
+
+    async def _show_stream(
+        self, thread: LiveThread, progress: LiveProgress, channel: str, root: str
+    ) -> LiveThread:
+        match thread.stream:
+            case StreamState.NONE if self._streams and progress:
+                if thread.age(thread.added_at) >= START_AFTER:
+                    return await self._start(thread, progress, channel, root)
+            case StreamState.STARTING:
+                return await self._end_stream(thread, channel, root)
+            case StreamState.OPEN:
+                if not self._streams or thread.age(thread.started_at) >= STREAM_LIFE:
+                    return await self._end_stream(thread, channel, root)
+                return await self._append(thread, progress, channel)
+            case _:
+                pass
+        return thread
+
+    async def _start(
+        self, thread: LiveThread, progress: LiveProgress, channel: str, root: str
+    ) -> LiveThread:
+        """Start the only stream of the run, unless its reader is unknown."""
+        reader = {} if channel.startswith("D") else await self._reader(thread)
+        if reader is None or not await self._calls.may_start(channel):
+            return thread
+        if (started_at := await self._live.begin_stream(thread)) is None:
+            raise DraftsmanError("another process continues this thread")
+        thread = replace(thread, stream=StreamState.STARTING, started_at=started_at)
+        tasks = steps.steps_of(thread, progress)
+        result = await self._calls.start(channel, root, steps.changed(tasks, {}), **reader)
+        if result is LiveRefusal.LATER:
+            return replace(thread, stream=StreamState.NONE, started_at=None)
+        if isinstance(result, Unconfirmed):
+            return thread
+        ts = None if isinstance(result, LiveRefusal) else result.get("ts")
+        if not isinstance(ts, str):
+            return thread.closed()
+        ref = ids.message_ref(channel, ts)
+        opened = replace(thread, stream=StreamState.OPEN, stream_ref=ref, shown=tasks)
+        if not await self._live.keep(opened, LEASE):
+            await self._calls.stop(channel, ts, None)
+            raise DraftsmanError("another process continues this thread")
+        return opened
+
+    async def _append(self, thread: LiveThread, progress: LiveProgress, channel: str) -> LiveThread:
+        tasks = steps.steps_of(thread, progress)
+        ref = MessageRef.parse(thread.stream_ref)
+        if ref is None or not (chunks := steps.changed(tasks, thread.shown)):
+            return thread
+        result = await self._calls.append(channel, ref.ts, chunks)
+        if result is LiveRefusal.LATER:
+            return thread
+        if isinstance(result, LiveRefusal):
+            return await self._end_stream(thread, channel, "")
+        return replace(thread, shown=tasks)
+
+    async def _end_stream(self, thread: LiveThread, channel: str, root: str) -> LiveThread:
+        """End an open stream; a stream that cannot be ended yet stays as it is."""
+        is_over = thread.age(thread.started_at) >= GIVE_UP
+        if thread.stream is StreamState.STARTING:
+            ended = await self._end_orphans(thread, channel, root)
+            return thread.closed() if ended or is_over else thread
+        ref = MessageRef.parse(thread.stream_ref)
+        if thread.stream is not StreamState.OPEN or ref is None:
+            return thread
+        tasks = steps.ended(thread)
+        result = await self._calls.stop(channel, ref.ts, steps.changed(tasks, thread.shown))
+        if result is LiveRefusal.CONTENT:
+            result = await self._calls.stop(channel, ref.ts, None)
+        if result is LiveRefusal.LATER:
+            return thread.closed() if is_over else thread
+        if isinstance(result, LiveRefusal):  # Slack has closed it, and marks it as broken
+            await self._calls.replace(channel, ref.ts, *steps.summary(tasks))
+        return thread.closed()
+
+    async def _end_orphans(self, thread: LiveThread, channel: str, root: str) -> bool:
+        """End the stream of an unconfirmed start; return whether the search is complete."""
+        refs = await candidates(self._calls.web_api, self._identity, thread, channel, root)
+        if refs is None:
+            return False
+        known = await self._live.known_streams(refs)
+        results = [
+            await self._calls.stop(channel, ref.rpartition("/")[2], None)
+            for ref in refs
+            if ref not in known
+        ]
+        return LiveRefusal.LATER not in results
+
+    async def _show_status(
+        self, thread: LiveThread, progress: LiveProgress, channel: str, root: str
+    ) -> LiveThread:
+        text, age = steps.status_line(thread, progress), thread.age(thread.status_at)
+        is_due = age >= (STATUS_INTERVAL if text != thread.status_text else RENEWAL)
+        if thread.quiet or not (is_due or thread.is_status_removed):
+            return thread
+        result = await self._calls.set_status(channel, root, text)
+        if isinstance(result, LiveRefusal):
+            return replace(thread, quiet=result is not LiveRefusal.LATER)
+        return thread.with_status(text)
+
+    async def _remove_status(self, thread: LiveThread, channel: str, root: str) -> LiveThread:
+        if not thread.has_status:
+            return thread
+        result = await self._calls.set_status(channel, root, "")
+        return thread if result is LiveRefusal.LATER else thread.with_status("")
+
+    async def _reader(self, thread: LiveThread) -> dict[str, str] | None:
+        """Return the reader of a stream in a channel; None: unknown to Slack."""
+        account = await self._live.reader(thread)
+        user, _, team = (account or "").partition("@")
+        team = team or self._identity.team or ""
+        if not user or not team:
+            return None
+        return {"recipient_user_id": user, "recipient_team_id": team}
+
+
+def _place(thread: LiveThread) -> tuple[str, str] | None:
+    """Return channel and thread; None before the status message is posted."""
+    root = MessageRef.parse(thread.root)
+    return None if root is None else (root.channel, thread.thread or root.thread_root)

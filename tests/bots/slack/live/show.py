@@ -1,0 +1,47 @@
+"""A process that only shows runs in Slack.
+
+python -m tests.bots.slack.live.show DATABASE API_URL TOKEN TEAM BOT_USER
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+
+from draftsman.runtime import wire
+from draftsman.services.deliveries.live_threads import LiveThreads
+from draftsman.settings import Settings
+from draftsman.shutdown import shutdown_signals
+from draftsman.store.postgres.database import Database
+from draftsman_bots.slack.health import BotHealth
+from draftsman_bots.slack.identity import Identity
+from draftsman_bots.slack.live.loop import LiveThreadLoop
+from draftsman_bots.slack.outbound.channel import client
+from tests.support.people import PEOPLE
+
+
+async def main(database: str, api_url: str, token: str, team: str, bot_user: str) -> None:
+    """Show runs until SIGTERM, as a bot does."""
+    settings = Settings.model_validate({"database_url": database, "people": PEOPLE})
+    db, identity = Database(database, settings.database), Identity()
+    identity.update({"team_id": team, "user_id": bot_user, "bot_id": "B000000001"})
+    async with shutdown_signals() as signals:
+        await db.open()
+        try:
+            rt = wire(settings, db, False)
+            loop = LiveThreadLoop(
+                LiveThreads(db, rt.policy),
+                client(token, api_url, 10.0),
+                identity,
+                BotHealth(),
+                timeout=10.0,
+                streams=True,
+            )
+            with signals.handled_by(lambda _: loop.stop.set()):
+                await loop.run()
+        finally:
+            await db.close()
+
+
+if __name__ == "__main__":
+    asyncio.run(main(*sys.argv[1:]))
