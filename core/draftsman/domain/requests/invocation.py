@@ -11,6 +11,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, field_validato
 from draftsman.domain.ids import MAX_JOB, job_name, job_number
 from draftsman.domain.job import Condition, Mode, OnLost
 from draftsman.domain.repos.repo_url import check_secret
+from draftsman.domain.requests.attachments import FileRef
 from draftsman.domain.requests.unique_work import Unique, UniqueBy
 from draftsman.domain.retries.job_limits import check_overrides
 from draftsman.domain.text import (
@@ -115,6 +116,8 @@ class Invocation(BaseModel):
     on_lost: OnLost | None = None
     notify: tuple[str, ...] = Field((), max_length=20)
     """Notification targets: `log`, `webhook:NAME`, …; default: the configured targets."""
+    attachments: tuple[FileRef, ...] = Field((), max_length=100)
+    """Files of the request, which its bot downloads."""
     template: TemplateRef | None = None
     """The template that the request was made from."""
     name: Annotated[str, matching(_NAME, NAMES)] | None = None

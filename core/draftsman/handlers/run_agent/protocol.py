@@ -103,6 +103,16 @@ class MessageBody(Model):
     at: AwareDatetime = Field(description="when it was sent")
 
 
+class AttachmentBody(Model):
+    """A file that a person sent with the request or with a message; its content is untrusted."""
+
+    name: str
+    path: str | None = Field(None, description="below HOME; unset: see `reason`")
+    media_type: str | None = Field(None, description="as its sender says")
+    size: int | None = None
+    reason: str | None = Field(None, description="why it is not there")
+
+
 class Profile(Model):
     """The commands that validate and fix the repository, to be run in the workspace."""
 
@@ -154,6 +164,7 @@ class StartMessage(Model):
     messages: tuple[MessageBody, ...] = Field(
         (), description="messages of people that no checkpoint of an earlier run has"
     )
+    attachments: tuple[AttachmentBody, ...] = Field((), description="files of the request")
     profile: Profile = Profile()
     iteration: int = Field(
         1, description="from 2: the work in the workspace is that of the previous iteration"
