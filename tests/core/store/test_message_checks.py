@@ -43,7 +43,7 @@ FILES: Final = [
         for name in ("''", "'a/b'", "'a\\b'", "'.git'", "E'a\nb'", "repeat('x', 121)")
     ),
     ({"media_type": "repeat('x', 201)"}, "attachments_media_type_check"),
-    ({"status": "'gone'"}, "attachments_status_check"),
+    ({"status": "'gone'", "ended_at": "now()"}, "attachments_status_check"),
     (REFUSED | {"reason": "''"}, "attachments_reason_check"),
     (REFUSED | {"reason": "NULL"}, "attachments_refused"),
     (REFUSED | {"ended_at": "NULL"}, "attachments_ended"),

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from draftsman.domain.job import Source
-from draftsman.domain.requests.attachments import PATIENCE, FileRef, PendingFile, rows_of
+from draftsman.domain.requests.attachments import PATIENCE, PendingFile, rows_of
+from draftsman.domain.requests.invocation import FileRef
 from draftsman.store.requests import attachments
 from tests.soak.calls.call import MIDDLE, MISSING, NEWEST, Call
 

@@ -14,9 +14,8 @@ from datetime import datetime
 from pathlib import PurePosixPath
 from typing import Any, Final
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
-
-from draftsman.domain.text import canonical, clean_fields
+from draftsman.domain.requests.invocation import FileRef
+from draftsman.domain.text import canonical
 
 MAX_FILES: Final = 10
 """Maximum files of a request; those after it are refused."""
@@ -31,25 +30,6 @@ FOLDER: Final = "attachments"
 """The folder of an agent's home with the files of its job."""
 _UNSAFE: Final = re.compile(r"[^\w.+@=-]+")
 _DEVICES: Final = frozenset({"con", "prn", "aux", "nul"})
-
-
-class FileRef(BaseModel):
-    """A file in a channel, as a request names it: `reference` is for its bot, without secrets."""
-
-    model_config = ConfigDict(defer_build=True, extra="forbid", frozen=True)
-
-    reference: dict[str, Any]
-    name: str = Field(max_length=1000)
-    media_type: str | None = Field(None, max_length=200)
-    size: int | None = Field(None, ge=0)
-    """Bytes as the channel says, if it does."""
-    reason: str | None = Field(None, max_length=500)
-    """Why it is refused, if its bot knows that already."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _cleaned(cls, data: Any) -> Any:
-        return clean_fields(data)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,6 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, field_validato
 from draftsman.domain.ids import MAX_JOB, job_name, job_number
 from draftsman.domain.job import Condition, Mode, OnLost
 from draftsman.domain.repos.repo_url import check_secret
-from draftsman.domain.requests.attachments import FileRef
 from draftsman.domain.requests.unique_work import Unique, UniqueBy
 from draftsman.domain.retries.job_limits import check_overrides
 from draftsman.domain.text import (
@@ -53,6 +52,25 @@ class TemplateRef(BaseModel):
 
     name: str = Field(min_length=1, max_length=63)
     version: int = Field(ge=1, le=2**31 - 1)
+
+
+class FileRef(BaseModel):
+    """A file in a channel, as a request names it: `reference` is for its bot, without secrets."""
+
+    model_config = ConfigDict(defer_build=True, extra="forbid", frozen=True)
+
+    reference: dict[str, Any]
+    name: str = Field(max_length=1000)
+    media_type: str | None = Field(None, max_length=200)
+    size: int | None = Field(None, ge=0)
+    """Bytes as the channel says, if it does."""
+    reason: str | None = Field(None, max_length=500)
+    """Why it is refused, if its bot knows that already."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _cleaned(cls, data: Any) -> Any:
+        return clean_fields(data)
 
 
 class GroupRef(BaseModel):

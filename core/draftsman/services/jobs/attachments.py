@@ -9,11 +9,11 @@ from draftsman.domain.people.actor import Actor
 from draftsman.domain.requests.attachments import (
     MAX_BYTES,
     PATIENCE,
-    FileRef,
     JobAttachment,
     PendingFile,
     rows_of,
 )
+from draftsman.domain.requests.invocation import FileRef
 from draftsman.errors import UsageError
 from draftsman.store.postgres.database import Connection, Database
 from draftsman.store.requests import attachments as store

@@ -9,7 +9,8 @@ import pytest
 
 from draftsman.domain.job import Source, Status
 from draftsman.domain.people.actor import Actor
-from draftsman.domain.requests.attachments import MAX_BYTES, FileRef, rows_of, safe_name
+from draftsman.domain.requests.attachments import MAX_BYTES, rows_of, safe_name
+from draftsman.domain.requests.invocation import FileRef
 from draftsman.errors import UsageError
 from draftsman.handlers.context import RunContext
 from draftsman.runtime import Runtime
