@@ -333,7 +333,8 @@ class Adapter:
 
 
 def _quoted(message: Message) -> str:
-    return f"A message from {message['by']}:\n\n{message['text']}"
+    text = f"A message from {message['by']}:\n\n{message['text']}"
+    return "\n\n".join(filter(None, (text, attachment_text(message))))
 
 
 def part_of(message: Message, key: str) -> Message:

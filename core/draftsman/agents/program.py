@@ -27,13 +27,13 @@ ATTACHED: Final = (
 Message = dict[str, Any]
 
 
-def attachment_text(start: Mapping[str, Any]) -> str:
-    """Return the files of people for a prompt; an empty text without any."""
+def attachment_text(message: Mapping[str, Any]) -> str:
+    """Return the files of a start or of a message for a prompt; an empty text without any."""
     lines = [
-        f"- {file['name']}: not available ({file['reason']})"
-        if file["path"] is None
+        f"- {file['name']}: not available ({file.get('reason')})"
+        if file.get("path") is None
         else f"- {Path.home() / file['path']} ({file['size']:,} bytes)"
-        for file in start.get("attachments", ())
+        for file in message.get("attachments", ())
     ]
     return "\n".join([ATTACHED, *lines]) if lines else ""
 

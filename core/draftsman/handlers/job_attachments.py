@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Final
 
 from draftsman.domain.requests.attachments import (
@@ -22,15 +23,24 @@ INTERVAL: Final = 0.5
 LATE: Final = "it is still being downloaded"
 
 
-async def attached_files(run: WorkerRun) -> list[AttachedFile]:
-    """Return the attachments of the job, once their downloads have ended or are overdue."""
+async def attached_files(
+    run: WorkerRun, messages: Collection[int] | None = None
+) -> list[AttachedFile]:
+    """Return the attachments of the job, once their downloads have ended or are overdue.
+
+    `messages`: only those that came with these messages.
+    """
     service, job = run.services.checkpoints.attachments, run.job.number
+
+    def wanted(item: JobAttachment) -> bool:
+        return messages is None or item.message in messages
+
     found = await run.wait(service.of_job, job)
-    while any(item.is_awaited for item in found):
+    while any(item.is_awaited for item in found if wanted(item)):
         await asyncio.sleep(INTERVAL)
         found = await run.wait(service.of_job, job)
     names = unique_names(found)
-    return [await _with_content(run, item, names[item.ordinal]) for item in found]
+    return [await _with_content(run, item, names[item.ordinal]) for item in filter(wanted, found)]
 
 
 async def _with_content(run: WorkerRun, item: JobAttachment, name: str) -> AttachedFile:
@@ -41,12 +51,14 @@ async def _with_content(run: WorkerRun, item: JobAttachment, name: str) -> Attac
     return AttachedFile(name, item.media_type, data, reason, item.message)
 
 
-async def write_attachments(run: WorkerRun, workspace: Workspace) -> tuple[AttachmentBody, ...]:
+async def write_attachments(
+    run: WorkerRun, workspace: Workspace, messages: Collection[int] | None = None
+) -> tuple[AttachmentBody, ...]:
     """Write the attachments below the agent's home, outside of its clone; return them.
 
-    Raises Failure `home_files`.
+    `messages`: only those that came with these messages. Raises Failure `home_files`.
     """
-    files = await attached_files(run)
+    files = await attached_files(run, messages)
     if not files:
         return ()
     from draftsman.handlers.clone import home_files
@@ -62,6 +74,7 @@ async def write_attachments(run: WorkerRun, workspace: Workspace) -> tuple[Attac
             media_type=file.media_type,
             size=None if file.data is None else len(file.data),
             reason=file.reason,
+            message=None if file.message is None else str(file.message),
         )
         for file in files
     )

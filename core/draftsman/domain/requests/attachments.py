@@ -12,10 +12,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import PurePosixPath
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from draftsman.domain.requests.invocation import FileRef
 from draftsman.domain.text import canonical
+
+if TYPE_CHECKING:
+    from draftsman.domain.requests.invocation import FileRef
 
 MAX_FILES: Final = 10
 """Maximum files of a request; those after it are refused."""

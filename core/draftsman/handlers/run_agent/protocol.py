@@ -94,15 +94,6 @@ class ParentBody(Model):
     truncated: bool = Field(False, description="left out: results and errors have at most 1 MiB")
 
 
-class MessageBody(Model):
-    """A message of a person to the job."""
-
-    id: str = Field(description="id of the message within the job")
-    text: str
-    by: str = Field(description="the person")
-    at: AwareDatetime = Field(description="when it was sent")
-
-
 class AttachmentBody(Model):
     """A file that a person sent with the request or with a message; its content is untrusted."""
 
@@ -111,6 +102,17 @@ class AttachmentBody(Model):
     media_type: str | None = Field(None, description="as its sender says")
     size: int | None = None
     reason: str | None = Field(None, description="why it is not there")
+    message: str | None = Field(None, description="id of its message; unset: the request")
+
+
+class MessageBody(Model):
+    """A message of a person to the job."""
+
+    id: str = Field(description="id of the message within the job")
+    text: str
+    by: str = Field(description="the person")
+    at: AwareDatetime = Field(description="when it was sent")
+    attachments: tuple[AttachmentBody, ...] = Field((), description="files of the message")
 
 
 class Profile(Model):

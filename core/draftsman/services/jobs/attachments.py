@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from draftsman.domain.job import Source
 from draftsman.domain.people.actor import Actor
@@ -13,10 +14,12 @@ from draftsman.domain.requests.attachments import (
     PendingFile,
     rows_of,
 )
-from draftsman.domain.requests.invocation import FileRef
 from draftsman.errors import UsageError
 from draftsman.store.postgres.database import Connection, Database
 from draftsman.store.requests import attachments as store
+
+if TYPE_CHECKING:
+    from draftsman.domain.requests.invocation import FileRef
 
 CHANNELS = frozenset({Source.SLACK, Source.TRELLO})
 """Channels whose bots download files."""
