@@ -154,18 +154,52 @@ CREATE TRIGGER job_attachments_immutable BEFORE UPDATE OR DELETE
     ON draftsman.job_attachments FOR EACH ROW
     EXECUTE FUNCTION draftsman.refuse_change('the attachments of a job are never changed');
 
--- Adds files of a person to an unfinished job, with the request or with a message to the job; a file
--- that the job has is left out. `files` are objects with reference, name, media_type and reason, why
--- a file is refused at once. Returns the number of new files; those after the twentieth are dropped.
-CREATE FUNCTION draftsman.add_attachments(
-    job bigint, actor text, message int, files jsonb
-) RETURNS int LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+-- Adds files of a channel to a job, and returns their names; a file that the job has is left out, and
+-- those after the twentieth are dropped. `files` are objects with reference, name, media_type and
+-- reason, why a file is refused at once.
+CREATE FUNCTION draftsman.insert_attachments(
+    job bigint, source draftsman.channel, message int, files jsonb
+) RETURNS jsonb LANGUAGE plpgsql AS $$
 DECLARE
     file    record;
     place   int;
     stored  bigint;
     names   jsonb := '[]';
-    source  draftsman.channel := split_part($2, ':', 1)::draftsman.channel;
+BEGIN
+    SELECT coalesce(max(a.ordinal), 0) INTO place FROM draftsman.job_attachments a
+     WHERE a.job = $1;
+    FOR file IN
+        SELECT f.value ->> 'name' AS name, f.value ->> 'media_type' AS media_type,
+               f.value ->> 'reason' AS reason, f.value -> 'reference' AS reference
+          FROM jsonb_array_elements($4) WITH ORDINALITY f
+         WHERE NOT EXISTS (
+               SELECT FROM draftsman.job_attachments j
+                 JOIN draftsman.attachments a ON a.id = j.attachment
+                WHERE j.job = $1 AND a.channel = $2 AND a.reference = f.value -> 'reference')
+         ORDER BY f.ordinality
+    LOOP
+        EXIT WHEN place >= 20;
+        place := place + 1;
+        INSERT INTO draftsman.attachments
+               (channel, reference, name, media_type, status, reason, ended_at)
+        VALUES ($2, file.reference, file.name, file.media_type,
+                CASE WHEN file.reason IS NULL THEN 'pending' ELSE 'refused' END, file.reason,
+                CASE WHEN file.reason IS NOT NULL THEN draftsman.now() END)
+        RETURNING id INTO stored;
+        INSERT INTO draftsman.job_attachments (job, ordinal, attachment, message)
+        VALUES ($1, place, stored, $3);
+        names := names || jsonb_build_array(file.name);
+    END LOOP;
+    RETURN names;
+END $$;
+
+-- Adds files of a person to an unfinished job, with the request or with a message to the job.
+-- Returns the number of new files.
+CREATE FUNCTION draftsman.add_attachments(
+    job bigint, actor text, message int, files jsonb
+) RETURNS int LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    names jsonb;
 BEGIN
     PERFORM draftsman.require_control($1, $2, 'responder');
     IF draftsman.session_kind() = 'worker' THEN
@@ -176,30 +210,8 @@ BEGIN
     IF NOT FOUND THEN
         RETURN 0;
     END IF;
-    SELECT coalesce(max(a.ordinal), 0) INTO place FROM draftsman.job_attachments a
-     WHERE a.job = $1;
-    FOR file IN
-        SELECT f.value ->> 'name' AS name, f.value ->> 'media_type' AS media_type,
-               f.value ->> 'reason' AS reason, f.value -> 'reference' AS reference
-          FROM jsonb_array_elements($4) WITH ORDINALITY f
-         WHERE NOT EXISTS (
-               SELECT FROM draftsman.job_attachments j
-                 JOIN draftsman.attachments a ON a.id = j.attachment
-                WHERE j.job = $1 AND a.channel = source AND a.reference = f.value -> 'reference')
-         ORDER BY f.ordinality
-    LOOP
-        EXIT WHEN place >= 20;
-        place := place + 1;
-        INSERT INTO draftsman.attachments
-               (channel, reference, name, media_type, status, reason, ended_at)
-        VALUES (source, file.reference, file.name, file.media_type,
-                CASE WHEN file.reason IS NULL THEN 'pending' ELSE 'refused' END, file.reason,
-                CASE WHEN file.reason IS NOT NULL THEN draftsman.now() END)
-        RETURNING id INTO stored;
-        INSERT INTO draftsman.job_attachments (job, ordinal, attachment, message)
-        VALUES ($1, place, stored, $3);
-        names := names || jsonb_build_array(file.name);
-    END LOOP;
+    names := draftsman.insert_attachments(
+        $1, split_part($2, ':', 1)::draftsman.channel, $3, $4);
     IF names <> '[]' THEN
         INSERT INTO draftsman.job_events (job, kind, actor, payload)
         VALUES ($1, 'attachments_added', $2,
@@ -252,10 +264,11 @@ BEGIN
 END $$;
 
 -- Stores a downloaded file, or refuses it: with the given reason, or because the files of its job
--- would have more than 25 MiB. Returns its status; nothing if another process has ended it, or
--- claimed it again.
-CREATE FUNCTION draftsman.end_attachment(id bigint, attempt int, data bytea, reason text)
-RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+-- would have more than 25 MiB. A stored file adds `more` files, which were found in it, to its first
+-- job. Returns its status; nothing if another process has ended it, or claimed it again.
+CREATE FUNCTION draftsman.end_attachment(
+    id bigint, attempt int, data bytea, reason text, more jsonb
+) RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     first   bigint;
     total   bigint;
@@ -285,6 +298,10 @@ BEGIN
            SET status = 'stored', size = octet_length($3), sha256 = encode(sha256($3), 'hex'),
                ended_at = draftsman.now()
          WHERE a.id = $1;
+        PERFORM draftsman.insert_attachments(j.job, a.channel, j.message, $5)
+          FROM draftsman.job_attachments j
+          JOIN draftsman.attachments a ON a.id = j.attachment
+         WHERE j.attachment = $1 AND j.job = first AND $5 <> '[]';
         RETURN 'stored';
     END IF;
     UPDATE draftsman.attachments a

@@ -252,7 +252,7 @@ BEGIN
             draftsman.open_web_session(text, text, text, text, text, float8),
             draftsman.close_web_session(text),
             draftsman.claim_attachments(draftsman.channel, int, float8),
-            draftsman.end_attachment(bigint, int, bytea, text),
+            draftsman.end_attachment(bigint, int, bytea, text, jsonb),
             draftsman.finish_forge_event(bigint, text) TO draftsman_bot;
         GRANT INSERT (forge, project, number, key, kind, source, author, author_name, is_bot,
             association, verdict, title, text, label, path, line, commit, thread, url, at),

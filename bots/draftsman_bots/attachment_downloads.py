@@ -6,14 +6,17 @@ import asyncio
 import contextlib
 import logging
 import math
-from collections.abc import Awaitable, Callable
-from typing import Final
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from draftsman.domain.job import Source
 from draftsman.domain.requests.attachments import PendingFile
 from draftsman.errors import DatabaseUnreachable, Failure
 from draftsman.loops.lifecycle import StopSignal
 from draftsman.services.jobs.attachments import Attachments
+
+if TYPE_CHECKING:
+    from draftsman.domain.requests.invocation import FileRef
 
 POLL: Final = 15.0
 """Seconds between looks for files that another process left; `wake` does not wait for them."""
@@ -22,6 +25,13 @@ TIMEOUT: Final = 45.0
 DELAYS: Final = (1.0, 4.0, 10.0, math.inf)
 """Seconds before the next attempt after a failure; the last failure is final."""
 _log = logging.getLogger(__name__)
+
+
+class WithFiles(NamedTuple):
+    """A downloaded thread, and the files of its messages, which are attached to the job too."""
+
+    data: bytes
+    files: Sequence[FileRef]
 
 
 class FileRefused(Exception):
@@ -39,7 +49,7 @@ class AttachmentDownloads:
         self,
         attachments: Attachments,
         channel: Source,
-        download: Callable[[PendingFile], Awaitable[bytes]],
+        download: Callable[[PendingFile], Awaitable[bytes | WithFiles]],
         delays: tuple[float, ...] = DELAYS,
     ) -> None:
         self._attachments = attachments
@@ -80,9 +90,11 @@ class AttachmentDownloads:
         except TimeoutError:
             await self._attachments.refuse(file, f"its download took more than {TIMEOUT:.0f} s")
         else:
-            await self._attachments.store(file, data)
+            more = data.files if isinstance(data, WithFiles) else ()
+            content = data.data if isinstance(data, WithFiles) else data
+            await self._attachments.store(file, content, more)
 
-    async def _data(self, file: PendingFile) -> bytes:
+    async def _data(self, file: PendingFile) -> bytes | WithFiles:
         for delay in self._delays:
             try:
                 return await self._download(file)

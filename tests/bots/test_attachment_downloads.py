@@ -66,7 +66,8 @@ async def test_a_download_without_an_end_is_refused(
     monkeypatch.setattr("draftsman_bots.attachment_downloads.TIMEOUT", 0.05)
 
     async def download(file: PendingFile) -> bytes:
-        return await asyncio.get_running_loop().create_future()  # never
+        await asyncio.Event().wait()
+        return b""
 
     (item,) = await ended(rt, make, download, "slow")
     assert item.reason is not None

@@ -47,14 +47,19 @@ class Attachments:
         """Claim pending files for the bot of a channel, which ends each by `store` or `refuse`."""
         return await self._db.run_transaction(lambda conn: store.claim(conn, channel, most, CLAIM))
 
-    async def store(self, file: PendingFile, data: bytes) -> str | None:
+    async def store(
+        self, file: PendingFile, data: bytes, more: Sequence[FileRef] = ()
+    ) -> str | None:
         """Store a downloaded file; return its status: `stored`, or `refused` for its size.
 
+        `more` are files that were found in it, such as those of a thread: the job gets them too.
         None: the claim was over, and another process has ended the file or downloads it again.
         """
         if len(data) > MAX_BYTES:
             return await self.refuse(file, f"a file has at most {MAX_BYTES:,} bytes")
-        return await self._db.run_transaction(lambda conn: store.end(conn, file, data, None))
+        return await self._db.run_transaction(
+            lambda conn: store.end(conn, file, data, None, rows_of(more))
+        )
 
     async def refuse(self, file: PendingFile, reason: str) -> str | None:
         """Record that a file cannot be downloaded, and why; None as in `store`."""

@@ -45,8 +45,16 @@ async def claim(conn: Connection, channel: Source, most: int, seconds: float) ->
 
 
 async def end(
-    conn: Connection, file: PendingFile, data: bytes | None, reason: str | None
+    conn: Connection,
+    file: PendingFile,
+    data: bytes | None,
+    reason: str | None,
+    more: Sequence[dict[str, Any]] = (),
 ) -> str | None:
-    """Store or refuse a claimed file; return its status, None if the claim is over."""
-    params = {"id": file.id, "attempt": file.attempt, "data": data, "reason": reason}
+    """Store or refuse a claimed file; return its status, None if the claim is over.
+
+    A stored file adds the files `more` to its jobs.
+    """
+    params: dict[str, Any] = {"id": file.id, "attempt": file.attempt, "data": data}
+    params |= {"reason": reason, "more": Jsonb(list(more))}
     return cast("str | None", await scalar(conn, _Q["end"], params))

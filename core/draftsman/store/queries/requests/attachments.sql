@@ -28,4 +28,4 @@ SELECT id, attempt, reference, name
 
 -- name: end
 SELECT draftsman.end_attachment(%(id)s::bigint, %(attempt)s::int, %(data)s::bytea,
-                                %(reason)s::text)
+                                %(reason)s::text, %(more)s::jsonb)
