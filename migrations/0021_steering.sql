@@ -186,8 +186,7 @@ BEGIN
                 CASE WHEN file.reason IS NULL THEN 'pending' ELSE 'refused' END, file.reason,
                 CASE WHEN file.reason IS NOT NULL THEN draftsman.now() END)
         RETURNING id INTO stored;
-        INSERT INTO draftsman.job_attachments (job, ordinal, attachment, message)
-        VALUES ($1, place, stored, $3);
+        INSERT INTO draftsman.job_attachments VALUES ($1, place, stored, $3);
         names := names || jsonb_build_array(file.name);
     END LOOP;
     RETURN names;
