@@ -15,7 +15,7 @@ from draftsman_bots.slack.listeners import home
 from draftsman_bots.slack.outbound import modal_views, question_blocks
 from draftsman_bots.slack.outbound.blocks import MAX_OPTIONS
 from draftsman_bots.slack.parsers import payloads
-from draftsman_bots.slack.usecases import answers, job_commands, schedules, templates
+from draftsman_bots.slack.usecases import answers, job_commands, revisions, schedules, templates
 from draftsman_bots.slack.usecases.access import (
     actor_of,
     authorize,
@@ -108,6 +108,8 @@ async def _route(ctx: BotContext, action: BlockAction, reply_target: ReplyTarget
         return await _attend(ctx, action, kind)
     elif kind in (ids.CANCEL, ids.RETRY):
         return await _control_job(ctx, action, kind)
+    elif kind == ids.REVISE:
+        await revisions.open_form(ctx, action, reply_target)
     elif kind == ids.TEMPLATE:
         return await _run_template(ctx, action, reply_target)
     elif kind == ids.ADD_SCHEDULE:
