@@ -7,6 +7,7 @@ second has no effect.
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from draftsman.domain.deliveries.target import parse as parse_target
@@ -16,7 +17,12 @@ from draftsman_bots.slack.outbound.blocks import section
 from draftsman_bots.slack.parsers import command_parser, payloads
 from draftsman_bots.slack.parsers.command_parser import InvalidText, JobRequest, Parsed, TextCommand
 from draftsman_bots.slack.parsers.payloads import MessageChange, MessageEvent
-from draftsman_bots.slack.usecases import attachments, job_requests, thread_replies
+from draftsman_bots.slack.usecases import (
+    attachments,
+    job_requests,
+    thread_messages,
+    thread_replies,
+)
 from draftsman_bots.slack.usecases.access import authorize_person
 from draftsman_bots.slack.usecases.ephemeral import (
     Reply,
@@ -121,6 +127,7 @@ async def _route(ctx: BotContext, message: MessageEvent) -> Reply | None:
     origin = RequestOrigin(message.key, target, attachments=refs)
     if not isinstance(parsed, JobRequest):
         return await dispatch_text(ctx, message.user, message.channel, origin, message.text)
+    origin = replace(origin, revises=await thread_messages.finished_job(ctx, message))
     actor = await authorize_person(ctx, message.user, message.channel)
     submitted = await job_requests.submit(ctx, actor, origin, parsed)
     # A new job posts its own message in the thread: only a duplicate is news.

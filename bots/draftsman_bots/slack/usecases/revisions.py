@@ -108,6 +108,15 @@ async def _template_view(ctx: BotContext, job: Job, target: str) -> View | None:
     return template_form(template, template.definition, target, job=job.number, values=values)
 
 
+def repository_options(job: Job) -> dict[str, str]:
+    """Return the options of a request for the repository, branch and agent of a job."""
+    result = job.result or {}
+    branch = result.get("branch") if job.pr_url is None else None
+    ref = string(nested(job.payload, "repo"), "ref")
+    options = {"repo": _shown(job).repo, "agent": job.agent or "", "ref": str(branch or ref)}
+    return {name: value for name, value in options.items() if value}
+
+
 def _shown(job: Job) -> ShownRequest:
     source = string(nested(job.payload, "repo"), "source")
     is_url = is_repo_url(source) and source.startswith(("https://", "ssh://", "git@"))
