@@ -87,6 +87,16 @@ def action_key(channel: str, message_ts: str, user: str, action_ts: str) -> str:
     return _key("act", channel, message_ts, user, action_ts)
 
 
+def reaction_key(channel: str, message_ts: str, user: str, event_ts: str) -> str:
+    """Return the key of a reaction, the same for each delivery."""
+    return f"{reaction_prefix(channel, message_ts, user)}{event_ts}"
+
+
+def reaction_prefix(channel: str, message_ts: str, user: str) -> str:
+    """Return the beginning of the keys of a user's reactions to a message."""
+    return _key("react", channel, message_ts, user, "")
+
+
 def view_key(view_id: str) -> str:
     """Return the key of a submitted modal."""
     return _key("view", view_id)

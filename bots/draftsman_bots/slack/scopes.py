@@ -24,6 +24,7 @@ FULL: Final = (
     "mpim:history",
     "mpim:read",
     "files:read",
+    "reactions:read",
 )
 """Also replies in threads without a mention, the search for posted messages, and files."""
 
@@ -58,6 +59,8 @@ EVENTS: Final[Mapping[str, str | None]] = {
     "message.groups": "groups:history",
     "message.im": "im:history",
     "message.mpim": "mpim:history",
+    "reaction_added": "reactions:read",
+    "reaction_removed": "reactions:read",
     "tokens_revoked": None,
 }
 """Each subscribed event, and its scope."""

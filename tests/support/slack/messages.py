@@ -25,6 +25,7 @@ class Messages:
         self.subscribed = {
             "app_mention", "message.channels", "message.groups", "message.im", "message.mpim",
             "app_home_opened", "app_uninstalled", "tokens_revoked",
+            "reaction_added", "reaction_removed",
         }  # fmt: skip
         """The events of the manifest."""
         self.complaints: list[str] = []
@@ -145,6 +146,36 @@ class Messages:
     async def _tell(self, room: Channel, inner_events: list[Json], options: DeliveryOptions) -> Ack:
         events = [payloads.event(self.world, inner, room.shared) for inner in inner_events]
         return await self.event_delivery.deliver("events_api", *events, options=options)
+
+    async def react(
+        self,
+        user: str,
+        channel: str,
+        ts: str,
+        emoji: str,
+        *,
+        removed: bool = False,
+        **options: Unpack[DeliveryOptions],
+    ) -> Ack:
+        """Add or remove a reaction (docs.slack.dev, events reaction_added and reaction_removed).
+
+        The event names neither the thread nor the workspace of the user.
+        """
+        room = self.world.channels[channel]
+        kind = "reaction_removed" if removed else "reaction_added"
+        item = {"type": "message", "channel": channel, "ts": ts}
+        inner: Json = {
+            "type": kind,
+            "user": user,
+            "reaction": emoji,
+            "item": item,
+            "item_user": room.messages[ts].get("user", self.world.bot_user),
+            "event_ts": self.world.ts(),
+        }
+        if kind not in self.subscribed or self.world.bot_user not in room.members:
+            return Ack()
+        outer = payloads.event(self.world, inner, room.shared)
+        return await self.event_delivery.deliver("events_api", outer, options=options)
 
     async def open_home(self, user: str, **options: Unpack[DeliveryOptions]) -> Ack:
         """Open the bot's home tab."""

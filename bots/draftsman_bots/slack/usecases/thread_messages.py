@@ -36,7 +36,8 @@ async def handle_message(ctx: BotContext, message: MessageEvent) -> Reply | None
         jobs = finished[:1]
     text = message.text.strip() or _file_text(message)
     if not jobs and finished and text and message.mentioned:
-        return await _follow_up(ctx, message, finished[0], text)
+        await _follow_up(ctx, message, finished[0], text)
+        return None
     if not jobs or not text or message.change is MessageChange.DELETED:
         return NOT_A_MESSAGE
     if message.mentioned and await job_requests.find_job(ctx, message):
