@@ -25,6 +25,7 @@ FULL: Final = (
     "mpim:read",
     "files:read",
     "reactions:read",
+    "assistant:write",
 )
 """Also replies in threads without a mention, the search for posted messages, and files."""
 
@@ -33,6 +34,7 @@ REPLIES: Final = frozenset({"channels:history", "groups:history", "mpim:history"
 
 METHODS: Final[Mapping[str, str | None]] = {
     "apps.connections.open": None,
+    "assistant.threads.setSuggestedPrompts": "assistant:write",
     "auth.test": None,
     "chat.postEphemeral": "chat:write",
     "chat.postMessage": "chat:write",

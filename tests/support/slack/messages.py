@@ -190,6 +190,25 @@ class Messages:
             inner["view"] = copy.deepcopy(self.world.homes[user].content)
         return await self.event(inner, **options)
 
+    async def open_messages(self, user: str, **options: Unpack[DeliveryOptions]) -> Ack:
+        """Open the Messages tab of the app, the conversation with an agent."""
+        channel = self.world.direct(user).id
+        inner: Json = {"type": "app_home_opened", "user": user, "channel": channel}
+        inner |= {"tab": "messages", "event_ts": self.world.ts()}
+        return await self.event(inner, **options)
+
+    async def start_assistant_thread(
+        self, user: str, kind: str = "assistant_thread_started", **options: Unpack[DeliveryOptions]
+    ) -> Ack:
+        """Open the container of an app with `assistant_view`, whose thread has a first message."""
+        channel = self.world.direct(user)
+        content: Json = {"user": self.world.bot_user, "text": "New chat"}
+        root = put(self.world, channel, content | {"subtype": "assistant_app_thread"})
+        thread = {"user_id": user, "channel_id": channel.id, "thread_ts": root["ts"]}
+        thread["context"] = {"channel_id": "C000000001", "team_id": self.world.team}
+        inner: Json = {"type": kind, "assistant_thread": thread, "event_ts": self.world.ts()}
+        return replace(await self.event(inner, **options), ts=root["ts"])
+
     async def event(self, inner: Json, **options: Unpack[DeliveryOptions]) -> Ack:
         """Deliver any event; an outer event is sent unchanged."""
         outer = inner if "event" in inner or "api_app_id" in inner else None

@@ -122,6 +122,8 @@ async def _route(ctx: BotContext, message: MessageEvent) -> Reply | None:
         return reply
     if message.change is MessageChange.EDITED and not isinstance(parsed, JobRequest):
         return None
+    if _is_agent_request(ctx, message, parsed):
+        parsed = JobRequest(message.text.strip(), command_parser.MODES[0])
     refs = attachments.request_refs(ctx, message.channel, message.thread, message.ts, message.files)
     target = job_target(message.channel, message.thread or message.ts, message.user.id)
     origin = RequestOrigin(message.key, target, attachments=refs)
@@ -156,6 +158,22 @@ async def _in_thread(ctx: BotContext, message: MessageEvent, parsed: Parsed) -> 
     return Reply(
         f"A job in this thread is waiting for an answer to {', '.join(open_questions)}: use its"
         " buttons. To start a new job, write outside this thread."
+    )
+
+
+def _is_agent_request(ctx: BotContext, message: MessageEvent, parsed: Parsed) -> bool:
+    """Return whether a text without a command is a request to the agent in its conversation.
+
+    A single word is rather a mistyped command.
+    """
+    is_text = isinstance(parsed, InvalidText) and not parsed.reason
+    is_posted = message.change is MessageChange.POSTED
+    return (
+        is_text
+        and is_posted
+        and message.private
+        and ctx.identity.is_agent
+        and (len(message.text.split()) > 1)
     )
 
 

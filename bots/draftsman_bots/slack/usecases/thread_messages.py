@@ -35,12 +35,13 @@ async def handle_message(ctx: BotContext, message: MessageEvent) -> Reply | None
     if not jobs and finished and await ctx.rt.forge_events.follow_ups.is_open(finished[0]):
         jobs = finished[:1]
     text = message.text.strip() or _file_text(message)
-    if not jobs and finished and text and message.mentioned:
+    addressed = message.mentioned or (message.private and ctx.identity.is_agent)
+    if not jobs and finished and text and addressed:
         await _follow_up(ctx, message, finished[0], text)
         return None
     if not jobs or not text or message.change is MessageChange.DELETED:
         return NOT_A_MESSAGE
-    if message.mentioned and await job_requests.find_job(ctx, message):
+    if addressed and await job_requests.find_job(ctx, message):
         return None  # it has started a job of the thread, and is delivered again
     try:
         actor = await authorize_person(ctx, message.user)
