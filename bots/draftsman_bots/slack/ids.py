@@ -45,6 +45,8 @@ ADD_SCHEDULE: Final = "draftsman_add_schedule"
 PAUSE_SCHEDULE: Final = "draftsman_pause_schedule"
 RESUME_SCHEDULE: Final = "draftsman_resume_schedule"
 REMOVE_SCHEDULE: Final = "draftsman_remove_schedule"
+RATIFY_RULE: Final = "draftsman_ratify_rule"
+DECLINE_RULE: Final = "draftsman_decline_rule"
 PARAMETER: Final = "parameter"
 """Prefix of the block ids of a template's parameters."""
 
@@ -57,6 +59,7 @@ _REVISED: Final = r"j:([1-9][0-9]{0,17})"
 _FORM: Final = re.compile(rf"{_TEMPLATE.pattern} {_TARGET}(?: {_REVISED})?")
 _REVISION: Final = re.compile(rf"{_REVISED} {_TARGET}")
 _SCHEDULE: Final = re.compile(r"s:([1-9][0-9]{0,17})")
+_RULE: Final = re.compile(r"r:([1-9][0-9]{0,17})")
 _JOB: Final = re.compile(r"j:([1-9][0-9]{0,17})")
 
 
@@ -147,6 +150,17 @@ def job_value(job: int) -> str:
 def schedule_value(schedule: int) -> str:
     """Return the value of a schedule's button: `s:12`."""
     return f"s:{schedule}"
+
+
+def rule_value(rule: int) -> str:
+    """Return the value of a button of a permission rule: `r:3`."""
+    return f"r:{rule}"
+
+
+def parse_rule(value: object) -> int | None:
+    """Parse a value of `rule_value`; None if it is invalid."""
+    match = _RULE.fullmatch(value) if isinstance(value, str) else None
+    return int(match[1]) if match else None
 
 
 def template_value(name: str) -> str:

@@ -241,3 +241,7 @@ def _notice(message: Message) -> Iterator[Block]:
     yield from paragraphs((prefix, *truncate_spans(spans, LENGTH)), 5)
     if is_long(spans_text(spans)) and "to" not in (message.payload or {}):
         yield context(TRUNCATED_NOTICE)
+    if isinstance(rule := (message.payload or {}).get("rule"), int) and rule > 0:
+        value = ids.rule_value(rule)
+        ratify = button("Ratify", ids.RATIFY_RULE, value, "primary")
+        yield actions([ratify, button("Decline", ids.DECLINE_RULE, value, "danger")])
