@@ -17,8 +17,17 @@ MINIMAL: Final = (
     "users:read",
 )
 """Commands, buttons, modals, mentions and direct messages, but no channel history."""
-FULL: Final = (*MINIMAL, "channels:history", "groups:history", "mpim:history", "mpim:read")
-"""Also replies in threads without a mention, and the search for posted messages."""
+FULL: Final = (
+    *MINIMAL,
+    "channels:history",
+    "groups:history",
+    "mpim:history",
+    "mpim:read",
+    "files:read",
+    "reactions:read",
+    "assistant:write",
+)
+"""Also replies in threads without a mention, the search for posted messages, and files."""
 
 REPLIES: Final = frozenset({"channels:history", "groups:history", "mpim:history"})
 """Scopes for replies that do not mention the bot; direct messages need none."""
@@ -26,6 +35,7 @@ REPLIES: Final = frozenset({"channels:history", "groups:history", "mpim:history"
 METHODS: Final[Mapping[str, str | None]] = {
     "apps.connections.open": None,
     "assistant.threads.setStatus": "chat:write",
+    "assistant.threads.setSuggestedPrompts": "assistant:write",
     "auth.test": None,
     "chat.appendStream": "chat:write",
     "chat.postEphemeral": "chat:write",
@@ -40,6 +50,7 @@ METHODS: Final[Mapping[str, str | None]] = {
     "conversations.replies": "channels:history",
     "files.completeUploadExternal": "files:write",
     "files.getUploadURLExternal": "files:write",
+    "files.info": "files:read",
     "users.info": "users:read",
     "views.open": None,
     "views.publish": None,
@@ -54,6 +65,8 @@ EVENTS: Final[Mapping[str, str | None]] = {
     "message.groups": "groups:history",
     "message.im": "im:history",
     "message.mpim": "mpim:history",
+    "reaction_added": "reactions:read",
+    "reaction_removed": "reactions:read",
     "tokens_revoked": None,
 }
 """Each subscribed event, and its scope."""

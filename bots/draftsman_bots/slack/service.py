@@ -85,6 +85,7 @@ class Service:
             *self._transports(),
             self._delivery_process.run(),
             self._live_threads.run(),
+            self._context.downloads.run(),
             installation,
             backfill,
             identity,
@@ -104,6 +105,7 @@ class Service:
         self.stop.set()
         self._delivery_process.stop()
         self._live_threads.stop.set()
+        self._context.downloads.end()
         self._installation.end()
         self._backfill.end()
         if self._sockets is not None:

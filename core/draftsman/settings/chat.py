@@ -75,6 +75,8 @@ class SlackSettings(Section):
     progress: Literal["stream", "card"] = "stream"
     """Where the steps of a running agent are shown: in a stream in the job's thread, or only in
     its status message."""
+    reaction_approvals: bool = False
+    """Whether a reaction (`+1`, `-1` and others) decides an approval."""
     command: _Command = "/draftsman"
     """The slash command, as in the app's manifest."""
     api_url: str = "https://slack.com/api/"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import time
+from typing import Any
 
 from psycopg.types.json import Jsonb
 
@@ -49,8 +50,14 @@ async def take_due(conn: Connection, term: LeaderTerm, limit: int) -> list[Diges
     return await fetch_all(conn, _Q["take_due"], term.params(limit), DigestQuestion)
 
 
-async def send(conn: Connection, job: int, target: Target, key: str, text: str) -> None:
-    """Write the message of a digest, once for each key; `job` is that of a question in it."""
+async def send(
+    conn: Connection, job: int, target: Target, key: str, text: str, rule: int | None = None
+) -> None:
+    """Write the message of a digest, once for each key; `job` is that of a question in it.
+
+    Also the message about a proposed `rule`, whose job has one of its decisions.
+    """
     params = {"job": job, "channel": target.channel, "target": target.target, "key": key}
-    payload = {"text": text, "names_job": True}
+    payload: dict[str, Any] = {"text": text, "names_job": True}
+    payload |= {} if rule is None else {"rule": rule}
     await execute(conn, _Q["send"], params | {"payload": Jsonb(payload)})

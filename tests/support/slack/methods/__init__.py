@@ -1,7 +1,16 @@
-"""The methods of the Web API; the import registers them."""
+"""Methods of the Web API, by their namespaces."""
 
 from __future__ import annotations
 
-from tests.support.slack.methods import apps, chat, conversations, files, people, streams, views
+from tests.support.slack.methods import (
+    apps,
+    assistant,
+    chat,
+    conversations,
+    files,
+    people,
+    streams,
+    views,
+)
 
-__all__ = ["apps", "chat", "conversations", "files", "people", "streams", "views"]
+__all__ = ["apps", "assistant", "chat", "conversations", "files", "people", "streams", "views"]
