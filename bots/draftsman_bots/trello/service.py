@@ -38,7 +38,7 @@ class Service:
         self.context = BotContext(rt, trello, self._client)
         self.health = self.context.health
         self._deliveries = rt.delivery_process(
-            [TrelloChannel(self._client, rt.boards, self.health)]
+            [TrelloChannel(self._client, rt.boards, self.health, rt.boards.cards)]
         )
         self.poller = Poller(self.context, trello.poll, self._deliveries.sender)
         self.health_port: int | None = None

@@ -8,7 +8,14 @@ from draftsman.domain.job import Source
 from draftsman.domain.people.actor import Actor
 from draftsman.errors import Failure
 from draftsman_bots.trello.parsers.actions import ActionKind
-from draftsman_bots.trello.usecases import answers, board_scans, edit_notices, label_jobs
+from draftsman_bots.trello.usecases import (
+    answers,
+    board_scans,
+    checked_items,
+    due_changes,
+    edit_notices,
+    label_jobs,
+)
 
 if TYPE_CHECKING:
     from draftsman.domain.trello.board import BoardConfig, Episode
@@ -34,6 +41,8 @@ async def on_webhook(context: BotContext, action: Action, started: StartedEpisod
         return IGNORED
     if action.kind in COMMENTS:
         return await answers.on_comment(context, action)
+    if action.kind is ActionKind.ITEM_CHECKED:
+        return await checked_items.on_item(context, action)
     match action.kind:
         case ActionKind.LABEL_ADDED | ActionKind.LABEL_REMOVED if action.label in board.labels:
             if action.kind is ActionKind.LABEL_REMOVED and action.date is not None:
@@ -45,6 +54,8 @@ async def on_webhook(context: BotContext, action: Action, started: StartedEpisod
                 return SCAN_REQUESTED
         case ActionKind.CARD_CHANGED if action.edited:
             return await edit_notices.notify_request_edited(context, action) or IGNORED
+        case ActionKind.CARD_CHANGED if action.rescheduled:
+            return await due_changes.on_rescheduled(context, board, action)
         case ActionKind.CARD_REMOVED:
             return await _cancel_jobs(context, board, action)
         case ActionKind.LABEL_DELETED if action.label in {*board.labels, board.queued_label_id}:
@@ -57,6 +68,10 @@ async def on_poll(context: BotContext, board: BoardConfig, action: Action) -> st
     """Handle an action from a poll; return its outcome. Labels come from the cards instead."""
     if action.kind is ActionKind.COMMENT:
         return await answers.on_comment(context, action)
+    if action.kind is ActionKind.ITEM_CHECKED:
+        return await checked_items.on_item(context, action)
+    if action.kind is ActionKind.CARD_CHANGED and action.rescheduled:
+        return await due_changes.on_rescheduled(context, board, action)
     if action.kind is ActionKind.CARD_REMOVED:
         await label_jobs.cancel_removed_card(context, board, action.card, action.name)
         return "jobs_canceled"

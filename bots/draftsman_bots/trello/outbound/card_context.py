@@ -11,6 +11,7 @@ from draftsman.domain.deliveries.delivery import QUESTION_KINDS, DeliveryKind, M
 from draftsman.domain.job import TERMINAL
 from draftsman.domain.trello.board import BoardConfig
 from draftsman.errors import Failure
+from draftsman_bots.trello.outbound.checklists import uses_checklist
 from draftsman_bots.trello.outbound.member_names import MemberNames, names_members
 from draftsman_bots.trello.transport.cards import read_card
 from draftsman_bots.trello.transport.client import Trello
@@ -92,6 +93,10 @@ def needs_context(config: BoardConfig, message: Message) -> bool:
     if message.kind is DeliveryKind.RESULT:
         moved = status in config.moves or config.queued_label_id is not None
         return moved or config.comment_template is not None
+    if message.kind in (DeliveryKind.QUESTION, DeliveryKind.QUESTION_CLOSED):
+        return config.due_dates or uses_checklist(config, message.question)
+    if message.kind is DeliveryKind.REMINDER:
+        return uses_checklist(config, message.question)
     live = message.kind is DeliveryKind.STATUS and status not in TERMINAL
     return live and status in config.moves
 

@@ -30,8 +30,13 @@ def render_question(
     people: Sequence[Person],
     names: MemberNames,
     changes: str = "",
+    *,
+    checklist: bool = False,
 ) -> Iterator[str]:
-    """Yield the paragraphs of an open question; `changes` are the changes to review."""
+    """Yield the paragraphs of an open question; `changes` are the changes to review.
+
+    `checklist` tells whether people may also check an item of the card's checklist.
+    """
     is_approval = question.kind is QuestionKind.APPROVAL
     verb = "asks for approval" if is_approval else "asks"
     yield f"❓ **{question.name}** {bold(title, 200)} {verb}:"
@@ -46,7 +51,7 @@ def render_question(
         yield _choices(question)
     if people:
         yield f"For {_people(people, names)}"
-    yield " ".join(_instructions(question))
+    yield " ".join(_instructions(question, checklist=checklist))
 
 
 def answer_instructions(question: Question) -> str:
@@ -99,8 +104,10 @@ def _mention(person: Person, names: MemberNames) -> str:
     return f"@{username}" if username else escape_truncated(person.name, 100)
 
 
-def _instructions(question: Question) -> Iterator[str]:
+def _instructions(question: Question, *, checklist: bool) -> Iterator[str]:
     yield answer_instructions(question)
+    if checklist:
+        yield "Or check an item of the checklist."
     if question.kind is QuestionKind.APPROVAL and question.quorum > 1:
         yield f"Needs {question.quorum} approvals."
     if missing := missing_diff(question):
