@@ -19,6 +19,7 @@ from draftsman_bots.trello.outbound.checklists import (
     uses_checklist,
 )
 from draftsman_bots.trello.outbound.due_dates import show_expiry
+from draftsman_bots.trello.outbound.field_values import set_fields, shows_fields
 from draftsman_bots.trello.transport.client import Trello
 
 if TYPE_CHECKING:
@@ -48,6 +49,8 @@ async def apply_updates(trello: Trello, context: CardContext, message: Message) 
     queued = config.queued_label_id
     if message.kind is DeliveryKind.RESULT and queued in card.idLabels:
         problems += await _unlabel(trello, card, str(queued))
+    if shows_fields(config, message):
+        await _set_fields(trello, context, config, message)
     return problems
 
 
@@ -88,6 +91,16 @@ async def _has_checklist(cards: TrelloCards, config: BoardConfig | None, message
         return True
     stored = await cards.checklist(message.target, question.job, question.ordinal)
     return stored is not None
+
+
+async def _set_fields(
+    trello: Trello, context: CardContext, config: BoardConfig, message: Message
+) -> None:
+    """Write custom fields; a refusal is no problem, since doctor shows missing fields."""
+    try:
+        await set_fields(trello, config, context.fields, message)
+    except Failure as error:
+        _note(error, "")
 
 
 async def _move(trello: Trello, config: BoardConfig, card: Card, to: str) -> list[str]:

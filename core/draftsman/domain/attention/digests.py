@@ -35,7 +35,11 @@ class DigestHours:
 
 @dataclass(frozen=True, slots=True)
 class DigestQuestion:
-    """An open question in the digest of a person; `slack` is the account of the person, if any."""
+    """An open question in the digest of a person.
+
+    `slack` and `trello` are the accounts of the person, `card` is the card for digests of the board
+    that asks, each if there is one.
+    """
 
     person: str
     job: int
@@ -47,6 +51,15 @@ class DigestQuestion:
     others: int
     """Other jobs that ask the same."""
     slack: str | None
+    trello: str | None = None
+    card: str | None = None
+
+    @property
+    def place(self) -> tuple[str, str]:
+        """The channel and the target of the digest: the card, the account in Slack, or the log."""
+        if self.card and self.trello:
+            return "trello", self.card
+        return ("slack", self.slack) if self.slack else ("log", "log")
 
 
 def parse_hours(text: str) -> list[time]:

@@ -49,8 +49,13 @@ async def take_due(conn: Connection, term: LeaderTerm, limit: int) -> list[Diges
     return await fetch_all(conn, _Q["take_due"], term.params(limit), DigestQuestion)
 
 
-async def send(conn: Connection, job: int, target: Target, key: str, text: str) -> None:
-    """Write the message of a digest, once for each key; `job` is that of a question in it."""
+async def send(
+    conn: Connection, job: int, target: Target, key: str, text: str, to: str | None = None
+) -> None:
+    """Write the message of a digest, once for each key; `job` is that of a question in it.
+
+    `to` is the account to mention where others read the target as well.
+    """
     params = {"job": job, "channel": target.channel, "target": target.target, "key": key}
-    payload = {"text": text, "names_job": True}
+    payload = {"text": text, "names_job": True} | ({} if to is None else {"to": to})
     await execute(conn, _Q["send"], params | {"payload": Jsonb(payload)})

@@ -154,7 +154,7 @@ async def _names(
             from draftsman_bots.trello.usecases import board_setup
 
             layout = await board_setup.fetch_layout(context.trello, config.board_id)
-            return {**layout.labels, **layout.lists}, None
+            return layout.names, None
     except DraftsmanError as error:
         return None, error
 
