@@ -1,4 +1,5 @@
--- Messages of people to jobs, which agents get; and pauses of jobs.
+-- Messages of people to jobs, which agents get; attachments of requests and messages; and pauses of
+-- jobs.
 
 SELECT EXISTS (SELECT FROM draftsman.schema_migrations WHERE name = '0021_steering') AS applied \gset
 \if :applied \echo '0021_steering is already applied' \quit \endif
@@ -97,6 +98,220 @@ BEGIN
         ON CONFLICT DO NOTHING;
     GET DIAGNOSTICS copied = ROW_COUNT;
     RETURN copied;
+END $$;
+
+-- Attachments ---------------------------------------------------------------------------------
+
+-- A file that a person sent with a request or a message. The bot of its channel downloads it by
+-- `reference`, which has no secret; until then it is pending. It is stored once, or refused with a
+-- reason. A retry has the attachments of its job.
+CREATE TABLE draftsman.attachments (
+    id             bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    channel        draftsman.channel NOT NULL CHECK (channel IN ('slack', 'trello')),
+    reference      jsonb NOT NULL CHECK (octet_length(reference::text) <= 8000),
+    name           text NOT NULL CHECK (char_length(name) BETWEEN 1 AND 120
+                                        AND name !~ '[/\\[:cntrl:]]' AND name !~ '^[.]'),
+    media_type     text CHECK (char_length(media_type) <= 200),
+    status         text NOT NULL DEFAULT 'pending'
+                   CHECK (status IN ('pending', 'stored', 'refused')),
+    reason         text CHECK (char_length(reason) BETWEEN 1 AND 500),
+    size           bigint CHECK (size BETWEEN 0 AND 10485760),
+    sha256         text,
+    attempts       int NOT NULL DEFAULT 0,
+    claimed_until  timestamptz,
+    created_at     timestamptz NOT NULL DEFAULT draftsman.now(),
+    ended_at       timestamptz,
+    CONSTRAINT attachments_ended CHECK ((ended_at IS NOT NULL) = (status <> 'pending')),
+    CONSTRAINT attachments_stored CHECK ((status = 'stored') = (size IS NOT NULL)
+        AND (status = 'stored') = (sha256 IS NOT NULL)),
+    CONSTRAINT attachments_refused CHECK ((status = 'refused') = (reason IS NOT NULL))
+);
+CREATE INDEX attachments_pending ON draftsman.attachments (channel, id) WHERE status = 'pending';
+
+CREATE TABLE draftsman.attachment_contents (
+    attachment  bigint PRIMARY KEY REFERENCES draftsman.attachments,
+    data        bytea NOT NULL CHECK (octet_length(data) <= 10485760)
+);
+
+CREATE TABLE draftsman.job_attachments (
+    job         bigint NOT NULL REFERENCES draftsman.job_requests,
+    ordinal     int NOT NULL CHECK (ordinal BETWEEN 1 AND 20),
+    attachment  bigint NOT NULL REFERENCES draftsman.attachments,
+    message     int CHECK (message > 0),
+    PRIMARY KEY (job, ordinal),
+    UNIQUE (attachment, job)
+);
+
+CREATE TRIGGER attachments_ended_once BEFORE UPDATE ON draftsman.attachments FOR EACH ROW
+    WHEN (OLD.status <> 'pending')
+    EXECUTE FUNCTION draftsman.refuse_change('a stored or refused attachment is immutable');
+CREATE TRIGGER attachments_no_delete BEFORE DELETE ON draftsman.attachments FOR EACH ROW
+    EXECUTE FUNCTION draftsman.refuse_change('attachments are never deleted');
+CREATE TRIGGER attachment_contents_immutable BEFORE UPDATE OR DELETE
+    ON draftsman.attachment_contents FOR EACH ROW
+    EXECUTE FUNCTION draftsman.refuse_change('a stored attachment is immutable');
+CREATE TRIGGER job_attachments_immutable BEFORE UPDATE OR DELETE
+    ON draftsman.job_attachments FOR EACH ROW
+    EXECUTE FUNCTION draftsman.refuse_change('the attachments of a job are never changed');
+
+-- Adds files of a channel to a job, and returns their names; a file that the job has is left out, and
+-- those after the twentieth are dropped. `files` are objects with reference, name, media_type and
+-- reason, why a file is refused at once.
+CREATE FUNCTION draftsman.insert_attachments(
+    job bigint, source draftsman.channel, message int, files jsonb
+) RETURNS jsonb LANGUAGE plpgsql AS $$
+DECLARE
+    file    record;
+    place   int;
+    stored  bigint;
+    names   jsonb := '[]';
+BEGIN
+    SELECT coalesce(max(a.ordinal), 0) INTO place FROM draftsman.job_attachments a
+     WHERE a.job = $1;
+    FOR file IN
+        SELECT f.value ->> 'name' AS name, f.value ->> 'media_type' AS media_type,
+               f.value ->> 'reason' AS reason, f.value -> 'reference' AS reference
+          FROM jsonb_array_elements($4) WITH ORDINALITY f
+         WHERE NOT EXISTS (
+               SELECT FROM draftsman.job_attachments j
+                 JOIN draftsman.attachments a ON a.id = j.attachment
+                WHERE j.job = $1 AND a.channel = $2 AND a.reference = f.value -> 'reference')
+         ORDER BY f.ordinality
+    LOOP
+        EXIT WHEN place >= 20;
+        place := place + 1;
+        INSERT INTO draftsman.attachments
+               (channel, reference, name, media_type, status, reason, ended_at)
+        VALUES ($2, file.reference, file.name, file.media_type,
+                CASE WHEN file.reason IS NULL THEN 'pending' ELSE 'refused' END, file.reason,
+                CASE WHEN file.reason IS NOT NULL THEN draftsman.now() END)
+        RETURNING id INTO stored;
+        INSERT INTO draftsman.job_attachments (job, ordinal, attachment, message)
+        VALUES ($1, place, stored, $3);
+        names := names || jsonb_build_array(file.name);
+    END LOOP;
+    RETURN names;
+END $$;
+
+-- Adds files of a person to an unfinished job, with the request or with a message to the job.
+-- Returns the number of new files.
+CREATE FUNCTION draftsman.add_attachments(
+    job bigint, actor text, message int, files jsonb
+) RETURNS int LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    names jsonb;
+BEGIN
+    PERFORM draftsman.require_control($1, $2, 'responder');
+    IF draftsman.session_kind() = 'worker' THEN
+        PERFORM draftsman.deny_access('workers cannot attach files of people');
+    END IF;
+    PERFORM FROM draftsman.job_states j
+      WHERE j.number = $1 AND j.finished_at IS NULL FOR NO KEY UPDATE;
+    IF NOT FOUND THEN
+        RETURN 0;
+    END IF;
+    names := draftsman.insert_attachments(
+        $1, split_part($2, ':', 1)::draftsman.channel, $3, $4);
+    IF names <> '[]' THEN
+        INSERT INTO draftsman.job_events (job, kind, actor, payload)
+        VALUES ($1, 'attachments_added', $2,
+                jsonb_strip_nulls(jsonb_build_object('names', names, 'message', $3)));
+    END IF;
+    RETURN jsonb_array_length(names);
+END $$;
+
+-- Gives a new job the attachments of the job that it retries or follows up; returns their number.
+CREATE FUNCTION draftsman.inherit_attachments(old bigint, new bigint) RETURNS int
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    copied int;
+BEGIN
+    IF NOT EXISTS (SELECT FROM draftsman.jobs j
+                    WHERE j.number = $2 AND j.retry_of = $1 AND j.run_count = 0)
+       AND NOT EXISTS (SELECT FROM draftsman.follow_ups f WHERE f.job = $2 AND f.parent = $1) THEN
+        RETURN 0;
+    END IF;
+    INSERT INTO draftsman.job_attachments (job, ordinal, attachment)
+    SELECT $2, a.ordinal, a.attachment FROM draftsman.job_attachments a WHERE a.job = $1
+        ON CONFLICT DO NOTHING;
+    GET DIAGNOSTICS copied = ROW_COUNT;
+    RETURN copied;
+END $$;
+
+-- Claims pending files of a channel for their download, for so many seconds. A file whose downloads
+-- failed five times is refused.
+CREATE FUNCTION draftsman.claim_attachments(channel draftsman.channel, most int, seconds float8)
+RETURNS TABLE (id bigint, attempt int, reference jsonb, name text)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF draftsman.session_kind() NOT IN ('owner', 'bot') THEN
+        PERFORM draftsman.deny_access('only bots download attachments');
+    END IF;
+    UPDATE draftsman.attachments a
+       SET status = 'refused', reason = 'it could not be downloaded', ended_at = draftsman.now()
+     WHERE a.channel = $1 AND a.status = 'pending' AND a.attempts >= 5
+       AND a.claimed_until < draftsman.now();
+    RETURN QUERY
+    UPDATE draftsman.attachments a
+       SET attempts = a.attempts + 1,
+           claimed_until = draftsman.now() + make_interval(secs => $3)
+     WHERE a.id = ANY (ARRAY(
+           SELECT p.id FROM draftsman.attachments p
+            WHERE p.channel = $1 AND p.status = 'pending'
+              AND (p.claimed_until IS NULL OR p.claimed_until < draftsman.now())
+            ORDER BY p.id LIMIT $2 FOR UPDATE SKIP LOCKED))
+    RETURNING a.id, a.attempts, a.reference, a.name;
+END $$;
+
+-- Stores a downloaded file, or refuses it: with the given reason, or because the files of its job
+-- would have more than 25 MiB. A stored file adds `more` files, which were found in it, to its first
+-- job. Returns its status; nothing if another process has ended it, or claimed it again.
+CREATE FUNCTION draftsman.end_attachment(
+    id bigint, attempt int, data bytea, reason text, more jsonb
+) RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    first   bigint;
+    total   bigint;
+    problem text := $4;
+BEGIN
+    IF draftsman.session_kind() NOT IN ('owner', 'bot') THEN
+        PERFORM draftsman.deny_access('only bots download attachments');
+    END IF;
+    SELECT min(j.job) INTO first FROM draftsman.job_attachments j WHERE j.attachment = $1;
+    PERFORM FROM draftsman.job_attachments j WHERE j.job = first ORDER BY j.ordinal FOR UPDATE;
+    PERFORM FROM draftsman.attachments a
+      WHERE a.id = $1 AND a.status = 'pending' AND a.attempts = $2 FOR UPDATE;
+    IF NOT FOUND THEN
+        RETURN NULL;
+    END IF;
+    IF problem IS NULL THEN
+        SELECT coalesce(sum(a.size), 0) + octet_length($3) INTO total
+          FROM draftsman.job_attachments j JOIN draftsman.attachments a ON a.id = j.attachment
+         WHERE j.job = first;
+        IF total > 26214400 THEN
+            problem := 'the files of a job have at most 25 MiB';
+        END IF;
+    END IF;
+    IF problem IS NULL THEN
+        INSERT INTO draftsman.attachment_contents (attachment, data) VALUES ($1, $3);
+        UPDATE draftsman.attachments a
+           SET status = 'stored', size = octet_length($3), sha256 = encode(sha256($3), 'hex'),
+               ended_at = draftsman.now()
+         WHERE a.id = $1;
+        PERFORM draftsman.insert_attachments(j.job, a.channel, j.message, $5)
+          FROM draftsman.job_attachments j
+          JOIN draftsman.attachments a ON a.id = j.attachment
+         WHERE j.attachment = $1 AND j.job = first AND $5 <> '[]';
+        RETURN 'stored';
+    END IF;
+    UPDATE draftsman.attachments a
+       SET status = 'refused', reason = left(problem, 500), ended_at = draftsman.now()
+     WHERE a.id = $1;
+    INSERT INTO draftsman.job_events (job, kind, actor, payload)
+    SELECT first, 'attachment_refused', 'system',
+           jsonb_build_object('name', a.name, 'reason', a.reason)
+      FROM draftsman.attachments a WHERE a.id = $1;
+    RETURN 'refused';
 END $$;
 
 -- Pauses --------------------------------------------------------------------------------------

@@ -154,6 +154,7 @@ BEGIN
                 draftsman.join_request(bigint, text, jsonb),
                 draftsman.send_message(bigint, draftsman.channel, text, text, text, text, text),
                 draftsman.inherit_messages(bigint, bigint),
+                draftsman.inherit_attachments(bigint, bigint),
                 draftsman.pause_job(bigint, text, text, text),
                 draftsman.unpause_job(bigint, text, text), draftsman.use_token(text),
                 draftsman.pause_queue(text, text, text, text),
@@ -175,6 +176,7 @@ BEGIN
     FOREACH role IN ARRAY '{draftsman_bot,draftsman_person}'::text[] LOOP
         CONTINUE WHEN to_regrole(role) IS NULL;
         EXECUTE format('GRANT EXECUTE ON FUNCTION draftsman.undo_decision(bigint),
+            draftsman.add_attachments(bigint, text, int, jsonb),
             draftsman.hold_decision(bigint, int, draftsman.channel, text, text, text, text,
             boolean, jsonb, jsonb, float8),
             draftsman.request_follow_up(bigint, draftsman.channel, text, text, text, text),
@@ -250,6 +252,8 @@ BEGIN
             draftsman.person_of_web_link(text), draftsman.find_web_session(text),
             draftsman.open_web_session(text, text, text, text, text, float8),
             draftsman.close_web_session(text),
+            draftsman.claim_attachments(draftsman.channel, int, float8),
+            draftsman.end_attachment(bigint, int, bytea, text, jsonb),
             draftsman.finish_forge_event(bigint, text) TO draftsman_bot;
         GRANT INSERT (forge, project, number, key, kind, source, author, author_name, is_bot,
             association, verdict, title, text, label, path, line, commit, thread, url, at),

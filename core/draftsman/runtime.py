@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from draftsman.services.deliveries.delivery_sender import DeliverySender
     from draftsman.services.deliveries.outbox import Outbox
     from draftsman.services.forges.forge_events import ForgeEvents
+    from draftsman.services.jobs.attachments import Attachments
     from draftsman.services.jobs.bulk_retry import BulkRetry
     from draftsman.services.jobs.job_control import JobControl
     from draftsman.services.jobs.job_messages import JobMessages
@@ -124,6 +125,13 @@ class Runtime(configured.AttentionServices):
         from draftsman.services.jobs.job_messages import JobMessages
 
         return JobMessages(self.db, self.policy)
+
+    @cached_property
+    def attachments(self) -> Attachments:
+        """Files that people sent with requests and messages."""
+        from draftsman.services.jobs.attachments import Attachments
+
+        return Attachments(self.db)
 
     @cached_property
     def read_model(self) -> ReadModel:

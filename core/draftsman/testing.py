@@ -22,6 +22,7 @@ from draftsman.domain.outcome import Outcome, Parked, Snooze, validate_result
 from draftsman.domain.question import OnExpire, Question, QuestionStatus, Resolution
 from draftsman.domain.question_spec import QuestionSpec
 from draftsman.domain.read_models import Step
+from draftsman.domain.requests.attachments import AttachedFile, JobAttachment
 from draftsman.domain.reserved_names import Owner
 from draftsman.domain.response import Response
 from draftsman.domain.run import ClaimedJob, Lease
@@ -111,6 +112,7 @@ async def run_handler(
     clock: Clock | None = None,
     settings: Settings | None = None,
     parents: Sequence[Parent] = (),
+    attachments: Sequence[AttachedFile] = (),
     **columns: Any,
 ) -> HandlerResult:
     """Run a handler until it returns an outcome, replaying it after each answer and each sleep.
@@ -118,8 +120,8 @@ async def run_handler(
     `answers` maps the key of a question to its answer: a choice or text, True or False for an
     approval, a `Deny`, or None to let the question expire. `lost_after` names steps after which
     the worker is lost once, after the step's effect and before its result is recorded. `parents`
-    are the jobs that the job waited for, and `columns` are further columns of the job, such as
-    `ticket_text`.
+    are the jobs that the job waited for, `attachments` its files, and `columns` are further columns
+    of the job, such as `ticket_text`.
 
     Raises the handler's own error; Failure for an invalid result; AnswerTimeout or NotPermitted if
     an expired question or a denial ends the job; and AssertionError for a question without an entry
@@ -127,6 +129,7 @@ async def run_handler(
     """
     async with SchemaChecker() as schemas:
         memory = _Memory(answers or {}, set(lost_after), clock or Clock(), list(parents))
+        memory.attachments.files = attachments
         services = cast(RunServices, _Services(settings or Settings(), memory, schemas))
         for run in range(1, RUNS + 1):
             memory.run = run
@@ -149,6 +152,24 @@ class _WorkerLost(BaseException):
     """The worker is lost between the effect of a step and its record."""
 
 
+class _Files:
+    """In-memory replacement of the attachments of the job."""
+
+    files: Sequence[AttachedFile] = ()
+
+    async def of_job(self, job: int) -> list[JobAttachment]:
+        return [_attachment(job, number, file) for number, file in enumerate(self.files, 1)]
+
+    async def content(self, attachment: int) -> bytes | None:
+        return self.files[attachment - 1].data
+
+
+def _attachment(job: int, number: int, file: AttachedFile) -> JobAttachment:
+    status = "refused" if file.data is None else "stored"
+    about = file.message, number, file.name, file.media_type, status, file.reason
+    return JobAttachment(job, number, *about, None, None, DEFAULTS["created_at"], overdue=False)
+
+
 @dataclass(slots=True)
 class _Memory:
     """In-memory replacement of the services that a run calls."""
@@ -158,6 +179,7 @@ class _Memory:
     clock: Clock
     known_parents: list[Parent]
     run: int = 0
+    attachments: _Files = field(default_factory=_Files)
     data: dict[str, Any] | None = None
     bundle: bytes | None = None
     known_steps: dict[str, Step] = field(default_factory=dict)

@@ -16,6 +16,7 @@ from pydantic import BaseModel
 from draftsman.handlers.run_agent.agent_messages import ChoiceBody, FromAgent, PlanEntryBody
 from draftsman.handlers.run_agent.protocol import (
     AnswerBody,
+    AttachmentBody,
     FailedValidator,
     MessageBody,
     ParentBody,
@@ -33,6 +34,7 @@ BEGIN: Final = "<!-- generated -->\n"
 END: Final = "<!-- end -->\n"
 PARTS: Final = (
     AnswerBody,
+    AttachmentBody,
     ChoiceBody,
     PlanEntryBody,
     StepState,

@@ -48,6 +48,7 @@ ENDED: Final[dict[str, tuple[Status, dict[str, Any]]]] = {
     ),
     "nap": (S.COMPLETED, {"awake": True}),
     "collect": (S.COMPLETED, {}),
+    "sizes": (S.COMPLETED, {"sizes": {}}),
     "greet_all": (S.COMPLETED, {"texts": ["Hello, Anna", "Hello, Ben"]}),
     "send_pages": (S.COMPLETED, {"first": "sent", "count": 1, "pages": 3}),
     "report": (S.COMPLETED, {"deliveries": 1}),
@@ -135,10 +136,10 @@ def public(names: Iterable[str]) -> set[str]:
     return {name for name in names if not name.startswith("_")}
 
 
-def test_the_context_has_the_16_members_of_the_page_and_each_has_an_example() -> None:
+def test_the_context_has_the_17_members_of_the_page_and_each_has_an_example() -> None:
     table = re.findall(r"^\| `(?:await )?ctx\.(\w+).*` \|", PAGE, re.MULTILINE)
     used = set(re.findall(r"\bctx\.(\w+)", "\n".join(BLOCKS)))
-    assert len(public(dir(RunContext))) == 16
+    assert len(public(dir(RunContext))) == 17
     assert public(dir(RunContext)) == set(table) == used
 
 

@@ -34,6 +34,7 @@ from draftsman.domain.people.web_session import SignInMethod
 from draftsman.domain.quota import Quota, QuotaLimit
 from draftsman.domain.repos.repo_catalog import Repo, RepoLocation
 from draftsman.domain.repos.repo_profile import RepoProfile
+from draftsman.domain.requests.invocation import FileRef
 from draftsman.domain.run import LeaderTerm
 from draftsman.domain.schedules.schedule import ScheduleSpec
 from draftsman.domain.schedules.template import define
@@ -138,6 +139,11 @@ async def fill_agents(rt: Runtime, make: Factory, term: LeaderTerm) -> None:
     work = await make.running(type="run_agent", agent="tidy")
     message = await rt.messages.send(work.number, make.owner, "Use the v2 API", event="message-1")
     assert message.message == 1
+    files = [FileRef(reference={"id": name}, name=name) for name in ("a.txt", "b.txt")]
+    anna = Actor(Source.SLACK, "U-ANNA", "Anna")
+    await make.queued(type="noop", attachments=files, actor=anna)
+    stored, _ = await rt.attachments.claim(Source.SLACK)
+    await rt.attachments.store(stored, b"a file")
     activity = [Activity(ActivityKind.MESSAGE, "I read the code.")]
     await rt.checkpoints.activity.append(work.lease, 1, activity, UNLIMITED_QUOTA)
     await rt.model_calls.record(work.lease, {"cost_usd": 1.5}, "model-1")

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
+from draftsman.domain.job import Source
 from draftsman.services.batching import Batcher
+from draftsman_bots.attachment_downloads import AttachmentDownloads
 from draftsman_bots.background import BackgroundTasks
 from draftsman_bots.slack.duplicates import DuplicateLookups
 from draftsman_bots.slack.identity import Identity
+from draftsman_bots.slack.transport.web_api import WebApi
+from draftsman_bots.slack.usecases import attachments
 
 if TYPE_CHECKING:
     from slack_sdk.web.async_client import AsyncWebClient
@@ -43,6 +47,14 @@ class BotContext:
     def duplicates(self) -> DuplicateLookups:
         """Lookups of recent requests like a new one."""
         return DuplicateLookups(self.rt.submissions, self.background)
+
+    @cached_property
+    def downloads(self) -> AttachmentDownloads:
+        """Downloads of the files of requests; the service runs them."""
+        timeout = self.rt.settings.notifications.timeout
+        web_api = WebApi(self.client, timeout, identity=self.identity)
+        download = partial(attachments.download, web_api)
+        return AttachmentDownloads(self.rt.attachments, Source.SLACK, download)
 
     @property
     def company(self) -> tuple[str | None, str | None, Collection[str]]:

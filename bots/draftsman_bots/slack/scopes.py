@@ -17,8 +17,15 @@ MINIMAL: Final = (
     "users:read",
 )
 """Commands, buttons, modals, mentions and direct messages, but no channel history."""
-FULL: Final = (*MINIMAL, "channels:history", "groups:history", "mpim:history", "mpim:read")
-"""Also replies in threads without a mention, and the search for posted messages."""
+FULL: Final = (
+    *MINIMAL,
+    "channels:history",
+    "groups:history",
+    "mpim:history",
+    "mpim:read",
+    "files:read",
+)
+"""Also replies in threads without a mention, the search for posted messages, and files."""
 
 REPLIES: Final = frozenset({"channels:history", "groups:history", "mpim:history"})
 """Scopes for replies that do not mention the bot; direct messages need none."""
@@ -36,6 +43,7 @@ METHODS: Final[Mapping[str, str | None]] = {
     "conversations.replies": "channels:history",
     "files.completeUploadExternal": "files:write",
     "files.getUploadURLExternal": "files:write",
+    "files.info": "files:read",
     "users.info": "users:read",
     "views.open": None,
     "views.publish": None,

@@ -74,6 +74,7 @@ class Service:
         parts = [
             *self._transports(),
             self._delivery_process.run(),
+            self._context.downloads.run(),
             installation,
             backfill,
             identity,
@@ -92,6 +93,7 @@ class Service:
         """Accept nothing new and finish the work in progress."""
         self.stop.set()
         self._delivery_process.stop()
+        self._context.downloads.end()
         self._installation.end()
         self._backfill.end()
         if self._sockets is not None:

@@ -18,7 +18,7 @@ from draftsman.agents.agent_client import AgentClient, RequestRefused, RunParked
 from draftsman.agents.inputs import InputQuestion, Inputs
 from draftsman.agents.mcp_forms import form_content, form_questions
 from draftsman.agents.permissions import Call, Decision, Permissions
-from draftsman.agents.program import AgentFailure, Message
+from draftsman.agents.program import AgentFailure, Message, attachment_text
 from draftsman.agents.text_stream import TextStream
 
 CHECKPOINT_INTERVAL: Final = 60.0
@@ -122,7 +122,8 @@ class Adapter:
         parts = []
         if not self.loaded:
             request = start["request"]
-            parts += [text for text in (request["title"], request["text"]) if text]
+            texts = request["title"], request["text"], attachment_text(start)
+            parts += [text for text in texts if text]
             if start["mode"] == "investigate":
                 parts.append("Report your findings. Changes of files are not kept.")
         if not self.loaded and (self.saved.get("pending") or start["run"] > 1):
@@ -332,7 +333,8 @@ class Adapter:
 
 
 def _quoted(message: Message) -> str:
-    return f"A message from {message['by']}:\n\n{message['text']}"
+    text = f"A message from {message['by']}:\n\n{message['text']}"
+    return "\n\n".join(filter(None, (text, attachment_text(message))))
 
 
 def part_of(message: Message, key: str) -> Message:

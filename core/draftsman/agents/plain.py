@@ -23,7 +23,7 @@ from typing import Any, Final
 
 from draftsman.agents.adapter import Adapter, main
 from draftsman.agents.agent_client import AgentClient, RunParked
-from draftsman.agents.program import AgentFailure, own_environment
+from draftsman.agents.program import AgentFailure, attachment_text, own_environment
 
 TEMPLATE: Final = "{title}\n\n{text}\n\n{history}"
 PLACEHOLDER: Final = re.compile(r"\{(title|text|job|branch|history)\}")
@@ -130,7 +130,7 @@ class PlainAdapter(Adapter):
     def history(self) -> list[str]:
         """Return the answers, the earlier work and the failed checks, as paragraphs."""
         start = self.client.start
-        parts = []
+        parts = [text] if (text := attachment_text(start)) else []
         if start["mode"] == "investigate":
             parts.append("Report your findings. Changes of files are not kept.")
         if start["run"] > 1 or start.get("iteration", 1) > 1:

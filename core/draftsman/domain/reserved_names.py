@@ -25,7 +25,8 @@ AGENT_KIND: Final = "agent."
 """Prefix of the kinds of an agent's events."""
 EVENT_KINDS: Final = frozenset(TRANSITIONS.values()) | {
     *("action_refused", "answer_deleted", "answer_edited", "answer_received", "answer_refused"),
-    *("attachment_failed", "attachment_uploaded", "base_updated", "branch_published"),
+    *("attachment_failed", "attachment_refused", "attachment_uploaded", "attachments_added"),
+    *("base_updated", "branch_published"),
     "cancel_requested",
     "budget_raised",
     *("command_executed", "delivery_dead_lettered", "delivery_sent", "job_created", "pr_created"),

@@ -15,12 +15,14 @@ from draftsman.domain.job import Status
 from draftsman.domain.outcome import Parked, Snooze
 from draftsman.domain.question import Answered, NoAnswer, OnDeny, OnExpire, QuestionKind
 from draftsman.domain.question_spec import Choice
+from draftsman.domain.requests.attachments import AttachedFile
 from draftsman.domain.reserved_names import Owner
 from draftsman.domain.retries.retry_policy import RetryPolicy
 from draftsman.domain.run import ClaimedJob
 from draftsman.domain.text import first_line
 from draftsman.domain.workflows.dependencies import Parent
 from draftsman.errors import Failure, UsageError
+from draftsman.handlers.job_attachments import attached_files
 from draftsman.handlers.print_capture import PrintCapture
 from draftsman.handlers.question_mapping import build_ask
 from draftsman.handlers.run_services import RunServices
@@ -231,6 +233,13 @@ class RunContext:
             return until.isoformat()
         duration = until if isinstance(until, timedelta) else timedelta(seconds=until)
         return (await self._run.wait(self._services.checkpoints.now) + duration).isoformat()
+
+    async def attachments(self) -> list[AttachedFile]:
+        """Return the files that people sent with the request and with messages to the job.
+
+        Waits for downloads, at most two minutes. The content is untrusted.
+        """
+        return await attached_files(self._run)
 
     async def parents(self) -> list[Parent]:
         """Return the jobs that this job waited for, with their results, in the order of `after`.

@@ -158,6 +158,7 @@ TALKING: Final = {
     "job_control.pause",
     "job_control.refuse",
     "job_control.unpause",
+    "attachments.inherit",
     "job_messages.inherit",
     "job_messages.send",
     "job_control.request_cancel",
@@ -187,17 +188,20 @@ SIGNED_IN: Final = {f"web_sessions.{name}" for name in ("create_link", "end", "s
 SERVING: Final = {
     f"web_sessions.{name}" for name in ("close", "find", "open_session", "person_of_link")
 }
+FILES: Final = {"attachments.claim", "attachments.end"}
 REFUSED: Final = {
-    "worker": SCHEMA | PEOPLE | BOARDS | TABLES | DECISIONS | VIEWS | RULES | DIGESTS
+    "worker": FILES | {"attachments.add"}
+    | SCHEMA | PEOPLE | BOARDS | TABLES | DECISIONS | VIEWS | RULES | DIGESTS
     | SIGNED_IN | SERVING
     | RECEIVING | {"follow_ups.request"} | {"archives.forget", "approval_tokens.mint"},
     "bot": SCHEMA | SIGNED_IN | WORK | REPOS | FIRING | FOLLOWING
     | {"schedules.change", "schedules.advance", "schedules.record"}
     | {"people.link", "people.unlink", "approval_tokens.mint"} | RULES
     | {"rules.propose", "rules.propose_in_term"},
-    "anna": SCHEMA | SERVING | WORK | FIRING | RECEIVING | FOLLOWING | LEASES | SENDING
+    "anna": FILES | SCHEMA | SERVING | WORK | FIRING | RECEIVING | FOLLOWING | LEASES | SENDING
     | {"people.create_link_code", "follow_ups.lock"},
-    "reader": SCHEMA | PEOPLE | BOARDS | TABLES | PLANNED | FIRING | WORK | LEASES | SENDING
+    "reader": FILES | {"attachments.add"}
+    | SCHEMA | PEOPLE | BOARDS | TABLES | PLANNED | FIRING | WORK | LEASES | SENDING
     | TALKING | QUEUES | DECISIONS | APPLYING | RECEIVING | FOLLOWING | VIEWS | RULES | DIGESTS
     | SIGNED_IN | SERVING
     | {"follow_ups.request", "follow_ups.event", "follow_ups.lock"},

@@ -9,6 +9,7 @@ from typing import Final
 
 from tests.soak.calls import (
     archives,
+    attachments,
     boards,
     budgets,
     chat,
@@ -40,6 +41,7 @@ from tests.soak.calls.call import Call
 
 CALLS: Final[dict[str, Call]] = {
     **archives.CALLS,
+    **attachments.CALLS,
     **boards.CALLS,
     **budgets.CALLS,
     **chat.CALLS,

@@ -13,7 +13,7 @@ from tests.support.slack import methods as _registers  # noqa: F401
 from tests.support.slack import response_urls
 from tests.support.slack.api_errors import ApiError
 from tests.support.slack.faults import Faults
-from tests.support.slack.methods.files import receive
+from tests.support.slack.methods.files import content, receive
 from tests.support.slack.methods.registry import METHODS, Args, Method, need_scope
 from tests.support.slack.world import Call, Json, World
 
@@ -34,6 +34,7 @@ class Api:
             web.route("*", "/api/{method}", self.method),
             web.post("/response/{name}", self.response),
             web.post("/upload/{file}", self.upload),
+            web.get("/files-pri/{file}/{name:.*}", self.download),
         ]
 
     async def method(self, request: web.Request) -> web.Response:
@@ -87,6 +88,21 @@ class Api:
             return self._record("upload", args, problem or "ok", answer)
 
         return await self._respond("upload", args, request, done)
+
+    async def download(self, request: web.Request) -> web.Response:
+        """Return the content of a file; without the right token, redirect to the sign-in."""
+        token = request.headers.get("Authorization", "").removeprefix("Bearer ").strip()
+        args = Args(file=request.match_info["file"])
+
+        def done() -> web.Response:
+            file = content(self._world, args["file"], token)
+            if file is None:
+                answer = web.Response(status=302, headers={"Location": "https://fake.slack.com/"})
+                return self._record("download", args, "redirect", answer)
+            answer = web.Response(body=file["data"], content_type=file["mimetype"])
+            return self._record("download", args, "ok", answer)
+
+        return await self._respond("download", args, request, done)
 
     async def _respond(
         self, name: str, args: Args, request: web.Request, done: Callable[[], web.Response]

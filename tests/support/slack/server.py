@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import TracebackType
-from typing import Final, Self
+from typing import Any, Final, Self
 
 from aiohttp import web
 
@@ -13,6 +13,7 @@ from tests.support.slack.event_delivery import EventDelivery
 from tests.support.slack.faults import Faults
 from tests.support.slack.interactions import Interactions
 from tests.support.slack.message_store import in_channel, in_thread
+from tests.support.slack.methods.files import share
 from tests.support.slack.sockets import Sockets
 from tests.support.slack.world import Call, Json, World
 
@@ -138,6 +139,12 @@ class FakeSlack(Interactions, FakeServer[Call]):
         created = self.world.add_channel(name, "group" if private else "channel", user)
         created.archived, created.shared = archived, shared
         return created.id
+
+    def file(
+        self, user: str, name: str, data: bytes, content_type: str = "text/plain", **about: Any
+    ) -> Json:
+        """Add the file of a person, with these fields of its object; return it for `say`."""
+        return share(self.world, user, name, data, content_type, about)
 
     def direct(self, user: str) -> str:
         """Return the id of the bot's conversation with a person."""

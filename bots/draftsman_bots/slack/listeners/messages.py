@@ -16,7 +16,7 @@ from draftsman_bots.slack.outbound.blocks import section
 from draftsman_bots.slack.parsers import command_parser, payloads
 from draftsman_bots.slack.parsers.command_parser import InvalidText, JobRequest, Parsed, TextCommand
 from draftsman_bots.slack.parsers.payloads import MessageChange, MessageEvent
-from draftsman_bots.slack.usecases import job_requests, thread_replies
+from draftsman_bots.slack.usecases import attachments, job_requests, thread_replies
 from draftsman_bots.slack.usecases.access import authorize_person
 from draftsman_bots.slack.usecases.ephemeral import (
     Reply,
@@ -116,9 +116,9 @@ async def _route(ctx: BotContext, message: MessageEvent) -> Reply | None:
         return reply
     if message.change is MessageChange.EDITED and not isinstance(parsed, JobRequest):
         return None
-    origin = RequestOrigin(
-        message.key, job_target(message.channel, message.thread or message.ts, message.user.id)
-    )
+    refs = attachments.request_refs(ctx, message.channel, message.thread, message.ts, message.files)
+    target = job_target(message.channel, message.thread or message.ts, message.user.id)
+    origin = RequestOrigin(message.key, target, attachments=refs)
     if not isinstance(parsed, JobRequest):
         return await dispatch_text(ctx, message.user, message.channel, origin, message.text)
     actor = await authorize_person(ctx, message.user, message.channel)

@@ -14,7 +14,7 @@ from draftsman_bots.slack.mrkdwn import plain_spans
 from draftsman_bots.slack.outbound import modal_views
 from draftsman_bots.slack.parsers import payloads
 from draftsman_bots.slack.parsers.command_parser import MODES, JobRequest
-from draftsman_bots.slack.usecases import answers, job_requests, templates
+from draftsman_bots.slack.usecases import answers, attachments, job_requests, templates
 from draftsman_bots.slack.usecases.access import authorize_person
 from draftsman_bots.slack.usecases.ephemeral import is_retryable, modal_error
 from draftsman_bots.slack.usecases.job_requests import RequestOrigin
@@ -81,12 +81,14 @@ async def _new_job(ctx: BotContext, view: ViewSubmission) -> dict[str, str]:
     mode = view.values.get(modal_views.MODE) or MODES[0]
     fields = {"repo": repo, "agent": view.values.get(modal_views.AGENT, "")}
     target = view.metadata if _TARGET.fullmatch(view.metadata) else f"slack:{view.user.id}"
-    channel = target.removeprefix("slack:").partition("/")[0]
+    channel, _, thread = target.removeprefix("slack:").partition("/")
     user = replace(view.user, channel=channel)
     actor = await authorize_person(ctx, user, channel if channel != user.id else "")
     options = {name: value for name, value in fields.items() if value}
     request = JobRequest(text, mode if mode in MODES else MODES[0], options)
-    await job_requests.submit(ctx, actor, RequestOrigin(view.key, target), request)
+    refs = attachments.request_refs(ctx, channel, thread, "")
+    origin = RequestOrigin(view.key, target, attachments=refs)
+    await job_requests.submit(ctx, actor, origin, request)
     return {}
 
 

@@ -11,8 +11,10 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import Any, Final
 
+from draftsman.domain.requests.invocation import FileRef
 from draftsman_bots.json_fields import mapping, nested, string
 from draftsman_bots.slack import ids
+from draftsman_bots.slack.parsers.files import parse_files
 from draftsman_bots.slack.parsers.incoming_text import readable_text
 from draftsman_bots.slack.parsers.users import SlackUser as SlackUser
 
@@ -56,7 +58,7 @@ class MessageEvent:
     mentioned: bool
     private: bool
     """Whether it is in a direct conversation with the bot."""
-    files: bool = False
+    files: tuple[FileRef, ...] = ()
     parent: str = ""
     """Author of the thread's first message; "" if unknown."""
 
@@ -290,7 +292,7 @@ def _message(
         text=readable_text(mention.sub("", raw_text, count=1) if mention else raw_text).strip(),
         mentioned=mentioned,
         private=string(event, "channel_type") == "im" or channel.startswith("D"),
-        files=bool(message.get("files")),
+        files=parse_files(message),
         parent=string(message, "parent_user_id"),
     )
 

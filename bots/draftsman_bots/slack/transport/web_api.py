@@ -44,7 +44,8 @@ class WebApi:
         self.web = web
         self.identity = identity or Identity()
         self._account = account
-        self._timeout = timeout
+        self.timeout = timeout
+        """Seconds for each call."""
         self.trouble: str | None = None
         """Why the account cannot post; None again after a successful call."""
 
@@ -61,7 +62,7 @@ class WebApi:
 
     async def put(self, url: str, data: bytes) -> Failure | None:
         """Upload the bytes of a file to Slack's URL; the file is not visible yet."""
-        limit = aiohttp.ClientTimeout(total=self._timeout)
+        limit = aiohttp.ClientTimeout(total=self.timeout)
         try:
             async with (
                 aiohttp.ClientSession(timeout=limit) as session,
@@ -97,7 +98,7 @@ class WebApi:
         self, method: str, call: Awaitable[Any], *, writes: bool
     ) -> Data | Failure | Unconfirmed:
         try:
-            async with asyncio.timeout(self._timeout):
+            async with asyncio.timeout(self.timeout):
                 response = await call
             result: Data | Failure | Unconfirmed = response.data
             if not isinstance(result, dict):

@@ -13,6 +13,7 @@ from draftsman.domain.job import TERMINAL
 from draftsman.domain.read_models import RecentDuplicate
 from draftsman.domain.repos.repo_catalog import RepoLocation
 from draftsman.domain.repos.repo_url import is_repo_url
+from draftsman.domain.requests.invocation import FileRef
 from draftsman.errors import (
     FieldError,
     IdempotencyConflict,
@@ -50,6 +51,8 @@ class RequestOrigin:
     target: str
     trigger_id: str = ""
     """Opens a modal, within three seconds; "" for a message."""
+    attachments: tuple[FileRef, ...] = ()
+    """The files of the request, and the thread in which it was made."""
 
 
 def job_target(channel: str, thread: str, user: str) -> str:
@@ -70,12 +73,16 @@ async def submit(
     A message that was edited or delivered twice is one request. Raises UsageError, NotPermitted.
     """
     fields = await request_fields(ctx, request, origin.target)
+    fields |= {"attachments": origin.attachments}
     submission = invocation(key=origin.key, external_event_id=origin.key, **fields)
     await ctx.rt.request_checks.check(submission, origin=ChannelName.SLACK)
     try:
-        return await ctx.submissions.submit((submission, actor))
+        submitted = await ctx.submissions.submit((submission, actor))
     except IdempotencyConflict:
         return None
+    if origin.attachments:
+        ctx.downloads.wake()
+    return submitted
 
 
 async def request_fields(ctx: BotContext, request: JobRequest, target: str) -> dict[str, Any]:

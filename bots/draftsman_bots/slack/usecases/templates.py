@@ -121,11 +121,16 @@ async def _submit(
     fields = {"key": origin.key, "external_event_id": origin.key}
     request = await ctx.rt.templates.request(name, values, fields=fields, typed=typed)
     targets = dict.fromkeys((*all_targets(ctx, origin.target), *request.notify))
-    request = request.model_copy(update={"notify": tuple(targets)})
+    request = request.model_copy(
+        update={"notify": tuple(targets), "attachments": origin.attachments}
+    )
     try:
-        return await ctx.submissions.submit((request, actor))
+        submitted = await ctx.submissions.submit((request, actor))
     except IdempotencyConflict:
         return None
+    if origin.attachments:
+        ctx.downloads.wake()
+    return submitted
 
 
 def _definition(template: Template) -> TemplateDefinition:

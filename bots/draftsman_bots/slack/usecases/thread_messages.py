@@ -5,17 +5,20 @@ A finished job takes them while its pull request is open: they start a follow-up
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from draftsman.domain.job import TERMINAL
-from draftsman.domain.job_message import AGENT_TYPE, SentMessage
+from draftsman.domain.job_message import AGENT_TYPE, MAX_TEXT, SentMessage
 from draftsman.errors import NotPermitted
 from draftsman_bots.slack.parsers.payloads import MessageChange
+from draftsman_bots.slack.usecases import attachments
 from draftsman_bots.slack.usecases.access import authorize_person
 from draftsman_bots.slack.usecases.ephemeral import Reply, error_reply
 
 if TYPE_CHECKING:
     from draftsman.domain.people.actor import Actor
+    from draftsman.domain.requests.invocation import FileRef
     from draftsman_bots.slack.context import BotContext
     from draftsman_bots.slack.parsers.payloads import MessageEvent
 
@@ -33,7 +36,8 @@ async def handle_message(ctx: BotContext, message: MessageEvent) -> Reply | None
             (finished if job.status in TERMINAL else jobs).append(number)
     if not jobs and finished and await ctx.rt.forge_events.follow_ups.is_open(finished[0]):
         jobs = finished[:1]
-    if not jobs or not message.text.strip() or message.change is MessageChange.DELETED:
+    text = message.text.strip() or _file_text(message)
+    if not jobs or not text or message.change is MessageChange.DELETED:
         return NOT_A_MESSAGE
     try:
         actor = await authorize_person(ctx, message.user)
@@ -43,15 +47,27 @@ async def handle_message(ctx: BotContext, message: MessageEvent) -> Reply | None
             names = " or ".join(f"D-{job}" for job in jobs)
             command = f"{ctx.settings.command} tell D-{jobs[0]} TEXT"
             return Reply(f"Which job is this message for, {names}? Send it with `{command}`.")
-        return await send(ctx, actor, jobs[0], message.text, message.key)
+        refs = attachments.file_refs(ctx, message.files)
+        return await send(ctx, actor, jobs[0], text, message.key, refs)
     except NotPermitted as error:  # talk of people who may not send messages: told once
         first = ctx.background.first(("message", jobs[0], message.user.id))
         return error_reply(error) if first else None
 
 
-async def send(ctx: BotContext, actor: Actor, job: int, text: str, key: str) -> Reply:
-    """Send a message to the agent of a job; raises DraftsmanError."""
-    return confirmation(await ctx.rt.messages.send(job, actor, text, event=key))
+def _file_text(message: MessageEvent) -> str:
+    """Return the text of a message that has only files."""
+    names = ", ".join(file.name for file in message.files)
+    return f"See the attached files: {names}"[:MAX_TEXT] if names else ""
+
+
+async def send(
+    ctx: BotContext, actor: Actor, job: int, text: str, key: str, files: Sequence[FileRef] = ()
+) -> Reply:
+    """Send a message, with its files, to the agent of a job; raises DraftsmanError."""
+    sent = await ctx.rt.messages.send(job, actor, text, event=key, attachments=files)
+    if files:
+        ctx.downloads.wake()
+    return confirmation(sent)
 
 
 def confirmation(sent: SentMessage) -> Reply:

@@ -54,6 +54,25 @@ class TemplateRef(BaseModel):
     version: int = Field(ge=1, le=2**31 - 1)
 
 
+class FileRef(BaseModel):
+    """A file in a channel, as a request names it: `reference` is for its bot, without secrets."""
+
+    model_config = ConfigDict(defer_build=True, extra="forbid", frozen=True)
+
+    reference: dict[str, Any]
+    name: str = Field(max_length=1000)
+    media_type: str | None = Field(None, max_length=200)
+    size: int | None = Field(None, ge=0)
+    """Bytes as the channel says, if it does."""
+    reason: str | None = Field(None, max_length=500)
+    """Why it is refused, if its bot knows that already."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _cleaned(cls, data: Any) -> Any:
+        return clean_fields(data)
+
+
 class GroupRef(BaseModel):
     """The group of a request; with a kind it is created if it does not exist."""
 
@@ -115,6 +134,8 @@ class Invocation(BaseModel):
     on_lost: OnLost | None = None
     notify: tuple[str, ...] = Field((), max_length=20)
     """Notification targets: `log`, `webhook:NAME`, …; default: the configured targets."""
+    attachments: tuple[FileRef, ...] = Field((), max_length=100)
+    """Files of the request, which its bot downloads."""
     template: TemplateRef | None = None
     """The template that the request was made from."""
     name: Annotated[str, matching(_NAME, NAMES)] | None = None

@@ -10,7 +10,7 @@ import io
 import os
 import stat
 import tarfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Final
 
@@ -59,6 +59,30 @@ def unpack(archive: bytes, home: Path) -> None:
                         _write(folder, name.name, content.read(), entry.mode & 0o700)
                 finally:
                     os.close(folder)
+    except OSError as error:
+        raise _failure(f"the files of $HOME cannot be written: {error.strerror}") from None
+    finally:
+        os.close(root)
+
+
+def write(home: Path, folder: str, files: Mapping[str, bytes], uid: int | None = None) -> None:
+    """Write files into a folder of a home, readable only; they replace what is at their names.
+
+    A link that an agent left there is not followed. With `uid`, they belong to that user. Raises
+    Failure `home_files`.
+    """
+    root = os.open(home, FLAGS | os.O_DIRECTORY)
+    try:
+        target = _open_folder(root, (folder,))
+        try:
+            if uid is not None:
+                os.fchown(target, uid, uid)
+            for name, data in files.items():
+                _write(target, name, data, 0o400)
+                if uid is not None:
+                    os.chown(name, uid, uid, dir_fd=target, follow_symlinks=False)
+        finally:
+            os.close(target)
     except OSError as error:
         raise _failure(f"the files of $HOME cannot be written: {error.strerror}") from None
     finally:

@@ -94,6 +94,17 @@ class ParentBody(Model):
     truncated: bool = Field(False, description="left out: results and errors have at most 1 MiB")
 
 
+class AttachmentBody(Model):
+    """A file that a person sent with the request or with a message; its content is untrusted."""
+
+    name: str
+    path: str | None = Field(None, description="below HOME; unset: see `reason`")
+    media_type: str | None = Field(None, description="as its sender says")
+    size: int | None = None
+    reason: str | None = Field(None, description="why it is not there")
+    message: str | None = Field(None, description="id of its message; unset: the request")
+
+
 class MessageBody(Model):
     """A message of a person to the job."""
 
@@ -101,6 +112,7 @@ class MessageBody(Model):
     text: str
     by: str = Field(description="the person")
     at: AwareDatetime = Field(description="when it was sent")
+    attachments: tuple[AttachmentBody, ...] = Field((), description="files of the message")
 
 
 class Profile(Model):
@@ -154,6 +166,7 @@ class StartMessage(Model):
     messages: tuple[MessageBody, ...] = Field(
         (), description="messages of people that no checkpoint of an earlier run has"
     )
+    attachments: tuple[AttachmentBody, ...] = Field((), description="files of the request")
     profile: Profile = Profile()
     iteration: int = Field(
         1, description="from 2: the work in the workspace is that of the previous iteration"

@@ -27,6 +27,7 @@ from draftsman.forges.connection import git_login_of
 from draftsman.handlers.clone.clone_cleanup import clone_tag
 from draftsman.handlers.clone.workspace import Workspace
 from draftsman.handlers.context import RunContext, worker_run
+from draftsman.handlers.job_attachments import write_attachments
 from draftsman.handlers.network_proxy.access import open_network_proxy
 from draftsman.handlers.run_agent.agent_choice import AGENT_SETTING, choose_agent
 from draftsman.handlers.run_agent.agent_messages import ResultMessage
@@ -129,6 +130,7 @@ async def _run_iteration(
             start = await build_start_message(
                 *(run, workspace, repository, checkpoint, iteration, deadline),
                 messages=await session.messages.for_start(),
+                attachments=await write_attachments(run, workspace),
                 network=agent.network,
             )
             params = run_parameters(agent_name, agent, workspace, repository, start)

@@ -16,6 +16,7 @@ from draftsman.handlers.clone.workspace import Workspace
 from draftsman.handlers.run_agent.iteration import Iteration
 from draftsman.handlers.run_agent.protocol import (
     AnswerBody,
+    AttachmentBody,
     FailedValidator,
     MessageBody,
     ParentBody,
@@ -45,11 +46,13 @@ async def build_start_message(
     deadline: datetime,
     *,
     messages: Sequence[MessageBody],
+    attachments: Sequence[AttachmentBody],
     network: bool | tuple[str, ...],
 ) -> StartMessage:
     """Return the message with the state of earlier runs and iterations.
 
-    `messages` are those of people, `network` is that of the agent, without groups.
+    `messages` and `attachments` are those of people, `network` is that of the agent, without
+    groups.
     """
     answers = {
         key: AnswerBody(
@@ -96,6 +99,7 @@ async def build_start_message(
         mode=run.job.mode.value,
         parents=parent_bodies(await run.wait(run.services.workflows.parents, run.job.number)),
         request=RequestBody(title=run.job.ticket_title, text=run.job.ticket_text),
+        attachments=tuple(attachments),
         profile=profile,
         deadline=deadline,
         iteration=iteration.number,

@@ -14,6 +14,7 @@ from draftsman.store import job_control as store
 from draftsman.store.forges import follow_ups
 from draftsman.store.outbox import deliveries
 from draftsman.store.postgres.database import Connection
+from draftsman.store.requests import attachments
 
 
 async def insert_follow_up(
@@ -48,6 +49,7 @@ async def insert_follow_up(
     if submitted.outcome == "created":
         await follow_ups.add(conn, number, root, ordinal, parent)
         await store.copy_checkpoint(conn, parent, number)
+        await attachments.inherit(conn, parent, number)
         if old["has_targets"]:
             await deliveries.inherit_targets(conn, parent, number)
     return number

@@ -26,6 +26,8 @@ class NewRequest(NamedTuple):
     unique: UniqueRequest | None
     after: Sequence[str] = ()
     """Display names of its parents."""
+    attachments: Sequence[dict[str, Any]] = ()
+    """The rows of its files."""
 
 
 async def insert(conn: Connection, batch: Sequence[NewRequest]) -> list[tuple[int, SubmitResult]]:
@@ -60,7 +62,17 @@ async def insert(conn: Connection, batch: Sequence[NewRequest]) -> list[tuple[in
     if joined_with_targets:
         created = {item.number for _, item in results if item.outcome == "created"}
         await deliveries.add_targets(conn, joined_with_targets, created)
+    for index, result in results:
+        if batch[index].attachments and result.outcome in ("created", "joined"):
+            await _attach(conn, result.number, batch[index])
     return results
+
+
+async def _attach(conn: Connection, job: int, item: NewRequest) -> None:
+    """Add the files of a request to its job."""
+    from draftsman.store.requests import attachments
+
+    await attachments.add(conn, job, item.actor, item.attachments, None)
 
 
 async def _insert_of(

@@ -23,6 +23,7 @@ from draftsman.store import submissions as requests
 from draftsman.store.job_control import LockedJob
 from draftsman.store.outbox import deliveries
 from draftsman.store.postgres.database import Connection, Database
+from draftsman.store.requests import attachments
 from draftsman.store.scheduling import dependencies
 from draftsman.store.scheduling import groups as groups_store
 
@@ -374,6 +375,7 @@ async def _insert_single_retry(
         )
     if submitted.outcome == "created":
         await job_messages.inherit(conn, job, submitted.number)
+        await attachments.inherit(conn, job, submitted.number)
         if old["has_targets"]:
             await deliveries.inherit_targets(conn, job, submitted.number)
     return SubmittedJob(submitted.number, submitted.id, submitted.status, submitted.outcome)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from draftsman.domain.ids import job_name, new_id, unknown_job
 from draftsman.domain.job import TERMINAL, Status
@@ -21,6 +22,9 @@ from draftsman.store import job_control as jobs
 from draftsman.store import job_messages as store
 from draftsman.store.postgres.database import Connection, Database
 
+if TYPE_CHECKING:
+    from draftsman.domain.requests.invocation import FileRef
+
 
 class JobMessages:
     """Messages of people to jobs."""
@@ -37,12 +41,14 @@ class JobMessages:
         *,
         event: str | None = None,
         key: str | None = None,
+        attachments: Sequence[FileRef] = (),
     ) -> SentMessage:
         """Store a message; the agent gets it between two turns, or with the next run.
 
         A finished job with an open pull request is followed up with the message. `event` identifies
         the message in its channel, and `key` among those of its job: each is a
-        single message. Raises NotFound, NotPermitted, UsageError for its text, IdempotencyConflict
+        single message. Its `attachments` are files in the channel of the actor. Raises NotFound,
+        NotPermitted, UsageError for its text, IdempotencyConflict
         for a key of another text, and Refused for a job that has finished, runs no agent or has too
         many messages.
         """
@@ -73,6 +79,10 @@ class JobMessages:
                     f"has {MAX_MESSAGES} messages, the maximum; cancel it and submit a new request",
                     subject=name,
                 )
+            if attachments and created:
+                from draftsman.services.jobs import attachments as files
+
+                await files.add(conn, number, actor, attachments, message)
             return SentMessage(number, message, locked.status, created)
 
         return await self._db.run_transaction(work)

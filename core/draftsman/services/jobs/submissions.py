@@ -143,7 +143,8 @@ class Submissions:
             if targets:
                 columns["has_targets"] = True
             unique = unique_work.request_of(item, account, self._policy)
-            batch.append(NewRequest(columns, targets, name, unique, item.parent_names))
+            files = _files(item, account)
+            batch.append(NewRequest(columns, targets, name, unique, item.parent_names, files))
         twins = same_keys([item for item, _ in resolved])
         results: list[SubmitResult | None] = [None] * len(batch)
         if linked is not None:
@@ -285,7 +286,9 @@ class Submissions:
 
     async def _send(self, batch: Sequence[NewRequest]) -> list[tuple[int, SubmitResult]]:
         """Insert a batch: in one statement, or in a transaction with locks or several actors."""
-        simple = not any(item.values["subject_key"] or item.unique for item in batch)
+        simple = not any(
+            item.values["subject_key"] or item.unique or item.attachments for item in batch
+        )
         if simple and len({item.actor for item in batch}) == 1:
             async with self._db.connection() as conn:
                 return await insert(conn, batch)
@@ -315,6 +318,17 @@ class Submissions:
             with suppress(LostRace):
                 return await (attempt() if connection else retry_conflicts(attempt))
         return await (attempt() if connection else retry_conflicts(attempt))
+
+
+def _files(item: Invocation, actor: Actor) -> list[dict[str, Any]]:
+    """Return the rows of a request's files; raises UsageError for a channel without files."""
+    if not item.attachments:
+        return []
+    from draftsman.domain.requests.attachments import rows_of
+    from draftsman.services.jobs.attachments import check_channel
+
+    check_channel(actor)
+    return rows_of(item.attachments)
 
 
 def _outcome(

@@ -35,6 +35,7 @@ from draftsman.store import checkpoints as store
 from draftsman.store.postgres.database import Connection, Database
 
 if TYPE_CHECKING:
+    from draftsman.services.jobs.attachments import Attachments
     from draftsman.services.reviews import Reviews
     from draftsman.services.runs.activity import ActivityStream
     from draftsman.services.runs.job_messages import RunMessages
@@ -59,6 +60,13 @@ class Checkpoints:
         from draftsman.services.runs.job_messages import RunMessages
 
         return RunMessages(self._db)
+
+    @cached_property
+    def attachments(self) -> Attachments:
+        """Files that people sent with the request and with messages."""
+        from draftsman.services.jobs.attachments import Attachments
+
+        return Attachments(self._db)
 
     @cached_property
     def activity(self) -> ActivityStream:

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from draftsman.domain.job import Job, Status
+from draftsman.domain.job import Job, Source, Status
+from draftsman.domain.requests.invocation import FileRef
 from draftsman.runtime import Runtime
 from tests.core.handlers.run_agent.test_acp import acp_worker
 from tests.core.loops.agent_jobs import (
@@ -27,6 +28,7 @@ from tests.core.loops.workers import (
     wait_for_status,
 )
 from tests.factories import Factory
+from tests.support.people import People
 from tests.support.waits import until
 
 S = Status
@@ -199,3 +201,28 @@ async def test_an_acp_agent_gets_a_message_as_its_next_prompt(
     assert prompts[1].endswith(f"A message from {name}:\n\nfirst")
     assert prompts[2] == f"A message from {name}:\n\nuse the v2 API"
     assert [delivered for *_, delivered in await states(rt, number)] == [True, True]
+
+
+async def test_the_file_of_a_message_arrives_with_it(
+    rt: Runtime, make: Factory, people: People, repo: Path
+) -> None:
+    code = """
+say("listen")
+open("listening.txt", "w").write("x")
+message = hear()
+(file,) = message["attachments"]
+text = open(os.path.join(os.environ["HOME"], file["path"])).read()
+say("checkpoint", id="c", data=1); hear()
+say("result", summary="", data={"got": [message["text"], file["name"], text]})
+"""
+    number = await submit_agent_job(make, repo)
+    ben = people.on(Source.SLACK, "ben")
+    ref = FileRef(reference={"id": "F1"}, name="log.txt")
+    async with agent_worker(rt, repo.parent / "data", code):
+        await wait_for_agent(repo.parent / "data", "listening.txt")
+        for _ in range(2):
+            await rt.messages.send(number, ben, "see the log", event="m1", attachments=[ref])
+        (file,) = await rt.attachments.claim(Source.SLACK)
+        await rt.attachments.store(file, b"boom")
+        job = await wait_for_end(rt, number)
+    assert got(job) == ["see the log", "log.txt", "boom"]

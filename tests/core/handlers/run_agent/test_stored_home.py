@@ -6,10 +6,15 @@ from pathlib import Path
 
 import pytest
 
+from draftsman.domain.job import Source
+from draftsman.domain.repos.repo_catalog import Repo
+from draftsman.domain.repos.repo_profile import profile
+from draftsman.domain.repos.repo_url import parse
 from draftsman.runtime import Runtime
 from tests.core.loops.agent_jobs import agent_worker, git, make_repository, submit_agent_job
 from tests.core.loops.workers import wait_for_end, wait_for_question
 from tests.factories import Factory
+from tests.support.people import People
 
 
 @pytest.fixture
@@ -46,3 +51,38 @@ say("result", summary=open(state).read(), data={"checkpoint": start["checkpoint"
     assert "'../repo' is not a path below $HOME" in refused["reason"]
     branch = f"draftsman/D-{number}"
     assert git("rev-parse", f"{branch}^{{tree}}", cwd=repo) == tree
+
+
+async def test_the_files_of_people_are_below_the_home_and_never_in_the_work(
+    rt: Runtime, make: Factory, people: People, repo: Path
+) -> None:
+    code = """
+(notes, late) = start["attachments"]
+home = os.environ["HOME"]
+path = os.path.join(home, notes["path"])
+if start["run"] == 1:
+    assert os.stat(path).st_mode & 0o777 == 0o400
+    os.unlink(path); os.symlink("/etc/passwd", path)
+    open("work.txt", "w").write("done")
+    say("checkpoint", id="1", data=None, home=["attachments"]); hear()
+parked(ask("go"))
+assert not os.path.islink(path)
+say("result", summary=open(path).read(), data={"late": late, "name": notes["name"]})
+"""
+    files = [{"reference": {"id": name}, "name": name} for name in ("../notes.md", "b.png")]
+    anna = people.on(Source.SLACK, "anna")
+    await rt.repos.add(Repo.at(parse(str(repo))), profile({}), make.owner)
+    number = await submit_agent_job(make, repo, actor=anna, attachments=files)
+    notes, late = await rt.attachments.claim(Source.SLACK)
+    assert await rt.attachments.store(notes, b"use the v2 API") == "stored"
+    assert await rt.attachments.refuse(late, "it was deleted") == "refused"
+    async with agent_worker(rt, repo.parent / "data", code):
+        await wait_for_question(rt, number)
+        await make.answer(number, "red")
+        job = await wait_for_end(rt, number)
+    assert job.result is not None, job.last_error
+    assert job.result["summary"] == "use the v2 API"
+    assert job.result["data"]["name"] == "notes.md"
+    assert job.result["data"]["late"]["reason"] == "it was deleted"
+    changed = git("diff", "--name-only", "HEAD", f"draftsman/D-{number}", cwd=repo)
+    assert changed.split() == ["work.txt"]

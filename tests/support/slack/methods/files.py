@@ -1,4 +1,10 @@
-"""files.*: an upload in three steps. The bytes are posted to `/upload/FILE`."""
+"""files.*: an upload in three steps. The bytes are posted to `/upload/FILE`.
+
+The content is at `url_private`, for requests with the token of the app and the scope files:read
+(docs.slack.dev, "Working with files": without them Slack answers with a redirect to its sign-in).
+A remote file has the mode `external`, and its `url_private` may be of any host (files.remote.info).
+An event of a shared channel may have the id only, with `file_access: check_file_info`.
+"""
 
 from __future__ import annotations
 
@@ -75,14 +81,36 @@ def _uploaded(world: World, requested: Any) -> Json:
 
 
 def _told(world: World, file: Json) -> Json:
+    url = f"{world.base}/files-pri/{world.team}-{file['id']}"
     return {
         "id": file["id"],
         "name": file["name"],
         "title": file["title"],
+        "mimetype": file.get("mimetype", "text/plain"),
+        "mode": "hosted",
+        "is_external": False,
         "size": file["length"],
-        "user": world.bot_user,
+        "user": file.get("user", world.bot_user),
+        "url_private": f"{url}/{file['name']}",
+        "url_private_download": f"{url}/download/{file['name']}",
         "permalink": f"https://fake.slack.com/files/{world.bot_user}/{file['id']}",
+        **file.get("about", {}),
     }
+
+
+def share(world: World, user: str, name: str, data: bytes, mimetype: str, about: Json) -> Json:
+    """Add the file of a person; return its object in events."""
+    file_id = world.id("F")
+    file = {"id": file_id, "name": name, "title": name, "length": len(data), "data": data}
+    world.files[file_id] = file | {"shared": [], "user": user, "mimetype": mimetype, "about": about}
+    return _told(world, world.files[file_id])
+
+
+def content(world: World, name: str, token: str) -> Json | None:
+    """Return a file that this token may download, by the name in its URL."""
+    file = world.files.get(name.removeprefix(f"{world.team}-"))
+    allowed = token == world.bot_token and world.account is None and "files:read" in world.scopes
+    return file if allowed else None
 
 
 @method("files.info", "files:read")

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from draftsman.domain.ids import worker_name
+from draftsman.domain.job import Source
 from draftsman.domain.outcome import Cancel, Done
 from draftsman.domain.question_spec import QuestionSpec
 from draftsman.domain.response import Response
@@ -61,6 +62,21 @@ async def test_a_job_with_a_history_is_shown_completely(
     assert document["questions"][0]["resolution"]["value"] == "red"
     assert [entry["accepted"] for entry in document["answers"]] == [False, True]
     assert [entry["name"] for entry in document["artifacts"]] == ["report.json"]
+
+
+async def test_attachments_are_shown_with_their_state(
+    cli: Cli, make: Factory, rt: Runtime, people: People
+) -> None:
+    files = [{"reference": {"id": name}, "name": name} for name in ("log.txt", "b.png", "c.csv")]
+    number = await make.queued(actor=people.on(Source.SLACK, "anna"), attachments=files)
+    log, image, _ = await rt.attachments.claim(Source.SLACK)
+    await rt.attachments.store(log, bytes(1234))
+    await rt.attachments.refuse(image, "it was deleted")
+    shown = (await cli("show", f"D-{number}")).out
+    assert "Attachments\n  1  log.txt  1,234 bytes\n  2  b.png  refused: it was deleted\n" in shown
+    assert "  3  c.csv  waits for its download\n" in shown
+    document = (await cli("show", f"D-{number}", "--json")).json
+    assert [item["status"] for item in document["attachments"]] == ["stored", "refused", "pending"]
 
 
 async def test_failures_and_cancels_show_their_reason(cli: Cli, make: Factory, rt: Runtime) -> None:

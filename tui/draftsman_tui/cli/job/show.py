@@ -29,7 +29,7 @@ from draftsman_tui.common.text.job_text import (
     steps_text,
     type_text,
 )
-from draftsman_tui.common.text.message_text import message_lines
+from draftsman_tui.common.text.message_text import attachment_lines, message_lines
 from draftsman_tui.common.text.question_text import (
     answer_command,
     answerers,
@@ -62,6 +62,8 @@ ALL_STEPS: Final = 1000
 MAX_DELIVERIES: Final = 200
 """Maximum number of deliveries that the summary counts."""
 OPEN: Final = QuestionStatus.OPEN
+WITH_FILES: Final = frozenset({Source.SLACK, Source.TRELLO, Source.FORGE})
+"""Sources of requests and messages that may have attachments."""
 FAILING: Final = frozenset({Status.RETRYING, Status.FAILED, Status.DEAD_LETTER})
 """Statuses caused by the last error; in any other status the error is from an earlier attempt."""
 APPLIED: Final = "sandbox_applied"
@@ -83,9 +85,9 @@ JOINED: Final = "request_joined"
 async def show(app: App, job: JobRef, tree: bool) -> None:
     """Show the details of a job.
 
-    Includes its request, status, messages, runs, steps, checkpoints, questions, answers,
-    deliveries, artifacts and result. With --tree, lists the jobs that wait for it, each under its
-    newest parent.
+    Includes its request, status, attachments, messages, runs, steps, checkpoints, questions,
+    answers, deliveries, artifacts and result. With --tree, lists the jobs that wait for it, each
+    under its newest parent.
     """
     if tree:
         await _show_tree(app, job)
@@ -108,6 +110,9 @@ async def show(app: App, job: JobRef, tree: bool) -> None:
         parents = await rt.workflows.parents(number)
         group = await rt.workflows.groups.of_job(number)
         messages = await rt.messages.of_job(number)
+        sources = {details.source, *(message.source for message in messages)}
+        with_files = sources & WITH_FILES or details.retry_of is not None
+        attachments = await rt.attachments.of_job(number) if with_files else []
         followed = details.pr_url is not None or details.source is Source.FORGE
         family = await rt.forge_events.follow_ups.family(number) if followed else None
         deliveries = await rt.outbox.all(number, limit=MAX_DELIVERIES)
@@ -131,6 +136,7 @@ async def show(app: App, job: JobRef, tree: bool) -> None:
             "joined_requests": [event.payload | {"at": event.created_at} for event in join_events]
         }
         parts |= {"steps": steps, "checkpoints": checkpoints, "messages": messages}
+        parts |= {"attachments": attachments}
         parts |= {"archives": archived, "deliveries": deliveries, "retry_chain": chain}
         parts |= {"pull_request": family}
         parts |= {"parents": parents_data(parents), "group": group and group_data(group)}
@@ -152,6 +158,7 @@ async def show(app: App, job: JobRef, tree: bool) -> None:
         *([_pair("sandbox", _sandbox(sandbox))] if sandbox else []),
         *_section("Request", _request(details)),
         *_section("Joined requests", [text for event in join_events for text in _joined(event)]),
+        *_section("Attachments", list(attachment_lines(attachments))),
         *_section("Messages", list(message_lines(messages, details.status))),
         *_section("Runs", list(_runs(details, runs))),
         *_section("Steps", steps_text(details.name, steps)),

@@ -1,4 +1,4 @@
-"""Text rendering of the messages of people to a job."""
+"""Text rendering of the messages and attachments of people to a job."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from draftsman.domain.job_message import JobMessage
+    from draftsman.domain.requests.attachments import JobAttachment
 
 
 def message_lines(messages: Sequence[JobMessage], status: Status) -> Iterator[Text]:
@@ -27,6 +28,24 @@ def message_lines(messages: Sequence[JobMessage], status: Status) -> Iterator[Te
             styled(delivery_text(message, status), "green" if delivered else "yellow"),
         )
         yield from (styled(f"     {part}") for part in message.text.splitlines())
+
+
+def attachment_lines(attachments: Sequence[JobAttachment]) -> Iterator[Text]:
+    """Yield the name and the state of each attachment of a job."""
+    for item in attachments:
+        source = f", with message {item.message}" if item.message else ""
+        yield line(
+            styled(f"  {item.ordinal}  ", "bold"),
+            styled(item.name, "bold"),
+            f"  {attachment_state(item)}{source}",
+        )
+
+
+def attachment_state(item: JobAttachment) -> str:
+    """Return the size of an attachment, or why it has none."""
+    if item.size is not None:
+        return f"{item.size:,} bytes"
+    return f"refused: {item.reason}" if item.reason else "waits for its download"
 
 
 def delivery_text(message: JobMessage, status: Status) -> str:

@@ -80,7 +80,7 @@ class AgentSession:
         self.error: Failure | None = None
         self.question: QuestionSpec | None = None
         self.exit_code: int | None = None
-        self.messages = PersonMessages(run)
+        self.messages = PersonMessages(run, workspace)
         self._run = run
         self._workspace = workspace
         self._quotas = QuotaTracker(run)

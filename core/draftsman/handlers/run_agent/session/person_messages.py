@@ -7,6 +7,8 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from draftsman.domain.job_message import JobMessage
 from draftsman.errors import LeaseLost
+from draftsman.handlers.clone.workspace import Workspace
+from draftsman.handlers.job_attachments import write_attachments
 from draftsman.handlers.run_agent.protocol import MessageBody, PersonMessage
 from draftsman.handlers.worker_run import WorkerRun
 
@@ -18,8 +20,9 @@ class PersonMessages:
     message that it was started with counts as seen when it ends its work.
     """
 
-    def __init__(self, run: WorkerRun) -> None:
+    def __init__(self, run: WorkerRun, workspace: Workspace) -> None:
         self._run = run
+        self._workspace = workspace
         self._given: dict[str, int] = {}
         self._started: set[int] = set()
         self._woken = asyncio.Event()
@@ -29,7 +32,8 @@ class PersonMessages:
         """Return the messages that no checkpoint has."""
         found = await self._take()
         self._started = {item.ordinal for item in found}
-        return tuple(MessageBody.model_validate(_fields(item)) for item in found)
+        fields = await self._fields(found)
+        return tuple(MessageBody.model_validate(item) for item in fields)
 
     def listen(self) -> None:
         """Send messages as they arrive."""
@@ -49,8 +53,8 @@ class PersonMessages:
             self._woken.clear()
             if self._listening and is_open():
                 try:
-                    for item in await self._take():
-                        await send(PersonMessage.model_validate(_fields(item)))
+                    for item in await self._fields(await self._take()):
+                        await send(PersonMessage.model_validate(item))
                 except LeaseLost:  # parked meanwhile, perhaps to continue after an answer
                     continue
 
@@ -82,6 +86,18 @@ class PersonMessages:
             await self._run.wait(hand, self._run.job.lease, [item.ordinal for item in found])
             self._given |= {str(item.ordinal): item.ordinal for item in found}
         return found
+
+    async def _fields(self, found: Sequence[JobMessage]) -> list[dict[str, object]]:
+        """Return the messages for the agent, with their files in its home."""
+        if not found:
+            return []
+        ordinals = {item.ordinal for item in found}
+        files = await write_attachments(self._run, self._workspace, ordinals)
+        return [
+            _fields(item) | {"attachments": [file for file in files if file.message == item_id]}
+            for item in found
+            for item_id in (str(item.ordinal),)
+        ]
 
     async def _undelivered(self) -> list[JobMessage]:
         read = self._run.services.checkpoints.messages.undelivered

@@ -1,0 +1,1 @@
+"""Rows of requests that are not columns of their jobs."""
