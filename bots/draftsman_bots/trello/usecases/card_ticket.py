@@ -62,10 +62,7 @@ async def ticket(trello: Trello, board: str, card: Json) -> Json:
         ],
         "members": [_person(member) for member in objects(card, "members")],
         "checklists": [_checklist(checklist) for checklist in objects(card, "checklists")],
-        "attachments": [
-            {"name": string(attachment, "name"), "bytes": attachment.get("bytes")}
-            for attachment in objects(card, "attachments")
-        ],
+        "attachments": [_attachment(attachment) for attachment in objects(card, "attachments")],
         "custom_fields": [_field(item, definitions) for item in fields],
         "comments": list(filter(None, map(_comment, reversed(objects(card, "actions"))))),
     }
@@ -87,9 +84,21 @@ def _parts(ticket: Json) -> Iterator[str]:
     for field in ticket["custom_fields"]:
         yield f"{field['name']}: {field['value']}"
     if ticket["attachments"]:
-        yield "Attached: " + ", ".join(attachment["name"] for attachment in ticket["attachments"])
+        yield "Attached: " + ", ".join(map(_attachment_text, ticket["attachments"]))
     for comment in ticket["comments"]:
         yield f"{comment['by']} commented:\n{comment['text']}"
+
+
+def _attachment(attachment: Json) -> Json:
+    """Return the name and size of a file, or the address of a link."""
+    known = {"name": string(attachment, "name"), "bytes": attachment.get("bytes")}
+    is_link = attachment.get("isUpload") is False
+    return known | ({"url": string(attachment, "url")} if is_link else {})
+
+
+def _attachment_text(attachment: Json) -> str:
+    name, url = attachment["name"], attachment.get("url")
+    return f"{name} ({url})" if url and url != name else name
 
 
 def _truncated(ticket: Json) -> Json:

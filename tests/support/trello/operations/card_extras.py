@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any, Final
+from urllib.parse import quote
 
 from tests.support.trello import serializers
 from tests.support.trello.action_log import of_card, record
@@ -46,7 +47,8 @@ def attach(
     if data is None and not url.startswith(("http://", "https://")):
         raise invalid_value("url")
     id = world.id()
-    location = url or f"https://trello.com/1/cards/{card.id}/attachments/{id}/download/{name}"
+    file = quote(name.rpartition("/")[2])  # how Trello names the file in the address is unknown
+    location = url or f"https://trello.com/1/cards/{card.id}/attachments/{id}/download/{file}"
     attachment = Attachment(id, name or url, location, by, iso(world.moment()), data, mime)
     card.attachments.append(attachment)
     data_shown = {"id": id, "name": attachment.name, "url": location}
