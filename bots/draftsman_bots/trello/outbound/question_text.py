@@ -13,7 +13,7 @@ from draftsman.domain.job import Source
 from draftsman.domain.people.policy import Person
 from draftsman.domain.question import Question, QuestionKind
 from draftsman_bots.text import truncate, utf16_length
-from draftsman_bots.trello.markdown import bold, code, escape_truncated
+from draftsman_bots.trello.markdown import bold, code, escape_truncated, one_line
 from draftsman_bots.trello.outbound.member_names import MemberNames
 
 MAX_MENTIONS: Final = 20
@@ -44,7 +44,8 @@ def render_question(
     if question.context_snippet and question.context_snippet.strip():
         yield from _context(question.context_snippet)
     if action := question.approved_action:
-        yield f"If approved:\n{code(truncate(action_text(action), LENGTH // 3))}"
+        yield "If approved:"
+        yield code(truncate(action_text(action), LENGTH // 3))
     if changes:
         yield f"{escape_truncated(changes, 300)}: `draftsman diff {question.name}`"
     if question.choices:
@@ -73,16 +74,16 @@ def _choices(question: Question) -> str:
         room -= utf16_length(line) + 1
         if room < 0:
             left = len(question.choices) - len(lines)
-            lines.append(f"… and {left} more: draftsman show {question.name.partition('/')[0]}")
-            break
+            job = question.name.partition("/")[0]
+            return "\n".join(lines) + f"\n\n… and {left} more: `draftsman show {job}`"
         lines.append(line)
     return "\n".join(lines)
 
 
 def _choice(number: int, choice: Mapping[str, Any], *, described: bool) -> str:
     note = choice.get("description") if described else None
-    more = f" - {escape_truncated(str(note), 400)}" if note else ""
-    return f"{number}. {escape_truncated(str(choice['label']), 200)}{more}"
+    more = f" - {one_line(str(note), 400)}" if note else ""
+    return f"{number}. {one_line(str(choice['label']), 200)}{more}"
 
 
 def _context(snippet: str) -> Iterator[str]:
