@@ -19,8 +19,8 @@ from draftsman.domain.trello.board import (
 from draftsman.errors import CommandHint, NotFound
 from draftsman.services.trello_cards import TrelloCards
 from draftsman.store import checkpoints, workers
-from draftsman.store import trello_boards as store
 from draftsman.store.postgres.database import Connection, Database
+from draftsman.store.trello import trello_boards as store
 
 POLLER: Final = "trello"
 """Name of the lease under which boards are polled."""

@@ -1,10 +1,10 @@
-"""What draftsman added to cards of Trello: checklists of questions, and due dates."""
+"""Checklists of questions, and due dates, on cards of Trello."""
 
 from __future__ import annotations
 
 from draftsman.domain.trello.card_state import CardChecklist, CardDueDate, ExpiringQuestion
-from draftsman.store import trello_cards as store
 from draftsman.store.postgres.database import Database
+from draftsman.store.trello import trello_cards as store
 
 
 class TrelloCards:

@@ -61,7 +61,7 @@ def check(seen: Seen, marker: str) -> None:
 
 
 def shown(text: str) -> list[str]:
-    """Return the lines with a text, without spaces and what makes it harmless."""
+    """Return the lines with a text, without spaces and the characters that make it harmless."""
     plain = text.replace("\u200b", "").replace("\u00a0", " ").replace("\t", " ")
     return [line for raw in plain.split("\n") if (line := "".join(raw.split()))]
 

@@ -1,9 +1,9 @@
-"""Parser of comments by the rules of Markdown, for what people see.
+"""Parser of comments by the rules of Markdown: its formats and its visible text.
 
 Trello has no specification of its dialect. Its editor writes bold, italic, strikethrough, inline
 code, links, lists, quotes, code blocks, headings and rules, and renders neither tables nor HTML.
-The parser is CommonMark with tables and strikethrough, so that it finds whatever a renderer may
-take for one of these.
+The parser is CommonMark with tables and strikethrough, so that it finds every text that a
+renderer may take for one of these.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ class BoardSource(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class CardContext:
-    """A card, its board's configuration if the board is watched, and what the board has."""
+    """A card, the configuration of its watched board, and the members and fields there."""
 
     card: Card | None = None
     config: BoardConfig | None = None

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 TIMEOUT: Final = 40.0
 """Seconds for a download."""
 MAX_REFS: Final = 3 * MAX_FILES
-"""Files that a job names; of those, the core refuses what is over its limits."""
+"""Files that a job names; of those, the core refuses the files over its limits."""
 
 
 def file_refs(card: dict[str, Any], me: str) -> tuple[FileRef, ...]:

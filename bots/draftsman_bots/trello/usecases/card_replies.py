@@ -1,4 +1,4 @@
-"""Replies on a card to what a person did there."""
+"""Replies on a card to an action of a person."""
 
 from __future__ import annotations
 

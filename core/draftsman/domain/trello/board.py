@@ -72,7 +72,7 @@ class ChecklistUse(StrEnum):
 
 
 class FieldUse(StrEnum):
-    """What draftsman writes into a custom field."""
+    """The use of a custom field."""
 
     STATUS = "status"
     COST = "cost"

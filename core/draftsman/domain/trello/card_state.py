@@ -1,4 +1,4 @@
-"""What draftsman added to a card: checklists of questions, and its due date."""
+"""State of a card in Trello: checklists of questions, and its due date."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The harness of the Trello bot, for what it shows on cards."""
+"""The harness of the Trello bot, for tests of cards."""
 
 from __future__ import annotations
 

@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from draftsman.domain.deliveries.delivery import ChannelName
 from draftsman.domain.deliveries.target import parse
+from draftsman.domain.job import Source
+from draftsman.domain.people.actor import Actor
 from draftsman.domain.question import Question, QuestionStatus
 from draftsman.domain.question_spec import QuestionSpec
 from draftsman.domain.response import Response
 from draftsman.domain.trello.board import ChecklistUse
 from draftsman.services.deliveries.delivery_sender import DeliverySender
 from draftsman.store.postgres.database import Connection
+from draftsman_bots.trello import ids
 from draftsman_bots.trello.outbound.channel import TrelloChannel
 from draftsman_bots.trello.outbound.checklists import MAX_ITEMS
+from draftsman_bots.trello.parsers.actions import Action, ActionKind
+from draftsman_bots.trello.usecases import board_reader
 from tests.bots.trello.inbound.conftest import TrelloBotHarness, join
 from tests.core.outbox.chat_harness import FAST
 from tests.factories import GATE, QUESTION
 from tests.support.clock import Clock
+from tests.support.races import hold_commits
 from tests.support.trello import FakeTrello, Fault
 from tests.support.waits import wait_blocked
 
@@ -156,6 +163,40 @@ async def test_an_answer_elsewhere_removes_the_checklist(bench: TrelloBotHarness
     assert stored.closed_at is not None
 
 
+@pytest.mark.parametrize("first", ["slack", "checklist"])
+async def test_of_an_answer_in_slack_and_a_checked_item_the_first_counts(
+    bench: TrelloBotHarness, trello: FakeTrello, conn: Connection, first: str
+) -> None:
+    question, card, checklist = await asked(bench)
+    trello.check_item(checklist, "blue", bench.ben)
+    click = Response(source_event_id="slack:click", text="red")
+    async with hold_commits(bench.rt) as holder:
+        if first == "slack":
+            answered = holder.rt.questions.answer(question.job, 1, click, bench.people.anna)
+            async with holder.doing(answered):
+                await holder.then(bench.poll(), conn)
+        else:
+            (action,) = [a for a in await _actions(bench) if a.kind is ActionKind.ITEM_CHECKED]
+            actor = await bench.rt.people.actor(Actor(Source.TRELLO, bench.ben, "Ben Ono"))
+            checked = Response(source_event_id=ids.action_key(action.id), text="blue")
+            answered = holder.rt.questions.answer(question.job, 1, checked, actor)
+            async with holder.doing(answered):
+                other = bench.rt.questions.answer(question.job, 1, click, bench.people.anna)
+                assert not (await holder.then(other, conn)).accepted
+            await bench.poll()
+    value = "red" if first == "slack" else "blue"
+    assert await bench.answer_state(question) == (ANSWERED, value)
+    notices = await bench.notices(card)
+    assert len(notices) == (1 if first == "slack" else 0)
+    states = [entry["checkItems"][1]["state"] for entry in checklists(bench, card)]
+    assert states == ["complete"], "the checklist names the answer"
+
+
+async def _actions(bench: TrelloBotHarness) -> list[Action]:
+    since = datetime.now(UTC) - timedelta(minutes=5)
+    return await board_reader.actions(bench.context.trello, bench.board, since)
+
+
 async def test_slack_and_the_checklist_at_the_same_time_give_one_answer(
     bench: TrelloBotHarness, trello: FakeTrello
 ) -> None:
@@ -214,7 +255,7 @@ async def test_a_bot_killed_before_it_stored_the_checklist_makes_no_second(
 
 
 async def _send_all(sender: DeliverySender, channel: TrelloChannel) -> None:
-    """Send what is due, one after the other."""
+    """Send the due deliveries, one after the other."""
     while items := await sender.claim(ChannelName.TRELLO, free=1, share=1):
         for item in items:
             await sender.record(item, await sender.send(item, channel))

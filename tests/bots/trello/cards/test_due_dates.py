@@ -9,12 +9,15 @@ import pytest
 
 from draftsman.domain.question import Question, QuestionStatus
 from draftsman.domain.response import Response
+from draftsman.domain.run import LeaderTerm
+from draftsman.domain.trello.card_state import CardDueDate
 from draftsman.store.postgres.database import Connection
 from draftsman_bots.trello.ids import parse_time
 from draftsman_bots.trello.outbound.due_dates import show_expiry
 from tests.bots.trello.inbound.conftest import TrelloBotHarness, join
 from tests.factories import QUESTION
 from tests.support.clock import Clock
+from tests.support.races import hold_commits
 from tests.support.trello import FakeTrello, Fault
 from tests.support.waits import wait_blocked
 
@@ -146,6 +149,42 @@ async def test_only_people_with_the_right_extend(
     assert "may not extend" in notice
 
 
+async def test_two_processes_extend_to_a_date_once(
+    bench: TrelloBotHarness, trello: FakeTrello, conn: Connection
+) -> None:
+    card = bench.card()
+    question = await bench.ask_question(card, SOON)
+    trello.set_due(card, EARLIER, olga(bench))
+    async with hold_commits(bench.rt) as first:
+        extended = first.rt.questions.extend(question.job, 1, EARLIER, bench.people.olga)
+        async with first.doing(extended):
+            await first.then(bench.poll(), conn)
+    current = await bench.rt.questions.get(question.job, 1)
+    assert is_expiry(bench, card, current)
+    assert due(bench, card) == EARLIER
+    assert len(await bench.job_events(question, "question_extended")) == 1
+
+
+async def test_two_processes_show_the_expiry_once(
+    bench: TrelloBotHarness, trello: FakeTrello, conn: Connection
+) -> None:
+    card = bench.card()
+    trello.set_due(card, EARLIER)
+    work = await bench.make.asked(SOON, notify=(f"trello:{card}",))
+    board, cards = await bench.watch(due_dates=True), bench.rt.boards.cards
+    async with hold_commits(bench.rt) as first:
+        other = first.rt.boards.cards
+        (item,) = await cards.expiring(card)
+        assert item.job == work.number
+        row = CardDueDate(card, board.board_id, EARLIER, item.due, EARLIER)
+        async with first.doing(other.change_due_date(None, row)):
+            await first.then(show_expiry(bench.context.trello, cards, board, card), conn)
+    shown = await cards.due_date(card)
+    assert shown is not None
+    assert shown.earlier == EARLIER, "not the date of the other process"
+    assert shown.shown == due(bench, card)
+
+
 async def test_an_extension_elsewhere_moves_the_due_date(bench: TrelloBotHarness) -> None:
     card = bench.card()
     question = await bench.ask_question(card, SOON)
@@ -213,8 +252,6 @@ async def test_an_expired_question_puts_the_date_back(
     card = bench.card()
     await bench.ask_question(card, SOON)
     await clock.forward(2 * HOUR)
-    from draftsman.domain.run import LeaderTerm
-
     await bench.rt.sweeps.names["expire"](LeaderTerm())
     await bench.send_messages()
     assert due(bench, card) is None

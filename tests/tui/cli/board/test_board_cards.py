@@ -1,4 +1,4 @@
-"""Options of `boards` for what draftsman shows on cards."""
+"""Options of `boards` for checklists, due dates, fields and digests."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ def print_board(app: App, config: BoardConfig, names: Mapping[str, str] | None =
 
 
 def _card_lines(config: BoardConfig, name_of: Callable[[str], str]) -> Iterator[str]:
-    """Yield what draftsman writes on the cards of a board, and which cards create jobs."""
+    """Yield the settings of the cards of a board, beside labels and lists."""
     if config.checklists != "off":
         kinds = "questions and approvals" if config.checklists == "all" else "questions"
         yield f"checklists: the choices of {kinds} are items to check"
