@@ -19,7 +19,7 @@ from draftsman_bots.trello.outbound.checklists import (
     uses_checklist,
 )
 from draftsman_bots.trello.outbound.due_dates import show_expiry
-from draftsman_bots.trello.outbound.field_values import set_fields, shows_fields
+from draftsman_bots.trello.outbound.field_values import FieldWriter, shows_fields
 from draftsman_bots.trello.transport.client import Trello
 
 if TYPE_CHECKING:
@@ -30,7 +30,9 @@ if TYPE_CHECKING:
 QUESTION, CLOSED = DeliveryKind.QUESTION, DeliveryKind.QUESTION_CLOSED
 
 
-async def apply_updates(trello: Trello, context: CardContext, message: Message) -> list[str]:
+async def apply_updates(
+    trello: Trello, fields: FieldWriter, context: CardContext, message: Message
+) -> list[str]:
     """Apply the board's moves to the card; return the permanent problems.
 
     The status of a job moves no card whose pull request has ended: messages of its follow-ups and
@@ -50,7 +52,10 @@ async def apply_updates(trello: Trello, context: CardContext, message: Message) 
     if message.kind is DeliveryKind.RESULT and queued in card.idLabels:
         problems += await _unlabel(trello, card, str(queued))
     if shows_fields(config, message):
-        await _set_fields(trello, context, config, message)
+        try:
+            await fields.set_fields(trello, config, context.fields, message)
+        except Failure as error:
+            _note(error, "")  # no problem if refused: doctor shows missing fields
     return problems
 
 
@@ -91,16 +96,6 @@ async def _has_checklist(cards: TrelloCards, config: BoardConfig | None, message
         return True
     stored = await cards.checklist(message.target, question.job, question.ordinal)
     return stored is not None
-
-
-async def _set_fields(
-    trello: Trello, context: CardContext, config: BoardConfig, message: Message
-) -> None:
-    """Write custom fields; a refusal is no problem, since doctor shows missing fields."""
-    try:
-        await set_fields(trello, config, context.fields, message)
-    except Failure as error:
-        _note(error, "")
 
 
 async def _move(trello: Trello, config: BoardConfig, card: Card, to: str) -> list[str]:

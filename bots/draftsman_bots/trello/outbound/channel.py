@@ -29,6 +29,7 @@ from draftsman_bots.trello.outbound.card_context import (
 )
 from draftsman_bots.trello.outbound.card_updates import apply_updates, update_question
 from draftsman_bots.trello.outbound.checklists import uses_checklist
+from draftsman_bots.trello.outbound.field_values import FieldWriter
 from draftsman_bots.trello.outbound.message_ref import comment_text, file_title
 from draftsman_bots.trello.outbound.message_search import search
 from draftsman_bots.trello.outbound.render import render
@@ -59,6 +60,7 @@ class TrelloChannel:
         """Without `cards`, no checklists and due dates are changed."""
         self._trello = trello
         self._cards = cards
+        self._fields = FieldWriter()
         self._health = health or HealthState()
         self._contexts = CardContextLoader(trello, boards)
 
@@ -143,7 +145,7 @@ class TrelloChannel:
             self._report("questions", context, problems, done=message.question is not None)
             if config is None or not needs_context(config, message):
                 return None
-            problems = await apply_updates(self._trello, context, message)
+            problems = await apply_updates(self._trello, self._fields, context, message)
         except Failure as error:
             return _retryable(error)
         done = message.subject.status in config.moves

@@ -6,6 +6,7 @@ killed in between makes no second checklist. Its items have the numbers of their
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, Final
 
 from draftsman.domain.deliveries.plain_text import resolution_spans
@@ -29,6 +30,7 @@ DECISIONS: Final = ("approve", "deny")
 MAX_NAME: Final = 300
 _TAG: Final = 8
 """Characters of the job's id in the tag."""
+_OWN: Final = re.compile(r"D-\d+/\d+: .* · [0-9a-f]{8}", re.DOTALL)
 
 
 def uses_checklist(config: BoardConfig, question: Question | None) -> bool:
@@ -89,6 +91,11 @@ async def close_checklist(
         else:
             await trello.delete(path)
     await cards.close_checklist(card, question.job, question.ordinal)
+
+
+def is_own_name(name: str) -> bool:
+    """Return whether a checklist has the name of the checklist of a question."""
+    return _OWN.fullmatch(name) is not None
 
 
 def item_names(question: Question) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 KINDS: Final = (DeliveryKind.STATUS, DeliveryKind.RESULT)
 """Kinds of messages that show the state of a job."""
 MAX_VALUE: Final = 200
+MAX_CARDS: Final = 2_000
+"""Cards whose last values are remembered: a job's progress changes its comment, not the fields."""
 
 
 def shows_fields(config: BoardConfig, message: Message) -> bool:
@@ -28,17 +31,28 @@ def shows_fields(config: BoardConfig, message: Message) -> bool:
     return bool(config.custom_fields) and message.kind in KINDS
 
 
-async def set_fields(
-    trello: Trello, config: BoardConfig, fields: Sequence[CustomField], message: Message
-) -> None:
-    """Write the status and the cost of a job into the custom fields of its card; raises Failure."""
-    wanted = list(_values(config, fields, message.subject))
-    if not wanted:
-        return
-    current = await fetch_values(trello, message.target)
-    for field, value in wanted:
-        if current.get(field.id) != value:
-            await set_value(trello, message.target, field, value)
+class FieldWriter:
+    """Writes custom fields of cards; its state is only a cache."""
+
+    def __init__(self) -> None:
+        self._written: OrderedDict[str, dict[str, Any]] = OrderedDict()
+
+    async def set_fields(
+        self, trello: Trello, config: BoardConfig, fields: Sequence[CustomField], message: Message
+    ) -> None:
+        """Write the status and the cost of a job into the fields of its card; raises Failure."""
+        card = message.target
+        wanted = {field.id: (field, value) for field, value in _values(config, fields, message)}
+        values = {id: value for id, (_, value) in wanted.items()}
+        if not wanted or self._written.get(card) == values:
+            return
+        current = await fetch_values(trello, card)
+        for id, (field, value) in wanted.items():
+            if current.get(id) != value:
+                await set_value(trello, card, field, value)
+        self._written[card] = values
+        if len(self._written) > MAX_CARDS:
+            self._written.popitem(last=False)
 
 
 def status_text(subject: Subject) -> str:
@@ -47,9 +61,10 @@ def status_text(subject: Subject) -> str:
 
 
 def _values(
-    config: BoardConfig, fields: Sequence[CustomField], subject: Subject
+    config: BoardConfig, fields: Sequence[CustomField], message: Message
 ) -> Iterator[tuple[CustomField, Any]]:
     """Yield the fields with a value; a list without a matching option is left as it is."""
+    subject = message.subject
     by_id = {field.id: field for field in fields}
     for use, id in config.custom_fields.items():
         field = by_id.get(id)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from draftsman.domain.text import clean
 from draftsman_bots.json_fields import nested, objects, string
 from draftsman_bots.trello.markdown import marker_of
+from draftsman_bots.trello.outbound.checklists import is_own_name
 
 if TYPE_CHECKING:
     from trello.customfield import CustomFieldDefinition
@@ -61,7 +62,11 @@ async def ticket(trello: Trello, board: str, card: Json) -> Json:
             for label in objects(card, "labels")
         ],
         "members": [_person(member) for member in objects(card, "members")],
-        "checklists": [_checklist(checklist) for checklist in objects(card, "checklists")],
+        "checklists": [
+            _checklist(checklist)
+            for checklist in objects(card, "checklists")
+            if not is_own_name(string(checklist, "name"))
+        ],
         "attachments": [_attachment(attachment) for attachment in objects(card, "attachments")],
         "custom_fields": [_field(item, definitions) for item in fields],
         "comments": list(filter(None, map(_comment, reversed(objects(card, "actions"))))),

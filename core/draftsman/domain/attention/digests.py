@@ -70,10 +70,14 @@ def parse_hours(text: str) -> list[time]:
     return sorted({time.fromisoformat(part) for part in parts})
 
 
-def digest_text(questions: Sequence[DigestQuestion]) -> str:
-    """Return the text of a digest, with a line for each question, the first to expire first."""
+def digest_text(questions: Sequence[DigestQuestion], *, shared: bool = False) -> str:
+    """Return the text of a digest, with a line for each question, the first to expire first.
+
+    Where others read it too, it names its person.
+    """
     count = f"{len(questions):,} question{'' if len(questions) == 1 else 's'}"
-    lines = [f"Your digest: {count} waiting for an answer", *map(_line, questions[:MAX_LISTED])]
+    title = f"Digest of {questions[0].person}" if shared else "Your digest"
+    lines = [f"{title}: {count} waiting for an answer", *map(_line, questions[:MAX_LISTED])]
     if len(questions) > MAX_LISTED:
         lines.append(f"… and {len(questions) - MAX_LISTED:,} more")
     return "\n".join(lines)

@@ -22,7 +22,7 @@ from draftsman_bots.trello import ids
 from draftsman_bots.trello.outbound.channel import TrelloChannel
 from draftsman_bots.trello.outbound.checklists import MAX_ITEMS
 from draftsman_bots.trello.parsers.actions import Action, ActionKind
-from draftsman_bots.trello.usecases import board_reader
+from draftsman_bots.trello.usecases import board_reader, card_ticket
 from tests.bots.trello.inbound.conftest import TrelloBotHarness, join
 from tests.core.outbox.chat_harness import FAST
 from tests.factories import GATE, QUESTION
@@ -151,6 +151,19 @@ async def test_an_item_of_a_person_and_a_foreign_checklist_answer_nothing(
     await bench.send_messages()
     assert [entry["id"] for entry in checklists(bench, card)] == [foreign]
     assert checklist != foreign
+
+
+async def test_the_ticket_of_another_job_has_no_checklist_of_a_question(
+    bench: TrelloBotHarness, trello: FakeTrello
+) -> None:
+    _, card, checklist = await asked(bench)
+    trello.check_item(checklist, "red", bench.ben)
+    trello.add_checklist(card, "Steps", ["one"])
+    await bench.poll()
+    await bench.send_messages()
+    full = await card_ticket.fetch_card(bench.context.trello, card)
+    ticket = await card_ticket.ticket(bench.context.trello, bench.board, full)
+    assert [entry["name"] for entry in ticket["checklists"]] == ["Steps"]
 
 
 async def test_an_answer_elsewhere_removes_the_checklist(bench: TrelloBotHarness) -> None:

@@ -37,6 +37,6 @@ async def test_a_person_is_mentioned_once_in_the_digest_and_not_in_the_questions
         await bench.send_messages()
     (comment,) = trello.comments(digests)
     assert comment.text.startswith(at)
-    assert "Your digest: 2 questions waiting for an answer" in comment.text
+    assert "Digest of ben: 2 questions waiting for an answer" in comment.text
     for card in cards:
         assert all(at not in f"{comment.text} " for comment in trello.comments(card))

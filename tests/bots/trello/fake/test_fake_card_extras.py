@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from functools import partial
 
 import httpx
 import pytest
@@ -100,12 +101,12 @@ async def test_values_of_custom_fields_are_validated(
 ) -> None:
     field = trello.custom_field(board, "Field", type, ("running",))
     path = f"/cards/{card}/customField/{field}/item"
-    args = (client.fetch_json, path, "PUT", {}, {}, {"value": value})
+    call = partial(client.fetch_json, path, "PUT", post_args={"value": value})
     if fits:
-        await run_in_thread(*args)
+        await run_in_thread(call)
         assert trello.card_now(card)["customFieldItems"][0]["value"] == value
     else:
-        assert await refusal(*args) == (400, "Invalid custom field item value.")
+        assert await refusal(call) == (400, "Invalid custom field item value.")
 
 
 async def test_py_trello_reads_and_sets_a_list(
