@@ -28,7 +28,6 @@ from draftsman.domain.question import (
 from draftsman.domain.run import Lease, lease_lost
 from draftsman.errors import NotPermitted, UsageError
 from draftsman.services import approval_tokens
-from draftsman.services.attention import extensions
 from draftsman.store import questions as store
 from draftsman.store.postgres.database import Connection, Database
 
@@ -221,6 +220,8 @@ class Questions:
         Return the new expiry. Raises UsageError, NotFound, NotPermitted, QuestionClosed, and
         Refused for a question that never expires.
         """
+        from draftsman.services.attention import extensions
+
         actor = self._policy.resolve(actor)
 
         async def work(conn: Connection) -> datetime | None:
