@@ -40,6 +40,7 @@ if TYPE_CHECKING:
         (
             "draftsman boards add https://trello.com/b/a1B2c3D4/work",
             "draftsman boards test Work",
+            "draftsman boards set Work --checklists questions --due-dates",
             "draftsman boards list",
         )
     ),
