@@ -12,7 +12,7 @@ from draftsman.domain.job import Source
 from draftsman_bots.attachment_downloads import AttachmentDownloads
 from draftsman_bots.background import BackgroundTasks
 from draftsman_bots.trello.health import BotHealth
-from draftsman_bots.trello.usecases import attachments
+from draftsman_bots.trello.transport.file_download import download_file
 
 if TYPE_CHECKING:
     from draftsman.domain.people.actor import Actor
@@ -62,7 +62,7 @@ class BotContext:
     @cached_property
     def downloads(self) -> AttachmentDownloads:
         """Downloads of the files of cards; the service runs them."""
-        download = partial(attachments.download, self.trello)
+        download = partial(download_file, self.trello)
         return AttachmentDownloads(self.rt.attachments, Source.TRELLO, download)
 
     def card_lock(self, card: str) -> asyncio.Lock:

@@ -26,6 +26,8 @@ class ActionKind(StrEnum):
     """A card was created, changed or moved, and may have labels."""
     CARD_REMOVED = "card_gone"
     """A card was archived or deleted."""
+    FILE_ATTACHED = "file_attached"
+    """A file or a link was attached to a card."""
     ITEM_CHECKED = "item_checked"
     """An item of a checklist was checked or unchecked."""
     COMMENT = "comment"
@@ -44,6 +46,7 @@ KINDS: Final = {
     "moveCardToBoard": ActionKind.CARD_CHANGED,
     "updateCard": ActionKind.CARD_CHANGED,
     "deleteCard": ActionKind.CARD_REMOVED,
+    "addAttachmentToCard": ActionKind.FILE_ATTACHED,
     "updateCheckItemStateOnCard": ActionKind.ITEM_CHECKED,
     "commentCard": ActionKind.COMMENT,
     "updateComment": ActionKind.COMMENT_EDITED,
@@ -51,7 +54,10 @@ KINDS: Final = {
 }
 EDITABLE: Final = frozenset({"name", "desc"})
 """Card fields that a job reads."""
-LISTED_TYPES: Final = "commentCard,updateCard,deleteCard,moveCardToBoard,updateCheckItemStateOnCard"
+LISTED_TYPES: Final = (
+    "commentCard,updateCard,deleteCard,moveCardToBoard,updateCheckItemStateOnCard,"
+    "addAttachmentToCard"
+)
 """Action types to request: of the types above, those that a board's actions can have."""
 
 
@@ -79,6 +85,7 @@ class Action:
     edited: bool = False
     rescheduled: bool = False
     due: datetime | None = None
+    attachment: str = ""
     checklist: str = ""
     item: str = ""
     checked: bool = False
@@ -109,6 +116,7 @@ def parse_action(raw: Any) -> Action | None:
         edited=not EDITABLE.isdisjoint(nested(data, "old")),
         rescheduled="due" in nested(data, "old"),
         due=parse_time(nested(data, "card").get("due")),
+        attachment=_id(nested(data, "attachment")),
         checklist=_id(nested(data, "checklist")),
         item=_id(nested(data, "checkItem")),
         checked=nested(data, "checkItem").get("state") == "complete",
@@ -156,6 +164,7 @@ def _validated(action: Action) -> Action:
         ActionKind.LABEL_DELETED: (action.label,),
         ActionKind.CARD_CHANGED: (action.card,),
         ActionKind.CARD_REMOVED: (action.card,),
+        ActionKind.FILE_ATTACHED: (action.card, action.attachment, action.member),
         ActionKind.ITEM_CHECKED: (action.card, action.item, action.member),
     }
     return action if all(required.get(action.kind, ())) else _replace(action, kind=ActionKind.OTHER)

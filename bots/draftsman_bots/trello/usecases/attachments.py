@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import unquote, urlsplit
 
-from draftsman.domain.requests.attachments import MAX_BYTES, MAX_FILES, PendingFile
+from draftsman.domain.job import Source
+from draftsman.domain.people.actor import Actor
+from draftsman.domain.people.policy import Verb
+from draftsman.domain.requests.attachments import MAX_FILES
 from draftsman.domain.requests.invocation import FileRef
-from draftsman.domain.retries.error_classes import ErrorClass, classify
-from draftsman.errors import Failure
-from draftsman_bots.attachment_downloads import FileRefused
+from draftsman.errors import Failure, NotPermitted
+from draftsman.services.jobs import attachments
 from draftsman_bots.json_fields import objects, string
 from draftsman_bots.trello.ids import is_id
+from draftsman_bots.trello.usecases import edit_notices
 
 if TYPE_CHECKING:
-    from draftsman_bots.trello.transport.client import Trello
+    from draftsman_bots.trello.context import BotContext
+    from draftsman_bots.trello.parsers.actions import Action
 
-TIMEOUT: Final = 40.0
-"""Seconds for a download."""
+GONE_STATUSES: Final = (404, 410)
 MAX_REFS: Final = 3 * MAX_FILES
 """Files that a job names; of those, the core refuses the files over its limits."""
 
@@ -30,33 +33,49 @@ def file_refs(card: dict[str, Any], me: str) -> tuple[FileRef, ...]:
     files = [
         item
         for item in objects(card, "attachments")
-        if is_uploaded(item) and is_id(item.get("id")) and item.get("idMember") != me
+        if _is_uploaded(item) and item.get("idMember") != me
     ]
     files.sort(key=lambda item: string(item, "id"))
     return tuple(_ref(string(card, "id"), item) for item in files[:MAX_REFS])
 
 
-def is_uploaded(attachment: dict[str, Any]) -> bool:
-    """Return whether an attachment is a file, not a link."""
-    return attachment.get("isUpload") is True
+async def on_attached(context: BotContext, action: Action) -> str:
+    """Add a file that a person attached to a card to its live job; return the outcome.
 
-
-async def download(trello: Trello, file: PendingFile) -> bytes:
-    """Return the content of a file; raises FileRefused, and Failure for another attempt.
-
-    The address is made of ids: a URL in an attachment never gets the token.
+    The person needs the permission to send messages to the job. Raises Failure.
     """
-    card, attachment = (string(file.reference, name) for name in ("card", "attachment"))
-    if not (is_id(card) and is_id(attachment)):
-        raise FileRefused("its reference is not valid")
-    name = quote(string(file.reference, "file") or "file", safe="")
-    path = f"/cards/{card}/attachments/{attachment}/download/{name}"
+    if action.member == context.me.id:
+        return "own"
+    job = await edit_notices.live_job(context, action.card)
+    if job is None:
+        return "ignored"
+    actor = await context.rt.people.actor(
+        Actor(Source.TRELLO, action.member, action.name or action.member)
+    )
     try:
-        return await trello.download(path, MAX_BYTES, TIMEOUT)
+        context.rt.policy.check(actor, Verb.TELL, invoker=job.invoker_id)
+        path = f"/cards/{action.card}/attachments/{action.attachment}"
+        item = await context.trello.get(path)
+    except NotPermitted:
+        return "rejected"
     except Failure as error:
-        if classify(error) is ErrorClass.PERMANENT:
-            raise FileRefused(f"Trello refused it: {error}") from None
-        raise
+        if error.http_status not in GONE_STATUSES:
+            raise
+        return "ignored"
+    if not (isinstance(item, dict) and _is_uploaded(item)):
+        return "ignored"
+    files = [_ref(action.card, item)]
+    added = await context.rt.db.run_transaction(
+        lambda conn: attachments.add(conn, job.number, actor, files)
+    )
+    if added:
+        context.downloads.wake()
+    return "attached" if added else "ignored"
+
+
+def _is_uploaded(attachment: dict[str, Any]) -> bool:
+    """Return whether an attachment is a file, not a link."""
+    return attachment.get("isUpload") is True and is_id(attachment.get("id"))
 
 
 def _ref(card: str, item: dict[str, Any]) -> FileRef:

@@ -61,6 +61,28 @@ async def test_the_files_of_a_card_reach_its_job(
     assert all(trello.token not in call.url for call in asked)
 
 
+@pytest.mark.parametrize("route", ["poll", "webhook"])
+async def test_a_file_that_is_attached_later_reaches_the_live_job_once(
+    bench: TrelloBotHarness, trello: FakeTrello, route: str
+) -> None:
+    if route == "webhook":
+        await bench.serve_webhook()
+    card = bench.card()
+    trello.attach(card, "first.txt", b"1", by=bench.ben)
+    number = await requested(bench, card)
+    trello.attach(card, "later.txt", b"2", by=bench.ben)
+    trello.attach(card, "no right.txt", b"3", by=bench.mallory)
+    trello.attach(card, "design", url="https://example.org/design", by=bench.ben)
+    if route == "webhook":
+        await bench.deliver_webhooks()
+    await bench.poll()
+    items = await ended(bench, number)
+    assert [(item.name, item.status) for item in items] == [
+        ("first.txt", "stored"),
+        ("later.txt", "stored"),
+    ]
+
+
 async def test_large_and_deleted_files_are_refused_with_the_reason(
     bench: TrelloBotHarness, trello: FakeTrello
 ) -> None:
@@ -82,7 +104,7 @@ async def test_large_and_deleted_files_are_refused_with_the_reason(
 async def test_a_size_that_trello_does_not_say_is_bounded_too(
     bench: TrelloBotHarness, trello: FakeTrello, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("draftsman_bots.trello.usecases.attachments.MAX_BYTES", 3)
+    monkeypatch.setattr("draftsman_bots.trello.transport.file_download.MAX_BYTES", 3)
     card = bench.card()
     trello.attach(card, "a.bin", b"1234")
     (item,) = await ended(bench, await requested(bench, card))

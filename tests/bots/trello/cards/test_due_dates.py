@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -13,12 +14,14 @@ from draftsman.domain.run import LeaderTerm
 from draftsman.domain.trello.card_state import CardDueDate
 from draftsman.store.postgres.database import Connection
 from draftsman_bots.trello.ids import parse_time
+from draftsman_bots.trello.listeners.poller import Poller
 from draftsman_bots.trello.outbound.due_dates import show_expiry
+from tests.bots.trello.channel_fixtures import account_of
 from tests.bots.trello.inbound.conftest import TrelloBotHarness, join
 from tests.factories import QUESTION
 from tests.support.clock import Clock
 from tests.support.races import hold_commits
-from tests.support.trello import FakeTrello, Fault
+from tests.support.trello import FakeTrello, Fault, error
 from tests.support.waits import wait_blocked
 
 OPEN = QuestionStatus.OPEN
@@ -118,6 +121,25 @@ async def test_a_later_due_date_extends_the_question(
     assert f"olga: {question.name} now expires at 2027-03-04 05:06 UTC." in notice
     await answer(bench, question)
     assert due(bench, card) == EARLIER, "a person chose it"
+
+
+async def test_at_the_rate_limit_a_moved_due_date_is_left_to_the_poll(
+    bench: TrelloBotHarness, trello: FakeTrello
+) -> None:
+    await bench.serve_webhook()
+    card = bench.card()
+    question = await bench.ask_question(card, SOON)
+    await bench.deliver_webhooks()
+    trello.set_due(card, EARLIER, olga(bench))
+    trello.faults.next("GET", "/cards/{id}", error(429, "Rate limit exceeded"))
+    (ack,) = await bench.deliver_webhooks()
+    assert ack.status == 200
+    assert (await bench.rt.questions.get(question.job, 1)).expires_at == question.expires_at
+    async with account_of(trello) as account:  # another process, which is below the limit
+        context = replace(bench.context, trello=account)
+        assert await Poller(context, 15.0).poll_once() == 0
+    assert is_expiry(bench, card, await bench.rt.questions.get(question.job, 1))
+    assert due(bench, card) == EARLIER
 
 
 @pytest.mark.parametrize("hours", [-1.0, 0.5, None])
