@@ -186,8 +186,7 @@ BEGIN
                 CASE WHEN file.reason IS NULL THEN 'pending' ELSE 'refused' END, file.reason,
                 CASE WHEN file.reason IS NOT NULL THEN draftsman.now() END)
         RETURNING id INTO stored;
-        INSERT INTO draftsman.job_attachments (job, ordinal, attachment, message)
-        VALUES ($1, place, stored, $3);
+        INSERT INTO draftsman.job_attachments VALUES ($1, place, stored, $3);
         names := names || jsonb_build_array(file.name);
     END LOOP;
     RETURN names;
@@ -207,9 +206,7 @@ BEGIN
     END IF;
     PERFORM FROM draftsman.job_states j
       WHERE j.number = $1 AND j.finished_at IS NULL FOR NO KEY UPDATE;
-    IF NOT FOUND THEN
-        RETURN 0;
-    END IF;
+    IF NOT FOUND THEN RETURN 0; END IF;
     names := draftsman.insert_attachments(
         $1, split_part($2, ':', 1)::draftsman.channel, $3, $4);
     IF names <> '[]' THEN
@@ -220,7 +217,7 @@ BEGIN
     RETURN jsonb_array_length(names);
 END $$;
 
--- Gives a new job the attachments of the job that it retries or follows up; returns their number.
+-- Gives a new job the attachments of the job that it retries, follows up or comes after.
 CREATE FUNCTION draftsman.inherit_attachments(old bigint, new bigint) RETURNS int
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -228,11 +225,17 @@ DECLARE
 BEGIN
     IF NOT EXISTS (SELECT FROM draftsman.jobs j
                     WHERE j.number = $2 AND j.retry_of = $1 AND j.run_count = 0)
-       AND NOT EXISTS (SELECT FROM draftsman.follow_ups f WHERE f.job = $2 AND f.parent = $1) THEN
+       AND NOT EXISTS (SELECT FROM draftsman.follow_ups f WHERE f.job = $2 AND f.parent = $1)
+       AND NOT EXISTS (SELECT FROM draftsman.job_dependencies d
+                        WHERE d.job = $2 AND d.parent = $1) THEN
         RETURN 0;
     END IF;
     INSERT INTO draftsman.job_attachments (job, ordinal, attachment)
-    SELECT $2, a.ordinal, a.attachment FROM draftsman.job_attachments a WHERE a.job = $1
+    SELECT $2, p.place + row_number() OVER (ORDER BY a.ordinal), a.attachment
+      FROM draftsman.job_attachments a
+     CROSS JOIN (SELECT coalesce(max(o.ordinal), 0) AS place
+                   FROM draftsman.job_attachments o WHERE o.job = $2) p
+     WHERE a.job = $1 AND a.ordinal <= 20 - p.place
         ON CONFLICT DO NOTHING;
     GET DIAGNOSTICS copied = ROW_COUNT;
     RETURN copied;
@@ -281,16 +284,12 @@ BEGIN
     PERFORM FROM draftsman.job_attachments j WHERE j.job = first ORDER BY j.ordinal FOR UPDATE;
     PERFORM FROM draftsman.attachments a
       WHERE a.id = $1 AND a.status = 'pending' AND a.attempts = $2 FOR UPDATE;
-    IF NOT FOUND THEN
-        RETURN NULL;
-    END IF;
+    IF NOT FOUND THEN RETURN NULL; END IF;
     IF problem IS NULL THEN
         SELECT coalesce(sum(a.size), 0) + octet_length($3) INTO total
           FROM draftsman.job_attachments j JOIN draftsman.attachments a ON a.id = j.attachment
          WHERE j.job = first;
-        IF total > 26214400 THEN
-            problem := 'the files of a job have at most 25 MiB';
-        END IF;
+        IF total > 26214400 THEN problem := 'the files of a job have at most 25 MiB'; END IF;
     END IF;
     IF problem IS NULL THEN
         INSERT INTO draftsman.attachment_contents (attachment, data) VALUES ($1, $3);

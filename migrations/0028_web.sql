@@ -35,14 +35,17 @@ BEGIN
     END IF;
 END $$;
 
--- People create links for themselves, the owner of the schema for any person.
+-- People create links for themselves, the owner of the schema for any person, and a bot for the
+-- people of the configuration, in whose name it may open sessions as well.
 CREATE FUNCTION draftsman.create_web_link(person text, digest text, seconds float8)
 RETURNS timestamptz LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     until timestamptz;
 BEGIN
-    IF draftsman.session_kind() <> 'owner' AND (draftsman.session_kind() = 'person'
-       AND draftsman.person_of('cli', session_user::text) = $1) IS NOT TRUE THEN
+    IF draftsman.session_kind() <> 'owner' AND (CASE draftsman.session_kind()
+         WHEN 'person' THEN draftsman.person_of('cli', session_user::text) = $1
+         WHEN 'bot' THEN EXISTS (SELECT FROM draftsman.people p WHERE p.name = $1) END)
+       IS NOT TRUE THEN
         PERFORM draftsman.deny_access(format('%s cannot create a link for %s', session_user, $1));
     END IF;
     IF ($3 > 0 AND $3 <= 3600) IS NOT TRUE THEN

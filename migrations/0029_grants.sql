@@ -250,6 +250,7 @@ BEGIN
         GRANT EXECUTE ON FUNCTION draftsman.issue_link_code(
             draftsman.channel, text, text, text, float8),
             draftsman.person_of_web_link(text), draftsman.find_web_session(text),
+            draftsman.create_web_link(text, text, float8),
             draftsman.open_web_session(text, text, text, text, text, float8),
             draftsman.close_web_session(text),
             draftsman.claim_attachments(draftsman.channel, int, float8),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from draftsman.domain.job import Source
 from draftsman.domain.requests.attachments import PendingFile
-from draftsman.errors import DatabaseUnreachable, Failure
+from draftsman.errors import DraftsmanError, Failure
 from draftsman.loops.lifecycle import StopSignal
 from draftsman.services.jobs.attachments import Attachments
 
@@ -66,7 +66,7 @@ class AttachmentDownloads:
             try:
                 while files := await self._attachments.claim(self._channel):
                     await asyncio.gather(*map(self._store, files))
-            except DatabaseUnreachable as error:
+            except DraftsmanError as error:  # the claims end, and the files are claimed again
                 _log.warning("attachments: %s", error)
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._woken.wait(), POLL)
@@ -89,6 +89,11 @@ class AttachmentDownloads:
             await self._attachments.refuse(file, str(error))
         except TimeoutError:
             await self._attachments.refuse(file, f"its download took more than {TIMEOUT:.0f} s")
+        except DraftsmanError:
+            raise
+        except Exception as error:  # must not end the bot
+            _log.error("attachment %s failed: %s", file.id, type(error).__name__, exc_info=error)
+            await self._attachments.refuse(file, "an internal error; see the log of the bots")
         else:
             more = data.files if isinstance(data, WithFiles) else ()
             content = data.data if isinstance(data, WithFiles) else data

@@ -185,6 +185,20 @@ def configured_targets(settings: Settings) -> tuple[Targets, Target | None]:
     return known, fallback
 
 
+def rules_target(settings: Settings) -> Target | None:
+    """Return the target of messages about proposed rules; raises ConfigError."""
+    from draftsman.domain.deliveries.target import parse
+
+    if settings.rules.notify is None:
+        return None
+    try:
+        target = parse(settings.rules.notify)
+        configured_targets(settings)[0].check(target)
+    except UsageError as error:
+        raise ConfigError(f"rules: notify: {error}") from None
+    return target
+
+
 def default_quiet_hours(settings: Settings) -> QuietHours | None:
     """Return the quiet hours of questions without known respondents."""
     return quiet_hours.parse(settings.questions.quiet_hours, settings.questions.timezone)
@@ -299,5 +313,5 @@ class AttentionServices:
         """Permission rules."""
         from draftsman.services.attention.rules import PermissionRules
 
-        used = self.settings.rules
-        return PermissionRules(self.db, self.policy, used.propose_after, used.expires_in)
+        used, target = self.settings.rules, rules_target(self.settings)
+        return PermissionRules(self.db, self.policy, used.propose_after, used.expires_in, target)

@@ -46,16 +46,19 @@ async def test_files_are_downloaded_and_a_failure_is_tried_again(
         calls.append(file.name)
         if file.name == "flaky" and calls.count("flaky") == 1:
             raise Failure("503", origin="slack")
+        if file.name == "odd":
+            raise KeyError("a defect")
         if file.name in ("gone", "down"):
             raise FileRefused("it was deleted") if file.name == "gone" else Failure("no route")
         return file.name.encode()
 
-    items = await ended(rt, make, download, "fine", "flaky", "gone", "down")
+    items = await ended(rt, make, download, "fine", "flaky", "gone", "down", "odd")
     assert [(item.status, item.reason) for item in items] == [
         ("stored", None),
         ("stored", None),
         ("refused", "it was deleted"),
         ("refused", "it could not be downloaded: no route"),
+        ("refused", "an internal error; see the log of the bots"),
     ]
     assert (calls.count("flaky"), calls.count("gone"), calls.count("down")) == (2, 1, 2)
 

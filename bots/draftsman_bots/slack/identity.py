@@ -43,6 +43,11 @@ class Identity:
         """Whether replies that do not mention the bot arrive: the full manifest."""
         return (self.scopes or frozenset()) >= scopes.REPLIES
 
+    @property
+    def is_agent(self) -> bool:
+        """Whether a direct conversation with the bot is one with an agent: the full manifest."""
+        return "assistant:write" in (self.scopes or ())
+
     def read_scopes(self, headers: Mapping[str, Any]) -> None:
         """Read the scopes from a response; a reinstalled app may have others."""
         self.scopes = scopes.granted(headers) or self.scopes

@@ -27,6 +27,9 @@ DELEGATE: Final = "draftsman_delegate"
 """Action of a select of users; its block id is `attention_block`."""
 CANCEL: Final = "draftsman_cancel"
 RETRY: Final = "draftsman_retry"
+REVISE: Final = "draftsman_revise"
+"""Opens the modal of a finished job's request, to submit it with changes."""
+REVISE_VIEW: Final = "draftsman_revise_view"
 REFRESH: Final = "draftsman_refresh"
 """Publishes the App Home again."""
 NEW_JOB: Final = "draftsman_new_job"
@@ -42,6 +45,8 @@ ADD_SCHEDULE: Final = "draftsman_add_schedule"
 PAUSE_SCHEDULE: Final = "draftsman_pause_schedule"
 RESUME_SCHEDULE: Final = "draftsman_resume_schedule"
 REMOVE_SCHEDULE: Final = "draftsman_remove_schedule"
+RATIFY_RULE: Final = "draftsman_ratify_rule"
+DECLINE_RULE: Final = "draftsman_decline_rule"
 PARAMETER: Final = "parameter"
 """Prefix of the block ids of a template's parameters."""
 
@@ -49,10 +54,12 @@ LONGEST: Final = 200
 """Characters of a key; a longer key is replaced by its SHA-256."""
 _QUESTION: Final = re.compile(r"q:([1-9][0-9]{0,17}):([1-9][0-9]{0,8})(?::([1-9][0-9]{0,3}))?")
 _TEMPLATE: Final = re.compile(r"t:([A-Za-z0-9][A-Za-z0-9_.:-]{0,62}(?:@[1-9][0-9]{0,9})?)")
-_FORM: Final = re.compile(
-    _TEMPLATE.pattern + r" (slack:[A-Z0-9]{2,40}(?:/[0-9]{1,12}\.[0-9]{1,8})?)"
-)
+_TARGET: Final = r"(slack:[A-Z0-9]{2,40}(?:/[0-9]{1,12}\.[0-9]{1,8})?)"
+_REVISED: Final = r"j:([1-9][0-9]{0,17})"
+_FORM: Final = re.compile(rf"{_TEMPLATE.pattern} {_TARGET}(?: {_REVISED})?")
+_REVISION: Final = re.compile(rf"{_REVISED} {_TARGET}")
 _SCHEDULE: Final = re.compile(r"s:([1-9][0-9]{0,17})")
+_RULE: Final = re.compile(r"r:([1-9][0-9]{0,17})")
 _JOB: Final = re.compile(r"j:([1-9][0-9]{0,17})")
 
 
@@ -81,6 +88,16 @@ def trigger_key(trigger_id: str, body: str = "") -> str:
 def action_key(channel: str, message_ts: str, user: str, action_ts: str) -> str:
     """Return the key of a block action; in a view `message_ts` is the view's id."""
     return _key("act", channel, message_ts, user, action_ts)
+
+
+def reaction_key(channel: str, message_ts: str, user: str, event_ts: str) -> str:
+    """Return the key of a reaction, the same for each delivery."""
+    return f"{reaction_prefix(channel, message_ts, user)}{event_ts}"
+
+
+def reaction_prefix(channel: str, message_ts: str, user: str) -> str:
+    """Return the beginning of the keys of a user's reactions to a message."""
+    return _key("react", channel, message_ts, user, "")
 
 
 def view_key(view_id: str) -> str:
@@ -135,14 +152,34 @@ def schedule_value(schedule: int) -> str:
     return f"s:{schedule}"
 
 
+def rule_value(rule: int) -> str:
+    """Return the value of a button of a permission rule: `r:3`."""
+    return f"r:{rule}"
+
+
+def parse_rule(value: object) -> int | None:
+    """Parse a value of `rule_value`; None if it is invalid."""
+    match = _RULE.fullmatch(value) if isinstance(value, str) else None
+    return int(match[1]) if match else None
+
+
 def template_value(name: str) -> str:
     """Return the value of a template's button: `t:bump`."""
     return f"t:{name}"
 
 
-def form_metadata(name: str, target: str) -> str:
-    """Return the metadata of a template's form: `t:bump@3 slack:C012`."""
-    return f"{template_value(name)} {target}"
+def form_metadata(name: str, target: str, job: int | None = None) -> str:
+    """Return the metadata of a template's form: `t:bump@3 slack:C012 j:142`.
+
+    `job` is the job whose request is submitted with changes.
+    """
+    metadata = f"{template_value(name)} {target}"
+    return metadata if job is None else f"{metadata} {job_value(job)}"
+
+
+def revision_metadata(job: int, target: str) -> str:
+    """Return the metadata of the form of a job's request: `j:142 slack:C012`."""
+    return f"{job_value(job)} {target}"
 
 
 def parse_answer(value: object) -> AnswerValue | None:
@@ -171,10 +208,16 @@ def parse_template(value: object) -> str | None:
     return match[1] if match else None
 
 
-def parse_form(metadata: str) -> tuple[str, str] | None:
-    """Parse metadata of `form_metadata`: template and target; None if it is invalid."""
+def parse_form(metadata: str) -> tuple[str, str, int | None] | None:
+    """Parse metadata of `form_metadata`: template, target and job; None if it is invalid."""
     match = _FORM.fullmatch(metadata)
-    return (match[1], match[2]) if match else None
+    return (match[1], match[2], int(match[3]) if match[3] else None) if match else None
+
+
+def parse_revision(metadata: str) -> tuple[int, str] | None:
+    """Parse metadata of `revision_metadata`: job and target; None if it is invalid."""
+    match = _REVISION.fullmatch(metadata)
+    return (int(match[1]), match[2]) if match else None
 
 
 def account_user_id(account: str) -> str:

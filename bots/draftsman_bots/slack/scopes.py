@@ -24,6 +24,8 @@ FULL: Final = (
     "mpim:history",
     "mpim:read",
     "files:read",
+    "reactions:read",
+    "assistant:write",
 )
 """Also replies in threads without a mention, the search for posted messages, and files."""
 
@@ -32,6 +34,7 @@ REPLIES: Final = frozenset({"channels:history", "groups:history", "mpim:history"
 
 METHODS: Final[Mapping[str, str | None]] = {
     "apps.connections.open": None,
+    "assistant.threads.setSuggestedPrompts": "assistant:write",
     "auth.test": None,
     "chat.postEphemeral": "chat:write",
     "chat.postMessage": "chat:write",
@@ -58,6 +61,8 @@ EVENTS: Final[Mapping[str, str | None]] = {
     "message.groups": "groups:history",
     "message.im": "im:history",
     "message.mpim": "mpim:history",
+    "reaction_added": "reactions:read",
+    "reaction_removed": "reactions:read",
     "tokens_revoked": None,
 }
 """Each subscribed event, and its scope."""

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any, Final
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+    model_validator,
+)
 
 from draftsman.domain.question import GATE_ENDS, OnDeny, OnExpire, QuestionKind
 from draftsman.domain.text import clean_fields, digest
+from draftsman.field_errors import matching
+
+_EMOJI: Final = "must be the name of a Slack emoji without colons, such as tada"
 
 
 class Choice(BaseModel):
@@ -18,6 +28,15 @@ class Choice(BaseModel):
     value: str = Field(min_length=1, max_length=150)
     label: str = Field("", max_length=75)
     description: str | None = Field(None, max_length=500)
+    emoji: Annotated[str, matching(r"[a-z0-9_+'-]{1,100}", _EMOJI)] | None = None
+    """Name of a Slack emoji, with which a reaction to the message of the question chooses it."""
+
+    @model_serializer(mode="wrap")
+    def _without_emoji(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        data: dict[str, Any] = serialize(self)
+        if data.get("emoji") is None:
+            data.pop("emoji", None)
+        return data
 
     @model_validator(mode="before")
     @classmethod
@@ -71,6 +90,9 @@ class QuestionSpec(BaseModel):
         values = [choice.value for choice in self.choices]
         if len(values) != len({value.casefold() for value in values}):
             raise ValueError("two choices have the same value; make them differ")
+        emoji = [choice.emoji for choice in self.choices if choice.emoji]
+        if len(emoji) != len(set(emoji)):
+            raise ValueError("two choices have the same emoji; make them differ")
         if self.kind is QuestionKind.APPROVAL:
             if self.choices or self.freeform or self.on_expire not in GATE_ENDS:
                 raise ValueError("an approval takes approve or deny, and can expire or escalate")

@@ -72,6 +72,8 @@ class SlackSettings(Section):
     """Channels in which requests are accepted; default: all channels of the bot."""
     external_users: bool = False
     """Whether members of other workspaces in shared channels may submit jobs."""
+    reaction_approvals: bool = False
+    """Whether a reaction (`+1`, `-1` and others) decides an approval."""
     command: _Command = "/draftsman"
     """The slash command, as in the app's manifest."""
     api_url: str = "https://slack.com/api/"

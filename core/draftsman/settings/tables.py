@@ -156,6 +156,8 @@ class RuleSettings(Section):
     """Equal decisions of people before a rule is proposed; 0: never, 1 counts as 2."""
     expires_in: float = Field(2_592_000, gt=0, le=366 * 86_400)
     """Seconds after which a rule expires, unless the person who ratifies it chooses others."""
+    notify: str | None = None
+    """Target of a message about each proposed rule: `slack:C012ABCDEF`; None: none is sent."""
 
 
 class LimitSettings(Section):

@@ -220,7 +220,7 @@ def test_required_parameters_come_first_and_the_form_names_its_template() -> Non
     view = form(definition("b", a={"type": "string"}, b={"type": "string"}))
     assert list(inputs(view)) == ["b", "a"]
     assert [block["block_id"] for block in inputs(view).values()] == ["parameter:1", "parameter:0"]
-    assert ids.parse_form(view["private_metadata"]) == ("bump@3", TARGET)
+    assert ids.parse_form(view["private_metadata"]) == ("bump@3", TARGET, None)
     assert view["blocks"][0]["elements"][0]["text"] == "A &amp; B"
 
 

@@ -195,6 +195,7 @@ FOLLOWING: Final = {
     for name in ("ignore", "ignore_others", "send", "reopen", "reopen_pull", "add", "end")
 }
 SIGNED_IN: Final = {f"web_sessions.{name}" for name in ("create_link", "end", "sessions")}
+BROWSERS: Final = SIGNED_IN - {"web_sessions.create_link"}
 SERVING: Final = {
     f"web_sessions.{name}" for name in ("close", "find", "open_session", "person_of_link")
 }
@@ -204,7 +205,7 @@ REFUSED: Final = {
     | SCHEMA | PEOPLE | BOARDS | TABLES | DECISIONS | VIEWS | RULES | DIGESTS
     | SIGNED_IN | SERVING | CARDS
     | RECEIVING | {"follow_ups.request"} | {"archives.forget", "approval_tokens.mint"},
-    "bot": SCHEMA | SIGNED_IN | WORK | REPOS | FIRING | FOLLOWING
+    "bot": SCHEMA | BROWSERS | WORK | REPOS | FIRING | FOLLOWING
     | {"schedules.change", "schedules.advance", "schedules.record"}
     | {"people.link", "people.unlink", "approval_tokens.mint"} | RULES
     | {"rules.propose", "rules.propose_in_term"},

@@ -40,6 +40,9 @@ async def test_people_create_links_for_themselves_only(session: Session) -> None
     for seconds in (0, 3601):
         with pytest.raises(psycopg.errors.InsufficientPrivilege, match="at most an hour"):
             await store.create_link(anna, "anna", OTHER, seconds)
+    await store.create_link(bot, "anna", LINK, 900)
+    with pytest.raises(psycopg.errors.InsufficientPrivilege, match="a link for mallory"):
+        await store.create_link(bot, "mallory", OTHER, 900)
     stranger = await session("stranger")
     with pytest.raises(psycopg.errors.InsufficientPrivilege):
         await store.create_link(stranger, "anna", OTHER, 900)

@@ -25,6 +25,7 @@ class Messages:
         self.subscribed = {
             "app_mention", "message.channels", "message.groups", "message.im", "message.mpim",
             "app_home_opened", "app_uninstalled", "tokens_revoked",
+            "reaction_added", "reaction_removed",
         }  # fmt: skip
         """The events of the manifest."""
         self.complaints: list[str] = []
@@ -146,6 +147,36 @@ class Messages:
         events = [payloads.event(self.world, inner, room.shared) for inner in inner_events]
         return await self.event_delivery.deliver("events_api", *events, options=options)
 
+    async def react(
+        self,
+        user: str,
+        channel: str,
+        ts: str,
+        emoji: str,
+        *,
+        removed: bool = False,
+        **options: Unpack[DeliveryOptions],
+    ) -> Ack:
+        """Add or remove a reaction (docs.slack.dev, events reaction_added and reaction_removed).
+
+        The event names neither the thread nor the workspace of the user.
+        """
+        room = self.world.channels[channel]
+        kind = "reaction_removed" if removed else "reaction_added"
+        item = {"type": "message", "channel": channel, "ts": ts}
+        inner: Json = {
+            "type": kind,
+            "user": user,
+            "reaction": emoji,
+            "item": item,
+            "item_user": room.messages[ts].get("user", self.world.bot_user),
+            "event_ts": self.world.ts(),
+        }
+        if kind not in self.subscribed or self.world.bot_user not in room.members:
+            return Ack()
+        outer = payloads.event(self.world, inner, room.shared)
+        return await self.event_delivery.deliver("events_api", outer, options=options)
+
     async def open_home(self, user: str, **options: Unpack[DeliveryOptions]) -> Ack:
         """Open the bot's home tab."""
         inner: Json = {
@@ -158,6 +189,25 @@ class Messages:
         if user in self.world.homes:
             inner["view"] = copy.deepcopy(self.world.homes[user].content)
         return await self.event(inner, **options)
+
+    async def open_messages(self, user: str, **options: Unpack[DeliveryOptions]) -> Ack:
+        """Open the Messages tab of the app, the conversation with an agent."""
+        channel = self.world.direct(user).id
+        inner: Json = {"type": "app_home_opened", "user": user, "channel": channel}
+        inner |= {"tab": "messages", "event_ts": self.world.ts()}
+        return await self.event(inner, **options)
+
+    async def start_assistant_thread(
+        self, user: str, kind: str = "assistant_thread_started", **options: Unpack[DeliveryOptions]
+    ) -> Ack:
+        """Open the container of an app with `assistant_view`, whose thread has a first message."""
+        channel = self.world.direct(user)
+        content: Json = {"user": self.world.bot_user, "text": "New chat"}
+        root = put(self.world, channel, content | {"subtype": "assistant_app_thread"})
+        thread = {"user_id": user, "channel_id": channel.id, "thread_ts": root["ts"]}
+        thread["context"] = {"channel_id": "C000000001", "team_id": self.world.team}
+        inner: Json = {"type": kind, "assistant_thread": thread, "event_ts": self.world.ts()}
+        return replace(await self.event(inner, **options), ts=root["ts"])
 
     async def event(self, inner: Json, **options: Unpack[DeliveryOptions]) -> Ack:
         """Deliver any event; an outer event is sent unchanged."""

@@ -20,7 +20,7 @@ SCOPES: Final = frozenset({
     "commands", "chat:write", "app_mentions:read", "channels:history", "groups:history",
     "im:history", "mpim:history", "channels:read", "groups:read", "im:read", "mpim:read",
     "im:write", "mpim:write", "files:read", "files:write", "users:read", "users:read.email",
-    "reactions:read", "reactions:write",
+    "reactions:read", "reactions:write", "assistant:write",
 })  # fmt: skip
 
 
@@ -105,6 +105,10 @@ class World(ServerState[Call]):
     account: str | None = None
     """The error of every call of the bot, such as token_revoked."""
     home_enabled: bool = True
+    agent_view: bool = True
+    """Whether the app has `agent_view`; False: the older `assistant_view`."""
+    prompts: dict[tuple[str, str], list[Json]] = field(default_factory=dict)
+    """The suggested prompts of a conversation, or of a thread."""
     users: dict[str, Json] = field(default_factory=dict)
     channels: dict[str, Channel] = field(default_factory=dict)
     ephemerals: defaultdict[tuple[str, str], list[Json]] = field(

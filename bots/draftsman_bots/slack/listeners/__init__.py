@@ -21,6 +21,6 @@ def register(app: AsyncApp, ctx: BotContext) -> None:
 
 def events(ctx: BotContext) -> dict[str, EventListener]:
     """Return the listeners of events, by type."""
-    from draftsman_bots.slack.listeners import home, messages
+    from draftsman_bots.slack.listeners import home, messages, reactions
 
-    return messages.events(ctx) | home.events(ctx)
+    return messages.events(ctx) | home.events(ctx) | reactions.events(ctx)

@@ -15,7 +15,14 @@ from draftsman_bots.slack.listeners import home
 from draftsman_bots.slack.outbound import modal_views, question_blocks
 from draftsman_bots.slack.outbound.blocks import MAX_OPTIONS
 from draftsman_bots.slack.parsers import payloads
-from draftsman_bots.slack.usecases import answers, job_commands, schedules, templates
+from draftsman_bots.slack.usecases import (
+    answers,
+    job_commands,
+    revisions,
+    rules,
+    schedules,
+    templates,
+)
 from draftsman_bots.slack.usecases.access import (
     actor_of,
     authorize,
@@ -108,24 +115,31 @@ async def _route(ctx: BotContext, action: BlockAction, reply_target: ReplyTarget
         return await _attend(ctx, action, kind)
     elif kind in (ids.CANCEL, ids.RETRY):
         return await _control_job(ctx, action, kind)
+    elif kind == ids.REVISE:
+        await revisions.open_form(ctx, action, reply_target)
     elif kind == ids.TEMPLATE:
         return await _run_template(ctx, action, reply_target)
     elif kind == ids.ADD_SCHEDULE:
         return await schedules.add(ctx, action)
     elif kind in (ids.PAUSE_SCHEDULE, ids.RESUME_SCHEDULE, ids.REMOVE_SCHEDULE):
         return await schedules.change(ctx, action, kind)
+    elif kind in (ids.RATIFY_RULE, ids.DECLINE_RULE):
+        return await rules.decide(ctx, action, kind)
+    else:
+        _open_home_form(ctx, action, reply_target, kind)
+    return None
+
+
+def _open_home_form(
+    ctx: BotContext, action: BlockAction, reply_target: ReplyTarget, kind: str
+) -> None:
+    """Handle a button of the App Home: the form of a new job, or the newest content."""
+    if kind == ids.REFRESH:
+        home.publish(ctx, action.user)
     elif kind == ids.NEW_JOB:
         check_modal_access(ctx, action.user)
-        target = f"slack:{action.user.id}"
-        open_modal(
-            ctx,
-            reply_target,
-            action.trigger_id,
-            modal_views.new_job(ctx.rt.settings.agent_names, target),
-        )
-    elif kind == ids.REFRESH:
-        home.publish(ctx, action.user)
-    return None
+        view = modal_views.new_job(ctx.rt.settings.agent_names, f"slack:{action.user.id}")
+        open_modal(ctx, reply_target, action.trigger_id, view)
 
 
 async def _submit_choice(ctx: BotContext, action: BlockAction) -> Reply | None:

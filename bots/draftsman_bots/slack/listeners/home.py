@@ -9,6 +9,7 @@ from draftsman.errors import NotPermitted
 from draftsman_bots.slack.outbound import modal_views
 from draftsman_bots.slack.outbound.modal_views import OwnJobs
 from draftsman_bots.slack.parsers import payloads
+from draftsman_bots.slack.usecases import suggested_prompts
 from draftsman_bots.slack.usecases.access import authorize_person, may_answer
 
 if TYPE_CHECKING:
@@ -23,14 +24,26 @@ MAX_SCANNED: Final = 200
 
 
 def events(ctx: BotContext) -> dict[str, EventListener]:
-    """Return the listener of the event."""
+    """Return the listeners of the App Home, and of the conversation with the agent."""
 
     async def opened(body: dict[str, Any]) -> None:
         user = payloads.parse_home_opened(body)
         if user is not None:
             publish(ctx, user)
+        else:
+            suggested_prompts.on_conversation(ctx, body)
 
-    return {"app_home_opened": opened}
+    async def started(body: dict[str, Any]) -> None:
+        suggested_prompts.on_conversation(ctx, body)
+
+    async def moved(body: dict[str, Any]) -> None:
+        """Ignore it: requests do not depend on the channel that the user looks at."""
+
+    return {
+        "app_home_opened": opened,
+        "assistant_thread_started": started,
+        "assistant_thread_context_changed": moved,
+    }
 
 
 def publish(ctx: BotContext, user: SlackUser) -> None:

@@ -7,6 +7,7 @@ second has no effect.
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from draftsman.domain.deliveries.target import parse as parse_target
@@ -16,7 +17,12 @@ from draftsman_bots.slack.outbound.blocks import section
 from draftsman_bots.slack.parsers import command_parser, payloads
 from draftsman_bots.slack.parsers.command_parser import InvalidText, JobRequest, Parsed, TextCommand
 from draftsman_bots.slack.parsers.payloads import MessageChange, MessageEvent
-from draftsman_bots.slack.usecases import attachments, job_requests, thread_replies
+from draftsman_bots.slack.usecases import (
+    attachments,
+    job_requests,
+    thread_messages,
+    thread_replies,
+)
 from draftsman_bots.slack.usecases.access import authorize_person
 from draftsman_bots.slack.usecases.ephemeral import (
     Reply,
@@ -116,11 +122,14 @@ async def _route(ctx: BotContext, message: MessageEvent) -> Reply | None:
         return reply
     if message.change is MessageChange.EDITED and not isinstance(parsed, JobRequest):
         return None
+    if _is_agent_request(ctx, message, parsed):
+        parsed = JobRequest(message.text.strip(), command_parser.MODES[0])
     refs = attachments.request_refs(ctx, message.channel, message.thread, message.ts, message.files)
     target = job_target(message.channel, message.thread or message.ts, message.user.id)
     origin = RequestOrigin(message.key, target, attachments=refs)
     if not isinstance(parsed, JobRequest):
         return await dispatch_text(ctx, message.user, message.channel, origin, message.text)
+    origin = replace(origin, revises=await thread_messages.finished_job(ctx, message))
     actor = await authorize_person(ctx, message.user, message.channel)
     submitted = await job_requests.submit(ctx, actor, origin, parsed)
     # A new job posts its own message in the thread: only a duplicate is news.
@@ -149,6 +158,22 @@ async def _in_thread(ctx: BotContext, message: MessageEvent, parsed: Parsed) -> 
     return Reply(
         f"A job in this thread is waiting for an answer to {', '.join(open_questions)}: use its"
         " buttons. To start a new job, write outside this thread."
+    )
+
+
+def _is_agent_request(ctx: BotContext, message: MessageEvent, parsed: Parsed) -> bool:
+    """Return whether a text without a command is a request to the agent in its conversation.
+
+    A single word is rather a mistyped command.
+    """
+    is_text = isinstance(parsed, InvalidText) and not parsed.reason
+    is_posted = message.change is MessageChange.POSTED
+    return (
+        is_text
+        and is_posted
+        and message.private
+        and ctx.identity.is_agent
+        and (len(message.text.split()) > 1)
     )
 
 

@@ -14,7 +14,13 @@ from draftsman_bots.slack.mrkdwn import plain_spans
 from draftsman_bots.slack.outbound import modal_views
 from draftsman_bots.slack.parsers import payloads
 from draftsman_bots.slack.parsers.command_parser import MODES, JobRequest
-from draftsman_bots.slack.usecases import answers, attachments, job_requests, templates
+from draftsman_bots.slack.usecases import (
+    answers,
+    attachments,
+    job_requests,
+    revisions,
+    templates,
+)
 from draftsman_bots.slack.usecases.access import authorize_person
 from draftsman_bots.slack.usecases.ephemeral import is_retryable, modal_error
 from draftsman_bots.slack.usecases.job_requests import RequestOrigin
@@ -55,6 +61,8 @@ async def on_submission(ctx: BotContext, body: dict[str, Any]) -> dict[str, str]
             return await _new_job(ctx, view)
         if view.callback == ids.TEMPLATE_VIEW:
             return await templates.submit_form(ctx, view)
+        if view.callback == ids.REVISE_VIEW:
+            return await revisions.submit_form(ctx, view)
         if view.callback == ids.FREE_VIEW:
             return await _answer(ctx, view)
         if view.callback == ids.DENY_VIEW:

@@ -60,6 +60,43 @@ def new_job(agents: Sequence[str], target: str = "", text: str = "") -> View:
     return modal(ids.NEW_JOB, "New job", "Start", target, blocks)
 
 
+@dataclass(frozen=True, slots=True)
+class ShownRequest:
+    """The request of a job as its form shows it."""
+
+    text: str
+    mode: str
+    agent: str | None
+    repo: str
+
+
+def revised_request(job: int, request: ShownRequest, agents: Sequence[str], target: str) -> View:
+    """Return the modal of a job's request, to submit it with changes.
+
+    A text that is longer than an input is not shown: the changes are added to it.
+    """
+    if is_too_long(request.text):
+        label, text = "What should be different?", ""
+        length = f"{len(request.text):,}"
+        note = f"The request of D-{job} has {length} characters; your text is added to it."
+        notes = [context(note)]
+    else:
+        label, text, notes = "What should be done?", request.text, []
+    blocks = [_input(TEXT, label, text, multiline=True), *notes]
+    blocks.append(_select(MODE, "Mode", MODES, request.mode))
+    if len(agents) > 1:
+        blocks.append(_select(AGENT, "Agent", agents[:MAX_AGENTS], request.agent))
+    blocks.append(_input(REPO, "Repository (name or URL)", request.repo, optional=True))
+    metadata = ids.revision_metadata(job, target)
+    title = truncate(f"D-{job} with changes", 24)
+    return modal(ids.REVISE_VIEW, title, "Start", metadata, blocks)
+
+
+def is_too_long(text: str) -> bool:
+    """Return whether an input cannot show this text."""
+    return utf16_length(text) > MAX_INPUT
+
+
 def free_text(job: int, question: int, text: str = "") -> View:
     """Return the modal for an answer in free text."""
     name = f"D-{job}/{question}"
@@ -175,13 +212,14 @@ def _input(
     }
 
 
-def _select(block: str, label: str, names: Sequence[str]) -> Block:
+def _select(block: str, label: str, names: Sequence[str], initial: str | None = None) -> Block:
     options = [option(name, name) for name in names]
+    place = names.index(initial) if initial in names else 0
     element = {
         "type": "static_select",
         "action_id": block,
         "options": options,
-        "initial_option": options[0],
+        "initial_option": options[place],
     }
     return {
         "type": "input",

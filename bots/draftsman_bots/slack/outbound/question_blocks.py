@@ -107,6 +107,8 @@ def render_question(
         yield context(f":page_facing_up: {escape_truncated(changes, 300)} · {command}")
     if detail < Detail.NO_DESCRIPTIONS and (described := _descriptions(question)):
         yield from paragraphs(described, 3)
+    if replies and (hint := _reactions(question)):
+        yield context(hint)
     if people:
         yield section(f"For {_mention_list(people)}")
     elif question.kind is QuestionKind.APPROVAL:
@@ -195,6 +197,16 @@ def _descriptions(question: Question) -> str:
         + (f" - {choice['description']}" if choice.get("description") else "")
         for number, choice in enumerate(question.choices, 1)
     )
+
+
+def _reactions(question: Question) -> str:
+    """Return which reactions choose an answer; "" for a question without any."""
+    pairs = [
+        f":{choice['emoji']}: {escape_truncated(str(choice['label']), 60)}"
+        for choice in question.choices[:MAX_DESCRIPTIONS]
+        if choice.get("emoji")
+    ]
+    return f"React with {' · '.join(pairs)}" if pairs else ""
 
 
 def _mention_list(people: Sequence[Person]) -> str:

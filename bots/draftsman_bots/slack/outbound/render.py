@@ -28,6 +28,7 @@ from draftsman.domain.deliveries.plain_text import (
 from draftsman.domain.deliveries.result_text import change_summary, counts_summary, pr_url
 from draftsman.domain.deliveries.spans import ActorRef, spans_text
 from draftsman.domain.job import TERMINAL, Status
+from draftsman.domain.job_message import AGENT_TYPE
 from draftsman_bots.slack import ids
 from draftsman_bots.slack.mrkdwn import (
     MAX_NAME,
@@ -151,12 +152,30 @@ def _facts(subject: Subject) -> Iterator[str]:
             yield name + escape_truncated(value, MAX_NAME)
     if subject.usage:
         yield subject.usage
+    if duration := duration_text(subject):
+        yield duration
     if subject.invoker:
         yield f"for {mention(ActorRef(subject.invoker))}"
     if subject.url:
         yield link(subject.url)
     if (time := subject.finished_at or subject.created_at) is not None:
         yield local_time(time)
+
+
+def duration_text(subject: Subject) -> str:
+    """Return how long a finished job took from its request: `took 12 min`; else ""."""
+    if subject.finished_at is None or subject.created_at is None:
+        return ""
+    seconds = max(0, round((subject.finished_at - subject.created_at).total_seconds()))
+    if seconds < 60:
+        return f"took {seconds} s"
+    minutes, hours = seconds // 60, seconds // 3600
+    if hours == 0:
+        return f"took {minutes} min"
+    days, rest = divmod(hours, 24)
+    if days:
+        return f"took {days} d {rest} h"
+    return f"took {hours} h {minutes - 60 * hours} min"
 
 
 def _buttons(subject: Subject) -> Block | None:
@@ -209,8 +228,12 @@ def _result(message: Message) -> Iterator[Block]:
     yield context(*_facts(subject))
     if overflow_files(message):
         yield context(TRUNCATED_NOTICE if is_truncated_result(message) else DATA_NOTICE)
-    if subject.status in RETRYABLE and (control := _buttons(subject)):
-        yield actions([control])
+    controls = [_buttons(subject)] if subject.status in RETRYABLE else []
+    if subject.type == AGENT_TYPE and subject.status in TERMINAL:
+        value = ids.job_value(subject.number)
+        controls.append(button("Retry with changes…", ids.REVISE, value))
+    if shown := [control for control in controls if control is not None]:
+        yield actions(shown)
 
 
 def _notice(message: Message) -> Iterator[Block]:
@@ -218,3 +241,7 @@ def _notice(message: Message) -> Iterator[Block]:
     yield from paragraphs((prefix, *truncate_spans(spans, LENGTH)), 5)
     if is_long(spans_text(spans)) and "to" not in (message.payload or {}):
         yield context(TRUNCATED_NOTICE)
+    if isinstance(rule := (message.payload or {}).get("rule"), int) and rule > 0:
+        value = ids.rule_value(rule)
+        ratify = button("Ratify", ids.RATIFY_RULE, value, "primary")
+        yield actions([ratify, button("Decline", ids.DECLINE_RULE, value, "danger")])

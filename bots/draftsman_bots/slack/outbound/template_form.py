@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any, Final
 
@@ -41,12 +42,20 @@ _MAX_LABEL: Final = 150
 _MAX_HINT: Final = 300
 
 
-def template_form(template: Template, definition: TemplateDefinition, target: str) -> View:
+def template_form(
+    template: Template,
+    definition: TemplateDefinition,
+    target: str,
+    *,
+    job: int | None = None,
+    values: Mapping[str, Any] | None = None,
+) -> View:
     """Return the modal; raises Refused if Slack cannot show all required parameters.
 
     Parameters beyond the limit have their defaults. A view that is too large has plain inputs.
+    `values` are entered instead of the defaults; `job` is the job that had them.
     """
-    parameters = list(form_parameters(definition))
+    parameters = [_filled(item, values or {}) for item in form_parameters(definition)]
     blocks: list[Block] = []
     if definition.description:
         blocks.append(context(escape_truncated(definition.description, 600)))
@@ -61,7 +70,7 @@ def template_form(template: Template, definition: TemplateDefinition, target: st
         if (count := len(parameters) - len(shown))
         else []
     )
-    metadata = ids.form_metadata(f"{template.name}@{template.version}", target)
+    metadata = ids.form_metadata(f"{template.name}@{template.version}", target, job)
     for build in (_block, _plain_block, _empty_block, _bare_block):
         inputs = [build(parameter) for parameter in shown]
         view = modal(
@@ -70,6 +79,12 @@ def template_form(template: Template, definition: TemplateDefinition, target: st
         if len(json.dumps(view).encode()) <= MAX_VIEW:
             break
     return view
+
+
+def _filled(parameter: Parameter, values: Mapping[str, Any]) -> Parameter:
+    if parameter.name not in values:
+        return parameter
+    return replace(parameter, schema={**parameter.schema, "default": values[parameter.name]})
 
 
 def _block(parameter: Parameter) -> Block:

@@ -46,6 +46,7 @@ VERBS: Final = (
     "template",
     "run",
     "link",
+    "web",
     "help",
 )
 _TAKES_REFERENCE: Final = frozenset(

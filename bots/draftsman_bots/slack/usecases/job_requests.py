@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from draftsman.domain.deliveries.delivery import ChannelName
 from draftsman.domain.deliveries.target import parse
-from draftsman.domain.job import TERMINAL
+from draftsman.domain.job import TERMINAL, Condition
 from draftsman.domain.read_models import RecentDuplicate
 from draftsman.domain.repos.repo_catalog import RepoLocation
 from draftsman.domain.repos.repo_url import is_repo_url
-from draftsman.domain.requests.invocation import FileRef
+from draftsman.domain.requests.invocation import FileRef, Invocation
 from draftsman.errors import (
     FieldError,
     IdempotencyConflict,
@@ -53,6 +53,8 @@ class RequestOrigin:
     """Opens a modal, within three seconds; "" for a message."""
     attachments: tuple[FileRef, ...] = ()
     """The files of the request, and the thread in which it was made."""
+    revises: int | None = None
+    """The job whose request this is, with changes."""
 
 
 def job_target(channel: str, thread: str, user: str) -> str:
@@ -73,11 +75,28 @@ async def submit(
     A message that was edited or delivered twice is one request. Raises UsageError, NotPermitted.
     """
     fields = await request_fields(ctx, request, origin.target)
-    fields |= {"attachments": origin.attachments}
     submission = invocation(key=origin.key, external_event_id=origin.key, **fields)
     await ctx.rt.request_checks.check(submission, origin=ChannelName.SLACK)
+    return await submit_request(ctx, actor, origin, submission)
+
+
+async def submit_request(
+    ctx: BotContext, actor: Actor, origin: RequestOrigin, submission: Invocation
+) -> SubmittedJob | None:
+    """Submit a checked request with the files of its origin, after the job that it revises.
+
+    None if the job of its key has another request.
+    """
+    fields: dict[str, Any] = {"attachments": origin.attachments}
+    if origin.revises is not None:  # it has ended: its child gets its result, and starts at once
+        fields |= {"after": (origin.revises,), "on": Condition.ANY}
+        fields["attachments_of"] = origin.revises
+    submission = submission.model_copy(update=fields)
     try:
-        submitted = await ctx.submissions.submit((submission, actor))
+        if origin.revises is not None:  # a link has a transaction of its own
+            submitted = await ctx.rt.submissions.submit(submission, actor)
+        else:
+            submitted = await ctx.submissions.submit((submission, actor))
     except IdempotencyConflict:
         return None
     if origin.attachments:

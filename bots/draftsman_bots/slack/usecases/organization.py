@@ -39,7 +39,7 @@ async def recognize(ctx: BotContext, user: SlackUser) -> None:
     if user.channel.startswith("D"):
         if await _is_configured(ctx, user):
             colleagues.add(account)
-    elif user.channel and await _is_internal(ctx, user.channel):
+    elif user.channel and await is_internal(ctx, user.channel):
         colleagues.add(user.team)
 
 
@@ -58,7 +58,7 @@ async def _is_configured(ctx: BotContext, user: SlackUser) -> bool:
     )
 
 
-async def _is_internal(ctx: BotContext, channel: str) -> bool:
+async def is_internal(ctx: BotContext, channel: str) -> bool:
     """Return whether no other organization shares the channel; False if unknown."""
     try:
         async with asyncio.timeout(TIMEOUT):

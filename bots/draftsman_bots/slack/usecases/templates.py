@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from draftsman.domain.people.policy import Verb
-from draftsman.errors import IdempotencyConflict, InvalidParameters, NotFound
+from draftsman.errors import InvalidParameters, NotFound
 from draftsman_bots.slack import ids
 from draftsman_bots.slack.mrkdwn import escape_truncated
 from draftsman_bots.slack.outbound.blocks import Block, actions, button, context, section
@@ -17,7 +17,11 @@ from draftsman_bots.slack.parsers.command_parser import assignments
 from draftsman_bots.slack.parsers.form_values import entered_values
 from draftsman_bots.slack.usecases.access import authorize_person
 from draftsman_bots.slack.usecases.ephemeral import Reply, ReplyTarget
-from draftsman_bots.slack.usecases.job_requests import RequestOrigin, all_targets
+from draftsman_bots.slack.usecases.job_requests import (
+    RequestOrigin,
+    all_targets,
+    submit_request,
+)
 from draftsman_bots.slack.usecases.modals import open_modal
 
 if TYPE_CHECKING:
@@ -84,7 +88,7 @@ async def submit_form(ctx: BotContext, view: ViewSubmission) -> dict[str, str]:
     form = ids.parse_form(view.metadata)
     if form is None:
         raise NotFound("this form is not valid any more; open it again")
-    name, target = form
+    name, target, revised = form
     channel = target.removeprefix("slack:").partition("/")[0]
     user = replace(view.user, channel=channel)
     actor = await authorize_person(ctx, user, channel if channel != user.id else "")
@@ -95,7 +99,7 @@ async def submit_form(ctx: BotContext, view: ViewSubmission) -> dict[str, str]:
     if errors:
         return errors
     try:
-        await _submit(ctx, actor, RequestOrigin(view.key, target), name, values)
+        await _submit(ctx, actor, RequestOrigin(view.key, target, revises=revised), name, values)
     except InvalidParameters:
         problems = await ctx.rt.templates.problems(template, values)
         errors = {
@@ -121,16 +125,8 @@ async def _submit(
     fields = {"key": origin.key, "external_event_id": origin.key}
     request = await ctx.rt.templates.request(name, values, fields=fields, typed=typed)
     targets = dict.fromkeys((*all_targets(ctx, origin.target), *request.notify))
-    request = request.model_copy(
-        update={"notify": tuple(targets), "attachments": origin.attachments}
-    )
-    try:
-        submitted = await ctx.submissions.submit((request, actor))
-    except IdempotencyConflict:
-        return None
-    if origin.attachments:
-        ctx.downloads.wake()
-    return submitted
+    request = request.model_copy(update={"notify": tuple(targets)})
+    return await submit_request(ctx, actor, origin, request)
 
 
 def _definition(template: Template) -> TemplateDefinition:

@@ -13,7 +13,13 @@ from draftsman_bots.slack.parsers.command_parser import (
     ScheduleRequest,
     TextCommand,
 )
-from draftsman_bots.slack.usecases import job_commands, job_requests, schedules, templates
+from draftsman_bots.slack.usecases import (
+    job_commands,
+    job_requests,
+    schedules,
+    templates,
+    web_link,
+)
 from draftsman_bots.slack.usecases.access import authorize, authorize_person
 from draftsman_bots.slack.usecases.ephemeral import Reply, ReplyTarget
 
@@ -38,7 +44,8 @@ Quoted text is never an option: `{0} fix "--repo is read twice"`; `--` ends the 
 `{0} template NAME PARAMETER=VALUE …` submits its job at once
 `{0} every weekday at 9 TEXT`, `{0} every 90m TEXT`, `{0} tomorrow at 14:00 TEXT` add a schedule;
 instead of TEXT also `template NAME PARAMETER=VALUE …`; `{0} schedules [TEXT]` lists schedules
-`{0} link` links your account to a person in the configuration; `{0} help` shows this help
+`{0} link` links your account to a person in the configuration; `{0} web` signs you in to the web
+inbox; `{0} help` shows this help
 In the thread of a job {1}: `{2}ANSWER`, or for an approval `{2}approve` or `{2}deny REASON`
 While a question there accepts text, a mention is its answer: use `{0}` for commands\
 """
@@ -64,6 +71,9 @@ async def dispatch_text(
             return usage(ctx)
         case TextCommand("link"):
             return await _link_reply(ctx, user)
+        case TextCommand("web"):
+            actor = await authorize_person(ctx, user)
+            return await web_link.create(ctx, actor, origin)
         case ScheduleRequest() as request:
             actor = await authorize_person(ctx, user, channel)
             return await schedules.propose(ctx, actor, channel, user.id, request)

@@ -1,6 +1,7 @@
 """Replies in the thread of a job that answer no question, as messages to its agent.
 
-A finished job takes them while its pull request is open: they start a follow-up.
+A finished job takes them while its pull request is open: they start a follow-up. Without one, a
+mention starts a job after it.
 """
 
 from __future__ import annotations
@@ -11,10 +12,12 @@ from typing import TYPE_CHECKING, Final
 from draftsman.domain.job import TERMINAL
 from draftsman.domain.job_message import AGENT_TYPE, MAX_TEXT, SentMessage
 from draftsman.errors import NotPermitted
+from draftsman_bots.slack.parsers.command_parser import JobRequest
 from draftsman_bots.slack.parsers.payloads import MessageChange
-from draftsman_bots.slack.usecases import attachments
+from draftsman_bots.slack.usecases import attachments, job_requests, revisions
 from draftsman_bots.slack.usecases.access import authorize_person
 from draftsman_bots.slack.usecases.ephemeral import Reply, error_reply
+from draftsman_bots.slack.usecases.job_requests import RequestOrigin, job_target
 
 if TYPE_CHECKING:
     from draftsman.domain.people.actor import Actor
@@ -28,17 +31,18 @@ NOT_A_MESSAGE: Final = Reply("")
 
 async def handle_message(ctx: BotContext, message: MessageEvent) -> Reply | None:
     """Send a reply to the agent of its thread's job; return the reply to its author."""
-    topics = await ctx.rt.threads.slack(message.channel, message.thread)
-    jobs, finished = list[int](), list[int]()
-    for number in dict.fromkeys(topic.job for topic in topics):
-        job = await ctx.rt.read_model.job(number)
-        if job.type == AGENT_TYPE:
-            (finished if job.status in TERMINAL else jobs).append(number)
+    jobs, finished = await _agents_jobs(ctx, message)
     if not jobs and finished and await ctx.rt.forge_events.follow_ups.is_open(finished[0]):
         jobs = finished[:1]
     text = message.text.strip() or _file_text(message)
+    addressed = message.mentioned or (message.private and ctx.identity.is_agent)
+    if not jobs and finished and text and addressed:
+        await _follow_up(ctx, message, finished[0], text)
+        return None
     if not jobs or not text or message.change is MessageChange.DELETED:
         return NOT_A_MESSAGE
+    if addressed and await job_requests.find_job(ctx, message):
+        return None  # it has started a job of the thread, and is delivered again
     try:
         actor = await authorize_person(ctx, message.user)
         if message.change is MessageChange.EDITED:
@@ -52,6 +56,42 @@ async def handle_message(ctx: BotContext, message: MessageEvent) -> Reply | None
     except NotPermitted as error:  # talk of people who may not send messages: told once
         first = ctx.background.first(("message", jobs[0], message.user.id))
         return error_reply(error) if first else None
+
+
+async def finished_job(ctx: BotContext, message: MessageEvent) -> int | None:
+    """Return the newest finished agent's job of a message's thread; None if another is active."""
+    if not message.thread:
+        return None
+    jobs, finished = await _agents_jobs(ctx, message)
+    return finished[0] if finished and not jobs else None
+
+
+async def _agents_jobs(ctx: BotContext, message: MessageEvent) -> tuple[list[int], list[int]]:
+    """Return the unfinished and the finished agents' jobs of a thread, newest first."""
+    jobs, finished = list[int](), list[int]()
+    topics = await ctx.rt.threads.slack(message.channel, message.thread)
+    for number in dict.fromkeys(topic.job for topic in topics):
+        job = await ctx.rt.read_model.job(number)
+        if job.type == AGENT_TYPE:
+            (finished if job.status in TERMINAL else jobs).append(number)
+    return jobs, finished
+
+
+async def _follow_up(ctx: BotContext, message: MessageEvent, number: int, text: str) -> None:
+    """Submit a mention in the thread of a finished job as a job after it; raises DraftsmanError.
+
+    The new job posts its own message in the thread. Slack delivers a mention twice, also after
+    the new job has begun: the key of the message makes a single job.
+    """
+    if message.change is not MessageChange.POSTED:
+        return
+    actor = await authorize_person(ctx, message.user, message.channel)
+    job = await ctx.rt.read_model.job(number)
+    request = JobRequest(text, str(job.mode), revisions.repository_options(job))
+    refs = attachments.request_refs(ctx, message.channel, message.thread, message.ts, message.files)
+    target = job_target(message.channel, message.thread, message.user.id)
+    origin = RequestOrigin(message.key, target, attachments=refs, revises=number)
+    await job_requests.submit(ctx, actor, origin, request)
 
 
 def _file_text(message: MessageEvent) -> str:

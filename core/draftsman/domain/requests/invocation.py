@@ -28,6 +28,8 @@ LAST_YEAR = 2200
 TYPES = "allowed: letters, digits and _ . : - without spaces, a letter first, at most 100"
 PLAIN = frozenset({"type", "key", "payload"})
 """The fields of a plain request; all others have their defaults."""
+PARAMETERS = "parameters"
+"""Key of the overrides under which a job keeps the parameters of its template."""
 RESERVED_KEYS = ("retry:", "auto:", "schedule:", "spawn:")
 QUEUES = "allowed: letters, digits and _ . : - without spaces, at most 63"
 _NAME = r"[A-Za-z][A-Za-z0-9_.-]{0,62}"
@@ -52,6 +54,8 @@ class TemplateRef(BaseModel):
 
     name: str = Field(min_length=1, max_length=63)
     version: int = Field(ge=1, le=2**31 - 1)
+    parameters: dict[str, Any] = Field(default_factory=dict)
+    """The values of its parameters, which are kept with the overrides of the job."""
 
 
 class FileRef(BaseModel):
@@ -136,6 +140,8 @@ class Invocation(BaseModel):
     """Notification targets: `log`, `webhook:NAME`, …; default: the configured targets."""
     attachments: tuple[FileRef, ...] = Field((), max_length=100)
     """Files of the request, which its bot downloads."""
+    attachments_of: int | None = Field(None, ge=1, le=MAX_JOB)
+    """A job of `after` whose attachments the job has as well."""
     template: TemplateRef | None = None
     """The template that the request was made from."""
     name: Annotated[str, matching(_NAME, NAMES)] | None = None

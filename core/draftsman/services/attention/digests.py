@@ -78,7 +78,7 @@ class Digests:
                 key = f"digest {person} {at.isoformat()} {items[0].job}"
                 to = items[0].trello if target.channel is ChannelName.TRELLO else None
                 text = digest_text(items, shared=to is not None)
-                await store.send(conn, items[0].job, target, key, text, to)
+                await store.send(conn, items[0].job, target, key, text, to=to)
             return len(due)
 
         return await self._db.run_transaction(work)

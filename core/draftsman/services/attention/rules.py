@@ -21,10 +21,12 @@ from draftsman.domain.attention.permission_rule import (
     backtest,
     candidates,
 )
+from draftsman.domain.deliveries.target import Target
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.people.policy import Policy, Verb
 from draftsman.domain.run import LeaderTerm
 from draftsman.errors import CommandHint, NotFound, Refused, UsageError
+from draftsman.store.attention import digests
 from draftsman.store.attention import rules as store
 from draftsman.store.postgres.database import Connection, Database
 
@@ -42,8 +44,19 @@ CURRENT: Final = frozenset({RuleStatus.PROPOSED, RuleStatus.ACTIVE})
 class PermissionRules:
     """Rules that answer permission requests of agents."""
 
-    def __init__(self, db: Database, policy: Policy, propose_after: int, seconds: float) -> None:
-        """Propose a rule after so many equal decisions (0: never), for so many seconds."""
+    def __init__(
+        self,
+        db: Database,
+        policy: Policy,
+        propose_after: int,
+        seconds: float,
+        notify: Target | None = None,
+    ) -> None:
+        """Propose a rule after so many equal decisions (0: never), for so many seconds.
+
+        `notify` gets a message about each proposal of the leader.
+        """
+        self._notify = notify
         self._db = db
         self._policy = policy
         self._propose_after = propose_after
@@ -139,11 +152,34 @@ class PermissionRules:
             if (found.repo, *found.pattern) in current:
                 continue
 
-            async def work(conn: Connection, found: RuleCandidate = found) -> int | None:
-                return await store.propose_in_term(conn, term, found, minimum, self._seconds)
+            evidence = max(
+                item.job
+                for item in decisions
+                if item.repo == found.repo and matches(found.pattern, item.words)
+            )
+
+            async def work(
+                conn: Connection, found: RuleCandidate = found, job: int = evidence
+            ) -> int | None:
+                rule = await store.propose_in_term(conn, term, found, minimum, self._seconds)
+                if rule is not None and self._notify is not None:
+                    key, text = f"rule {rule} proposed", self._announcement(rule, found)
+                    await digests.send(conn, job, self._notify, key, text, rule=rule)
+                return rule
 
             proposed += await self._db.run_transaction(work) is not None
         return proposed
+
+    def _announcement(self, rule: int, found: RuleCandidate) -> str:
+        """Return the message about a proposed rule."""
+        days = max(1, round(self._seconds / 86_400))
+        pattern = pattern_text(found.pattern)
+        return (
+            f"Rule {rule} is proposed for {found.repo}: agents may run {pattern}"
+            f" without a question for {days} days. People have allowed {found.decisions:,} matching"
+            f" commands. An operator can ratify or decline it; to see the commands:"
+            f" draftsman rules show {rule}"
+        )
 
     async def _changed(
         self, rule: int, change: Callable[[Connection], Awaitable[bool]]

@@ -63,6 +63,12 @@ async def insert_linked(
         skipped = await _add_to_groups(conn, plan, batch, order, complete, links)
     if linked := [link for job, found in links.items() if job not in skipped for link in found]:
         skipped |= await dependencies.link(conn, linked)
+    for index in order:
+        parent = plan.requests[index].attachments_of
+        if parent is not None and complete[index].outcome == "created":
+            from draftsman.store.requests import attachments
+
+            await attachments.inherit(conn, parent, complete[index].number)
     return [
         result._replace(status=Status.CANCELED) if result.number in skipped else result
         for result in complete

@@ -12,7 +12,7 @@ from draftsman.domain.deliveries.target import NONE
 from draftsman.domain.ids import new_id
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.repos.repo_catalog import repo_names_by_source
-from draftsman.domain.requests.invocation import Invocation, plain_digest
+from draftsman.domain.requests.invocation import PARAMETERS, Invocation, plain_digest
 from draftsman.domain.retries.job_limits import TOOL_TYPE, JobLimits, check_override_names
 from draftsman.domain.text import canonical
 
@@ -76,7 +76,7 @@ def row(item: Invocation, actor: Actor, configured: JobLimits) -> dict[str, Any]
         "ticket_title": item.headline,
         "ticket_text": item.text,
         "payload": item.stored_payload,
-        "overrides": item.overrides | ({"notify": NONE} if NONE in item.notify else {}),
+        "overrides": item.overrides | _kept(item),
         "requested_skills": list(item.skills),
         "tags": list(item.tags),
         "agent": item.agent,
@@ -92,6 +92,14 @@ def row(item: Invocation, actor: Actor, configured: JobLimits) -> dict[str, Any]
         "has_targets": False,
         "hold": "parents" if item.after or item.group else None,
     }
+
+
+def _kept(item: Invocation) -> dict[str, Any]:
+    """Return what a job keeps with its overrides: no notifications, the template's parameters."""
+    kept: dict[str, Any] = {"notify": NONE} if NONE in item.notify else {}
+    if item.template is not None and item.template.parameters:
+        kept[PARAMETERS] = item.template.parameters
+    return kept
 
 
 def set_default_keys(values: Sequence[dict[str, Any]], configured: JobLimits) -> None:

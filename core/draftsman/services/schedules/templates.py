@@ -137,7 +137,8 @@ class Templates:
         rendered = definition.render(values) | dict(fields or {})
         require_instructions(rendered)
         request = build_request(rendered, self._settings)
-        return request.model_copy(update={"template": template.ref})
+        ref = template.ref.model_copy(update={"parameters": values})
+        return request.model_copy(update={"template": ref})
 
     async def problems(self, template: Template, params: Mapping[str, Any]) -> dict[str, str]:
         """Return the problem of each parameter whose value its own schema refuses."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -14,18 +14,23 @@ from draftsman.domain.job import Source
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.question import Question, QuestionStatus
 from draftsman.domain.question_spec import QuestionSpec
+from draftsman.loops.delivery_dispatcher import DeliveryDispatcher
 from draftsman.runtime import Runtime
+from draftsman.services.deliveries.delivery_sender import DeliverySender
 from draftsman.settings import Settings, SlackSettings
 from draftsman_bots.slack.context import BotContext
 from draftsman_bots.slack.health import BotHealth
 from draftsman_bots.slack.identity import Identity
 from draftsman_bots.slack.listeners import events, register
 from draftsman_bots.slack.outbound import question_blocks
+from draftsman_bots.slack.outbound.channel import SlackChannel
 from draftsman_bots.slack.transport.dispatcher import SlackDispatcher, build
 from draftsman_bots.slack.usecases.ephemeral import notify_actor
+from tests.core.outbox.chat_harness import FAST, running
 from tests.factories import QUESTION, Factory
 from tests.support.slack import Ack, FakeSlack
 from tests.support.slack.event_delivery import Delivery, EventDelivery
+from tests.support.waits import until
 
 ANNA, BEN, CAROL, DAVE, OLGA, MALLORY = (
     "UANNA", "UBEN", "UCAROL", "UDAVE", "UOLGA", "UMALLORY",
@@ -33,6 +38,10 @@ ANNA, BEN, CAROL, DAVE, OLGA, MALLORY = (
 """Asks; answers; approve, both; operates, with no Slack id in the configuration; nobody."""
 MENTIONS = {"app_home_opened", "app_mention", "app_uninstalled", "message.im", "tokens_revoked"}
 """The events of the minimal manifest."""
+
+
+Seen = Callable[[str, str | None, str], Awaitable[dict[str, Any]]]
+"""Waits for a message with a text in a channel or thread, and returns it."""
 
 
 class InProcessDelivery(EventDelivery):
@@ -161,3 +170,28 @@ async def bench(rt: Runtime, make: Factory) -> AsyncIterator[SlackBotHarness]:
         await ctx.background.idle()
         await courier.bot.close()
         assert slack.complaints == []
+
+
+@pytest.fixture
+async def seen(bench: SlackBotHarness) -> AsyncIterator[Seen]:
+    """Run the outbox; provide a function that waits for a message with a text and returns it."""
+    deliver = DeliverySender(bench.rt.db, FAST, None, bench.rt.policy)
+    channel = SlackChannel(bench.ctx.client, timeout=5)
+
+    async def find(channel: str, thread: str | None, text: str) -> dict[str, Any]:
+        def there() -> list[dict[str, Any]]:
+            return [
+                message for message in bench.slack.messages(channel, thread) if text in str(message)
+            ]
+
+        async def look() -> bool:
+            if not there():
+                return False
+            refs = [item.external_ref or "" for item in await bench.rt.outbox.all()]
+            return any(ref.startswith(f"{channel}/{there()[-1]['ts']}") for ref in refs)
+
+        await until(look, f"{text!r} in {channel}, and known to be there")
+        return there()[-1]
+
+    async with running(DeliveryDispatcher(deliver, [channel], FAST)):
+        yield find

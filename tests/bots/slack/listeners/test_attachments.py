@@ -35,7 +35,8 @@ async def ended(bench: SlackBotHarness, number: int) -> list[JobAttachment]:
 async def ask(bench: SlackBotHarness, *files: Any, **options: Any) -> int:
     """Request a job with files; return its number."""
     more = {"subtype": "file_share", "files": list(files)}
-    await bench.slack.mention(ANNA, bench.general, "fix the colors", more=more, **options)
+    text = f"<@{bench.slack.bot_user}> fix the colors"
+    await bench.slack.say(ANNA, bench.general, text, more=more, **options)
     (job, *_) = await bench.rt.read_model.jobs()
     return job.number
 

@@ -2,47 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Any
-
-import pytest
-
 from draftsman.domain.job import Source
 from draftsman.domain.people.actor import Actor
-from draftsman.loops.delivery_dispatcher import DeliveryDispatcher
-from draftsman.services.deliveries.delivery_sender import DeliverySender
-from draftsman_bots.slack.outbound.channel import SlackChannel
-from tests.bots.slack.listeners.conftest import ANNA, BEN, CAROL, DAVE, SlackBotHarness
-from tests.core.outbox.chat_harness import FAST, running
+from tests.bots.slack.listeners.conftest import ANNA, BEN, CAROL, DAVE, Seen, SlackBotHarness
 from tests.factories import GATE, QUESTION
 from tests.support.waits import until
-
-Seen = Callable[[str, str | None, str], Awaitable[dict[str, Any]]]
-
-
-@pytest.fixture
-async def seen(bench: SlackBotHarness) -> AsyncIterator[Seen]:
-    """Run the outbox; provide a function that waits for a message with a text and returns it."""
-    deliver = DeliverySender(bench.rt.db, FAST, None, bench.rt.policy)
-    channel = SlackChannel(bench.ctx.client, timeout=5)
-
-    async def find(channel: str, thread: str | None, text: str) -> dict[str, Any]:
-        def there() -> list[dict[str, Any]]:
-            return [
-                message for message in bench.slack.messages(channel, thread) if text in str(message)
-            ]
-
-        async def look() -> bool:
-            if not there():
-                return False
-            refs = [item.external_ref or "" for item in await bench.rt.outbox.all()]
-            return any(ref.startswith(f"{channel}/{there()[-1]['ts']}") for ref in refs)
-
-        await until(look, f"{text!r} in {channel}, and known to be there")
-        return there()[-1]
-
-    async with running(DeliveryDispatcher(deliver, [channel], FAST)):
-        yield find
 
 
 async def test_a_reply_under_the_card_of_a_command_answers(

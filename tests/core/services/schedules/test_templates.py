@@ -114,7 +114,7 @@ async def test_fields_replace_those_of_the_template(rt: Runtime, owner: Actor) -
         "report", {"days": "2"}, fields={"priority": 7, "key": "k"}, typed=True, unchecked=True
     )
     assert (request.priority, request.key, request.payload["days"]) == (7, "k", 2)
-    assert request.template == TemplateRef(name="report", version=1)
+    assert request.template == TemplateRef(name="report", version=1, parameters={"days": 2})
 
 
 async def test_an_invalid_schema_is_refused(rt: Runtime, owner: Actor) -> None:

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tests.support.slack.methods import apps, chat, conversations, files, people, views
+from tests.support.slack.methods import apps, assistant, chat, conversations, files, people, views
 
-__all__ = ["apps", "chat", "conversations", "files", "people", "views"]
+__all__ = ["apps", "assistant", "chat", "conversations", "files", "people", "views"]

@@ -1,0 +1,135 @@
+"""Reactions as answers: opted in by the author of a question, or by the settings for approvals."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from draftsman.domain.question import Question
+from draftsman.domain.question_spec import QuestionSpec
+from draftsman_bots.slack.listeners.reactions import KEPT, NOT_CONFIGURED, SHARED
+from draftsman_bots.slack.parsers.reactions import parse_reaction
+from tests.bots.slack.listeners.conftest import (
+    BEN,
+    CAROL,
+    MALLORY,
+    MENTIONS,
+    Seen,
+    SlackBotHarness,
+)
+from tests.factories import GATE, QUESTION
+
+EMOJI = QuestionSpec(
+    key="ship",
+    text="Ship it?",
+    choices=(
+        {"value": "yes", "label": "Ship", "emoji": "thumbsup"},
+        {"value": "no", "label": "Wait", "emoji": "-1"},
+        "later",
+    ),
+)
+
+
+async def shown(bench: SlackBotHarness, seen: Seen, spec: QuestionSpec) -> tuple[Question, str]:
+    """Ask a question and wait for its message; return it and the ts of the message."""
+    question, root = await bench.asked(spec)
+    message = await seen(bench.general, root, spec.text)
+    return question, message["ts"]
+
+
+async def test_a_reaction_chooses_the_answer_once(bench: SlackBotHarness, seen: Seen) -> None:
+    question, ts = await shown(bench, seen, EMOJI)
+    await bench.slack.react(BEN, bench.general, ts, "tada")
+    assert await bench.is_open(question), "no choice has it"
+    await bench.slack.react(BEN, bench.general, ts, "+1::skin-tone-3", copies=3)
+    assert await bench.answer(question) == ("yes", ("ben",))
+    _, answers = await bench.rt.questions.of_job(question.job)
+    assert len(answers) == 1
+    await bench.slack.react(BEN, bench.general, ts, "-1")
+    assert "already recorded: Ship" in (await bench.ephemeral_texts(BEN))[-1]
+
+
+async def test_a_removed_reaction_does_not_undo_the_answer(
+    bench: SlackBotHarness, seen: Seen
+) -> None:
+    question, ts = await shown(bench, seen, EMOJI)
+    await bench.slack.react(BEN, bench.general, ts, "-1", removed=True)
+    assert await bench.ephemeral_texts(BEN) == []
+    await bench.slack.react(BEN, bench.general, ts, "-1")
+    await bench.slack.react(BEN, bench.general, ts, "-1", removed=True, copies=2)
+    assert await bench.answer(question) == ("no", ("ben",))
+    assert await bench.ephemeral_texts(BEN) == [KEPT.format(question.name)]
+
+
+async def test_a_question_without_emoji_takes_no_reaction(
+    bench: SlackBotHarness, seen: Seen
+) -> None:
+    question, ts = await shown(bench, seen, QUESTION)
+    await bench.slack.react(BEN, bench.general, ts, "+1")
+    await bench.slack.react(BEN, bench.general, ts, "one")
+    assert await bench.is_open(question)
+
+
+@pytest.mark.parametrize("user", [CAROL, MALLORY])
+async def test_only_people_with_the_right_answer(
+    bench: SlackBotHarness, seen: Seen, user: str
+) -> None:
+    question, ts = await shown(bench, seen, EMOJI)
+    await bench.slack.react(user, bench.general, ts, "+1")
+    assert await bench.is_open(question)
+    assert len(await bench.ephemeral_texts(user)) == 1
+
+
+async def test_an_approval_takes_no_reaction_unless_configured(
+    bench: SlackBotHarness, seen: Seen
+) -> None:
+    gate, ts = await shown(bench, seen, GATE)
+    for emoji in ("+1", "-1", "eyes"):
+        await bench.slack.react(CAROL, bench.general, ts, emoji)
+    assert await bench.is_open(gate)
+    assert await bench.ephemeral_texts(CAROL) == [NOT_CONFIGURED.format(gate.name)]
+    bench.limit(reaction_approvals=True)
+    await bench.slack.react(BEN, bench.general, ts, "+1")
+    assert await bench.is_open(gate), "ben is no approver"
+    await bench.slack.react(CAROL, bench.general, ts, "white_check_mark")
+    assert await bench.answer(gate) == ("approved", ("carol",))
+
+
+async def test_a_reaction_in_a_shared_channel_is_no_answer(
+    bench: SlackBotHarness, seen: Seen
+) -> None:
+    question, ts = await shown(bench, seen, EMOJI)
+    bench.slack.world.channels[bench.general].shared = True
+    await bench.slack.react(BEN, bench.general, ts, "+1")
+    assert await bench.is_open(question)
+    assert await bench.ephemeral_texts(BEN) == [SHARED]
+
+
+async def test_the_minimal_manifest_has_no_reactions(bench: SlackBotHarness, seen: Seen) -> None:
+    question, ts = await shown(bench, seen, EMOJI)
+    bench.slack.subscribed = set(MENTIONS)
+    await bench.slack.react(BEN, bench.general, ts, "+1")
+    assert await bench.is_open(question)
+
+
+def test_two_choices_have_different_emoji_with_plain_names() -> None:
+    for emoji in (("tada", "tada"), (":tada:", "x"), ("<!here>", "x")):
+        choices: list[Any] = [{"value": name, "emoji": name} for name in emoji]
+        choices[1]["value"] = "other"
+        with pytest.raises(ValidationError):
+            QuestionSpec(key="k", text="t", choices=choices)
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        {},
+        {"user": "U1", "reaction": "+1", "item": {"type": "file", "file": "F1"}},
+        {"user": "U1", "reaction": "+1", "item": None},
+        {"user": 1, "reaction": "+1", "item": {"type": "message", "channel": "C1", "ts": "1.2"}},
+    ],
+)
+def test_other_reactions_are_ignored(event: dict[str, Any]) -> None:
+    assert parse_reaction({"event": {"type": "reaction_added", **event}}) is None

@@ -1,0 +1,60 @@
+"""Attachments: concurrent downloads of a file, files at the limit of their job, and a cancel."""
+
+from __future__ import annotations
+
+from draftsman.domain.job import Source
+from draftsman.domain.people.actor import Actor
+from draftsman.domain.requests.attachments import MAX_BYTES
+from draftsman.domain.requests.invocation import FileRef
+from draftsman.runtime import Runtime
+from draftsman.services.jobs import attachments
+from draftsman.store.postgres.database import Connection
+from tests.factories import Factory
+from tests.support.people import People
+from tests.support.races import FirstSession
+
+SLACK = Source.SLACK
+
+
+async def with_files(make: Factory, people: People, *names: str) -> int:
+    files = [FileRef(reference={"id": name}, name=name) for name in names]
+    return await make.queued(actor=people.on(SLACK, "anna"), attachments=files)
+
+
+async def test_of_two_ends_of_a_download_the_second_waits_and_changes_nothing(
+    rt: Runtime, make: Factory, people: People, first: FirstSession, conn: Connection
+) -> None:
+    number = await with_files(make, people, "a")
+    (file,) = await rt.attachments.claim(SLACK)
+    async with first.doing(first.rt.attachments.store(file, b"one")) as stored:
+        second = await first.then(rt.attachments.refuse(file, "it was deleted"), conn)
+    assert (await stored, second) == ("stored", None)
+    (item,) = await rt.attachments.of_job(number)
+    assert (item.status, await rt.attachments.content(item.id)) == ("stored", b"one")
+
+
+async def test_two_files_together_do_not_pass_the_limit_of_their_job(
+    rt: Runtime, make: Factory, people: People, first: FirstSession, conn: Connection
+) -> None:
+    await with_files(make, people, "a", "b", "c")
+    one, two, three = await rt.attachments.claim(SLACK)
+    data = bytes(MAX_BYTES)
+    await rt.attachments.store(one, data)
+    async with first.doing(first.rt.attachments.store(two, data)) as stored:
+        second = await first.then(rt.attachments.store(three, data), conn)
+    assert (await stored, second) == ("stored", "refused")
+
+
+async def test_files_of_a_message_wait_for_a_cancel_and_are_dropped(
+    rt: Runtime, make: Factory, people: People, first: FirstSession, conn: Connection
+) -> None:
+    number = await with_files(make, people)
+    anna = people.on(SLACK, "anna")
+
+    async def add(actor: Actor) -> int:
+        refs = [FileRef(reference={"id": "b"}, name="b")]
+        return await rt.db.run_transaction(lambda c: attachments.add(c, number, actor, refs))
+
+    async with first.doing(first.rt.job_control.cancel(number, make.owner)):
+        added = await first.then(add(anna), conn)
+    assert added == 0
