@@ -1,4 +1,5 @@
--- Trello: the watched boards, the labels last seen on their cards, and the position of each poll.
+-- Trello: the watched boards, the labels last seen on their cards, the position of each poll, and the
+-- checklists and due dates of cards that show open questions.
 
 SELECT EXISTS (SELECT FROM draftsman.schema_migrations WHERE name = '0009_trello') AS applied \gset
 \if :applied \echo '0009_trello is already applied' \quit \endif
@@ -17,6 +18,12 @@ CREATE TABLE draftsman.trello_board_configs (
                               CHECK (jsonb_typeof(transition_rules) = 'object'),
     comment_template          text,
     include_existing          boolean NOT NULL DEFAULT false,
+    checklists                text NOT NULL DEFAULT 'off'
+                              CHECK (checklists IN ('off', 'questions', 'all')),
+    due_dates                 boolean NOT NULL DEFAULT false,
+    custom_fields             jsonb NOT NULL DEFAULT '{}'
+                              CHECK (jsonb_typeof(custom_fields) = 'object'),
+    digest_card_id            text CHECK (digest_card_id <> ''),
     webhook_id                text CHECK (webhook_id <> ''),
     created_at                timestamptz NOT NULL DEFAULT draftsman.now(),
     updated_at                timestamptz NOT NULL DEFAULT draftsman.now(),
@@ -55,3 +62,30 @@ CREATE TABLE draftsman.poll_cursors (
     baseline_at    timestamptz NOT NULL DEFAULT draftsman.now(),
     polled_at      timestamptz NOT NULL DEFAULT draftsman.now()
 );
+
+-- The checklist of a question on a card: checking an item answers the question. `items` has the number of
+-- the choice by the id of its item.
+CREATE TABLE draftsman.trello_checklists (
+    card        text NOT NULL CHECK (card <> ''),
+    job         bigint NOT NULL,
+    question    int NOT NULL,
+    checklist   text NOT NULL UNIQUE CHECK (checklist <> ''),
+    items       jsonb NOT NULL CHECK (jsonb_typeof(items) = 'object' AND items <> '{}'),
+    created_at  timestamptz NOT NULL DEFAULT draftsman.now(),
+    closed_at   timestamptz,
+    PRIMARY KEY (card, job, question),
+    FOREIGN KEY (job, question) REFERENCES draftsman.job_questions (job, ordinal)
+);
+
+-- The due date of a card that shows when its first open question expires. `earlier` was there before;
+-- `shown` is written, or was about to be written while the card has `replaced`; a person `changed` it.
+CREATE TABLE draftsman.trello_due_dates (
+    card      text PRIMARY KEY CHECK (card <> ''),
+    board     text NOT NULL CHECK (board <> ''),
+    earlier   timestamptz,
+    shown     timestamptz NOT NULL,
+    replaced  timestamptz,
+    changed   boolean NOT NULL DEFAULT false
+);
+--   trello_due_dates_board  the due dates that a poll of the board compares
+CREATE INDEX trello_due_dates_board ON draftsman.trello_due_dates (board);

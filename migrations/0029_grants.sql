@@ -245,7 +245,8 @@ BEGIN
         GRANT INSERT, UPDATE ON draftsman.deliveries, draftsman.channel_limits, draftsman.leases
             TO draftsman_bot;
         GRANT INSERT, UPDATE, DELETE ON draftsman.trello_board_configs, draftsman.trello_labels,
-            draftsman.poll_cursors, draftsman.live_threads TO draftsman_bot;
+            draftsman.poll_cursors, draftsman.live_threads, draftsman.trello_checklists,
+            draftsman.trello_due_dates TO draftsman_bot;
         GRANT INSERT, DELETE, UPDATE (due_at, fire_at, paused_at, paused_by, pause_reason)
             ON draftsman.schedules TO draftsman_bot;
         GRANT EXECUTE ON FUNCTION draftsman.issue_link_code(

@@ -25,6 +25,7 @@ PURPOSES: Final = [
         "data_model_forges.toml",
         "data_model_people.toml",
         "data_model_queues.toml",
+        "data_model_trello.toml",
     )
 ]
 COLUMNS: Final = """

@@ -39,6 +39,7 @@ from draftsman.domain.run import LeaderTerm
 from draftsman.domain.schedules.schedule import ScheduleSpec
 from draftsman.domain.schedules.template import define
 from draftsman.domain.trello.board import BoardConfig, LabelSighting
+from draftsman.domain.trello.card_state import CardChecklist, CardDueDate
 from draftsman.errors import Failure
 from draftsman.runtime import Runtime, wire
 from draftsman.services.deliveries.live_threads import LiveThreads
@@ -200,6 +201,9 @@ async def fill_chat(rt: Runtime, make: Factory) -> None:
     config = {"board_id": board, "name": "Shop", "labels": labels}
     await rt.boards.save(BoardConfig.model_validate(config), make.owner)
     await rt.boards.baseline(board, [LabelSighting("c" * 24, label)], now, now)
+    asked = (await make.asked(QUESTION)).number
+    await rt.boards.cards.save_checklist(CardChecklist("c" * 24, asked, 1, "d" * 24, {"e" * 24: 1}))
+    await rt.boards.cards.change_due_date(None, CardDueDate("c" * 24, board, None, now, None))
     await rt.people.create_link_code(Actor(Source.SLACK, "U-NEW", "New"))
     sessions = WebSessions(rt.db, rt.policy)
     await sessions.create_link(Actor(Source.CLI, "anna", "Anna"))

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
+from draftsman.domain.job import Source
+from draftsman_bots.attachment_downloads import AttachmentDownloads
 from draftsman_bots.background import BackgroundTasks
 from draftsman_bots.trello.health import BotHealth
+from draftsman_bots.trello.transport.file_download import download_file
 
 if TYPE_CHECKING:
     from draftsman.domain.people.actor import Actor
@@ -54,6 +58,12 @@ class BotContext:
     """Background tasks; `background.close()` waits for them at shutdown."""
     scans: ScanState = field(default_factory=ScanState)
     _cards: WeakValueDictionary[str, asyncio.Lock] = field(default_factory=WeakValueDictionary)
+
+    @cached_property
+    def downloads(self) -> AttachmentDownloads:
+        """Downloads of the files of cards; the service runs them."""
+        download = partial(download_file, self.trello)
+        return AttachmentDownloads(self.rt.attachments, Source.TRELLO, download)
 
     def card_lock(self, card: str) -> asyncio.Lock:
         """Return the lock of a card, which webhook and poller share."""

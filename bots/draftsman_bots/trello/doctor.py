@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
 
-from draftsman.domain.job import Source
+from draftsman.domain.job import Source, Status
 from draftsman.domain.people.actor import Actor
-from draftsman.errors import ConfigError, Failure, NotFound
+from draftsman.errors import ConfigError, Failure, NotFound, UsageError
 from draftsman_bots.checks import Check
 from draftsman_bots.trello import credentials
 from draftsman_bots.trello.context import BotContext
@@ -16,7 +16,8 @@ from draftsman_bots.trello.ids import is_id
 from draftsman_bots.trello.transport.api_errors import ACCOUNT
 from draftsman_bots.trello.transport.api_errors import TIMEOUT as TIMED_OUT
 from draftsman_bots.trello.transport.client import connect
-from draftsman_bots.trello.usecases import board_setup, webhooks
+from draftsman_bots.trello.transport.custom_fields import TYPES
+from draftsman_bots.trello.usecases import board_fields, board_setup, webhooks
 
 if TYPE_CHECKING:
     from draftsman.domain.trello.board import BoardConfig
@@ -28,6 +29,8 @@ TIMEOUT: Final = 10.0
 """Seconds for each API call."""
 LATE: Final = 120.0
 """Seconds, in addition to four poll intervals, after which a board counts as not polled."""
+STATUS_OPTIONS: Final = tuple(status.replace("_", " ") for status in Status)
+"""Options of a list for the status."""
 CHANGE: Final = "draftsman boards set {0} …, with the replacement"
 
 
@@ -99,6 +102,8 @@ async def check_board(context: BotContext, board: BoardConfig) -> list[Check]:
     results = [
         *await _rights(context, board),
         *_mappings(context, board, layout),
+        *_fields(board, layout),
+        *await _digest_card(context, board),
         *[check async for check in _templates(context, board)],
         *await _webhook(context, board),
         *await _polled(context, board),
@@ -181,6 +186,35 @@ def _mappings(context: BotContext, board: BoardConfig, layout: BoardLayout) -> I
     for id, purpose in lists.items():
         if id not in layout.lists:
             yield Check("warn", f"{name}: {purpose} ({id}) is archived or deleted", then)
+
+
+def _fields(board: BoardConfig, layout: BoardLayout) -> Iterator[Check]:
+    """Yield configured custom fields that cannot be written; they are skipped meanwhile."""
+    then = f"draftsman boards set {board.board_id} --field auto, or --field none"
+    for use, id in board.custom_fields.items():
+        field = next((field for field in layout.fields if field.id == id), None)
+        start = f"board {board.name}: custom field {field.name if field else id!r} for the {use}"
+        if field is None:
+            text = f"{start} is missing: it was deleted, or the Power-Up Custom Fields is off"
+            yield Check("warn", text, then)
+        elif field.type not in TYPES[use]:
+            yield Check("warn", f"{start} has the type {field.type}", then)
+        elif field.type == "list" and not any(field.option(status) for status in STATUS_OPTIONS):
+            text = f"{start} has no option with the name of a status, such as running or completed"
+            yield Check("warn", text, "add options with these names in Trello")
+
+
+async def _digest_card(context: BotContext, board: BoardConfig) -> list[Check]:
+    """Check that the card for digests is on the board."""
+    if board.digest_card_id is None:
+        return []
+    try:
+        await board_fields.digest_card(context.trello, board.board_id, board.digest_card_id)
+    except (NotFound, UsageError) as error:
+        text = f"board {board.name}: {error}"
+        then = f"draftsman boards set {board.board_id} --digest-card URL, or none"
+        return [Check("warn", text, then)]
+    return []
 
 
 async def _templates(context: BotContext, board: BoardConfig) -> AsyncIterator[Check]:

@@ -49,6 +49,11 @@ def escape_truncated(text: str, most: int = MAX_TEXT) -> str:
     return join_within(_units(text), most)
 
 
+def one_line(text: str, most: int = MAX_TEXT) -> str:
+    """Escape and truncate a text as a single line, for an item of a list."""
+    return escape_truncated(" ".join(text.split()), most)
+
+
 def bold(text: str, most: int = MAX_TEXT) -> str:
     """Return a text as a bold line, escaped and truncated; an empty text stays empty."""
     line = escape_truncated(" ".join(text.split()), most - 4)

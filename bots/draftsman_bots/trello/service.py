@@ -38,7 +38,7 @@ class Service:
         self.context = BotContext(rt, trello, self._client)
         self.health = self.context.health
         self._deliveries = rt.delivery_process(
-            [TrelloChannel(self._client, rt.boards, self.health)]
+            [TrelloChannel(self._client, rt.boards, self.health, rt.boards.cards)]
         )
         self.poller = Poller(self.context, trello.poll, self._deliveries.sender)
         self.health_port: int | None = None
@@ -47,7 +47,8 @@ class Service:
 
     async def run(self) -> None:
         """Run until `end`; raises ConfigError if an address or the account cannot be used."""
-        parts = [*self._servers_to_run(), self._deliveries.run(), self._poll()]
+        downloads = self.context.downloads.run()
+        parts = [*self._servers_to_run(), self._deliveries.run(), downloads, self._poll()]
         tasks = [asyncio.create_task(part) for part in parts]
         for task in tasks:
             task.add_done_callback(self._part_ended)
@@ -64,6 +65,7 @@ class Service:
         self.stop.set()
         self.poller.stop.set()
         self._deliveries.stop()
+        self.context.downloads.end()
         for server in self._servers:
             server.end()
 

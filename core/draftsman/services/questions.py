@@ -15,7 +15,7 @@ from draftsman.domain.deliveries.spans import Spans, encode_spans, spans_text
 from draftsman.domain.ids import question_name
 from draftsman.domain.job import Source, Status
 from draftsman.domain.people.actor import Actor
-from draftsman.domain.people.policy import Policy, Verb
+from draftsman.domain.people.policy import Policy
 from draftsman.domain.question import (
     BUDGET_KEY,
     OnExpire,
@@ -26,7 +26,7 @@ from draftsman.domain.question import (
     Resolution,
 )
 from draftsman.domain.run import Lease, lease_lost
-from draftsman.errors import NotPermitted, QuestionClosed, Refused, UsageError
+from draftsman.errors import NotPermitted, UsageError
 from draftsman.services import approval_tokens
 from draftsman.store import questions as store
 from draftsman.store.postgres.database import Connection, Database
@@ -213,30 +213,20 @@ class Questions:
         await self._db.run_transaction(work)
 
     async def extend(
-        self, job: int, ordinal: int, seconds: float | None, actor: Actor
+        self, job: int, ordinal: int, by: float | datetime | None, actor: Actor
     ) -> datetime | None:
-        """Extend the expiry of a question (None: never expires); return the new expiry.
+        """Extend the expiry of a question by seconds, or to a time (None: never expires).
 
-        Raises UsageError, NotFound, NotPermitted, QuestionClosed, and Refused for a question that
-        never expires.
+        Return the new expiry. Raises UsageError, NotFound, NotPermitted, QuestionClosed, and
+        Refused for a question that never expires.
         """
+        from draftsman.services.attention import extensions
+
         actor = self._policy.resolve(actor)
-        if seconds is not None and not 0 < seconds <= MAX_TIMEOUT:
-            raise UsageError("an extension must be longer than 0 and at most 366 days")
 
         async def work(conn: Connection) -> datetime | None:
             locked = await self.lock(conn, job, ordinal)
-            self._policy.check(actor, Verb.EXTEND, invoker=locked.invoker)
-            question = locked.question
-            if question.status is QuestionStatus.OPEN and question.expires_at is None:
-                raise Refused(f"{question.name} never expires; nothing to extend")
-            was_open, expires_at = await store.extend(conn, job, ordinal, seconds, actor.name)
-            if not was_open:
-                raise QuestionClosed(spans_text(refusals.closed_reason(locked.question)))
-            detail: dict[str, Any] = {"question": ordinal}
-            detail["expires_at"] = expires_at.isoformat() if expires_at else None
-            await store.add_event(conn, job, "question_extended", actor.name, detail)
-            return expires_at
+            return await extensions.extend(conn, self._policy, locked, by, actor)
 
         return await self._db.run_transaction(work)
 

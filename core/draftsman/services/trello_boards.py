@@ -17,9 +17,10 @@ from draftsman.domain.trello.board import (
     LabelSighting,
 )
 from draftsman.errors import CommandHint, NotFound
+from draftsman.services.trello_cards import TrelloCards
 from draftsman.store import checkpoints, workers
-from draftsman.store import trello_boards as store
 from draftsman.store.postgres.database import Connection, Database
+from draftsman.store.trello import trello_boards as store
 
 POLLER: Final = "trello"
 """Name of the lease under which boards are polled."""
@@ -34,6 +35,7 @@ class TrelloBoards:
     def __init__(self, db: Database, policy: Policy) -> None:
         self._db = db
         self._policy = policy
+        self.cards = TrelloCards(db)
 
     async def all(self) -> list[BoardConfig]:
         """Return the watched boards, by name."""

@@ -109,7 +109,7 @@ def test_questions_without_choices_and_approvals_show_how_to_answer() -> None:
 def test_choices_are_truncated_to_fit() -> None:
     many = [{"value": str(n), "label": "x" * 75} for n in range(500)]
     text = render(message_of(DeliveryKind.QUESTION, question=question(choices=many)))
-    assert "more: draftsman show D-7" in text
+    assert "more: `draftsman show D-7`" in text
     assert "This allows" not in text
 
 

@@ -11,6 +11,7 @@ from draftsman.domain.deliveries.delivery import ChannelName
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.question_spec import QuestionSpec
 from draftsman.domain.run import LeaderTerm
+from draftsman.domain.trello.board import BoardConfig, LabelSighting
 from draftsman.errors import NotPermitted, Refused, UsageError
 from draftsman.runtime import Runtime
 from draftsman.store.attention import digests as store
@@ -149,6 +150,34 @@ async def test_a_person_without_slack_reads_the_digest_in_the_log(
     assert await known.digests.sweep(LeaderTerm()) == 1
     ((target, _),) = await _digests(conn)
     assert target == "log"
+
+
+async def test_a_board_with_a_digest_card_has_the_digest_there_and_only_there(
+    known: Runtime, make: Factory, people: People, clock: Clock, conn: Connection
+) -> None:
+    board, card, digests = "b" * 24, "c" * 24, "d" * 24
+    config = BoardConfig(board_id=board, name="Work", digest_card_id=digests)
+    await known.boards.save(config, people.olga)
+    seen = [LabelSighting(card, "e" * 24)]
+    await known.boards.baseline(board, seen, datetime.now(UTC), datetime.now(UTC))
+    await run(
+        conn,
+        "INSERT INTO draftsman.person_identities (person, channel, external_id)"
+        " VALUES ('ben', 'trello', 'T-BEN')",
+    )
+    at = await _chosen(known, people)
+    asked = [await make.asked(LONG, notify=[f"trello:{card}"]) for _ in range(2)]
+    elsewhere = await make.asked(LONG, notify=["slack:C1"])
+    await clock.forward((at - datetime.now(UTC)).total_seconds() + 1)
+    assert await known.digests.sweep(LeaderTerm()) == 3
+    assert await known.digests.sweep(LeaderTerm()) == 0
+    found = dict(await _digests(conn))
+    assert set(found) == {digests, "U0BEN"}
+    assert all(job.name in found[digests] for job in asked)
+    assert elsewhere.name in found["U0BEN"]
+    assert elsewhere.name not in found[digests]
+    to = "SELECT payload ->> 'to' FROM draftsman.deliveries WHERE target = '" + digests + "'"
+    assert await rows(conn, to) == [("T-BEN",)]
 
 
 async def test_only_the_database_decides_what_was_sent(

@@ -22,6 +22,16 @@ BOARDS: Final = {
         "settle", "end_swapped_episode",
     )
 }  # fmt: skip
+CARDS: Final = {
+    f"trello_cards.{name}"
+    for name in (
+        "save_checklist",
+        "close_checklist",
+        "add_due_date",
+        "change_due_date",
+        "remove_due_date",
+    )
+}
 REPOS: Final = {
     f"repos.{name}"
     for name in (
@@ -196,19 +206,18 @@ FILES: Final = {"attachments.claim", "attachments.end"}
 REFUSED: Final = {
     "worker": FILES | {"attachments.add"}
     | SCHEMA | PEOPLE | BOARDS | TABLES | DECISIONS | VIEWS | RULES | DIGESTS
-    | SIGNED_IN | SERVING | SHOWING
+    | SIGNED_IN | SERVING | SHOWING | CARDS
     | RECEIVING | {"follow_ups.request"} | {"archives.forget", "approval_tokens.mint"},
     "bot": SCHEMA | BROWSERS | WORK | REPOS | FIRING | FOLLOWING
     | {"schedules.change", "schedules.advance", "schedules.record"}
     | {"people.link", "people.unlink", "approval_tokens.mint"} | RULES
     | {"rules.propose", "rules.propose_in_term"},
     "anna": FILES | SCHEMA | SERVING | SHOWING | WORK | FIRING | RECEIVING | FOLLOWING | LEASES
-    | SENDING
-    | {"people.create_link_code", "follow_ups.lock"},
+    | SENDING | CARDS | {"people.create_link_code", "follow_ups.lock"},
     "reader": FILES | {"attachments.add"}
     | SCHEMA | PEOPLE | BOARDS | TABLES | PLANNED | FIRING | WORK | LEASES | SENDING
     | TALKING | QUEUES | DECISIONS | APPLYING | RECEIVING | FOLLOWING | VIEWS | RULES | DIGESTS
-    | SIGNED_IN | SERVING | SHOWING
+    | SIGNED_IN | SERVING | SHOWING | CARDS
     | {"follow_ups.request", "follow_ups.event", "follow_ups.lock"},
 }  # fmt: skip
 

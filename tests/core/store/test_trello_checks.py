@@ -16,6 +16,9 @@ BOARDS: Final = [
     ({"queued_label_id": "''"}, "trello_board_configs_queued_label_id_check"),
     ({"ready_for_review_list_id": "''"}, "trello_board_configs_ready_for_review_list_id_check"),
     ({"webhook_id": "''"}, "trello_board_configs_webhook_id_check"),
+    ({"checklists": "'some'"}, "trello_board_configs_checklists_check"),
+    ({"custom_fields": "'[]'"}, "trello_board_configs_custom_fields_check"),
+    ({"digest_card_id": "''"}, "trello_board_configs_digest_card_id_check"),
     ({"labels": "'{\"L\": {}}'", "queued_label_id": "'L'"}, "trello_board_configs_queued"),
 ]
 LABELS: Final = [
@@ -26,7 +29,17 @@ LABELS: Final = [
     ({"episode": "0", "stage": "'pending'"}, "trello_labels_baseline"),
     ({"present": "false", "stage": "'pending'"}, "trello_labels_absent"),
 ]
-TABLES: Final = (BOARDS, LABELS)
+CHECKLISTS: Final = [
+    ({"card": "''"}, "trello_checklists_card_check"),
+    ({"checklist": "''"}, "trello_checklists_checklist_check"),
+    ({"items": "'{}'"}, "trello_checklists_items_check"),
+    ({"items": "'[]'"}, "trello_checklists_items_check"),
+]
+DUE_DATES: Final = [
+    ({"card": "''"}, "trello_due_dates_card_check"),
+    ({"board": "''"}, "trello_due_dates_board_check"),
+]
+TABLES: Final = (BOARDS, LABELS, CHECKLISTS, DUE_DATES)
 
 
 @pytest.mark.parametrize(("wrong", "constraint"), BOARDS)
@@ -51,6 +64,23 @@ async def test_an_episode_has_valid_columns(
         "changed_at": "now()",
     }
     await _refused(conn, "trello_labels", columns | wrong, constraint)
+
+
+@pytest.mark.parametrize(("wrong", "constraint"), CHECKLISTS)
+async def test_a_checklist_has_valid_columns(
+    conn: Connection, wrong: dict[str, str], constraint: str
+) -> None:
+    columns = {"card": "'C'", "job": "1", "question": "1", "checklist": "'L'"}
+    columns |= {"items": "'{\"I\": 1}'"}
+    await _refused(conn, "trello_checklists", columns | wrong, constraint)
+
+
+@pytest.mark.parametrize(("wrong", "constraint"), DUE_DATES)
+async def test_a_due_date_has_valid_columns(
+    conn: Connection, wrong: dict[str, str], constraint: str
+) -> None:
+    columns = {"card": "'C'", "board": "'B'", "shown": "now()"}
+    await _refused(conn, "trello_due_dates", columns | wrong, constraint)
 
 
 async def _refused(conn: Connection, table: str, columns: dict[str, str], constraint: str) -> None:

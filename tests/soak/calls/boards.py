@@ -12,8 +12,9 @@ from draftsman.domain.trello.board import (
     LabelRule,
     LabelSighting,
 )
-from draftsman.store import trello_boards
+from draftsman.domain.trello.card_state import CardChecklist, CardDueDate
 from draftsman.store.outbox import threads
+from draftsman.store.trello import trello_boards, trello_cards
 from tests.soak.calls.call import Call
 
 BOARD, CARD, LABEL = "b" * 24, "c" * 24, "a" * 24
@@ -21,6 +22,8 @@ NOW: Final = datetime(2030, 1, 1, tzinfo=UTC)
 SEEN: Final = [LabelSighting(CARD, LABEL, NOW), LabelSighting("d" * 24, LABEL)]
 EPISODE: Final = Episode(CARD, LABEL, BOARD, 1, True, EpisodeStage.PENDING, None)
 CONFIG: Final = BoardConfig(board_id=BOARD, name="Work", labels={LABEL: LabelRule(name="do")})
+ITEMS: Final = CardChecklist(CARD, 1, 1, LABEL, {"e" * 24: 1})
+DUE: Final = CardDueDate(CARD, BOARD, None, NOW, None)
 CALLS: Final[dict[str, Call]] = {
     "trello_boards.listed": Call(trello_boards.listed),
     "trello_boards.of": Call(lambda conn: trello_boards.of(conn, BOARD)),
@@ -49,6 +52,20 @@ CALLS: Final[dict[str, Call]] = {
     "trello_boards.end_swapped_episode": Call(
         lambda conn: trello_boards.end_swapped_episode(conn, EPISODE)
     ),
+    "trello_cards.checklist": Call(lambda conn: trello_cards.checklist(conn, CARD, 1, 1)),
+    "trello_cards.find_checklist": Call(lambda conn: trello_cards.find_checklist(conn, LABEL)),
+    "trello_cards.save_checklist": Call(lambda conn: trello_cards.save_checklist(conn, ITEMS)),
+    "trello_cards.close_checklist": Call(
+        lambda conn: trello_cards.close_checklist(conn, CARD, 1, 1)
+    ),
+    "trello_cards.expiring": Call(lambda conn: trello_cards.expiring(conn, CARD)),
+    "trello_cards.due_date": Call(lambda conn: trello_cards.due_date(conn, CARD)),
+    "trello_cards.stale_due_dates": Call(
+        lambda conn: trello_cards.stale_due_dates(conn, BOARD, 20)
+    ),
+    "trello_cards.add_due_date": Call(lambda conn: trello_cards.change_due_date(conn, None, DUE)),
+    "trello_cards.change_due_date": Call(lambda conn: trello_cards.change_due_date(conn, DUE, DUE)),
+    "trello_cards.remove_due_date": Call(lambda conn: trello_cards.remove_due_date(conn, DUE)),
     "threads.trello": Call(lambda conn: threads.trello(conn, CARD)),
     "threads.is_own_comment": Call(lambda conn: threads.is_own_comment(conn, f"{CARD}/{LABEL}")),
 }

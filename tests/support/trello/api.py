@@ -6,7 +6,7 @@ import inspect
 import json
 from dataclasses import replace
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from aiohttp import web
 from aiohttp.web_request import FileField
@@ -82,6 +82,7 @@ class Api:
             args,
             self.attachment_most,
             files,
+            by,
         )
         return await self._respond(request, call, route, api_call)
 
@@ -109,6 +110,9 @@ class Api:
         except Exception as error:
             self.broken.append(error)
             raise
+        if isinstance(content, web.StreamResponse):
+            self._record(call, str(content.status))
+            return cast(web.Response, content)
         self._record(call, "200")
         return web.json_response(content, headers=self._headers())
 

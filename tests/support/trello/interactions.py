@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 
 from tests.support.fake.server import FakeServer
 from tests.support.trello import serializers
 from tests.support.trello.entities import Attachment, Call, Card, Comment, Json
 from tests.support.trello.operations import boards, card_extras, cards, comments, labels
-from tests.support.trello.world import World
+from tests.support.trello.world import World, iso
 
 
 class Interactions(FakeServer[Call]):
@@ -61,13 +62,23 @@ class Interactions(FakeServer[Call]):
         """Delete a label from its board and from every card."""
         boards.delete_label(self.world, label, by or self.someone)
 
-    def custom_field(self, board: str, name: str, type: str = "text") -> str:
-        """Add a custom field to a board; return the id."""
+    def custom_field(
+        self, board: str, name: str, type: str = "text", options: Sequence[str] = ()
+    ) -> str:
+        """Add a custom field to a board, a list with its options; return the id."""
         id = self.world.id()
         self.world.custom_fields[id] = {
             "id": id, "idModel": board, "modelType": "board", "name": name, "type": type,
             "pos": 16384, "display": {"cardFront": True}, "isSuggestedField": False,
         }  # fmt: skip
+        if type == "list":
+            self.world.custom_fields[id]["options"] = [
+                {
+                    "id": self.world.id(), "idCustomField": id, "value": {"text": option},
+                    "color": "none", "pos": 16384 * number,
+                }
+                for number, option in enumerate(options, 1)
+            ]  # fmt: skip
         return id
 
     def card(
@@ -171,6 +182,24 @@ class Interactions(FakeServer[Call]):
         for item in [*items, *(extra for extra in done if extra not in items)]:
             card_extras.add_item(self.world, checklist.id, self.someone, item, item in done)
         return checklist.id
+
+    def check_item(
+        self, checklist: str, name: str, by: str | None = None, *, checked: bool = True
+    ) -> None:
+        """Check or uncheck the item of a checklist whose name contains a text."""
+        parent = self.world.checklists[checklist]
+        (item,) = [item["id"] for item in parent.items if name in item["name"]]
+        state = "complete" if checked else "incomplete"
+        card_extras.set_item_state(self.world, parent.card, item, by or self.someone, state)
+
+    def remove_checklist(self, checklist: str, by: str | None = None) -> None:
+        """Remove a checklist from its card."""
+        card_extras.remove_checklist(self.world, checklist, by or self.someone)
+
+    def set_due(self, card: str, when: datetime | None, by: str | None = None) -> None:
+        """Move or remove the due date of a card."""
+        due = None if when is None else iso(when.timestamp())
+        cards.change(self.world, card, by or self.someone, due=due)
 
     def attach(
         self,

@@ -48,6 +48,10 @@ class World(ServerState[Call]):
     cards: dict[str, Card] = field(default_factory=dict)
     checklists: dict[str, Checklist] = field(default_factory=dict)
     custom_fields: dict[str, Json] = field(default_factory=dict)
+    storage_url: str = ""
+    """Where downloads are redirected to; empty: they are answered."""
+    without_fields: set[str] = field(default_factory=set)
+    """Boards whose Power-Up for custom fields is off."""
     actions: dict[str, Json] = field(default_factory=dict)
     """Every action that is not deleted, oldest first."""
     on_card: defaultdict[str, dict[str, Json]] = field(default_factory=lambda: defaultdict(dict))

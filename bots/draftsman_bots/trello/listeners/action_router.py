@@ -8,7 +8,15 @@ from draftsman.domain.job import Source
 from draftsman.domain.people.actor import Actor
 from draftsman.errors import Failure
 from draftsman_bots.trello.parsers.actions import ActionKind
-from draftsman_bots.trello.usecases import answers, board_scans, edit_notices, label_jobs
+from draftsman_bots.trello.usecases import (
+    answers,
+    attachments,
+    board_scans,
+    checked_items,
+    due_changes,
+    edit_notices,
+    label_jobs,
+)
 
 if TYPE_CHECKING:
     from draftsman.domain.trello.board import BoardConfig, Episode
@@ -17,6 +25,7 @@ if TYPE_CHECKING:
 
 IGNORED: Final = "ignored"
 SCAN_REQUESTED: Final = "scan_requested"
+LEFT_TO_POLL: Final = "left_to_poll"
 RATE_LIMITED: Final = 429
 COMMENTS: Final = {ActionKind.COMMENT, ActionKind.COMMENT_EDITED, ActionKind.COMMENT_DELETED}
 StartedEpisodes = list[tuple["BoardConfig", "Episode", Actor | None]]
@@ -32,8 +41,21 @@ async def on_webhook(context: BotContext, action: Action, started: StartedEpisod
     board = await _board(context, action)
     if board is None:
         return IGNORED
-    if action.kind in COMMENTS:
-        return await answers.on_comment(context, action)
+    try:
+        outcome = await _of_person(context, board, action)
+    except Failure as error:
+        if error.http_status != RATE_LIMITED:
+            raise
+        return LEFT_TO_POLL
+    if outcome is not None:
+        return outcome
+    return await _of_board(context, board, action, started)
+
+
+async def _of_board(
+    context: BotContext, board: BoardConfig, action: Action, started: StartedEpisodes
+) -> str:
+    """Handle a label, a move, an edit or a removal of a card from a webhook."""
     match action.kind:
         case ActionKind.LABEL_ADDED | ActionKind.LABEL_REMOVED if action.label in board.labels:
             if action.kind is ActionKind.LABEL_REMOVED and action.date is not None:
@@ -55,14 +77,27 @@ async def on_webhook(context: BotContext, action: Action, started: StartedEpisod
 
 async def on_poll(context: BotContext, board: BoardConfig, action: Action) -> str:
     """Handle an action from a poll; return its outcome. Labels come from the cards instead."""
-    if action.kind is ActionKind.COMMENT:
-        return await answers.on_comment(context, action)
+    if (outcome := await _of_person(context, board, action)) is not None:
+        return outcome
     if action.kind is ActionKind.CARD_REMOVED:
         await label_jobs.cancel_removed_card(context, board, action.card, action.name)
         return "jobs_canceled"
     if action.kind is ActionKind.CARD_CHANGED and action.edited:
         return await edit_notices.notify_request_edited(context, action) or IGNORED
     return IGNORED
+
+
+async def _of_person(context: BotContext, board: BoardConfig, action: Action) -> str | None:
+    """Handle a comment, item, file or due date of a person; None for any other action."""
+    if action.kind in COMMENTS:
+        return await answers.on_comment(context, action)
+    if action.kind is ActionKind.ITEM_CHECKED:
+        return await checked_items.on_item(context, action)
+    if action.kind is ActionKind.FILE_ATTACHED:
+        return await attachments.on_attached(context, action)
+    if action.kind is ActionKind.CARD_CHANGED and action.rescheduled and board.due_dates:
+        return await due_changes.on_rescheduled(context, board, action)
+    return None
 
 
 def report_missing_label(context: BotContext, board: BoardConfig, label: str) -> None:
@@ -110,5 +145,5 @@ async def _cancel_jobs(context: BotContext, board: BoardConfig, action: Action) 
     except Failure as error:
         if error.http_status != RATE_LIMITED:
             raise
-        return "left_to_poll"
+        return LEFT_TO_POLL
     return "jobs_canceled"

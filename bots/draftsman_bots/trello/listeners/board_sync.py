@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from draftsman.domain.trello.board import BoardConfig
 from draftsman.errors import Failure
 from draftsman_bots.trello.listeners import action_router
+from draftsman_bots.trello.outbound.due_dates import show_expiry
 from draftsman_bots.trello.transport.rate_limit import background
 from draftsman_bots.trello.usecases import board_reader, label_comparison, label_jobs
 
@@ -48,6 +49,7 @@ class BoardSync:
             await self._check_missing(board, sorted({card for card, _ in known} - cards.keys()))
             until = await self._catch_up(board, cursor.actions_until)
         await boards.advance(board.board_id, until)
+        await self._show_expiries(board)
         await self.continue_episodes(board)
 
     async def continue_episodes(self, board: BoardConfig) -> None:
@@ -60,6 +62,13 @@ class BoardSync:
                 if error.retry_after is not None:
                     raise
                 _log.warning("card %s failed, will retry: %s", episode.card, error)
+
+    async def _show_expiries(self, board: BoardConfig) -> None:
+        """Bring due dates up to date whose questions were extended or closed elsewhere."""
+        context = self._context
+        for card in await context.rt.boards.cards.stale_due_dates(board.board_id):
+            with background():
+                await show_expiry(context.trello, context.rt.boards.cards, board, card)
 
     async def _begin(self, board: BoardConfig, cards: dict[str, Card], began: datetime) -> None:
         """Record the first poll's labels as existing, unless `include_existing` is set."""

@@ -1,4 +1,4 @@
-"""Card updates after a message: moves to the list of the status, removal of the queued label.
+"""Card updates after a message: its list, queued label, checklists and due date.
 
 Updates are idempotent. A permanent failure becomes a health note and does not fail the message.
 """
@@ -8,17 +8,31 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from draftsman.domain.deliveries.delivery import DeliveryKind, Message
+from draftsman.domain.question import QuestionStatus
 from draftsman.domain.retries.error_classes import ErrorClass, classify
 from draftsman.domain.trello.board import BoardConfig
 from draftsman.errors import Failure
 from draftsman_bots.trello.outbound.card_context import CardContext
+from draftsman_bots.trello.outbound.checklists import (
+    add_checklist,
+    close_checklist,
+    uses_checklist,
+)
+from draftsman_bots.trello.outbound.due_dates import show_expiry
+from draftsman_bots.trello.outbound.field_values import FieldWriter, shows_fields
 from draftsman_bots.trello.transport.client import Trello
 
 if TYPE_CHECKING:
     from trello import Card
 
+    from draftsman.services.trello_cards import TrelloCards
 
-async def apply_updates(trello: Trello, context: CardContext, message: Message) -> list[str]:
+QUESTION, CLOSED = DeliveryKind.QUESTION, DeliveryKind.QUESTION_CLOSED
+
+
+async def apply_updates(
+    trello: Trello, fields: FieldWriter, context: CardContext, message: Message
+) -> list[str]:
     """Apply the board's moves to the card; return the permanent problems.
 
     The status of a job moves no card whose pull request has ended: messages of its follow-ups and
@@ -37,7 +51,51 @@ async def apply_updates(trello: Trello, context: CardContext, message: Message) 
     queued = config.queued_label_id
     if message.kind is DeliveryKind.RESULT and queued in card.idLabels:
         problems += await _unlabel(trello, card, str(queued))
+    if shows_fields(config, message):
+        try:
+            await fields.set_fields(trello, config, context.fields, message)
+        except Failure as error:
+            _note(error, "")  # no problem if refused: doctor shows missing fields
     return problems
+
+
+async def update_question(
+    trello: Trello, cards: TrelloCards, context: CardContext, message: Message
+) -> list[str]:
+    """Show an open question by a checklist and the due date, or its end; return the problems.
+
+    Raises a Failure that can be retried.
+    """
+    config, question = context.config, message.question
+    if question is None or message.kind not in (QUESTION, CLOSED):
+        return []
+    problems: list[str] = []
+    is_open = question.status is QuestionStatus.OPEN
+    try:
+        if not is_open:
+            if await _has_checklist(cards, config, message):
+                await close_checklist(trello, cards, message, context.names)
+        elif config is not None and uses_checklist(config, question):
+            await add_checklist(trello, cards, message)
+    except Failure as error:
+        problems += _note(error, f"{question.name}: its checklist was not changed")
+    if config is not None:
+        try:
+            await show_expiry(trello, cards, config, message.target)
+        except Failure as error:
+            problems += _note(error, f"{question.name}: the due date was not changed")
+    return problems
+
+
+async def _has_checklist(cards: TrelloCards, config: BoardConfig | None, message: Message) -> bool:
+    """Return whether a closed question may have a checklist on its card."""
+    question = message.question
+    if question is None:
+        return False
+    if config is not None and uses_checklist(config, question):
+        return True
+    stored = await cards.checklist(message.target, question.job, question.ordinal)
+    return stored is not None
 
 
 async def _move(trello: Trello, config: BoardConfig, card: Card, to: str) -> list[str]:

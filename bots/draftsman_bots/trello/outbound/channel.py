@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from draftsman.domain.deliveries.delivery import (
     COPY_GONE,
@@ -27,12 +27,17 @@ from draftsman_bots.trello.outbound.card_context import (
     CardContextLoader,
     needs_context,
 )
-from draftsman_bots.trello.outbound.card_updates import apply_updates
+from draftsman_bots.trello.outbound.card_updates import apply_updates, update_question
+from draftsman_bots.trello.outbound.checklists import uses_checklist
+from draftsman_bots.trello.outbound.field_values import FieldWriter
 from draftsman_bots.trello.outbound.message_ref import comment_text, file_title
 from draftsman_bots.trello.outbound.message_search import search
 from draftsman_bots.trello.outbound.render import render
 from draftsman_bots.trello.transport.api_errors import ACCOUNT, UnconfirmedCall
 from draftsman_bots.trello.transport.client import Trello
+
+if TYPE_CHECKING:
+    from draftsman.services.trello_cards import TrelloCards
 
 FILE_NAME: Final = 200
 
@@ -46,9 +51,16 @@ class TrelloChannel:
     name = ChannelName.TRELLO
 
     def __init__(
-        self, trello: Trello, boards: BoardSource | None = None, health: HealthState | None = None
+        self,
+        trello: Trello,
+        boards: BoardSource | None = None,
+        health: HealthState | None = None,
+        cards: TrelloCards | None = None,
     ) -> None:
+        """Without `cards`, no checklists and due dates are changed."""
         self._trello = trello
+        self._cards = cards
+        self._fields = FieldWriter()
         self._health = health or HealthState()
         self._contexts = CardContextLoader(trello, boards)
 
@@ -126,21 +138,36 @@ class TrelloChannel:
     async def _update_card(self, message: Message, context: CardContext) -> Failure | None:
         """Apply the board's card updates; return a failure that can be retried."""
         config = context.config
-        if config is None or not needs_context(config, message):
-            return None
         try:
-            problems = await apply_updates(self._trello, context, message)
+            problems = []
+            if self._cards is not None:
+                problems = await update_question(self._trello, self._cards, context, message)
+            self._report("questions", context, problems, done=message.question is not None)
+            if config is None or not needs_context(config, message):
+                return None
+            problems = await apply_updates(self._trello, self._fields, context, message)
         except Failure as error:
             return _retryable(error)
-        if problems:
-            self._health.note(f"moves:{config.board_id}", "; ".join(problems))
-        elif message.subject.status in config.moves:
-            self._health.clear(f"moves:{config.board_id}")
+        done = message.subject.status in config.moves
+        self._report("moves", context, problems, done=done)
         return None
+
+    def _report(
+        self, name: str, context: CardContext, problems: Sequence[str], *, done: bool
+    ) -> None:
+        """Note the permanent problems of updates of a board; without any, clear the note."""
+        if (config := context.config) is None:
+            return
+        if problems:
+            self._health.note(f"{name}:{config.board_id}", "; ".join(problems))
+        elif done:
+            self._health.clear(f"{name}:{config.board_id}")
 
 
 def _body(message: Message, context: CardContext) -> str:
-    return render(message, context.names, context.template)
+    config = context.config
+    checklist = config is not None and uses_checklist(config, message.question)
+    return render(message, context.names, context.template, checklist=checklist)
 
 
 def _to_result(error: Failure) -> SendResult:

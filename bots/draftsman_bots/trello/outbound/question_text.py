@@ -13,7 +13,7 @@ from draftsman.domain.job import Source
 from draftsman.domain.people.policy import Person
 from draftsman.domain.question import Question, QuestionKind
 from draftsman_bots.text import truncate, utf16_length
-from draftsman_bots.trello.markdown import bold, code, escape_truncated
+from draftsman_bots.trello.markdown import bold, code, escape_truncated, one_line
 from draftsman_bots.trello.outbound.member_names import MemberNames
 
 MAX_MENTIONS: Final = 20
@@ -30,8 +30,13 @@ def render_question(
     people: Sequence[Person],
     names: MemberNames,
     changes: str = "",
+    *,
+    checklist: bool = False,
 ) -> Iterator[str]:
-    """Yield the paragraphs of an open question; `changes` are the changes to review."""
+    """Yield the paragraphs of an open question; `changes` are the changes to review.
+
+    `checklist` tells whether people may also check an item of the card's checklist.
+    """
     is_approval = question.kind is QuestionKind.APPROVAL
     verb = "asks for approval" if is_approval else "asks"
     yield f"❓ **{question.name}** {bold(title, 200)} {verb}:"
@@ -39,14 +44,15 @@ def render_question(
     if question.context_snippet and question.context_snippet.strip():
         yield from _context(question.context_snippet)
     if action := question.approved_action:
-        yield f"If approved:\n{code(truncate(action_text(action), LENGTH // 3))}"
+        yield "If approved:"
+        yield code(truncate(action_text(action), LENGTH // 3))
     if changes:
         yield f"{escape_truncated(changes, 300)}: `draftsman diff {question.name}`"
     if question.choices:
         yield _choices(question)
     if people:
         yield f"For {_people(people, names)}"
-    yield " ".join(_instructions(question))
+    yield " ".join(_instructions(question, checklist=checklist))
 
 
 def answer_instructions(question: Question) -> str:
@@ -68,16 +74,16 @@ def _choices(question: Question) -> str:
         room -= utf16_length(line) + 1
         if room < 0:
             left = len(question.choices) - len(lines)
-            lines.append(f"… and {left} more: draftsman show {question.name.partition('/')[0]}")
-            break
+            job = question.name.partition("/")[0]
+            return "\n".join(lines) + f"\n\n… and {left} more: `draftsman show {job}`"
         lines.append(line)
     return "\n".join(lines)
 
 
 def _choice(number: int, choice: Mapping[str, Any], *, described: bool) -> str:
     note = choice.get("description") if described else None
-    more = f" - {escape_truncated(str(note), 400)}" if note else ""
-    return f"{number}. {escape_truncated(str(choice['label']), 200)}{more}"
+    more = f" - {one_line(str(note), 400)}" if note else ""
+    return f"{number}. {one_line(str(choice['label']), 200)}{more}"
 
 
 def _context(snippet: str) -> Iterator[str]:
@@ -99,8 +105,10 @@ def _mention(person: Person, names: MemberNames) -> str:
     return f"@{username}" if username else escape_truncated(person.name, 100)
 
 
-def _instructions(question: Question) -> Iterator[str]:
+def _instructions(question: Question, *, checklist: bool) -> Iterator[str]:
     yield answer_instructions(question)
+    if checklist:
+        yield "Or check an item of the checklist."
     if question.kind is QuestionKind.APPROVAL and question.quorum > 1:
         yield f"Needs {question.quorum} approvals."
     if missing := missing_diff(question):

@@ -59,11 +59,20 @@ DATA_NOTICE: Final = "The data of the result is attached to the card."
 _NO_NAMES: Final[MemberNames] = {}
 
 
-def render(message: Message, names: MemberNames = _NO_NAMES, template: str | None = None) -> str:
-    """Return the body of a comment; `template` is the board's template for results."""
+def render(
+    message: Message,
+    names: MemberNames = _NO_NAMES,
+    template: str | None = None,
+    *,
+    checklist: bool = False,
+) -> str:
+    """Return the body of a comment; `template` is the board's template for results.
+
+    `checklist` tells whether the choices of the question are also a checklist of the card.
+    """
     if message.kind is DeliveryKind.RESULT and template is not None:
         return fill(template, template_fields(message))
-    return "\n\n".join(part for part in _parts(message, names) if part)
+    return "\n\n".join(part for part in _parts(message, names, checklist) if part)
 
 
 def template_fields(message: Message) -> dict[str, str]:
@@ -87,12 +96,12 @@ def template_fields(message: Message) -> dict[str, str]:
     }
 
 
-def _parts(message: Message, names: MemberNames) -> Iterator[str]:
+def _parts(message: Message, names: MemberNames, checklist: bool) -> Iterator[str]:
     match message.kind:
         case DeliveryKind.STATUS:
             yield from _card(message, names)
         case DeliveryKind.QUESTION | DeliveryKind.REMINDER if message.question is not None:
-            yield from _question(message, names)
+            yield from _question(message, names, checklist)
         case DeliveryKind.QUESTION_CLOSED if message.question is not None:
             yield from _closed(message, names)
         case DeliveryKind.RESULT:
@@ -113,7 +122,7 @@ def _card(message: Message, names: MemberNames) -> Iterator[str]:
         yield code(truncate(subject.error, LENGTH // 4))
 
 
-def _question(message: Message, names: MemberNames) -> Iterator[str]:
+def _question(message: Message, names: MemberNames, checklist: bool) -> Iterator[str]:
     question, payload = message.question, message.payload or {}
     assert question is not None  # noqa: S101
     if message.kind is DeliveryKind.REMINDER:
@@ -121,7 +130,12 @@ def _question(message: Message, names: MemberNames) -> Iterator[str]:
             str(payload.get("text") or f"{question.name} is still waiting for an answer")
         )
     yield from render_question(
-        question, message.subject.title, message.mentions, names, message.changes
+        question,
+        message.subject.title,
+        message.mentions,
+        names,
+        message.changes,
+        checklist=checklist,
     )
 
 

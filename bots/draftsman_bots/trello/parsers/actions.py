@@ -26,6 +26,10 @@ class ActionKind(StrEnum):
     """A card was created, changed or moved, and may have labels."""
     CARD_REMOVED = "card_gone"
     """A card was archived or deleted."""
+    FILE_ATTACHED = "file_attached"
+    """A file or a link was attached to a card."""
+    ITEM_CHECKED = "item_checked"
+    """An item of a checklist was checked or unchecked."""
     COMMENT = "comment"
     COMMENT_EDITED = "comment_edited"
     COMMENT_DELETED = "comment_deleted"
@@ -42,13 +46,18 @@ KINDS: Final = {
     "moveCardToBoard": ActionKind.CARD_CHANGED,
     "updateCard": ActionKind.CARD_CHANGED,
     "deleteCard": ActionKind.CARD_REMOVED,
+    "addAttachmentToCard": ActionKind.FILE_ATTACHED,
+    "updateCheckItemStateOnCard": ActionKind.ITEM_CHECKED,
     "commentCard": ActionKind.COMMENT,
     "updateComment": ActionKind.COMMENT_EDITED,
     "deleteComment": ActionKind.COMMENT_DELETED,
 }
 EDITABLE: Final = frozenset({"name", "desc"})
 """Card fields that a job reads."""
-LISTED_TYPES: Final = "commentCard,updateCard,deleteCard,moveCardToBoard"
+LISTED_TYPES: Final = (
+    "commentCard,updateCard,deleteCard,moveCardToBoard,updateCheckItemStateOnCard,"
+    "addAttachmentToCard"
+)
 """Action types to request: of the types above, those that a board's actions can have."""
 
 
@@ -58,7 +67,7 @@ class Action:
 
     `comment` is the id of the comment that was created, edited or deleted, `text` its current text.
     `moved`: the card changed its list or its archived state; `edited`: its title or description
-    changed.
+    changed; `rescheduled`: its due date changed to `due`, or was removed.
     """
 
     id: str
@@ -74,6 +83,12 @@ class Action:
     date: datetime | None = None
     moved: bool = False
     edited: bool = False
+    rescheduled: bool = False
+    due: datetime | None = None
+    attachment: str = ""
+    checklist: str = ""
+    item: str = ""
+    checked: bool = False
     type: str = ""
 
 
@@ -99,6 +114,12 @@ def parse_action(raw: Any) -> Action | None:
         date=parse_time(raw.get("date")),
         moved=_moved(data),
         edited=not EDITABLE.isdisjoint(nested(data, "old")),
+        rescheduled="due" in nested(data, "old"),
+        due=parse_time(nested(data, "card").get("due")),
+        attachment=_id(nested(data, "attachment")),
+        checklist=_id(nested(data, "checklist")),
+        item=_id(nested(data, "checkItem")),
+        checked=nested(data, "checkItem").get("state") == "complete",
         type=string(raw, "type")[:60],
     )
     if action.kind.startswith("comment"):
@@ -143,6 +164,8 @@ def _validated(action: Action) -> Action:
         ActionKind.LABEL_DELETED: (action.label,),
         ActionKind.CARD_CHANGED: (action.card,),
         ActionKind.CARD_REMOVED: (action.card,),
+        ActionKind.FILE_ATTACHED: (action.card, action.attachment, action.member),
+        ActionKind.ITEM_CHECKED: (action.card, action.item, action.member),
     }
     return action if all(required.get(action.kind, ())) else _replace(action, kind=ActionKind.OTHER)
 

@@ -123,6 +123,14 @@ class Trello:
 
         return await self._call(f"POST {path}", send, writes=True)
 
+    async def download(self, path: str, max_bytes: int, timeout: float) -> bytes:
+        """Download a file of the account, in `timeout` seconds at most; raises Failure."""
+
+        def send() -> bytes:
+            return self._service.download(f"/1{path}", max_bytes, timeout)
+
+        return await self._call("GET download", send, timeout=timeout)
+
     async def close(self) -> None:
         """Close the connections; a running call ends by its timeout."""
         self._threads.shutdown(wait=False, cancel_futures=True)
@@ -150,11 +158,18 @@ class Trello:
             quote(path, safe="/"), method, query_params=query, post_args=body or None
         )
 
-    async def _call(self, where: str, send: Callable[[], T], *, writes: bool = False) -> T:
+    async def _call(
+        self,
+        where: str,
+        send: Callable[[], T],
+        *,
+        writes: bool = False,
+        timeout: float | None = None,
+    ) -> T:
         result: T | Failure
         loop = asyncio.get_running_loop()
         try:
-            async with asyncio.timeout(self.timeout + GRACE):
+            async with asyncio.timeout((timeout or self.timeout) + GRACE):
                 run = copy_context().run  # the rate limiter reads `background`
                 result = await loop.run_in_executor(
                     self._threads, run, _caught, send, where, writes

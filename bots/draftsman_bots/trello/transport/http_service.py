@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, Final
-from urllib.parse import urlsplit
+from urllib.parse import urljoin, urlsplit
 
 import httpx
 
@@ -25,6 +25,9 @@ from draftsman_bots.trello.transport.rate_limit import RateLimiter
 
 MAX_RESPONSE_BYTES: Final = 32 * 1024 * 1024
 """Maximum bytes of a response; a thousand cards with all fields are a few million."""
+REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
+MAX_REDIRECTS: Final = 4
+TOO_LARGE: Final = "a file has at most {:,} bytes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +57,8 @@ class HttpService:
             limits=httpx.Limits(max_connections=None),
             follow_redirects=False,
         )
+        self._storage = httpx.Client(follow_redirects=False)
+        """For the addresses that downloads redirect to: without the token."""
 
     def request(
         self,
@@ -93,9 +98,40 @@ class HttpService:
         """Send a form; py-trello calls this for webhooks."""
         return self.request("POST", url, data=data, auth=auth)
 
+    def download(self, path: str, max_bytes: int, timeout: float) -> bytes:
+        """Return a file of Trello; raises Failure, also for a file that is too large.
+
+        Downloads need the header (query parameters are refused since 2021) and may redirect to the
+        storage, which gets no token.
+        """
+        until = time.monotonic() + timeout
+        wait, reserved = self._pace.reserve(path.removeprefix("/1"), timeout / 2)
+        if not reserved:
+            raise api_errors.from_status(429, "rate limit", "GET", writes=False, wait=wait)
+        time.sleep(wait)
+        client, url = self._client, self._base + path
+        for _ in range(MAX_REDIRECTS):
+            try:
+                status, headers, body = _read(client, url, until, max_bytes)
+            except Exception as error:
+                raise api_errors.no_reply(error, "GET download", writes=False) from None
+            if status not in REDIRECTS:
+                break
+            client, url = self._storage, urljoin(url, headers.get("location", ""))
+            if urlsplit(url).scheme not in {"https", urlsplit(self._base).scheme}:
+                break
+        if status == 200 and len(body) > max_bytes:
+            raise Failure(TOO_LARGE.format(max_bytes), origin="trello", declared="PERMANENT")
+        if status != 200:
+            text = body[:1000].decode("utf-8", "replace")
+            text = secret_values.redact_values(text, *self._tokens.all)
+            raise self._rejected(status, headers, text, "GET download", path, writes=False)
+        return body
+
     def close(self) -> None:
         """Close the connections."""
         self._client.close()
+        self._storage.close()
 
     def _try(self, request: httpx.Request, path: str, until: float) -> HttpResponse | Failure:
         """Send a request within the rate limit; return failures, without the request in them."""
@@ -154,6 +190,22 @@ class HttpService:
                 if len(body) > MAX_RESPONSE_BYTES:
                     raise httpx.DecodingError("the response is too large")
             return response.status_code, response.headers, bytes(body)
+
+
+def _read(
+    client: httpx.Client, url: str, until: float, max_bytes: int
+) -> tuple[int, httpx.Headers, bytes]:
+    """Send a GET request; return its response, of the body up to a byte more than allowed."""
+    left = max(0.001, until - time.monotonic())
+    with client.stream("GET", url, timeout=httpx.Timeout(left)) as response:
+        body = bytearray()
+        for chunk in response.iter_bytes(1 << 16):
+            body += chunk
+            if time.monotonic() > until:
+                raise httpx.ReadTimeout("the file did not arrive in time")
+            if len(body) > max_bytes:
+                break
+        return response.status_code, response.headers, bytes(body)
 
 
 def _authorization(tokens: Credentials) -> str:

@@ -6,10 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from draftsman.domain.answer import Verdict
 from draftsman.domain.deliveries.plain_text import already_recorded
-from draftsman.domain.deliveries.spans import Spans
-from draftsman.domain.deliveries.target import parse
 from draftsman.domain.job import Source
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.question import Question, QuestionKind
@@ -30,6 +27,7 @@ from draftsman_bots.trello.error_text import error_text
 from draftsman_bots.trello.markdown import marker_of
 from draftsman_bots.trello.parsers.actions import Action, ActionKind
 from draftsman_bots.trello.usecases import card_messages, edit_notices, pause_comments
+from draftsman_bots.trello.usecases.card_replies import reply, verdict_text
 
 if TYPE_CHECKING:
     from draftsman_bots.trello.context import BotContext
@@ -123,7 +121,7 @@ async def _answer(
     questions = await _questions_before(context, action, jobs)
     if comment.job is not None and comment.job not in jobs:
         text = f"D-{comment.job} has no question on this card."
-        return await _reply(context, action, jobs[0], actor, text)
+        return await reply(context, action, jobs[0], actor, text)
     if comment.control or comment.attention or comment.tell:
         return await _execute(context, action, actor, comment, questions, jobs)
     questions = [question for question in questions if comment.job in (None, question.job)]
@@ -159,7 +157,7 @@ async def _answer(
         names = ", ".join(question.name for question in result.questions)
         verb = comment.decision.verb if comment.decision is not None else "answer"
         text = f"Which question does this answer: {names}? Write /{verb} {first.name} …"
-    return await _reply(context, action, first.job, actor, text)
+    return await reply(context, action, first.job, actor, text)
 
 
 async def _execute(
@@ -175,10 +173,10 @@ async def _execute(
         return await _attend(context, action, actor, comment, questions, jobs[0])
     if comment.tell:
         return await _send(context, action, actor, comment, jobs)
-    job, reply, outcome = await pause_comments.change(context, action, actor, comment, jobs)
-    if reply is None:
+    job, text, outcome = await pause_comments.change(context, action, actor, comment, jobs)
+    if text is None:
         return outcome
-    return await _reply(context, action, job, actor, reply, outcome)
+    return await reply(context, action, job, actor, text, outcome)
 
 
 async def _attend(
@@ -194,15 +192,15 @@ async def _attend(
     if question is None or action.kind is ActionKind.COMMENT_EDITED:
         example = f"/{comment.attention} D-{comment.job or job}/1"
         text = f"write another comment that names an open question of this card: {example}"
-        return await _reply(context, action, job, actor, text)
+        return await reply(context, action, job, actor, text)
     named = question.job, question.ordinal
     try:
         text = await attention_commands.execute(
             context.rt, actor, comment.attention, named, comment.line
         )
     except (NotPermitted, Refused, UsageError) as error:
-        return await _reply(context, action, question.job, actor, error_text(error), "rejected")
-    return await _reply(context, action, question.job, actor, text, "attended")
+        return await reply(context, action, question.job, actor, error_text(error), "rejected")
+    return await reply(context, action, question.job, actor, text, "attended")
 
 
 async def _send(
@@ -213,7 +211,7 @@ async def _send(
     if sent is None:
         return CONVERSATION
     job, text, outcome = sent
-    return await _reply(context, action, job, actor, text, outcome)
+    return await reply(context, action, job, actor, text, outcome)
 
 
 async def _submit(
@@ -224,16 +222,16 @@ async def _submit(
         response = _response(action, comment, question)
         verdict = await context.rt.questions.answer(question.job, question.ordinal, response, actor)
     except UsageError as error:
-        return await _reply(context, action, question.job, actor, error_text(error))
+        return await reply(context, action, question.job, actor, error_text(error))
     if is_shown_by_question(verdict):
         note = await pause_note(context.rt, question.job, verdict, f"/resume D-{question.job}")
         if note:
-            return await _reply(context, action, question.job, actor, note, "answered")
+            return await reply(context, action, question.job, actor, note, "answered")
         return "answered"
     if verdict.recorded:
         text = already_recorded(verdict)
-        return await _reply(context, action, question.job, actor, text, "already_recorded")
-    return await _reply(context, action, question.job, actor, _verdict_text(verdict), "rejected")
+        return await reply(context, action, question.job, actor, text, "already_recorded")
+    return await reply(context, action, question.job, actor, verdict_text(verdict), "rejected")
 
 
 def _response(action: Action, comment: ParsedComment, question: Question) -> Response:
@@ -311,31 +309,8 @@ async def _reply_wrong_kind(
         text = f"{question.name} needs an approval. Write approve, or deny and a reason."
     if not context.background.first(("wrong_kind", question.name, actor.voter)):
         return CONVERSATION
-    return await _reply(context, action, question.job, actor, text)
+    return await reply(context, action, question.job, actor, text)
 
 
 def _looks_like_decision(comment: ParsedComment) -> bool:
     return comment.text.strip().casefold() in {"yes", "no", "ok", "okay", "approved", "denied", "y"}
-
-
-def _verdict_text(verdict: Verdict) -> str | Spans:
-    if not verdict.accepted:
-        reason = verdict.reason_spans or ("it was rejected",)
-        return "Your answer was not accepted: ", *reason, "."
-    return f"{verdict.name}: your approval was recorded, {verdict.votes} of {verdict.quorum}."
-
-
-async def _reply(
-    context: BotContext,
-    action: Action,
-    job: int,
-    actor: Actor,
-    text: str | Spans,
-    outcome: str = "replied",
-) -> str:
-    """Post a reply on the card, once for each version of the comment."""
-    at = parse(ids.card_target(action.card))
-    key = f"comment:{action.id}"
-    spans = (text,) if isinstance(text, str) else text
-    await context.rt.outbox.notice(job, key, (f"{actor.display_name}: ", *spans), at=at)
-    return outcome

@@ -20,12 +20,13 @@ from draftsman.domain.trello.board import BoardConfig, LabelRule
 from draftsman.domain.trello.card_moves import ENDS
 from draftsman.errors import Failure, NotFound, UsageError
 from draftsman_bots.trello.ids import is_id
-from draftsman_bots.trello.usecases import board_reader
+from draftsman_bots.trello.usecases import board_fields, board_reader
 
 if TYPE_CHECKING:
     from trello import Label, List
 
     from draftsman_bots.trello.transport.client import Trello
+    from draftsman_bots.trello.transport.custom_fields import CustomField
 
 NONE: Final = "none"
 """Option value that clears a setting."""
@@ -38,13 +39,20 @@ _SHOWN: Final = 30
 
 @dataclass(frozen=True, slots=True)
 class BoardLayout:
-    """A board in Trello: names of its labels and open lists by id."""
+    """A board in Trello: names of its labels and open lists by id, and its custom fields."""
 
     id: str
     name: str
     url: str
     labels: Mapping[str, str]
     lists: Mapping[str, str]
+    fields: Sequence[CustomField] = ()
+
+    @property
+    def names(self) -> dict[str, str]:
+        """Names of labels, lists and custom fields by id; those of fields have their type."""
+        fields = {field.id: f"{field.name} ({field.type})" for field in self.fields}
+        return {**self.labels, **self.lists, **fields}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +66,11 @@ class BoardOptions:
     rules: Sequence[str] | None = None
     template: str | None = None
     include_existing: bool | None = None
+    checklists: str | None = None
+    due_dates: bool | None = None
+    fields: Sequence[str] | None = None
+    digest_card: str | None = None
+    """Id of a card, or `none`."""
 
 
 def parse_reference(text: str) -> str:
@@ -79,6 +92,7 @@ async def fetch_layout(trello: Trello, board: str) -> BoardLayout:
         trello_board = await trello.read(trello.client.get_board, quote(board, safe=""))
         labels = await board_reader.labels(trello, trello_board.id)
         lists = await trello.read(trello_board.open_lists)
+        fields = await board_fields.readable_fields(trello, trello_board.id)
     except Failure as error:
         if error.code != TARGET_GONE:
             raise
@@ -89,7 +103,7 @@ async def fetch_layout(trello: Trello, board: str) -> BoardLayout:
     if trello_board.closed:
         raise NotFound(f"the board {trello_board.name!r} is closed; reopen it in Trello")
     return BoardLayout(
-        trello_board.id, trello_board.name, trello_board.url, _names(labels), _names(lists)
+        trello_board.id, trello_board.name, trello_board.url, _names(labels), _names(lists), fields
     )
 
 
@@ -121,8 +135,13 @@ def build_config(
         fields["transition_rules"] = dict(_transition(board, rule) for rule in rules)
     if options.template is not None:
         fields["comment_template"] = None if options.template == NONE else options.template
-    if options.include_existing is not None:
-        fields["include_existing"] = options.include_existing
+    if options.fields is not None:
+        fields["custom_fields"] = board_fields.choose_fields(board.fields, options.fields)
+    if options.digest_card is not None:
+        fields["digest_card_id"] = None if options.digest_card == NONE else options.digest_card
+    plain = ("include_existing", "checklists", "due_dates")
+    given = {name: getattr(options, name) for name in plain}
+    fields |= {name: value for name, value in given.items() if value is not None}
     try:
         return BoardConfig(**fields), warnings
     except ValidationError as error:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from draftsman.domain.text import clean
 from draftsman_bots.json_fields import nested, objects, string
 from draftsman_bots.trello.markdown import marker_of
+from draftsman_bots.trello.outbound.checklists import is_own_name
 
 if TYPE_CHECKING:
     from trello.customfield import CustomFieldDefinition
@@ -61,11 +62,12 @@ async def ticket(trello: Trello, board: str, card: Json) -> Json:
             for label in objects(card, "labels")
         ],
         "members": [_person(member) for member in objects(card, "members")],
-        "checklists": [_checklist(checklist) for checklist in objects(card, "checklists")],
-        "attachments": [
-            {"name": string(attachment, "name"), "bytes": attachment.get("bytes")}
-            for attachment in objects(card, "attachments")
+        "checklists": [
+            _checklist(checklist)
+            for checklist in objects(card, "checklists")
+            if not is_own_name(string(checklist, "name"))
         ],
+        "attachments": [_attachment(attachment) for attachment in objects(card, "attachments")],
         "custom_fields": [_field(item, definitions) for item in fields],
         "comments": list(filter(None, map(_comment, reversed(objects(card, "actions"))))),
     }
@@ -87,9 +89,21 @@ def _parts(ticket: Json) -> Iterator[str]:
     for field in ticket["custom_fields"]:
         yield f"{field['name']}: {field['value']}"
     if ticket["attachments"]:
-        yield "Attached: " + ", ".join(attachment["name"] for attachment in ticket["attachments"])
+        yield "Attached: " + ", ".join(map(_attachment_text, ticket["attachments"]))
     for comment in ticket["comments"]:
         yield f"{comment['by']} commented:\n{comment['text']}"
+
+
+def _attachment(attachment: Json) -> Json:
+    """Return the name and size of a file, or the address of a link."""
+    known = {"name": string(attachment, "name"), "bytes": attachment.get("bytes")}
+    is_link = attachment.get("isUpload") is False
+    return known | ({"url": string(attachment, "url")} if is_link else {})
+
+
+def _attachment_text(attachment: Json) -> str:
+    name, url = attachment["name"], attachment.get("url")
+    return f"{name} ({url})" if url and url != name else name
 
 
 def _truncated(ticket: Json) -> Json:

@@ -26,7 +26,7 @@ async def notify_request_edited(context: BotContext, action: Action) -> str | No
     """
     if action.member == context.me.id:
         return None
-    job = await _live_job(context, action.card)
+    job = await live_job(context, action.card)
     if job is None or not _has_read(job, action):
         return None
     text = (
@@ -50,7 +50,7 @@ async def notify_answer_edited(
     await context.rt.outbox.notice(job, f"{EDITED}:{action.comment}", text, at=at)
 
 
-async def _live_job(context: BotContext, card: str) -> Job | None:
+async def live_job(context: BotContext, card: str) -> Job | None:
     """Return the live job that was created from a card; a card has a single live job at a time."""
     for number in sorted(
         {copy.job for copy in await context.rt.threads.trello(card)}, reverse=True

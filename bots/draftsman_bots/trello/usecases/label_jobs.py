@@ -35,7 +35,7 @@ from draftsman.errors import (
 from draftsman.services.jobs.submissions import SubmittedJob, invocation
 from draftsman_bots.trello.ids import card_target
 from draftsman_bots.trello.transport.cards import parse_card, read_card
-from draftsman_bots.trello.usecases import card_ticket, template_jobs
+from draftsman_bots.trello.usecases import attachments, card_ticket, template_jobs
 
 if TYPE_CHECKING:
     from trello import Card
@@ -211,13 +211,18 @@ async def _submit(
         request = await template_jobs.template_request(context, episode, rule.template, ticket)
     else:
         request = await _card_request(context, episode, rule, ticket)
+    files = attachments.file_refs(card, context.me.id)
+    request = request.model_copy(update={"attachments": files})
     known = by is not None and by.person is not None and (by.owner or "invoker" in by.roles)
     try:
-        return await context.rt.submissions.submit(
+        submitted = await context.rt.submissions.submit(
             request, by if by and known else board_actor(board)
         )
     except IdempotencyConflict:
         return None
+    if files:
+        context.downloads.wake()
+    return submitted
 
 
 async def _card_request(

@@ -106,21 +106,29 @@ def _comments(card: Mapping[str, Any], marker: str) -> list[str]:
 def _missing(
     template: str, definition: TemplateDefinition, problems: Mapping[str, str]
 ) -> MissingParameters:
+    names = ", ".join(problems)
+    text = f"template {template} lacks valid parameters: {names}"
+    return MissingParameters(text, missing_comment(template, definition, problems))
+
+
+def missing_comment(
+    template: str, definition: TemplateDefinition, problems: Mapping[str, str]
+) -> str:
+    """Return the comment that asks for the parameters of a template, each with its problem."""
     lines = []
     for name, problem in list(problems.items())[:MAX_ASKED]:
         about = definition.properties.get(name, {}).get("description")
-        note = f" ({markdown.escape_truncated(about, 200)})" if isinstance(about, str) else ""
-        lines.append(f"- {markdown.escape(name)}{note}: {markdown.escape_truncated(problem, 300)}")
+        note = f" ({markdown.one_line(about, 200)})" if isinstance(about, str) else ""
+        lines.append(f"- {markdown.one_line(name, 200)}{note}: {markdown.one_line(problem, 300)}")
     example = "\n".join(f"{name}: VALUE" for name in list(problems)[:MAX_ASKED])
-    comment = "\n".join(
+    return "\n".join(
         [
             f"No job was created: template {markdown.escape(template)} needs other parameters.",
             "",
             *lines,
             "",
             "Write these lines in the description of the card, then add the label again:",
+            "",
             markdown.code(example),
         ]
     )
-    names = ", ".join(problems)
-    return MissingParameters(f"template {template} lacks valid parameters: {names}", comment)

@@ -35,7 +35,11 @@ class DigestHours:
 
 @dataclass(frozen=True, slots=True)
 class DigestQuestion:
-    """An open question in the digest of a person; `slack` is the account of the person, if any."""
+    """An open question in the digest of a person.
+
+    `slack` and `trello` are the accounts of the person, `card` is the card for digests of the board
+    that asks, each if there is one.
+    """
 
     person: str
     job: int
@@ -47,6 +51,15 @@ class DigestQuestion:
     others: int
     """Other jobs that ask the same."""
     slack: str | None
+    trello: str | None = None
+    card: str | None = None
+
+    @property
+    def place(self) -> tuple[str, str]:
+        """The channel and the target of the digest: the card, the account in Slack, or the log."""
+        if self.card and self.trello:
+            return "trello", self.card
+        return ("slack", self.slack) if self.slack else ("log", "log")
 
 
 def parse_hours(text: str) -> list[time]:
@@ -57,10 +70,14 @@ def parse_hours(text: str) -> list[time]:
     return sorted({time.fromisoformat(part) for part in parts})
 
 
-def digest_text(questions: Sequence[DigestQuestion]) -> str:
-    """Return the text of a digest, with a line for each question, the first to expire first."""
+def digest_text(questions: Sequence[DigestQuestion], *, shared: bool = False) -> str:
+    """Return the text of a digest, with a line for each question, the first to expire first.
+
+    Where others read it too, it names its person.
+    """
     count = f"{len(questions):,} question{'' if len(questions) == 1 else 's'}"
-    lines = [f"Your digest: {count} waiting for an answer", *map(_line, questions[:MAX_LISTED])]
+    title = f"Digest of {questions[0].person}" if shared else "Your digest"
+    lines = [f"{title}: {count} waiting for an answer", *map(_line, questions[:MAX_LISTED])]
     if len(questions) > MAX_LISTED:
         lines.append(f"… and {len(questions) - MAX_LISTED:,} more")
     return "\n".join(lines)

@@ -92,6 +92,8 @@ class Subject:
     result: dict[str, Any] | None = None
     usage: str = ""
     """Tokens and cost of the job so far: `1,020 tokens, $0.42`."""
+    cost: float = 0.0
+    """Cost of the job so far, in US dollars."""
     created_at: datetime | None = None
     finished_at: datetime | None = None
     ended_pull: str | None = None

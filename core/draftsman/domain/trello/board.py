@@ -62,6 +62,22 @@ class LabelRule(BaseModel):
         return f"{self.mode} by {self.agent}" if self.agent else str(self.mode)
 
 
+class ChecklistUse(StrEnum):
+    """Questions whose choices are also a checklist of the card."""
+
+    OFF = "off"
+    QUESTIONS = "questions"
+    ALL = "all"
+    """Questions and approvals."""
+
+
+class FieldUse(StrEnum):
+    """The use of a custom field."""
+
+    STATUS = "status"
+    COST = "cost"
+
+
 class BoardConfig(BaseModel):
     """Configuration of a watched board."""
 
@@ -80,6 +96,12 @@ class BoardConfig(BaseModel):
     comment_template: str | None = Field(None, max_length=16_000)
     include_existing: bool = False
     """Whether labels that existed before the first poll create jobs."""
+    checklists: ChecklistUse = ChecklistUse.OFF
+    due_dates: bool = False
+    """Whether the due date of a card shows when its question expires, and extends it."""
+    custom_fields: dict[FieldUse, ObjectId] = {}
+    digest_card_id: ObjectId | None = None
+    """Card whose comments are the digests of people."""
     webhook_id: ObjectId | None = None
 
     @model_validator(mode="before")

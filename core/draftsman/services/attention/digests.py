@@ -17,7 +17,6 @@ from draftsman.store.attention import digests as store
 from draftsman.store.postgres.database import Connection, Database
 
 OFF: Final = "off"
-LOG: Final = "log"
 
 
 class Digests:
@@ -62,16 +61,24 @@ class Digests:
         return await self.hours(name)
 
     async def sweep(self, term: LeaderTerm) -> int:
-        """Send the digests that are due, for the leader; return the number of questions in them."""
+        """Send the digests that are due, for the leader; return the number of questions in them.
+
+        A question is in a single digest of a person: on a card, in Slack or in the log.
+        """
 
         async def work(conn: Connection) -> int:
             due = await store.take_due(conn, term, self._limit)
-            for person, group in groupby(due, lambda item: item.person):
+            ordered = sorted(due, key=lambda item: (item.person, item.place))
+            for (person, place), group in groupby(ordered, lambda item: (item.person, item.place)):
                 items = list(group)
-                slack, at = items[0].slack, max(item.digest_at for item in items)
-                target = Target(ChannelName.SLACK, slack) if slack else Target(ChannelName.LOG, LOG)
+                at, target = (
+                    max(i.digest_at for i in items),
+                    Target(ChannelName(place[0]), place[1]),
+                )
                 key = f"digest {person} {at.isoformat()} {items[0].job}"
-                await store.send(conn, items[0].job, target, key, digest_text(items))
+                to = items[0].trello if target.channel is ChannelName.TRELLO else None
+                text = digest_text(items, shared=to is not None)
+                await store.send(conn, items[0].job, target, key, text, to=to)
             return len(due)
 
         return await self._db.run_transaction(work)

@@ -164,7 +164,7 @@ class PermissionRules:
                 rule = await store.propose_in_term(conn, term, found, minimum, self._seconds)
                 if rule is not None and self._notify is not None:
                     key, text = f"rule {rule} proposed", self._announcement(rule, found)
-                    await digests.send(conn, job, self._notify, key, text, rule)
+                    await digests.send(conn, job, self._notify, key, text, rule=rule)
                 return rule
 
             proposed += await self._db.run_transaction(work) is not None

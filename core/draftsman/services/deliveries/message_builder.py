@@ -131,6 +131,7 @@ def _subject(facts: MessageFacts | Job, id: UUID, resolution: Mapping[str, Any] 
     repo = f"{facts.repo_owner}/{facts.repo_name}" if facts.repo_owner else facts.repo_name
     pause_reason = facts.pause_reason if isinstance(facts, MessageFacts) else None
     paused_by = actor_name(facts.paused_by or "") if isinstance(facts, MessageFacts) else None
+    usage = (facts.usage or {}) if isinstance(facts, MessageFacts) else {}
     return Subject(
         number=facts.number,
         id=id,
@@ -151,7 +152,8 @@ def _subject(facts: MessageFacts | Job, id: UUID, resolution: Mapping[str, Any] 
         pause_reason=_redacted(pause_reason),
         next_retry_at=facts.next_retry_at,
         result=_redacted(facts.result),
-        usage=usage_text(**(facts.usage or {})) if isinstance(facts, MessageFacts) else "",
+        usage=usage_text(**usage),
+        cost=float(usage.get("cost") or 0.0),
         created_at=facts.created_at,
         finished_at=facts.finished_at,
         ended_pull=facts.ended_pull if isinstance(facts, MessageFacts) else None,

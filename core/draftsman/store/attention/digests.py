@@ -51,13 +51,22 @@ async def take_due(conn: Connection, term: LeaderTerm, limit: int) -> list[Diges
 
 
 async def send(
-    conn: Connection, job: int, target: Target, key: str, text: str, rule: int | None = None
+    conn: Connection,
+    job: int,
+    target: Target,
+    key: str,
+    text: str,
+    *,
+    to: str | None = None,
+    rule: int | None = None,
 ) -> None:
     """Write the message of a digest, once for each key; `job` is that of a question in it.
 
-    Also the message about a proposed `rule`, whose job has one of its decisions.
+    `to` is the account to mention where others read the target as well. Also the message about a
+    proposed `rule`, whose job has one of its decisions.
     """
     params = {"job": job, "channel": target.channel, "target": target.target, "key": key}
     payload: dict[str, Any] = {"text": text, "names_job": True}
+    payload |= {} if to is None else {"to": to}
     payload |= {} if rule is None else {"rule": rule}
     await execute(conn, _Q["send"], params | {"payload": Jsonb(payload)})

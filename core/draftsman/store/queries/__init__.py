@@ -7,7 +7,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Final, LiteralString
 
-FOLDERS: Final = (".", "attention", "forges", "outbox", "requests", "scheduling", "web")
+FOLDERS: Final = (".", "attention", "forges", "outbox", "requests", "scheduling", "trello", "web")
 _ROOT: Final = files(__package__)
 _MARGIN = re.compile(r"^[ \t]+|[ \t]*--.*$", re.MULTILINE)
 _NAME = re.compile(r"^-- (name|part): (\w+)\n", re.MULTILINE)

@@ -20,6 +20,7 @@ NAMES = (
     "value", "text", "name", "desc", "pos", "closed", "due", "idList", "idBoard", "idLabels",
     "idMembers", "idCardSource", "filter", "fields", "limit", "page", "since", "before", "color",
     "url", "idModel", "callbackURL", "active", "description", "idModels", "checked", "actions",
+    "state", "idValue",
 )  # fmt: skip
 
 

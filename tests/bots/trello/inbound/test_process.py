@@ -11,10 +11,11 @@ from typing import Any
 import aiohttp
 import pytest
 
-from draftsman.domain.trello.board import BoardConfig, LabelRule
+from draftsman.domain.trello.board import BoardConfig, ChecklistUse, LabelRule
 from draftsman.runtime import Runtime
 from draftsman.store.postgres.database import Connection
 from tests.acceptance.processes import Installation
+from tests.factories import QUESTION, Factory
 from tests.support.fork_server import children
 from tests.support.people import People
 from tests.support.statements import value
@@ -119,6 +120,67 @@ async def test_lease_of_a_killed_poller_is_released_at_once(
     await until(has_comment, "the comment on the card")
     second.signal(signal.SIGTERM)
     assert await second.end() == 0
+
+
+async def test_files_checklists_and_due_dates_work_in_a_process(
+    installation: Installation, trello: FakeTrello, rt: Runtime, people: People, make: Factory
+) -> None:
+    board, todo, label = await watched(rt, people, trello)
+    config = await rt.boards.of(board)
+    assert config is not None
+    more = {"checklists": ChecklistUse.QUESTIONS, "due_dates": True}
+    await rt.boards.save(config.model_copy(update=more), people.olga)
+    env, ben = configured(installation, trello), trello.member("ben")
+    with installation.config.open("a") as file:
+        file.write(f'people.ben = {{ trello = "{ben}", roles = ["responder"] }}\n')
+    bots = installation.start("bots", "--trello", env=env)
+
+    async def was_polled() -> bool:
+        return await rt.boards.cursor(board) is not None
+
+    await until(was_polled, "the first poll")
+    card = trello.card(board, todo, "Fix the parser")
+    trello.attach(card, "notes.md", b"use blue")
+    trello.add_label(card, label)
+
+    async def has_file() -> bool:
+        jobs = await rt.read_model.jobs()
+        files = await rt.attachments.of_job(jobs[0].number) if jobs else []
+        return [file.status for file in files] == ["stored"]
+
+    await until(has_file, "the file of the card")
+    asking = trello.card(board, todo, "Which color?")
+    soon = QUESTION.model_copy(update={"expires_in": 3600.0})
+    work = await make.asked(soon, notify=(f"trello:{asking}",))
+
+    async def is_shown() -> bool:
+        now = trello.card_now(asking)
+        items = [len(entry["checkItems"]) for entry in now["checklists"]]
+        shown = await rt.boards.cards.find_checklist(_checklist(trello, asking))
+        return items == [2] and now["due"] is not None and shown is not None
+
+    await until(is_shown, "the checklist and the due date")
+    trello.check_item(_checklist(trello, asking), "blue", ben)
+
+    async def is_answered() -> bool:
+        question = await rt.questions.get(work.number, 1)
+        return (question.resolution or {}).get("by") == ["ben"]
+
+    await until(is_answered, "the answer")
+
+    async def is_put_back() -> bool:
+        return trello.card_now(asking)["due"] is None
+
+    await until(is_put_back, "the earlier due date")
+    bots.signal(signal.SIGTERM)
+    assert await bots.end() == 0
+    assert trello.token not in bots.output_text
+    assert "Traceback" not in bots.output_text
+
+
+def _checklist(trello: FakeTrello, card: str) -> str:
+    checklists = trello.card_now(card)["checklists"]
+    return str(checklists[0]["id"]) if checklists else ""
 
 
 async def test_up_runs_the_trello_bot_beside_the_worker(

@@ -84,7 +84,7 @@ async def test_missing_parameters_are_asked_for_once(
         "- days: 12 is greater than the maximum of 9\n"
         "- package (Name on \\*PyPI\\*): is required\n"
     )
-    assert "add the label again:\n```\nlevel: VALUE\ndays: VALUE\npackage: VALUE\n```" in comment
+    assert "add the label again:\n\n```\nlevel: VALUE\ndays: VALUE\npackage: VALUE\n```" in comment
     assert await bench.jobs() == []
     assert bench.labels(card) == []
     assert bench.context.health.problems == {}

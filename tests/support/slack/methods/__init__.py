@@ -1,4 +1,4 @@
-"""Methods of the Web API, by their namespaces."""
+"""The methods of the Web API; the import registers them."""
 
 from __future__ import annotations
 

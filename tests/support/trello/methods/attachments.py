@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import unquote
+
+from aiohttp import web
 
 from tests.support.trello import serializers
+from tests.support.trello.api_errors import forbidden, not_found
 from tests.support.trello.methods.registry import ApiCall, route
 from tests.support.trello.operations import card_extras
 from tests.support.trello.world import known
@@ -43,3 +47,23 @@ def attachment(call: ApiCall) -> Any:
 def detach(call: ApiCall) -> Any:
     card_extras.detach(call.world, call.card().id, call.parts["idAttachment"], call.by)
     return {"limits": {}}
+
+
+@route("GET", "/cards/{id}/attachments/{idAttachment}/download/{file}")
+def download(call: ApiCall) -> Any:
+    """Return the file, or the address in the storage for a redirect.
+
+    Since 25 January 2021 only the Authorization header counts, not the query
+    (community.developer.atlassian.com/t/update-authenticated-access-to-s3/43681); other requests
+    get `unauthorized permission requested`. Redirects are those of the announcement of 2020.
+    """
+    if call.auth != "header":
+        raise forbidden()
+    by_id = {attachment.id: attachment for attachment in call.card().attachments}
+    found = known(by_id, call.parts["idAttachment"])
+    if found.data is None or unquote(found.url.rpartition("/")[2]) != call.parts["file"]:
+        raise not_found()
+    if call.world.storage_url:
+        location = f"{call.world.storage_url}/{found.id}"
+        return web.Response(status=302, headers={"Location": location})
+    return web.Response(body=found.data, content_type="application/octet-stream")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.support.trello import serializers
-from tests.support.trello.api_errors import invalid_value, not_found
+from tests.support.trello.api_errors import ApiError, invalid_value, not_found
 from tests.support.trello.entities import Card, Json
 from tests.support.trello.methods.registry import ApiCall, route
 from tests.support.trello.operations import boards, card_extras
@@ -80,7 +80,10 @@ def memberships(call: ApiCall) -> Any:
 
 @route("GET", "/boards/{id}/customFields")
 def custom_fields(call: ApiCall) -> Any:
+    """Return the fields with the options of lists; the answer without the Power-Up is unknown."""
     board = call.board().id
+    if board in call.world.without_fields:
+        raise ApiError(403, "Custom Fields Power-Up is not enabled")
     return [
         definition
         for definition in call.world.custom_fields.values()

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
+from datetime import UTC, datetime
 from typing import Any, Final
 
 from tests.support.trello.action_log import LISTED
-from tests.support.trello.api_errors import invalid_value, not_found
+from tests.support.trello.api_errors import ApiError, invalid_value, not_found
 from tests.support.trello.methods.boards import show
 from tests.support.trello.methods.registry import ApiCall, route
-from tests.support.trello.operations import cards, labels
+from tests.support.trello.operations import card_extras, cards, labels
 from tests.support.trello.serializers import board, list_, member
-from tests.support.trello.world import known
+from tests.support.trello.world import iso, known
 
 FIELDS: Final = {"name": "name", "desc": "desc", "due": "due", "dueComplete": "due_complete",
                  "closed": "closed", "pos": "pos"}  # fmt: skip
@@ -117,7 +118,20 @@ def _set(call: ApiCall, name: str, given: Any) -> None:
         value = {"top": 1.0, "bottom": 1e9}.get(str(given)) or _positive(given)
     elif name in ("name", "desc"):
         value = str(given)
+    elif name == "due":
+        value = _date(given)
     cards.change(call.world, call.card().id, call.by, **{FIELDS[name]: value})
+
+
+def _date(given: Any) -> str | None:
+    """Return a date as Trello writes it; null and an empty text remove it, as py-trello does."""
+    if given in (None, "", "null"):
+        return None
+    try:
+        when = datetime.fromisoformat(str(given))
+    except ValueError:
+        raise invalid_value("due") from None
+    return iso((when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp())
 
 
 def _positive(given: Any) -> float:
@@ -156,6 +170,17 @@ def members(call: ApiCall) -> Any:
 @route("GET", "/cards/{id}/customFieldItems")
 def fields(call: ApiCall) -> Any:
     return list(call.card().fields.values())
+
+
+@route("PUT", "/card/{id}/customField/{idCustomField}/item")
+@route("PUT", "/cards/{id}/customField/{idCustomField}/item")
+def set_custom_field(call: ApiCall) -> Any:
+    """Set a field; py-trello writes `/card`. The answer without the Power-Up is unknown."""
+    if call.card().board in call.world.without_fields:
+        raise ApiError(403, "Custom Fields Power-Up is not enabled")
+    field, option = call.parts["idCustomField"], call.args.get("idValue")
+    value = call.args.get("value")
+    return card_extras.set_field(call.world, call.card().id, field, call.by, value, option)
 
 
 @route("GET", "/cards/{id}/pluginData")

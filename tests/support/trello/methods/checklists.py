@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tests.support.trello.entities import Checklist
 from tests.support.trello.methods.registry import ApiCall, route
 from tests.support.trello.operations import card_extras
 from tests.support.trello.world import known
@@ -24,8 +25,40 @@ def make(call: ApiCall) -> Any:
 
 @route("POST", "/checklists/{id}/checkItems")
 def add(call: ApiCall) -> Any:
+    return card_extras.add_item(
+        call.world, _checklist(call).id, call.by, call.text("name"), call.flag("checked")
+    )
+
+
+@route("GET", "/checklists/{id}")
+def get(call: ApiCall) -> Any:
+    return card_extras.checklist_json(call.world, _checklist(call))
+
+
+@route("PUT", "/checklists/{id}")
+def change(call: ApiCall) -> Any:
+    checklist = _checklist(call)
+    if "name" in call.args:
+        card_extras.rename_checklist(call.world, checklist.id, call.by, call.text("name"))
+    return card_extras.checklist_json(call.world, checklist)
+
+
+@route("DELETE", "/checklists/{id}")
+def remove(call: ApiCall) -> Any:
+    card_extras.remove_checklist(call.world, _checklist(call).id, call.by)
+    return {"limits": {}}
+
+
+@route("PUT", "/cards/{id}/checkItem/{idCheckItem}")
+def set_item(call: ApiCall) -> Any:
+    """Check or uncheck an item (REST API reference: Update a checkItem on a Card)."""
+    card = call.card().id
+    return card_extras.set_item_state(
+        call.world, card, call.parts["idCheckItem"], call.by, call.need("state")
+    )
+
+
+def _checklist(call: ApiCall) -> Checklist:
     checklist = known(call.world.checklists, call.parts["id"])
     call.may_see(call.world.cards[checklist.card].board)
-    return card_extras.add_item(
-        call.world, checklist.id, call.by, call.text("name"), call.flag("checked")
-    )
+    return checklist

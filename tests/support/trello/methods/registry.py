@@ -11,7 +11,7 @@ from tests.support.trello.entities import Board, Card, Json
 from tests.support.trello.webhook_delivery import WebhookDelivery
 from tests.support.trello.world import World, is_id
 
-TOKENS: Final = ("{token}", "{filter}", "{field}", "{member}")
+TOKENS: Final = ("{token}", "{filter}", "{field}", "{member}", "{file}")
 """Parts of a path that are not ids."""
 
 
@@ -36,6 +36,8 @@ class ApiCall:
     most: int
     """Bytes of the largest attachment."""
     files: dict[str, File] = field(default_factory=dict)
+    auth: str = ""
+    """Place of the key and the token: `header`, `query` or `body`."""
 
     def text(self, name: str, default: str = "") -> str:
         """Return an argument as text."""

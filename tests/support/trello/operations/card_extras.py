@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from typing import Any, Final
+from urllib.parse import quote
 
 from tests.support.trello import serializers
 from tests.support.trello.action_log import of_card, record
-from tests.support.trello.api_errors import ApiError, invalid_value
+from tests.support.trello.api_errors import ApiError, invalid_value, not_found
 from tests.support.trello.entities import Attachment, Checklist, Json
 from tests.support.trello.world import World, iso, known
 
 NAME_MOST: Final = 256
 ATTACHMENTS_MOST: Final = 100
 """Trello's figure of 2017; today it is in the `limits` of the card."""
+CHECKLISTS_MOST: Final = 500
+ITEMS_MOST: Final = 200
+"""`disableAt` of `checklists.perCard` and `checkItems.perChecklist` in the example of
+developer.atlassian.com/cloud/trello/guides/rest-api/limits (24 June 2025), where limits may vary.
+The status and text of the error are from memory."""
 
 
 def attach(
@@ -41,7 +47,8 @@ def attach(
     if data is None and not url.startswith(("http://", "https://")):
         raise invalid_value("url")
     id = world.id()
-    location = url or f"https://trello.com/1/cards/{card.id}/attachments/{id}/download/{name}"
+    file = quote(name.rpartition("/")[2])  # how Trello names the file in the address is unknown
+    location = url or f"https://trello.com/1/cards/{card.id}/attachments/{id}/download/{file}"
     attachment = Attachment(id, name or url, location, by, iso(world.moment()), data, mime)
     card.attachments.append(attachment)
     data_shown = {"id": id, "name": attachment.name, "url": location}
@@ -59,31 +66,80 @@ def detach(world: World, card_id: str, id: str, by: str) -> None:
 
 
 def add_checklist(world: World, card_id: str, by: str, name: str) -> Checklist:
-    """Put a checklist on a card."""
+    """Put a checklist on a card. Its name has up to 16,384 characters (REST API reference)."""
     card = world.cards[card_id]
+    if len(name) > 16384:
+        raise invalid_value("name")
+    if len(card.checklists) >= CHECKLISTS_MOST:
+        raise ApiError(400, "Checklist limit exceeded")
     checklist = Checklist(world.id(), name or "Checklist", card.id)
     card.checklists.append(checklist)
     world.checklists[checklist.id] = checklist
-    shown = {"id": checklist.id, "name": checklist.name}
-    record(world, "addChecklistToCard", by, of_card(world, card, listed=False, checklist=shown))
+    data = of_card(world, card, listed=False, checklist=_brief(checklist))
+    record(world, "addChecklistToCard", by, data)
     return checklist
 
 
+def rename_checklist(world: World, id: str, by: str, name: str) -> Checklist:
+    """Give a checklist another name."""
+    checklist = known(world.checklists, id)
+    if not 1 <= len(name) <= 16384:
+        raise invalid_value("name")
+    old, checklist.name = checklist.name, name
+    card = world.cards[checklist.card]
+    data = of_card(world, card, listed=False, checklist=_brief(checklist), old={"name": old})
+    record(world, "updateChecklist", by, data)
+    return checklist
+
+
+def remove_checklist(world: World, id: str, by: str) -> None:
+    """Remove a checklist from its card."""
+    checklist = known(world.checklists, id)
+    card = world.cards[checklist.card]
+    card.checklists.remove(checklist)
+    del world.checklists[id]
+    data = of_card(world, card, listed=False, checklist=_brief(checklist))
+    record(world, "removeChecklistFromCard", by, data)
+
+
 def add_item(world: World, checklist: str, by: str, name: str, checked: bool = False) -> Json:
-    """Put an item on a checklist."""
+    """Put an item on a checklist. Its name has 1 to 16,384 characters (REST API reference)."""
     parent = known(world.checklists, checklist)
     if not 1 <= len(name) <= 16384:
         raise invalid_value("name")
+    if len(parent.items) >= ITEMS_MOST:
+        raise ApiError(400, "CheckItem limit exceeded")
     new_item: Json = {
         "id": world.id(), "name": name, "nameData": None, "idChecklist": parent.id,
         "pos": 16384.0 * (len(parent.items) + 1), "state": "complete" if checked else "incomplete",
     }  # fmt: skip
     parent.items.append(new_item)
-    card = world.cards[parent.card]
-    item = {name: new_item[name] for name in ("id", "name", "state")}
-    shown: dict[str, Any] = {"checkItem": item, "checklist": {"id": parent.id, "name": parent.name}}
-    record(world, "createCheckItem", by, of_card(world, card, listed=False, **shown))
+    _record_item(world, parent, new_item, "createCheckItem", by)
     return new_item
+
+
+def set_item_state(world: World, card_id: str, item: str, by: str, state: str) -> Json:
+    """Check or uncheck an item: `updateCheckItemStateOnCard`, one of the included types."""
+    if state not in ("complete", "incomplete"):
+        raise invalid_value("state")
+    for checklist in world.cards[card_id].checklists:
+        for entry in checklist.items:
+            if entry["id"] == item:
+                if entry["state"] != state:
+                    entry["state"] = state
+                    _record_item(world, checklist, entry, "updateCheckItemStateOnCard", by)
+                return entry
+    return known({}, item)
+
+
+def _record_item(world: World, parent: Checklist, item: Json, kind: str, by: str) -> None:
+    shown = {name: item[name] for name in ("id", "name", "state")}
+    about: dict[str, Any] = {"checkItem": shown, "checklist": _brief(parent)}
+    record(world, kind, by, of_card(world, world.cards[parent.card], listed=False, **about))
+
+
+def _brief(checklist: Checklist) -> Json:
+    return {"id": checklist.id, "name": checklist.name}
 
 
 def checklist_json(world: World, checklist: Checklist) -> Json:
@@ -96,13 +152,25 @@ def checklist_json(world: World, checklist: Checklist) -> Json:
     }  # fmt: skip
 
 
-def set_field(world: World, card_id: str, field: str, by: str, value: Json) -> Json:
-    """Set a custom field of a card: value is as in `{"text": "x"}` or `{"number": "1"}`."""
+def set_field(
+    world: World, card_id: str, field: str, by: str, value: Any, option: str | None = None
+) -> Json:
+    """Set a custom field of a card: `{"text": "x"}`, `{"number": "1"}`, or an `option` of a list.
+
+    The guide "Getting started with custom fields" (26 January 2026): values are text even for
+    numbers, the API validates them against the type of the field, and a list has an `idValue` and
+    no `value`. The text of the error is from memory.
+    """
     card, definition = world.cards[card_id], known(world.custom_fields, field)
+    if definition["idModel"] != card.board:
+        raise not_found()
+    _check_value(definition, value, option)
     value_item: Json = {
         "id": world.id(), "idCustomField": definition["id"], "idModel": card.id,
         "modelType": "card", "value": value,
     }  # fmt: skip
+    if option is not None:
+        value_item["idValue"] = option
     card.fields[definition["id"]] = value_item
     shown = {
         "customField": {"id": field, "name": definition["name"]},
@@ -110,6 +178,21 @@ def set_field(world: World, card_id: str, field: str, by: str, value: Json) -> J
     }
     record(world, "updateCustomFieldItem", by, of_card(world, card, listed=False, **shown))
     return value_item
+
+
+def _check_value(definition: Json, value: Any, option: str | None) -> None:
+    """Raise ApiError unless a value fits its field."""
+    kind = definition["type"]
+    if kind == "list":
+        options = [entry["id"] for entry in definition["options"]]
+        fits = value is None and option in options
+    else:
+        text = value.get(kind) if isinstance(value, dict) and len(value) == 1 else None
+        fits = option is None and isinstance(text, str)
+        if isinstance(text, str) and kind == "number":
+            fits = fits and text.replace(".", "", 1).removeprefix("-").isdigit()
+    if not fits:
+        raise ApiError(400, "Invalid custom field item value.")
 
 
 def whole_card(world: World, card_id: str) -> Json:

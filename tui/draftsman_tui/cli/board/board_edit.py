@@ -18,6 +18,8 @@ from draftsman_tui.common.trello_access import configured, find_board, trello
 if TYPE_CHECKING:
     from draftsman.domain.trello.board import BoardConfig
     from draftsman.runtime import Runtime
+    from draftsman_bots.trello.context import BotContext
+    from draftsman_bots.trello.usecases.board_setup import BoardLayout, BoardOptions
 
 NONE = "none"
 _OPTIONS = (
@@ -63,6 +65,30 @@ _OPTIONS = (
         help="Template of result comments; see boards preview.",
     ),
     click.option(
+        "--checklists",
+        type=click.Choice(("off", "questions", "all")),
+        help="Show the choices of questions, or also approvals, as a checklist of the card.",
+    ),
+    click.option(
+        "--due-dates/--no-due-dates",
+        default=None,
+        help="Show the expiry of a question as the due date; a later due date extends it.",
+    ),
+    click.option(
+        "--field",
+        "fields",
+        metavar="status|cost=NAME",
+        type=params.TEXT,
+        multiple=True,
+        help="Custom field for the status or the cost; auto: by name; repeatable.",
+    ),
+    click.option(
+        "--digest-card",
+        metavar="CARD",
+        type=params.TEXT,
+        help="Card for the digests of people, by URL or id.",
+    ),
+    click.option(
         "--include-existing/--exclude-existing",
         default=None,
         help="Whether cards that already have a label create jobs in the first poll.",
@@ -83,6 +109,7 @@ def _board_options(function: Callable[..., Any]) -> Callable[..., Any]:
         "draftsman boards add a1B2c3D4 --label bug=fix --label why=investigate --ready Review",
         "draftsman boards add a1B2c3D4 --rule running=Doing --rule 'completed=Review from Doing'",
         "draftsman boards add a1B2c3D4 --ignore Icebox --template result.md --include-existing",
+        "draftsman boards add a1B2c3D4 --checklists questions --due-dates",
     ),
 )
 @click.argument("url", metavar="URL", type=params.TEXT)
@@ -92,7 +119,8 @@ async def add(app: App, url: str, **options: Any) -> None:
 
     URL is the board's URL, short link or id. Give labels and lists by name (ignoring case) or by
     id; a name refers to all labels of that name. --label and --queued-label default to the labels
-    in [trello]; the queued label is optional on the board.
+    in [trello]; the queued label is optional on the board. Custom fields named "draftsman status"
+    and "draftsman cost" are used if the board has them.
     """
     async with app.runtime() as rt:
         settings = configured(rt)
@@ -120,7 +148,8 @@ async def add(app: App, url: str, **options: Any) -> None:
                     f"the board has no label {settings.queued_label!r}:"
                     " labels are removed, not replaced"
                 )
-            board_options = board_setup.BoardOptions(template=template, **_given_options(options))
+            options["fields"] = options["fields"] or ("auto",)
+            board_options = await _build_options(context, layout, template, options)
             config, warnings = board_setup.build_config(layout, board_options)
         await check_rules(rt, config)
         await rt.boards.save(config, await rt.actor())
@@ -128,7 +157,7 @@ async def add(app: App, url: str, **options: Any) -> None:
     if app.json:
         app.out.document(document(config))
         return
-    print_board(app, config, {**layout.labels, **layout.lists})
+    print_board(app, config, layout.names)
     for text in (*warnings, *hints):
         app.out.info(text)
     if not repos.repos:
@@ -142,6 +171,7 @@ async def add(app: App, url: str, **options: Any) -> None:
         "draftsman boards set Work --label bug=fix --label why=investigate",
         "draftsman boards set Work --ready Review --ignore none",
         "draftsman boards set Work --template none",
+        "draftsman boards set Work --field status=Phase --field cost=Cost --digest-card none",
     ),
 )
 @click.argument("board", type=params.TEXT)
@@ -164,14 +194,14 @@ async def change(app: App, board: str, **options: Any) -> None:
             from draftsman_bots.trello.usecases import board_setup
 
             layout = await board_setup.fetch_layout(context.trello, old.board_id)
-            board_options = board_setup.BoardOptions(template=template, **_given_options(options))
+            board_options = await _build_options(context, layout, template, options)
             config, warnings = board_setup.build_config(layout, board_options, old)
         await check_rules(rt, config)
         await rt.boards.save(config, await rt.actor())
     if app.json:
         app.out.document(document(config))
         return
-    print_board(app, config, {**layout.labels, **layout.lists})
+    print_board(app, config, layout.names)
     for text in warnings:
         app.out.info(text)
 
@@ -195,6 +225,18 @@ def read_template(value: str | None) -> str | None:
         return check(text, name="--template")
     except ValueError as error:
         raise UsageError(str(error)) from None
+
+
+async def _build_options(
+    context: BotContext, layout: BoardLayout, template: str | None, options: dict[str, Any]
+) -> BoardOptions:
+    """Return the options of a command, with the id of the card for digests."""
+    from draftsman_bots.trello.usecases import board_fields, board_setup
+
+    if (card := options["digest_card"]) is not None:
+        found = await board_fields.digest_card(context.trello, layout.id, card)
+        options["digest_card"] = found or NONE
+    return board_setup.BoardOptions(template=template, **_given_options(options))
 
 
 def _given_options(options: dict[str, Any]) -> dict[str, Any]:

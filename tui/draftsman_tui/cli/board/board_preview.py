@@ -55,7 +55,7 @@ async def test(app: App, board: str) -> None:
             app.out.print(*check_line(check))
         if not failed:
             app.out.print("ok    the bot may comment, move cards and change labels")
-        _print(app, config, {**layout.labels, **layout.lists}, previews)
+        _print(app, config, layout.names, previews)
     if failed:
         count = f"{len(failed)} check{'s' if len(failed) > 1 else ''}"
         raise Refused(f"{config.name}: {count} failed")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from draftsman_tui.common.output import line, styled
@@ -53,12 +53,26 @@ def print_board(app: App, config: BoardConfig, names: Mapping[str, str] | None =
     for status, move in config.moves.items():
         source = f" from {', '.join(map(name_of, move.out_of))}" if move.out_of else ""
         out.print(f"{status}: move the card{source} to {name_of(move.to)}")
+    for text in _card_lines(config, name_of):
+        out.print(text)
+
+
+def _card_lines(config: BoardConfig, name_of: Callable[[str], str]) -> Iterator[str]:
+    """Yield the settings of the cards of a board, beside labels and lists."""
+    if config.checklists != "off":
+        kinds = "questions and approvals" if config.checklists == "all" else "questions"
+        yield f"checklists: the choices of {kinds} are items to check"
+    if config.due_dates:
+        yield "due dates: the expiry of a question, and a later date extends it"
+    for use, id in config.custom_fields.items():
+        yield f"custom field {name_of(id)}: the {use} of the job"
+    if config.digest_card_id is not None:
+        yield f"digests are comments on card {config.digest_card_id}"
     if config.comment_template is not None:
-        out.print("template of result comments:")
-        for text in config.comment_template.splitlines():
-            out.print(f"    {text}")
+        yield "template of result comments:"
+        yield from (f"    {text}" for text in config.comment_template.splitlines())
     if config.include_existing:
-        out.print("labels already on cards create jobs in the first poll")
+        yield "labels already on cards create jobs in the first poll"
 
 
 def check_line(check: Any) -> list[Any]:

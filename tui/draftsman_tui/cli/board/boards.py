@@ -40,6 +40,7 @@ if TYPE_CHECKING:
         (
             "draftsman boards add https://trello.com/b/a1B2c3D4/work",
             "draftsman boards test Work",
+            "draftsman boards set Work --checklists questions --due-dates",
             "draftsman boards list",
         )
     ),
@@ -154,7 +155,7 @@ async def _names(
             from draftsman_bots.trello.usecases import board_setup
 
             layout = await board_setup.fetch_layout(context.trello, config.board_id)
-            return {**layout.labels, **layout.lists}, None
+            return layout.names, None
     except DraftsmanError as error:
         return None, error
 

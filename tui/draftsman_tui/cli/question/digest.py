@@ -32,9 +32,10 @@ if TYPE_CHECKING:
 async def digest(app: App, hours: str | None, timezone: str | None, person: str | None) -> None:
     """Get your questions in a digest at hours of your own.
 
-    The digest is a single message instead of a message for each question: a private message in
-    Slack, or for people without an account there in the log of the worker. Without HOURS, the
-    current hours are shown. Approvals, and questions that expire before the digest, still notify
+    The digest is a single message instead of a message for each question: a comment on the digest
+    card of the Trello board that asks (boards set --digest-card), else a private message in Slack,
+    or for people without an account there in the log of the worker. Without HOURS, the current
+    hours are shown. Approvals, and questions that expire before the digest, still notify
     you at once.
     """
     async with app.runtime(read_only=hours is None) as rt:

@@ -17,7 +17,8 @@ SELECT person FROM draftsman.digest_questions
  ORDER BY person
 
 -- Questions whose digest is due, marked as sent: each is in at most one. A question that has closed is
--- marked, and left out. The Slack account of the person is NULL if there is none.
+-- marked, and left out. `slack` and `trello` are the accounts of the person, `card` is the card for digests
+-- of the board whose card asks; each is NULL if there is none.
 -- name: take_due
 WITH due AS MATERIALIZED (
     SELECT d.job, d.question, d.person FROM draftsman.digest_questions d
@@ -40,7 +41,16 @@ SELECT t.person, t.job, t.question, t.digest_at, q.text, q.expires_at,
        SELECT coalesce((SELECT i.external_id FROM draftsman.person_identities i
                          WHERE i.person = t.person AND i.channel = 'slack' LIMIT 1),
                        (SELECT l.external_id FROM draftsman.identity_links l
-                         WHERE l.person = t.person AND l.channel = 'slack' LIMIT 1))) AS slack
+                         WHERE l.person = t.person AND l.channel = 'slack' LIMIT 1))) AS slack, (
+       SELECT coalesce((SELECT i.external_id FROM draftsman.person_identities i
+                         WHERE i.person = t.person AND i.channel = 'trello' LIMIT 1),
+                       (SELECT l.external_id FROM draftsman.identity_links l
+                         WHERE l.person = t.person AND l.channel = 'trello' LIMIT 1))) AS trello, (
+       SELECT min(b.digest_card_id)
+         FROM draftsman.job_targets g
+         JOIN draftsman.trello_labels l ON l.card = g.target
+         JOIN draftsman.trello_board_configs b ON b.board_id = l.board
+        WHERE g.job = t.job AND g.channel = 'trello') AS card
   FROM taken t
   JOIN draftsman.job_questions q ON q.job = t.job AND q.ordinal = t.question
   JOIN draftsman.job_requests r ON r.number = t.job

@@ -2,24 +2,27 @@
 
 -- name: listed
 SELECT board_id, name, url, labels, ignored_list_ids, queued_label_id, ready_for_review_list_id,
-       transition_rules, comment_template, include_existing, webhook_id
+       transition_rules, comment_template, include_existing, checklists, due_dates,
+       custom_fields, digest_card_id, webhook_id
   FROM draftsman.trello_board_configs
  ORDER BY name, board_id
  LIMIT %(limit)s
 
 -- name: of
 SELECT board_id, name, url, labels, ignored_list_ids, queued_label_id, ready_for_review_list_id,
-       transition_rules, comment_template, include_existing, webhook_id
+       transition_rules, comment_template, include_existing, checklists, due_dates,
+       custom_fields, digest_card_id, webhook_id
   FROM draftsman.trello_board_configs
  WHERE board_id = %(board)s
 
 -- name: save
 INSERT INTO draftsman.trello_board_configs (board_id, name, url, labels, ignored_list_ids,
        queued_label_id, ready_for_review_list_id, transition_rules, comment_template,
-       include_existing, webhook_id)
+       include_existing, checklists, due_dates, custom_fields, digest_card_id, webhook_id)
 VALUES (%(board_id)s, %(name)s, %(url)s, %(labels)s, %(ignored_list_ids)s, %(queued_label_id)s,
         %(ready_for_review_list_id)s, %(transition_rules)s, %(comment_template)s,
-        %(include_existing)s, %(webhook_id)s)
+        %(include_existing)s, %(checklists)s, %(due_dates)s, %(custom_fields)s,
+        %(digest_card_id)s, %(webhook_id)s)
     ON CONFLICT (board_id)
        DO UPDATE SET name = excluded.name, url = excluded.url, labels = excluded.labels,
                      ignored_list_ids = excluded.ignored_list_ids,
@@ -27,7 +30,10 @@ VALUES (%(board_id)s, %(name)s, %(url)s, %(labels)s, %(ignored_list_ids)s, %(que
                      ready_for_review_list_id = excluded.ready_for_review_list_id,
                      transition_rules = excluded.transition_rules,
                      comment_template = excluded.comment_template,
-                     include_existing = excluded.include_existing, webhook_id = excluded.webhook_id,
+                     include_existing = excluded.include_existing,
+                     checklists = excluded.checklists, due_dates = excluded.due_dates,
+                     custom_fields = excluded.custom_fields,
+                     digest_card_id = excluded.digest_card_id, webhook_id = excluded.webhook_id,
                      updated_at = draftsman.now()
 
 -- The episodes stay: when the board is added again, no job is created twice.

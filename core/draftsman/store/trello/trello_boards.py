@@ -43,7 +43,7 @@ async def of(conn: Connection, board: str) -> BoardConfig | None:
 async def save(conn: Connection, config: BoardConfig) -> None:
     """Insert or replace a board."""
     params = config.model_dump(mode="json")
-    for name in ("labels", "transition_rules"):
+    for name in ("labels", "transition_rules", "custom_fields"):
         params[name] = Jsonb(params[name])
     await execute(conn, _Q["save"], params)
 

@@ -1,0 +1,50 @@
+"""Extensions of the expiry of open questions."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Final
+
+from draftsman.domain import refusals
+from draftsman.domain.answer import LockedQuestion
+from draftsman.domain.deliveries.spans import spans_text
+from draftsman.domain.people.actor import Actor
+from draftsman.domain.people.policy import Policy, Verb
+from draftsman.domain.question import QuestionStatus
+from draftsman.errors import QuestionClosed, Refused, UsageError
+from draftsman.store import questions as store
+from draftsman.store.postgres.database import Connection
+
+MAX_EXTENSION: Final = 86_400.0 * 366
+
+
+async def extend(
+    conn: Connection,
+    policy: Policy,
+    locked: LockedQuestion,
+    by: float | datetime | None,
+    actor: Actor,
+) -> datetime | None:
+    """Extend the expiry of a locked question by seconds, or to a time; return the new expiry.
+
+    A time that is not later than the expiry changes nothing. Raises as `Questions.extend`.
+    """
+    policy.check(actor, Verb.EXTEND, invoker=locked.invoker)
+    question = locked.question
+    if question.status is QuestionStatus.OPEN and question.expires_at is None:
+        raise Refused(f"{question.name} never expires; nothing to extend")
+    if isinstance(by, datetime):
+        left = question.expires_at or by
+        if question.status is QuestionStatus.OPEN and by <= left:
+            return question.expires_at
+        by = max(1.0, (by - left).total_seconds())
+    if by is not None and not 0 < by <= MAX_EXTENSION:
+        raise UsageError("an extension must be longer than 0 and at most 366 days")
+    job, ordinal = question.job, question.ordinal
+    was_open, expires_at = await store.extend(conn, job, ordinal, by, actor.name)
+    if not was_open:
+        raise QuestionClosed(spans_text(refusals.closed_reason(question)))
+    detail: dict[str, Any] = {"question": ordinal}
+    detail["expires_at"] = expires_at.isoformat() if expires_at else None
+    await store.add_event(conn, job, "question_extended", actor.name, detail)
+    return expires_at

@@ -1,0 +1,1 @@
+"""Trello: watched boards, and their cards."""
