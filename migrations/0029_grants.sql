@@ -249,7 +249,9 @@ BEGIN
             draftsman.person_of_web_link(text), draftsman.find_web_session(text),
             draftsman.open_web_session(text, text, text, text, text, float8),
             draftsman.close_web_session(text),
-            draftsman.finish_forge_event(bigint, text) TO draftsman_bot;
+            draftsman.finish_forge_event(bigint, text),
+            draftsman.record_pager_event(text, text, bigint, int, text, timestamptz)
+            TO draftsman_bot;
         GRANT INSERT (forge, project, number, key, kind, source, author, author_name, is_bot,
             association, verdict, title, text, label, path, line, commit, thread, url, at),
             UPDATE (answered_at) ON draftsman.forge_events TO draftsman_bot;

@@ -49,7 +49,7 @@ def directory(settings: Settings) -> Directory:
     people = {}
     for name, person in settings.people.items():
         accounts = {"cli": person.login, "slack": person.slack, "trello": person.trello}
-        accounts |= {"forge": person.forge and person.forge.lower()}
+        accounts |= {"forge": person.forge, "pager": person.pager}
         ids = {channel: id for channel, id in accounts.items() if id}
         people[name] = DirectoryEntry(
             frozenset(person.roles),

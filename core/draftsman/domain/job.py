@@ -54,6 +54,7 @@ class Source(StrEnum):
     INTERNAL = "internal"
     FORGE = "forge"
     WEB = "web"
+    PAGER = "pager"
 
 
 class OnLost(StrEnum):

@@ -65,6 +65,26 @@ async def test_missing_people_are_reported_with_the_way_to_add_them(
     assert done.err == "draftsman: 1 check failed\n"
 
 
+async def test_a_pager_whose_webhook_is_received_needs_an_account_of_a_person(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PAGER", "R0123")
+    table = """
+[pagers.ops]
+format = "pagerduty"
+secret = {{ env = "PAGER" }}
+listen = "127.0.0.1:0"
+webhook_secret = {{ env = "PAGER" }}
+{}"""
+    kept = cli.config.read_text(encoding="utf-8")
+    cli.config.write_text(kept + table.format(""), encoding="utf-8")
+    found = (await _checks(cli))["pager ops"]
+    assert found["hint"].startswith("draftsman people set NAME --pager ops:USER")
+    person = '[people.pat]\npager = "ops:PLH1HKV"\n'
+    cli.config.write_text(kept + table.format(person), encoding="utf-8")
+    assert "pager ops" not in await _checks(cli)
+
+
 async def test_an_unreachable_or_empty_database_is_a_finding(
     cli: Cli, empty_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

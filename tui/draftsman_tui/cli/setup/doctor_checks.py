@@ -17,6 +17,7 @@ from draftsman.errors import ConfigError, DraftsmanError, UsageError
 
 if TYPE_CHECKING:
     from draftsman.handlers.sandbox.sandbox_plan import SandboxMode
+    from draftsman.runtime import Runtime
     from draftsman.settings import Settings
 
 OLDEST_GIT: Final = (2, 32)
@@ -185,6 +186,19 @@ def web_inbox(settings: Settings) -> Iterator[Finding]:
         yield Finding("web inbox", "fail", "proxy_header has no effect", then)
     else:
         yield Finding("web inbox", "ok", web.origin)
+
+
+def pager_people(rt: Runtime) -> Iterator[Finding]:
+    """Warn about a pager whose webhook is received, and where no person has an account."""
+    from draftsman.domain.job import Source
+    from draftsman.settings.attention import webhook_pagers
+
+    ids = [person.ids.get(Source.PAGER, "") for person in rt.policy.people.values()]
+    for name in sorted(webhook_pagers(rt.settings.pagers)):
+        if not any(id.startswith(f"{name}:".casefold()) for id in ids):
+            text = "no person has an account there, so acknowledgments there do not count"
+            hint = f"draftsman people set NAME --pager {name}:USER, or pager in [people.NAME]"
+            yield Finding(f"pager {name}", "warn", text, hint)
 
 
 def calendars(settings: Settings) -> Iterator[Finding]:
