@@ -25,6 +25,7 @@ from typing import Any, Final
 from draftsman import resources
 from draftsman.configured import directory
 from draftsman.domain.activity.stream import Activity, ActivityKind
+from draftsman.domain.attention.pager_event import PagerEvent
 from draftsman.domain.budgets import CallEstimate, question_of
 from draftsman.domain.deliveries.delivery import ChannelName, Receipt
 from draftsman.domain.ids import new_id
@@ -134,6 +135,9 @@ async def fill_agents(rt: Runtime, make: Factory, term: LeaderTerm) -> None:
     await rt.figures.record_views(await rt.questions.open_of([kept.number]), make.owner)
     await rt.acknowledgments.delegate(kept.number, 1, make.owner, "ben", 3600)
     await rt.acknowledgments.acknowledge(kept.number, 1, make.owner, 3600)
+    id = (await rt.read_model.job(kept.number)).id
+    page = PagerEvent("ops", "1", id, 1, "acknowledged", datetime.now(UTC))
+    await rt.acknowledgments.record_page(page, make.owner)
     await rt.acknowledgments.snooze(kept.number, 1, make.owner, 3600)
     work = await make.running(type="run_agent", agent="tidy")
     message = await rt.messages.send(work.number, make.owner, "Use the v2 API", event="message-1")
