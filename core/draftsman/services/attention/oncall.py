@@ -76,6 +76,17 @@ class OnCall:
         schedule = await self._read(name, now)
         return on_duty(schedule, now), next_duty(schedule, now, HORIZON)
 
+    def zone(self, name: str) -> str:
+        """Return the time zone of a schedule."""
+        return self._schedules()[name].timezone or self._timezone
+
+    def away_until(self, person: str, now: datetime) -> datetime | None:
+        """Return until when a person may not be interrupted; None for a person who may be."""
+        if (known := self._policy.people.get(person)) is None:
+            return None
+        free_at = known.free_at(now)
+        return free_at if free_at > now else None
+
     @property
     def names(self) -> list[str]:
         """Names of the schedules."""
@@ -83,7 +94,7 @@ class OnCall:
 
     async def _read(self, name: str, now: datetime) -> DutySchedule:
         settings = self._schedules()[name]
-        zone = ZoneInfo(settings.timezone or self._timezone)
+        zone = ZoneInfo(self.zone(name))
         if settings.start is not None:
             return rotation(settings, zone)
         read_at, duties = self._calendars.get(name, (-CALENDAR_AGE, CalendarDuties(())))
