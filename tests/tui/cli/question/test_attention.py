@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -100,7 +101,7 @@ async def test_oncall_shows_who_is_on_duty_now_and_next(
     both = await ben("oncall")
     assert (both.code, both.out.count("\n")) == (1, 2)
     assert both.out.startswith("backend  cannot be read: /nowhere/oncall.ics: No such file")
-    assert [row["timezone"] for row in (await ben("oncall", "--json")).json][1] == "Europe/Berlin"
+    assert json.loads((await ben("oncall", "--json")).out)[1]["timezone"] == "Europe/Berlin"
     assert "no on-call schedules" in (await as_("root")("oncall")).err
 
 
