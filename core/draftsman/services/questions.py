@@ -158,13 +158,21 @@ class Questions:
             return await store.of_job(conn, job), await store.answers(conn, job)
 
     async def open(
-        self, job: int | None = None, limit: int = 200, after: store.QuestionCursor | None = None
+        self,
+        job: int | None = None,
+        limit: int = 200,
+        after: store.QuestionCursor | None = None,
+        *,
+        folded: bool = False,
     ) -> Sequence[OpenQuestion]:
-        """Return open questions of a job or, after a cursor, of all jobs, soonest expiry first."""
+        """Return open questions of a job or, after a cursor, of all jobs, soonest expiry first.
+
+        With `folded`, of the identical questions of all jobs of a requester only the first counts.
+        """
         if job is not None:
             return await self.open_of([job])
         async with self._db.connection() as conn:
-            return await store.open_questions(conn, limit, after)
+            return await store.open_questions(conn, limit, after, folded=folded)
 
     async def open_of(self, jobs: Sequence[int]) -> Sequence[OpenQuestion]:
         """Return the open questions of these jobs, soonest expiry first."""

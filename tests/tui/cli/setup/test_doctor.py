@@ -172,6 +172,15 @@ async def test_a_configured_web_inbox_is_checked(cli: Cli, monkeypatch: pytest.M
     assert (await _checks(cli))["web inbox"]["text"] == "https://inbox.example.org"
     monkeypatch.setenv("DRAFTSMAN_WEB__PROXY_HEADER", "X-User")
     assert "trusted_proxies" in (await _checks(cli))["web inbox"]["hint"]
+    for trusted in ("127.0.0.1", "127.0.0.0/8", "0.0.0.0/0", "::1"):
+        monkeypatch.setenv("DRAFTSMAN_WEB__TRUSTED_PROXIES", json.dumps([trusted]))
+        found = (await _checks(cli))["web inbox"]
+        assert (found["status"], "proxy_secret" in found["hint"]) == ("warn", True), trusted
+    monkeypatch.setenv("DRAFTSMAN_WEB__PROXY_SECRET__ENV", "SECRET")
+    assert (await _checks(cli))["web inbox"]["status"] == "ok"
+    monkeypatch.delenv("DRAFTSMAN_WEB__PROXY_SECRET__ENV")
+    monkeypatch.setenv("DRAFTSMAN_WEB__TRUSTED_PROXIES", '["10.0.0.0/8"]')
+    assert (await _checks(cli))["web inbox"]["status"] == "ok"
 
 
 async def test_the_files_of_calendars_are_read(

@@ -184,6 +184,10 @@ def web_inbox(settings: Settings) -> Iterator[Finding]:
     elif web.proxy_header is not None and not web.trusted_proxies:
         then = "set trusted_proxies in [web] to the address of the proxy"
         yield Finding("web inbox", "fail", "proxy_header has no effect", then)
+    elif web.trusts_this_machine:
+        text = "every program on this machine can name any person in the proxy_header"
+        then = "set proxy_secret in [web], and let the proxy send it (docs/web.md)"
+        yield Finding("web inbox", "warn", text, then)
     else:
         yield Finding("web inbox", "ok", web.origin)
 
