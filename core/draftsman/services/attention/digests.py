@@ -13,6 +13,7 @@ from draftsman.domain.people.actor import Actor
 from draftsman.domain.people.policy import Policy
 from draftsman.domain.run import LeaderTerm
 from draftsman.errors import NotPermitted, UsageError
+from draftsman.store import checkpoints
 from draftsman.store.attention import digests as store
 from draftsman.store.postgres.database import Connection, Database
 
@@ -62,10 +63,16 @@ class Digests:
         return await self.hours(name)
 
     async def sweep(self, term: LeaderTerm) -> int:
-        """Send the digests that are due, for the leader; return the number of questions in them."""
+        """Send the digests that are due, for the leader; return the number of questions in them.
+
+        The digest of a person outside of their hours waits.
+        """
 
         async def work(conn: Connection) -> int:
-            due = await store.take_due(conn, term, self._limit)
+            now = await checkpoints.now(conn)
+            people = self._policy.people.values()
+            away = [person.name for person in people if person.free_at(now) > now]
+            due = await store.take_due(conn, term, self._limit, away)
             for person, group in groupby(due, lambda item: item.person):
                 items = list(group)
                 slack, at = items[0].slack, max(item.digest_at for item in items)

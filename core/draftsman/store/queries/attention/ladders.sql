@@ -11,7 +11,7 @@ SELECT p.ladders
  LIMIT 1
 
 -- name: due
-SELECT l.job, l.question, l.step, l.due_at, draftsman.now() AS now, l.steps, l.owners, q.kind::text, q.key,
+SELECT l.job, l.question, l.step, l.due_at, draftsman.now() AS now, l.steps, l.owners, q.kind, q.key,
        q.text, t.critical, q.approvers, j.invoker_id AS invoker, q.asked_at, q.expires_at,
        EXISTS (SELECT FROM draftsman.job_targets g
                 WHERE g.job = l.job AND 'question' = ANY (g.kinds)
