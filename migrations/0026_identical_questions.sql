@@ -23,7 +23,7 @@ CREATE UNIQUE INDEX identical_questions_digest ON draftsman.identical_questions 
 CREATE FUNCTION draftsman.digest_of(asked draftsman.job_questions) RETURNS text
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     SELECT encode(sha256(convert_to(jsonb_build_array(
-               r.repo_owner, r.repo_name, ($1).text, ($1).choices, ($1).freeform_allowed,
+               r.repo_host, r.repo_owner, r.repo_name, ($1).text, ($1).choices, ($1).freeform_allowed,
                ($1).context_snippet, ($1).action, ($1).on_expire, ($1).default_value, ($1).approvers,
                (SELECT jsonb_build_array(t.patch_sha256, t.critical) FROM draftsman.question_times t
                  WHERE t.job = ($1).job AND t.question = ($1).ordinal))::text, 'UTF8')), 'hex')

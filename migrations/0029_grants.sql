@@ -192,7 +192,7 @@ BEGIN
             draftsman.await_jobs(bigint, bigint, bigint[]),
             draftsman.assign_agent(bigint, bigint, text) TO draftsman_worker;
         GRANT UPDATE ON draftsman.job_states, draftsman.claimable TO draftsman_worker;
-        GRANT UPDATE (repo_owner, repo_name) ON draftsman.job_requests TO draftsman_worker;
+        GRANT UPDATE (repo_host, repo_owner, repo_name) ON draftsman.job_requests TO draftsman_worker;
         GRANT INSERT, UPDATE ON draftsman.job_runs, draftsman.job_steps, draftsman.job_quotas,
             draftsman.artifacts, draftsman.deliveries, draftsman.channel_limits, draftsman.leases
             TO draftsman_worker;

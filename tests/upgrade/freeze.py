@@ -157,7 +157,7 @@ async def fill_agents(rt: Runtime, make: Factory, term: LeaderTerm) -> None:
 
 async def fill_rules(rt: Runtime, make: Factory) -> None:
     """Create a rule that has answered a question, a digest, and a question like others."""
-    rule = await rt.rules.propose("acme/shop", "pytest tests/*", make.owner)
+    rule = await rt.rules.propose("git.example.org/acme/shop", "pytest tests/*", make.owner)
     await rt.rules.ratify(rule.id, make.owner)
     await permissions.asked(make, "pytest tests/test_a.py")
     await rt.digests.choose("09:00", make.owner, timezone="UTC")

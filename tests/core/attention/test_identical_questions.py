@@ -192,3 +192,12 @@ async def test_identical_questions_are_folded_before_the_limit(
     assert len(await rt.questions.open(limit=3)) == 3, "unfolded for programs"
     await rt.job_control.cancel(folded[0].number, make.owner)
     assert [q.job for q in await rt.questions.open(limit=1, folded=True)] == [folded[1].number]
+
+
+async def test_questions_in_repositories_of_two_hosts_are_not_identical(
+    rt: Runtime, make: Factory, people: People
+) -> None:
+    one = await _asked(make)
+    other = await _asked(make, repo=SHOP.replace("git.example.org", "github.com"))
+    assert (await _answer(rt, one, people.ben)).also == ()
+    assert await _status(rt, other) is Status.WAITING_FOR_INPUT

@@ -4,7 +4,9 @@
 -- name: profile_ladders
 SELECT p.ladders
   FROM draftsman.job_requests j
-  JOIN draftsman.repos r ON lower(r.owner) = lower(j.repo_owner) AND lower(r.name) = lower(j.repo_name)
+  JOIN draftsman.repos r ON lower(r.host) = coalesce(j.repo_host, '')
+                        AND lower(r.owner) = lower(coalesce(j.repo_owner, ''))
+                        AND lower(r.name) = lower(j.repo_name)
   JOIN draftsman.repo_profiles p ON p.repo = r.id AND p.path = ''
  WHERE j.number = %(job)s
  ORDER BY r.id
