@@ -112,11 +112,11 @@ class OnCall:
     async def _read_calendar(
         self, settings: OnCallSettings, now: datetime, zone: ZoneInfo
     ) -> CalendarDuties:
-        from draftsman.outbound.icalendar import read_events
+        from draftsman.outbound.calendar_reader import read_calendar
 
         data = await self._load(settings)
         start, end = now - CALENDAR_HORIZON, now + CALENDAR_HORIZON
-        events = await asyncio.to_thread(read_events, data, start, end, zone)
+        events = await read_calendar(data, start, end, zone)
         return CalendarDuties(tuple(_duties(events, self._policy.people)))
 
     async def _load(self, settings: OnCallSettings) -> bytes:
