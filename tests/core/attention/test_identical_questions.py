@@ -181,17 +181,17 @@ async def test_identical_questions_are_folded_before_the_limit(
     folded = [await _asked(make) for _ in range(4)]
     own = await _asked(make, actor=people.anna)
     other = await _asked(make, QUESTION.model_copy(update={"text": "Another?"}))
-    read = await rt.questions.open(limit=3, folded=True)
+    read = await rt.questions.open(limit=3, fold=True)
     assert [q.job for q in read] == [folded[0].number, own.number, other.number]
     assert len(read[0].others) == 4
     last = read[0]
     after = await rt.questions.open(
-        limit=3, after=(last.expires_at, last.job, last.ordinal), folded=True
+        limit=3, after=(last.expires_at, last.job, last.ordinal), fold=True
     )
     assert [q.job for q in after] == [own.number, other.number], "the next page has none twice"
     assert len(await rt.questions.open(limit=3)) == 3, "unfolded for programs"
     await rt.job_control.cancel(folded[0].number, make.owner)
-    assert [q.job for q in await rt.questions.open(limit=1, folded=True)] == [folded[1].number]
+    assert [q.job for q in await rt.questions.open(limit=1, fold=True)] == [folded[1].number]
 
 
 async def test_questions_in_repositories_of_two_hosts_are_not_identical(

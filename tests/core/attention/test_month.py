@@ -75,7 +75,7 @@ REFUSED: Final = re.compile(r"works on it|may not|already|expired|canceled")
 
 @dataclass
 class Month:
-    """The team, its open questions, and what people did."""
+    """The team, its open questions and its delegations."""
 
     rt: Runtime
     plain: Runtime
@@ -125,7 +125,7 @@ class Month:
         self.open_jobs.append((work.number, approval, hour + waits))
 
     async def sweep(self) -> None:
-        """Do what the leader does, and send all messages."""
+        """Run the sweeps of the leader, and send all messages."""
         sweeps = self.rt.sweeps.names
         for _ in range(4):  # a step without a recipient is followed at once by the next
             await sweeps["ladders"](LeaderTerm())
@@ -271,7 +271,7 @@ async def _check_ladders(month: Month) -> None:
 
 
 async def _check_digests(month: Month) -> None:
-    """A question is in at most one digest of a person, who gets no message of it before."""
+    """A question is in a single digest of a person, and no message of it was sent before."""
     digests = [item for item in month.slack.messages if item.text.startswith("Your digest:")]
     users = _users(month.rt)
     assert {users[item.target].name for item in digests} <= set(DIGESTS)

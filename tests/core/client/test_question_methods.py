@@ -17,7 +17,7 @@ from tests.factories import Factory
 
 @pytest.fixture(autouse=True)
 def _me(rt: Runtime) -> None:
-    """Map the operating-system user, who acts, to a person."""
+    """Map the operating-system user to a person."""
     ids = dict.fromkeys((Source.CLI, Source.API), login())
     others = {
         name: person

@@ -50,7 +50,7 @@ async def _publish(ctx: BotContext, user: SlackUser) -> None:
 
 async def _open_questions(ctx: BotContext, actor: Actor) -> list[Question]:
     """Return the open questions that this person may answer."""
-    questions = await ctx.rt.questions.open(limit=MAX_SCANNED, folded=True)
+    questions = await ctx.rt.questions.open(limit=MAX_SCANNED, fold=True)
     return [question for question in questions if await may_answer(ctx, actor, question)]
 
 

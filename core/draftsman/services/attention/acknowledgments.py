@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from draftsman.domain.answer import LockedQuestion
 from draftsman.domain.attention.attention import QuestionAttention, attention_of
-from draftsman.domain.attention.pager_event import PagerEvent
 from draftsman.domain.attention.pings import ReminderDelay
 from draftsman.domain.deliveries.spans import spans_text
 from draftsman.domain.ids import question_name
@@ -22,6 +21,9 @@ from draftsman.services.questions import Questions
 from draftsman.store.attention import acknowledgments as store
 from draftsman.store.attention import ladders
 from draftsman.store.postgres.database import Connection, Database
+
+if TYPE_CHECKING:
+    from draftsman.domain.attention.pager_event import PagerEvent
 
 MAX_DELAY: Final = 86_400.0
 """Maximum seconds of an acknowledgment or a snooze."""

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
-from uuid import UUID
+from typing import TYPE_CHECKING, Any
 
-from draftsman.domain.attention.pager_event import PagerEvent
 from draftsman.domain.attention.pings import ReminderDelay
 from draftsman.domain.people.actor import Actor
 from draftsman.store.postgres.database import Connection, fetch_all, rows, scalar
 from draftsman.store.queries import load
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from draftsman.domain.attention.pager_event import PagerEvent
 
 _Q = load("acknowledgments")
 

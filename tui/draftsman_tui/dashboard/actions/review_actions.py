@@ -59,7 +59,7 @@ async def _waiting(
         voter = screen.rt.policy.resolve(screen.actor).voter
         questions = [
             question
-            for question in await screen.rt.questions.open(limit=MAX_READ, folded=True)
+            for question in await screen.rt.questions.open(limit=MAX_READ, fold=True)
             if (names is None or set(names).intersection(responders_of(question)))
             and question.decided_by != voter
         ]

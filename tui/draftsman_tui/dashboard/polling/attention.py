@@ -68,7 +68,7 @@ class AttentionPoller:
         self._is_due = self._is_due or any(map(_may_change_questions, events))
         if not self._is_due or time.monotonic() - self._read_at < MIN_INTERVAL:
             return None
-        questions = await self._runtime().questions.open(limit=MAX_COUNTED, folded=True)
+        questions = await self._runtime().questions.open(limit=MAX_COUNTED, fold=True)
         self._is_due, self._read_at = False, time.monotonic()
         names = responder_names(self._actor(), self._runtime().policy)
         mine = [

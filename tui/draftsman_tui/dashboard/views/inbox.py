@@ -50,7 +50,7 @@ class InboxResource(Resource[OpenQuestion]):
     )
 
     async def read(self, rt: Runtime, query: Query) -> Rows[OpenQuestion]:
-        questions = await rt.questions.open(limit=query.limit, after=query.before, folded=True)
+        questions = await rt.questions.open(limit=query.limit, after=query.before, fold=True)
         return page(questions, query.limit, lambda row: (row.expires_at, row.job, row.ordinal))
 
     def key(self, row: OpenQuestion) -> str:
