@@ -47,7 +47,7 @@ LANGUAGE sql STABLE PARALLEL SAFE RETURN
          WHEN 'owner' THEN true
          WHEN 'worker' THEN actor = 'system' OR actor ~ '^(worker|internal|schedule):'
                             OR draftsman.applies_decision(actor)
-         WHEN 'bot' THEN actor ~ '^(slack|trello|forge|web):'
+         WHEN 'bot' THEN actor ~ '^(slack|trello|forge|web|pager):'
          WHEN 'person' THEN actor IN ('cli:' || session_user, 'tui:' || session_user,
                                       'api:' || session_user)
          ELSE false END;

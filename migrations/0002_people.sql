@@ -6,7 +6,8 @@ INSERT INTO draftsman.schema_migrations (name) VALUES ('0002_people');
 
 -- Where requests and answers come from.
 CREATE TYPE draftsman.channel AS ENUM (
-    'slack', 'trello', 'tui', 'cli', 'api', 'mcp', 'schedule', 'internal', 'forge', 'web');
+    'slack', 'trello', 'tui', 'cli', 'api', 'mcp', 'schedule', 'internal', 'forge', 'web',
+    'pager');
 
 CREATE TABLE draftsman.people (
     name        text PRIMARY KEY CHECK (name <> ''),
@@ -22,9 +23,11 @@ CREATE TABLE draftsman.people (
 
 -- Identities that the directory assigns. For `cli` the id is the login name, on a server the
 -- database role; the dashboard and the API use the same identity. For `forge` it is the name of the
--- forge in the configuration and a login in lower case: `github:anna`.
+-- forge in the configuration and a login in lower case: `github:anna`. For `pager` it is the name of
+-- the pager and a user id or an e-mail address in lower case: `ops:plh1hkv`.
 CREATE TABLE draftsman.person_identities (
-    channel      draftsman.channel NOT NULL CHECK (channel IN ('cli', 'slack', 'trello', 'forge')),
+    channel      draftsman.channel NOT NULL
+                 CHECK (channel IN ('cli', 'slack', 'trello', 'forge', 'pager')),
     external_id  text NOT NULL CHECK (external_id <> ''),
     person       text NOT NULL REFERENCES draftsman.people ON DELETE CASCADE,
     PRIMARY KEY (channel, external_id),

@@ -77,13 +77,19 @@ CREATE TABLE draftsman.repo_profiles (
     CONSTRAINT repo_profiles_checked CHECK ((checked_at IS NULL) = (checked_commit IS NULL))
 );
 
--- The repository may be found while the job runs.
+-- The repository of a job without one may be found while it runs. Afterwards it never changes: the rules
+-- and the identical questions of a repository, and its limits, are those of the job.
 CREATE FUNCTION draftsman.check_repo_assignment() RETURNS trigger LANGUAGE plpgsql
     SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
+    IF OLD.repo_name IS NOT NULL AND (OLD.repo_host, OLD.repo_owner, OLD.repo_name)
+       IS DISTINCT FROM (NEW.repo_host, NEW.repo_owner, NEW.repo_name) THEN
+        RAISE EXCEPTION 'D-% has a repository, which cannot change', NEW.number
+            USING ERRCODE = 'DM002';
+    END IF;
     PERFORM draftsman.refuse_change(s.number)
        FROM draftsman.job_states s WHERE s.number = NEW.number AND s.finished_at IS NOT NULL;
     RETURN NEW;
 END $$;
-CREATE TRIGGER job_requests_repo BEFORE UPDATE OF repo_owner, repo_name ON draftsman.job_requests
-    FOR EACH ROW EXECUTE FUNCTION draftsman.check_repo_assignment();
+CREATE TRIGGER job_requests_repo BEFORE UPDATE OF repo_host, repo_owner, repo_name
+    ON draftsman.job_requests FOR EACH ROW EXECUTE FUNCTION draftsman.check_repo_assignment();

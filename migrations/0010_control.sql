@@ -268,10 +268,10 @@ BEGIN
                ELSE split_part(o.idempotency_key, ':', 2) END || ':' || (o.chain_length + 1)
            AND job.chain_length = o.chain_length + 1
            AND job.overrides - 'answers' = o.overrides - 'answers'
-           AND (job.type, job.payload, job.request_digest, job.agent, job.mode, job.repo_owner,
-                job.repo_name, job.ticket_url, job.ticket_title, job.ticket_text, job.template,
+           AND (job.type, job.payload, job.request_digest, job.agent, job.mode, job.repo_host,
+                job.repo_owner, job.repo_name, job.ticket_url, job.ticket_title, job.ticket_text, job.template,
                 job.template_version) IS NOT DISTINCT FROM
-               (o.type, o.payload, o.request_digest, o.agent, o.mode, o.repo_owner,
+               (o.type, o.payload, o.request_digest, o.agent, o.mode, o.repo_host, o.repo_owner,
                 o.repo_name, o.ticket_url, o.ticket_title, o.ticket_text, o.template,
                 o.template_version)) THEN
         RETURN false;
@@ -308,6 +308,7 @@ CREATE TYPE draftsman.request AS (
     external_event_id     text,
     invoker_id            text,
     invoker_display_name  text,
+    repo_host             text,
     repo_owner            text,
     repo_name             text,
     ticket_url            text,

@@ -166,7 +166,7 @@ BEGIN
     IF draftsman.session_kind() NOT IN ('owner', 'worker') THEN
         PERFORM draftsman.deny_access(format('%s cannot ask for commands', session_user));
     END IF;
-    SELECT concat_ws('/', r.repo_owner, r.repo_name) INTO in_repo
+    SELECT concat_ws('/', r.repo_host, r.repo_owner, r.repo_name) INTO in_repo
       FROM draftsman.job_requests r WHERE r.number = $1 AND r.repo_name <> '';
     SELECT q.* INTO asked FROM draftsman.job_questions q
      WHERE q.job = $1 AND q.ordinal = $2

@@ -23,7 +23,7 @@ CREATE UNIQUE INDEX identical_questions_digest ON draftsman.identical_questions 
 CREATE FUNCTION draftsman.digest_of(asked draftsman.job_questions) RETURNS text
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     SELECT encode(sha256(convert_to(jsonb_build_array(
-               r.repo_owner, r.repo_name, ($1).text, ($1).choices, ($1).freeform_allowed,
+               r.repo_host, r.repo_owner, r.repo_name, ($1).text, ($1).choices, ($1).freeform_allowed,
                ($1).context_snippet, ($1).action, ($1).on_expire, ($1).default_value, ($1).approvers,
                (SELECT jsonb_build_array(t.patch_sha256, t.critical) FROM draftsman.question_times t
                  WHERE t.job = ($1).job AND t.question = ($1).ordinal))::text, 'UTF8')), 'hex')
@@ -42,16 +42,27 @@ RETURNS SETOF draftsman.identical_questions LANGUAGE sql STABLE
      ORDER BY i.id
 $$;
 
+-- Registers a question. Two identical questions are registered one after the other, so that the second
+-- finds the first: a caller waits until the first is committed.
+CREATE FUNCTION draftsman.register_identical(asked draftsman.job_questions, digest text) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF $2 IS NOT NULL AND NOT EXISTS (
+        SELECT FROM draftsman.identical_questions i
+         WHERE i.job = ($1).job AND i.question = ($1).ordinal) THEN
+        PERFORM pg_advisory_xact_lock(hashtextextended('draftsman.identical_questions ' || $2, 0));
+        INSERT INTO draftsman.identical_questions (digest, job, question)
+        VALUES ($2, ($1).job, ($1).ordinal);
+    END IF;
+END $$;
+
 CREATE FUNCTION draftsman.register_question() RETURNS trigger LANGUAGE plpgsql
     SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF TG_OP = 'UPDATE' THEN
         DELETE FROM draftsman.identical_questions WHERE job = NEW.job AND question = NEW.ordinal;
     ELSE
-        INSERT INTO draftsman.identical_questions (digest, job, question)
-        SELECT d.digest, NEW.job, NEW.ordinal FROM (SELECT draftsman.digest_of(NEW) AS digest) d
-         WHERE d.digest IS NOT NULL
-            ON CONFLICT DO NOTHING;
+        PERFORM draftsman.register_identical(NEW, draftsman.digest_of(NEW));
     END IF;
     RETURN NULL;
 END $$;
@@ -118,8 +129,7 @@ DECLARE
 BEGIN
     SELECT q.* INTO asked FROM draftsman.job_questions q WHERE q.job = $1 AND q.status = 'open';
     same := draftsman.digest_of(asked);
-    INSERT INTO draftsman.identical_questions (digest, job, question)
-    SELECT same, $1, asked.ordinal WHERE same IS NOT NULL ON CONFLICT DO NOTHING;
+    PERFORM draftsman.register_identical(asked, same);
     SELECT array_agg(i.job) INTO others
       FROM draftsman.identical_questions i WHERE i.digest = same AND i.job <> $1;
     IF others IS NOT NULL THEN

@@ -1,4 +1,5 @@
 -- Digests: questions that a person gets in a single message at hours of their own, and not at once.
+-- Events of pagers: acknowledgments of a question there.
 
 SELECT EXISTS (SELECT FROM draftsman.schema_migrations WHERE name = '0027_digests') AS applied \gset
 \if :applied \echo '0027_digests is already applied' \quit \endif
@@ -102,3 +103,41 @@ CREATE FUNCTION draftsman.is_silent(
         SELECT FROM draftsman.digest_questions d
          WHERE d.job = $1 AND d.question = $2 AND d.person = draftsman.person_of('slack', $4)))
 $$;
+
+-- Events of the alert of a question in a pager, each once. Of a late event and a newer one, the newer
+-- counts.
+CREATE TABLE draftsman.pager_events (
+    pager        text NOT NULL CHECK (pager <> ''),
+    id           text NOT NULL CHECK (id <> ''),
+    job          bigint NOT NULL,
+    question     int NOT NULL,
+    kind         text NOT NULL CHECK (kind IN ('acknowledged', 'resolved', 'reopened')),
+    occurred_at  timestamptz NOT NULL,
+    received_at  timestamptz NOT NULL DEFAULT draftsman.now(),
+    PRIMARY KEY (pager, id),
+    FOREIGN KEY (job, question) REFERENCES draftsman.job_questions (job, ordinal)
+);
+--   pager_events_question   the newest event of a question
+CREATE INDEX pager_events_question ON draftsman.pager_events (job, question, pager);
+CREATE TRIGGER pager_events_immutable BEFORE UPDATE OR DELETE ON draftsman.pager_events
+    FOR EACH ROW EXECUTE FUNCTION draftsman.refuse_change('an event of a pager is kept');
+CREATE TRIGGER pager_events_no_truncate BEFORE TRUNCATE ON draftsman.pager_events
+    EXECUTE FUNCTION draftsman.refuse_change('an event of a pager is kept');
+
+-- Records an event of a pager; true if it is new, and no newer event of the question is known. Two
+-- events of a question are recorded one after the other.
+CREATE FUNCTION draftsman.record_pager_event(
+    pager text, id text, job bigint, question int, kind text, occurred_at timestamptz
+) RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF draftsman.session_kind() NOT IN ('owner', 'bot') THEN
+        PERFORM draftsman.deny_access(format('%s cannot record events of pagers', session_user));
+    END IF;
+    PERFORM FROM draftsman.job_states j WHERE j.number = $3 FOR NO KEY UPDATE;
+    INSERT INTO draftsman.pager_events (pager, id, job, question, kind, occurred_at)
+    VALUES ($1, $2, $3, $4, $5, $6)
+        ON CONFLICT ON CONSTRAINT pager_events_pkey DO NOTHING;
+    RETURN FOUND AND NOT EXISTS (
+        SELECT FROM draftsman.pager_events e
+         WHERE e.job = $3 AND e.question = $4 AND e.pager = $1 AND e.occurred_at > $6);
+END $$;

@@ -195,7 +195,7 @@ BEGIN
             draftsman.await_jobs(bigint, bigint, bigint[]),
             draftsman.assign_agent(bigint, bigint, text) TO draftsman_worker;
         GRANT UPDATE ON draftsman.job_states, draftsman.claimable TO draftsman_worker;
-        GRANT UPDATE (repo_owner, repo_name) ON draftsman.job_requests TO draftsman_worker;
+        GRANT UPDATE (repo_host, repo_owner, repo_name) ON draftsman.job_requests TO draftsman_worker;
         GRANT INSERT, UPDATE ON draftsman.job_runs, draftsman.job_steps, draftsman.job_quotas,
             draftsman.artifacts, draftsman.deliveries, draftsman.channel_limits, draftsman.leases
             TO draftsman_worker;
@@ -257,7 +257,9 @@ BEGIN
             draftsman.close_web_session(text),
             draftsman.claim_attachments(draftsman.channel, int, float8),
             draftsman.end_attachment(bigint, int, bytea, text, jsonb),
-            draftsman.finish_forge_event(bigint, text) TO draftsman_bot;
+            draftsman.finish_forge_event(bigint, text),
+            draftsman.record_pager_event(text, text, bigint, int, text, timestamptz)
+            TO draftsman_bot;
         GRANT INSERT (forge, project, number, key, kind, source, author, author_name, is_bot,
             association, verdict, title, text, label, path, line, commit, thread, url, at),
             UPDATE (answered_at) ON draftsman.forge_events TO draftsman_bot;

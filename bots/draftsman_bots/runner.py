@@ -12,6 +12,7 @@ from draftsman.hardening import deny_inspection
 from draftsman.loops.lifecycle import StopSignal
 from draftsman.runtime import open_runtime
 from draftsman.settings import Settings
+from draftsman.settings.attention import webhook_pagers
 from draftsman.shutdown import shutdown_signals
 
 if TYPE_CHECKING:
@@ -114,10 +115,18 @@ def _create_forge_bot(rt: Runtime) -> BotService:
     return service.ForgeService(rt)
 
 
+def _create_pager_receiver(rt: Runtime) -> BotService:
+    from draftsman_bots.pagers import service
+
+    return service.PagerService(rt)
+
+
 def is_configured(settings: Settings, name: str) -> bool:
     """Return whether the configuration has a bot."""
     if name == "forges":
         return bool(settings.read_forges)
+    if name == "pagers":
+        return bool(webhook_pagers(settings.pagers))
     return getattr(settings, name) is not None
 
 
@@ -125,5 +134,6 @@ BOTS: Final[Mapping[str, Callable[[Runtime], BotService]]] = {
     "slack": _create_slack_bot,
     "trello": _create_trello_bot,
     "forges": _create_forge_bot,
+    "pagers": _create_pager_receiver,
 }
 """Functions that create the bot of a configuration table; they raise ConfigError."""

@@ -49,8 +49,9 @@ def directory(settings: Settings) -> Directory:
     people = {}
     for name, person in settings.people.items():
         accounts = {"cli": person.login, "slack": person.slack, "trello": person.trello}
-        accounts |= {"forge": person.forge and person.forge.lower()}
         ids = {channel: id for channel, id in accounts.items() if id}
+        lower = {"forge": person.forge, "pager": person.pager}
+        ids |= {channel: id.lower() for channel, id in lower.items() if id}
         people[name] = DirectoryEntry(
             frozenset(person.roles),
             ids,

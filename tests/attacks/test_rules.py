@@ -110,7 +110,7 @@ async def test_answers_of_programs_teach_nothing(
         work = await make.asked(question(COMMAND), repo=SHOP)
         await decide(rt, work, ALLOW, program)
     assert await rt.rules.sweep(LeaderTerm()) == 0
-    candidate = RuleCandidate("acme/shop", tuple(COMMAND.split()), 6)
+    candidate = RuleCandidate("git.example.org/acme/shop", tuple(COMMAND.split()), 6)
     async with rt.db.connection() as session:  # the database counts for itself
         assert await store.propose_in_term(session, LeaderTerm(), candidate, 5, 60) is None
     for _ in range(5):

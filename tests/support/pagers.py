@@ -1,12 +1,17 @@
-"""Strict fakes of PagerDuty's Events API v2 and of Grafana OnCall's formatted webhook.
+"""Strict fakes of PagerDuty and of Grafana OnCall: the alerts they take, and their webhooks.
 
-PagerDuty: https://developer.pagerduty.com/docs/send-alert-event. Grafana OnCall:
-https://grafana.com/docs/oncall/latest/configure/integrations/references/webhook/.
+PagerDuty: https://developer.pagerduty.com/docs/send-alert-event; V3 webhooks, with the fields and
+the signatures of https://developer.pagerduty.com/docs/webhooks-overview and /verifying-signatures.
+Grafana OnCall: https://grafana.com/docs/oncall/latest/configure/integrations/references/webhook/
+and https://grafana.com/docs/oncall/latest/configure/integrations/outgoing-webhooks/.
 """
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import json
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Final
 
@@ -31,6 +36,7 @@ class FakePagers:
         self.incidents: dict[str, list[str]] = {}
         self.failures: list[int | None] = []
         """Statuses of the next replies; None drops the reply after the event was processed."""
+        self._webhooks = 0
 
     async def answer(self, request: Request) -> Reply | None:
         """Process a request."""
@@ -48,6 +54,62 @@ class FakePagers:
             return None
         body = {"status": "success", "message": "Event processed", "dedup_key": key}
         return Reply(202 if "event_action" in document else 200, json.dumps(body).encode())
+
+    def pagerduty_webhook(
+        self, key: str, what: str, user: str | None, at: str, secrets: Sequence[str]
+    ) -> tuple[bytes, dict[str, str]]:
+        """Return a V3 webhook of an incident that was triggered; without `user` by the API.
+
+        It has a signature of each secret of the subscription.
+        """
+        assert "trigger" in self.incidents[key], f"no incident {key}"
+        agent = {"id": user, "summary": f"Person {user}", "type": "user_reference"}
+        integration = {"id": "PINT001", "type": "events_api_v2_inbound_integration_reference"}
+        self._webhooks += 1
+        event: dict[str, Any] = {
+            "id": f"5ac64822-4adc-4fda-ade0-{self._webhooks:012}",
+            "event_type": f"incident.{what}",
+            "resource_type": "incident",
+            "occurred_at": at,
+            "agent": agent if user else integration,
+            "client": None,
+            "data": {
+                "id": "PGR0VU2",
+                "type": "incident",
+                "number": 2,
+                "status": what if what in ("acknowledged", "resolved") else "triggered",
+                "incident_key": key,
+                "title": "D-1/1",
+                "urgency": "high",
+            },
+        }
+        body = json.dumps({"event": event}).encode()
+        signed = [hmac.new(s.encode(), body, hashlib.sha256).hexdigest() for s in secrets]
+        header = ",".join(f"v1={signature}" for signature in signed)
+        return body, {
+            "Content-Type": "application/json",
+            "User-Agent": "PagerDuty-Webhook/V3.0",
+            "X-Webhook-Id": event["id"],
+            "X-PagerDuty-Signature": header,
+        }
+
+    def grafana_webhook(
+        self, key: str, what: str, user: dict[str, str] | None, at: str, authorization: str
+    ) -> tuple[bytes, dict[str, str]]:
+        """Return an outgoing webhook of the trigger types for a status, with all data forwarded."""
+        assert "alerting" in self.incidents[key], f"no alert group {key}"
+        document: dict[str, Any] = {
+            "event": {"type": what, "time": at},
+            "user": user,
+            "alert_group": {"id": "I6HNZGUFG4K11", "state": f"{what}d", "title": "D-1/1"},
+            "alert_group_id": "I6HNZGUFG4K11",
+            "alert_payload": {"alert_uid": key, "state": "alerting", "title": "D-1/1"},
+            "integration": {"id": "CZ7URAT4V3QF2", "type": "formatted_webhook"},
+            "notified_users": [],
+            "users_to_be_notified": [],
+        }
+        headers = {"Content-Type": "application/json", "Authorization": authorization}
+        return json.dumps(document).encode(), headers
 
     def _errors(self, request: Request, document: dict[str, Any]) -> list[str]:
         errors = []

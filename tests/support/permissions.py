@@ -17,6 +17,8 @@ from draftsman.runtime import Runtime
 from tests.factories import EVENTS, Factory
 
 SHOP = "https://git.example.org/acme/shop"
+SHOP_NAME = "git.example.org/acme/shop"
+"""The repository of its rules."""
 TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 ROOTS = {"/workspace/repo": ".", "/home/agent": "~"}
 ALLOW, DENY, FOR_JOB = "allow once", "deny", "allow for this job"
@@ -77,7 +79,7 @@ async def decided(
 
 
 async def ratified(
-    rt: Runtime, pattern: str, actor: Actor, seconds: float = 3600.0, repo: str = "acme/shop"
+    rt: Runtime, pattern: str, actor: Actor, seconds: float = 3600.0, repo: str = SHOP_NAME
 ) -> PermissionRule:
     """Propose and ratify a rule."""
     rule = await rt.rules.propose(repo, pattern, actor)

@@ -25,6 +25,7 @@ from typing import Any, Final
 from draftsman import resources
 from draftsman.configured import directory
 from draftsman.domain.activity.stream import Activity, ActivityKind
+from draftsman.domain.attention.pager_event import PagerEvent
 from draftsman.domain.budgets import CallEstimate, question_of
 from draftsman.domain.deliveries.delivery import ChannelName, Receipt
 from draftsman.domain.ids import new_id
@@ -139,6 +140,9 @@ async def fill_agents(rt: Runtime, make: Factory, term: LeaderTerm) -> None:
     await rt.figures.record_views(await rt.questions.open_of([kept.number]), make.owner)
     await rt.acknowledgments.delegate(kept.number, 1, make.owner, "ben", 3600)
     await rt.acknowledgments.acknowledge(kept.number, 1, make.owner, 3600)
+    id = (await rt.read_model.job(kept.number)).id
+    page = PagerEvent("ops", "1", id, 1, "acknowledged", datetime.now(UTC))
+    await rt.acknowledgments.record_page(page, make.owner)
     await rt.acknowledgments.snooze(kept.number, 1, make.owner, 3600)
     work = await make.running(type="run_agent", agent="tidy")
     message = await rt.messages.send(work.number, make.owner, "Use the v2 API", event="message-1")
@@ -163,7 +167,7 @@ async def fill_agents(rt: Runtime, make: Factory, term: LeaderTerm) -> None:
 
 async def fill_rules(rt: Runtime, make: Factory) -> None:
     """Create a rule that has answered a question, a digest, and a question like others."""
-    rule = await rt.rules.propose("acme/shop", "pytest tests/*", make.owner)
+    rule = await rt.rules.propose("git.example.org/acme/shop", "pytest tests/*", make.owner)
     await rt.rules.ratify(rule.id, make.owner)
     await permissions.asked(make, "pytest tests/test_a.py")
     await rt.digests.choose("09:00", make.owner, timezone="UTC")

@@ -18,6 +18,7 @@ from draftsman_bots.web.origin import is_trusted_proxy
 from draftsman_bots.web.problems import PageProblem
 
 COOKIE: Final = "draftsman-inbox"
+PROXY_SECRET: Final = "x-proxy-secret"  # noqa: S105 - the name of a header
 _TOKEN_LENGTH: Final = range(20, 100)
 """Lengths of tokens that are looked up."""
 
@@ -40,8 +41,12 @@ class Visit:
 class Access:
     """Sessions of requests, and their cookies."""
 
-    def __init__(self, settings: WebSettings, sessions: WebSessions) -> None:
+    def __init__(
+        self, settings: WebSettings, sessions: WebSessions, proxy_secret: str | None = None
+    ) -> None:
+        """Take the secret without which the header of a proxy does not count; None: without."""
         self._settings = settings
+        self._proxy_secret = proxy_secret
         self._sessions = sessions
         self._cookie = f"__Host-{COOKIE}" if settings.is_secure else COOKIE
 
@@ -126,10 +131,20 @@ class Access:
         header = self._settings.proxy_header
         if header is None or not is_trusted_proxy(request, self._settings):
             return None
+        if not self._has_proxy_secret(request):
+            return None
         values = request.headers.getlist(header)
         if len(values) > 1:
             raise PageProblem(400, f"The proxy sent the header {header} more than once.")
         return values[0].strip() or None if values else None
+
+    def _has_proxy_secret(self, request: Request) -> bool:
+        if self._proxy_secret is None:
+            return True
+        given = request.headers.getlist(PROXY_SECRET)
+        return len(given) == 1 and hmac.compare_digest(
+            given[0].encode(errors="replace"), self._proxy_secret.encode()
+        )
 
     async def _visit_of_proxy(self, request: Request, account: str) -> Visit:
         visit = await self._of_token(await self._open(request, SignInMethod.PROXY, account))

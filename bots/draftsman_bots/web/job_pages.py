@@ -15,7 +15,8 @@ from draftsman.errors import NotFound
 from draftsman.services.runs.log_feed import log_tail
 from draftsman_bots.web.diff_lines import shown_diff
 from draftsman_bots.web.log_lines import encode_cursor, log_lines
-from draftsman_bots.web.pages import page
+from draftsman_bots.web.pages import TONES, page
+from draftsman_bots.web.problems import PageProblem
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -86,6 +87,7 @@ async def show(context: WebContext, request: Request) -> Response:
         why=why.text,
         is_final=job.status in TERMINAL,
         questions=questions[::-1],
+        tones=TONES,
         results=list(_result(job)),
         events=[_event(event) for event in reversed(events)],
         lines=log_lines(items),
@@ -118,6 +120,8 @@ async def _number(request: Request) -> int:
 def _filters(get: Any, visit: Visit) -> tuple[JobFilters, dict[str, str], str]:
     """Return the filters of a query, their texts in the form, and the problem of a bad value."""
     names = ("status", "repo", "mine")
+    if any("\x00" in str(get(name) or "") for name in names):
+        raise PageProblem(400, "The filter has a character that no text may have.", "Open /jobs.")
     entered = {name: str(get(name) or "").strip()[:MAX_FILTER] for name in names}
     filters: JobFilters = {"limit": PAGE_SIZE}
     problem = ""

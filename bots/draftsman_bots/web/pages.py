@@ -17,6 +17,10 @@ from draftsman_bots.web.access import Visit
 _UNITS: Final = ((86_400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 
 
+TONES: Final = {"open": "wait", "approved": "good", "denied": "denied", "expired": "bad"}
+"""Classes of the outcomes of questions; of all others `quiet`."""
+
+
 def page(
     name: str, visit: Visit | None, *, status: int = 200, active: str = "", **values: Any
 ) -> Response:

@@ -26,7 +26,7 @@ from draftsman_bots.pause_note import pause_note
 from draftsman_bots.web.diff_lines import shown_diff
 from draftsman_bots.web.forms import read_form
 from draftsman_bots.web.origin import client_address
-from draftsman_bots.web.pages import page
+from draftsman_bots.web.pages import TONES, page
 from draftsman_bots.web.problems import PageProblem, error_text
 
 if TYPE_CHECKING:
@@ -49,8 +49,7 @@ _DECISIONS: Final = {"approve": True, "deny": False}
 async def inbox(context: WebContext, request: Request) -> Response:
     """Show the open questions, those for the person first."""
     visit = await context.access.required(request)
-    found = await context.rt.questions.open(limit=MAX_QUESTIONS)
-    questions = [item for item in found if item.is_first]
+    questions = await context.rt.questions.open(limit=MAX_QUESTIONS, fold=True)
     mine = [item for item in questions if context.rt.figures.may_answer(item, visit.actor)]
     names = {item.name for item in mine}
     others = [item for item in questions if item.name not in names]
@@ -60,7 +59,7 @@ async def inbox(context: WebContext, request: Request) -> Response:
         active="questions",
         mine=[_row(item) for item in mine],
         others=[_row(item) for item in others],
-        is_capped=len(found) == MAX_QUESTIONS,
+        is_capped=len(questions) == MAX_QUESTIONS,
     )
 
 
@@ -149,6 +148,7 @@ async def _question_page(
         status=status,
         active="questions",
         question=question,
+        tones=TONES,
         job=job,
         live=live,
         is_approval=question.kind is QuestionKind.APPROVAL,
@@ -205,14 +205,12 @@ async def _next_question(
     context: WebContext, visit: Visit, question: Question
 ) -> dict[str, Any] | None:
     """Return the first open question for the person."""
-    questions = await context.rt.questions.open(limit=MAX_QUESTIONS)
+    questions = await context.rt.questions.open(limit=MAX_QUESTIONS, fold=True)
     return next(
         (
             _row(item)
             for item in questions
-            if item.is_first
-            and item.name != question.name
-            and context.rt.figures.may_answer(item, visit.actor)
+            if item.name != question.name and context.rt.figures.may_answer(item, visit.actor)
         ),
         None,
     )

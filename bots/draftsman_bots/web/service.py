@@ -41,6 +41,9 @@ class WebService:
             raise ConfigError(
                 f"[web] listen {settings.listen} needs url: the https URL of the inbox in browsers"
             )
+        if settings.proxy_secret is not None and settings.proxy_header is None:
+            raise ConfigError("[web] proxy_secret needs proxy_header: the header with the account")
+        proxy_secret = _proxy_secret(settings)
         self.stop = StopSignal()
         self._listener = bind(settings.address, "web")
         self.port: int = self._listener.getsockname()[1]
@@ -49,7 +52,7 @@ class WebService:
             settings = settings.model_copy(update={"url": f"http://{host}:{self.port}"})
         self.url = settings.origin
         sessions = WebSessions(rt.db, rt.policy)
-        access = Access(settings, sessions)
+        access = Access(settings, sessions, proxy_secret)
         provider = _provider(settings)
         self.context = WebContext(rt, settings, sessions, access, provider, stop=self.stop)
         self._server = Server(application(self.context))
@@ -63,6 +66,13 @@ class WebService:
         """Finish the requests in progress and stop."""
         self.stop.set()
         self._server.end()
+
+
+def _proxy_secret(settings: WebSettings) -> str | None:
+    """Return the secret of the proxy, if it has any; raises ConfigError for a missing one."""
+    if settings.proxy_secret is None:
+        return None
+    return read_credential("web", "proxy_secret", settings.proxy_secret, "")
 
 
 def _provider(settings: WebSettings) -> OidcProvider | None:

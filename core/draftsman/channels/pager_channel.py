@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from draftsman.channels.http_post import post, refused
+from draftsman.domain.attention import pager_event
 from draftsman.domain.deliveries.delivery import (
     ChannelName,
     DeliveryKind,
@@ -117,7 +118,7 @@ class PagerChannel:
 def dedup_key(message: Message) -> str:
     """Return the key of the alert of a question, unique over all databases."""
     number = message.question.ordinal if message.question is not None else 0
-    return f"draftsman:{message.subject.id}/{number}"
+    return pager_event.dedup_key(message.subject.id, number)
 
 
 def _pagerduty(message: Message, question: Question, action: str, key: str) -> dict[str, Any]:

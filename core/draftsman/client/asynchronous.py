@@ -5,23 +5,20 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Unpack, cast
-from uuid import UUID, uuid4
+from uuid import UUID
 
 from draftsman.client.batches import batch_note, batches
+from draftsman.client.question_client import QuestionClient
 from draftsman.client.request_fields import Fields, JobName, Request
-from draftsman.client.schedule_client import ScheduleClient
 from draftsman.domain.activity.stream import ActivityRow
-from draftsman.domain.answer import Verdict
 from draftsman.domain.event import Event
-from draftsman.domain.ids import job_name, parse_question
+from draftsman.domain.ids import job_name
 from draftsman.domain.job import TERMINAL, Job, Source
 from draftsman.domain.job_message import SentMessage
-from draftsman.domain.question import Question
 from draftsman.domain.requests.invocation import Invocation
-from draftsman.domain.response import Response
 from draftsman.domain.workflows.dependencies import JobTree
 from draftsman.domain.workflows.groups import GroupMember, JobGroup
-from draftsman.errors import QuestionClosed, Refused, UsageError
+from draftsman.errors import UsageError
 from draftsman.services.jobs.job_control import CancelResult, PauseResult
 from draftsman.services.jobs.request_checks import build_request, require_instructions
 from draftsman.services.jobs.submissions import SubmittedJob
@@ -35,7 +32,7 @@ ACTIVITY_INTERVAL = 0.3
 """Seconds between reads of new activity."""
 
 
-class Client(ScheduleClient):
+class Client(QuestionClient):
     """An open connection; `async with Draftsman() as client` returns it.
 
     The actor is the operating-system user, or on a remote server the database role, as for the
@@ -148,27 +145,6 @@ class Client(ScheduleClient):
             raise
         return await self._rt.read_model.job(number)
 
-    async def questions(self, job: JobName | None = None) -> list[Question]:
-        """Return the open questions of a job, or of all jobs, the next to expire first."""
-        number = None if job is None else await self._number(job)
-        return list(await self._rt.questions.open(number))
-
-    async def answer(self, question: str | Question, text: str) -> Verdict:
-        """Answer a question (`"D-142/1"`) with a choice or with free text.
-
-        Raises NotFound, UsageError for an invalid answer, QuestionClosed if the question is
-        already resolved, and Refused otherwise.
-        """
-        return await self._respond(question, text=text)
-
-    async def approve(self, question: str | Question, reason: str | None = None) -> Verdict:
-        """Approve an approval; raises as `answer` does."""
-        return await self._respond(question, decision=True, reason=reason)
-
-    async def deny(self, question: str | Question, reason: str | None = None) -> Verdict:
-        """Deny an approval; raises as `answer` does."""
-        return await self._respond(question, decision=False, reason=reason)
-
     async def tell(self, job: JobName, text: str, *, key: str | None = None) -> SentMessage:
         """Send a message to the agent of a job; the same `key` is sent once.
 
@@ -235,25 +211,6 @@ class Client(ScheduleClient):
                     return
                 await asyncio.sleep(ACTIVITY_INTERVAL)
 
-    async def _respond(
-        self,
-        question: str | Question,
-        *,
-        text: str | None = None,
-        decision: bool | None = None,
-        reason: str | None = None,
-    ) -> Verdict:
-        job, ordinal = await self._question(question)
-        response = Response(
-            source_event_id=f"api:{uuid4()}", text=text, decision=decision, reason=reason
-        )
-        actor = await self._rt.actor(Source.API)
-        verdict = await self._rt.questions.answer(job, ordinal, response, actor)
-        if verdict.accepted:
-            return verdict
-        refusal = verdict.reason or f"{verdict.name} does not accept this answer"
-        raise QuestionClosed(refusal) if verdict.resolved else Refused(refusal)
-
     async def _resolve(self, requests: Iterable[Request], unchecked: bool) -> list[Invocation]:
         """Return the checked requests; a UsageError has a note with the position."""
         checks, types = self._rt.request_checks, set[str]()
@@ -308,12 +265,3 @@ class Client(ScheduleClient):
     async def tree(self, job: JobName) -> JobTree:
         """Return a job and all that wait for it, directly or not; raises NotFound."""
         return await self._rt.workflows.tree(await self._number(job))
-
-    async def _question(self, question: str | Question) -> tuple[int, int]:
-        if isinstance(question, Question):
-            return question.job, question.ordinal
-        job, ordinal = parse_question(question)
-        number = await self._rt.read_model.resolve(job)
-        if ordinal is None:
-            raise UsageError(f"{question!r} is a job; specify a question, such as {question}/1")
-        return number, ordinal

@@ -7,14 +7,17 @@ import threading
 from collections.abc import AsyncIterator, Awaitable, Coroutine, Iterable, Iterator, Mapping
 from concurrent.futures import CancelledError, Future
 from contextlib import AbstractAsyncContextManager
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack
 
 from draftsman.client.asynchronous import Client, Cursor
 from draftsman.client.batches import batch_note, in_batches
 from draftsman.client.blocking_schedules import BlockingSchedules
+from draftsman.client.question_client import HOUR
 from draftsman.client.request_fields import Fields, JobName, Request
 from draftsman.domain.activity.stream import ActivityRow
 from draftsman.domain.answer import Verdict
+from draftsman.domain.attention.pings import ReminderDelay
 from draftsman.domain.budgets import BudgetUse, Cost
 from draftsman.domain.event import Event
 from draftsman.domain.job import Job
@@ -150,6 +153,18 @@ class BlockingClient(BlockingSchedules):
     def deny(self, question: str | Question, reason: str | None = None) -> Verdict:
         """Deny an approval."""
         return self._run(self._client.deny(question, reason))
+
+    def acknowledge(self, question: str | Question, seconds: float = HOUR) -> ReminderDelay:
+        """Acknowledge a question: others are not notified until then."""
+        return self._run(self._client.acknowledge(question, seconds))
+
+    def snooze(self, question: str | Question, seconds: float) -> datetime:
+        """Pause your own reminders of a question; return until when."""
+        return self._run(self._client.snooze(question, seconds))
+
+    def delegate(self, question: str | Question, person: str, seconds: float = HOUR) -> datetime:
+        """Ask another person to answer a question; return until when others are not notified."""
+        return self._run(self._client.delegate(question, person, seconds))
 
     def tell(self, job: JobName, text: str, *, key: str | None = None) -> SentMessage:
         """Send a message to the agent of a job; the same `key` is sent once."""

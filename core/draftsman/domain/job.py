@@ -54,6 +54,7 @@ class Source(StrEnum):
     INTERNAL = "internal"
     FORGE = "forge"
     WEB = "web"
+    PAGER = "pager"
 
 
 class OnLost(StrEnum):
@@ -190,6 +191,8 @@ class Job:
     started_at: datetime | None
     finished_at: datetime | None
     updated_at: datetime
+    repo_host: str | None = None
+    """Host of the repository; None for a local folder."""
 
     @property
     def name(self) -> str:

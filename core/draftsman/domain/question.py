@@ -152,6 +152,11 @@ class Question:
         """Return the labels of the choices, which people read, in order."""
         return [str(choice["label"]) for choice in self.choices]
 
+    @property
+    def outcome(self) -> str:
+        """The result as people read it, such as `denied` or `approved`; else the status."""
+        return str((self.resolution or {}).get("outcome", self.status))
+
     def label_of(self, value: str) -> str:
         """Return the label of a choice; the value itself if no choice has it.
 

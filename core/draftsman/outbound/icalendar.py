@@ -13,9 +13,11 @@ from draftsman.errors import UsageError
 
 MAX_BYTES: Final = 2_000_000
 """Maximum size of a calendar."""
+MAX_LINES: Final = 50_000
+"""Maximum lines of a calendar, each of which takes the parser time."""
 MAX_EVENTS: Final = 20_000
 """Maximum number of events of the time that is read."""
-MAX_STEPS: Final = 1_000_000
+MAX_STEPS: Final = 500_000
 """Maximum repetitions from the first event on; each before the time takes a step, too."""
 PAST: Final = timedelta(days=400)
 AHEAD: Final = timedelta(days=800)
@@ -48,6 +50,8 @@ def read_events(data: bytes, start: datetime, end: datetime, zone: ZoneInfo) -> 
 
     if len(data) > MAX_BYTES:
         raise UsageError(f"a calendar has more than {MAX_BYTES:,} bytes")
+    if data.count(b"\n") > MAX_LINES:
+        raise UsageError(f"a calendar has more than {MAX_LINES:,} lines")
     try:
         calendar = Calendar.from_ical(data)
         _check_repetitions(calendar, start.date(), end.date())

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from draftsman.domain.response import Response
     from draftsman.services.attention.ladder_choices import LadderChoices
 
+Cursor = store.QuestionCursor | None
 MAX_TIMEOUT = 86_400.0 * 366
 MAX_REFUSALS_PER_VOTER: Final = 20
 """Maximum number of stored refused answers of a voter to a question; others are counted."""
@@ -158,13 +159,13 @@ class Questions:
             return await store.of_job(conn, job), await store.answers(conn, job)
 
     async def open(
-        self, job: int | None = None, limit: int = 200, after: store.QuestionCursor | None = None
+        self, job: int | None = None, limit: int = 200, after: Cursor = None, *, fold: bool = False
     ) -> Sequence[OpenQuestion]:
-        """Return open questions of a job or, after a cursor, of all jobs, soonest expiry first."""
+        """Return open questions of a job, or after a cursor; with `fold` of identical the first."""
         if job is not None:
             return await self.open_of([job])
         async with self._db.connection() as conn:
-            return await store.open_questions(conn, limit, after)
+            return await store.open_questions(conn, limit, after, fold=fold)
 
     async def open_of(self, jobs: Sequence[int]) -> Sequence[OpenQuestion]:
         """Return the open questions of these jobs, soonest expiry first."""

@@ -10,6 +10,7 @@ from typing import Annotated, Final, Literal, Protocol, Self
 from pydantic import Field, field_validator, model_validator
 
 from draftsman.field_errors import matching
+from draftsman.settings.chat import Listen, address_of
 from draftsman.settings.hours import Zone
 from draftsman.settings.outbound import SecretSettings, web_address
 from draftsman.settings.tables import PersonSettings, QuestionSettings, Section, UserPath
@@ -113,11 +114,31 @@ class PagerSettings(Section):
     """Routing key of PagerDuty; of Grafana OnCall the URL of the integration."""
     url: str = PAGER_URL
     """URL of PagerDuty's events, in another region or of a proxy."""
+    listen: Listen | None = None
+    """`host:port` of the HTTP server of its webhook, which several pagers may share."""
+    webhook_secret: SecretSettings | None = None
+    """Secret of its webhook: acknowledgments there count as those of a question."""
+
+    @property
+    def address(self) -> tuple[str, int] | None:
+        """Host and port of the HTTP server of its webhook, or None."""
+        return address_of(self.listen)
+
+    @model_validator(mode="after")
+    def _check_webhook(self) -> Self:
+        if (self.listen is None) != (self.webhook_secret is None):
+            raise ValueError("the webhook needs both listen and webhook_secret")
+        return self
 
     @field_validator("url")
     @classmethod
     def _check_url(cls, value: str) -> str:
         return web_address(value)
+
+
+def webhook_pagers(pagers: Mapping[str, PagerSettings]) -> dict[str, PagerSettings]:
+    """Return the pagers whose webhooks are received."""
+    return {name: pager for name, pager in pagers.items() if pager.listen is not None}
 
 
 class AttentionTables(Protocol):

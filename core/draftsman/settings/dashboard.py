@@ -89,6 +89,8 @@ class WebSettings(Section):
     """Addresses and networks of reverse proxies whose headers are believed."""
     proxy_header: _Header | None = None
     """Header in which a trusted proxy names the signed-in account."""
+    proxy_secret: SecretSettings | None = None
+    """Secret in the header X-Proxy-Secret of the proxy; without the header, no account counts."""
     accounts: dict[str, str] = Field(default_factory=dict)
     """Person of each account of a proxy or provider; other accounts must be names of people."""
     oidc: OidcSettings | None = None
@@ -121,6 +123,15 @@ class WebSettings(Section):
     def is_secure(self) -> bool:
         """Whether browsers reach the inbox over https."""
         return self.origin.startswith("https:")
+
+    @property
+    def trusts_this_machine(self) -> bool:
+        """Whether every program of this machine can name the signed-in account."""
+        if self.proxy_header is None or self.proxy_secret is not None:
+            return False
+        loopback = [ipaddress.ip_network(address) for address in ("127.0.0.0/8", "::1/128")]
+        trusted = [ipaddress.ip_network(network) for network in self.trusted_proxies]
+        return any(own.overlaps(other) for own in loopback for other in trusted)
 
     @property
     def is_local(self) -> bool:

@@ -318,6 +318,14 @@ _ForgeLogin = Annotated[
     ),
     AfterValidator(str.lower),
 ]
+_PagerUser = Annotated[
+    str,
+    matching(
+        r"[A-Za-z0-9_-]+:[^\s:]{1,254}",
+        "must be the name of a pager and a user id or an e-mail address, such as ops:PLH1HKV",
+    ),
+    AfterValidator(str.lower),
+]
 
 
 class PersonSettings(Section):
@@ -329,6 +337,8 @@ class PersonSettings(Section):
     trello: str | None = None
     forge: _ForgeLogin | None = None
     """Table of the forge, and login there: `github:anna`."""
+    pager: _PagerUser | None = None
+    """Table of the pager, and user id or e-mail address there: `ops:PLH1HKV`."""
     roles: tuple[Role, ...] = ()
     timezone: Zone | None = None
     """Time zone; None: as in `[questions]`."""

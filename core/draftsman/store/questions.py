@@ -100,9 +100,12 @@ async def of_job(conn: Connection, job: int) -> list[Question]:
 
 
 async def open_questions(
-    conn: Connection, limit: int, after: QuestionCursor | None = None
+    conn: Connection, limit: int, after: QuestionCursor | None = None, *, fold: bool = False
 ) -> list[OpenQuestion]:
-    """Return open questions after a cursor, soonest expiry first."""
+    """Return open questions after a cursor, soonest expiry first.
+
+    With `fold`, of the identical questions of a requester only the first.
+    """
     expires_at, job, ordinal = after or (None, 0, 0)
     never_expires = after is not None and expires_at is None
     params = {
@@ -112,6 +115,7 @@ async def open_questions(
         "never_job": job if never_expires else 0,
         "never_ordinal": ordinal if never_expires else 0,
         "limit": limit,
+        "folded": fold,
     }
     return await fetch_all(conn, _Q["open"], params, OpenQuestion)
 

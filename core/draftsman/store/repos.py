@@ -127,7 +127,8 @@ async def save_check(
 async def assign(conn: Connection, lease: Lease, repo: Repo) -> bool:
     """Set the job's repository; False after a lost lease."""
     params = {"job": lease.job, "token": lease.token}
-    names = {"owner": repo.owner or None, "name": repo.name}
+    host = repo.host.casefold() or None
+    names = {"host": host, "owner": repo.owner or None, "name": repo.name}
     return await scalar(conn, _Q["assign"], params | names) is not None
 
 

@@ -33,7 +33,15 @@ COLUMNS: Final = (
         "invoker_id",
         "invoker_display_name",
     ),
-    *("repo_owner", "repo_name", "ticket_url", "ticket_title", "ticket_text", "payload"),
+    *(
+        "repo_host",
+        "repo_owner",
+        "repo_name",
+        "ticket_url",
+        "ticket_title",
+        "ticket_text",
+        "payload",
+    ),
     *("overrides", "requested_skills", "tags", "agent", "retry_of", "chain_length"),
     *(
         "template",

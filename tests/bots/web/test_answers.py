@@ -95,6 +95,12 @@ async def test_a_denial_has_a_reason(
         "reason": "not\non Friday",
     }
     assert (await rt.read_model.job(work.number)).status is Status.FAILED
+    for page in (path, f"/jobs/{work.name}"):
+        assert '<span class="tag denied">denied</span>' in (await dave.get(page)).text
+    approved = await make.asked(GATE)
+    path = f"/questions/{approved.name}/1"
+    assert (await dave.answer(path, decision="approve")).status_code == 303
+    assert '<span class="tag good">approved</span>' in (await dave.get(path)).text
 
 
 async def test_two_people_answer_at_once(

@@ -46,6 +46,9 @@ async def test_jobs_are_filtered_and_paged(
     assert "match the filter" in (await anna.get("/jobs?repo=none/none")).text
     for bad in ("status=bogus", "before=x", "before=99999999999999999999"):
         assert (await anna.get(f"/jobs?{bad}")).status_code == 200
+    for bad in ("repo=%00", "repo=a%00b", "status=%00", "mine=%00"):
+        refused = await anna.get(f"/jobs?{bad}")
+        assert (refused.status_code, "character that no text" in refused.text) == (400, True), bad
     page = (await anna.get(f"/jobs?before={own}")).text
     assert f"D-{own}<" not in page
     assert f"D-{done}<" in page

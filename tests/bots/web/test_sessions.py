@@ -194,6 +194,35 @@ async def test_a_proxy_signs_its_accounts_in(rt: Runtime, make: Factory) -> None
         assert (await browser.get("/")).status_code == 303
 
 
+async def test_a_program_without_the_secret_of_the_proxy_signs_no_person_in(
+    rt: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PROXY_SECRET", "shared-with-the-proxy")
+    web = {
+        "trusted_proxies": ["127.0.0.1"],
+        "proxy_header": "X-Forwarded-User",
+        "proxy_secret": {"env": "PROXY_SECRET"},
+    }
+    async with serving(rt, **web) as inbox:
+        browser = inbox.visitor()
+        browser.http.headers["x-forwarded-user"] = "ben"
+        for wrong in ({}, {"x-proxy-secret": "guess"}, {"x-proxy-secret": ""}):
+            assert (await browser.get("/", **wrong)).status_code == 303
+        both = [("x-proxy-secret", "shared-with-the-proxy"), ("x-proxy-secret", "guess")]
+        assert (await browser.http.get("/", headers=both)).status_code == 303
+        assert await inbox.sessions.sessions() == []
+        signed_in = await browser.get("/", **{"x-proxy-secret": "shared-with-the-proxy"})
+        assert (signed_in.status_code, "ben" in signed_in.text) == (200, True)
+        assert (await browser.get("/")).status_code == 303, "its cookie alone is not enough"
+    monkeypatch.delenv("PROXY_SECRET")
+    with pytest.raises(ConfigError, match="PROXY_SECRET"):
+        async with serving(rt, **web):
+            pass
+    with pytest.raises(ConfigError, match="proxy_secret needs proxy_header"):
+        async with serving(rt, proxy_secret={"env": "PROXY_SECRET"}):
+            pass
+
+
 async def test_a_proxy_header_needs_trusted_proxies(rt: Runtime) -> None:
     with pytest.raises(ConfigError, match="proxy_header needs trusted_proxies"):
         async with serving(rt, proxy_header="X-User"):

@@ -120,7 +120,7 @@ async def test_a_person_chooses_the_hours_and_a_zone(
     assert (chosen.text, chosen.timezone) == ("09:00, 15:00", "Europe/Berlin")
     with pytest.raises(NotPermitted, match="may not change the digest of others"):
         await known.digests.choose("09:00", people.anna, person="ben")
-    with pytest.raises(UsageError, match="give up to 24 times such as"):
+    with pytest.raises(UsageError, match="give up to 24 times of"):
         await known.digests.choose("9", people.ben)
     with pytest.raises(UsageError, match="unknown time zone 'Mars'"):
         await known.digests.choose("09:00", people.ben, timezone="Mars")

@@ -173,3 +173,31 @@ async def test_a_pending_decision_takes_effect_on_all_when_it_is_applied(
     assert isinstance(effect, Verdict)
     assert effect.also == (f"{two.name}/1",)
     assert await _status(rt, two) is Status.RESUMED
+
+
+async def test_identical_questions_are_folded_before_the_limit(
+    rt: Runtime, make: Factory, people: People
+) -> None:
+    folded = [await _asked(make) for _ in range(4)]
+    own = await _asked(make, actor=people.anna)
+    other = await _asked(make, QUESTION.model_copy(update={"text": "Another?"}))
+    read = await rt.questions.open(limit=3, fold=True)
+    assert [q.job for q in read] == [folded[0].number, own.number, other.number]
+    assert len(read[0].others) == 4
+    last = read[0]
+    after = await rt.questions.open(
+        limit=3, after=(last.expires_at, last.job, last.ordinal), fold=True
+    )
+    assert [q.job for q in after] == [own.number, other.number], "the next page has none twice"
+    assert len(await rt.questions.open(limit=3)) == 3, "unfolded for programs"
+    await rt.job_control.cancel(folded[0].number, make.owner)
+    assert [q.job for q in await rt.questions.open(limit=1, fold=True)] == [folded[1].number]
+
+
+async def test_questions_in_repositories_of_two_hosts_are_not_identical(
+    rt: Runtime, make: Factory, people: People
+) -> None:
+    one = await _asked(make)
+    other = await _asked(make, repo=SHOP.replace("git.example.org", "github.com"))
+    assert (await _answer(rt, one, people.ben)).also == ()
+    assert await _status(rt, other) is Status.WAITING_FOR_INPUT

@@ -197,6 +197,26 @@ async def test_a_step_escalates_to_people_who_may_answer_from_then_on(
     assert verdict.accepted
 
 
+async def test_the_requester_of_an_approval_and_responders_are_not_notified_of_it(
+    team: TeamRuntime, make_with: MakeWith
+) -> None:
+    step = {"notify": ["@asker", "anna", "ben", "erin"]}
+    rt = await team(
+        ladders={"default": {"steps": [step]}}, questions={"ladders": {"approval": "default"}}
+    )
+    gate = GATE.model_copy(update={"approvers": ("ben", "carol")})
+    number = (await make_with(rt).asked(gate, actor=person(rt, "carol"))).number
+    assert await sweep(rt) == 1
+    assert await sent(rt, number) == ["U0BEN"], "carol requested it, erin is a responder only"
+    attention = (await rt.acknowledgments.attention([number]))[number, 1]
+    assert {n.recipient: str(n.outcome) for n in attention.notifications} == {
+        "carol": "not_allowed",
+        "anna": "not_allowed",
+        "ben": "sent",
+        "erin": "not_allowed",
+    }
+
+
 async def test_the_profile_of_a_repository_chooses_the_ladder(
     team: TeamRuntime, make_with: MakeWith
 ) -> None:

@@ -9,6 +9,9 @@ import pytest
 
 from draftsman.domain.attention.permission_rule import RuleStatus
 from draftsman.domain.job import Status
+from draftsman.domain.repos.repo_catalog import Repo
+from draftsman.domain.repos.repo_profile import profile
+from draftsman.domain.repos.repo_url import parse
 from draftsman.domain.run import LeaderTerm
 from draftsman.errors import NotFound, NotPermitted, Refused, UsageError
 from draftsman.runtime import Runtime
@@ -22,6 +25,8 @@ from tests.support.permissions import (
     ALLOW,
     DENY,
     FOR_JOB,
+    SHOP,
+    SHOP_NAME,
     asked,
     decide,
     decided,
@@ -43,7 +48,7 @@ async def test_five_equal_decisions_propose_a_rule_that_a_person_ratifies(
     assert await rt.rules.sweep(LeaderTerm()) == 1
     assert await rt.rules.sweep(LeaderTerm()) == 0, "a rule is proposed once"
     (rule,) = await rt.rules.all()
-    assert (rule.text, rule.repo, rule.decisions) == ("pytest tests/*", "acme/shop", 5)
+    assert (rule.text, rule.repo, rule.decisions) == ("pytest tests/*", SHOP_NAME, 5)
     assert (rule.status, rule.proposed_by, rule.seconds) == ("proposed", "system", 2_592_000)
 
     waiting = await asked(make, "pytest tests/test_f.py")
@@ -193,3 +198,28 @@ async def test_an_agent_runs_its_command_without_a_person(
     assert (job.result or {})["summary"] == ALLOW
     (use,) = await rt.rules.uses(rule.id)
     assert (use.name, use.command) == (f"D-{number}/1", "pytest tests/test_a.py")
+
+
+async def test_two_hosts_never_share_a_rule(rt: Runtime, make: Factory, people: People) -> None:
+    here, there = "https://github.com/acme/shop", "https://gitlab.example.org/acme/shop"
+    rule = await ratified(rt, "pytest tests/**", people.olga, repo="github.com/acme/shop")
+    allowed = await asked(make, "pytest tests/a.py", here)
+    same = await asked(make, "pytest tests/a.py", "git@GitHub.com:acme/shop.git")
+    other = await asked(make, "pytest tests/a.py", there)
+    statuses = [(await rt.read_model.job(work.number)).status for work in (allowed, same, other)]
+    assert statuses == [Status.RESUMED, Status.RESUMED, Status.WAITING_FOR_INPUT]
+    assert (await rt.rules.get(rule.id)).uses == 2
+    with pytest.raises(UsageError, match=r"use github\.com/acme/shop or gitlab\.example"):
+        await rt.rules.propose("acme/shop", "ls", people.olga)
+    await decide(rt, other, DENY, people.ben)
+    assert (await rt.rules.get(rule.id)).status is RuleStatus.ACTIVE, "denied on another host"
+
+
+async def test_a_registered_repository_is_named_without_its_host(
+    rt: Runtime, make: Factory, people: People
+) -> None:
+    await rt.repos.add(Repo.at(parse(SHOP)), profile({}), make.owner)
+    rule = await rt.rules.propose("acme/shop", "pytest tests/**", people.olga)
+    assert rule.repo == SHOP_NAME
+    assert await rt.rules.is_known("shop")
+    assert not await rt.rules.is_known("other/shop")

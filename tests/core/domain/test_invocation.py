@@ -150,11 +150,11 @@ def test_every_repository_location_has_a_name(source: str) -> None:
 def test_a_known_repository_has_one_name_for_all_its_urls() -> None:
     folder = replace(Repo.at(parse("https://host/acme/app")), remote_url="/srv/app")
     sources = ["/srv/app", "https://host/acme/app.git", "git@HOST:Acme/App.git", "file:///srv/app/"]
-    assert set(repo_names_by_source([folder], sources).values()) == {("acme", "app")}
+    assert set(repo_names_by_source([folder], sources).values()) == {("host", "acme", "app")}
     others = {
-        "/srv/other/app": (None, "app"),
-        "https://host/group/sub/app": ("group/sub", "app"),
-        "ext::sh -c x": (None, ":sh -c x"),
+        "/srv/other/app": (None, None, "app"),
+        "https://host/group/sub/app": ("host", "group/sub", "app"),
+        "ext::sh -c x": (None, None, ":sh -c x"),
     }
     assert repo_names_by_source([folder], others) == others
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, date, datetime
 from pathlib import Path
 from zoneinfo import ZoneInfo
@@ -9,6 +10,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from draftsman.errors import UsageError
+from draftsman.outbound.calendar_reader import read_calendar
 from draftsman.outbound.icalendar import holidays_of, read_events
 
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -50,6 +52,8 @@ def test_weekly_shifts_keep_their_local_time_and_their_exceptions() -> None:
         calendar("DTSTART;VALUE=DATE:20000101\r\nDTEND;VALUE=DATE:20990101\r\nRRULE:FREQ=DAILY"),
         calendar(*["DTSTART:20260101T000000Z\r\nRRULE:FREQ=YEARLY;BYDAY=MO,TU,WE,TH,FR"] * 500),
         calendar(*["DTSTART:00010101T000000Z\r\nRRULE:FREQ=DAILY"] * 2),
+        calendar(*["DTSTART:19700101T000000Z\r\nRRULE:FREQ=DAILY"] * 30),
+        calendar("DTSTART:20260101T000000Z\r\n" + "X-A:b\r\n" * 50_000),
         b"x" * 2_000_001,
     ],
 )
@@ -58,10 +62,11 @@ def test_other_files_and_frequent_rules_are_refused(data: bytes) -> None:
         read_events(data, *SPAN, BERLIN)
 
 
-def test_a_team_with_many_meetings_and_holidays_is_read() -> None:
+async def test_a_team_with_many_meetings_and_holidays_is_read() -> None:
     meetings = ["DTSTART:20150105T090000Z\r\nRRULE:FREQ=WEEKLY;BYDAY=MO,WE"] * 300
     holidays = ["DTSTART;VALUE=DATE:19700427\r\nRRULE:FREQ=YEARLY;BYMONTH=4;BYDAY=4MO"] * 300
-    assert len(read_events(calendar(*meetings, *holidays), *SPAN, BERLIN)) == 300 * (18 + 1)
+    data = calendar(*meetings, *holidays)
+    assert len(await read_calendar(data, *SPAN, BERLIN)) == 300 * (18 + 1)
 
 
 def test_the_holidays_of_a_long_event_are_those_of_the_time_that_is_read(tmp_path: Path) -> None:
@@ -81,3 +86,26 @@ def test_holidays_are_read_again_after_the_file_has_changed(tmp_path: Path) -> N
     assert days() == {date(year, 12, 25), date(year, 12, 26)}
     path.unlink()
     assert days() == {date(year, 12, 25), date(year, 12, 26)}, "the last days that were read"
+
+
+async def test_a_child_process_reads_the_same_events() -> None:
+    shifts = calendar(
+        "SUMMARY:anna\r\nDTSTART:20260302T090000\r\nDTEND:20260303T090000\r\nRRULE:FREQ=WEEKLY",
+        "SUMMARY:Día\r\nDTSTART;VALUE=DATE:20260410\r\nDTEND;VALUE=DATE:20260412",
+    )
+    events = await read_calendar(shifts, *SPAN, BERLIN)
+    assert events == read_events(shifts, *SPAN, BERLIN)
+    assert len(events) == 10
+
+
+async def test_a_calendar_that_takes_too_long_is_refused_without_using_this_process() -> None:
+    busy = calendar(*["DTSTART:20260101T000000Z\r\nSUMMARY:x"] * 6000)
+    used = time.process_time()
+    with pytest.raises(UsageError, match=r"takes more than 0\.5 s of CPU"):
+        await read_calendar(busy, *SPAN, BERLIN, cpu=0.5)
+    assert time.process_time() - used < 0.5
+    with pytest.raises(UsageError, match="not a calendar"):
+        await read_calendar(b"x", *SPAN, BERLIN)
+    frequent = calendar("DTSTART:20260302T090000Z\r\nRRULE:FREQ=SECONDLY")
+    with pytest.raises(UsageError, match="more often than daily"):
+        await read_calendar(frequent, *SPAN, BERLIN)

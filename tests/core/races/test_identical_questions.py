@@ -71,6 +71,29 @@ async def test_the_second_of_two_answers_to_identical_questions_is_refused(
     assert (second.accepted, second.reason) == (False, f"{one.name}/1 was already answered by root")
 
 
+async def test_two_workers_that_ask_the_same_at_once_post_it_once(
+    make: Factory, rt: Runtime, first: FirstSession, conn: Connection
+) -> None:
+    one, two = [await make.running(**HERE) for _ in range(2)]
+    async with first.doing(first.rt.questions.ask(two.lease, QUESTION)):
+        await first.then(rt.questions.ask(one.lease, QUESTION), conn)
+    assert (await _posted(rt, two), await _posted(rt, one)) == (["pending"], ["superseded"])
+    listed = await rt.questions.open(fold=True)
+    assert [(question.job, question.others) for question in listed] == [(two.number, [one.number])]
+    verdict = await _answer(rt, make, one)
+    assert verdict.also == (f"{two.name}/1",)
+
+
+async def test_workers_that_ask_something_else_do_not_wait_for_each_other(
+    make: Factory, rt: Runtime, first: FirstSession
+) -> None:
+    one, two = [await make.running(**HERE) for _ in range(2)]
+    other = QUESTION.model_copy(update={"text": "Which other one?"})
+    async with first.doing(first.rt.questions.ask(two.lease, QUESTION)):
+        await rt.questions.ask(one.lease, other)
+        assert await _status(rt, one) is Status.WAITING_FOR_INPUT
+
+
 async def test_a_cancel_of_the_first_while_the_next_asks_leaves_it_posted(
     make: Factory, rt: Runtime, first: FirstSession, conn: Connection
 ) -> None:

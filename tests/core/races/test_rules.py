@@ -68,7 +68,7 @@ async def test_a_proposal_is_not_ratified_over_a_denial_that_comes_first(
     rt: Runtime, make: Factory, people: People, first: FirstSession, conn: Connection
 ) -> None:
     waiting = await asked(make, COMMAND)
-    rule = await rt.rules.propose("acme/shop", "pytest tests/**", people.olga)
+    rule = await rt.rules.propose("git.example.org/acme/shop", "pytest tests/**", people.olga)
     async with first.doing(_deny(first.rt, waiting, people)):
         with pytest.raises(Refused, match=f"rule {rule.id} is revoked: ben denied"):
             await first.then(rt.rules.ratify(rule.id, people.olga), conn)
@@ -78,7 +78,7 @@ async def test_a_denial_waits_for_a_ratification_and_then_ends_the_rule(
     rt: Runtime, make: Factory, people: People, first: FirstSession, conn: Connection
 ) -> None:
     waiting = await asked(make, COMMAND)
-    rule = await rt.rules.propose("acme/shop", "pytest tests/**", people.olga)
+    rule = await rt.rules.propose("git.example.org/acme/shop", "pytest tests/**", people.olga)
     async with first.doing(first.rt.rules.ratify(rule.id, people.olga)):
         assert await first.then(_deny(rt, waiting, people), conn)
     assert (await rt.rules.get(rule.id)).status is RuleStatus.REVOKED

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
-from datetime import datetime
+from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 
 from draftsman.domain.attention.ladder import LadderStep
+from draftsman.domain.attention.pager_event import PagerEvent
 from draftsman.domain.attention.pings import ReminderDelay
 from draftsman.domain.deliveries.delivery import DeliveryKind
 from draftsman.domain.job import Source
@@ -162,3 +164,23 @@ async def test_the_leader_sends_each_reminder_once_after_the_delays(
         counts = await rows(conn, "SELECT reminders FROM draftsman.question_times ORDER BY job")
     assert counts == [(1,), (1,), (1,)]
     assert ben.person == "ben"
+
+
+async def test_only_bots_record_the_events_of_pagers(
+    as_role: As, known: Runtime, make: Factory
+) -> None:
+    number = (await make.asked(GATE)).number
+    id = (await known.read_model.job(number)).id
+    event = PagerEvent("ops", "e1", id, 1, "acknowledged", datetime.now(UTC))
+    for name in ("carol", "worker"):
+        rt = await as_role(name)
+        with pytest.raises(Refused, match="permission denied"):
+            await rt.acknowledgments.record_page(event, None)
+    bot = await as_role("bot")
+    assert await bot.acknowledgments.record_page(event, None) == "recorded"
+    forged = Actor(Source.CLI, "carol", "Carol", person="carol", roles=frozenset({"approver"}))
+    other = replace(event, id="e2")
+    with pytest.raises(Refused, match="may not delay"):
+        await bot.acknowledgments.record_page(other, forged)
+    repeated = await bot.acknowledgments.record_page(event, None)
+    assert repeated.startswith("ignored: known")

@@ -63,6 +63,8 @@ async def test_people_read_their_own_figures_and_operators_those_of_all(
     total = everything["all"]
     assert (total.questions, total.jobs, total.answers) == (3, 3, 2)
     assert total.seen_p50 == pytest.approx(100, abs=20)
+    assert total.seen_p95 == pytest.approx(100, abs=20)
+    assert total.questions_per_job == 1
     assert total.answer_p95 == pytest.approx(300, abs=20)
     assert {key for key in everything if key.startswith("person")} == {"person ben", "person carol"}
     assert (everything["person carol"].pings, everything["person ben"].pings) == (1, 0)

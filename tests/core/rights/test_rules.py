@@ -15,7 +15,7 @@ from tests.core.rights.conftest import As
 from tests.factories import Factory
 from tests.support.permissions import ALLOW, SHOP, asked, decide, question
 from tests.support.roles import Roles
-from tests.support.statements import FORBIDDEN, outcome, rows
+from tests.support.statements import CHANGE, FORBIDDEN, outcome, refused, rows
 
 COMMAND = "pytest tests/test_a.py"
 RULES = "SELECT * FROM draftsman.permission_rules"
@@ -84,7 +84,9 @@ async def test_a_bot_changes_no_rule_in_the_name_of_an_operator(
 ) -> None:
     """It acts as any person of a chat, and would ratify requests of agents."""
     olga, bot = await as_role("olga"), await session("bot")
-    rule = await olga.rules.propose("acme/shop", "pytest tests/**", await olga.actor())
+    rule = await olga.rules.propose(
+        "git.example.org/acme/shop", "pytest tests/**", await olga.actor()
+    )
     account = {"web": "olga", "slack": "U-OLGA", "forge": "acme:olga"}[channel]
     values = {"rule": rule.id, "actor": f"{channel}:{account}"}
     for statement in (
@@ -94,3 +96,24 @@ async def test_a_bot_changes_no_rule_in_the_name_of_an_operator(
     ):
         assert await outcome(bot, statement, values) == FORBIDDEN
     assert (await olga.rules.get(rule.id)).status == "proposed"
+
+
+async def test_a_worker_sets_the_repository_of_a_job_once(
+    known: Runtime, make: Factory, session: Session
+) -> None:
+    """A worker that could move a job would use the rules of another repository."""
+    worker = await session("worker")
+    named, found = await make.running(repo=SHOP), await make.running()
+    change = """
+UPDATE draftsman.job_requests SET repo_host = %(host)s, repo_owner = 'acme', repo_name = %(name)s
+ WHERE number = %(job)s"""
+    for moved in ({"host": "github.com", "name": "shop"}, {"host": None, "name": None}):
+        async with refused(CHANGE, "has a repository, which cannot change"):
+            await worker.execute(change, moved | {"job": named.number})
+    other = {"host": "git.example.org", "name": "pay", "job": found.number}
+    await worker.execute(change, other)
+    await worker.execute(change, other)  # the same again
+    async with refused(CHANGE, "has a repository, which cannot change"):
+        await worker.execute(change, other | {"name": "shop"})
+    assert (await known.read_model.job(found.number)).repo == "acme/pay"
+    assert (await known.read_model.job(named.number)).repo == "acme/shop"

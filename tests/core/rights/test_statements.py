@@ -188,6 +188,7 @@ TALKING: Final = {
 TABLES: Final = REPOS | SCHEDULES
 RECEIVING: Final = {
     *("forge_events.receive", "people_events.finish", "follow_ups.answered"),
+    "acknowledgments.record_page",
     "follow_ups.branch_deleted",
 }
 FOLLOWING: Final = {

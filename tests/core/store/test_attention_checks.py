@@ -18,7 +18,14 @@ QUESTIONS: Final = [
     ("question_acknowledgments", EXPIRES, "question_acknowledgments_person_check"),
     ("question_snoozes", EXPIRES, "question_snoozes_person_check"),
 ]
+EVENT: Final = {
+    "pager": "'ops'", "id": "'e'", "job": "1", "question": "1", "kind": "'resolved'",
+    "occurred_at": "now()",
+}  # fmt: skip
 DIGESTS: Final = [
+    ("pager_events", EVENT | {"pager": "''"}, "pager_events_pager_check"),
+    ("pager_events", EVENT | {"id": "''"}, "pager_events_id_check"),
+    ("pager_events", EVENT | {"kind": "'lost'"}, "pager_events_kind_check"),
     ("digest_questions", QUESTION | {"digest_at": "now()"}, "digest_questions_person_check"),
     ("digest_hours", HOURS | {"person": "''"}, "digest_hours_person_check"),
     ("digest_hours", HOURS | {"hours": "'{}'"}, "digest_hours_hours_check"),
@@ -81,7 +88,7 @@ async def test_attention_has_a_person(
 
 
 @pytest.mark.parametrize(("table", "columns", "constraint"), DIGESTS)
-async def test_digests_and_identical_questions_are_whole(
+async def test_digests_pages_and_identical_questions_are_whole(
     conn: Connection, table: str, columns: dict[str, str], constraint: str
 ) -> None:
     async with refused(CHECK, f'"{constraint}"'):

@@ -92,7 +92,7 @@ async def test_permission_requests_have_plain_words(
 async def test_a_pattern_has_a_single_current_rule_and_its_end_is_final(
     conn: Connection, rt: Runtime, people: People, make: Factory
 ) -> None:
-    rule = await ratified(rt, "pytest tests/**", people.olga)
+    rule = await ratified(rt, "pytest tests/**", people.olga, repo="acme/shop")
     async with refused(UNIQUE, "permission_rules_current"):
         await run(conn, insert("permission_rules", RULE))
     change = "UPDATE draftsman.permission_rules SET "

@@ -18,7 +18,7 @@ from tests.soak.history import WORKER
 ANNA: Final = Actor(Source.CLI, "anna", "Anna")
 LEADER: Final = LeaderTerm(WORKER, 1)
 PATTERN: Final = ("pytest", "tests/*")
-CANDIDATE: Final = RuleCandidate("acme/shop", PATTERN, 5)
+CANDIDATE: Final = RuleCandidate("git.example.org/acme/shop", PATTERN, 5)
 OPEN: Final = last_of("waiting_for_input")
 PAGE: Final = 200
 

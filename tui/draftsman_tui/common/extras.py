@@ -17,6 +17,7 @@ EXTRAS: Final = {
     "slack": ("slack_bolt", "aiohttp", "starlette", "uvicorn", "prometheus_client"),
     "trello": ("trello", "starlette", "uvicorn", "prometheus_client"),
     "forges": ("starlette", "uvicorn", "prometheus_client"),
+    "pagers": ("starlette", "uvicorn", "prometheus_client"),
     "web": ("jinja2", "joserfc", "segno", "starlette", "uvicorn"),
 }
 """Top-level modules of each extra of pyproject.toml."""
@@ -25,6 +26,7 @@ _NAMES: Final = {
     "slack": "Slack bot",
     "trello": "Trello bot",
     "forges": "receiver of forge events",
+    "pagers": "receiver of pager webhooks",
     "web": "web inbox",
 }
 

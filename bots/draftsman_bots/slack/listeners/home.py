@@ -63,12 +63,8 @@ async def _publish(ctx: BotContext, user: SlackUser) -> None:
 
 async def _open_questions(ctx: BotContext, actor: Actor) -> list[Question]:
     """Return the open questions that this person may answer."""
-    questions = await ctx.rt.questions.open(limit=MAX_SCANNED)
-    return [
-        question
-        for question in questions
-        if question.is_first and await may_answer(ctx, actor, question)
-    ]
+    questions = await ctx.rt.questions.open(limit=MAX_SCANNED, fold=True)
+    return [question for question in questions if await may_answer(ctx, actor, question)]
 
 
 async def _own_jobs(ctx: BotContext, actor: Actor) -> OwnJobs:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Final
 
 from draftsman.domain.guardrails.secret_scanner import possible_secret_kinds, secret_kinds
@@ -65,6 +66,22 @@ _RUNS: Final = frozenset({"add", "create", "dlx", "exec", "get", "i", "install",
 """Subcommands that run or install their arguments: `go run`, `npm install`."""
 _TEST_RUNNERS: Final = frozenset({"jest", "vitest"})
 """Programs whose subcommand `run` has files of tests."""
+_WRITERS: Final = frozenset(
+    {
+        *("bzip2", "cp", "cpio", "csplit", "gunzip", "gzip", "install", "link", "ln", "mkdir"),
+        *("mkfifo", "mv", "patch", "rename", "split", "tar", "tee", "touch", "truncate", "unlink"),
+        *("unxz", "unzip", "xz", "zip", "zstd", "7z", "7za", "ditto", "objcopy", "strip"),
+    }
+)
+"""Programs that write the files in their arguments, which have to be the same each time."""
+_OUTPUT: Final = re.compile(
+    r"-o|-?-(?:out|output|dest|destination|target-dir|report|junit-?xml|basetemp|log-file)[\w-]*",
+    re.ASCII,
+)
+"""Options that are followed by a file or a folder to write."""
+_GIT_WRITES: Final = ("--ext-diff", "--output", "--show-signature", "--textconv")
+"""Options of git that run a program of its configuration, or write a file; git takes their first
+letters as well."""
 _GIT_READS: Final = frozenset({"blame", "diff", "log", "ls-files", "rev-parse", "show", "status"})
 
 
@@ -84,11 +101,24 @@ def plain_words(command: str) -> tuple[str, ...] | None:
         return None
     if any(word.lower().lstrip("-") in _NEVER_WORDS for word in words[1:]):
         return None
-    if "git" in _names(program) and (len(words) < 2 or words[1] not in _GIT_READS):
+    if "git" in _names(program) and not _only_reads(words):
         return None
     if secret_kinds(command) or possible_secret_kinds(command):
         return None
     return words
+
+
+def _only_reads(words: Sequence[str]) -> bool:
+    """Return whether a command of git reads, and runs no program of its configuration."""
+    if len(words) < 2 or words[1] not in _GIT_READS:
+        return False
+    options = [word.partition("=")[0] for word in words[2:] if word.startswith("--")]
+    return not any(
+        written.startswith(option)
+        for option in options
+        if option != "--"
+        for written in _GIT_WRITES
+    )
 
 
 def matches(pattern: Sequence[str], words: Sequence[str]) -> bool:
@@ -103,7 +133,9 @@ def parse_pattern(text: str) -> tuple[str, ...] | None:
     example = " ".join(f"{word.rstrip('*')}a" if _is_wild(word) else word for word in pattern)
     if _is_wild(pattern[0]) or not all(_FOLDER.fullmatch(folder) for folder in folders):
         return None
-    if plain_words(example) is None or (folders and _runs_scripts(pattern)):
+    if plain_words(example) is None or (folders and _has_fixed_files(pattern)):
+        return None
+    if any(_is_wild(word) and _OUTPUT.fullmatch(before) for before, word in pairwise(pattern)):
         return None
     return pattern
 
@@ -119,9 +151,15 @@ def kind_of(words: Sequence[str]) -> tuple[str, ...]:
     Each path below a folder stands for any file in its folder, except the program and the script of
     an interpreter.
     """
-    if _runs_scripts(words):
+    if _has_fixed_files(words):
         return tuple(words)
-    return (words[0], *(_with_any_file(word) for word in words[1:]))
+    return (
+        words[0],
+        *(
+            word if _OUTPUT.fullmatch(before) else _with_any_file(word)
+            for before, word in pairwise(words)
+        ),
+    )
 
 
 def narrowest_pattern(commands: Sequence[Sequence[str]]) -> tuple[str, ...]:
@@ -150,6 +188,11 @@ def _names(program: str) -> set[str]:
     base = name.partition(".")[0]
     family = {"git"} if name.startswith("git-") else set()
     return {name, base, base.rstrip("0123456789-"), *family}
+
+
+def _has_fixed_files(words: Sequence[str]) -> bool:
+    """Return whether the files of a command have to be the same each time."""
+    return not _WRITERS.isdisjoint(_names(words[0])) or _runs_scripts(words)
 
 
 def _runs_scripts(words: Sequence[str]) -> bool:

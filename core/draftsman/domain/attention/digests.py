@@ -15,7 +15,7 @@ from draftsman.errors import UsageError
 
 MAX_LISTED: Final = 50
 """Questions that a digest lists; the others are counted."""
-_CLOCK: Final = re.compile(r"([01]\d|2[0-3]):[0-5]\d")
+_CLOCK: Final = re.compile(r"([01]?[0-9]|2[0-3]):[0-5][0-9]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +63,15 @@ class DigestQuestion:
 
 
 def parse_hours(text: str) -> list[time]:
-    """Parse `09:00,15:00`; raises UsageError."""
+    """Parse `09:00,15:00`; `9:00` is 09:00. Raises UsageError."""
     parts = [part.strip() for part in text.split(",")]
-    if not 1 <= len(parts) <= 24 or not all(_CLOCK.fullmatch(part) for part in parts):
-        raise UsageError(f"invalid hours {text[:80]!r}; give up to 24 times such as 09:00,15:00")
-    return sorted({time.fromisoformat(part) for part in parts})
+    wrong = next((part for part in parts if not _CLOCK.fullmatch(part)), None)
+    if wrong is not None or len(parts) > 24:
+        problem = f"{wrong[:80]!r}" if wrong is not None else "more than 24 times"
+        raise UsageError(
+            f"invalid hours: {problem}; give up to 24 times of 00:00 to 23:59, as in 09:00,15:00"
+        )
+    return sorted({time.fromisoformat(part.rjust(5, "0")) for part in parts})
 
 
 def digest_text(questions: Sequence[DigestQuestion], *, shared: bool = False) -> str:

@@ -46,6 +46,12 @@ class AttentionFigures:
     pings_per_answer: float | None
     quiet_pings: int = 0
     """Interruptions outside of the hours of all their possible recipients."""
+    seen_p95: float | None = None
+
+    @property
+    def questions_per_job(self) -> float | None:
+        """Questions of each job that asked; None without any."""
+        return self.questions / self.jobs if self.jobs else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,11 +104,19 @@ def metrics_text(figures: Iterable[AttentionFigures]) -> str:
         lines += _gauge("jobs", "Jobs that asked questions.", [("", row.jobs)])
         lines += _gauge("answers", "Accepted answers and votes.", [("", row.answers)])
         lines += _gauge("pings", "Questions and reminders that were sent.", [("", row.pings)])
+        lines += _gauge(
+            "questions_per_job", "Questions of a job that asked.", [("", row.questions_per_job)]
+        )
+        lines += _gauge("pings_per_answer", "Pings for each answer.", [("", row.pings_per_answer)])
         lines += _gauge("quiet_pings", "Interruptions in quiet hours.", [("", row.quiet_pings)])
     lines += _gauge(
         "seen_seconds",
-        "Median time until a question was first opened or answered.",
-        [(_labels(row, "0.5"), row.seen_p50) for row in rows],
+        "Time until a question was first opened or answered.",
+        [
+            (_labels(row, quantile), value)
+            for row in rows
+            for quantile, value in (("0.5", row.seen_p50), ("0.95", row.seen_p95))
+        ],
     )
     lines += _gauge(
         "answer_seconds",

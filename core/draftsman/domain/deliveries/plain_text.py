@@ -200,7 +200,7 @@ def resolution_spans(question: Question) -> Spans:
     if question.status is QuestionStatus.OPEN:
         return ("is open", "")
     resolution = question.resolution or {}
-    outcome = resolution.get("outcome", str(question.status))
+    outcome = question.outcome
     by: tuple[Span, ...] = actor_spans(resolution.get("by", ()))
     if question.rule_text:
         by = (question.rule_text,)

@@ -24,6 +24,9 @@ CONFIDENCE: Final = {
 """Confidence of each method: a label's name is ambiguous between boards, and a URL may be
 incidental."""
 METHODS: Final = tuple(CONFIDENCE)
+RepoName = tuple[str | None, str | None, str | None]
+"""Host in lower case, owner and name of a repository; a local folder has neither host nor owner."""
+NO_REPO: Final[RepoName] = (None, None, None)
 FOLDER_SEPARATOR: Final = "//"
 """Separator between a repository and its folder: `acme/mono//services/api`."""
 
@@ -150,26 +153,29 @@ class Catalog:
         return None
 
 
-def repo_names_by_source(
-    known: Iterable[Repo], sources: Iterable[str]
-) -> dict[str, tuple[str | None, str]]:
-    """Return (owner, name) of each source.
+def repo_names_by_source(known: Iterable[Repo], sources: Iterable[str]) -> dict[str, RepoName]:
+    """Return the host, the owner and the name of each source.
 
     A known repository has the same name for all of its URLs.
     """
     known = list(known)
     urls = {repo.remote_url: repo for repo in known}
     keys = {repo.key: repo for repo in known if repo.host}
-    names: dict[str, tuple[str | None, str]] = {}
+    names: dict[str, RepoName] = {}
     for source in sources:
         try:
             address = parse(source)
         except UsageError:  # a source that only git understands
-            names[source] = repo_name(source)
+            names[source] = (None, *repo_name(source))
             continue
         repo = urls.get(address.url) or keys.get(address.key) or Repo.at(address)
-        names[source] = (repo.owner or None, repo.name)
+        names[source] = (repo.host.casefold() or None, repo.owner or None, repo.name)
     return names
+
+
+def repo_columns(name: RepoName) -> dict[str, str | None]:
+    """Return the columns of a job that has a repository of this name."""
+    return dict(zip(("repo_host", "repo_owner", "repo_name"), name, strict=True))
 
 
 def resolve(

@@ -246,10 +246,29 @@ async def _stream(response: OutboundResponse, reply: GatewayReply, meter: _Meter
 
 
 def _json_object(body: bytes) -> dict[str, Any]:
+    """Return the object in a body; raises ValueError, also for a repeated key.
+
+    Of a repeated key the gateway and the provider might each read another value.
+    """
     try:
-        value = json.loads(body)
+        value = json.loads(body, object_pairs_hook=_unique)
+    except _RepeatedKey:
+        raise
     except (ValueError, RecursionError):
         value = None
     if not isinstance(value, dict):
         raise ValueError("the body must be a JSON object")
+    return value
+
+
+class _RepeatedKey(ValueError):
+    """A key that an object has more than once."""
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value: dict[str, Any] = {}
+    for name, item in pairs:
+        if name in value:
+            raise _RepeatedKey(f"the body has the key {name[:100]!r} more than once in an object")
+        value[name] = item
     return value

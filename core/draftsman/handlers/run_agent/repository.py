@@ -174,8 +174,8 @@ async def _load(run: WorkerRun, pinned: dict[str, Any], ref: str | None) -> JobR
 
 
 def _unregistered(source: str) -> Repo:
-    owner, name = repo_names_by_source((), [source])[source]
-    return Repo(None, "", owner or "", name, source)
+    _, owner, name = repo_names_by_source((), [source])[source]
+    return Repo(None, "", owner or "", name or "", source)
 
 
 async def _find_registered(repos: Repos, source: str) -> Repo | None:

@@ -4,25 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from draftsman.domain.answer import LockedQuestion
 from draftsman.domain.attention.attention import QuestionAttention, attention_of
 from draftsman.domain.attention.pings import ReminderDelay
 from draftsman.domain.deliveries.spans import spans_text
+from draftsman.domain.ids import question_name
 from draftsman.domain.job import Source
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.people.policy import Person, Policy
 from draftsman.domain.question import QuestionKind, QuestionStatus
 from draftsman.domain.refusals import closed_reason
-from draftsman.errors import QuestionClosed, Refused, UsageError
+from draftsman.errors import DraftsmanError, QuestionClosed, Refused, UsageError
 from draftsman.services.questions import Questions
 from draftsman.store.attention import acknowledgments as store
 from draftsman.store.attention import ladders
 from draftsman.store.postgres.database import Connection, Database
 
+if TYPE_CHECKING:
+    from draftsman.domain.attention.pager_event import PagerEvent
+
 MAX_DELAY: Final = 86_400.0
 """Maximum seconds of an acknowledgment or a snooze."""
+PAGED: Final = 3600.0
+"""Seconds of an acknowledgment in a pager."""
 
 
 class Acknowledgments:
@@ -51,6 +57,31 @@ class Acknowledgments:
         if held.person != actor.voter:
             raise Refused(f"{held.person} works on it until {held.expires_at:%Y-%m-%d %H:%M %Z}")
         return held
+
+    async def record_page(self, event: PagerEvent, actor: Actor | None) -> str:
+        """Record the event of a pager; return its outcome for the log.
+
+        A new acknowledgment of a person, or a resolution, acknowledges the question for an hour,
+        unless a newer event of the alert is known. `actor` is None for an event of no person.
+        """
+
+        async def work(conn: Connection) -> str:
+            place = await store.paged(conn, event.job, event.question)
+            if place is None:
+                return "ignored: no question of this database"
+            if not await store.record_page(conn, *place, event):
+                return "ignored: known, or older than another event of the alert"
+            if event.kind == "reopened" or actor is None:
+                return "recorded"
+            try:
+                await self._check(conn, *place, actor, PAGED)
+            except DraftsmanError as error:
+                return f"recorded, without effect: {error}"
+            held = await store.acknowledge(conn, *place, actor, PAGED)
+            name = question_name(*place)
+            return f"{name}: {held.person} works on it until {held.expires_at:%Y-%m-%d %H:%M %Z}"
+
+        return await self._db.run_transaction(work)
 
     async def snooze(self, job: int, ordinal: int, actor: Actor, seconds: float) -> datetime:
         """Pause the reminders that the actor alone gets; return until when.

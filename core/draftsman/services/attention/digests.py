@@ -13,6 +13,7 @@ from draftsman.domain.people.actor import Actor
 from draftsman.domain.people.policy import Policy
 from draftsman.domain.run import LeaderTerm
 from draftsman.errors import NotPermitted, UsageError
+from draftsman.store import checkpoints
 from draftsman.store.attention import digests as store
 from draftsman.store.postgres.database import Connection, Database
 
@@ -63,11 +64,15 @@ class Digests:
     async def sweep(self, term: LeaderTerm) -> int:
         """Send the digests that are due, for the leader; return the number of questions in them.
 
-        A question is in a single digest of a person: on a card, in Slack or in the log.
+        A question is in a single digest of a person: on a card, in Slack or in the log. The digest of
+        a person outside of their hours waits.
         """
 
         async def work(conn: Connection) -> int:
-            due = await store.take_due(conn, term, self._limit)
+            now = await checkpoints.now(conn)
+            people = self._policy.people.values()
+            away = [person.name for person in people if person.free_at(now) > now]
+            due = await store.take_due(conn, term, self._limit, away)
             ordered = sorted(due, key=lambda item: (item.person, item.place))
             for (person, place), group in groupby(ordered, lambda item: (item.person, item.place)):
                 items = list(group)

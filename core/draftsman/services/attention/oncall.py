@@ -76,6 +76,17 @@ class OnCall:
         schedule = await self._read(name, now)
         return on_duty(schedule, now), next_duty(schedule, now, HORIZON)
 
+    def zone(self, name: str) -> str:
+        """Return the time zone of a schedule."""
+        return self._schedules()[name].timezone or self._timezone
+
+    def away_until(self, person: str, now: datetime) -> datetime | None:
+        """Return until when a person may not be interrupted; None for a person who may be."""
+        if (known := self._policy.people.get(person)) is None:
+            return None
+        free_at = known.free_at(now)
+        return free_at if free_at > now else None
+
     @property
     def names(self) -> list[str]:
         """Names of the schedules."""
@@ -83,7 +94,7 @@ class OnCall:
 
     async def _read(self, name: str, now: datetime) -> DutySchedule:
         settings = self._schedules()[name]
-        zone = ZoneInfo(settings.timezone or self._timezone)
+        zone = ZoneInfo(self.zone(name))
         if settings.start is not None:
             return rotation(settings, zone)
         read_at, duties = self._calendars.get(name, (-CALENDAR_AGE, CalendarDuties(())))
@@ -101,11 +112,11 @@ class OnCall:
     async def _read_calendar(
         self, settings: OnCallSettings, now: datetime, zone: ZoneInfo
     ) -> CalendarDuties:
-        from draftsman.outbound.icalendar import read_events
+        from draftsman.outbound.calendar_reader import read_calendar
 
         data = await self._load(settings)
         start, end = now - CALENDAR_HORIZON, now + CALENDAR_HORIZON
-        events = await asyncio.to_thread(read_events, data, start, end, zone)
+        events = await read_calendar(data, start, end, zone)
         return CalendarDuties(tuple(_duties(events, self._policy.people)))
 
     async def _load(self, settings: OnCallSettings) -> bytes:

@@ -40,6 +40,7 @@ INHERITED: Final = (
     "mode",
     "source_type",
     "external_event_id",
+    "repo_host",
     "repo_owner",
     "repo_name",
     "ticket_url",

@@ -11,7 +11,7 @@ from draftsman.domain import job_payloads
 from draftsman.domain.deliveries.target import NONE
 from draftsman.domain.ids import new_id
 from draftsman.domain.people.actor import Actor
-from draftsman.domain.repos.repo_catalog import repo_names_by_source
+from draftsman.domain.repos.repo_catalog import NO_REPO, repo_columns, repo_names_by_source
 from draftsman.domain.requests.invocation import PARAMETERS, Invocation, plain_digest
 from draftsman.domain.retries.job_limits import TOOL_TYPE, JobLimits, check_override_names
 from draftsman.domain.text import canonical
@@ -53,7 +53,7 @@ def row(item: Invocation, actor: Actor, configured: JobLimits) -> dict[str, Any]
         job_payloads.parse(item.type, item.payload)
     check_override_names(item.type, item.overrides, configured.replaced)
     job_id = new_id()
-    owner, name = repo_names_by_source((), [item.repo])[item.repo] if item.repo else (None, None)
+    named = repo_names_by_source((), [item.repo])[item.repo] if item.repo else NO_REPO
     limits = configured.of(item.type, item.agent, item.payload, item.overrides)
     return {
         "id": job_id,
@@ -70,8 +70,7 @@ def row(item: Invocation, actor: Actor, configured: JobLimits) -> dict[str, Any]
         "external_event_id": item.external_event_id,
         "invoker_id": actor.voter,
         "invoker_display_name": actor.display_name,
-        "repo_owner": owner,
-        "repo_name": name,
+        **repo_columns(named),
         "ticket_url": item.url,
         "ticket_title": item.headline,
         "ticket_text": item.text,

@@ -21,7 +21,7 @@ from draftsman.domain.job import Source, Status
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.people.policy import Policy, Verb
 from draftsman.domain.read_models import RecentDuplicate
-from draftsman.domain.repos.repo_catalog import Repo, repo_names_by_source
+from draftsman.domain.repos.repo_catalog import Repo, repo_columns, repo_names_by_source
 from draftsman.domain.repos.repo_url import is_folder
 from draftsman.domain.repos.repo_url import parse as parse_repo
 from draftsman.domain.requests.invocation import Invocation, same_keys
@@ -215,7 +215,7 @@ class Submissions:
             names = repo_names_by_source(await repos.all_repos(conn, MAX_REPOS), sources)
         for (item, _), columns in zip(requests, values, strict=True):
             if item.repo:
-                columns["repo_owner"], columns["repo_name"] = names[item.repo]
+                columns.update(repo_columns(names[item.repo]))
 
     async def _refuse_folders(
         self, requests: Sequence[_Request], connection: CallersConnection | None

@@ -141,7 +141,7 @@ class Workflows:
 
     async def _with_repo(self, request: Invocation) -> tuple[Invocation, dict[str, str | None]]:
         """Find the repository of a request by its name; return its columns as it is registered."""
-        from draftsman.domain.repos.repo_catalog import repo_names_by_source
+        from draftsman.domain.repos.repo_catalog import repo_columns, repo_names_by_source
         from draftsman.domain.repos.repo_url import is_repo_url
         from draftsman.domain.requests.invocation import RepoResolution
 
@@ -154,8 +154,7 @@ class Workflows:
             request = request.model_copy(update=found)
         assert request.repo is not None  # noqa: S101 - set above
         known = (await self._repos().catalog()).repos
-        owner, name = repo_names_by_source(known, [request.repo])[request.repo]
-        return request, {"repo_owner": owner, "repo_name": name}
+        return request, repo_columns(repo_names_by_source(known, [request.repo])[request.repo])
 
     async def spawned(self, work: ClaimedJob, job: int) -> Parent:
         """Return a job that a run spawned; raises UsageError for another job."""

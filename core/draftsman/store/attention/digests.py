@@ -45,9 +45,15 @@ async def readers(conn: Connection, job: int, question: int) -> frozenset[str]:
     return frozenset(row[0] for row in await rows(conn, _Q["readers"], params))
 
 
-async def take_due(conn: Connection, term: LeaderTerm, limit: int) -> list[DigestQuestion]:
-    """Mark questions whose digest is due as sent; return those that are open, by person."""
-    return await fetch_all(conn, _Q["take_due"], term.params(limit), DigestQuestion)
+async def take_due(
+    conn: Connection, term: LeaderTerm, limit: int, away: Sequence[str] = ()
+) -> list[DigestQuestion]:
+    """Mark questions whose digest is due as sent; return those that are open, by person.
+
+    Those of people who are `away` stay due.
+    """
+    params = term.params(limit) | {"away": list(away)}
+    return await fetch_all(conn, _Q["take_due"], params, DigestQuestion)
 
 
 async def send(

@@ -99,20 +99,30 @@ SELECT * FROM draftsman.questions WHERE job = %(job)s ORDER BY ordinal
          JOIN draftsman.job_requests r ON r.number = o.job
         WHERE me.job = q.job AND me.question = q.ordinal) i
 
+-- part: shown
+        AND (NOT %(folded)s::boolean OR NOT EXISTS (
+             SELECT FROM draftsman.identical_questions me
+               JOIN draftsman.job_requests mine ON mine.number = me.job
+               JOIN draftsman.identical_questions o ON o.digest = me.digest AND o.id < me.id
+               JOIN draftsman.job_requests r ON r.number = o.job AND r.invoker_id = mine.invoker_id
+              WHERE me.job = q.job AND me.question = q.ordinal))
+
 -- Open questions after a cursor, soonest expiry first, then those that never expire: each of the
--- two is a range of the index.
+-- two is a range of the index. Folded, of identical questions of a requester only the first.
 -- name: open
 WITH soonest AS MATERIALIZED (
     (SELECT q.expires_at, q.job, q.ordinal FROM draftsman.job_questions q
       WHERE q.status = 'open'
         AND (q.expires_at, q.job, q.ordinal)
             > (%(expires_at)s::timestamptz, %(job)s::bigint, %(ordinal)s::int)
+-- include: shown
       ORDER BY q.expires_at, q.job, q.ordinal
       LIMIT %(limit)s)
      UNION ALL
     (SELECT q.expires_at, q.job, q.ordinal FROM draftsman.job_questions q
       WHERE q.status = 'open' AND q.expires_at IS NULL
         AND (q.job, q.ordinal) > (%(never_job)s::bigint, %(never_ordinal)s::int)
+-- include: shown
       ORDER BY q.expires_at, q.job, q.ordinal
       LIMIT %(limit)s)
      ORDER BY expires_at NULLS LAST, job, ordinal

@@ -3,7 +3,7 @@
 -- name: get
 SELECT number, id, type, idempotency_key, request_digest, queue, priority, position, subject_key,
        concurrency_key, hold::text, held_by, status, claimed_from, mode, source, source_type::text, external_event_id, invoker_id,
-       invoker_display_name, repo_owner, repo_name, ticket_url, ticket_title, ticket_text, payload,
+       invoker_display_name, repo_host, repo_owner, repo_name, ticket_url, ticket_title, ticket_text, payload,
        overrides, requested_skills, tags, agent, retry_of, chain_length, template,
        template_version, run_at, run_count, attempts, max_attempts, retry_count, max_retries, next_retry_at, last_error,
        error_class::text, on_lost, worker_id, lease_token, cancel_requested_at,

@@ -124,7 +124,7 @@ WITH owned AS (
        AND cancel_requested_at IS NULL
     RETURNING number
 )
-UPDATE draftsman.job_requests r SET repo_owner = %(owner)s, repo_name = %(name)s
+UPDATE draftsman.job_requests r SET repo_host = %(host)s, repo_owner = %(owner)s, repo_name = %(name)s
   FROM owned m
  WHERE r.number = m.number
 RETURNING r.number

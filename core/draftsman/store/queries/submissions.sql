@@ -2,15 +2,15 @@
 
 -- part: request
     INSERT INTO draftsman.job_requests AS r (id, type, idempotency_key, request_digest, mode,
-           source, source_type, external_event_id, invoker_id, invoker_display_name, repo_owner,
-           repo_name, ticket_url, ticket_title, ticket_text, payload, overrides, requested_skills,
+           source, source_type, external_event_id, invoker_id, invoker_display_name, repo_host,
+           repo_owner, repo_name, ticket_url, ticket_title, ticket_text, payload, overrides, requested_skills,
            tags, agent, retry_of, chain_length, template, template_version)
     SELECT %(id)s::uuid, %(type)s::text,
            coalesce(%(idempotency_key)s::text, 'auto:' || %(id)s::uuid), %(request_digest)s::text,
            %(mode)s::draftsman.job_mode, %(source)s::draftsman.channel,
            %(source_type)s::draftsman.source_type, %(external_event_id)s::text,
-           %(invoker_id)s::text, %(invoker_display_name)s::text, %(repo_owner)s::text,
-           %(repo_name)s::text, %(ticket_url)s::text, %(ticket_title)s::text, %(ticket_text)s::text,
+           %(invoker_id)s::text, %(invoker_display_name)s::text, %(repo_host)s::text,
+           %(repo_owner)s::text, %(repo_name)s::text, %(ticket_url)s::text, %(ticket_title)s::text, %(ticket_text)s::text,
            %(payload)s::jsonb, %(overrides)s::jsonb, %(requested_skills)s::text[], %(tags)s::text[],
            %(agent)s::text, %(retry_of)s::bigint, %(chain_length)s::int, %(template)s::text,
            %(template_version)s::int
@@ -54,7 +54,7 @@ WITH shared AS MATERIALIZED (
                %(own_subject_key)s::text[], %(own_concurrency_key)s::text[], %(own_mode)s::draftsman.job_mode[],
                %(own_source)s::draftsman.channel[], %(own_source_type)s::draftsman.source_type[],
                %(own_external_event_id)s::text[], %(own_invoker_id)s::text[],
-               %(own_invoker_display_name)s::text[], %(own_repo_owner)s::text[],
+               %(own_invoker_display_name)s::text[], %(own_repo_host)s::text[], %(own_repo_owner)s::text[],
                %(own_repo_name)s::text[], %(own_ticket_url)s::text[], %(own_ticket_title)s::text[],
                %(own_ticket_text)s::text[], %(own_payload)s::jsonb[], %(own_overrides)s::jsonb[],
                %(own_requested_skills)s::text[], %(own_tags)s::text[], %(own_agent)s::text[],
@@ -65,7 +65,7 @@ WITH shared AS MATERIALIZED (
            WITH ORDINALITY AS w (
                  id, type, idempotency_key, request_digest, queue, priority, subject_key,
                  concurrency_key, mode, source, source_type, external_event_id, invoker_id, invoker_display_name,
-                 repo_owner, repo_name, ticket_url, ticket_title, ticket_text, payload, overrides,
+                 repo_host, repo_owner, repo_name, ticket_url, ticket_title, ticket_text, payload, overrides,
                  requested_skills, tags, agent, retry_of, chain_length, template,
                  template_version, run_at, delay, max_attempts, max_retries, on_lost, has_targets, hold,
                  ordinal)
@@ -73,7 +73,7 @@ WITH shared AS MATERIALIZED (
 -- part: batch_requests
     INSERT INTO draftsman.job_requests AS r (number, id, type, idempotency_key, request_digest,
            mode, source, source_type, external_event_id, invoker_id, invoker_display_name,
-           repo_owner, repo_name, ticket_url, ticket_title, ticket_text, payload, overrides,
+           repo_host, repo_owner, repo_name, ticket_url, ticket_title, ticket_text, payload, overrides,
            requested_skills, tags, agent, retry_of, chain_length, template, template_version,
            created_at)
            OVERRIDING SYSTEM VALUE
@@ -84,7 +84,7 @@ WITH shared AS MATERIALIZED (
            coalesce(w.external_event_id, c.external_event_id),
            coalesce(w.invoker_id, c.invoker_id),
            coalesce(w.invoker_display_name, c.invoker_display_name),
-           coalesce(w.repo_owner, c.repo_owner), coalesce(w.repo_name, c.repo_name),
+           coalesce(w.repo_host, c.repo_host), coalesce(w.repo_owner, c.repo_owner), coalesce(w.repo_name, c.repo_name),
            coalesce(w.ticket_url, c.ticket_url), coalesce(w.ticket_title, c.ticket_title),
            coalesce(w.ticket_text, c.ticket_text), coalesce(w.payload, c.payload),
            coalesce(w.overrides, c.overrides),

@@ -118,6 +118,8 @@ def test_the_narrowest_pattern_matches_its_evidence_and_no_other_folder(
         *("docker run a", "kubectl apply", "npm --push", "make deploy", "GIT push", "Bash -c x"),
         *("nc.openbsd a/b", "vim.basic -es a/b", "bash5 a/b", "sh.exe a/b", "gdb -x a/b", "dig a"),
         *("git-push origin", "git.exe push", "GIT push", "docker-compose up", "tmux new", "http a"),
+        *("git log --ext-diff", "git log --ext-d", "git diff --output=a", "git show --outp a"),
+        *("git diff --textconv", "git log -p --show-signature", "git show --o a/b"),
         "curl --header AUTHORIZATION:x",
         "deployer ghp_0123456789abcdefghijABCDEFGHIJ012345",
         "tool --token=glpat-0123456789abcdefghij",
@@ -156,6 +158,13 @@ def test_pushes_merges_wrappers_secrets_and_paths_of_programs_are_never_plain(co
         ("cat ../x/y", "cat ../x/y"),
         ("tool --file=src/a.py", "tool --file=src/a.py"),
         ("scanner a/b:/etc/passwd", "scanner a/b:/etc/passwd"),
+        ("git log --oneline -p src/a.py", "git log --oneline -p src/*"),
+        ("git diff --stat -- src/a.py", "git diff --stat -- src/*"),
+        ("cp src/a.py src/b.py", "cp src/a.py src/b.py"),
+        ("mv src/a.py tests/b.py", "mv src/a.py tests/b.py"),
+        ("tar -xf a/b.tar", "tar -xf a/b.tar"),
+        ("gcc src/a.c -o build/a", "gcc src/* -o build/a"),
+        ("pytest tests/a.py --junitxml out/a.xml", "pytest tests/* --junitxml out/a.xml"),
     ],
 )
 def test_only_files_in_a_folder_are_of_the_same_kind(command: str, kind: str) -> None:
@@ -171,6 +180,9 @@ def test_only_files_in_a_folder_are_of_the_same_kind(command: str, kind: str) ->
         ("pytest tests/*", ("pytest", "tests/*")),
         ("python -m pytest tests/unit/**", ("python", "-m", "pytest", "tests/unit/**")),
         ("cargo test", ("cargo", "test")),
+        ("cp src/a src/b", ("cp", "src/a", "src/b")),
+        *((wrong, None) for wrong in ("cp src/* src/*", "mv src/** a", "gcc a.c -o build/*")),
+        *((wrong, None) for wrong in ("git log --ext-diff src/**", "tool --output-dir out/**")),
         *((wrong, None) for wrong in ("python scripts/**", "x/** a", "pytest /**", "pytest **")),
         *((wrong, None) for wrong in ("pytest tests/*/**", "pytest a/../**", "pytest .git/**")),
         *(

@@ -27,7 +27,7 @@ POLICY = Policy(
 )
 EVENING = datetime(2026, 3, 1, 23, tzinfo=UTC)
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
-ALL = AttentionFigures(FigureGroup.ALL, "", 4, 2, 2, 3.5, 60.0, 90.25, 5, 2.5)
+ALL = AttentionFigures(FigureGroup.ALL, "", 4, 2, 2, 3.5, 60.0, 90.25, 5, 2.5, seen_p95=7.5)
 ROWS = [
     ALL,
     replace(ALL, by=FigureGroup.PERSON, value="anna"),
@@ -64,16 +64,19 @@ def test_metrics_have_no_people_and_leave_unknown_times_out() -> None:
     lines = metrics_text(ROWS).splitlines()
     assert not any("anna" in line for line in lines)
     samples = [line for line in lines if not line.startswith("#")]
-    assert samples[:5] == [
+    assert samples[:7] == [
         "draftsman_attention_questions 4",
         "draftsman_attention_jobs 2",
         "draftsman_attention_answers 2",
         "draftsman_attention_pings 5",
+        "draftsman_attention_questions_per_job 2",
+        "draftsman_attention_pings_per_answer 2.5",
         "draftsman_attention_quiet_pings 0",
     ]
     assert 'draftsman_attention_seen_seconds{channel="slack",quantile="0.5"} 3.5' in samples
+    assert 'draftsman_attention_seen_seconds{channel="slack",quantile="0.95"} 7.5' in samples
     assert 'draftsman_attention_answer_seconds{kind="approval",quantile="0.95"} 90.25' in samples
     assert 'draftsman_attention_answer_seconds{channel="log",quantile="0.5"}' not in str(samples)
     helps = [line.split()[2] for line in lines if line.startswith("# HELP")]
     assert helps == [line.split()[2] for line in lines if line.startswith("# TYPE")]
-    assert len(helps) == len(set(helps)) == 7
+    assert len(helps) == len(set(helps)) == 9

@@ -227,10 +227,15 @@ async def test_refused_requests_reach_no_provider(server: FaultyServer) -> None:
             (400, await post("/v1/messages", content=b"[" * 100_000)),
             (400, await post("/v1/messages", json={"model": "m" * 201})),
             (400, await post("/v1/messages", json={"messages": []})),
+            (400, await post("/v1/messages", content=b'{"model": "a", "model": "b"}')),
+            (400, await post("/v1/messages", content=b'{"model": "a", "m": [{"x": 1, "x": 1}]}')),
+            (400, await post("/v1/messages", content=b'{"model": "a", "mo\\u0064el": "b"}')),
         ):
             error = response.json()
             assert (response.status_code, error["type"]) == (status, "error"), error
             assert error["error"]["message"].startswith("draftsman: ")
+        repeated = (await post("/v1/messages", content=b'{"model": "a", "model": "b"}')).json()
+        assert "the key 'model' more than once" in repeated["error"]["message"]
     assert server.requests == []
     assert peer.calls == []
 

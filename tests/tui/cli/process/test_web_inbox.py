@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import signal
 from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator
@@ -20,10 +21,12 @@ from tests.tui.cli.cli_runner import COMMAND, DEADLINE, Cli
 
 
 @asynccontextmanager
-async def serving(cli: Cli, listen: str = "127.0.0.1:0") -> AsyncIterator[tuple[Process, str]]:
-    """Run the command; provide its URL."""
+async def serving(
+    cli: Cli, listen: str = "127.0.0.1:0", *options: str
+) -> AsyncIterator[tuple[Process, str]]:
+    """Run the command; provide the first line of its output: its URL."""
     process = await asyncio.create_subprocess_exec(
-        *COMMAND, "--config", str(cli.config), "web", "--listen", listen,
+        *COMMAND, "--config", str(cli.config), "web", "--listen", listen, *options,
         stdout=PIPE, stderr=PIPE,
     )  # fmt: skip
     assert process.stdout is not None
@@ -74,12 +77,22 @@ async def test_a_link_of_the_command_line_signs_in(cli: Cli, make: Factory, rt: 
     assert (await rt.read_model.job(work.number)).status is Status.RESUMED
 
 
+async def test_the_url_is_printed_as_json(cli: Cli) -> None:
+    async with serving(cli, "127.0.0.1:0", "--json") as (process, first):
+        assert process.stdout is not None
+        lines = [first]
+        while lines[-1] != "}":
+            line = await asyncio.wait_for(process.stdout.readline(), DEADLINE)
+            lines.append(line.decode().rstrip("\n"))
+        url = json.loads("\n".join(lines))["url"]
+        assert (await browser_at(url).get("/")).status_code == 303
+
+
 async def test_bad_options_get_one_line(cli: Cli) -> None:
     (await cli("link")).refused(2, "use --web")
     (await cli("link", "CODE", "--qr")).refused(2, "--qr requires --web")
     (await cli("link", "--web", "CODE")).refused(2, "use --web")
     (await cli("people", "sign-out")).refused(2, "--person")
-    (await cli("web", "--json")).refused(2, "no JSON output")
     (await cli("web", "--listen", "here")).refused(2, "host:port")
     (await cli("web", "--url", "http://example.org")).refused(2, "https://")
     (await cli("web", "--listen", "0.0.0.0:0")).refused(2, "needs url")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -25,6 +27,7 @@ escalate = true
 [oncall.default]
 people = ["ben", "carol"]
 start = 2026-01-05T09:00:00
+timezone = "Europe/Berlin"
 [oncall.backend]
 file = "/nowhere/oncall.ics"
 """
@@ -85,11 +88,29 @@ async def test_oncall_shows_who_is_on_duty_now_and_next(
 ) -> None:
     output = (await ben("oncall", "default")).out
     assert output.startswith("default  ")
-    assert " until 20" in output
+    assert " until Mon 20" in output
     assert "; next " in output
+    assert output.endswith(" (Europe/Berlin)\n")
+    assert " 09:00 +0" in output, "the handover in the time zone of the schedule"
+    assert "away" not in output
     (shift,) = (await ben("oncall", "default", "--json")).json
     assert {shift["on_duty"][0]["person"], shift["next"]["person"]} == {"ben", "carol"}
     assert shift["on_duty"][0]["end"] == shift["next"]["start"]
     (await ben("oncall", "night")).refused(3, "schedules: backend, default")
     (await ben("oncall", "backend")).refused(1, "/nowhere/oncall.ics: No such file")
+    both = await ben("oncall")
+    assert (both.code, both.out.count("\n")) == (1, 2)
+    assert both.out.startswith("backend  cannot be read: /nowhere/oncall.ics: No such file")
+    assert json.loads((await ben("oncall", "--json")).out)[1]["timezone"] == "Europe/Berlin"
     assert "no on-call schedules" in (await as_("root")("oncall")).err
+
+
+async def test_oncall_shows_until_when_a_person_on_duty_is_away(ben: Cli) -> None:
+    kept = ben.config.read_text(encoding="utf-8")
+    day = f"{datetime.now(UTC) - timedelta(days=3):%a}"
+    hours = f'[questions]\nworking_hours = "{day} 09:00-10:00"'
+    ben.config.write_text(kept.replace("[questions]", hours), encoding="utf-8")
+    output = (await ben("oncall", "default")).out
+    assert f" (away until {day} 20" in output
+    (shift,) = (await ben("oncall", "default", "--json")).json
+    assert shift["on_duty"][0]["away_until"]

@@ -21,7 +21,7 @@ async def test_a_proposed_rule_is_tested_ratified_used_and_revoked(
     await rt.rules.sweep(LeaderTerm())
     (rule,) = await rt.rules.all()
     listed = (await cli("rules", "list", "--repo", "shop")).out
-    assert f"{rule.id}  proposed  acme/shop   pytest tests/*" in listed
+    assert f"{rule.id}  proposed  git.example.org/acme/shop  pytest tests/*" in listed
     assert "for 30d" in listed
     shown = (await cli("rules", "show", rule.id)).out
     for text in (

@@ -155,17 +155,6 @@ async def test_an_unknown_variable_is_reported_with_the_nearest_name(
     (await cli("jobs")).refused(2, "DRAFTSMAN_DATABSE_URL", "mean DRAFTSMAN_DATABASE_URL?")
 
 
-async def test_a_configured_web_inbox_is_checked(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "web inbox" not in await _checks(cli)
-    monkeypatch.setenv("DRAFTSMAN_WEB__LISTEN", "0.0.0.0:8421")
-    found = (await _checks(cli))["web inbox"]
-    assert (found["status"], "set url" in found["hint"]) == ("fail", True)
-    monkeypatch.setenv("DRAFTSMAN_WEB__URL", "https://inbox.example.org")
-    assert (await _checks(cli))["web inbox"]["text"] == "https://inbox.example.org"
-    monkeypatch.setenv("DRAFTSMAN_WEB__PROXY_HEADER", "X-User")
-    assert "trusted_proxies" in (await _checks(cli))["web inbox"]["hint"]
-
-
 async def test_the_files_of_calendars_are_read(
     cli: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -22,7 +22,10 @@ async def test_a_rule_is_ratified_after_a_look_at_its_backtest_and_revoked(
         await seen.see("proposed", "pytest tests/**", "for 30d")
         await seen.command("ratify 7d")
         await seen.dialog("ConfirmDialog")
-        await seen.see("Allow pytest tests/** in acme/shop?", "2  would have allowed, and people")
+        await seen.see(
+            "Allow pytest tests/** in git.example.org/acme/shop?",
+            "2  would have allowed, and people",
+        )
         await seen.press("n")
         assert (await rt.rules.get(rule.id)).status is RuleStatus.PROPOSED
         await seen.command("ratify 7d")

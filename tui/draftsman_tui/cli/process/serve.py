@@ -20,8 +20,10 @@ if TYPE_CHECKING:
     from draftsman_tui.cli.process.supervisor import Child
 
 
-CHATS: Final = ("slack", "trello", "forges")
+CHATS: Final = ("slack", "trello", "forges", "pagers")
 """Services with a bot; each is a configuration table, and a chat is a package extra."""
+_ADDED: Final = {"forges": "events to [forges.NAME]", "pagers": "listen to [pagers.NAME]"}
+"""What configures a bot that has no table of its own."""
 
 
 @command(
@@ -88,27 +90,31 @@ async def worker(
 @click.option("--slack", is_flag=True, help="Run only the Slack bot.")
 @click.option("--trello", is_flag=True, help="Run only the Trello bot.")
 @click.option("--forges", is_flag=True, help="Receive only the events of forges.")
+@click.option("--pagers", is_flag=True, help="Receive only the webhooks of pagers.")
 @click.option("--parent", type=int, hidden=True)
-async def bots(app: App, slack: bool, trello: bool, forges: bool, parent: int | None) -> None:
-    """Run the Slack and Trello bots, and receive the events of forges.
+async def bots(
+    app: App, slack: bool, trello: bool, forges: bool, pagers: bool, parent: int | None
+) -> None:
+    """Run the Slack and Trello bots, and receive the events of forges and pagers.
 
-    Runs all that is configured ([slack], [trello], events in [forges.NAME]). On SIGTERM, SIGINT or
-    SIGHUP, the bots finish the work in progress and stop.
+    Runs all that is configured ([slack], [trello], events in [forges.NAME], listen in
+    [pagers.NAME]). On SIGTERM, SIGINT or SIGHUP, the bots finish the work in progress and stop.
     """
     set_up_log(app)
     if parent is None:
         warn_of_variables(app)
     settings: Settings = app.settings
-    options = (("slack", slack), ("trello", trello), ("forges", forges))
+    options = (("slack", slack), ("trello", trello), ("forges", forges), ("pagers", pagers))
     selected = [name for name, enabled in options if enabled]
     chats = _configured_chats(settings)
     if not chats:
         raise ConfigError(
-            "no bot is configured; add [slack] (docs/slack.md), [trello] (docs/trello.md) or"
-            " events to [forges.NAME] (docs/follow-ups.md)"
+            "no bot is configured; add [slack] (docs/slack.md), [trello] (docs/trello.md),"
+            " events to [forges.NAME] (docs/follow-ups.md) or listen to [pagers.NAME]"
+            " (docs/attention-ladder.md)"
         )
     if missing := [name for name in selected if name not in chats]:
-        add = "events to [forges.NAME]" if missing[0] == "forges" else f"[{missing[0]}]"
+        add = _ADDED.get(missing[0], f"[{missing[0]}]")
         raise ConfigError(f"{missing[0]} is not configured; add {add}")
     for name in selected or chats:
         require(name)
@@ -120,8 +126,12 @@ async def bots(app: App, slack: bool, trello: bool, forges: bool, parent: int | 
 
 def _configured_chats(settings: Settings) -> list[str]:
     """Return the configured chat services."""
+    from draftsman.settings.attention import webhook_pagers
+
     chats = [name for name in ("slack", "trello") if getattr(settings, name) is not None]
-    return [*chats, *(["forges"] if settings.read_forges else [])]
+    if settings.read_forges:
+        chats.append("forges")
+    return [*chats, *(["pagers"] if webhook_pagers(settings.pagers) else [])]
 
 
 @command("up", examples=("draftsman up", "draftsman up --headless"), long_running=True)

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from draftsman.errors import UsageError
 from draftsman_tui.cli.app import App, command
 from draftsman_tui.cli.process.process_setup import set_up_log, warn_of_variables
 from draftsman_tui.common import params
@@ -35,10 +34,8 @@ async def web(app: App, listen: str | None, url: str | None, parent: int | None)
     The pages are made for phones and for large screens, and work without scripts. People sign in
     with a link of `draftsman link --web`, or as [web] configures. Browsers on other machines need
     https, so a reverse proxy: see docs/web.md. On SIGTERM, SIGINT or SIGHUP, requests in progress
-    are finished.
+    are finished. With --json, the URL is printed as JSON.
     """
-    if app.json:
-        raise UsageError("the web inbox has no JSON output; see: draftsman questions --json")
     set_up_log(app)
     if parent is None:
         warn_of_variables(app)
@@ -48,7 +45,10 @@ async def web(app: App, listen: str | None, url: str | None, parent: int | None)
     settings = with_options(app.settings, listen, url)
 
     def started(url: str) -> None:
-        app.out.print(url)
+        if app.json:
+            app.out.document({"url": url})
+        else:
+            app.out.print(url)
         app.out.info("to sign in: draftsman link --web; to stop: Ctrl-C")
 
     if code := await run_web(settings, started, parent=parent):

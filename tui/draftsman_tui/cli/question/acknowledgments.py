@@ -37,7 +37,8 @@ async def ack(app: App, question: tuple[JobRef, int | None], seconds: float) -> 
         job, ordinal = await resolve_question(app, rt, question, "ack")
         held = await rt.acknowledgments.acknowledge(job, ordinal, await rt.actor(), seconds)
     if app.json:
-        app.out.document({"job": job, "ordinal": ordinal, "until": held.expires_at})
+        document = {"job": job, "ordinal": ordinal, "person": held.person}
+        app.out.document(document | {"until": held.expires_at})
     else:
         until = f" acknowledged until {times.clock(held.expires_at)}; no reminders until then"
         app.out.print(line(styled(question_name(job, ordinal), "bold"), until))

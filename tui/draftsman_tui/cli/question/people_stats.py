@@ -24,7 +24,18 @@ async def print_figures(app: App, since: float) -> None:
     if not (total.questions or total.answers or total.pings):
         app.out.info("no questions in this time")
         return
-    heads = ("BY", "NAME", "ANSWERS", "SEEN", "ANSWERED", "95 %", "PINGS", "PER ANSWER", "QUIET")
+    heads = (
+        "BY",
+        "NAME",
+        "ANSWERS",
+        "SEEN",
+        "95 %",
+        "ANSWERED",
+        "95 %",
+        "PINGS",
+        "PER ANSWER",
+        "QUIET",
+    )
     right = tuple(range(2, len(heads)))
     app.out.table(heads, [_row(row) for row in figures], flexible=1, right=right)
     app.out.info(summary_text(total))
@@ -36,6 +47,7 @@ def _row(row: AttentionFigures) -> tuple[str, ...]:
         one_line(name_text(row)),
         f"{row.answers:,}",
         time_text(row.seen_p50),
+        time_text(row.seen_p95),
         time_text(row.answer_p50),
         time_text(row.answer_p95),
         f"{row.pings:,}",

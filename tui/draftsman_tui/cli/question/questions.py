@@ -25,7 +25,7 @@ async def questions(app: App, job: JobRef | None) -> None:
     """
     async with app.runtime(read_only=app.json) as rt:
         number = None if job is None else await number_of(rt, job)
-        open_questions = await rt.questions.open(number)
+        open_questions = await rt.questions.open(number, fold=not app.json)
         if app.json:
             attention = await rt.acknowledgments.attention([q.job for q in open_questions])
             app.out.document(
@@ -36,8 +36,6 @@ async def questions(app: App, job: JobRef | None) -> None:
                 ]
             )
             return
-        if number is None:
-            open_questions = [question for question in open_questions if question.is_first]
         for index, question in enumerate(open_questions):
             if index:
                 app.out.print("")

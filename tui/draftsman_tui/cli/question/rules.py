@@ -54,7 +54,7 @@ repo_option = click.option(
     type=params.TEXT,
     required=True,
     metavar="NAME",
-    help="Name of the repository, as jobs show it: shop or acme/shop.",
+    help="Name of the repository: shop, acme/shop, or with its host github.com/acme/shop.",
 )
 time_option = click.option(
     "--for",

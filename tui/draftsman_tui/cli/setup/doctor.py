@@ -240,7 +240,7 @@ async def _deliveries(rt: Runtime) -> Sequence[Finding]:
         except DraftsmanError as error:
             then = "set it in the environment of the worker"
             findings.append(Finding("webhooks", "warn", str(error), then))
-    return findings
+    return [*findings, *doctor_checks.pager_people(rt)]
 
 
 async def _dead_letters(rt: Runtime) -> Sequence[Finding]:

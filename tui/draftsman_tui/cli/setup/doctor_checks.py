@@ -202,8 +202,25 @@ def web_inbox(settings: Settings) -> Iterator[Finding]:
     elif web.proxy_header is not None and not web.trusted_proxies:
         then = "set trusted_proxies in [web] to the address of the proxy"
         yield Finding("web inbox", "fail", "proxy_header has no effect", then)
+    elif web.trusts_this_machine:
+        text = "every program on this machine can name any person in the proxy_header"
+        then = "set proxy_secret in [web], and let the proxy send it (docs/web.md)"
+        yield Finding("web inbox", "warn", text, then)
     else:
         yield Finding("web inbox", "ok", web.origin)
+
+
+def pager_people(rt: Runtime) -> Iterator[Finding]:
+    """Warn about a pager whose webhook is received, and where no person has an account."""
+    from draftsman.domain.job import Source
+    from draftsman.settings.attention import webhook_pagers
+
+    ids = [person.ids.get(Source.PAGER, "") for person in rt.policy.people.values()]
+    for name in sorted(webhook_pagers(rt.settings.pagers)):
+        if not any(id.startswith(f"{name}:".casefold()) for id in ids):
+            text = "no person has an account there, so acknowledgments there do not count"
+            hint = f"draftsman people set NAME --pager {name}:USER, or pager in [people.NAME]"
+            yield Finding(f"pager {name}", "warn", text, hint)
 
 
 def calendars(settings: Settings) -> Iterator[Finding]:

@@ -140,11 +140,18 @@ async def import_people(app: App, dry_run: bool, yes: bool) -> None:
 )
 @click.option("--holidays", type=params.TEXT, help="Table of [holidays] in the configuration.")
 @click.option("--forge", type=params.TEXT, metavar="NAME:LOGIN", help="Login on a forge.")
+@click.option(
+    "--pager",
+    "page_account",  # `pager` is that of --no-pager
+    type=params.TEXT,
+    metavar="NAME:USER",
+    help="User id or e-mail address at a pager.",
+)
 @click.option("--timezone", type=params.TEXT, help="Time zone, e.g. Europe/Berlin.")
 @click.option("--group", "groups", multiple=True, type=params.TEXT, help="Group; repeatable.")
 @params.yes_option
 async def set_person(
-    app: App, name: str, yes: bool, groups: tuple[str, ...], **fields: Any
+    app: App, name: str, yes: bool, groups: tuple[str, ...], page_account: str | None, **fields: Any
 ) -> None:
     """Add a person, or replace the roles, accounts and groups of an existing person."""
     from pydantic import ValidationError
@@ -153,11 +160,11 @@ async def set_person(
     from draftsman.settings.tables import PersonSettings
 
     try:
-        checked = PersonSettings.model_validate(fields)
+        checked = PersonSettings.model_validate(fields | {"pager": page_account})
     except ValidationError as error:
         raise field_errors.field_error(error) from None
     ids = {"cli": checked.login, "slack": checked.slack, "trello": checked.trello}
-    ids |= {"forge": checked.forge}
+    ids |= {"forge": checked.forge, "pager": checked.pager}
     entry = DirectoryEntry(
         frozenset(checked.roles),
         {channel: id for channel, id in ids.items() if id},

@@ -59,9 +59,8 @@ async def _waiting(
         voter = screen.rt.policy.resolve(screen.actor).voter
         questions = [
             question
-            for question in await screen.rt.questions.open(limit=MAX_READ)
+            for question in await screen.rt.questions.open(limit=MAX_READ, fold=True)
             if (names is None or set(names).intersection(responders_of(question)))
             and question.decided_by != voter
-            and question.is_first
         ]
     return [question for question in questions if question.name not in seen]

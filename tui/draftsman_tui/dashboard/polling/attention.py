@@ -68,8 +68,7 @@ class AttentionPoller:
         self._is_due = self._is_due or any(map(_may_change_questions, events))
         if not self._is_due or time.monotonic() - self._read_at < MIN_INTERVAL:
             return None
-        found = await self._runtime().questions.open(limit=MAX_COUNTED)
-        questions = [question for question in found if question.is_first]
+        questions = await self._runtime().questions.open(limit=MAX_COUNTED, fold=True)
         self._is_due, self._read_at = False, time.monotonic()
         names = responder_names(self._actor(), self._runtime().policy)
         mine = [
@@ -79,7 +78,7 @@ class AttentionPoller:
         ]
         known, self._known = self._known, frozenset(question.name for question in mine)
         new = tuple(item for item in mine if known is not None and item.name not in known)
-        return AttentionCount(len(questions), len(mine), len(found) == MAX_COUNTED, new)
+        return AttentionCount(len(questions), len(mine), len(questions) == MAX_COUNTED, new)
 
 
 def _may_change_questions(event: Event) -> bool:

@@ -50,9 +50,8 @@ class InboxResource(Resource[OpenQuestion]):
     )
 
     async def read(self, rt: Runtime, query: Query) -> Rows[OpenQuestion]:
-        questions = await rt.questions.open(limit=query.limit, after=query.before)
-        read = page(questions, query.limit, lambda row: (row.expires_at, row.job, row.ordinal))
-        return Rows([row for row in questions if row.is_first], read.next)
+        questions = await rt.questions.open(limit=query.limit, after=query.before, fold=True)
+        return page(questions, query.limit, lambda row: (row.expires_at, row.job, row.ordinal))
 
     def key(self, row: OpenQuestion) -> str:
         return row.name

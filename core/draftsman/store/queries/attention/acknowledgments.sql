@@ -18,3 +18,15 @@ SELECT s.person, s.expires_at, false
   FROM draftsman.question_snoozes s
  WHERE s.job = %(job)s AND s.question = %(question)s AND s.expires_at > draftsman.now()
  ORDER BY acknowledged DESC, person
+
+-- Whether an event of a pager is new, and the newest of its question.
+-- name: record_page
+SELECT draftsman.record_pager_event(%(pager)s::text, %(id)s::text, %(job)s::bigint,
+    %(question)s::int, %(kind)s::text, %(occurred_at)s::timestamptz)
+
+-- The question of an alert, by the id of its job.
+-- name: paged
+SELECT q.job, q.ordinal
+  FROM draftsman.job_requests j
+  JOIN draftsman.job_questions q ON q.job = j.number AND q.ordinal = %(question)s::int
+ WHERE j.id = %(id)s::uuid

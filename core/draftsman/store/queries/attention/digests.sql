@@ -23,6 +23,7 @@ SELECT person FROM draftsman.digest_questions
 WITH due AS MATERIALIZED (
     SELECT d.job, d.question, d.person FROM draftsman.digest_questions d
      WHERE d.sent_at IS NULL AND d.digest_at <= draftsman.now()
+       AND d.person <> ALL (%(away)s::text[])
        AND (%(term)s::bigint IS NULL OR EXISTS (
            SELECT FROM draftsman.leases WHERE name = 'leader' AND owner = %(owner)s
               AND term = %(term)s AND expires_at > draftsman.now()))

@@ -72,6 +72,10 @@ WITH viewer AS MATERIALIZED (
                AS sighted,
            percentile_cont(0.5) WITHIN GROUP (ORDER BY seconds) FILTER (WHERE fact = 'first')
                AS first_sighted,
+           percentile_cont(0.95) WITHIN GROUP (ORDER BY seconds) FILTER (WHERE fact = 'sighting')
+               AS sighted_p95,
+           percentile_cont(0.95) WITHIN GROUP (ORDER BY seconds) FILTER (WHERE fact = 'first')
+               AS first_sighted_p95,
            percentile_cont(0.5) WITHIN GROUP (ORDER BY seconds) FILTER (WHERE fact = 'answer')
                AS answer_p50,
            percentile_cont(0.95) WITHIN GROUP (ORDER BY seconds) FILTER (WHERE fact = 'answer')
@@ -82,6 +86,7 @@ WITH viewer AS MATERIALIZED (
 )
 SELECT by, coalesce(value, '') AS value, questions, jobs, answers,
        CASE WHEN by = 'person' THEN sighted ELSE first_sighted END AS seen_p50,
+       CASE WHEN by = 'person' THEN sighted_p95 ELSE first_sighted_p95 END AS seen_p95,
        answer_p50, answer_p95, pings, pings::float8 / nullif(answers, 0) AS pings_per_answer
   FROM grouped
  WHERE by = 'all' OR value IS NOT NULL

@@ -4,14 +4,16 @@
 -- name: profile_ladders
 SELECT p.ladders
   FROM draftsman.job_requests j
-  JOIN draftsman.repos r ON lower(r.owner) = lower(j.repo_owner) AND lower(r.name) = lower(j.repo_name)
+  JOIN draftsman.repos r ON lower(r.host) = coalesce(j.repo_host, '')
+                        AND lower(r.owner) = lower(coalesce(j.repo_owner, ''))
+                        AND lower(r.name) = lower(j.repo_name)
   JOIN draftsman.repo_profiles p ON p.repo = r.id AND p.path = ''
  WHERE j.number = %(job)s
  ORDER BY r.id
  LIMIT 1
 
 -- name: due
-SELECT l.job, l.question, l.step, l.due_at, draftsman.now() AS now, l.steps, l.owners, q.kind::text, q.key,
+SELECT l.job, l.question, l.step, l.due_at, draftsman.now() AS now, l.steps, l.owners, q.kind, q.key,
        q.text, t.critical, q.approvers, j.invoker_id AS invoker, q.asked_at, q.expires_at,
        EXISTS (SELECT FROM draftsman.job_targets g
                 WHERE g.job = l.job AND 'question' = ANY (g.kinds)

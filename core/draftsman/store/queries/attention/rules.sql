@@ -17,12 +17,16 @@ SELECT r.id, r.repo, r.pattern,
  ORDER BY r.id DESC
  LIMIT %(limit)s
 
--- Repositories of a name, with or without an owner, among the newest requests and rules.
+-- Repositories of a name, with or without owner and host, among those that are registered, and the newest
+-- requests and rules.
 -- name: repos
 SELECT DISTINCT r.repo
   FROM ((SELECT repo FROM draftsman.permission_requests ORDER BY job DESC, question DESC LIMIT 5000)
          UNION ALL
-        (SELECT repo FROM draftsman.permission_rules ORDER BY id DESC LIMIT 1000)) r
+        (SELECT repo FROM draftsman.permission_rules ORDER BY id DESC LIMIT 1000)
+         UNION ALL
+        (SELECT concat_ws('/', lower(nullif(host, '')), nullif(owner, ''), name)
+           FROM draftsman.repos ORDER BY id LIMIT 10000)) r
  WHERE r.repo = %(name)s OR right(r.repo, length(%(name)s) + 1) = '/' || %(name)s
  ORDER BY r.repo
 

@@ -1,0 +1,164 @@
+"""Webhooks of pagers: their proof of origin, and their content. Pure.
+
+PagerDuty signs the body with each of its secrets (`X-PagerDuty-Signature`):
+https://developer.pagerduty.com/docs/verifying-signatures. Grafana OnCall signs nothing and repeats
+the header `Authorization` of the webhook:
+https://grafana.com/docs/oncall/latest/configure/integrations/outgoing-webhooks/.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+from uuid import UUID
+
+MAX_ID: Final = 300
+"""Maximum characters of an id; those of both services are far shorter."""
+_KEY: Final = "draftsman:"
+_PAGERDUTY: Final = {
+    "incident.acknowledged": "acknowledged",
+    "incident.resolved": "resolved",
+    "incident.unacknowledged": "reopened",
+    "incident.reopened": "reopened",
+}
+_GRAFANA: Final = {
+    "acknowledge": "acknowledged",
+    "resolve": "resolved",
+    "unacknowledge": "reopened",
+    "unresolve": "reopened",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class PagerEvent:
+    """A change of the alert of a question."""
+
+    pager: str
+    """Table of the pager."""
+    id: str
+    """Id of the event, the same when it is delivered again."""
+    job: UUID
+    question: int
+    kind: str
+    """`acknowledged`, `resolved` or `reopened`."""
+    occurred_at: datetime
+    users: tuple[str, ...] = ()
+    """Ids and addresses of the person in lower case; none: no person, but an integration."""
+    name: str = ""
+    """Name of the person there."""
+
+
+def dedup_key(job: UUID, question: int) -> str:
+    """Return the key of the alert of a question, unique over all databases."""
+    return f"{_KEY}{job}/{question}"
+
+
+def is_genuine(kind: str, secret: str, headers: Mapping[str, str], body: bytes) -> bool:
+    """Return whether the pager sent the body, compared in constant time."""
+    if not secret:
+        return False
+    if kind != "pagerduty":
+        given = headers.get("authorization", "").removeprefix("Bearer ")
+        return hmac.compare_digest(given.encode(errors="replace"), secret.encode())
+    expected = "v1=" + hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
+    signatures = headers.get("x-pagerduty-signature", "").split(",")
+    matches = [
+        hmac.compare_digest(item.strip().encode(errors="replace"), expected.encode())
+        for item in signatures
+    ]
+    return any(matches)
+
+
+def is_object(body: bytes) -> bool:
+    """Return whether a body is a JSON object."""
+    return isinstance(_parsed(body), dict)
+
+
+def content(pager: str, kind: str, body: bytes) -> PagerEvent | None:
+    """Return the event of a genuine webhook; None if it is none of a question's alert."""
+    document = _fields(_parsed(body))
+    event = _fields(document.get("event"))
+    if kind == "pagerduty":
+        return _pagerduty(pager, event)
+    return _grafana(pager, event, document)
+
+
+def _pagerduty(pager: str, event: dict[str, Any]) -> PagerEvent | None:
+    agent = _fields(event.get("agent"))
+    is_person = agent.get("type") == "user_reference"
+    return _event(
+        pager,
+        event.get("id"),
+        _fields(event.get("data")).get("incident_key"),
+        _PAGERDUTY.get(_text(event.get("event_type"))),
+        event.get("occurred_at"),
+        [agent.get("id")] if is_person else [],
+        agent.get("summary"),
+    )
+
+
+def _grafana(pager: str, event: dict[str, Any], document: dict[str, Any]) -> PagerEvent | None:
+    user, at = _fields(document.get("user")), event.get("time")
+    type = _text(event.get("type"))
+    return _event(
+        pager,
+        f"{document.get('alert_group_id')}:{type}:{at}",
+        _fields(document.get("alert_payload")).get("alert_uid"),
+        _GRAFANA.get(type),
+        at,
+        [user.get("id"), user.get("email")],
+        user.get("username"),
+    )
+
+
+def _event(
+    pager: str, id: Any, key: Any, kind: str | None, at: Any, users: list[Any], name: Any
+) -> PagerEvent | None:
+    alert, moment = _alert(_text(key)), _moment(_text(at))
+    id = _text(id)
+    if kind is None or alert is None or moment is None or not 0 < len(id) <= MAX_ID:
+        return None
+    known = tuple(text.casefold() for user in users if (text := _text(user)))
+    return PagerEvent(pager, id, *alert, kind, moment, known, _text(name))
+
+
+def _alert(key: str) -> tuple[UUID, int] | None:
+    """Return the job and the question of a key; None if it is another's."""
+    job, _, question = key.removeprefix(_KEY).partition("/")
+    if not (question.isascii() and question.isdigit() and len(question) < 9):
+        return None
+    try:
+        return (UUID(job), int(question)) if key.startswith(_KEY) else None
+    except ValueError:
+        return None
+
+
+def _moment(text: str) -> datetime | None:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return moment if moment.tzinfo is not None else None
+
+
+def _parsed(body: bytes) -> object:
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _fields(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _text(value: object) -> str:
+    """Return a text that the database can store, else an empty one."""
+    if not isinstance(value, str) or "\x00" in value:
+        return ""
+    return value.encode(errors="replace").decode()

@@ -1,0 +1,66 @@
+"""Methods of the clients that delay the reminders of a question."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from draftsman import BlockingClient, Client
+from draftsman.domain.job import Source
+from draftsman.domain.people.policy import Person
+from draftsman.errors import NotFound, NotPermitted, QuestionClosed, UsageError
+from draftsman.host import login
+from draftsman.runtime import Runtime
+from tests.factories import Factory
+
+
+@pytest.fixture(autouse=True)
+def _me(rt: Runtime) -> None:
+    """Map the operating-system user to a person."""
+    ids = dict.fromkeys((Source.CLI, Source.API), login())
+    others = {
+        name: person
+        for name, person in rt.policy.people.items()
+        if login() not in person.ids.values()
+    }
+    rt.policy.people = {"me": Person("me", frozenset({"responder"}), ids)} | others
+
+
+async def test_a_question_is_acknowledged_snoozed_and_delegated(rt: Runtime, make: Factory) -> None:
+    client = Client(rt)
+    work = await make.asked()
+    name = f"{work.name}/1"
+    held = await client.acknowledge(name)
+    now = await rt.checkpoints.now()
+    assert (held.acknowledged, held.expires_at - now > timedelta(minutes=59)) == (True, True)
+    [question] = await client.questions(work.number)
+    assert await client.snooze(question, 60) - now < timedelta(minutes=2)
+    until = await client.delegate(question, "ben", 7200)
+    attention = (await rt.acknowledgments.attention([work.number]))[work.number, 1]
+    assert (attention.delegated_to, attention.delegated_until) == ("ben", until)
+    assert (attention.acknowledged_by, len(attention.snoozed)) == (None, 1)
+
+
+async def test_delays_are_refused_in_a_line(rt: Runtime, make: Factory) -> None:
+    client = Client(rt)
+    name = f"{(await make.asked()).name}/1"
+    for seconds in (0, -1, 86_401, float("nan")):
+        with pytest.raises(UsageError, match="more than 0 s, at most 1 day"):
+            await client.acknowledge(name, seconds)
+    with pytest.raises(UsageError, match="unknown person 'zoe'; people: "):
+        await client.delegate(name, "zoe")
+    with pytest.raises(NotPermitted, match="olga may not answer"):
+        await client.delegate(name, "olga")
+    with pytest.raises(UsageError, match="specify a question, such as"):
+        await client.snooze(name.partition("/")[0], 60)
+    with pytest.raises(NotFound):
+        await client.acknowledge("D-999/1")
+    await client.answer(name, "red")
+    with pytest.raises(QuestionClosed, match="already answered"):
+        await client.acknowledge(name)
+
+
+def test_the_blocking_client_has_all_methods_of_the_other() -> None:
+    public = {name for name in dir(Client) if not name.startswith("_")}
+    assert public <= {name for name in dir(BlockingClient) if not name.startswith("_")}
