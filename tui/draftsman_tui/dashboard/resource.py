@@ -65,6 +65,8 @@ class Query:
     """By the database's clock."""
     before: Any = None
     limit: int = PAGE
+    group: str = ""
+    """How the rows are grouped, which a table may read them by."""
 
 
 @dataclass(frozen=True)
@@ -98,6 +100,8 @@ class Resource(ABC, Generic[T]):
     """Ways to group the rows: the label of a row, by name."""
     group_order: ClassVar[Mapping[str, Sequence[str]]] = {}
     """Labels in the order of their groups, by the name of the way; others follow."""
+    default_group: ClassVar[str] = ""
+    """How the rows are grouped until the user sorts or groups them; rules separate the groups."""
     mine_first: ClassVar[bool] = False
     """Whether rows that wait for the user come first in the default order."""
     follows: ClassVar[bool] = False
