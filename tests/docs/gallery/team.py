@@ -41,13 +41,13 @@ PATCH: Final = """diff --git a/src/{name}/prices.py b/src/{name}/prices.py
 +++ b/src/{name}/prices.py
 @@ -1,7 +1,{total} @@
  import decimal
- 
+ CENT = decimal.Decimal("0.01")
 -def total(items):
 -    return sum(item.price for item in items)
 +def total(items: list[Item]) -> Decimal:
 +    \"\"\"Return the sum, rounded once.\"\"\"
 +    return round(sum(item.price for item in items), 2)
- 
+ SIGN = 1
  RATE = 19
  LIMIT = 100
 {added}diff --git a/tests/test_prices.py b/tests/test_prices.py
@@ -105,7 +105,9 @@ class Team:
         for _ in range(2):
             await make.canceled(**self.job())
         for _ in range(2):
-            gate = QuestionSpec(key="gate", kind=QuestionKind.APPROVAL, text="Deploy to production?")
+            gate = QuestionSpec(
+                key="gate", kind=QuestionKind.APPROVAL, text="Deploy to production?"
+            )
             work = await make.asked(gate, **self.job())
             await make.decide(work.number, False, make.owner, reason="not before the sale")
 
@@ -157,10 +159,10 @@ class Team:
     async def changed(self, work: ClaimedJob, lines: int) -> None:
         """Store a patch of a run."""
         added = "".join(f"+STEP_{nth} = {nth}\n" for nth in range(lines))
-        text = PATCH.format(name=str(work.name).lower().replace("-", "_"), total=8 + lines, added=added)
-        await self.make.rt.checkpoints.artifact(
-            work.lease, "changes.patch", "patch", text.encode()
+        text = PATCH.format(
+            name=str(work.name).lower().replace("-", "_"), total=8 + lines, added=added
         )
+        await self.make.rt.checkpoints.artifact(work.lease, "changes.patch", "patch", text.encode())
 
     async def progress(self, work: ClaimedJob, nth: int) -> None:
         """Give a run a plan, a line of its agent, changes and costs."""
