@@ -39,6 +39,8 @@ async def clear(screen: MainScreen, text: str) -> None:
     if screen.table.marked:
         screen.table.unmark()
     elif screen.state.filter:
+        if screen.state.filter.job is not None:
+            screen.limit_to_job(None)
         screen.apply_filter(filters.NOTHING)
 
 

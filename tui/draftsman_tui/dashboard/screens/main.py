@@ -185,6 +185,15 @@ class MainScreen(BaseScreen):
             filter=self.resource.resolve(table_filter), limit=PAGE, starts=(), rows=None, name=""
         )
 
+    def limit_to_job(self, name: str | None) -> None:
+        """Show only a job and its tree in each table that has them; None: all rows."""
+        for table, state in self._states.items():
+            if "job" in VIEWS[table].fields and (name or state.filter.job):
+                fields = {"starts": (), "rows": None, "limit": PAGE, "name": ""}
+                job_filter = replace(state.filter, job=name)
+                self._states[table] = replace(state, filter=job_filter, **fields)
+        self._show()
+
     def sort(self, head: str | None, *, reverse: bool = False) -> None:
         """Sort by a column, or in the default order; `reverse` flips the direction."""
         self._reorder(sort=head, down=self.state.down ^ reverse if head or reverse else False)

@@ -27,7 +27,7 @@ class InboxResource(Resource[OpenQuestion]):
     name = "inbox"
     help = "Open questions and approvals: those for you first, then by deadline."
     statuses = tuple(map(str, QuestionKind))
-    fields = ("status", "repo", "by", "agent", "for", "age")
+    fields = ("status", "repo", "by", "agent", "for", "job", "age")
     groups: ClassVar[Mapping[str, Callable[[Any], str]]] = {
         "repository": lambda row: row.repo or "",
         "person": lambda row: row.requester,
@@ -50,6 +50,8 @@ class InboxResource(Resource[OpenQuestion]):
     )
 
     async def read(self, rt: Runtime, query: Query) -> Rows[OpenQuestion]:
+        if query.jobs is not None:
+            return Rows(await rt.questions.open_of(query.jobs))
         questions = await rt.questions.open(limit=query.limit, after=query.before)
         read = page(questions, query.limit, lambda row: (row.expires_at, row.job, row.ordinal))
         return Rows([row for row in questions if row.is_first], read.next)

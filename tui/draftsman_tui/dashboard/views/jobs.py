@@ -39,7 +39,7 @@ class JobsResource(Resource[JobSummary]):
     name = "jobs"
     help = "All jobs: those that need a person first, then those that run, wait, failed, finished."
     statuses = (*map(str, Status), PAUSED)
-    fields = ("status", "repo", "by", "agent", "tag", "source", "group", "age")
+    fields = ("status", "repo", "by", "agent", "tag", "source", "group", "job", "age")
     default_group = "attention"
     groups: ClassVar[Mapping[str, Callable[[Any], str]]] = {
         "attention": attention,
@@ -82,6 +82,7 @@ class JobsResource(Resource[JobSummary]):
             agent=job_filter.agent,
             repo=job_filter.repo,
             group=job_filter.group,
+            numbers=query.jobs,
             tags=() if job_filter.tag is None else (job_filter.tag,),
             since=since,
             before=query.before,
