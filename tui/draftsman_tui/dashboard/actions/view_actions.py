@@ -92,7 +92,7 @@ def _labels(views: Mapping[str, View]) -> list[tuple[str, str]]:
 
 async def only_job(screen: BaseScreen, text: str) -> None:
     """Show only the rows of a job and its tree, in each table that has them; again: of all."""
-    main = screen.app.main
+    main = next(item for item in screen.app.screen_stack if isinstance(item, MainScreen))
     if isinstance(screen, MainScreen) and not text and main.state.filter.job is not None:
         main.limit_to_job(None)
         return

@@ -189,7 +189,7 @@ class MainScreen(BaseScreen):
         """Show only a job and its tree in each table that has them; None: all rows."""
         for table, state in self._states.items():
             if "job" in VIEWS[table].fields and (name or state.filter.job):
-                fields = {"starts": (), "rows": None, "limit": PAGE, "name": ""}
+                fields: dict[str, Any] = {"starts": (), "rows": None, "limit": PAGE, "name": ""}
                 job_filter = replace(state.filter, job=name)
                 self._states[table] = replace(state, filter=job_filter, **fields)
         self._show()
