@@ -214,7 +214,7 @@ class QuestionDialog(SubmitDialog[T]):
         has_text = not self.question.choices and self.question.kind is QuestionKind.INPUT
         skip = "ctrl+n: skip" if has_text else "s: skip"
         hold = self._hold_hint(has_text=has_text)
-        return "   ".join([*keys, *hold, skip, "esc: end the review"])
+        return "\n".join("   ".join(row) for row in (keys, [*hold, skip, "esc: end the review"]))
 
     def _hold_hint(self, *, has_text: bool) -> list[str]:
         """Return the keys that have the question wait."""
