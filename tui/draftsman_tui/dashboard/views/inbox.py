@@ -83,7 +83,7 @@ class InboxResource(Resource[OpenQuestion]):
                 )
             ),
             cells.text(row.title),
-            cells.text(row.repo),
+            cells.text((row.repo or "").rpartition("/")[2]),
             cells.text(row.requester),
             cells.text(choices or "free text"),
             cells.text(row.agent),
