@@ -75,8 +75,8 @@ async def job(seen: DashboardPilot, keep: Keep) -> None:
     """Show each tab of a job, and of a job that runs."""
     await seen.job("D-160")
     tabs = ("timeline", "ticket", "log", "diff", "questions")
-    for key, name in enumerate(tabs, 1):
-        await seen.press(str(key))
+    for nth, name in enumerate(tabs, 1):
+        await seen.press(str(nth))
         await seen.see(f"· {name} ·")
         keep(f"job-{name}", seen)
     for key, name in (("7", "runs"), ("8", "usage"), ("9", "related"), ("0", "artifacts")):
