@@ -19,6 +19,7 @@ import psutil
 
 from bench.history import Backlog, seed_draftsman
 from bench.measure import NEVER, Run, percentiles
+from bench.paint import paints
 from bench.report import Figures
 from bench.resource_usage import cpu_seconds
 from bench.screen import Screen, Terminal
@@ -39,8 +40,8 @@ IDLE = 60.0
 """Seconds without changes and keys."""
 SAMPLING = 10.0
 """Seconds between two samples of the memory."""
-FIRST = 4
-"""Line of the first row."""
+FIRST = 5
+"""Line of the first row, without rules between groups."""
 VIEWS = (("inbox", "2"), ("runs", "4"), ("events", "7"), ("workers", "6"), ("jobs", "1"))
 MIB = 2**20
 
@@ -58,6 +59,7 @@ async def measured(run: Run, minutes: float, idle: float = IDLE) -> Figures:
         where = {"DRAFTSMAN_DATABASE_URL": run.url, "DRAFTSMAN_CONFIG": str(config)}
         where |= {"DRAFTSMAN_DATA_DIR": folder}
         figures = await _idle(run, where, idle)
+        figures |= await paints(where)
         async with _changes(run):
             figures |= await _starts(where)
             figures |= await _keys(run, where, minutes if run.past else 0)
@@ -85,6 +87,8 @@ async def _keys(run: Run, where: dict[str, str], minutes: float) -> Figures:
         others = await _backends(admin)
         terminal = Terminal(COMMAND, where)
         await terminal.shows(_has_rows, "the first paint")
+        # in the default order, rows change their groups between a key and the paint
+        await terminal.key(":group-by none\r", lambda now: "not grouped" in _title(now))
         await asyncio.sleep(SETTLE)
         own, server = _cpu(terminal.pid), await _backends(admin, others)
         began = time.monotonic()

@@ -146,6 +146,8 @@ GOALS = (
     *(Goal(measure, "rate", 0.9, past=True) for measure in RATES),
     *(Goal(measure, "p50_ms", 0.9, past=True) for measure in TIMES),
     *(Goal("dashboard", name, 1.5, least=False, past=True) for name in PAINTS),
+    most("dashboard", "first_frame_ratio", 1.0),
+    most("dashboard", "key_p50_ratio", 1.0),
     Goal("dashboard", "idle_server", 2, least=False, over=True),
     Goal("dashboard", "grows_mib", 0.1, least=False, over=True),
 )

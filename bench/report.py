@@ -89,6 +89,15 @@ DASHBOARD = {
         )
         for part in ("p50", "p99")
     },
+    "first_frame_ratio": "process started to its frame / a bare Textual table",
+    "first_rows_ratio": "process started to its rows / a bare Textual table",
+    **{
+        f"key_{part}_{unit}": f"cursor down to paint without changes, {part}, {text}"
+        for part in ("p50", "p95")
+        for unit, text in (("ms", "ms"), ("ratio", "/ a bare Textual table"))
+    },
+    "key_cpu_ms": "its CPU for that, ms",
+    "key_cpu_ratio": "that / a bare Textual table",
     "busy_cpu": "its process, % of a core",
     "busy_server": "its sessions in the database, %",
     "idle_cpu": "its process when idle, %",

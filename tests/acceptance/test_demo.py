@@ -6,6 +6,7 @@ import os
 import re
 import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,10 +26,35 @@ def repository(out: str) -> Path:
     return Path(path)
 
 
+def _demo(installation: Installation, *options: str) -> Any:
+    """Run a demo with the configuration of an installation."""
+    return installation.run("--config", str(installation.config), "demo", *options)
+
+
+async def test_demo_does_not_read_the_configuration_and_the_data_of_the_user(
+    installation: Installation, rt: Runtime, tmp_path: Path
+) -> None:
+    installation.config.write_text("this is no configuration")
+    home = {"HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path), "DATABASE_URL": "bogus://"}
+    done = await installation.run("demo", **home)
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout
+    assert await rt.read_model.jobs() == []
+    assert not installation.data.exists()
+    [config] = re.findall(r"draftsman --config (\S+) show D-\d+", done.stdout)
+    try:
+        shown = await installation.run("--config", config, "jobs", "--limit", "1", **UNSET)
+        assert "completed" in shown.stdout
+    finally:
+        await installation.run("--config", config, "db", "stop", **UNSET)
+
+
+UNSET = {"DRAFTSMAN_DATABASE_URL": "", "DRAFTSMAN_DATA_DIR": ""}
+
+
 async def test_demo_in_a_pipe_uses_the_default_answer_and_completes_after_a_kill(
     installation: Installation, rt: Runtime
 ) -> None:
-    done = await installation.run("demo", "--kill")
+    done = await _demo(installation, "--kill")
     assert (done.returncode, done.stderr) == (0, ""), done.stdout
     assert "kill -9" in done.stdout
     for word in ("request", "worker", "clone", "validate", "parked", "question", "answer", "fix"):
@@ -54,7 +80,7 @@ async def test_demo_in_a_pipe_uses_the_default_answer_and_completes_after_a_kill
 async def test_demo_replaces_a_worker_that_was_killed(
     installation: Installation, rt: Runtime
 ) -> None:
-    demo = installation.start("demo")
+    demo = installation.start("--config", str(installation.config), "demo")
     await demo.says("queued ")
     [pid] = re.findall(r"started, pid (\d+)", demo.output_text)
     os.kill(int(pid), signal.SIGKILL)
@@ -84,7 +110,7 @@ async def test_the_users_own_repository_gets_the_branch_and_nothing_else(
     hook.write_text(f"#!/bin/sh\necho ran >> {tmp_path}/hook\n")
     hook.chmod(0o755)
     before = contents(repo)
-    done = await installation.run("demo", "--repo", str(repo))
+    done = await _demo(installation, "--repo", str(repo))
     assert (done.returncode, done.stderr) == (0, ""), done.stdout
     after = contents(repo)
     added = {name for name in after if name not in before}
@@ -101,7 +127,7 @@ async def test_the_users_own_repository_gets_the_branch_and_nothing_else(
 async def test_demo_rejects_an_unknown_choice_with_one_line(
     installation: Installation, rt: Runtime
 ) -> None:
-    done = await installation.run("demo", "--answer", "42 of them")
+    done = await _demo(installation, "--answer", "42 of them")
     assert done.returncode == 2, done.stderr
     assert done.stderr.count("\n") == 1
     assert "42 of them" in done.stderr
@@ -114,9 +140,9 @@ async def test_demo_rejects_a_folder_that_is_no_repository(
     installation: Installation, tmp_path: Path
 ) -> None:
     (tmp_path / "plain").mkdir()
-    done = await installation.run("demo", "--repo", str(tmp_path / "plain"))
+    done = await _demo(installation, "--repo", str(tmp_path / "plain"))
     assert done.returncode != 0
     assert "git repository" in done.stdout + done.stderr
     assert "Traceback" not in done.stdout + done.stderr
-    missing = await installation.run("demo", "--repo", str(tmp_path / "missing"))
+    missing = await _demo(installation, "--repo", str(tmp_path / "missing"))
     assert (missing.returncode, missing.stderr.count("\n")) == (2, 1)

@@ -84,7 +84,7 @@ async def take(config: Path, into: Path) -> None:
             for name, title in (("site", "Send the weekly report"), ("pay", "Update httpx")):
                 await make.queued(**_of(name, title))
             into.mkdir(exist_ok=True)
-            with _clock_at(await _now(rt) + timedelta(minutes=2)):
+            with clock_at(await _now(rt) + timedelta(minutes=2)):
                 await _pictures(rt, done, asking, into)
 
 
@@ -184,7 +184,7 @@ async def _now(rt: Runtime) -> datetime:
 
 
 @contextmanager
-def _clock_at(now: datetime) -> Iterator[None]:
+def clock_at(now: datetime) -> Iterator[None]:
     """Stop the clock, so that all pictures display the same ages."""
     with patch.object(Refresher, "now", PropertyMock(return_value=now)):
         yield

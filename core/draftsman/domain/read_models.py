@@ -122,6 +122,7 @@ class JobFilters(TypedDict, total=False):
     key: str | None
     """The idempotency key, which jobs of several types may have."""
     group: str | None
+    numbers: Sequence[int] | None
     paused: bool
     """Only jobs that are paused themselves."""
     since: datetime | None

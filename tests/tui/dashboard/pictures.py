@@ -77,7 +77,8 @@ async def show_table(view: str, seen: DashboardPilot) -> None:
 
 
 def _rows(view: str) -> RowsLoaded:
-    return RowsLoaded(VIEWS[view], Query(NOTHING, NOW), Rows(ROWS[view]))
+    query = Query(NOTHING, NOW, group=VIEWS[view].default_group)
+    return RowsLoaded(VIEWS[view], query, Rows(ROWS[view]))
 
 
 async def assert_matches_picture(name: str, seen: DashboardPilot) -> None:

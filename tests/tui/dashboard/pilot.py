@@ -49,8 +49,10 @@ class DashboardPilot:
 
     @property
     def keys(self) -> list[str]:
-        """The keys of the rows, in the order shown."""
-        return list(self.app.main.table.keys)
+        """The keys of the rows and heads, without rules, in the order shown."""
+        table = self.app.main.table
+        pairs = zip(table.lines, table.keys, strict=True)
+        return [key for line, key in pairs if not getattr(line, "is_rule", False)]
 
     @property
     def cursor_key(self) -> str | None:
@@ -111,6 +113,10 @@ class DashboardPilot:
         """Wait for a notification that contains a text, and return it."""
         await self._until(lambda: any(word in toast for toast in self.toasts), word)
         return next(toast for toast in self.toasts if word in toast)
+
+    async def newest_first(self) -> None:
+        """Show the newest jobs first, instead of those that need attention."""
+        await self.command("group-by none")
 
     async def rows(self, *keys: str) -> None:
         """Wait until these are the keys of the rows."""

@@ -19,7 +19,9 @@ async def test_preview_follows_the_cursor_and_the_job(
     asked = await make.asked(title="Name the option")
     queued = await make.queued(title="Mow the lawn", text="Mind the\nflowers")
     async with open_dashboard(rt, owner, size=(160, 30)) as seen:
+        await seen.newest_first()
         await seen.rows(f"D-{queued}", asked.name)
+        await seen.press("g")
         await seen.see("D-2 · Mow the lawn", "Mind the", "job_created → queued")
         assert pane(seen).region.x > seen.app.main.table.region.x
         await seen.press("down")

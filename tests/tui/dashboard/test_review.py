@@ -193,3 +193,40 @@ async def test_a_dialog_names_the_jobs_for_which_an_answer_counts(
         await seen.see("1 of 1 · D-1/1", "3 jobs ask this: D-1, D-2, D-3. An answer counts for")
         await seen.press("y")
         await seen.wait_for_toast("No more questions: 1 answered")
+
+
+async def test_questions_are_acknowledged_snoozed_and_delegated_in_a_review(
+    make: Factory, rt: Runtime, owner: Actor
+) -> None:
+    for spec in (QUESTION, GATE, WORDS):
+        await make.asked(spec)
+    async with open_dashboard(rt, owner, view="inbox", size=(140, 40)) as seen:
+        await seen.rows("D-1/1", "D-2/1", "D-3/1")
+        await seen.press("A")
+        await seen.see("1 of 3 · D-1/1", "i: acknowledge   I: snooze   D: delegate")
+        await seen.press("i")
+        await seen.see("D-1/1 acknowledged until", "1 of 3 · D-1/1")
+        await seen.press("I")
+        await seen.see("Snooze D-1/1 for how long?")
+        await seen.press("escape")
+        await seen.see("1 of 3 · D-1/1")
+        await seen.press("s")
+        await seen.see("2 of 3 · D-2/1")
+        await seen.press("D")
+        await seen.see("Delegate D-2/1 to whom?")
+        await seen.type("nobody")
+        await seen.press("enter")
+        await seen.see("unknown person 'nobody'")
+        await seen.press(*["backspace"] * 6)
+        await seen.type("dave 2h")
+        await seen.press("enter")
+        await seen.see("3 of 3 · D-3/1", "alt+i: acknowledge", "alt+g: delegate")
+        await seen.press("alt+s")
+        await seen.see("Snooze D-3/1 for how long?")
+        await seen.type("2h")
+        await seen.press("enter")
+        await seen.wait_for_toast("No more questions: 0 answered; 3 skipped")
+    first, second, third = await rt.questions.open()
+    assert (first.acknowledged_by, second.delegated_to) == (owner.voter, "dave")
+    (snooze,) = await rt.acknowledgments.delays(third.job, 1)
+    assert snooze.person == owner.voter

@@ -148,7 +148,7 @@ async def test_mouse_wheel_moves_the_cursor() -> None:
     async with shown() as seen:
         table = seen.app.main.table
         where = dict.fromkeys(("x", "y", "delta_x", "delta_y", "button"), 0)
-        for kind, here in ((events.MouseScrollDown, 3), (events.MouseScrollUp, 0)):
+        for kind, here in ((events.MouseScrollDown, 4), (events.MouseScrollUp, 1)):
             table.post_message(
                 kind(table, **where, shift=False, meta=False, ctrl=False)  # type: ignore[arg-type]
             )

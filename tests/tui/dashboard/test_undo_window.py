@@ -136,6 +136,7 @@ async def test_decisions_of_a_killed_dashboard_take_effect_and_others_see_them(
         await seen.press("2")
         await seen.see("D-1/1 answered: yes · takes effect in")
         await seen.command("jobs")
+        await seen.newest_first()
         await seen.rows("D-2", "D-1")
         await seen.press("c")
         await seen.see("Cancel D-2?")

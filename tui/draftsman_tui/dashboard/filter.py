@@ -20,10 +20,11 @@ from typing import Any, Final
 
 from draftsman.errors import UsageError
 from draftsman_tui.common import times
+from draftsman_tui.dashboard.column_filter import COMPARISON, HEADS, ColumnTerm
 
-FIELDS: Final = ("status", "repo", "by", "agent", "tag", "source", "group", "for")
+FIELDS: Final = ("status", "repo", "by", "agent", "tag", "source", "group", "for", "job")
 """`channel:` is an alias of `source:`; `me` in `by:me` and `for:me` is the current user."""
-_PLAIN: Final = ("repo", "by", "agent", "tag", "source", "group")
+_PLAIN: Final = ("repo", "by", "agent", "tag", "source", "group", "job")
 ANYBODY: Final = "anybody"
 """Responder of a question without designated responders."""
 MAX_LENGTH: Final = 500
@@ -80,6 +81,10 @@ class Filter:
     source: str | None = None
     group: str | None = None
     """Matched by the query of the table."""
+    job: str | None = None
+    """A job, whose tree the query of the table selects."""
+    columns: tuple[ColumnTerm, ...] = ()
+    """Matched by the table."""
     responders: tuple[str, ...] = ()
     """A row must have at least one."""
     older: float | None = None
@@ -99,6 +104,7 @@ class Filter:
         for name in _PLAIN:
             if (value := getattr(self, name)) is not None:
                 parts.append(shlex.quote(f"{name}:{value}"))
+        parts += map(str, self.columns)
         for sign, age in ((">", self.older), ("<", self.newer)):
             if age is not None:
                 parts.append(f"age{sign}{times.format_duration(age)}")
@@ -202,8 +208,12 @@ def _add_token(result: Filter, token: str, *, is_quoted: bool) -> Filter:
     if age := _AGE.fullmatch(token):
         seconds = times.parse_duration(age[2])
         return replace(result, older=seconds) if age[1] == ">" else replace(result, newer=seconds)
+    if not is_quoted and (compared := COMPARISON.fullmatch(token)):
+        return _add_column(result, ColumnTerm(compared[1].casefold(), compared[2], compared[3]))
     name, colon, value = token.partition(":")
     name = _FIELD_ALIASES.get(name.casefold(), name.casefold())
+    if not is_quoted and value and name in HEADS:
+        return _add_column(result, ColumnTerm(name, ":", value))
     if not is_quoted and (typed := _FIELD.fullmatch(token)) and (typed[1] or name not in FIELDS):
         raise UsageError(_unknown(typed[2], name, token))
     if colon and name in FIELDS:
@@ -220,8 +230,25 @@ def _add_token(result: Filter, token: str, *, is_quoted: bool) -> Filter:
     return replace(result, words=(*result.words, token))
 
 
+def _add_column(result: Filter, term: ColumnTerm) -> Filter:
+    """Add a condition on a column; raises UsageError if no table has the column."""
+    if term.head not in HEADS:
+        hint = "".join(
+            f"; did you mean {match}?" for match in get_close_matches(term.head, HEADS, 1)
+        )
+        raise UsageError(
+            f"unknown column {term.head!r}{hint}; compare a column of the table, as in cost>1 or"
+            f" age<2h; to search for this text, quote it: '{term.head}{term.sign}{term.value}'"
+        )
+    return replace(result, columns=(*result.columns, term))
+
+
 def _statuses(value: str) -> list[str]:
-    names = [name.strip().casefold().replace("-", "_") for name in value.split(",") if name.strip()]
+    names = [
+        name.strip().casefold().replace("-", "_").replace(" ", "_")
+        for name in value.split(",")
+        if name.strip()
+    ]
     if not names:
         raise UsageError("status: needs a value, as in status:failed or status:failed,dead_letter")
     return names

@@ -20,6 +20,8 @@ class GroupHead:
     label: str
     rows: tuple[Any, ...]
     folded: bool
+    is_rule: bool = False
+    """Whether it only separates the rows: the cursor passes it."""
 
     @property
     def key(self) -> str:
@@ -37,20 +39,25 @@ def grouped(
     label_of: Callable[[Any], str],
     folded: Collection[str],
     order: Sequence[str] = (),
+    *,
+    rules: bool = False,
 ) -> list[Any]:
     """Return heads and, below those that are not folded, their rows.
 
     Groups are in the given order of their labels, then in the order of their first rows, so that
-    the most urgent group stays first.
+    the most urgent group stays first. With `rules`, the heads of several groups are rules, and a
+    single group has none.
     """
     groups: dict[str, list[Any]] = {}
     for row in rows:
         groups.setdefault(label_of(row) or NONE, []).append(row)
     shown: list[Any] = []
     labels = [label for label in order if label in groups]
+    if rules and len(groups) < 2:
+        return list(rows)
     for label in dict.fromkeys([*labels, *groups]):
         members = groups[label]
-        shown.append(GroupHead(label, tuple(members), label in folded))
+        shown.append(GroupHead(label, tuple(members), label in folded, rules))
         shown += () if label in folded else members
     return shown
 

@@ -65,6 +65,10 @@ class Query:
     """By the database's clock."""
     before: Any = None
     limit: int = PAGE
+    group: str = ""
+    """How the rows are grouped, which a table may read them by."""
+    jobs: Sequence[int] | None = None
+    """The jobs of the filter `job:`, newest first; None: all."""
 
 
 @dataclass(frozen=True)
@@ -98,6 +102,8 @@ class Resource(ABC, Generic[T]):
     """Ways to group the rows: the label of a row, by name."""
     group_order: ClassVar[Mapping[str, Sequence[str]]] = {}
     """Labels in the order of their groups, by the name of the way; others follow."""
+    default_group: ClassVar[str] = ""
+    """How the rows are grouped until the user sorts or groups them; rules separate the groups."""
     mine_first: ClassVar[bool] = False
     """Whether rows that wait for the user come first in the default order."""
     follows: ClassVar[bool] = False
@@ -156,6 +162,8 @@ class Resource(ABC, Generic[T]):
         """
         if unsupported := [name for name in row_filter.fields if name not in self.fields]:
             raise UsageError(f"{self.name} has no field {unsupported[0]!r}; {self._allowed_fields}")
+        for term in row_filter.columns:
+            term.check(self.columns)
         statuses: list[str] = []
         for name in row_filter.statuses:
             if not (matches := status_aliases.matching(name, self.statuses)):
@@ -179,6 +187,10 @@ class Resource(ABC, Generic[T]):
     async def fetch(self, rt: Runtime, query: Query) -> Rows[T]:
         """Return a page of matching rows from a bounded scan."""
         query = replace(query, filter=self.resolve(query.filter))
+        if query.filter.job is not None:
+            from draftsman_tui.dashboard.job.scope import scope  # it imports the tables
+
+            query = replace(query, jobs=await scope(rt, query.filter.job))
         rows: list[T] = []
         before, scanned = query.before, ""
         for _ in range(MAX_PAGES):
@@ -198,7 +210,15 @@ class Resource(ABC, Generic[T]):
         fields = self.filter_fields(row)
         if query.filter.searches:
             fields = replace(fields, shown=self._column_text(row, fields.status, query.now))
-        return query.filter.matches(fields, query.now)
+        return query.filter.matches(fields, query.now) and self._has_columns(row, query)
+
+    def _has_columns(self, row: T, query: Query) -> bool:
+        if not query.filter.columns:
+            return True
+        shown = self.cells(row, query.now)
+        return all(
+            term.matches(row, self.columns, shown, query.now) for term in query.filter.columns
+        )
 
     def _column_text(self, row: T, status: str, now: datetime) -> str:
         """Return the text of all columns, visible or not, and the aliases of the status."""

@@ -11,6 +11,7 @@ from draftsman.settings import former_names
 from draftsman_tui.dashboard import filter as filters
 from draftsman_tui.dashboard.views import VIEWS
 
+NOT_GROUPED: Final = "none"
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
 
 
@@ -23,7 +24,8 @@ class View:
     sort: str | None = None
     down: bool = False
     columns: tuple[str, ...] = ()
-    group: str = ""
+    group: str | None = None
+    """How the rows are grouped; None: by default, "": not at all."""
 
     def __str__(self) -> str:
         parts = [self.table, self.filter]
@@ -31,6 +33,8 @@ class View:
             parts.append(f"by {self.sort.lower()} {'↓' if self.down else '↑'}")
         if self.group:
             parts.append(f"grouped by {self.group}")
+        elif self.group == "" and VIEWS[self.table].default_group:
+            parts.append("not grouped")
         if self.columns:
             parts.append(f"with {', '.join(head.lower() for head in self.columns)}")
         return "  ".join(filter(None, parts))
@@ -75,7 +79,8 @@ def read(data: Any) -> View:
         column for column in (sort, *columns) if column is not None and column not in heads
     ]:
         raise UsageError(f"unknown column {unknown[0]!r} of {table}")
-    group = str(data.get("group") or "")
+    group = data.get("group")
+    group = None if group is None else "" if group == NOT_GROUPED else str(group)
     if group and group not in VIEWS[table].groups:
         raise UsageError(f"cannot group {table} by {group!r}")
     text = data.get("filter") or ""
@@ -85,4 +90,5 @@ def read(data: Any) -> View:
 
 def to_json(view: View) -> dict[str, Any]:
     """Return the fields that differ from an empty view."""
-    return {key: value for key, value in asdict(view).items() if value}
+    data = {key: value for key, value in asdict(view).items() if value}
+    return data | ({"group": NOT_GROUPED} if view.group == "" else {})

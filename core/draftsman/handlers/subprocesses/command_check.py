@@ -65,7 +65,7 @@ MOVE_OUT_OF_TMP: Final = "move it out of /tmp, which is private to each run"
 
 def find_command_problem(
     agent: AgentSettings, sandbox: SandboxMode | None
-) -> tuple[str, str] | None:
+) -> tuple[str, str | None] | None:
     """Return the reason why a run could not start the agent, and a hint; None if it could.
 
     `sandbox` is None if no sandbox works here: then only the files of this machine are checked.
@@ -78,7 +78,7 @@ def find_command_problem(
         program = _program(command[0], environment)
         script = _script(command)
     except Failure as error:
-        return str(error), "install it, or change the agent's command in the configuration"
+        return str(error), None  # the error says what to do
     if sandbox is None:
         return None
     return _find_problem_inside(agent, sandbox, (program, *command[1:]), script, environment)
@@ -120,7 +120,7 @@ def relative_arguments(agent: AgentSettings) -> str | None:
 def _program(name: str, environment: Mapping[str, str]) -> str:
     """Return the path of the program; raises Failure if it cannot be run."""
     if "/" in name and Path(name).is_dir():
-        raise Failure(f"{name} is a folder, not a program", origin="agent")
+        raise Failure(f"{name} is a folder, not a program; correct the command", origin="agent")
     if "/" in name and Path(name).exists() and not os.access(name, os.X_OK):
         raise Failure(f"{name} is not executable; run: chmod +x {name}", origin="agent")
     return find_program(name, environment)
@@ -132,7 +132,9 @@ def _script(command: Sequence[str]) -> str | None:
     if script is None or not script.startswith("/"):
         return None
     if not Path(script).is_file():
-        raise Failure(f"{command[0]} cannot run {script}: no such file", origin="agent")
+        raise Failure(
+            f"{command[0]} cannot run {script}: no such file; correct the command", origin="agent"
+        )
     return script
 
 

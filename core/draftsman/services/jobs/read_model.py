@@ -113,8 +113,7 @@ class ReadModel:
         params: dict[str, Any] = {**scanned, "since": since, "limit": limit}
         params["statuses"] = [str(item) for item in (Status if statuses is None else statuses)]
         async with self._db.connection() as conn:
-            selected = filters.get("key"), filters.get("group"), filters.get("paused") or None
-            if any(value is not None for value in selected):
+            if selected_page.is_selected(filters):
                 jobs = await selected_page.page(conn, filters, params)
                 return JobPage(await selected_page.with_retries(conn, jobs))
             end = await store.newest(conn) + 1 if before is None else before

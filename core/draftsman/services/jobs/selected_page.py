@@ -1,4 +1,4 @@
-"""Pages of jobs that an index selects: of an idempotency key, of a group, or paused jobs."""
+"""Pages of jobs that an index selects: by key, by group, by number, or paused jobs."""
 
 from __future__ import annotations
 
@@ -28,16 +28,26 @@ async def with_retries(conn: Connection, jobs: list[JobSummary]) -> list[JobSumm
     ]
 
 
+def is_selected(filters: JobFilters) -> bool:
+    """Return whether a filter is one of an index that selects jobs."""
+    names = filters.get("key"), filters.get("group"), filters.get("numbers")
+    return any(value is not None for value in names) or filters.get("paused", False)
+
+
 async def page(conn: Connection, filters: JobFilters, params: dict[str, Any]) -> list[JobSummary]:
     """Return the jobs that match all filters, newest first; raises NotFound for a group."""
     limit: int = params["limit"]
     before = filters.get("before") or 2**62
     key, group = filters.get("key"), filters.get("group")
-    keyed: set[int] | None = None
+    numbered = filters.get("numbers")
+    keyed = None if numbered is None else {number for number in numbered if number < before}
     if key is not None:
         from draftsman.store.submissions import of_idempotency_key
 
-        keyed = {number for number in await of_idempotency_key(conn, key, limit) if number < before}
+        of_key = {
+            number for number in await of_idempotency_key(conn, key, limit) if number < before
+        }
+        keyed = of_key if keyed is None else keyed & of_key
     if group is not None and not await groups.groups(conn, 1, name=group):
         raise NotFound(f"there is no group {group!r}", hint=CommandHint("groups"))
     jobs: list[JobSummary] = []

@@ -215,20 +215,24 @@ async def test_events_are_filtered_by_kind_time_and_number(
 
     failures = [(number, "job_failed") for number in failed]
     question = (asked.number, "needs_input")
+    claimed = [(number, "job_claimed") for number in (*failed, asked.number)]
     assert await shown("--kind", "job_failed") == failures
-    assert await shown("--kind", "job_failed", "--limit", 2) == failures[:2]
+    assert await shown("--kind", "job_failed", "--limit", 2) == failures[1:]
+    assert await shown("--kind", "job_claimed", "--limit", 2) == claimed[2:]
+    assert await shown("--limit", 2) == [(asked.number, "job_started"), question]
     assert await shown("--kind", "needs_input,job_failed") == [*failures, question]
     assert await shown("--kind", "needs_input", "--kind", "job_failed") == [*failures, question]
-    claimed = [(number, "job_claimed") for number in (*failed, asked.number)]
     assert await shown("--kind", "job_claimed") == claimed, "stored in the row of job_started"
     both = await shown("--kind", "job_claimed,job_failed")
     assert sorted(both) == sorted([*claimed, *failures])
     assert await shown("--job", asked.name, "--kind", "needs_input") == [question]
-    assert await shown(asked.name, "--limit", 1) == [(asked.number, "job_created")]
-    first = (await cli("events", "--json", "--kind", "job_failed", "--limit", 1)).lines[0]
+    assert await shown(asked.name, "--limit", 1) == [question]
+    first = (await cli("events", "--json", "--kind", "job_failed")).lines[0]
     assert await shown("--kind", "job_failed", "--after", first["cursor"]) == failures[1:]
     assert await shown("--since", "1h", "--kind", "job_failed") == failures
-    assert await shown("--since", "1h", "--limit", 1) == [(failed[0], "job_created")]
+    assert await shown("--since", "1h", "--limit", 1) == [question]
+    after = ("--after", first["cursor"], "--limit", 1)
+    assert await shown("--kind", "job_failed", *after) == failures[1:2]
 
 
 async def test_events_since_a_time_leave_out_older_events(
@@ -255,9 +259,11 @@ async def test_events_since_a_time_leave_out_older_events(
 
 async def test_a_misspelled_kind_is_corrected(cli: Cli, make: Factory) -> None:
     await make.failed()
-    done = await cli("events", "--kind", "job_fail")
-    assert (done.code, done.out) == (0, "")
-    assert "no events match the filters; did you mean job_failed" in done.err
+    near = "no event has the kind 'job_fail'; did you mean job_failed"
+    (await cli("events", "--kind", "job_fail")).refused(2, near)
+    (await cli("events", "--kind", "nope")).refused(2, "for example job_created")
+    done = await cli("events", "--kind", "job_expired")
+    assert (done.code, done.err) == (0, "no events match the filters\n")
     (await cli("events", "D-1", "--job", "D-1")).refused(2, "JOB and --job cannot be combined")
     (await cli("events", "--limit", "0")).refused(2, "--limit")
 

@@ -59,7 +59,8 @@ async def test_the_check_of_an_agent_fails_if_a_run_could_not_start_it(
     option = configured('[agents.gone]\ncommand = ["no-such-agent"]\n')
     failed = await cli("agents", "check", "gone", option)
     assert failed.code == 1
-    assert "not found" in failed.out
+    assert "program 'no-such-agent' not found; install it, or correct the command" in failed.out
+    assert failed.err == "", "the problem says what to do"
     document = json.loads((await cli("agents", "check", "gone", "--json", option)).out)
     assert (document["installed"], document["kind"]) == (False, "json")
     unknown = await cli("agents", "check", "codex", option)

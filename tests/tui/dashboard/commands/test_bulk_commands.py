@@ -47,6 +47,7 @@ async def test_rejected_jobs_stay_marked_with_the_reason(
     done, live = await make.completed(), await make.queued()
     ended, running = await make.canceled(), await make.running()
     async with open_dashboard(rt, owner) as seen:
+        await seen.newest_first()
         await seen.rows(*(f"D-{n}" for n in (running.number, ended, live, done)))
         await _mark(seen, 4)
         await seen.press("c")
@@ -80,6 +81,7 @@ async def test_finished_jobs_are_not_canceled_and_live_jobs_not_retried(
     numbers = [await make.failed(), await make.canceled()]
     waiting = [await make.queued(), await make.queued()]
     async with open_dashboard(rt, owner) as seen:
+        await seen.newest_first()
         await seen.rows(*(f"D-{n}" for n in (*reversed(waiting), *reversed(numbers))))
         await _mark(seen, 2)
         await seen.press("r", "y")
@@ -146,6 +148,7 @@ async def test_finished_jobs_are_retried_with_each_option(
     done = await make.completed()
     asked = (await make.asked()).number
     async with open_dashboard(rt, owner) as seen:
+        await seen.newest_first()
         await seen.rows(f"D-{asked}", f"D-{done}", work.name)
         await seen.press("r")
         await seen.wait_for_toast(f"D-{asked} is waiting for input, not finished; cancel it first")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -12,12 +13,14 @@ from draftsman.domain.outcome import Done
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.quota import QuotaLimit
 from draftsman.runtime import Runtime
+from draftsman.store.postgres.database import Connection
 from draftsman_tui.dashboard.job import loader
 from draftsman_tui.dashboard.job.header import head
 from draftsman_tui.dashboard.job.loader import JobLoader
 from draftsman_tui.dashboard.job.runs import runs
 from draftsman_tui.dashboard.job.snapshot import JobSnapshot
 from tests.factories import Factory
+from tests.support.waits import wait_blocked
 
 
 async def seen(rt: Runtime, job_loader: JobLoader) -> JobSnapshot:
@@ -202,3 +205,18 @@ async def test_the_tab_of_the_runs_lists_steps_and_checkpoints(make: Factory, rt
     assert len((await seen(rt, job_loader)).checkpoints) == 1
     other_tab = await seen(rt, JobLoader(work.number))
     assert (other_tab.steps, other_tab.checkpoints) == ((), ())
+
+
+async def test_a_canceled_first_read_is_repeated(
+    make: Factory, rt: Runtime, conn: Connection
+) -> None:
+    job_loader = JobLoader((await make.asked()).number)
+    async with conn.transaction():
+        await conn.execute("LOCK draftsman.job_questions IN ACCESS EXCLUSIVE MODE")
+        reading = asyncio.create_task(seen(rt, job_loader))
+        async with rt.db.connection() as other:
+            await wait_blocked(other, by=conn.info.backend_pid)
+        reading.cancel()
+        await asyncio.wait({reading})
+    snapshot = await seen(rt, job_loader)
+    assert snapshot.open is not None

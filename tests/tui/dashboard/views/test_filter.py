@@ -12,7 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from draftsman.errors import UsageError
+from draftsman_tui.dashboard.column_filter import HEADS
 from draftsman_tui.dashboard.filter import NOTHING, Filter, FilterFields, parse
+from draftsman_tui.dashboard.views import VIEWS
 from tests.support.cases import cases
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
@@ -95,9 +97,11 @@ def test_row_without_a_time_matches_no_age() -> None:
         ("'open", "missing closing quote"),
         (
             "bogus:x",
-            "unknown field 'bogus'; fields: status: repo: by: agent: tag: source: group: for:",
+            "unknown field 'bogus'; fields: status: repo: by: agent: tag: source: group: for: job:",
         ),
         ("stats:failed", "did you mean status:?"),
+        ("csot>1", "unknown column 'csot'; did you mean cost?; compare a column"),
+        ("foo<12", "quote it: 'foo<12'"),
         ("ValueError:", "to search for this text, quote it: 'ValueError:'"),
         ("-status:failed", "- excludes words only"),
         ("age:2h", "age<2h"),
@@ -154,3 +158,10 @@ def test_each_term_only_narrows(row_filter: Filter, part: str) -> None:
     nothing: Any = getattr(NOTHING, part)
     if row_filter.matches(ROW, NOW):
         assert replace(row_filter, **{part: nothing}).matches(ROW, NOW)
+
+
+def test_heads_are_the_columns_that_have_no_field() -> None:
+    heads = {column.head.casefold() for view in VIEWS.values() for column in view.columns}
+    words = {head for head in heads if head.isalpha()}
+    fields = {"age", "agent", "by", "for", "group", "job", "kind", "repo", "repository", "status"}
+    assert words - fields == HEADS

@@ -21,7 +21,7 @@ from draftsman_tui.dashboard import cells
 from draftsman_tui.dashboard.filter import Filter, FilterFields, parse
 from draftsman_tui.dashboard.resource import Query
 from draftsman_tui.dashboard.views import VIEWS
-from tests.factories import GATE, Factory
+from tests.factories import GATE, QUESTION, Factory
 from tests.support.budgets import set_budgets
 from tests.support.cases import cases
 from tests.support.event_history import wait_for_feed
@@ -135,3 +135,61 @@ def test_each_displayed_status_is_an_alias_of_its_status() -> None:
     for status in Status:
         shown = cells.status(status).text.replace(" ", "_")
         assert status in VIEWS["jobs"].resolve(parse(f"status:{shown}")).statuses
+
+
+async def test_filters_compare_and_search_columns(make: Factory, rt: Runtime, owner: Actor) -> None:
+    for dollars, title in ((0.5, "Round the refunds"), (2.0, "Show the taxes")):
+        work = await make.running(title=title)
+        await rt.model_calls.record(work.lease, {"cost_usd": dollars}, "large")
+    await make.queued(title="Paint")
+    soon = QUESTION.model_copy(update={"expires_in": 600.0})
+    await make.asked(soon)
+    await make.asked(QUESTION.model_copy(update={"never_expires": True}))
+    async with open_dashboard(rt, owner, size=(140, 30)) as seen:
+        for text, names in (
+            ("cost>1", ["D-2"]),
+            ("cost<$1 runs>0 status:running", ["D-1"]),
+            ("title:TAXES", ["D-2"]),
+            ("runs<1", ["D-3"]),
+            ("next:answer", ["D-5", "D-4"]),
+        ):
+            await seen.command(f"jobs {text}")
+            await seen.rows(*names)
+        await seen.command("jobs answers>3")
+        assert "columns: job, status" in await seen.wait_for_toast("no column 'answers'")
+        await seen.command("jobs next>3")
+        await seen.wait_for_toast("next cannot be compared")
+        await seen.command("inbox expires<1h")
+        await seen.rows("D-4/1")
+        await seen.command("inbox waits<1h expires>1h")
+        await seen.rows("D-5/1")
+
+
+async def test_only_a_job_and_its_tree(make: Factory, rt: Runtime, owner: Actor) -> None:
+    await make.queued()
+    asked = await make.asked()
+    await make.queued(after=(asked.number,))
+    await make.asked()
+    async with open_dashboard(rt, owner, size=(140, 30)) as seen:
+        await seen.rows("D-4", "D-2", "D-3", "D-1")
+        await seen.press("down", "O")
+        await seen.rows("D-2", "D-3")
+        await seen.see("jobs · 2 · /job:D-2")
+        await seen.command("inbox")
+        await seen.rows("D-2/1")
+        await seen.command("events")
+        await seen.until(lambda: {key.split("#")[0] for key in seen.keys} == {"D-2", "D-3"})
+        await seen.command("runs")
+        await seen.rows("D-2.1")
+        await seen.press("O")
+        await seen.rows("D-4.1", "D-2.1")
+        await seen.command("jobs")
+        await seen.rows("D-4", "D-2", "D-3", "D-1")
+        await seen.job("D-3")
+        await seen.press("O")
+        await seen.dialog("MainScreen")
+        await seen.rows("D-2", "D-3")
+        await seen.press("escape")
+        await seen.rows("D-4", "D-2", "D-3", "D-1")
+        await seen.command("only-job D-99")
+        await seen.wait_for_toast("D-99")

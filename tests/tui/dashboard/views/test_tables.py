@@ -141,6 +141,7 @@ async def test_filter_narrows_and_an_invalid_filter_lists_allowed_fields(
     failed = await make.failed(title="Paint the door")
     dead = await make.dead(title="Mow")
     async with open_dashboard(rt, owner) as seen:
+        await seen.newest_first()
         await seen.press("slash")
         await seen.type("paint")
         await seen.press("enter")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from draftsman.domain.job import TERMINAL
-from draftsman.domain.reserved_names import AGENT_KIND, EVENT_KINDS
+from draftsman.domain.reserved_names import AGENT_KIND, COMMON_KINDS, EVENT_KINDS
 from draftsman.errors import UsageError
 from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.cli.setup.archives import print_missing_months
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 POLL_INTERVAL = 0.3
 """Seconds between polls with --follow."""
 PAGE = 500
+EXAMPLES = "job_created, job_failed, needs_input, answer_received"
+ALL = 1_000_000
+"""Above the number of events of a job, which its quota limits."""
 Cursor = tuple[int, int, int]
 
 
@@ -66,7 +69,7 @@ class CursorParam(params.Param):
     "--limit",
     type=click.IntRange(1),
     metavar="N",
-    help="Maximum number of events, the oldest first.",
+    help="Only the newest N events; with --after or --follow the first N.",
 )
 async def events(
     app: App,
@@ -80,15 +83,17 @@ async def events(
 ) -> None:
     """Show the event history, oldest first.
 
-    No event is skipped: to continue, pass the last cursor to --after. Without a job, --follow
-    starts with new events unless --after or --since is set.
+    To continue without a gap, pass the last cursor to --after. Without a job, --follow starts with
+    new events unless --after or --since is set. --limit shows the newest events.
     """
     if job is not None and of_job is not None:
         raise UsageError("JOB and --job cannot be combined")
     job = job or of_job
     kinds = frozenset(name for names in kind for name in names)
+    newest = limit if limit is not None and after is None and not follow else None
     oldest = datetime.now(UTC) - timedelta(seconds=since) if since else None
     async with app.runtime(read_only=True) as rt:
+        await _check_kinds(app, rt, kinds, follow=follow)
         count = 0
         if job is None:
             if after is not None and after[:2] == (0, 0) and after[2]:
@@ -102,12 +107,12 @@ async def events(
             number = await number_of(rt, job)
             await print_missing_months(app, rt, number, (0, 0, 0))
             stream = _job_events(rt, number, after[2] if after else 0, follow)
+        if newest is not None:
+            stream = _newest(rt, None if job is None else number, newest, kinds, oldest)
         async with aclosing(stream):
             with app.out.paged(unless=follow):
                 async for event in stream:
-                    if (kinds and event.kind not in kinds) or (
-                        oldest and event.created_at < oldest
-                    ):
+                    if not _matches(event, kinds, oldest):
                         continue
                     count += 1
                     if app.json:
@@ -117,17 +122,61 @@ async def events(
                     if count == limit:
                         break
         if not count:
-            app.out.info(_no_events(kinds, narrowed=bool(kinds or since), after=after))
+            app.out.info(_no_events(narrowed=bool(kinds or since), after=after))
 
 
-def _no_events(kinds: frozenset[str], *, narrowed: bool, after: Cursor | None) -> str:
-    """Return the message without events; it suggests the kind for a misspelled kind."""
+def _matches(event: Event, kinds: frozenset[str], oldest: datetime | None) -> bool:
+    return (not kinds or event.kind in kinds) and (oldest is None or event.created_at >= oldest)
+
+
+async def _check_kinds(app: App, rt: Runtime, kinds: frozenset[str], *, follow: bool) -> None:
+    """Raise UsageError for a kind that no event has; --follow may wait for that of a handler."""
+    for kind in sorted(kinds - EVENT_KINDS):
+        if kind.startswith(AGENT_KIND) or (await rt.read_model.events_of_kinds([kind], limit=1))[0]:
+            continue
+        near = get_close_matches(kind, sorted(EVENT_KINDS), 3)
+        hint = f"did you mean {' or '.join(near)}?" if near else f"for example {EXAMPLES}"
+        if not follow:
+            raise UsageError(f"no event has the kind {kind!r}; {hint}")
+        app.out.info(f"no event has had the kind {kind!r} so far; {hint}")
+
+
+def _no_events(*, narrowed: bool, after: Cursor | None) -> str:
+    """Return the message without events."""
     if not narrowed:
         return "no new events" if after else "no events yet"
-    unknown = [kind for kind in kinds - EVENT_KINDS if not kind.startswith(AGENT_KIND)]
-    near = [get_close_matches(kind, sorted(EVENT_KINDS), 2) for kind in sorted(unknown)]
-    hints = " or ".join(name for names in near for name in names)
-    return f"no events match the filters{f'; did you mean {hints}?' if hints else ''}"
+    return "no events match the filters"
+
+
+async def _newest(
+    rt: Runtime, number: int | None, limit: int, kinds: frozenset[str], oldest: datetime | None
+) -> AsyncGenerator[Event, None]:
+    """Yield the newest events that match, the oldest of them first."""
+    if number is None and kinds and COMMON_KINDS.isdisjoint(kinds):
+        matching = _all_events(rt, None, False, kinds)
+        found = [event async for event in matching if _matches(event, kinds, oldest)][-limit:][::-1]
+    else:
+        found = await _backwards(rt, number, limit, kinds, oldest)
+    for event in reversed(found):
+        yield event
+
+
+async def _backwards(
+    rt: Runtime, number: int | None, limit: int, kinds: frozenset[str], oldest: datetime | None
+) -> list[Event]:
+    """Return the newest events that match, the newest first."""
+    if number is not None:
+        of_job = await rt.read_model.latest_job_events(number, limit=ALL)
+        return [event for event in reversed(of_job) if _matches(event, kinds, oldest)][:limit]
+    found: list[Event] = []
+    before: Cursor | None = None
+    while len(found) < limit:
+        read = await rt.read_model.latest_events(before, PAGE)
+        found += [event for event in read if _matches(event, kinds, oldest)]
+        if len(read) < PAGE or (oldest and read[-1].created_at < oldest):
+            break
+        before = read[-1].cursor
+    return found[:limit]
 
 
 async def _job_events(

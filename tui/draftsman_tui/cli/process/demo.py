@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import os
 import shutil
 import signal
@@ -295,10 +296,15 @@ async def demo(app: App, repo: Path | None, answer: str | None, agent: str, kill
     A coding agent is the real program: its permission requests are questions, and it reaches its
     model by the gateway alone.
 
+    It has its own data and configuration: yours are neither read nor changed, unless --config names
+    a file.
+
     Exits with 0 only if the job completed.
     """
     from draftsman.shutdown import shutdown_signals
 
+    if app.config is None:
+        app.config = _own_configuration()
     if not app.json:
         app.out.print(styled(f"draftsman {__version__} demo", "bold"))
     async with shutdown_signals():
@@ -308,6 +314,24 @@ async def demo(app: App, repo: Path | None, answer: str | None, agent: str, kill
             raise click.exceptions.Exit(1)
         return
     raise click.Abort
+
+
+def _own_configuration() -> Path:
+    """Return a configuration with data of its own, and remove variables of the user's."""
+    from draftsman.basic_settings import default_data_dir
+
+    for name in [name for name in os.environ if name.startswith("DRAFTSMAN_")]:
+        del os.environ[name]
+    os.environ.pop("DATABASE_URL", None)
+    folder = default_data_dir()
+    folder = folder.with_name(f"{folder.name}-demo")
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        config = folder / "draftsman.toml"
+        config.write_text(f"data_dir = {json.dumps(str(folder))}\n", "utf-8")
+    except OSError as error:
+        raise UsageError(f"cannot write {folder}: {error.strerror}; use --config FILE") from None
+    return config
 
 
 @contextmanager
@@ -353,7 +377,7 @@ async def _demonstrate(
                 *demo_text.summary(job),
                 *demo_text.timeline(await runtime.read_model.job_events(number)),
             )
-            out.print(*demo_text.next_steps(job, folder))
+            out.print(*demo_text.next_steps(job, folder, app.config))
     return job.status
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import sys
 from collections.abc import Callable, Sequence
@@ -80,7 +81,7 @@ def summary(job: Job) -> list[Any]:
     return [*lines, ""]
 
 
-def next_steps(job: Job, repo: Path) -> list[str]:
+def next_steps(job: Job, repo: Path, config: Path | None = None) -> list[str]:
     """Return the commands that show more of the job."""
     branch = (job.result or {}).get("branch")
     lines = ["", "Next steps:"]
@@ -89,6 +90,8 @@ def next_steps(job: Job, repo: Path) -> list[str]:
     # `make demo` calls draftsman by its path, and the printed commands must work when copied
     program = sys.argv[0] if sys.argv[0].endswith("/draftsman") else "draftsman"
     command = "draftsman" if shutil.which("draftsman") else program
+    if config is not None:
+        command += f" --config {shlex.quote(str(config))}"
     verbs = ("show", "diff") if branch else ("show",)
     return [*lines, *(f"  {command} {verb} {job.name}" for verb in verbs)]
 

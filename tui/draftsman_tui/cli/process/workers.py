@@ -150,13 +150,18 @@ async def stats(app: App, people: bool, since: float | None) -> None:
     )
     pauses = statistics.pauses
     app.out.print(
-        f"{statistics.open_questions:>9,}  open questions{next_expiry}{expiring_soon}",
-        f"{statistics.workers:>9,}  workers, {statistics.busy} of {statistics.slots} slots busy",
-        f"{statistics.answers_last_day:>9,}  answers in the last 24 hours{median}",
+        f"{_counted(statistics.open_questions, 'open question')}{next_expiry}{expiring_soon}",
+        f"{_counted(statistics.workers, 'worker')},"
+        f" {statistics.busy} of {statistics.slots} slots busy",
+        f"{_counted(statistics.answers_last_day, 'answer')} in the last 24 hours{median}",
     )
     if pauses:
         plural = "" if pauses == 1 else "s"
         app.out.print(f"{pauses:>9,}  paused queue{plural} or type{plural}: draftsman queues")
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count:>9,}  {noun}{'' if count == 1 else 's'}"
 
 
 def _row(worker: Any, health: str) -> list[Text | str]:

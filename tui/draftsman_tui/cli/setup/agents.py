@@ -62,7 +62,7 @@ async def list_agents(app: App) -> None:
         app.out.info(f"default: {default}")
     for check in checks:
         if check.problem is not None:
-            app.out.info(f"{check.name}: {check.problem}: draftsman agents check {check.name}")
+            app.out.info(f"{check.name}: {check.problem}; see: draftsman agents check {check.name}")
 
 
 @command(

@@ -39,6 +39,8 @@ async def clear(screen: MainScreen, text: str) -> None:
     if screen.table.marked:
         screen.table.unmark()
     elif screen.state.filter:
+        if screen.state.filter.job is not None:
+            screen.limit_to_job(None)
         screen.apply_filter(filters.NOTHING)
 
 
@@ -67,7 +69,8 @@ async def group_by(screen: MainScreen, text: str) -> None:
     names = [*screen.resource.groups, "none"]
     if text and text not in names:
         raise UsageError(f"cannot group by {text!r}; choose from: {', '.join(names)}")
-    name = text or names[(names.index(screen.state.group or "none") + 1) % len(names)]
+    now = screen.state.grouping(screen.resource) or "none"
+    name = text or names[(names.index(now) + 1) % len(names)]
     screen.group_by("" if name == "none" else name)
 
 

@@ -27,6 +27,7 @@ from draftsman_tui.dashboard.dialogs.answer_dialog import AnswerDialog
 from draftsman_tui.dashboard.dialogs.approval_dialog import ApprovalDialog
 from draftsman_tui.dashboard.dialogs.confirm_dialog import ConfirmDialog
 from draftsman_tui.dashboard.dialogs.prompt_dialog import PromptDialog
+from draftsman_tui.dashboard.dialogs.question_holds import QuestionHolds
 from draftsman_tui.dashboard.polling.question_watch import ask_watched, votes
 
 if TYPE_CHECKING:
@@ -121,6 +122,8 @@ async def open_dialog(
     names = await answerers(screen.rt, question)
     about = await _about(screen, question)
     review = await _review(screen, question)
+    read_only = screen.session.read_only
+    holds = None if read_only else QuestionHolds(screen.rt, screen.actor, question)
     if question.kind is QuestionKind.APPROVAL:
         dialog = ApprovalDialog(
             question,
@@ -137,6 +140,7 @@ async def open_dialog(
             position=position,
             about=about,
             session=screen.session,
+            holds=holds,
         )
     else:
         dialog = AnswerDialog(
@@ -151,6 +155,7 @@ async def open_dialog(
             position=position,
             about=about,
             session=screen.session,
+            holds=holds,
         )
     if replaces and (question.choices or question.kind is QuestionKind.APPROVAL):
         dialog.ready_at = monotonic() + SETTLE

@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from draftsman.domain.ids import job_name, parse_job
 from draftsman.errors import UsageError
 from draftsman_tui.dashboard import saved_views
 from draftsman_tui.dashboard.dialogs.choice_dialog import ChoiceDialog
 from draftsman_tui.dashboard.dialogs.columns_dialog import ColumnsDialog
 from draftsman_tui.dashboard.dialogs.confirm_dialog import ConfirmDialog
 from draftsman_tui.dashboard.dialogs.prompt_dialog import PromptDialog
+from draftsman_tui.dashboard.screens.main import MainScreen
 
 if TYPE_CHECKING:
     from draftsman_tui.dashboard.saved_views import View
     from draftsman_tui.dashboard.screens.base import BaseScreen
-    from draftsman_tui.dashboard.screens.main import MainScreen
 
 
 async def views(screen: BaseScreen, text: str) -> None:
@@ -87,3 +88,15 @@ async def columns(screen: MainScreen, text: str) -> None:
 def _labels(views: Mapping[str, View]) -> list[tuple[str, str]]:
     width = max(map(len, views), default=0)
     return [(f"{name:<{width}}  {view}", name) for name, view in views.items()]
+
+
+async def only_job(screen: BaseScreen, text: str) -> None:
+    """Show only the rows of a job and its tree, in each table that has them; again: of all."""
+    main = next(item for item in screen.app.screen_stack if isinstance(item, MainScreen))
+    if isinstance(screen, MainScreen) and not text and main.state.filter.job is not None:
+        main.limit_to_job(None)
+        return
+    number = (await screen.rt.read_model.resolve(parse_job(text))) if text else screen.jobs()[0]
+    main.limit_to_job(job_name(number))
+    if screen is not main:
+        screen.show_table("jobs")

@@ -10,7 +10,7 @@ from draftsman_tui.dashboard.actions import (
     navigation,
     view_actions,
 )
-from draftsman_tui.dashboard.command import GROUPED, TABLES, DashboardCommand
+from draftsman_tui.dashboard.command import GROUPED, JOBS, TABLES, DashboardCommand
 from draftsman_tui.dashboard.screens.row_preview import PREVIEWED
 
 TABLE_COMMANDS: Final = (
@@ -33,6 +33,14 @@ TABLE_COMMANDS: Final = (
     ),
     DashboardCommand(
         "clear", "Clear the marks or the filter.", navigation.clear, "escape", on=TABLES
+    ),
+    DashboardCommand(
+        "only-job",
+        "Show only a job and its tree among jobs, questions, runs and events; again: all.",
+        view_actions.only_job,
+        "O",
+        on=JOBS,
+        takes="D-142",
     ),
     DashboardCommand(
         "sort",

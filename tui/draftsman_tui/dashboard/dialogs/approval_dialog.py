@@ -23,7 +23,7 @@ class ApprovalDialog(QuestionDialog[Any]):
     VERB = "needs approval from"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+a,y", "decide(True)", "Approve", id="approve-it"),
-        Binding("ctrl+d,n", "decide(False)", "Deny", id="deny-it"),
+        Binding("ctrl+x,n", "decide(False)", "Deny", id="deny-it"),
         Binding("r", "reason", "Reason", id="reason"),
         Binding("c", "since", "Since the last approval", id="since-approval"),
     ]

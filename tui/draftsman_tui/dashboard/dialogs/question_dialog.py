@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from time import monotonic
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, TypeVar
 
 from textual.binding import Binding, BindingType
 
@@ -24,9 +24,11 @@ from draftsman_tui.dashboard.widgets.undo_line import UndoLine
 
 if TYPE_CHECKING:
     from draftsman_tui.dashboard.dialogs.key_guard import KeyGuard
+    from draftsman_tui.dashboard.dialogs.question_holds import QuestionHolds
     from draftsman_tui.dashboard.polling.undo_window import UndoWindow
 
 T = TypeVar("T")
+HOLDS: Final = ("acknowledge", "snooze", "delegate")
 
 
 class Decisions(Protocol):
@@ -45,6 +47,12 @@ class QuestionDialog(SubmitDialog[T]):
         Binding("s,ctrl+n", "skip", "Skip", show=False, id="skip"),
         Binding("u", "undo", "Undo", show=False, id="undo-last"),
         Binding("alt+u", "undo", "Undo", show=False, priority=True, id="undo-anywhere"),
+        Binding("i", "acknowledge", "Acknowledge", show=False, id="acknowledge-it"),
+        Binding("alt+i", "acknowledge", "Acknowledge", show=False, priority=True),
+        Binding("I", "snooze", "Snooze", show=False, id="snooze-it"),
+        Binding("alt+s", "snooze", "Snooze", show=False, priority=True),
+        Binding("D", "delegate", "Delegate", show=False, id="delegate-it"),
+        Binding("alt+g", "delegate", "Delegate", show=False, priority=True),
     ]
 
     def __init__(
@@ -59,12 +67,14 @@ class QuestionDialog(SubmitDialog[T]):
         about: str = "",
         subject: str = "",
         session: Decisions | None = None,
+        holds: QuestionHolds | None = None,
     ) -> None:
         """Create the dialog; `position` is that in a review: `7 of 20`.
 
         `about` has the title and the repository of the job; `subject` replaces the name of the
         question and its responders in the heading. With a `session`, decisions can be undone here,
-        and a key that was held before the dialog opened decides nothing.
+        and a key that was held before the dialog opened decides nothing. With `holds`, the question
+        can be acknowledged, snoozed and delegated here.
         """
         super().__init__(do)
         self.skipped = False
@@ -74,6 +84,7 @@ class QuestionDialog(SubmitDialog[T]):
         self.undone: tuple[str, ...] = ()
         """Questions whose answers were undone here."""
         self._session = session
+        self._holds = holds
         self._shown_at = 0.0
         self.ready_at = 0.0
         """Time of the monotonic clock from which on decisions are taken."""
@@ -162,6 +173,34 @@ class QuestionDialog(SubmitDialog[T]):
             self.tick()
             self.show_notice(f"undone: {batch.text}")
 
+    async def action_acknowledge(self) -> None:
+        """Tell others that the user works on the answer; the dialog stays open for it."""
+        if self._holds is None:
+            return
+        try:
+            self.show_notice(await self._holds.acknowledge())
+        except DraftsmanError as error:
+            self.show_notice(str(error))
+
+    def action_snooze(self) -> None:
+        """Ask for how long the user gets no reminders; in a review, the next question follows."""
+        if self._holds is not None:
+            self.app.push_screen(self._holds.snooze_prompt(), self._held)
+
+    def action_delegate(self) -> None:
+        """Ask for the person who answers instead; in a review, the next question follows."""
+        if self._holds is not None:
+            self.app.push_screen(self._holds.delegation_prompt(), self._held)
+
+    def _held(self, message: str | None) -> None:
+        if not message:
+            return
+        self.app.notify(message, markup=False)
+        if self._position and not self.typed:
+            self.action_skip()
+        else:
+            self.show_notice(message)
+
     def action_skip(self) -> None:
         """Leave the question for later; in a review, the next follows."""
         if self._position and not self.busy:
@@ -174,7 +213,15 @@ class QuestionDialog(SubmitDialog[T]):
             return "   ".join([*keys, "esc: back"])
         has_text = not self.question.choices and self.question.kind is QuestionKind.INPUT
         skip = "ctrl+n: skip" if has_text else "s: skip"
-        return "   ".join([*keys, skip, "esc: end the review"])
+        hold = self._hold_hint(has_text=has_text)
+        return "\n".join("   ".join(row) for row in (keys, [*hold, skip, "esc: end the review"]))
+
+    def _hold_hint(self, *, has_text: bool) -> list[str]:
+        """Return the keys that have the question wait."""
+        if self._holds is None:
+            return []
+        keys = ("alt+i", "alt+s", "alt+g") if has_text else ("i", "I", "D")
+        return [f"{key}: {verb}" for key, verb in zip(keys, HOLDS, strict=True)]
 
     def action_copy(self) -> None:
         """Copy the typed text."""

@@ -63,6 +63,7 @@ class JobLoader:
         self._snapshot: JobSnapshot | None = None
         self._patch: tuple[int, str] | None = None
         self._loaded_at: float | None = None
+        self._invalidations = 0
         self._why_at = 0.0
         self._activity_cursor = (0, 0)
         self._progress = AgentProgress()
@@ -103,6 +104,7 @@ class JobLoader:
     def invalidate(self) -> None:
         """Reload everything the next time."""
         self._loaded_at = None
+        self._invalidations += 1
 
     def show_run(self, run: int | None) -> None:
         """Read the log of one run, or of all."""
@@ -115,7 +117,9 @@ class JobLoader:
         last = self._snapshot.events[-1].id if self._snapshot and self._snapshot.events else 0
         new_events = await rt.read_model.latest_job_events(self.number, last, EVENTS + 1)
         changed = version != self._version or any(_is_significant(event) for event in new_events)
-        if self._loaded_at is None or time.monotonic() - self._loaded_at > FULL_RELOAD_INTERVAL:
+        loaded_at, began, invalidations = self._loaded_at, time.monotonic(), self._invalidations
+        if loaded_at is None or began - loaded_at > FULL_RELOAD_INTERVAL:
+            loaded_at = began
             snapshot = await self._read_all(rt, now)
         else:
             assert self._snapshot is not None  # noqa: S101 (set by the first load)
@@ -128,14 +132,15 @@ class JobLoader:
         )
         snapshot = await self._read_activity(rt, snapshot)
         self._snapshot = await self._read_tab(rt, snapshot, changed=changed)
+        # only now: a lost database cancels a read anywhere
         self._version = version
+        self._loaded_at = loaded_at if invalidations == self._invalidations else None
         return JobLoaded(self._snapshot)
 
     async def _read_all(self, rt: Runtime, now: datetime) -> JobSnapshot:
         job = await rt.read_model.job(self.number)
         previous = self._snapshot or JobSnapshot(job, now, logs_kept=rt.settings.retention.logs)
         archived = await rt.archives.of_job(self.number)
-        self._loaded_at = time.monotonic()
         return await self._read_related(rt, replace(previous, job=job, at=now, archived=archived))
 
     async def _read_related(self, rt: Runtime, snapshot: JobSnapshot) -> JobSnapshot:

@@ -66,9 +66,8 @@ class MainScreen(BaseScreen):
     def loader(self) -> TableLoader:
         state = self.state
         table_filter = self.resolve_filter(state.filter)
-        return TableLoader(
-            self.resource, Query(table_filter, self.refresher.now, state.before, state.limit)
-        )
+        query = Query(table_filter, self.refresher.now, state.before, state.limit)
+        return TableLoader(self.resource, replace(query, group=state.grouping(self.resource)))
 
     @property
     def resource(self) -> Resource[Any]:
@@ -186,13 +185,30 @@ class MainScreen(BaseScreen):
             filter=self.resource.resolve(table_filter), limit=PAGE, starts=(), rows=None, name=""
         )
 
+    def limit_to_job(self, name: str | None) -> None:
+        """Show only a job and its tree in each table that has them; None: all rows."""
+        for table, state in self._states.items():
+            if "job" in VIEWS[table].fields and (name or state.filter.job):
+                fields: dict[str, Any] = {"starts": (), "rows": None, "limit": PAGE, "name": ""}
+                job_filter = replace(state.filter, job=name)
+                self._states[table] = replace(state, filter=job_filter, **fields)
+        self._show()
+
     def sort(self, head: str | None, *, reverse: bool = False) -> None:
-        """Sort by a column, or not at all; `reverse` flips the direction."""
-        self._change(sort=head, down=self.state.down ^ reverse, name="")
+        """Sort by a column, or in the default order; `reverse` flips the direction."""
+        self._reorder(sort=head, down=self.state.down ^ reverse if head or reverse else False)
 
     def group_by(self, name: str) -> None:
         """Group the rows; an empty name ungroups them."""
-        self._change(group=name, folded=frozenset(), name="")
+        self._reorder(group=name, folded=frozenset())
+
+    def _reorder(self, **fields: Any) -> None:
+        """Change the order; a table that is read in another order starts again at its top."""
+        was = self.state.grouping(self.resource)
+        state = replace(self.state, **fields)
+        if self.resource.default_group in {was, state.grouping(self.resource)} - {""}:
+            fields |= {"starts": (), "limit": PAGE} if state.starts else {}
+        self._change(**fields, name="")
 
     @property
     def group_labels(self) -> frozenset[str]:
@@ -249,8 +265,11 @@ class MainScreen(BaseScreen):
     def _rows_loaded(self, loaded: messages.RowsLoaded) -> None:
         for name, state in self._states.items():
             query = loaded.query
-            expected = VIEWS[name], self.resolve_filter(state.filter), state.before, state.limit
-            if expected == (loaded.resource, query.filter, query.before, query.limit):
+            resource = VIEWS[name]
+            place = state.before, state.limit, state.grouping(resource)
+            expected = resource, self.resolve_filter(state.filter), *place
+            read = query.before, query.limit, query.group
+            if expected == (loaded.resource, query.filter, *read):
                 self._states[name] = replace(state, rows=loaded.rows)
                 if name == self._view:
                     self._draw()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from time import monotonic
 from typing import TYPE_CHECKING, Final
 
 from draftsman_tui.dashboard.job.loader import JobLoader
@@ -20,6 +21,9 @@ BELOW_HEIGHT: Final = 40
 """Height from which the preview is below the table."""
 PREVIEWED: Final = frozenset({"jobs", "inbox", "dead", "runs", "deliveries", "events"})
 """Tables whose rows have a preview."""
+
+STALE: Final = 0.4
+"""Seconds for which the previous job stays in the preview while another is loaded."""
 
 
 class RowPreview:
@@ -42,6 +46,7 @@ class RowPreview:
         self._is_placed = False
         self._job: int | None = None
         self._snapshot: JobSnapshot | None = None
+        self._moved_at = 0.0
 
     def toggle(self) -> None:
         """Hide the preview, or show it again."""
@@ -63,9 +68,12 @@ class RowPreview:
         number = self._job_under_cursor() if self._is_placed else None
         head = self._head_under_cursor() if self._is_placed else None
         if number != self._job or head != self._head:
+            is_other = number is None or head is not None
             self._job, self._snapshot, self._head = number, None, head
+            self._moved_at = monotonic()
             self.resume()
-            self.draw()
+            if is_other:
+                self.draw()
 
     def suspend(self) -> None:
         """Stop loading while another screen is shown."""
@@ -87,5 +95,8 @@ class RowPreview:
         pane = self._screen.query_one(PreviewPane)
         if self._head is not None:
             pane.show_group(self._head, VIEWS[self._screen.view_name], self._screen.refresher.now)
+            return
+        is_loading = self._job is not None and self._snapshot is None
+        if is_loading and monotonic() - self._moved_at < STALE:
             return
         pane.show_job(self._snapshot, self._screen.refresher.now)

@@ -10,6 +10,7 @@ from draftsman_tui.dashboard import filter as filters
 from draftsman_tui.dashboard.grouping import grouped
 from draftsman_tui.dashboard.resource import PAGE, Resource, Rows
 from draftsman_tui.dashboard.saved_views import View
+from draftsman_tui.dashboard.views import VIEWS
 from draftsman_tui.dashboard.widgets.table import LOADING, Shape
 
 
@@ -26,8 +27,8 @@ class TableState:
     """Cursors of the previous pages, and of the current page last."""
     rows: Rows[Any] | None = None
     name: str = ""
-    group: str = ""
-    """How the rows are grouped, if they are."""
+    group: str | None = None
+    """How the rows are grouped; None: as the table is by default, "": not at all."""
     folded: frozenset[str] = frozenset()
     """Labels of the folded groups."""
 
@@ -40,6 +41,12 @@ class TableState:
     def shape(self) -> Shape:
         """Display settings for the table widget."""
         return Shape(self.sort, self.down, self.columns, bool(self.filter))
+
+    def grouping(self, resource: Resource[Any]) -> str:
+        """Return how the rows are grouped: the default only in the default order."""
+        if self.group is not None:
+            return self.group
+        return "" if self.sort or self.down else resource.default_group
 
     def as_view(self, table: str) -> View:
         """Convert to a saved view."""
@@ -64,9 +71,10 @@ def shown_lines(
     rows = _sorted(resource, state, state.rows.items)
     if resource.mine_first and names is not None and not state.sort and not state.down:
         rows = sorted(rows, key=lambda row: not _waits_for(resource, row, names))
-    if state.group:
-        order = resource.group_order.get(state.group, ())
-        return grouped(rows, resource.groups[state.group], state.folded, order)
+    if group := state.grouping(resource):
+        order = resource.group_order.get(group, ())
+        rules = state.group is None and not state.folded
+        return grouped(rows, resource.groups[group], state.folded, order, rules=rules)
     return rows
 
 
@@ -97,6 +105,8 @@ def title_parts(table: str, state: TableState, marked: int = 0) -> list[str]:
         parts.append(f"by {(state.sort or 'default').lower()} {arrow}{among}")
     if state.group:
         parts.append(f"grouped by {state.group}")
+    elif state.group == "" and VIEWS[table].default_group:
+        parts.append("not grouped")
     if state.starts:
         parts.append(f"page {len(state.starts) + 1}")
     if rows is not None and rows.scanned:

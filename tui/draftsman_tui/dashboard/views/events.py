@@ -13,7 +13,7 @@ from draftsman.domain.job import Status
 from draftsman.domain.text import humanize
 from draftsman_tui.dashboard import cells
 from draftsman_tui.dashboard.filter import FilterFields
-from draftsman_tui.dashboard.resource import Cell, Column, Query, Resource, Rows, page
+from draftsman_tui.dashboard.resource import MAX_ROWS, Cell, Column, Query, Resource, Rows, page
 
 if TYPE_CHECKING:
     from draftsman.runtime import Runtime
@@ -26,7 +26,7 @@ class EventsResource(Resource[Event]):
     help = "Events of all jobs, live."
     empty = "No events yet."
     statuses = tuple(map(str, Status))
-    fields = ("status", "by", "age")
+    fields = ("status", "by", "job", "age")
     follows = True
     columns = (
         Column[Event]("AT", 11, order=lambda event: event.created_at),
@@ -38,6 +38,13 @@ class EventsResource(Resource[Event]):
     )
 
     async def read(self, rt: Runtime, query: Query) -> Rows[Event]:
+        if query.jobs is not None:
+            newest = [
+                event
+                for job in query.jobs
+                for event in await rt.read_model.latest_job_events(job, limit=MAX_ROWS)
+            ]
+            return Rows(sorted(newest, key=lambda event: event.cursor, reverse=True)[:MAX_ROWS])
         events = await rt.read_model.latest_events(query.before, query.limit)
         return page(events, query.limit, lambda event: event.cursor)
 

@@ -27,7 +27,7 @@ class InboxResource(Resource[OpenQuestion]):
     name = "inbox"
     help = "Open questions and approvals: those for you first, then by deadline."
     statuses = tuple(map(str, QuestionKind))
-    fields = ("status", "repo", "by", "agent", "for", "age")
+    fields = ("status", "repo", "by", "agent", "for", "job", "age")
     groups: ClassVar[Mapping[str, Callable[[Any], str]]] = {
         "repository": lambda row: row.repo or "",
         "person": lambda row: row.requester,
@@ -39,9 +39,9 @@ class InboxResource(Resource[OpenQuestion]):
         Column[OpenQuestion]("QUESTION", 9, most=12, order=lambda row: (row.job, row.ordinal)),
         Column[OpenQuestion]("KIND", 8, order=lambda row: row.kind),
         Column[OpenQuestion]("ABOUT", 0, order=lambda row: row.text),
-        Column[OpenQuestion]("TITLE", 14, most=40, from_width=90, order=lambda row: row.title),
-        Column[OpenQuestion]("REPO", 12, most=24, from_width=100, order=lambda row: row.repo or ""),
-        Column[OpenQuestion]("BY", 8, most=20, from_width=110, order=lambda row: row.requester),
+        Column[OpenQuestion]("TITLE", 14, most=40, from_width=100, order=lambda row: row.title),
+        Column[OpenQuestion]("REPO", 12, most=24, from_width=84, order=lambda row: row.repo or ""),
+        Column[OpenQuestion]("BY", 8, most=20, from_width=84, order=lambda row: row.requester),
         Column[OpenQuestion]("CHOICES", 16, most=30, from_width=140),
         Column[OpenQuestion]("AGENT", 12, from_width=170, order=lambda row: row.agent or ""),
         Column[OpenQuestion]("FOR", 12, most=20, from_width=160),
@@ -50,6 +50,8 @@ class InboxResource(Resource[OpenQuestion]):
     )
 
     async def read(self, rt: Runtime, query: Query) -> Rows[OpenQuestion]:
+        if query.jobs is not None:
+            return Rows(await rt.questions.open_of(query.jobs))
         questions = await rt.questions.open(limit=query.limit, after=query.before, fold=True)
         return page(questions, query.limit, lambda row: (row.expires_at, row.job, row.ordinal))
 
@@ -80,7 +82,7 @@ class InboxResource(Resource[OpenQuestion]):
                 )
             ),
             cells.text(row.title),
-            cells.text(row.repo),
+            cells.text((row.repo or "").rpartition("/")[2]),
             cells.text(row.requester),
             cells.text(choices or "free text"),
             cells.text(row.agent),

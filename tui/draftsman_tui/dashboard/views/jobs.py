@@ -1,21 +1,23 @@
-"""Jobs, newest first."""
+"""Jobs, in the order of the attention that they need."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from draftsman.domain.ids import job_name
-from draftsman.domain.job import TERMINAL, WAITING, Status
+from draftsman.domain.job import WAITING, Status
 from draftsman.domain.read_models import JobSummary
 from draftsman.domain.retries.error_classes import ErrorClass
 from draftsman.domain.text import first_line, humanize
 from draftsman_tui.common import times
 from draftsman_tui.common.text.queue_text import hold_text
 from draftsman_tui.dashboard import cells
-from draftsman_tui.dashboard.filter import Filter, FilterFields
+from draftsman_tui.dashboard.filter import NOTHING, Filter, FilterFields
 from draftsman_tui.dashboard.resource import Cell, Column, Query, Resource, Rows
+from draftsman_tui.dashboard.views.attention_order import LABELS, attention, page
 from draftsman_tui.dashboard.views.job_figures import (
     changed_lines,
     changes_text,
@@ -35,25 +37,24 @@ class JobsResource(Resource[JobSummary]):
     """All jobs."""
 
     name = "jobs"
-    help = "All jobs, newest first."
+    help = "All jobs: those that need a person first, then those that run, wait, failed, finished."
     statuses = (*map(str, Status), PAUSED)
-    fields = ("status", "repo", "by", "agent", "tag", "source", "group", "age")
+    fields = ("status", "repo", "by", "agent", "tag", "source", "group", "job", "age")
+    default_group = "attention"
     groups: ClassVar[Mapping[str, Callable[[Any], str]]] = {
-        "attention": lambda row: attention(row),
+        "attention": attention,
         "repository": lambda row: row.repo_name or "",
         "person": lambda row: row.invoker_id,
         "status": lambda row: cells.status(row.status).text,
     }
-    group_order: ClassVar[Mapping[str, Sequence[str]]] = {
-        "attention": ("needs a person", "running", "waits", "failed", "finished")
-    }
+    group_order: ClassVar[Mapping[str, Sequence[str]]] = {"attention": LABELS}
     empty = "No jobs yet. Press n to submit a job, or in a shell: draftsman demo, draftsman submit"
     columns = (
         Column[JobSummary]("JOB", 9, order=lambda job: job.number),
         Column[JobSummary]("STATUS", 11, order=lambda job: job.status),
         Column[JobSummary]("TITLE", 0, order=lambda job: (job.ticket_title or job.type).casefold()),
         Column[JobSummary](
-            "REPO", 14, most=24, from_width=100, order=lambda job: job.repo_name or ""
+            "REPO", 14, most=24, from_width=84, order=lambda job: job.repo_name or ""
         ),
         Column[JobSummary]("AGENT", 12, most=20, from_width=120, order=lambda job: job.agent or ""),
         Column[JobSummary]("BY", 12, most=20, from_width=140, order=lambda job: job.invoker_id),
@@ -61,15 +62,18 @@ class JobsResource(Resource[JobSummary]):
         Column[JobSummary](
             "CHANGES", 9, most=14, right=True, from_width=120, order=changed_lines, optional=True
         ),
-        Column[JobSummary](
-            "COST", 6, most=9, right=True, from_width=120, order=cost, optional=True
-        ),
+        Column[JobSummary]("COST", 6, most=9, right=True, from_width=84, order=cost, optional=True),
         Column[JobSummary]("AGE", 6, right=True, order=lambda job: job.created_at),
         Column[JobSummary]("NEXT", 20, most=60),
     )
 
     async def read(self, rt: Runtime, query: Query) -> Rows[JobSummary]:
         job_filter = query.filter
+        since = query.now - timedelta(seconds=job_filter.newer) if job_filter.newer else None
+        if query.group == self.default_group and _is_ordered(job_filter):
+            wanted = statuses(job_filter) or list(Status)
+            ranked = await page(rt, wanted, query.before, since, query.limit)
+            return replace(ranked, items=await rt.read_model.with_figures(ranked.items))
         # both a status and `paused`: the filter of the table selects the rows
         is_mixed = PAUSED in job_filter.statuses and len(job_filter.statuses) > 1
         jobs_page = await rt.read_model.page(
@@ -78,8 +82,9 @@ class JobsResource(Resource[JobSummary]):
             agent=job_filter.agent,
             repo=job_filter.repo,
             group=job_filter.group,
+            numbers=query.jobs,
             tags=() if job_filter.tag is None else (job_filter.tag,),
-            since=query.now - timedelta(seconds=job_filter.newer) if job_filter.newer else None,
+            since=since,
             before=query.before,
             limit=query.limit,
         )
@@ -145,16 +150,21 @@ class JobsResource(Resource[JobSummary]):
         )
 
 
-def attention(row: JobSummary) -> str:
-    """Return the group of a job by the attention that it needs."""
-    if row.status in WAITING:
-        return "needs a person"
-    if row.status in (Status.RUNNING, Status.CLAIMED):
-        return "running"
-    if row.status in (Status.FAILED, Status.DEAD_LETTER):
-        is_open = row.retried_as is None and row.error_class != ErrorClass.DENIED
-        return "failed" if is_open else "finished"
-    return "finished" if row.status in TERMINAL else "waits"
+def _is_ordered(job_filter: Filter) -> bool:
+    """Return whether jobs are read in the order of their groups: an index has the filter.
+
+    Otherwise the newest jobs are searched, and the loaded rows are grouped.
+    """
+    return (
+        job_filter
+        == replace(
+            NOTHING,
+            statuses=job_filter.statuses,
+            newer=job_filter.newer,
+            older=job_filter.older,
+        )
+        and PAUSED not in job_filter.statuses
+    )
 
 
 def statuses(job_filter: Filter) -> list[Status] | None:

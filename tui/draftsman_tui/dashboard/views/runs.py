@@ -24,13 +24,13 @@ class RunsResource(Resource[Run]):
     name = "runs"
     help = "Runs of all jobs."
     statuses = tuple(map(str, RunStatus))
-    fields = ("status", "age")
+    fields = ("status", "job", "age")
     empty = "No runs yet. In :jobs, press n to submit a job"
     columns = (
         Column[Run]("RUN", 11, order=lambda run: (run.job, run.ordinal)),
         Column[Run]("STATUS", 10, order=lambda run: run.status),
         Column[Run]("STARTED", 8, right=True, order=lambda run: run.started_at),
-        Column[Run]("TOOK", 8, right=True, order=lambda run: run.finished_at or run.heartbeat_at),
+        Column[Run]("TOOK", 8, right=True, order=lambda run: _end(run) - run.started_at),
         Column[Run]("BEAT", 8, right=True, from_width=90, order=lambda run: run.heartbeat_at),
         Column[Run]("WORKER", 9, from_width=100),
         Column[Run]("EXIT", 4, right=True, from_width=100),
@@ -38,6 +38,10 @@ class RunsResource(Resource[Run]):
     )
 
     async def read(self, rt: Runtime, query: Query) -> Rows[Run]:
+        if query.jobs is not None:
+            return Rows(
+                [run for job in query.jobs for run in (await rt.read_model.runs(job))[::-1]]
+            )
         runs = await rt.read_model.latest_runs(query.before, query.limit)
         return page(runs, query.limit, lambda run: (run.job, run.ordinal))
 
@@ -66,3 +70,7 @@ class RunsResource(Resource[Run]):
     def filter_fields(self, row: Run) -> FilterFields:
         text = f"{self.key(row)} {row.worker_id} {row.error or ''}"
         return FilterFields(text, str(row.status), at=row.started_at)
+
+
+def _end(run: Run) -> datetime:
+    return run.finished_at or run.heartbeat_at

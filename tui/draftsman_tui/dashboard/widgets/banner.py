@@ -46,7 +46,7 @@ def banner_text(lost: ConnectionLost, now: float) -> str:
     parts.append(f"Retrying in {seconds} s" if seconds > 0 else "Retrying now")
     if lost.embedded:
         parts.append("To start a stopped server: draftsman db start")
-    return ". ".join([*parts, one_line(lost.error)])
+    return f"{'. '.join(parts)}. ({one_line(lost.error)})"
 
 
 class Notice(Static):

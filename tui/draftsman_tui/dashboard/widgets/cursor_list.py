@@ -5,7 +5,9 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import ClassVar
 
+from rich.style import Style
 from textual.binding import Binding, BindingType
+from textual.geometry import Region
 from textual.message import Message
 from textual.scroll_view import ScrollView
 
@@ -33,6 +35,19 @@ class CursorList(ScrollView, can_focus=True):
         super().__init__()
         self.cursor = 0
         """Index of the entry under the cursor."""
+        self._base_style: Style | None = None
+
+    @property
+    def rich_style(self) -> Style:
+        """The style of the widget, which is costly to derive for each line."""
+        if self._base_style is None:
+            self._base_style = super().rich_style
+        return self._base_style
+
+    def notify_style_update(self) -> None:
+        """Forget the style after a change of theme or classes."""
+        self._base_style = None
+        super().notify_style_update()
 
     @property
     @abstractmethod
@@ -72,13 +87,21 @@ class CursorList(ScrollView, can_focus=True):
 
     def move_to(self, index: int, *, scroll: bool = True) -> None:
         """Move the cursor to an entry, and scroll it into view."""
-        index = self._clamp(index)
-        if index != self.cursor:
+        index, was, top = self._clamp(index), self.cursor, self.top
+        if index != was:
             self.cursor = index
             self.post_message(self.Moved())
         if scroll:
             self.keep_in_view()
-        self.refresh()
+        if self.top != top:
+            self.refresh()
+        elif index != was:
+            self.refresh(*(self._region(entry) for entry in (was, index)))
+
+    def _region(self, index: int) -> Region:
+        """Return the lines of an entry, relative to the widget."""
+        start, end = self.span(index)
+        return Region(0, self.HEAD + start - self.top, self.size.width, max(1, end - start))
 
     def keep_in_view(self) -> None:
         """Scroll as little as needed to show the entry under the cursor."""

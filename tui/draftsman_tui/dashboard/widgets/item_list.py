@@ -220,9 +220,16 @@ class ItemList(CursorList):
         for item in self._items:
             self._starts.append(len(self._rows))
             self._rows += item.rows
-        self.virtual_size = Size(self._width, len(self._rows))
+        self._set_length(len(self._rows))
         self._restore(position)
         self.refresh()
+
+    def _set_length(self, rows: int) -> None:
+        """Set the number of rows: the scrollbar depends on it, not the layout of the screen."""
+        size = Size(self._width, rows)
+        if size != self.virtual_size:
+            self.set_reactive(ItemList.virtual_size, size)
+            self._scroll_update(size)
 
     def _anchor_item(self) -> tuple[str | None, int]:
         """Return the anchor item's key, and its offset from the top."""

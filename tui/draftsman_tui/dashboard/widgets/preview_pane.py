@@ -53,10 +53,15 @@ def group_items(
     """Return the name of a group, the counts of its states, and its first rows."""
     cells = [resource.cells(row, now) for row in head.rows]
     states = Counter(row[1].text.strip() for row in cells)
-    counts = " · ".join(f"{count:,} {state}" for state, count in states.most_common())
+    counts = " · ".join(_counted(state, count) for state, count in states.most_common())
     title: row_layout.Row = (Cell(head.label, "head"), Cell(f"  {len(cells):,} rows", "dim"))
     rows = [(row[0], Cell("  "), row[1], Cell("  "), row[2]) for row in cells[:MAX_ROWS]]
     return [row_layout.Item("", (title, (Cell(counts),), (), *rows))]
+
+
+def _counted(state: str, count: int) -> str:
+    is_noun = state in ("question", "approval")
+    return f"{count:,} {state}{'s' if is_noun and count != 1 else ''}"
 
 
 def _items(snapshot: JobSnapshot | None, now: datetime, width: int) -> Sequence[row_layout.Item]:

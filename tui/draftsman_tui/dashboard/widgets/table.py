@@ -47,7 +47,7 @@ class ResourceTable(MouseTable):
 
     HEAD: ClassVar[int] = 1
     COMPONENT_CLASSES: ClassVar[set[str]] = {
-        f"resource-table--{part}" for part in ("head", "cursor", "mark", *_ROLES)
+        f"resource-table--{part}" for part in ("head", "cursor", "mark", "rule", *_ROLES)
     }
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("left", "shift(-1)", "Columns to the left", show=False, id="left"),
@@ -156,7 +156,7 @@ class ResourceTable(MouseTable):
             self.cursor = self._shift = 0
         elif old_key in self._keys and not stays_first:
             self.cursor = self._keys.index(old_key)
-        self.cursor = self._clamp(self.cursor)
+        self.cursor = self._beside_rules(self._clamp(self.cursor), 1)
         self.go_to_row(self.cursor - offset)
         self.keep_in_view()
         self.refresh()
@@ -172,9 +172,35 @@ class ResourceTable(MouseTable):
             self.move_to(self._keys.index(key))
 
     def action_move(self, by: int) -> None:
-        if (by > 0 and self.cursor == len(self._keys) - 1) or (by < 0 and self.cursor == 0):
+        first = self._beside_rules(0, 1)
+        if (by > 0 and self.cursor == len(self._keys) - 1) or (by < 0 and self.cursor == first):
             self.post_message(self.AtEnd(1 if by > 0 else -1))
         self.move_to(self.cursor + by)
+
+    def move_to(self, index: int, *, scroll: bool = True) -> None:
+        """Move the cursor to a row; rules between groups are passed."""
+        step = 1 if index > self.cursor else -1
+        super().move_to(self._beside_rules(self._clamp(index), step), scroll=scroll)
+
+    def _beside_rules(self, index: int, step: int) -> int:
+        """Return the index of the next row that is no rule, in the direction of `step` if any."""
+        end = len(self.lines)
+        for direction in (step, -step):
+            for nth in range(index, end if direction > 0 else -1, direction):
+                if nth < end and not self._is_rule(nth):
+                    return nth
+        return index
+
+    def _is_rule(self, index: int) -> bool:
+        line = self.lines[index]
+        return isinstance(line, GroupHead) and line.is_rule
+
+    def keep_in_view(self) -> None:
+        """Show the row under the cursor, and the head of its group right above it."""
+        super().keep_in_view()
+        above = self.cursor - 1
+        if 0 <= above < self.top and isinstance(self.lines[above], GroupHead):
+            self.go_to_row(above)
 
     def action_end(self, last: bool) -> None:
         self.action_move(self.length if last else -self.length)
@@ -230,6 +256,8 @@ class ResourceTable(MouseTable):
     def _keys_at(self, index: int) -> set[str]:
         """Return the key of a row, or those of the rows of a group's head."""
         line = self.lines[index]
+        if isinstance(line, GroupHead) and line.is_rule:
+            return set()
         if isinstance(line, GroupHead) and self._resource is not None:
             return {self._resource.key(row) for row in line.rows}
         return {self._keys[index]}
@@ -287,6 +315,8 @@ class ResourceTable(MouseTable):
         base = self.rich_style
         if is_cursor:
             base += self._partial("cursor")
+        if isinstance(line, GroupHead) and line.is_rule:
+            return self._rule(line)
         is_marked = self._keys_at(index) <= self.marked
         lead = ("▸" if is_cursor else " ") + ("●" if is_marked else " ")
         segments = [Segment(lead, base + self._partial("mark"))]
@@ -300,6 +330,15 @@ class ResourceTable(MouseTable):
             segments += [Segment(fit(cell.text, placed.size, placed.column.right), style)]
             segments += [Segment(" " * gap(width), base)]
         return Strip(segments).adjust_cell_length(width, base)
+
+    def _rule(self, head: GroupHead) -> Strip:
+        text = Segment(f"── {one_line(head.label)} · {len(head.rows):,} ", self._rule_style)
+        rest = "─" * max(0, self.size.width - cell_len(text.text))
+        return Strip([text, Segment(rest, self.rich_style + self._partial("rule"))])
+
+    @property
+    def _rule_style(self) -> Style:
+        return self.rich_style + self._partial("key") + Style(bold=True)
 
     def _head(self) -> Strip:
         style, layout = self.rich_style + self._partial("head"), self.column_layout

@@ -1,0 +1,188 @@
+"""A realistic database: 200 jobs of a team, with 45 open questions in six repositories.
+
+python -m tests.docs.gallery.team CONFIG
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+from draftsman.domain.activity.stream import Activity, ActivityKind
+from draftsman.domain.job import Source
+from draftsman.domain.people.actor import Actor
+from draftsman.domain.people.policy import ROLES
+from draftsman.domain.question import QuestionKind
+from draftsman.domain.question_spec import QuestionSpec
+from draftsman.domain.quota import QuotaLimit
+from draftsman.domain.run import ClaimedJob
+from draftsman.runtime import open_runtime
+from draftsman.settings import load
+from tests.factories import Factory
+
+REPOS: Final = ("shop", "pay", "stock", "site", "ledger", "mail")
+PEOPLE: Final = ("anna", "bruno", "carol", "dora", "emil")
+TASKS: Final = (
+    "Round each refund once, and keep the sum of an order equal to the sum of its items",
+    "Show prices with taxes",
+    "Upgrade the build image",
+    "Fix the flaky test of the payment gateway, which fails on the first of each month",
+    "Import the orders of the old shop",
+    "Add an option for gift wrapping",
+    "Münzen zählen 数える",
+    "Remove the deprecated API of the mailer",
+)
+NAMING: Final = "Which name should the option have?"
+TOTAL: Final = 200
+PATCH: Final = """diff --git a/src/{name}/prices.py b/src/{name}/prices.py
+--- a/src/{name}/prices.py
++++ b/src/{name}/prices.py
+@@ -1,7 +1,{total} @@
+ import decimal
+ CENT = decimal.Decimal("0.01")
+-def total(items):
+-    return sum(item.price for item in items)
++def total(items: list[Item]) -> Decimal:
++    \"\"\"Return the sum, rounded once.\"\"\"
++    return round(sum(item.price for item in items), 2)
+ SIGN = 1
+ RATE = 19
+ LIMIT = 100
+{added}diff --git a/tests/test_prices.py b/tests/test_prices.py
+new file mode 100644
+--- /dev/null
++++ b/tests/test_prices.py
+@@ -0,0 +1,4 @@
++from {name}.prices import total
++
++def test_total() -> None:
++    assert total([]) == 0
+"""
+
+
+class Team:
+    """Makes the jobs of a team, in a database of its own."""
+
+    def __init__(self, factory: Factory) -> None:
+        self.make = factory
+        self._nth = 0
+
+    def job(self, **fields: Any) -> dict[str, Any]:
+        """Return the fields of the next job: repository, person, title."""
+        nth, self._nth = self._nth, self._nth + 1
+        repo, person = REPOS[nth % len(REPOS)], PEOPLE[nth % len(PEOPLE)]
+        actor = Actor(Source.CLI, person, person.title(), person, ROLES)
+        request = {
+            "type": "run_agent",
+            "agent": ("coder", "tidy")[nth % 2],
+            "repo": f"https://git.example/acme/{repo}",
+            "title": TASKS[nth % len(TASKS)],
+            "text": f"{TASKS[nth % len(TASKS)]}.\n\nThe tests of {repo} have to pass.",
+            "tags": ("nightly",) if nth % 7 == 0 else (),
+        }
+        return {**request, "actor": actor, **fields}
+
+    async def fill(self) -> None:
+        """Make all jobs, those that ended first."""
+        await self._ended()
+        await self._waiting()
+        await self._questions()
+        for nth in range(8):
+            await self.progress(await self.make.running(**self.job()), nth)
+
+    async def _ended(self) -> None:
+        make = self.make
+        for nth in range(TOTAL - 45 - 8 - 17 - 14 - 2):
+            work = await make.running(**self.job())
+            await self.changed(work, 3 + nth % 40)
+            await self._complete(work, nth)
+        for _ in range(6):
+            await make.failed(**self.job())
+        dead = [await make.dead(**self.job()) for _ in range(4)]
+        await make.rt.job_control.retry(dead[0], make.owner)
+        for _ in range(2):
+            await make.canceled(**self.job())
+        for _ in range(2):
+            gate = QuestionSpec(
+                key="gate", kind=QuestionKind.APPROVAL, text="Deploy to production?"
+            )
+            work = await make.asked(gate, **self.job())
+            await make.decide(work.number, False, make.owner, reason="not before the sale")
+
+    async def _complete(self, work: ClaimedJob, nth: int) -> None:
+        from draftsman.domain.outcome import Done
+
+        await self.make.rt.model_calls.record(work.lease, {"cost_usd": 0.11 * nth}, "model-1")
+        summary = "Changed the rounding of prices, and added a test."
+        await self.make.rt.settlement.outcome(work, Done({"summary": summary}))
+
+    async def _waiting(self) -> None:
+        make = self.make
+        for _ in range(9):
+            await make.queued(**self.job(queue="default"))
+        for _ in range(3):
+            await make.retrying(**self.job())
+        for _ in range(3):
+            await make.scheduled(**self.job())
+        paused = await make.queued(**self.job(queue="default"))
+        await make.rt.job_control.pause(paused, make.owner, reason="until the release")
+        parent = await make.queued(**self.job(queue="default"))
+        await make.queued(**self.job(queue="default", after=(parent,)))
+
+    async def _questions(self) -> None:
+        """Ask 45 questions: approvals of pushes and commands, choices and free texts."""
+        for nth in range(45):
+            fields = self.job()
+            work = await self.make.running(**fields)
+            if nth % 3 == 0:
+                await self.changed(work, 5 + 2 * nth)
+            await self.make.rt.questions.ask(work.lease, self.question(work, nth))
+
+    def question(self, work: ClaimedJob, nth: int) -> QuestionSpec:
+        """Return the nth question of a job."""
+        expires = {"expires_in": 240.0 + 1700.0 * nth} if nth % 5 else {"never_expires": True}
+        if nth % 3 == 0:
+            action = {"push": f"draftsman/{work.name}", "to": "origin"}
+            if nth % 2:
+                action = {"command": "pip install httpx==0.28"}
+            approvers = ("carol",) if nth % 9 == 0 else None
+            more = {"action": action, "approvers": approvers, **expires}
+            return QuestionSpec(key="gate", kind=QuestionKind.APPROVAL, text="Go on?", **more)
+        if nth % 3 == 1:
+            choices = ("gift_wrap", "wrap", "packing")
+            return QuestionSpec(key="name", text=NAMING, choices=choices, freeform=True, **expires)
+        text = f"The test of {TASKS[nth % 8].lower()} fails without a network. What should it use?"
+        return QuestionSpec(key="what", text=text, freeform=True, **expires)
+
+    async def changed(self, work: ClaimedJob, lines: int) -> None:
+        """Store a patch of a run."""
+        added = "".join(f"+STEP_{nth} = {nth}\n" for nth in range(lines))
+        text = PATCH.format(
+            name=str(work.name).lower().replace("-", "_"), total=8 + lines, added=added
+        )
+        await self.make.rt.checkpoints.artifact(work.lease, "changes.patch", "patch", text.encode())
+
+    async def progress(self, work: ClaimedJob, nth: int) -> None:
+        """Give a run a plan, a line of its agent, changes and costs."""
+        entries = [{"text": text, "state": "completed"} for text in ("read", "plan")[: nth % 3]]
+        entries += [{"text": "write the tests", "state": "running"}, {"text": "validate"}]
+        activity = [
+            Activity(ActivityKind.PLAN, "", detail={"entries": entries}),
+            Activity(ActivityKind.MESSAGE, "I add the tax to the cart, and check the imports."),
+        ]
+        rt = self.make.rt
+        await rt.checkpoints.activity.append(work.lease, 1, activity, QuotaLimit(100, 1 << 20))
+        await self.changed(work, 4 + nth)
+        await rt.model_calls.record(work.lease, {"cost_usd": 0.27 * (nth + 1)}, "model-1")
+
+
+async def main(config: Path) -> None:
+    """Fill the database of a configuration."""
+    async with open_runtime(load(config)) as rt:
+        await Team(Factory(rt, await rt.actor(Source.CLI))).fill()
+
+
+if __name__ == "__main__":
+    asyncio.run(main(Path(sys.argv[1])))
