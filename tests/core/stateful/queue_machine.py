@@ -238,7 +238,7 @@ class QueueMachine(FanOutDriver):
             await rt.questions.answer(number, questions[-1].ordinal, response, OWNER)
 
         self.cut = None
-        self.both(lambda _: self.model.requeue([self.model.job(number)]), real, session)
+        self.both(lambda _: self.model.answer(number), real, session)
 
     def pass_time(self, moment: str | float, session: int) -> None:
         """Let time pass; the workers live, and the leader's timer fires."""

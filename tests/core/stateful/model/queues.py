@@ -61,6 +61,7 @@ class QueuedJob:
     """Whether the system has canceled it before its start."""
     skipped_by: int | None = None
     """The member of its group that it was skipped because of."""
+    asked: int = 0  # which of all questions it asked last
     retry: int | None = None
     retry_of: int | None = None
 

@@ -78,6 +78,8 @@ class WorkflowModel(QueueModel):
             job.status, job.wakes = how, job.wakes if how == "retrying" else self.now + seconds
             if how != "retrying":
                 self.end_reservation(number)
+            if how == "waiting_for_input":
+                job.asked = 1 + max(other.asked for other in self.jobs)
             if how == "waiting_for_input" and self.limits.released_keys and job.key is not None:
                 del self.holders[job.key]
                 self.assign(job.key)
@@ -144,6 +146,18 @@ class WorkflowModel(QueueModel):
         for queue, (job, until) in list(self.reserved.items()):
             if job == number and until > self.now:
                 self.reserved[queue] = (job, max(until, self.now + RESERVATION))
+
+    def answer(self, number: int) -> None:
+        """Answer the question of a job, and those of its repository: all have the same text."""
+        first = self.job(number)
+        same = [
+            job
+            for job in self.jobs
+            if job.status == first.status and job.request.repo == first.request.repo is not None
+        ]
+        for job in [first, *sorted(same, key=lambda job: job.asked)]:
+            if job.status == "waiting_for_input":
+                self.requeue([job])
 
     def requeue(self, jobs: list[QueuedJob]) -> None:
         """Queue jobs that waited for a time or for a person; they ask for places again."""
