@@ -78,7 +78,7 @@ async def test_unfinished_jobs_of_the_release_complete(
         number: await rt.read_model.job(number) for number in await by_status(rt, *TERMINAL)
     }
     live = set(await by_status(rt, *Status)) - finished.keys()
-    assert (len(waiting), len(held)) == (7, 4)
+    assert (len(waiting), len(held)) == (7, 5)
     queues = tuple({(await rt.read_model.job(number)).queue for number in live})
     worker_rt = runtime_with(rt, sweeps={"interval": 1})  # a slow machine may miss the first sweep
     for (number,) in await rows(conn, "SELECT job FROM draftsman.job_pauses"):
