@@ -89,7 +89,8 @@ async def test_a_reply_follows_up_an_open_pull_request(
 
 async def test_a_mention_starts_a_job_after_a_finished_job(bench: SlackBotHarness) -> None:
     number, root = await ended(bench)
-    await bench.slack.mention(ANNA, bench.general, "now the docs too", root, copies=2)
+    sent = await bench.slack.mention(ANNA, bench.general, "now the docs too", root, copies=2)
+    await bench.slack.again(sent)
     (follow_up,) = await newer(bench, number)
     job = await bench.rt.read_model.job(follow_up)
     assert (job.ticket_text, job.invoker_id) == ("now the docs too", "anna")
