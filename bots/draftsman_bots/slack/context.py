@@ -13,8 +13,8 @@ from draftsman_bots.attachment_downloads import AttachmentDownloads
 from draftsman_bots.background import BackgroundTasks
 from draftsman_bots.slack.duplicates import DuplicateLookups
 from draftsman_bots.slack.identity import Identity
+from draftsman_bots.slack.transport.attachment_download import download
 from draftsman_bots.slack.transport.web_api import WebApi
-from draftsman_bots.slack.usecases import attachments
 
 if TYPE_CHECKING:
     from slack_sdk.web.async_client import AsyncWebClient
@@ -53,8 +53,7 @@ class BotContext:
         """Downloads of the files of requests; the service runs them."""
         timeout = self.rt.settings.notifications.timeout
         web_api = WebApi(self.client, timeout, identity=self.identity)
-        download = partial(attachments.download, web_api)
-        return AttachmentDownloads(self.rt.attachments, Source.SLACK, download)
+        return AttachmentDownloads(self.rt.attachments, Source.SLACK, partial(download, web_api))
 
     @property
     def company(self) -> tuple[str | None, str | None, Collection[str]]:

@@ -1,8 +1,8 @@
 """Suggested prompts of the agent's conversation: templates, and recent requests of its user.
 
-An app with `agent_view` is told by `app_home_opened` that its Messages tab was opened, and prompts
-belong to the channel; an app with the older `assistant_view` by `assistant_thread_started`, and
-they belong to the thread (docs.slack.dev, "Migrating to the Agent messaging experience").
+An app with `agent_view` gets `app_home_opened` when its Messages tab is opened, and prompts belong
+to the channel; an app with the older `assistant_view` gets `assistant_thread_started`, and they
+belong to the thread (docs.slack.dev, "Migrating to the Agent messaging experience").
 """
 
 from __future__ import annotations

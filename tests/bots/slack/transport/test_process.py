@@ -11,6 +11,7 @@ import aiohttp
 import pytest
 
 from draftsman.errors import ConfigError
+from draftsman.runtime import Runtime
 from draftsman.settings import SlackSettings
 from draftsman_bots.slack import credentials
 from tests.acceptance.processes import Installation
@@ -18,6 +19,8 @@ from tests.bots.slack.transport.conftest import JobTexts
 from tests.bots.slack.transport.service_harness import ANNA
 from tests.support.fork_server import children
 from tests.support.slack import FakeSlack
+from tests.support.slack.faults import Fault
+from tests.support.statements import run
 from tests.support.waits import until
 
 ANOTHERS = {
@@ -101,6 +104,39 @@ async def test_form_survives_a_killed_bot(
     await slack.submit(ANNA, view["id"], {"parameter:0": "it"}, copies=3)
     assert await jobs.texts() == ["Do it"]
     assert slack.views(ANNA) == []
+
+
+async def test_the_file_of_a_request_survives_a_killed_bot(
+    place: Installation, slack: FakeSlack, rt: Runtime
+) -> None:
+    general = slack.channel("general", [ANNA])
+    env = configured(place, slack)
+    bots = place.start("bots", env=env)
+    await slack.sockets.wait(2)
+    slack.faults.next("download", Fault.SLOW(3))
+    file = slack.file(ANNA, "notes.md", b"use blue", "text/markdown")
+    text = f"<@{slack.bot_user}> fix the colors"
+    await slack.say(ANNA, general, text, more={"files": [file]}, retries=3)
+
+    async def is_downloading() -> bool:
+        return slack.faults.seen["slow"] > 0
+
+    await until(is_downloading, "the download")
+    bots.signal(signal.SIGKILL)
+    await bots.end()
+    await slack.sockets.wait(0)
+    async with rt.db.connection() as conn:
+        await run(conn, "UPDATE draftsman.attachments SET claimed_until = now()")  # a minute later
+    bots = place.start("bots", env=env)
+    (job,) = await rt.read_model.jobs()
+
+    async def is_stored() -> bool:
+        return [item.status for item in await rt.attachments.of_job(job.number)] == ["stored"]
+
+    await until(is_stored, "the file")
+    bots.signal(signal.SIGTERM)
+    assert await bots.end() == 0
+    assert slack.bot_token not in bots.output_text
 
 
 async def test_up_supervises_the_bots_and_the_worker(
