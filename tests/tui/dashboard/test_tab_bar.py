@@ -29,3 +29,15 @@ async def test_bar_counts_what_needs_attention_and_opens_tables(
         await seen.until(lambda: not seen.app.main.query_one(Tabs).display)
         await seen.pilot.resize_terminal(80, 30)
         await seen.see("1:jobs 2:inbox 3:dead 4:runs 5:deliv 6:work 7:event", "9:board 0:queues")
+
+
+async def test_the_current_tab_is_marked_without_colors(
+    make: Factory, rt: Runtime, owner: Actor
+) -> None:
+    async with open_dashboard(rt, owner, size=(120, 30)) as seen:
+        seen.app.theme = "none"
+        await seen.see("1:jobs")
+        bar = seen.app.main.query_one(Tabs)
+        await seen.until(lambda: bool(bar.render_line(0)))
+        marked = [part.text for part in bar.render_line(0) if part.style and part.style.reverse]
+        assert [text.strip() for text in marked] == ["1:jobs"]

@@ -32,7 +32,9 @@ def _colour(theme: Palette, name: str) -> Color:
     return Color.parse(theme["variables"].get(name) or str(dict(theme)[name]))
 
 
-def _ratio(first: Color, second: Color) -> float:
+def contrast_ratio(first: Color, second: Color) -> float:
+    """Return the ratio of two colors, from 1 to 21."""
+
     def luminance(colour: Color) -> float:
         parts = (part / 255 for part in colour.rgb)
         red, green, blue = (
@@ -45,8 +47,8 @@ def _ratio(first: Color, second: Color) -> float:
 
 
 def test_contrast_formula() -> None:
-    assert _ratio(Color.parse("#fff"), Color.parse("#000")) == pytest.approx(21)
-    assert _ratio(Color.parse("#777"), Color.parse("#fff")) == pytest.approx(4.48, abs=0.01)
+    assert contrast_ratio(Color.parse("#fff"), Color.parse("#000")) == pytest.approx(21)
+    assert contrast_ratio(Color.parse("#777"), Color.parse("#fff")) == pytest.approx(4.48, abs=0.01)
 
 
 @pytest.mark.parametrize("role", ROLES)
@@ -54,13 +56,13 @@ def test_contrast_formula() -> None:
 def test_each_role_has_enough_contrast(theme: Palette, role: str) -> None:
     least = 7.0 if theme["name"] == "contrast" else 4.5
     for ground in GROUNDS:
-        ratio = _ratio(_colour(theme, role), _colour(theme, ground))
+        ratio = contrast_ratio(_colour(theme, role), _colour(theme, ground))
         assert ratio >= least, f"{role} on {ground}: {ratio:.2f}"
 
 
 @pytest.mark.parametrize("theme", COLOURED, ids=_name)
 def test_banner_has_enough_contrast(theme: Palette) -> None:
-    assert _ratio(_colour(theme, "background"), _colour(theme, "error")) >= 4.5
+    assert contrast_ratio(_colour(theme, "background"), _colour(theme, "error")) >= 4.5
 
 
 @pytest.mark.parametrize("system", [ColorSystem.STANDARD, ColorSystem.EIGHT_BIT])

@@ -9,15 +9,13 @@ import re
 import shlex
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from draftsman.domain.durations import parse_duration
 from draftsman.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from draftsman_tui.dashboard.resource import Cell, Column
+    from collections.abc import Callable, Sequence
 
 HEADS: Final = frozenset(
     {
@@ -46,6 +44,16 @@ COMPARISON: Final = re.compile(r"([A-Za-z]+)([<>])(\$?\d\S*)")
 _NUMBER: Final = re.compile(r"\$?(\d+(?:\.\d+)?)")
 
 
+class FilteredColumn(Protocol):
+    """A column of a table: its head, and the value by which its rows are sorted."""
+
+    @property
+    def head(self) -> str: ...
+
+    @property
+    def order(self) -> Callable[[Any], Any] | None: ...
+
+
 @dataclass(frozen=True, slots=True)
 class ColumnTerm:
     """A condition on a column; `sign` is `:`, `<` or `>`."""
@@ -57,7 +65,7 @@ class ColumnTerm:
     def __str__(self) -> str:
         return shlex.quote(f"{self.head}{self.sign}{self.value}")
 
-    def check(self, columns: Sequence[Column[Any]]) -> None:
+    def check(self, columns: Sequence[FilteredColumn]) -> None:
         """Raise UsageError if a table has no such column, or cannot compare it."""
         column = _column(columns, self.head)
         if self.sign != ":" and column.order is None:
@@ -66,12 +74,12 @@ class ColumnTerm:
             parse_duration(self.value)
 
     def matches(
-        self, row: Any, columns: Sequence[Column[Any]], cells: Sequence[Cell], now: datetime
+        self, row: Any, columns: Sequence[FilteredColumn], texts: Sequence[str], now: datetime
     ) -> bool:
         """Return whether the row has this value in the column."""
         column = _column(columns, self.head)
         if self.sign == ":":
-            return self.value.casefold() in cells[columns.index(column)].text.casefold()
+            return self.value.casefold() in texts[columns.index(column)].casefold()
         value = column.order(row) if column.order is not None else None
         number, limit = _comparable(value, self.value, now)
         if number is None:
@@ -79,7 +87,7 @@ class ColumnTerm:
         return number < limit if self.sign == "<" else number > limit
 
 
-def _column(columns: Sequence[Column[Any]], head: str) -> Column[Any]:
+def _column(columns: Sequence[FilteredColumn], head: str) -> FilteredColumn:
     for column in columns:
         if column.head.casefold() == head:
             return column

@@ -215,7 +215,7 @@ class Resource(ABC, Generic[T]):
     def _has_columns(self, row: T, query: Query) -> bool:
         if not query.filter.columns:
             return True
-        shown = self.cells(row, query.now)
+        shown = [cell.text for cell in self.cells(row, query.now)]
         return all(
             term.matches(row, self.columns, shown, query.now) for term in query.filter.columns
         )

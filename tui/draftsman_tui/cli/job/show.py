@@ -265,7 +265,7 @@ def _head(job: Job, why: WaitReason, chain: Sequence[RetryLink]) -> Iterator[Tex
 def _cost(runs: Sequence[Run]) -> Iterator[Table]:
     """Yield the tokens and the cost of all runs, if any reported them."""
     if total := sum_usage(run.usage for run in runs):
-        yield _pair("cost", usage_lines(total))
+        yield _pair("usage", usage_lines(total))
 
 
 def _replacement(replacement: Replacement) -> Iterator[Table]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import os
 import shutil
 import signal
@@ -23,7 +22,12 @@ from draftsman.domain.ids import job_name
 from draftsman.errors import AnswerTimeout, DraftsmanError, UsageError
 from draftsman_tui.cli.app import App, command
 from draftsman_tui.cli.process import demo_text
-from draftsman_tui.cli.process.demo_agent import REQUEST, demo_agent, find_agent
+from draftsman_tui.cli.process.demo_agent import (
+    REQUEST,
+    demo_agent,
+    find_agent,
+    own_configuration,
+)
 from draftsman_tui.cli.prompts import prompt
 from draftsman_tui.common.output import CommandOutput, line, styled
 from draftsman_tui.common.own_command import DRAFTSMAN_COMMAND, start_process
@@ -304,7 +308,7 @@ async def demo(app: App, repo: Path | None, answer: str | None, agent: str, kill
     from draftsman.shutdown import shutdown_signals
 
     if app.config is None:
-        app.config = _own_configuration()
+        app.config = own_configuration()
     if not app.json:
         app.out.print(styled(f"draftsman {__version__} demo", "bold"))
     async with shutdown_signals():
@@ -314,24 +318,6 @@ async def demo(app: App, repo: Path | None, answer: str | None, agent: str, kill
             raise click.exceptions.Exit(1)
         return
     raise click.Abort
-
-
-def _own_configuration() -> Path:
-    """Return a configuration with data of its own, and remove variables of the user's."""
-    from draftsman.basic_settings import default_data_dir
-
-    for name in [name for name in os.environ if name.startswith("DRAFTSMAN_")]:
-        del os.environ[name]
-    os.environ.pop("DATABASE_URL", None)
-    folder = default_data_dir()
-    folder = folder.with_name(f"{folder.name}-demo")
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        config = folder / "draftsman.toml"
-        config.write_text(f"data_dir = {json.dumps(str(folder))}\n", "utf-8")
-    except OSError as error:
-        raise UsageError(f"cannot write {folder}: {error.strerror}; use --config FILE") from None
-    return config
 
 
 @contextmanager

@@ -1,11 +1,13 @@
-"""The coding agent of a demo: a real program, with a scripted model if it has no gateway."""
+"""The coding agent and the configuration of a demo."""
 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from draftsman.errors import Failure, UsageError
@@ -171,3 +173,21 @@ def _problem(settings: Settings, name: str) -> str | None:
         return str(error)
     check = check_agent(name, _agent(settings, name), mode)
     return check.problem and "; ".join(filter(None, (check.problem, check.hint)))
+
+
+def own_configuration() -> Path:
+    """Return a configuration with data of its own, and remove variables of the user's."""
+    from draftsman.basic_settings import default_data_dir
+
+    for name in [name for name in os.environ if name.startswith("DRAFTSMAN_")]:
+        del os.environ[name]
+    os.environ.pop("DATABASE_URL", None)
+    folder = default_data_dir()
+    folder = folder.with_name(f"{folder.name}-demo")
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        config = folder / "draftsman.toml"
+        config.write_text(f"data_dir = {json.dumps(str(folder))}\n", "utf-8")
+    except OSError as error:
+        raise UsageError(f"cannot write {folder}: {error.strerror}; use --config FILE") from None
+    return config

@@ -65,7 +65,7 @@ class AnswerDialog(QuestionDialog[Any]):
             with VerticalScroll(classes="body"):
                 yield Static(safe(question.text))
                 if question.context_snippet:
-                    yield Static(safe(f"\n{question.context_snippet}", "dim"))
+                    yield Static(safe(f"\n{question.context_snippet}"), classes="quiet")
                 if self._changes:
                     yield Static(safe(f"\n{self._changes}; {self._diff_key}: diff"))
             if question.choices:

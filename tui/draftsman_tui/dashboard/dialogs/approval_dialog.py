@@ -58,15 +58,15 @@ class ApprovalDialog(QuestionDialog[Any]):
             with VerticalScroll(classes="body", can_focus=not self._patch):
                 yield Static(safe(question.text))
                 if question.context_snippet:
-                    yield Static(safe(f"\n{question.context_snippet}", "dim"))
+                    yield Static(safe(f"\n{question.context_snippet}"), classes="quiet")
                 if question.action:
                     yield Static(safe(f"\nIf approved: {action_text(question.action)}"))
             if self._patch is None:
-                yield Static(safe(self._no_diff_text, "dim"), classes="hint")
+                yield Static(safe(self._no_diff_text), classes="hint")
             else:
                 yield self._patch
             if changes := self._changes_text():
-                yield Static(safe(changes, "dim"), classes="hint changes")
+                yield Static(safe(changes), classes="hint changes")
             placeholder = "Reason (optional, recorded)"
             yield Input(self._reason, placeholder=placeholder, classes="reason")
             yield Static(classes="error")
@@ -94,7 +94,7 @@ class ApprovalDialog(QuestionDialog[Any]):
             return
         self._since = not self._since
         self._patch.load(self._review.since_patch if self._since else self._diff or "")
-        self.query_one(".changes", Static).update(safe(self._changes_text(), "dim"))
+        self.query_one(".changes", Static).update(safe(self._changes_text()))
 
     def _changes_text(self) -> str:
         """Return the counts of the changes, and the key that switches them."""

@@ -55,8 +55,8 @@ class HelpDialog(Dialog[None]):
             for keys, name, help in lines:
                 name, _, takes = name.partition(" ")
                 fits = len(name) + len(takes) < NAME_WIDTH
-                description = Text(help) if fits else Text.assemble(help, (f"  {takes}", "dim"))
-                label = Text.assemble(name, (f" {takes}", "dim")) if fits else Text(name)
+                description = Text(help) if fits else Text.assemble(help, (f"  {takes}", "italic"))
+                label = Text.assemble(name, (f" {takes}", "italic")) if fits else Text(name)
                 table.add_row(keys, label, description)
         table.add_row()
         table.add_row(Text("Filters", "bold underline"), Text("entered after /"))

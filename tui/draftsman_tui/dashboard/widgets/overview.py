@@ -163,7 +163,7 @@ def _counts(stats: DashboardStats, styles: Mapping[str, Style]) -> Iterator[Text
             continue
         more = "+" if any(status in stats.capped for status in statuses) else ""
         style = styles.get(ROLES.get(statuses[0], ""), Style()) + Style(bold=True)
-        yield Text(f"{word} ").append(f"{count:,}{more}", style if count else "dim")
+        yield Text(f"{word} ").append(f"{count:,}{more}", style if count else styles.get("dim", ""))
 
 
 def _problems(stats: DashboardStats, stale: float) -> Iterator[Text]:

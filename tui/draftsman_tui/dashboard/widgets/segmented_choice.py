@@ -59,5 +59,5 @@ class SegmentedChoice(Static, can_focus=True):
         line = Text(no_wrap=True)
         for index, word in enumerate(self._words):
             is_selected = index == self._index
-            line.append(f"{'●' if is_selected else '○'} {word}  ", "bold" if is_selected else "dim")
+            line.append(f"{'●' if is_selected else '○'} {word}  ", "bold" if is_selected else "")
         self.update(line)
