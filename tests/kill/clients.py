@@ -33,6 +33,7 @@ from draftsman.errors import (
     Refused,
 )
 from draftsman.runtime import Runtime, open_runtime
+from draftsman.services.deliveries.live_threads import LiveThreads
 from draftsman.services.jobs.submissions import invocation
 from draftsman.settings import Settings
 from tests.kill.notifications import OWNER, deliver_notifications
@@ -69,6 +70,7 @@ async def people(settings: Settings, jobs: dict[str, int]) -> None:
         await _answer(rt, jobs)
         await _decide(rt, jobs)
         await _reply_in_threads(rt, jobs["answered"])
+        await _show_runs(rt)
         await _look_at_cards(rt)
         await _pause_queue(rt)
         await _reserve_queue(rt)
@@ -119,6 +121,18 @@ async def _reply_in_threads(rt: Runtime, job: int) -> None:
     await rt.job_control.refuse(job, "cancel", "another press", STRANGER, "not from here")
     await rt.threads.edited(job, 1, f"click of {OWNER.id}", OWNER, "blue")
     await rt.threads.deleted(job, 1, f"click of {OWNER.id}", OWNER)
+
+
+async def _show_runs(rt: Runtime) -> None:
+    """Start the stream of a running job, and end it; a killed process keeps no claim."""
+    live = LiveThreads(rt.db, rt.policy)
+    for thread, _ in await live.claim(10, 0):
+        await live.begin_stream(thread)
+        await live.known_streams(["C1/1.1"])
+        await live.record(thread, 0)
+    for thread, _ in await live.claim(10, 0):
+        await live.remove(thread)
+    await live.paused(600)
 
 
 async def _look_at_cards(rt: Runtime) -> None:

@@ -292,6 +292,7 @@ async def ask_people(campaign: Campaign, make: Factory) -> None:
         "running": (await make.running()).number,
         "stuck": (await make.running()).number,
         "reminded": (await make.asked(notify=("slack:fine",))).number,
+        "shown": (await make.running(notify=("slack:fine",))).number,
         "unfollowed": await _unfollowed(make),
     }
     async with rt.db.connection() as conn:
