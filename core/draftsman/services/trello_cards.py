@@ -51,6 +51,8 @@ class TrelloCards:
     async def change_due_date(self, old: CardDueDate | None, new: CardDueDate) -> bool:
         """Store a due date; False where another process changed it since `old` was read."""
         async with self._db.connection() as conn:
+            if old is None:
+                return await store.add_due_date(conn, new)
             return await store.change_due_date(conn, old, new)
 
     async def remove_due_date(self, old: CardDueDate) -> bool:

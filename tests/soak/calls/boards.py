@@ -63,7 +63,7 @@ CALLS: Final[dict[str, Call]] = {
     "trello_cards.stale_due_dates": Call(
         lambda conn: trello_cards.stale_due_dates(conn, BOARD, 20)
     ),
-    "trello_cards.add_due_date": Call(lambda conn: trello_cards.change_due_date(conn, None, DUE)),
+    "trello_cards.add_due_date": Call(lambda conn: trello_cards.add_due_date(conn, DUE)),
     "trello_cards.change_due_date": Call(lambda conn: trello_cards.change_due_date(conn, DUE, DUE)),
     "trello_cards.remove_due_date": Call(lambda conn: trello_cards.remove_due_date(conn, DUE)),
     "threads.trello": Call(lambda conn: threads.trello(conn, CARD)),

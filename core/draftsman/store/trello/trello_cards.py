@@ -56,12 +56,14 @@ async def stale_due_dates(conn: Connection, board: str, limit: int) -> list[str]
     return [row[0] for row in await rows(conn, _Q["stale_due_dates"], params)]
 
 
-async def change_due_date(conn: Connection, old: CardDueDate | None, new: CardDueDate) -> bool:
-    """Insert or update a due date; False where another process changed it since it was read."""
-    params = asdict(new)
-    if old is None:
-        return await execute(conn, _Q["add_due_date"], params) > 0
-    params |= {
+async def add_due_date(conn: Connection, new: CardDueDate) -> bool:
+    """Insert a due date; False where another process inserted it since it was read."""
+    return await execute(conn, _Q["add_due_date"], asdict(new)) > 0
+
+
+async def change_due_date(conn: Connection, old: CardDueDate, new: CardDueDate) -> bool:
+    """Update a due date; False where another process changed it since it was read."""
+    params = asdict(new) | {
         "old_shown": old.shown,
         "old_replaced": old.replaced,
         "old_changed": old.changed,

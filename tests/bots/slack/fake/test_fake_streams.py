@@ -137,7 +137,7 @@ async def test_a_status_that_breaks_a_rule_is_refused(
     assert await set_status(loading_messages=["x"] * 11) == "invalid_arguments"
     slack.world.no_status.add(general)
     assert await set_status() == "method_not_supported_for_channel_type"
-    slack.world.scopes.discard("chat:write")
+    slack.world.scopes -= {"chat:write", "assistant:write"}
     assert await set_status() == "missing_scope"
 
 

@@ -28,7 +28,7 @@ async def proposed(bench: SlackBotHarness, people: People, seen: Seen) -> dict[s
     bench.rt.__dict__.pop("rules", None)
     await decided(bench.rt, bench.make, FIVE, ALLOW, people.ben)
     assert await bench.rt.rules.sweep(LeaderTerm()) == 1
-    return await seen(bench.general, None, "is proposed for acme/shop")
+    return await seen(bench.general, None, "is proposed for git.example.org/acme/shop")
 
 
 async def status(bench: SlackBotHarness) -> RuleStatus:

@@ -184,7 +184,8 @@ async def test_bots_require_a_configured_channel(place: Installation) -> None:
     assert done.returncode == 2
     assert done.stderr == (
         "draftsman: no bot is configured; add [slack] (docs/slack.md), [trello]"
-        " (docs/trello.md) or events to [forges.NAME] (docs/follow-ups.md)\n"
+        " (docs/trello.md), events to [forges.NAME] (docs/follow-ups.md) or listen to [pagers.NAME]"
+        " (docs/attention-ladder.md)\n"
     )
 
 
