@@ -71,7 +71,7 @@ async def take(config: Path, into: Path) -> None:
             ]
             for number in (done, asking):
                 await _reached(rt, number, Status.WAITING_FOR_INPUT)
-            await make.answer(done, "safe fixes")
+            await make.answer(done, "safe fixes", only=True)
             await _reached(rt, done, Status.COMPLETED)
             for name, title in (("shop", "Deploy the shop"), ("pay", "Deploy the payments")):
                 action = {"to": "origin", "push": f"draftsman/{name}"}
@@ -139,7 +139,8 @@ async def _pictures(rt: Runtime, done: int, asking: int, into: Path) -> None:
         await dashboard.see("▾ ")
         _keep(dashboard, into / "job.svg")
         await dashboard.press("escape")
-        await dashboard.command(f"job D-{asking}")
+        await dashboard.dialog("MainScreen")
+        await dashboard.job(f"D-{asking}")
         await dashboard.press("a")
         await dashboard.dialog("AnswerDialog")
         await dashboard.see("safe fixes")
