@@ -246,17 +246,15 @@ CREATE UNIQUE INDEX job_states_subject ON draftsman.job_states (subject_key)
 
 -- The jobs as they are read: the request of each with its state.
 CREATE VIEW draftsman.jobs AS
-    SELECT number, r.id, r.type, r.idempotency_key, r.request_digest, s.queue, s.priority,
-           s.position, s.subject_key, s.concurrency_key, s.hold, s.limits, s.held_by, s.status,
-           s.claimed_from, r.mode, r.source, r.source_type, r.external_event_id, r.invoker_id,
-           r.invoker_display_name, r.repo_host, r.repo_owner, r.repo_name, r.ticket_url,
-           r.ticket_title, r.ticket_text, r.payload, r.overrides, r.requested_skills, r.tags,
-           r.agent, r.retry_of, r.chain_length, r.template, r.template_version, s.run_at,
-           s.run_count, s.attempts, s.max_attempts, s.retry_count, s.max_retries, s.next_retry_at,
-           s.last_error, s.error_class, s.on_lost, s.worker_id, s.lease_token,
-           s.cancel_requested_at, s.cancel_requested_by, s.cancel_reason, s.pr_url, s.result,
-           s.has_targets, s.version, r.created_at, s.queued_at, s.claimed_at, s.started_at,
-           s.finished_at, s.updated_at
+    SELECT number, r.id, r.type, r.idempotency_key, r.request_digest, s.queue, s.priority, s.position,
+           s.subject_key, s.concurrency_key, s.hold, s.limits, s.held_by, s.status, s.claimed_from, r.mode,
+           r.source, r.source_type, r.external_event_id, r.invoker_id, r.invoker_display_name, r.repo_host,
+           r.repo_owner, r.repo_name, r.ticket_url, r.ticket_title, r.ticket_text, r.payload, r.overrides,
+           r.requested_skills, r.tags, r.agent, r.retry_of, r.chain_length, r.template, r.template_version,
+           s.run_at, s.run_count, s.attempts, s.max_attempts, s.retry_count, s.max_retries, s.next_retry_at,
+           s.last_error, s.error_class, s.on_lost, s.worker_id, s.lease_token, s.cancel_requested_at,
+           s.cancel_requested_by, s.cancel_reason, s.pr_url, s.result, s.has_targets, s.version, r.created_at,
+           s.queued_at, s.claimed_at, s.started_at, s.finished_at, s.updated_at
       FROM draftsman.job_states s
       JOIN draftsman.job_requests r USING (number);
 
