@@ -297,7 +297,7 @@ async def ask_people(campaign: Campaign, make: Factory) -> None:
     }
     async with rt.db.connection() as conn:
         await conn.execute(REMIND_NOW, [jobs["reminded"]])
-    campaign.settings["worker"]["lease"] = 300  # canceled runs have no heartbeat
+    campaign.settings["worker"]["lease"] = 3000  # canceled runs have no heartbeat
     await campaign.ask("people", **jobs)
     submitted = invocation(type="noop", key=SUBMITTED, queue="nobody")
     assert (await rt.submissions.submit(submitted, OWNER)).outcome == "deduplicated"
