@@ -12,6 +12,8 @@ from draftsman.store.postgres.database import Connection
 from tests.soak.calls.call import RUNNING, Call
 
 PAY: Final = Repo.at(parse("https://github.com/acme/pay"))
+OWN: Final = Repo(None, "", "acme", f"repo{RUNNING[0].job % 50}", "/srv/repo")
+"""The repository of the running job, which can have no other."""
 SEEDED: Final = 1
 """The seeded repository, which the explained query must find again."""
 
@@ -57,5 +59,5 @@ CALLS: Final[dict[str, Call]] = {
     "repos.set_default": Call(_default),
     "repos.clear_default": Call(_default),
     "repos.remove": Call(_remove),
-    "repos.assign": Call(lambda conn: repos.assign(conn, RUNNING[0], PAY)),
+    "repos.assign": Call(lambda conn: repos.assign(conn, RUNNING[0], OWN)),
 }

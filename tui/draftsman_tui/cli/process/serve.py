@@ -84,7 +84,7 @@ async def worker(
 
 @command(
     "bots",
-    examples=("draftsman bots", "draftsman bots --slack", "draftsman bots --forges"),
+    examples=("draftsman bots", "draftsman bots --slack", "draftsman bots --pagers"),
     long_running=True,
 )
 @click.option("--slack", is_flag=True, help="Run only the Slack bot.")

@@ -22,7 +22,8 @@ WITH viewer AS MATERIALIZED (
      CROSS JOIN viewer
       JOIN LATERAL (SELECT * FROM draftsman.job_answers n
                      WHERE n.job = q.job AND n.question = q.ordinal AND n.accepted
-                       AND n.source <> 'internal') a
+                       AND n.source <> 'internal'
+                    OFFSET 0) a  -- by the index of each question, however many answers there are
         ON coalesce(a.voter = viewer.person, true)
 ), sightings AS (
     SELECT * FROM answered
@@ -32,7 +33,8 @@ WITH viewer AS MATERIALIZED (
       FROM asked q
      CROSS JOIN viewer
       JOIN LATERAL (SELECT * FROM draftsman.question_views n
-                     WHERE n.job = q.job AND n.question = q.ordinal) v
+                     WHERE n.job = q.job AND n.question = q.ordinal
+                    OFFSET 0) v
         ON coalesce(v.person = viewer.person, true)
 ), seen AS MATERIALIZED (
     SELECT job, ordinal, person, kind, min(seconds) AS seconds,
@@ -47,7 +49,8 @@ WITH viewer AS MATERIALIZED (
                            THEN draftsman.person_of('slack', n.target) END AS person
                       FROM draftsman.deliveries n
                      WHERE n.job = q.job AND n.question = q.ordinal
-                       AND n.kind IN ('question', 'reminder') AND n.status = 'sent') d
+                       AND n.kind IN ('question', 'reminder') AND n.status = 'sent'
+                    OFFSET 0) d
         ON coalesce(d.person = viewer.person, viewer.person IS NULL)
 ), facts AS (
     SELECT 'asked' AS fact, job, NULL AS person, NULL AS channel, kind, NULL::float8 AS seconds
