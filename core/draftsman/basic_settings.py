@@ -151,8 +151,8 @@ def config_path(explicit: Path | None) -> Path | None:
 
 
 def default_data_dir() -> Path:
-    """Return the default data directory."""
-    if os.geteuid() == 0:
+    """Return the default data directory: for root that of the system, if XDG_DATA_HOME is unset."""
+    if os.geteuid() == 0 and not os.environ.get("XDG_DATA_HOME"):
         return Path("/var/lib/draftsman")
     return Path(user_data_dir("draftsman", appauthor=False))
 

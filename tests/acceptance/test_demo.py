@@ -32,10 +32,11 @@ def _demo(installation: Installation, *options: str) -> Any:
 
 
 async def test_demo_does_not_read_the_configuration_and_the_data_of_the_user(
-    installation: Installation, rt: Runtime, tmp_path: Path
+    installation: Installation, rt: Runtime
 ) -> None:
     installation.config.write_text("this is no configuration")
-    home = {"HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path), "DATABASE_URL": "bogus://"}
+    folder = str(installation.folder)
+    home = {"HOME": folder, "XDG_DATA_HOME": folder, "DATABASE_URL": "bogus://"}
     done = await installation.run("demo", **home)
     assert (done.returncode, done.stderr) == (0, ""), done.stdout
     assert await rt.read_model.jobs() == []

@@ -99,7 +99,7 @@ SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "worker": ("process.serve", "Run a worker."),
         "bots": (
             "process.serve",
-            "Run the Slack and Trello bots, and receive the events of forges.",
+            "Run the bots, and receive the events of forges and pagers.",
         ),
         "web": ("process.web", "Serve the web inbox: questions and jobs in a browser."),
         "workers": ("process.workers", "List workers and their health."),

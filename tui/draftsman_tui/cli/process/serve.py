@@ -95,7 +95,7 @@ async def worker(
 async def bots(
     app: App, slack: bool, trello: bool, forges: bool, pagers: bool, parent: int | None
 ) -> None:
-    """Run the Slack and Trello bots, and receive the events of forges and pagers.
+    """Run the bots, and receive the events of forges and pagers.
 
     Runs all that is configured ([slack], [trello], events in [forges.NAME], listen in
     [pagers.NAME]). On SIGTERM, SIGINT or SIGHUP, the bots finish the work in progress and stop.
