@@ -333,7 +333,7 @@ def _users(rt: Runtime) -> dict[str, Person]:
     }
 
 
-@pytest.mark.parametrize("seed", [8, 21])
+@pytest.mark.parametrize("seed", [21])
 async def test_two_days_of_questions(
     team: TeamRuntime, make_with: MakeWith, clock: Clock, seed: int
 ) -> None:

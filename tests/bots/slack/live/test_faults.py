@@ -266,7 +266,7 @@ async def test_the_end_of_a_stream_is_given_up_once_slack_must_have_closed_it(
 
 async def test_many_streams_stay_below_the_rate_tiers(live: LiveHarness) -> None:
     live.slack.api.tiers.enforced = True
-    works = [await live.running() for _ in range(12)]
+    works = [await live.running() for _ in range(6)]
     for work in works:
         await live.plan(work, "running")
     await live.loop.run_once()
@@ -278,7 +278,7 @@ async def test_many_streams_stay_below_the_rate_tiers(live: LiveHarness) -> None
     methods = {START, APPEND, STOP, EDIT}
     limited = [call.method for call in live.slack.calls if call.outcome == "rate limit"]
     assert methods & {*limited} == set()
-    assert live.count(START) == 12
+    assert live.count(START) == 6
     assert 100 <= live.count(APPEND) <= 150, "as many as the tier allows"
 
 
