@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from draftsman.ports import EventSource
     from draftsman.runtime import Runtime
     from draftsman.settings import ForgeSettings
-    from draftsman_bots.forges.health import ForgeHealth
+    from draftsman_bots.webhook_health import WebhookHealth
 
 RETRY: Final = 30.0
 """Seconds before an event is processed again after a failure that names no time."""
@@ -40,7 +40,7 @@ class PeopleEventProcessor:
     """Submits the requests and answers that were received, oldest first."""
 
     def __init__(
-        self, rt: Runtime, health: ForgeHealth, own_login: Callable[[str, str], Awaitable[str]]
+        self, rt: Runtime, health: WebhookHealth, own_login: Callable[[str, str], Awaitable[str]]
     ) -> None:
         """Take a function that returns the login of draftsman for a forge and a repository."""
         self._rt = rt

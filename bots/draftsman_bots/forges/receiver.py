@@ -15,9 +15,9 @@ from draftsman.errors import DatabaseUnreachable, DraftsmanError, Failure
 from draftsman.forges.connection import forge_at
 from draftsman.ports import EventSource
 from draftsman_bots.forges.answers import delete_branches, write_answers
-from draftsman_bots.forges.health import ForgeHealth
 from draftsman_bots.forges.people import IssueReader
 from draftsman_bots.forges.usecases.events import classify
+from draftsman_bots.webhook_health import WebhookHealth
 
 if TYPE_CHECKING:
     from draftsman.runtime import Runtime
@@ -36,7 +36,7 @@ class ForgeReceiver:
     """Receives the events of the configured forges; several processes may, without harm."""
 
     def __init__(self, rt: Runtime) -> None:
-        self.health = ForgeHealth()
+        self.health = WebhookHealth("forge", "source", "New events of forges, by forge and source.")
         self._rt = rt
         self._forges = rt.settings.read_forges
         self._sources: dict[tuple[str, str], EventSource] = {}

@@ -11,8 +11,8 @@ from draftsman.loops.lifecycle import StopSignal
 from draftsman.settings.attention import webhook_pagers
 from draftsman_bots.credentials import read_credential
 from draftsman_bots.http import Server, serve
-from draftsman_bots.pagers.health import PagerHealth
 from draftsman_bots.pagers.webhooks import PagerReceiver
+from draftsman_bots.webhook_health import WebhookHealth
 
 if TYPE_CHECKING:
     from draftsman.runtime import Runtime
@@ -23,7 +23,11 @@ class PagerService:
 
     def __init__(self, rt: Runtime) -> None:
         self.stop = StopSignal()
-        self.health = PagerHealth()
+        self.health = WebhookHealth(
+            "pager",
+            "kind",
+            "Webhooks about alerts of questions, by pager and kind; repetitions count.",
+        )
         self.ports: dict[str, int] = {}
         """Port of the webhook server of each pager, once it listens."""
         self._rt = rt

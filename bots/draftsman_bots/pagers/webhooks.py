@@ -24,7 +24,7 @@ from draftsman_bots import http
 if TYPE_CHECKING:
     from draftsman.domain.attention.pager_event import PagerEvent
     from draftsman.runtime import Runtime
-    from draftsman_bots.pagers.health import PagerHealth
+    from draftsman_bots.webhook_health import WebhookHealth
 
 BODY: Final = 3.0
 """Seconds to receive a request body; Grafana OnCall waits four seconds for the response."""
@@ -34,7 +34,7 @@ _log = logging.getLogger(__name__)
 class PagerReceiver:
     """Applies the webhooks of the pagers whose secrets are given."""
 
-    def __init__(self, rt: Runtime, health: PagerHealth, secrets: Mapping[str, str]) -> None:
+    def __init__(self, rt: Runtime, health: WebhookHealth, secrets: Mapping[str, str]) -> None:
         self._rt = rt
         self._health = health
         self._secrets = secrets

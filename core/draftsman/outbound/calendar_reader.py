@@ -6,16 +6,15 @@ import asyncio
 import contextlib
 import json
 import signal
-import sys
-from asyncio.subprocess import DEVNULL, PIPE, Process
+from asyncio.subprocess import Process
 from datetime import datetime
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
+from draftsman.child_processes import start_isolated
 from draftsman.errors import Failure, UsageError
 from draftsman.outbound import calendar_process
 from draftsman.outbound.icalendar import MAX_BYTES, CalendarEvent
-from draftsman.resources import module_command
 
 CPU: Final = 5.0
 """Seconds of CPU to read a calendar; 300 meetings that repeat for ten years take three."""
@@ -65,17 +64,8 @@ async def read_calendar(
 
 
 async def _start(cpu: float) -> Process:
-    arguments = json.dumps(sys.path), str(cpu), str(MEMORY)
     try:
-        return await asyncio.create_subprocess_exec(
-            *module_command(calendar_process.__name__),
-            *arguments,
-            stdin=PIPE,
-            stdout=PIPE,
-            stderr=DEVNULL,
-            env={},
-            start_new_session=True,
-        )
+        return await start_isolated(calendar_process.__name__, cpu, MEMORY)
     except OSError as error:
         raise _failed(f"cannot start a child process: {error.strerror}") from None
 

@@ -6,12 +6,11 @@ import asyncio
 import contextlib
 import json
 import signal
-import sys
-from asyncio.subprocess import DEVNULL, PIPE, Process
+from asyncio.subprocess import Process
 from typing import Any, Final
 
+from draftsman.child_processes import start_isolated
 from draftsman.errors import Failure
-from draftsman.resources import module_command
 from draftsman.schemas import checker_process
 
 CPU: Final = 2.0
@@ -111,14 +110,7 @@ class SchemaChecker:
 
 async def _start(memory: int) -> Process:
     try:
-        return await asyncio.create_subprocess_exec(
-            *(*module_command(checker_process.__name__), json.dumps(sys.path), str(memory)),
-            stdin=PIPE,
-            stdout=PIPE,
-            stderr=DEVNULL,
-            env={},
-            start_new_session=True,
-        )
+        return await start_isolated(checker_process.__name__, memory)
     except OSError as error:
         raise _failed(f"cannot start a child process: {error.strerror}") from None
 

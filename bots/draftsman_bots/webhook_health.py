@@ -1,4 +1,4 @@
-"""Health and metrics of the receipt of forge events."""
+"""Health and metrics of a process that receives webhooks: of forges or of pagers."""
 
 from __future__ import annotations
 
@@ -9,28 +9,29 @@ from prometheus_client import CollectorRegistry, Counter, generate_latest
 from draftsman_bots.health import HealthState
 
 
-class ForgeHealth(HealthState):
-    """Health and metrics of the process that receives the events of forges."""
+class WebhookHealth(HealthState):
+    """Health and metrics of the receipt of webhooks.
 
-    def __init__(self) -> None:
+    `sender` is `forge` or `pager`; `label` is the second label of the counter of events, whose help
+    is `text`.
+    """
+
+    def __init__(self, sender: str, label: str, text: str) -> None:
         super().__init__()
         self.registry = CollectorRegistry()
         self._received = Counter(
-            "draftsman_forge_events",
-            "New events of forges, by forge and source.",
-            ("forge", "source"),
-            registry=self.registry,
+            f"draftsman_{sender}_events", text, (sender, label), registry=self.registry
         )
         self._rejected = Counter(
-            "draftsman_forge_http_rejected",
+            f"draftsman_{sender}_http_rejected",
             "Webhooks rejected before they were parsed, by reason.",
             ("reason",),
             registry=self.registry,
         )
 
-    def count(self, forge: str, source: str, new: int) -> None:
-        """Count new events."""
-        self._received.labels(forge, source).inc(new)
+    def count(self, sender: str, label: str, events: int = 1) -> None:
+        """Count events of a forge or pager, by its name in the configuration."""
+        self._received.labels(sender, label).inc(events)
 
     def count_rejected(self, reason: str, text: str) -> None:
         """Count a rejected request; log it at most once a minute for each reason."""

@@ -1,0 +1,27 @@
+"""Child processes that isolate hostile input: without an environment, in a session of their own."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from asyncio.subprocess import DEVNULL, PIPE, Process
+
+from draftsman.resources import module_command
+
+
+async def start_isolated(module: str, *arguments: object) -> Process:
+    """Start `main` of a module with `sys.path` as JSON and these arguments; raises OSError.
+
+    Input and output are pipes, and errors are discarded.
+    """
+    return await asyncio.create_subprocess_exec(
+        *module_command(module),
+        json.dumps(sys.path),
+        *map(str, arguments),
+        stdin=PIPE,
+        stdout=PIPE,
+        stderr=DEVNULL,
+        env={},
+        start_new_session=True,
+    )
