@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from draftsman.domain.job import Source
+from draftsman.domain.people.actor import Actor
 from draftsman.domain.question import Question
 from draftsman.domain.question_spec import QuestionSpec
 from draftsman_bots.slack.listeners.reactions import KEPT, NOT_CONFIGURED, SHARED
@@ -95,6 +97,19 @@ async def test_an_approval_takes_no_reaction_unless_configured(
     assert await bench.is_open(gate), "ben is no approver"
     await bench.slack.react(CAROL, bench.general, ts, "white_check_mark")
     assert await bench.answer(gate) == ("approved", ("carol",))
+
+
+async def test_a_reaction_to_a_notice_about_a_question_is_no_answer(
+    bench: SlackBotHarness, seen: Seen
+) -> None:
+    bench.limit(reaction_approvals=True)
+    gate, root = await bench.asked(GATE)
+    await seen(bench.general, root, GATE.text)
+    carol = await bench.rt.people.actor(Actor(Source.SLACK, CAROL, "Carol"))
+    await bench.rt.acknowledgments.acknowledge(gate.job, gate.ordinal, carol, 3600)
+    notice = await seen(bench.general, root, "works on the answer")
+    await bench.slack.react(CAROL, bench.general, notice["ts"], "+1")
+    assert await bench.is_open(gate)
 
 
 async def test_a_reaction_in_a_shared_channel_is_no_answer(
