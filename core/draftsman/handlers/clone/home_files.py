@@ -112,7 +112,7 @@ def _child(folder: int, name: str) -> int:
 
 
 def _write(folder: int, name: str, data: bytes, mode: int, uid: int | None = None) -> None:
-    """Write a new file. Its owner is changed as long as it is open: its name may be another file."""
+    """Write a new file. Its owner is changed while it is open: its name may be another file."""
     with contextlib.suppress(FileNotFoundError):
         os.unlink(name, dir_fd=folder)
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
