@@ -104,9 +104,9 @@ async def _submit(
 
 async def _may_be_external(ctx: BotContext, reaction: Reaction) -> bool:
     """Return whether the author may belong to another organization."""
-    if reaction.channel.startswith("D") or reaction.is_shared is False:
-        return False
-    return reaction.is_shared is True or not await is_internal(ctx, reaction.channel)
+    if reaction.is_shared is not None:
+        return reaction.is_shared
+    return not reaction.channel.startswith("D") and not await is_internal(ctx, reaction.channel)
 
 
 async def _removed(ctx: BotContext, reaction: Reaction, question: Question) -> Reply | None:

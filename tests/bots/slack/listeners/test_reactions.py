@@ -122,6 +122,22 @@ async def test_a_reaction_in_a_shared_channel_is_no_answer(
     assert await bench.ephemeral_texts(BEN) == [SHARED]
 
 
+async def test_a_reaction_in_a_shared_direct_conversation_is_no_answer(
+    bench: SlackBotHarness, seen: Seen
+) -> None:
+    direct = bench.slack.direct(BEN)
+    number = (await bench.make.asked(EMOJI, notify=(f"slack:{direct}",))).number
+    question = await bench.rt.questions.get(number, 1)
+    status = await seen(direct, None, f"D-{number}")
+    message = await seen(direct, status["ts"], EMOJI.text)
+    bench.slack.world.channels[direct].shared = True
+    await bench.slack.react(BEN, direct, message["ts"], "+1")
+    assert await bench.is_open(question)
+    bench.slack.world.channels[direct].shared = False
+    await bench.slack.react(BEN, direct, message["ts"], "+1")
+    assert await bench.answer(question) == ("yes", ("ben",))
+
+
 async def test_the_minimal_manifest_has_no_reactions(bench: SlackBotHarness, seen: Seen) -> None:
     question, ts = await shown(bench, seen, EMOJI)
     bench.slack.subscribed = set(MENTIONS)
