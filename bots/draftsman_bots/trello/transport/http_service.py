@@ -197,7 +197,7 @@ def _read(
 ) -> tuple[int, httpx.Headers, bytes]:
     """Send a GET request; return its response, of the body up to a chunk more than allowed.
 
-    Nothing is decompressed: a small chunk can become a thousand times as large before it is counted.
+    Nothing is decompressed: a chunk can become a thousand times as large before it is counted.
     """
     left, plain = max(0.001, until - time.monotonic()), {"Accept-Encoding": "identity"}
     with client.stream("GET", url, headers=plain, timeout=httpx.Timeout(left)) as response:

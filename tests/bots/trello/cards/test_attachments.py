@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import gzip
 import asyncio
+import gzip
 from collections.abc import AsyncIterator
 
 import pytest
