@@ -23,7 +23,7 @@ async def test_a_request_that_joins_the_job_of_another_person_keeps_its_files(
 ) -> None:
     directory = roles.people()
     erin = directory.people["erin"]
-    erin = replace(erin, roles=frozenset({"invoker"}), ids=erin.ids | {"slack": "U-ERIN"})
+    erin = replace(erin, roles=frozenset({"invoker"}), ids={**erin.ids, "slack": "U-ERIN"})
     await known.people.save(Directory({**directory.people, "erin": erin}, directory.groups))
     bot = await as_role("bot")
 
