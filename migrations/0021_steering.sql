@@ -157,9 +157,8 @@ CREATE TRIGGER job_attachments_immutable BEFORE UPDATE OR DELETE
 -- Adds files of a channel to a job, and returns their names; a file that the job has is left out, and
 -- those after the twentieth are dropped. `files` are objects with reference, name, media_type and
 -- reason, why a file is refused at once.
-CREATE FUNCTION draftsman.insert_attachments(
-    job bigint, source draftsman.channel, message int, files jsonb
-) RETURNS jsonb LANGUAGE plpgsql AS $$
+CREATE FUNCTION draftsman.insert_attachments(job bigint, source draftsman.channel, message int, files jsonb)
+RETURNS jsonb LANGUAGE plpgsql AS $$
 DECLARE
     file    record;
     place   int;
@@ -180,8 +179,7 @@ BEGIN
     LOOP
         EXIT WHEN place >= 20;
         place := place + 1;
-        INSERT INTO draftsman.attachments
-               (channel, reference, name, media_type, status, reason, ended_at)
+        INSERT INTO draftsman.attachments (channel, reference, name, media_type, status, reason, ended_at)
         VALUES ($2, file.reference, file.name, file.media_type,
                 CASE WHEN file.reason IS NULL THEN 'pending' ELSE 'refused' END, file.reason,
                 CASE WHEN file.reason IS NOT NULL THEN draftsman.now() END)
@@ -192,23 +190,26 @@ BEGIN
     RETURN names;
 END $$;
 
--- Adds files of a person to an unfinished job, with the request or with a message to the job.
+-- Adds files of a person to an unfinished job, with the request, with a request that joined the job, or
+-- with a message to the job.
 -- Returns the number of new files.
-CREATE FUNCTION draftsman.add_attachments(
-    job bigint, actor text, message int, files jsonb
-) RETURNS int LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+CREATE FUNCTION draftsman.add_attachments(job bigint, actor text, message int, files jsonb) RETURNS int
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     names jsonb;
 BEGIN
-    PERFORM draftsman.require_control($1, $2, 'responder');
+    IF ($3 IS NULL AND draftsman.session_kind() = 'bot' AND draftsman.may_act_as($2) AND EXISTS (
+            SELECT FROM draftsman.job_events e
+             WHERE e.job = $1 AND e.kind = 'request_joined'
+               AND e.payload ->> 'requester' IN (draftsman.person_of_actor($2), $2))) IS NOT TRUE THEN
+        PERFORM draftsman.require_control($1, $2, 'responder');
+    END IF;
     IF draftsman.session_kind() = 'worker' THEN
         PERFORM draftsman.deny_access('workers cannot attach files of people');
     END IF;
-    PERFORM FROM draftsman.job_states j
-      WHERE j.number = $1 AND j.finished_at IS NULL FOR NO KEY UPDATE;
+    PERFORM FROM draftsman.job_states j WHERE j.number = $1 AND j.finished_at IS NULL FOR NO KEY UPDATE;
     IF NOT FOUND THEN RETURN 0; END IF;
-    names := draftsman.insert_attachments(
-        $1, split_part($2, ':', 1)::draftsman.channel, $3, $4);
+    names := draftsman.insert_attachments($1, split_part($2, ':', 1)::draftsman.channel, $3, $4);
     IF names <> '[]' THEN
         INSERT INTO draftsman.job_events (job, kind, actor, payload)
         VALUES ($1, 'attachments_added', $2,
@@ -281,9 +282,9 @@ BEGIN
         PERFORM draftsman.deny_access('only bots download attachments');
     END IF;
     SELECT min(j.job) INTO first FROM draftsman.job_attachments j WHERE j.attachment = $1;
+    PERFORM FROM draftsman.job_states j WHERE j.number = first FOR NO KEY UPDATE;  -- as add_attachments
     PERFORM FROM draftsman.job_attachments j WHERE j.job = first ORDER BY j.ordinal FOR UPDATE;
-    PERFORM FROM draftsman.attachments a
-      WHERE a.id = $1 AND a.status = 'pending' AND a.attempts = $2 FOR UPDATE;
+    PERFORM FROM draftsman.attachments a WHERE a.id = $1 AND a.status = 'pending' AND a.attempts = $2 FOR UPDATE;
     IF NOT FOUND THEN RETURN NULL; END IF;
     IF problem IS NULL THEN
         SELECT coalesce(sum(a.size), 0) + octet_length($3) INTO total
@@ -318,8 +319,7 @@ END $$;
 -- Tells the targets of a job that it was paused or resumed; the caller has just written the event.
 -- The status messages in chats are edited, too.
 CREATE FUNCTION draftsman.notify_pause(job bigint, text text) RETURNS void LANGUAGE sql AS $$
-    INSERT INTO draftsman.deliveries AS d
-           (job, channel, target, thread, thread_key, kind, version)
+    INSERT INTO draftsman.deliveries AS d (job, channel, target, thread, thread_key, kind, version)
     SELECT t.job, t.channel, t.target, t.thread, t.thread_key, 'status', j.version
       FROM draftsman.job_targets t
       JOIN draftsman.job_states j ON j.number = t.job

@@ -140,6 +140,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
        AND (SELECT array_agg(ARRAY[c ->> 'value', c ->> 'label'] ORDER BY n)
               FROM jsonb_array_elements(($1).choices) WITH ORDINALITY AS e (c, n))
            = '{{allow once,allow once},{deny,deny},{allow for this job,allow for this job}}'
+       AND NOT EXISTS (SELECT FROM jsonb_array_elements(($1).choices) c WHERE c ? 'emoji')  -- :x: for allow
        AND (SELECT array_agg(line) FROM regexp_split_to_table(
                 ($1).text, E'[\n\r\u000B\u000C\u001C-\u001E\u0085\u2028\u2029]') AS line
              WHERE line ~ '^\s*\$\s') = ARRAY['$ ' || array_to_string($2, ' ')]

@@ -29,6 +29,12 @@ SWAPPED = [
     {"value": "allow for this job", "label": "allow for this job"},
 ]
 
+REACTIONS = [
+    {"value": ALLOW, "label": ALLOW, "emoji": "x"},
+    {"value": "deny", "label": "deny", "emoji": "white_check_mark"},
+    {"value": "allow for this job", "label": "allow for this job"},
+]
+
 
 def forged(**changes: Any) -> QuestionSpec:
     """Return the question of a hostile agent, which speaks the protocol itself."""
@@ -52,6 +58,7 @@ def forged(**changes: Any) -> QuestionSpec:
         {"choices": SWAPPED},
         {"choices": [ALLOW, "deny"]},
         {"choices": ["deny", ALLOW, "allow for this job"]},
+        {"choices": REACTIONS},
         {"choices": [], "freeform": True},
         {"default": ALLOW},
         {"on_expire": "escalate", "escalate_to": "leads"},

@@ -28,6 +28,11 @@ class Threads:
         async with self._db.connection() as conn:
             return await store.slack(conn, channel, thread)
 
+    async def question_of_message(self, channel: str, ts: str) -> tuple[int, int] | None:
+        """Return job and ordinal of the question that a Slack message asks."""
+        async with self._db.connection() as conn:
+            return await store.question_of_message(conn, channel, ts)
+
     async def has_pending_message(self, targets: Sequence[str], thread: str) -> bool:
         """Return whether the thread's root may be a message whose posting is not recorded yet.
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
+
 from draftsman.domain.job import Source
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.requests.attachments import MAX_BYTES
@@ -58,3 +60,27 @@ async def test_files_of_a_message_wait_for_a_cancel_and_are_dropped(
     async with first.doing(first.rt.job_control.cancel(number, make.owner)):
         added = await first.then(add(anna), conn)
     assert added == 0
+
+
+def named(*names: str) -> list[FileRef]:
+    return [FileRef(reference={"id": name}, name=name) for name in names]
+
+
+async def test_files_found_in_a_download_and_files_of_a_message_have_places_of_their_own(
+    rt: Runtime, make: Factory, people: People, first: FirstSession, conn: Connection
+) -> None:
+    number, other = [await with_files(make, people, "a") for _ in range(2)]
+    anna = people.on(SLACK, "anna")
+    one, two = await rt.attachments.claim(SLACK)
+
+    def add(to: Runtime, job: int) -> Awaitable[int]:
+        return to.db.run_transaction(lambda c: attachments.add(c, job, anna, named("c")))
+
+    async with first.doing(first.rt.attachments.store(one, b"one", named("b"))) as stored:
+        added = await first.then(add(rt, number), conn)
+    assert (await stored, added) == ("stored", 1)
+    async with first.doing(add(first.rt, other)) as adding:
+        second = await first.then(rt.attachments.store(two, b"two", named("b")), conn)
+    assert (await adding, second) == (1, "stored")
+    found = [[item.name for item in await rt.attachments.of_job(job)] for job in (number, other)]
+    assert found == [["a", "b", "c"], ["a", "c", "b"]]

@@ -29,6 +29,9 @@ def _with(work: Callable[[Connection, LiveThread], Awaitable[object]]) -> Call:
 CALLS: Final[dict[str, Call]] = {
     "threads.slack: known": Call(lambda conn: threads.slack(conn, "C1", "1.1")),
     "threads.slack: of nobody": Call(lambda conn: threads.slack(conn, "C1", "1700000000.1")),
+    "threads.question_of_message": Call(
+        lambda conn: threads.question_of_message(conn, "C1", "1700000000.1")
+    ),
     "threads.has_pending_message": Call(
         lambda conn: threads.has_pending_message(conn, ["C1"], "1700000000.1")
     ),

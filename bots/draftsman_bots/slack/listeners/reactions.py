@@ -65,11 +65,9 @@ async def _on_reaction(ctx: BotContext, body: dict[str, Any], handle: Any) -> No
 
 
 async def _question_of(ctx: BotContext, reaction: Reaction) -> Question | None:
-    """Return the question that a message asks."""
-    for topic in await ctx.rt.threads.slack(reaction.channel, reaction.ts):
-        if topic.question is not None:
-            return await ctx.rt.questions.get(topic.job, topic.question)
-    return None
+    """Return the question that a message asks; a reaction to a notice about it is no answer."""
+    asked = await ctx.rt.threads.question_of_message(reaction.channel, reaction.ts)
+    return None if asked is None else await ctx.rt.questions.get(*asked)
 
 
 async def _added(ctx: BotContext, reaction: Reaction, question: Question) -> Reply | None:
@@ -106,9 +104,9 @@ async def _submit(
 
 async def _may_be_external(ctx: BotContext, reaction: Reaction) -> bool:
     """Return whether the author may belong to another organization."""
-    if reaction.channel.startswith("D") or reaction.is_shared is False:
-        return False
-    return reaction.is_shared is True or not await is_internal(ctx, reaction.channel)
+    if reaction.is_shared is not None:
+        return reaction.is_shared
+    return not reaction.channel.startswith("D") and not await is_internal(ctx, reaction.channel)
 
 
 async def _removed(ctx: BotContext, reaction: Reaction, question: Question) -> Reply | None:

@@ -88,6 +88,7 @@ class Action:
     attachment: str = ""
     checklist: str = ""
     item: str = ""
+    item_name: str = ""
     checked: bool = False
     type: str = ""
 
@@ -119,6 +120,7 @@ def parse_action(raw: Any) -> Action | None:
         attachment=_id(nested(data, "attachment")),
         checklist=_id(nested(data, "checklist")),
         item=_id(nested(data, "checkItem")),
+        item_name=string(nested(data, "checkItem"), "name"),
         checked=nested(data, "checkItem").get("state") == "complete",
         type=string(raw, "type")[:60],
     )

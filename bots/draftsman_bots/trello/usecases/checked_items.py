@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from draftsman.domain.deliveries.plain_text import already_recorded
 from draftsman.domain.deliveries.target import parse
@@ -15,6 +15,7 @@ from draftsman_bots.answer_resolution import build_response, is_shown_by_questio
 from draftsman_bots.pause_note import pause_note
 from draftsman_bots.trello import ids
 from draftsman_bots.trello.error_text import error_text
+from draftsman_bots.trello.outbound.checklists import item_names
 from draftsman_bots.trello.usecases.card_replies import reply, verdict_text
 from draftsman_bots.trello.usecases.label_jobs import GONE_STATUSES
 
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     from draftsman_bots.trello.parsers.actions import Action
 
 UNCHECKED = "unchecked"
+RENAMED: Final = (
+    "{}: this item was renamed, so to check it is no answer. Write a comment with the answer."
+)
 
 
 async def on_item(context: BotContext, action: Action) -> str:
@@ -47,6 +51,11 @@ async def _answer(
 ) -> str:
     """Submit the choice, and reply where the question's own comment does not show the result."""
     job = question.job
+    if action.item_name != item_names(question)[number - 1]:
+        # every member of the board can rename it, also for a person who may answer
+        await reply(context, action, job, actor, RENAMED.format(question.name))
+        await _uncheck(context, action)
+        return "renamed"
     try:
         response = _response(action, question, number)
         verdict = await context.rt.questions.answer(job, question.ordinal, response, actor)

@@ -76,7 +76,7 @@ async def _extend(
     """Extend the questions that expire before a date; return the names of those that have it."""
     names = []
     for item in expiring:
-        if item.expires_at <= due + SAME:
+        if item.expires_at - SAME <= due:  # the date may be the last that exists
             await context.rt.questions.extend(item.job, item.question, due, actor)
             names.append(_name(item))
     return names

@@ -128,7 +128,7 @@ def unique_names(attachments: Sequence[JobAttachment]) -> dict[int, str]:
     used: set[str] = set()
     for item in attachments:
         name = item.name
-        if name.casefold() in used:
+        while name.casefold() in used:  # another file may have the name with the number
             name = f"{item.ordinal}-{name}"
         used.add(name.casefold())
         names[item.ordinal] = name

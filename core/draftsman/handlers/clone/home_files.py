@@ -78,9 +78,7 @@ def write(home: Path, folder: str, files: Mapping[str, bytes], uid: int | None =
             if uid is not None:
                 os.fchown(target, uid, uid)
             for name, data in files.items():
-                _write(target, name, data, 0o400)
-                if uid is not None:
-                    os.chown(name, uid, uid, dir_fd=target, follow_symlinks=False)
+                _write(target, name, data, 0o400, uid)
         finally:
             os.close(target)
     except OSError as error:
@@ -113,13 +111,16 @@ def _child(folder: int, name: str) -> int:
     return os.open(name, flags, dir_fd=folder)
 
 
-def _write(folder: int, name: str, data: bytes, mode: int) -> None:
+def _write(folder: int, name: str, data: bytes, mode: int, uid: int | None = None) -> None:
+    """Write a new file. Its owner is changed while it is open: its name may be another file."""
     with contextlib.suppress(FileNotFoundError):
         os.unlink(name, dir_fd=folder)
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     with os.fdopen(os.open(name, flags, mode, dir_fd=folder), "wb") as file:
         os.fchmod(file.fileno(), mode)
         file.write(data)
+        if uid is not None:
+            os.fchown(file.fileno(), uid, uid)
 
 
 class _Archive:

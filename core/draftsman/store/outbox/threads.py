@@ -24,6 +24,12 @@ async def slack(conn: Connection, channel: str, thread: str) -> list[ThreadTopic
     return await fetch_all(conn, _Q["slack"], params, ThreadTopic)
 
 
+async def question_of_message(conn: Connection, channel: str, ts: str) -> tuple[int, int] | None:
+    """Return (job, ordinal) of the question that a Slack message asks; None for another message."""
+    found = await rows(conn, _Q["question_of_message"], {"ref": f"{channel}/{ts}"})
+    return (found[0][0], found[0][1]) if found else None
+
+
 async def has_pending_message(conn: Connection, targets: Sequence[str], thread: str) -> bool:
     """Return whether a thread's root may be a message whose posting is not recorded."""
     params = {"targets": list(targets), "thread": thread}

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from draftsman.domain.job import Source
+from draftsman.domain.people.actor import Actor
 from draftsman.domain.question import Question
 from draftsman.domain.question_spec import QuestionSpec
 from draftsman_bots.slack.listeners.reactions import KEPT, NOT_CONFIGURED, SHARED
@@ -97,6 +99,19 @@ async def test_an_approval_takes_no_reaction_unless_configured(
     assert await bench.answer(gate) == ("approved", ("carol",))
 
 
+async def test_a_reaction_to_a_notice_about_a_question_is_no_answer(
+    bench: SlackBotHarness, seen: Seen
+) -> None:
+    bench.limit(reaction_approvals=True)
+    gate, root = await bench.asked(GATE)
+    await seen(bench.general, root, GATE.text)
+    carol = await bench.rt.people.actor(Actor(Source.SLACK, CAROL, "Carol"))
+    await bench.rt.acknowledgments.acknowledge(gate.job, gate.ordinal, carol, 3600)
+    notice = await seen(bench.general, root, "works on the answer")
+    await bench.slack.react(CAROL, bench.general, notice["ts"], "+1")
+    assert await bench.is_open(gate)
+
+
 async def test_a_reaction_in_a_shared_channel_is_no_answer(
     bench: SlackBotHarness, seen: Seen
 ) -> None:
@@ -105,6 +120,22 @@ async def test_a_reaction_in_a_shared_channel_is_no_answer(
     await bench.slack.react(BEN, bench.general, ts, "+1")
     assert await bench.is_open(question)
     assert await bench.ephemeral_texts(BEN) == [SHARED]
+
+
+async def test_a_reaction_in_a_shared_direct_conversation_is_no_answer(
+    bench: SlackBotHarness, seen: Seen
+) -> None:
+    direct = bench.slack.direct(BEN)
+    number = (await bench.make.asked(EMOJI, notify=(f"slack:{direct}",))).number
+    question = await bench.rt.questions.get(number, 1)
+    status = await seen(direct, None, f"D-{number}")
+    message = await seen(direct, status["ts"], EMOJI.text)
+    bench.slack.world.channels[direct].shared = True
+    await bench.slack.react(BEN, direct, message["ts"], "+1")
+    assert await bench.is_open(question)
+    bench.slack.world.channels[direct].shared = False
+    await bench.slack.react(BEN, direct, message["ts"], "+1")
+    assert await bench.answer(question) == ("yes", ("ben",))
 
 
 async def test_the_minimal_manifest_has_no_reactions(bench: SlackBotHarness, seen: Seen) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 from collections.abc import AsyncIterator
 
 import pytest
@@ -127,11 +128,12 @@ class Storage:
     def __init__(self) -> None:
         self.headers: list[dict[str, str]] = []
         self.url = ""
+        self.response = web.Response(body=b"from the storage")
 
     async def serve(self, request: web.Request) -> web.Response:
         """Return a file."""
         self.headers.append({name.lower(): value for name, value in request.headers.items()})
-        return web.Response(body=b"from the storage")
+        return self.response
 
 
 @pytest.fixture
@@ -159,6 +161,19 @@ async def test_a_redirect_is_followed_without_the_token(
     (headers,) = storage.headers
     assert "authorization" not in headers
     assert trello.token not in str(headers)
+
+
+async def test_a_file_is_not_decompressed(
+    bench: TrelloBotHarness, trello: FakeTrello, storage: Storage
+) -> None:
+    trello.world.storage_url = storage.url
+    bomb = gzip.compress(bytes(3 * MAX_BYTES))
+    storage.response = web.Response(body=bomb, headers={"Content-Encoding": "gzip"})
+    card = bench.card()
+    trello.attach(card, "a.gz", b"1234")
+    (item,) = await ended(bench, await requested(bench, card))
+    assert await bench.rt.attachments.content(item.id) == bomb
+    assert storage.headers[0]["accept-encoding"] == "identity"
 
 
 async def test_a_redirect_to_another_scheme_is_refused(

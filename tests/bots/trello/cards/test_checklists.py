@@ -122,6 +122,21 @@ async def test_unchecking_later_changes_nothing_and_is_explained_once(
     assert "to uncheck an item changes nothing" in explained[0]
 
 
+async def test_a_renamed_item_is_no_answer(bench: TrelloBotHarness, trello: FakeTrello) -> None:
+    await bench.watch(checklists=ChecklistUse.ALL)
+    gate, card, checklist = await asked(bench, GATE)
+    for item in trello.world.checklists[checklist].items:
+        item["name"] = {"1 · approve": "2 · deny", "2 · deny": "1 · approve"}[item["name"]]
+    await join(bench.rt, (carol := trello.member("carol")), bench.people.carol)
+    trello.check_item(checklist, "deny", carol)
+    await bench.poll()
+    assert (await bench.answer_state(gate))[0] is OPEN, "it has the id of `approve`"
+    (notice,) = await bench.notices(card)
+    assert f"{gate.name}: this item was renamed, so to check it is no answer" in notice
+    states = [item["state"] for item in checklists(bench, card)[0]["checkItems"]]
+    assert states == ["incomplete", "incomplete"]
+
+
 async def test_rights_are_those_of_comments_and_the_item_is_unchecked(
     bench: TrelloBotHarness, trello: FakeTrello
 ) -> None:

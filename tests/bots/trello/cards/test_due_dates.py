@@ -277,3 +277,18 @@ async def test_an_expired_question_puts_the_date_back(
     await bench.rt.sweeps.names["expire"](LeaderTerm())
     await bench.send_messages()
     assert due(bench, card) is None
+
+
+async def test_the_last_date_of_all_stops_no_poll(
+    bench: TrelloBotHarness, trello: FakeTrello
+) -> None:
+    card = bench.card()
+    question = await bench.ask_question(card, SOON)
+    last = datetime(9999, 12, 31, 23, 59, 59, 999000, tzinfo=UTC)
+    for member, reason in ((bench.mallory, "may not extend"), (olga(bench), "at most 366 days")):
+        trello.set_due(card, last, member)
+        await bench.poll()
+        assert reason in (await bench.notices(card))[-1]
+        trello.set_due(card, None, bench.mallory)
+        await bench.poll()
+    assert (await bench.rt.questions.get(question.job, 1)).expires_at == question.expires_at

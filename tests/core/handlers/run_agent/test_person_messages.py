@@ -19,6 +19,7 @@ from tests.core.loops.agent_jobs import (
     make_repository,
     submit_agent_job,
     wait_for_agent,
+    wait_for_exit,
 )
 from tests.core.loops.workers import (
     event_kinds,
@@ -226,3 +227,38 @@ say("result", summary="", data={"got": [message["text"], file["name"], text]})
         await rt.attachments.store(file, b"boom")
         job = await wait_for_end(rt, number)
     assert got(job) == ["see the log", "log.txt", "boom"]
+
+
+async def test_a_message_whose_file_is_still_downloaded_is_not_lost_when_the_agent_ends(
+    rt: Runtime, make: Factory, people: People, repo: Path
+) -> None:
+    code = """
+texts = [item["text"] for item in start["messages"]]
+if not texts:
+    say("listen")
+    open("listening.txt", "w").write("x")
+    while not os.path.exists(os.environ["HOME"] + "/go"):
+        __import__("time").sleep(0.01)
+    say("checkpoint", id="c", data=1); hear()
+say("result", summary="", data={"got": [start["iteration"], *texts]})
+"""
+    number = await submit_agent_job(make, repo)
+    data = repo.parent / "data"
+    ben = people.on(Source.SLACK, "ben")
+    ref = FileRef(reference={"id": "F1"}, name="log.txt")
+    async with agent_worker(rt, data, code):
+        agent = await wait_for_agent(data, "listening.txt")
+        await rt.messages.send(number, ben, "see the log", event="m1", attachments=[ref])
+
+        async def is_handed() -> bool:
+            return await states(rt, number) == [("see the log", 1, False)]
+
+        await until(is_handed, "the run has the message, and waits for its file")
+        clone = next(data.glob("**/runs/*/repo/listening.txt")).parent
+        (clone.parent / "home" / "go").touch()
+        await wait_for_exit(agent)
+        (file,) = await rt.attachments.claim(Source.SLACK)
+        await rt.attachments.store(file, b"boom")
+        job = await wait_for_end(rt, number)
+    assert got(job) == [2, "see the log"]
+    assert await states(rt, number) == [("see the log", 1, True)]

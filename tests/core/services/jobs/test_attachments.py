@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import UTC, datetime
 from typing import Any, Final
 
 import pytest
 
 from draftsman.domain.job import Source, Status
 from draftsman.domain.people.actor import Actor
-from draftsman.domain.requests.attachments import MAX_BYTES, rows_of, safe_name
+from draftsman.domain.requests.attachments import (
+    MAX_BYTES,
+    JobAttachment,
+    rows_of,
+    safe_name,
+    unique_names,
+)
 from draftsman.domain.requests.invocation import FileRef
 from draftsman.errors import UsageError
 from draftsman.handlers.context import RunContext
@@ -55,6 +62,16 @@ def test_a_name_is_a_plain_file_name() -> None:
         "x" * 300 + ".csv": "x" * 96 + ".csv",
     }
     assert {name: safe_name(name) for name in names} == names
+
+
+@pytest.mark.parametrize("names", [("a", "a", "A"), ("3-a", "a", "a"), ("3-3-a", "3-a", "a", "a")])
+def test_files_of_a_job_never_share_a_name(names: tuple[str, ...]) -> None:
+    now = datetime.now(UTC)
+    items = [
+        JobAttachment(1, n, None, n, name, None, "stored", None, 1, "", now, overdue=False)
+        for n, name in enumerate(names, 1)
+    ]
+    assert len({name.casefold() for name in unique_names(items).values()}) == len(names)
 
 
 def test_files_over_a_limit_are_refused_with_the_reason() -> None:

@@ -32,8 +32,9 @@ class PersonMessages:
         """Return the messages that no checkpoint has."""
         found = await self._take()
         self._started = {item.ordinal for item in found}
-        fields = await self._fields(found)
-        return tuple(MessageBody.model_validate(item) for item in fields)
+        bodies = tuple(MessageBody.model_validate(item) for item in await self._fields(found))
+        self._given |= {str(item.ordinal): item.ordinal for item in found}
+        return bodies
 
     def listen(self) -> None:
         """Send messages as they arrive."""
@@ -53,8 +54,12 @@ class PersonMessages:
             self._woken.clear()
             if self._listening and is_open():
                 try:
-                    for item in await self._fields(await self._take()):
-                        await send(PersonMessage.model_validate(item))
+                    found = await self._take()
+                    for item, fields in zip(found, await self._fields(found), strict=True):
+                        if not is_open():  # the agent ended its work while files were downloaded
+                            break
+                        self._given[str(item.ordinal)] = item.ordinal
+                        await send(PersonMessage.model_validate(fields))
                 except LeaseLost:  # parked meanwhile, perhaps to continue after an answer
                     continue
 
@@ -78,13 +83,15 @@ class PersonMessages:
             await self._run.wait(deliver, self._run.job.lease, ordinals)
 
     async def _take(self) -> list[JobMessage]:
-        """Return the messages that were not given yet, and record that they are."""
+        """Return the messages that were not given yet, for this run.
+
+        They are given only when they are sent: meanwhile, the run may wait for their files.
+        """
         given = self._given.values()
         found = [item for item in await self._undelivered() if item.ordinal not in given]
         if found:
             hand = self._run.services.checkpoints.messages.hand
             await self._run.wait(hand, self._run.job.lease, [item.ordinal for item in found])
-            self._given |= {str(item.ordinal): item.ordinal for item in found}
         return found
 
     async def _fields(self, found: Sequence[JobMessage]) -> list[dict[str, object]]:

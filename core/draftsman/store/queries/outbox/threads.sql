@@ -15,6 +15,15 @@ SELECT job, max(question) AS question
  ORDER BY job DESC
  LIMIT %(limit)s
 
+-- The question that a message asks, or reminds of; a notice about a question does not ask it.
+-- name: question_of_message
+SELECT d.job, d.question
+  FROM draftsman.deliveries d
+ WHERE d.channel = 'slack' AND d.external_ref = %(ref)s AND d.kind IN ('question', 'reminder')
+   AND d.question IS NOT NULL
+ ORDER BY d.seq DESC
+ LIMIT 1
+
 -- Whether a message that may be the thread's root is being sent to any of these conversations: it
 -- may be posted, but its reference is not recorded yet. Messages below a status message start no
 -- thread. Clocks may differ by five minutes.
