@@ -15,14 +15,14 @@ from draftsman.domain.trello.board import (
 from draftsman.domain.trello.card_state import CardChecklist, CardDueDate
 from draftsman.store.outbox import threads
 from draftsman.store.trello import trello_boards, trello_cards
-from tests.soak.calls.call import Call
+from tests.soak.calls.call import MIDDLE, Call
 
 BOARD, CARD, LABEL = "b" * 24, "c" * 24, "a" * 24
 NOW: Final = datetime(2030, 1, 1, tzinfo=UTC)
 SEEN: Final = [LabelSighting(CARD, LABEL, NOW), LabelSighting("d" * 24, LABEL)]
 EPISODE: Final = Episode(CARD, LABEL, BOARD, 1, True, EpisodeStage.PENDING, None)
 CONFIG: Final = BoardConfig(board_id=BOARD, name="Work", labels={LABEL: LabelRule(name="do")})
-ITEMS: Final = CardChecklist(CARD, 1, 1, LABEL, {"e" * 24: 1})
+ITEMS: Final = CardChecklist(CARD, MIDDLE, 1, LABEL, {"e" * 24: 1})
 DUE: Final = CardDueDate(CARD, BOARD, None, NOW, None)
 CALLS: Final[dict[str, Call]] = {
     "trello_boards.listed": Call(trello_boards.listed),

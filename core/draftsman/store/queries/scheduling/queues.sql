@@ -11,13 +11,17 @@ SELECT queue, type, reason, paused_by, paused_at
   FROM draftsman.queue_pauses
  ORDER BY queue, type NULLS FIRST
 
--- Whether a queue, or a type in it, has an unfinished job or was paused or reserved before.
+-- Whether a queue, or a type in it, has an unfinished job or was paused or reserved before. Unfinished
+-- jobs are materialized, as a prepared plan would read all jobs in the hope of an early match.
 -- name: is_used
+WITH unfinished AS MATERIALIZED (
+    SELECT queue, type FROM draftsman.job_states
+     WHERE status IN ('scheduled', 'queued', 'claimed', 'running', 'waiting_for_input',
+                      'waiting_for_approval', 'resumed', 'retrying')
+)
 SELECT EXISTS (
-           SELECT FROM draftsman.job_states
-            WHERE queue = %(queue)s AND (%(type)s::text IS NULL OR type = %(type)s)
-              AND status IN ('scheduled', 'queued', 'claimed', 'running', 'waiting_for_input',
-                             'waiting_for_approval', 'resumed', 'retrying'))
+           SELECT FROM unfinished
+            WHERE queue = %(queue)s AND (%(type)s::text IS NULL OR type = %(type)s))
        OR EXISTS (
            SELECT FROM draftsman.queue_changes
             WHERE queue = %(queue)s AND (%(type)s::text IS NULL OR type = %(type)s))
