@@ -37,8 +37,7 @@ def change_summary(result: Mapping[str, Any]) -> str:
     if counts := " ".join(f"{sign}{n}" for sign, n in lines if isinstance(n, int)):
         parts.append(counts)
     if isinstance(checks := change["check_files"], list) and checks:
-        more = f" and {len(checks) - 3} more" if len(checks) > 3 else ""
-        parts.append(f"changes check files {', '.join(map(str, checks[:3]))}{more}")
+        parts.append(f"changes check files {_first_three(checks)}")
     parts += [f"conflicts with {text}" for text in _conflict_texts(change["conflicts"])]
     if isinstance(unknown := change["conflicts_unknown"], str):
         parts.append(f"conflicts unknown: {unknown}")
@@ -48,12 +47,19 @@ def change_summary(result: Mapping[str, Any]) -> str:
 
 
 def _conflict_texts(conflicts: Any) -> Iterator[str]:
-    """Yield `D-7 (src/pay.py)` for each conflict of a result."""
+    """Yield `D-7, D-6 (src/pay.py)`: the branches that conflict in the same files."""
+    branches: dict[str, list[str]] = {}
     for item in conflicts if isinstance(conflicts, list) else ():
         if isinstance(item, Mapping) and isinstance(paths := item.get("paths"), list):
-            shown = ", ".join(map(str, paths[:3]))
-            more = f" and {len(paths) - 3} more" if len(paths) > 3 else ""
-            yield f"{item.get('job') or item.get('branch')} ({shown or 'folders'}{more})"
+            files = _first_three(paths) or "folders"
+            branches.setdefault(files, []).append(str(item.get("job") or item.get("branch")))
+    for files, names in branches.items():
+        yield f"{_first_three(names)} ({files})"
+
+
+def _first_three(items: Sequence[Any]) -> str:
+    more = f" and {len(items) - 3} more" if len(items) > 3 else ""
+    return ", ".join(map(str, items[:3])) + more
 
 
 def pr_url(result: Mapping[str, Any]) -> str | None:
