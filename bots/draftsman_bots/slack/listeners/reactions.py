@@ -52,23 +52,25 @@ async def _on_reaction(ctx: BotContext, body: dict[str, Any], handle: Any) -> No
     reaction = reactions.parse_reaction(body)
     if reaction is None or reaction.user.id == ctx.identity.bot_user:
         return
+    thread, reply = "", None
     try:
-        reply = None
-        if (question := await _question_of(ctx, reaction)) is not None:
+        if (asked := await _question_of(ctx, reaction)) is not None:
+            question, thread = asked
             reply = await handle(ctx, reaction, question)
     except DraftsmanError as error:
         if is_retryable(error):
             raise
         reply = error_reply(error)
     if reply is not None and ctx.background.first((reaction.key, reply.text)):
-        send_ephemeral(ctx, ReplyTarget(reaction.user.id, reaction.channel), reply)
+        send_ephemeral(ctx, ReplyTarget(reaction.user.id, reaction.channel, thread), reply)
 
 
-async def _question_of(ctx: BotContext, reaction: Reaction) -> Question | None:
-    """Return the question that a message asks."""
+async def _question_of(ctx: BotContext, reaction: Reaction) -> tuple[Question, str] | None:
+    """Return the question that a message asks, and the thread of the message or ""."""
     for topic in await ctx.rt.threads.slack(reaction.channel, reaction.ts):
         if topic.question is not None:
-            return await ctx.rt.questions.get(topic.job, topic.question)
+            question = await ctx.rt.questions.get(topic.job, topic.question)
+            return question, topic.thread or ""
     return None
 
 
