@@ -8,7 +8,7 @@ from typing import Any, Final
 from draftsman.domain.changes.diff import diffstat, is_diff
 from draftsman.domain.deliveries.action_text import action_text
 from draftsman.domain.deliveries.attachment import LENGTH, LINES, is_long
-from draftsman.domain.deliveries.plain_text import missing_diff
+from draftsman.domain.deliveries.plain_text import format_time, missing_diff
 from draftsman.domain.job import Source
 from draftsman.domain.people.policy import Person
 from draftsman.domain.question import Question, QuestionKind
@@ -117,4 +117,4 @@ def _instructions(question: Question, *, checklist: bool) -> Iterator[str]:
         group = escape_truncated(question.escalate_to, 100)
         yield f"Escalated to {group}: no answer in time."
     if question.expires_at is not None:
-        yield f"Expires at {question.expires_at.isoformat(sep=' ', timespec='minutes')}."
+        yield f"Expires at {format_time(question.expires_at)}."

@@ -17,6 +17,7 @@ from draftsman.domain.deliveries.attachment import (
 )
 from draftsman.domain.deliveries.delivery import DeliveryKind, Message, Subject
 from draftsman.domain.deliveries.plain_text import (
+    format_time,
     job_outcome_spans,
     job_outcome_text,
     notice_spans,
@@ -210,7 +211,7 @@ def _facts(subject: Subject, names: MemberNames) -> str:
 def _state(subject: Subject) -> str:
     state = str(subject.status).replace("_", " ")
     if subject.status is Status.RETRYING and subject.next_retry_at is not None:
-        return f"{state} at {subject.next_retry_at.isoformat(sep=' ', timespec='seconds')}"
+        return f"{state} at {format_time(subject.next_retry_at)}"
     return state
 
 
