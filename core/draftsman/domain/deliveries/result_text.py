@@ -13,6 +13,8 @@ _CHANGE: Final = (
     *("conflicts", "conflicts_unknown", "pull_request_problem"),
 )
 """Fields of a result that `change_summary` renders."""
+_ANSWER: Final = {"outcome", "value", "text", "by", "at", "reason"}
+"""Fields of the result of a job that only asks."""
 _COUNTS: Final = 12
 """Maximum number of counts of a result in a message."""
 _NAME: Final = re.compile(r"\w[\w -]{0,39}")
@@ -112,8 +114,11 @@ def unrendered_fields(result: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def raw_data(result: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the data of a result that messages omit, for a file."""
-    return _split_numbers(result)[1]
+    """Return the data of a result that messages omit, for a file.
+
+    The answer to the question of a job is in the message of that question.
+    """
+    return {} if result.keys() == _ANSWER else _split_numbers(result)[1]
 
 
 def summary_lines(result: Mapping[str, Any]) -> list[str]:
