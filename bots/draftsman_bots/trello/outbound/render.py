@@ -25,6 +25,7 @@ from draftsman.domain.deliveries.plain_text import (
     progress_text,
     render_plain,
     resolution_spans,
+    title_before,
 )
 from draftsman.domain.deliveries.result_text import change_summary, counts_summary, pr_url
 from draftsman.domain.deliveries.spans import ActorRef
@@ -147,7 +148,8 @@ def _closed(message: Message, names: MemberNames) -> Iterator[str]:
     resolution = with_names(resolution_spans(question), names)
     yield escape_truncated(f"{question.name} {resolution}")
     text = blockquote(escape_truncated(question.text, 6000))
-    yield f"{bold(message.subject.title, 200)} asked:\n{text}"
+    title = title_before(question, message.subject.title)
+    yield f"{bold(title, 200)} asked:\n{text}" if title else text
 
 
 def _result(message: Message, names: MemberNames) -> Iterator[str]:
