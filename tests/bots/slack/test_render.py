@@ -61,15 +61,6 @@ def test_a_question_shows_the_changes_to_review_and_those_since_the_last_approva
         assert f"`draftsman diff {asked.name}`" in str(output.blocks)
 
 
-def test_a_job_that_only_asks_shows_its_question_once() -> None:
-    for closed in (False, True):
-        kind = DeliveryKind.QUESTION_CLOSED if closed else DeliveryKind.QUESTION
-        asked = question(status=QuestionStatus.ANSWERED if closed else QuestionStatus.OPEN)
-        for title, times in ((asked.text, 1), ("another title", 2)):
-            blocks = str(rendered(kind, question=asked, subject_title=title)["blocks"])
-            assert blocks.count(asked.text) + blocks.count("another title") == times
-
-
 def test_a_result_shows_tokens_and_cost() -> None:
     built = message(DeliveryKind.RESULT, "C1")
     assert "$" not in str(render(built).blocks)

@@ -114,8 +114,8 @@ def test_the_result_of_a_merge_needs_no_file() -> None:
     result = {"summary": "merged abc into main", "merged": True, "commit": "abc"}
     assert raw_data(result | {"pr_url": "https://git.example/pr/7"}) == {}
     assert raw_data({"merged": True}) == {"merged": True}
-    answer = {"outcome": "answered", "value": "red", "by": ["ben"], "at": "2026-11-27T13:22:53Z"}
-    answer |= {"text": None, "reason": None}
+    answer: dict[str, Any] = {"outcome": "answered", "value": "red", "by": ["ben"]}
+    answer |= {"at": "2026-11-27T13:22:53Z", "text": None, "reason": None}
     assert raw_data(answer) == {}, "the message of the question has it"
     assert raw_data(answer | {"more": "data"})
 
