@@ -304,7 +304,7 @@ BEGIN
                (job, question, channel, target, thread, thread_key, kind, dedupe_key, status)
         SELECT t.job, q.ordinal, t.channel, t.target, t.thread, t.thread_key, 'question',
                'question:' || q.ordinal,
-               CASE WHEN draftsman.is_silent(t.job, q.ordinal, t.channel, t.target)
+               CASE WHEN draftsman.is_silent(t.job, q.ordinal, t.channel, t.target, t.thread)
                THEN 'superseded' ELSE 'pending' END::draftsman.delivery_status
           FROM new_targets t
           JOIN draftsman.job_questions q ON q.job = t.job AND q.status = 'open'

@@ -74,22 +74,23 @@ CREATE TRIGGER job_questions_unregister AFTER UPDATE OF status ON draftsman.job_
 
 -- Messages -------------------------------------------------------------------------------------
 
--- The messages that show an identical question of the same requester: one for each target.
+-- The messages that show an identical question of the same requester: one for each target and thread.
 CREATE FUNCTION draftsman.messages_of(digest text, requester text)
 RETURNS SETOF draftsman.deliveries LANGUAGE sql STABLE
     SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-    SELECT DISTINCT ON (d.channel, d.target) d.*
+    SELECT DISTINCT ON (d.channel, d.target, d.thread) d.*
       FROM draftsman.identical_questions i
       JOIN draftsman.job_requests r ON r.number = i.job AND r.invoker_id = $2
       JOIN draftsman.deliveries d ON d.job = i.job AND d.question = i.question
      WHERE i.digest = $1 AND d.kind = 'question'
        AND d.status IN ('pending', 'sending', 'unconfirmed', 'sent')
-     ORDER BY d.channel, d.target, d.seq
+     ORDER BY d.channel, d.target, d.thread, d.seq
 $$;
 
--- Whether a target shows an identical question of the same requester that was asked before.
+-- Whether a target shows an identical question of the same requester that was asked before; with a
+-- thread, whether this thread does.
 CREATE FUNCTION draftsman.is_shown(
-    job bigint, question int, channel draftsman.delivery_channel, target text
+    job bigint, question int, channel draftsman.delivery_channel, target text, thread text
 ) RETURNS boolean LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     SELECT EXISTS (
         SELECT FROM draftsman.identical_questions me
@@ -97,7 +98,7 @@ CREATE FUNCTION draftsman.is_shown(
          CROSS JOIN LATERAL draftsman.messages_of(me.digest, r.invoker_id) d
           JOIN draftsman.identical_questions i ON i.job = d.job AND i.question = d.question
          WHERE me.job = $1 AND me.question = $2 AND i.id < me.id
-           AND d.channel = $3 AND d.target = $4)
+           AND d.channel = $3 AND d.target = $4 AND ($5 IS NULL OR d.thread = $5))
 $$;
 
 -- Edits the messages that show identical questions, which say how many jobs ask. An edit that was
@@ -141,7 +142,8 @@ BEGIN
            (job, question, channel, target, thread, thread_key, kind, dedupe_key, status)
     SELECT t.job, asked.ordinal, t.channel, t.target, t.thread, t.thread_key, 'question',
            'question:' || asked.ordinal,
-           CASE WHEN draftsman.is_silent($1, asked.ordinal, t.channel, t.target) THEN 'superseded'
+           CASE WHEN draftsman.is_silent($1, asked.ordinal, t.channel, t.target, t.thread)
+           THEN 'superseded'
            ELSE 'pending' END::draftsman.delivery_status
       FROM draftsman.job_targets t
      WHERE t.job = $1 AND 'question' = ANY (t.kinds)
@@ -172,7 +174,8 @@ BEGIN
           JOIN draftsman.identical_questions i ON i.job = t.job AND i.question = remaining.question
          WHERE t.job = remaining.job AND 'question' = ANY (t.kinds) AND NOT EXISTS (
                SELECT FROM draftsman.messages_of(OLD.digest, remaining.invoker_id) d
-                WHERE d.channel = t.channel AND d.target = t.target)
+                WHERE d.channel = t.channel AND d.target = t.target
+                  AND (t.thread IS NULL OR d.thread = t.thread))
          ORDER BY t.ordinal
             ON CONFLICT DO NOTHING;
     END LOOP;

@@ -94,12 +94,13 @@ CREATE FUNCTION draftsman.plan_digests(asked draftsman.job_questions) RETURNS vo
         ON CONFLICT DO NOTHING
 $$;
 
--- Whether a target gets no message of a question: it shows an identical question, or reaches only a
--- person who has the question in a digest.
+-- Whether a target, or a thread in it, gets no message of a question: it shows an identical question,
+-- or reaches only a person who has the question in a digest.
 CREATE FUNCTION draftsman.is_silent(
-    job bigint, question int, channel draftsman.delivery_channel, target text
+    job bigint, question int, channel draftsman.delivery_channel, target text,
+    thread text DEFAULT NULL
 ) RETURNS boolean LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-    SELECT draftsman.is_shown($1, $2, $3, $4) OR ($3 = 'slack' AND EXISTS (
+    SELECT draftsman.is_shown($1, $2, $3, $4, $5) OR ($3 = 'slack' AND EXISTS (
         SELECT FROM draftsman.digest_questions d
          WHERE d.job = $1 AND d.question = $2 AND d.person = draftsman.person_of('slack', $4)))
 $$;

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
+from draftsman.domain.deliveries.plain_text import format_time
 from draftsman.domain.durations import parse_duration
 from draftsman.domain.ids import question_name
 from draftsman.errors import UsageError
@@ -11,7 +15,6 @@ from draftsman.services.attention.acknowledgments import MAX_DELAY
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from datetime import datetime
 
     from draftsman.domain.people.actor import Actor
     from draftsman.domain.question import Question
@@ -24,9 +27,21 @@ SNOOZED: Final = "2h"
 """Default duration of a snooze."""
 
 
+@dataclass(frozen=True, slots=True)
+class AttentionReply:
+    """A reply, with a place `{}` for each of its times."""
+
+    template: str
+    times: tuple[datetime, ...]
+
+    def text(self, show: Callable[[datetime], str] = format_time) -> str:
+        """Return the text, with times as the channel shows them."""
+        return self.template.format(*map(show, self.times))
+
+
 async def execute(
     rt: Runtime, actor: Actor, verb: str, question: tuple[int, int], text: str
-) -> str:
+) -> AttentionReply:
     """Execute a command; return the reply. Raises DraftsmanError.
 
     `text` is a duration, or for `delegate` a person and maybe a duration.
@@ -35,18 +50,25 @@ async def execute(
     if verb == "ack":
         seconds = parse_duration(text or ACKNOWLEDGED, most=MAX_DELAY)
         held = await attention.acknowledge(*question, actor, seconds)
-        return f"{name}: you work on the answer until {_clock(held.expires_at)}; others wait."
+        reply = name + ": you work on the answer until {}; others wait."
+        return AttentionReply(reply, (held.expires_at,))
     if verb == "snooze":
         seconds = parse_duration(text or SNOOZED, most=MAX_DELAY)
         until = await attention.snooze(*question, actor, seconds)
-        return f"{name}: no reminders for you until {_clock(until)}."
+        return AttentionReply(name + ": no reminders for you until {}.", (until,))
     person, _, duration = text.removeprefix("to ").strip().partition(" ")
     if not person:
         raise UsageError(f"a person is required: delegate {name} to PERSON")
     person = person_named(rt, actor, person)
     seconds = parse_duration(duration or ACKNOWLEDGED, most=MAX_DELAY)
     until = await attention.delegate(*question, actor, person, seconds)
-    return f"{name} is delegated to {person}; others wait until {_clock(until)}."
+    reply = f"{name} is delegated to {_plain(person)}; others wait until {{}}."
+    now = until - timedelta(seconds=seconds)
+    free_at = rt.policy.people[person].free_at(now)
+    if free_at <= now or (await rt.questions.get(*question)).critical:
+        return AttentionReply(reply, (until,))
+    reply += f" {_plain(person)} is outside of their hours, and is notified at {{}}."
+    return AttentionReply(reply, (until, free_at))
 
 
 def person_named(rt: Runtime, actor: Actor, text: str) -> str:
@@ -70,5 +92,5 @@ def chosen_question(
     return open_questions[0] if len(open_questions) == 1 else None
 
 
-def _clock(moment: datetime) -> str:
-    return f"{moment:%Y-%m-%d %H:%M %Z}"
+def _plain(text: str) -> str:
+    return text.replace("{", "{{").replace("}", "}}")

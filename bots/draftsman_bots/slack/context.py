@@ -53,7 +53,9 @@ class BotContext:
         """Downloads of the files of requests; the service runs them."""
         timeout = self.rt.settings.notifications.timeout
         web_api = WebApi(self.client, timeout, identity=self.identity)
-        return AttachmentDownloads(self.rt.attachments, Source.SLACK, partial(download, web_api))
+        return AttachmentDownloads(
+            self.rt.attachments, Source.SLACK, partial(download, web_api, self.identity)
+        )
 
     @property
     def company(self) -> tuple[str | None, str | None, Collection[str]]:

@@ -76,5 +76,5 @@ def _invalid_link() -> PageProblem:
     return PageProblem(
         410,
         "This link was used before, or has expired.",
-        "Create a new link on your computer: draftsman link --web",
+        "Create a new link: /draftsman web in Slack, or draftsman link --web on your computer.",
     )

@@ -302,10 +302,14 @@ class SavedProfile:
 
 @dataclass(frozen=True, slots=True)
 class ThreadTopic:
-    """A job of a thread; `question` is set where a question's message is the thread's root."""
+    """A job of a thread; `question` is set where a question's message is the thread's root.
+
+    `thread` is the thread in which that message is, if any.
+    """
 
     job: int
     question: int | None
+    thread: str | None
 
 
 @dataclass(frozen=True, slots=True)

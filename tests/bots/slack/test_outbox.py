@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
+from dataclasses import replace
 
 import pytest
 
@@ -120,6 +121,7 @@ async def test_one_card_is_edited_in_place_and_the_details_are_in_its_thread(
     await make.answer(work.number, "red", people.ben)
     again = await make.running(work.number)
     await rt.checkpoints.artifact(again.lease, "changes.patch", "patch", PATCH)
+    await rt.checkpoints.artifact(again.lease, "evidence.json", "evidence", b"{}")
     await rt.checkpoints.artifact(again.lease, "report.md", "report", b"# All is well\n")
     await rt.settlement.outcome(again, Done({"summary": "done <well>"}))
     await flow.quiet(work.number)
@@ -131,6 +133,14 @@ async def test_one_card_is_edited_in_place_and_the_details_are_in_its_thread(
     assert "done &lt;well&gt;" in shown(result)
     assert [item["files"][0]["name"] for item in (patch, report)] == ["changes.patch", "report.md"]
     assert [file["data"] for file in flow.slack.files] == [PATCH, b"# All is well\n"]
+
+
+async def test_a_request_of_a_terminal_names_the_person(
+    flow: Flow, make: Factory, people: People
+) -> None:
+    work = await make.running(notify=flow.notify, actor=replace(people.anna, display_name="root"))
+    await flow.quiet(work.number)
+    assert "for anna" in str(flow.card()["blocks"])
 
 
 async def test_request_in_a_thread_is_updated_in_it(flow: Flow, make: Factory) -> None:

@@ -78,6 +78,24 @@ async def test_they_are_shown_once_in_a_target_and_the_message_names_the_jobs(
     }
 
 
+async def test_each_thread_of_a_request_shows_the_question_once(
+    rt: Runtime, make: Factory, owner: Actor
+) -> None:
+    """A person who looks at the thread of a request sees what it waits for."""
+    threads = ("slack:C1/1.1", "slack:C1/2.2", "slack:C1/2.2")
+    one, two, three = [await make.asked(QUESTION, repo=SHOP, notify=[target]) for target in threads]
+    statuses = {
+        work.number: [
+            str(d.status) for d in await deliveries_of(rt, work.number) if d.kind == "question"
+        ]
+        for work in (one, two, three)
+    }
+    assert list(statuses.values()) == [["pending"], ["pending"], ["superseded"]]
+    await rt.job_control.cancel(two.number, owner)
+    left = [d for d in await deliveries_of(rt, three.number) if d.kind == "question"]
+    assert [str(d.status) for d in left] == ["superseded", "pending"]
+
+
 @pytest.mark.parametrize("ending", ["cancel", "expire"])
 async def test_the_next_is_posted_when_the_first_closes_alone(
     rt: Runtime, make: Factory, owner: Actor, ending: str

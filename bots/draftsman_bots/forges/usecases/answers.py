@@ -85,12 +85,12 @@ async def _attend(
         return await _refuse(context, questions[0].job, text)
     actor, named = await context.actor(), (question.job, question.ordinal)
     try:
-        text = await attention_commands.execute(
+        attended = await attention_commands.execute(
             context.rt, actor, comment.attention, named, comment.line
         )
     except (NotPermitted, Refused, UsageError) as error:
         return await _refuse(context, question.job, str(error))
-    await reply(context, question.job, text)
+    await reply(context, question.job, attended.text())
     return "answered"
 
 

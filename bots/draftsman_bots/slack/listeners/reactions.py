@@ -52,22 +52,30 @@ async def _on_reaction(ctx: BotContext, body: dict[str, Any], handle: Any) -> No
     reaction = reactions.parse_reaction(body)
     if reaction is None or reaction.user.id == ctx.identity.bot_user:
         return
+    thread, reply = "", None
     try:
-        reply = None
-        if (question := await _question_of(ctx, reaction)) is not None:
+        if (asked := await _question_of(ctx, reaction)) is not None:
+            question, thread = asked
             reply = await handle(ctx, reaction, question)
     except DraftsmanError as error:
         if is_retryable(error):
             raise
         reply = error_reply(error)
     if reply is not None and ctx.background.first((reaction.key, reply.text)):
-        send_ephemeral(ctx, ReplyTarget(reaction.user.id, reaction.channel), reply)
+        send_ephemeral(ctx, ReplyTarget(reaction.user.id, reaction.channel, thread), reply)
 
 
-async def _question_of(ctx: BotContext, reaction: Reaction) -> Question | None:
-    """Return the question that a message asks; a reaction to a notice about it is no answer."""
+async def _question_of(ctx: BotContext, reaction: Reaction) -> tuple[Question, str] | None:
+    """Return the question that a message asks, and the thread of the message or "".
+
+    A reaction to a notice about a question is no answer.
+    """
     asked = await ctx.rt.threads.question_of_message(reaction.channel, reaction.ts)
-    return None if asked is None else await ctx.rt.questions.get(*asked)
+    if asked is None:
+        return None
+    topics = await ctx.rt.threads.slack(reaction.channel, reaction.ts)
+    threads = [topic.thread for topic in topics if topic.job == asked[0] and topic.thread]
+    return await ctx.rt.questions.get(*asked), threads[0] if threads else ""
 
 
 async def _added(ctx: BotContext, reaction: Reaction, question: Question) -> Reply | None:

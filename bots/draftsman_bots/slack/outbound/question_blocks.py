@@ -9,7 +9,7 @@ from typing import Final
 from draftsman.domain.changes.diff import diffstat, is_diff
 from draftsman.domain.deliveries.action_text import action_text
 from draftsman.domain.deliveries.attachment import LENGTH, LINES, is_long
-from draftsman.domain.deliveries.plain_text import missing_diff
+from draftsman.domain.deliveries.plain_text import missing_diff, title_before
 from draftsman.domain.job import Source
 from draftsman.domain.people.policy import Person
 from draftsman.domain.question import Question, QuestionKind
@@ -92,7 +92,8 @@ def render_question(
 ) -> Iterator[Block]:
     """Yield the question, its context, its changes, its audience and its expiry."""
     verb = "asks for approval" if question.kind is QuestionKind.APPROVAL else "asks"
-    yield section(f":question: *{question.name}* {bold(title, 200)} {verb}:")
+    named = f" {bold(job, 200)}" if (job := title_before(question, title)) else ""
+    yield section(f":question: *{question.name}*{named} {verb}:")
     yield from paragraphs(question.text, 6 if detail < Detail.EXTERNAL_SELECT else 1)
     if question.context_snippet and question.context_snippet.strip():
         if detail is Detail.ALL:

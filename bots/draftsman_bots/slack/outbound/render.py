@@ -24,6 +24,7 @@ from draftsman.domain.deliveries.plain_text import (
     pause_text,
     progress_text,
     resolution_spans,
+    title_before,
 )
 from draftsman.domain.deliveries.result_text import change_summary, counts_summary, pr_url
 from draftsman.domain.deliveries.spans import ActorRef, spans_text
@@ -206,7 +207,8 @@ def _closed(message: Message) -> Iterator[Block]:
     question = message.question
     assert question is not None  # noqa: S101
     yield from paragraphs((f"{question.name} ", *resolution_spans(question)))
-    yield context(f"{bold(message.subject.title, 200)} asked:")
+    if title := title_before(question, message.subject.title):
+        yield context(f"{bold(title, 200)} asked:")
     yield from paragraphs(question.text)
 
 

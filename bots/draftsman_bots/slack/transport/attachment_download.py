@@ -10,6 +10,7 @@ from draftsman.domain.requests.attachments import MAX_FILES, PendingFile
 from draftsman.errors import Failure
 from draftsman_bots.attachment_downloads import FileRefused, WithFiles
 from draftsman_bots.json_fields import objects, string
+from draftsman_bots.slack.identity import Identity
 from draftsman_bots.slack.parsers.files import parse_files
 from draftsman_bots.slack.parsers.incoming_text import readable_text
 from draftsman_bots.slack.transport.file_download import download_file
@@ -21,8 +22,8 @@ MAX_TEXT: Final = 200_000
 """Characters of the file with the messages of a thread."""
 
 
-async def download(web_api: WebApi, file: PendingFile) -> bytes | WithFiles:
-    """Return the content of a file, or the messages of a thread with its files.
+async def download(web_api: WebApi, identity: Identity, file: PendingFile) -> bytes | WithFiles:
+    """Return the content of a file, or the messages of a thread with the files of people.
 
     Raises FileRefused and Failure.
     """
@@ -30,7 +31,9 @@ async def download(web_api: WebApi, file: PendingFile) -> bytes | WithFiles:
         return await download_file(web_api, file_id)
     channel, thread = (string(file.reference, name) for name in ("channel", "thread"))
     messages = await _thread(web_api, channel, thread, string(file.reference, "before"))
-    files = [ref for message in messages for ref in parse_files(message)]
+    bot = identity.bot_user
+    people = [message for message in messages if not bot or string(message, "user") != bot]
+    files = [ref for message in people for ref in parse_files(message)]
     return WithFiles("\n\n".join(_lines(messages))[:MAX_TEXT].encode(), files[:MAX_FILES])
 
 

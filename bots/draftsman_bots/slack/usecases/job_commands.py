@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from draftsman.domain.deliveries.spans import ActorRef
@@ -16,7 +17,7 @@ from draftsman_bots import attention_commands
 from draftsman_bots.answer_resolution import build_response
 from draftsman_bots.slack.ids import CANCEL, RETRY, job_value
 from draftsman_bots.slack.mrkdwn import chat_command, escape_truncated, mention
-from draftsman_bots.slack.outbound.blocks import Block, actions, button, section
+from draftsman_bots.slack.outbound.blocks import Block, actions, button, local_time, section
 from draftsman_bots.slack.usecases import answers, thread_messages
 from draftsman_bots.slack.usecases.ephemeral import Reply
 
@@ -158,7 +159,7 @@ async def attend(
 ) -> Reply:
     """Acknowledge, snooze or delegate a question; raises DraftsmanError."""
     reply = await attention_commands.execute(ctx.rt, actor, verb, question, text)
-    return Reply(escape_truncated(reply))
+    return Reply(replace(reply, template=escape_truncated(reply.template)).text(local_time))
 
 
 async def _job(ctx: BotContext, command: TextCommand) -> Job:

@@ -8,7 +8,7 @@ from typing import Any, Final
 from draftsman.domain.changes.diff import diffstat, is_diff
 from draftsman.domain.deliveries.action_text import action_text
 from draftsman.domain.deliveries.attachment import LENGTH, LINES, is_long
-from draftsman.domain.deliveries.plain_text import missing_diff
+from draftsman.domain.deliveries.plain_text import format_time, missing_diff, title_before
 from draftsman.domain.job import Source
 from draftsman.domain.people.policy import Person
 from draftsman.domain.question import Question, QuestionKind
@@ -39,7 +39,8 @@ def render_question(
     """
     is_approval = question.kind is QuestionKind.APPROVAL
     verb = "asks for approval" if is_approval else "asks"
-    yield f"❓ **{question.name}** {bold(title, 200)} {verb}:"
+    named = f" {bold(job, 200)}" if (job := title_before(question, title)) else ""
+    yield f"❓ **{question.name}**{named} {verb}:"
     yield escape_truncated(question.text, 6000)
     if question.context_snippet and question.context_snippet.strip():
         yield from _context(question.context_snippet)
@@ -117,4 +118,4 @@ def _instructions(question: Question, *, checklist: bool) -> Iterator[str]:
         group = escape_truncated(question.escalate_to, 100)
         yield f"Escalated to {group}: no answer in time."
     if question.expires_at is not None:
-        yield f"Expires at {question.expires_at.isoformat(sep=' ', timespec='minutes')}."
+        yield f"Expires at {format_time(question.expires_at)}."

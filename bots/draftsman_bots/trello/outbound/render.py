@@ -17,6 +17,7 @@ from draftsman.domain.deliveries.attachment import (
 )
 from draftsman.domain.deliveries.delivery import DeliveryKind, Message, Subject
 from draftsman.domain.deliveries.plain_text import (
+    format_time,
     job_outcome_spans,
     job_outcome_text,
     notice_spans,
@@ -24,6 +25,7 @@ from draftsman.domain.deliveries.plain_text import (
     progress_text,
     render_plain,
     resolution_spans,
+    title_before,
 )
 from draftsman.domain.deliveries.result_text import change_summary, counts_summary, pr_url
 from draftsman.domain.deliveries.spans import ActorRef
@@ -146,7 +148,8 @@ def _closed(message: Message, names: MemberNames) -> Iterator[str]:
     resolution = with_names(resolution_spans(question), names)
     yield escape_truncated(f"{question.name} {resolution}")
     text = blockquote(escape_truncated(question.text, 6000))
-    yield f"{bold(message.subject.title, 200)} asked:\n{text}"
+    title = title_before(question, message.subject.title)
+    yield f"{bold(title, 200)} asked:\n{text}" if title else text
 
 
 def _result(message: Message, names: MemberNames) -> Iterator[str]:
@@ -210,7 +213,7 @@ def _facts(subject: Subject, names: MemberNames) -> str:
 def _state(subject: Subject) -> str:
     state = str(subject.status).replace("_", " ")
     if subject.status is Status.RETRYING and subject.next_retry_at is not None:
-        return f"{state} at {subject.next_retry_at.isoformat(sep=' ', timespec='seconds')}"
+        return f"{state} at {format_time(subject.next_retry_at)}"
     return state
 
 

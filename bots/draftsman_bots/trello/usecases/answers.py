@@ -195,12 +195,12 @@ async def _attend(
         return await reply(context, action, job, actor, text)
     named = question.job, question.ordinal
     try:
-        text = await attention_commands.execute(
+        attended = await attention_commands.execute(
             context.rt, actor, comment.attention, named, comment.line
         )
     except (NotPermitted, Refused, UsageError) as error:
         return await reply(context, action, question.job, actor, error_text(error), "rejected")
-    return await reply(context, action, question.job, actor, text, "attended")
+    return await reply(context, action, question.job, actor, attended.text(), "attended")
 
 
 async def _send(

@@ -151,6 +151,11 @@ def format_time(when: datetime) -> str:
     return f"{when.day} {when:%b %Y, %H:%M %Z}".rstrip()
 
 
+def title_before(question: Question, title: str) -> str:
+    """Return the title of a job, or "" where the text of its question begins with it."""
+    return "" if question.text.strip().startswith(title.strip()) else title
+
+
 def question_lines(question: Question, changes: str = "") -> Iterator[str]:
     """Yield the question with its context, changes, choices, expiry and the command to answer."""
     approval = question.kind is QuestionKind.APPROVAL

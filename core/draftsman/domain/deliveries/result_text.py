@@ -13,6 +13,8 @@ _CHANGE: Final = (
     *("conflicts", "conflicts_unknown", "pull_request_problem"),
 )
 """Fields of a result that `change_summary` renders."""
+_ANSWER: Final = {"outcome", "value", "text", "by", "at", "reason"}
+"""Fields of the result of a job that only asks."""
 _COUNTS: Final = 12
 """Maximum number of counts of a result in a message."""
 _NAME: Final = re.compile(r"\w[\w -]{0,39}")
@@ -37,8 +39,7 @@ def change_summary(result: Mapping[str, Any]) -> str:
     if counts := " ".join(f"{sign}{n}" for sign, n in lines if isinstance(n, int)):
         parts.append(counts)
     if isinstance(checks := change["check_files"], list) and checks:
-        more = f" and {len(checks) - 3} more" if len(checks) > 3 else ""
-        parts.append(f"changes check files {', '.join(map(str, checks[:3]))}{more}")
+        parts.append(f"changes check files {_first_three(checks)}")
     parts += [f"conflicts with {text}" for text in _conflict_texts(change["conflicts"])]
     if isinstance(unknown := change["conflicts_unknown"], str):
         parts.append(f"conflicts unknown: {unknown}")
@@ -48,12 +49,19 @@ def change_summary(result: Mapping[str, Any]) -> str:
 
 
 def _conflict_texts(conflicts: Any) -> Iterator[str]:
-    """Yield `D-7 (src/pay.py)` for each conflict of a result."""
+    """Yield `D-7, D-6 (src/pay.py)`: the branches that conflict in the same files."""
+    branches: dict[str, list[str]] = {}
     for item in conflicts if isinstance(conflicts, list) else ():
         if isinstance(item, Mapping) and isinstance(paths := item.get("paths"), list):
-            shown = ", ".join(map(str, paths[:3]))
-            more = f" and {len(paths) - 3} more" if len(paths) > 3 else ""
-            yield f"{item.get('job') or item.get('branch')} ({shown or 'folders'}{more})"
+            files = _first_three(paths) or "folders"
+            branches.setdefault(files, []).append(str(item.get("job") or item.get("branch")))
+    for files, names in branches.items():
+        yield f"{_first_three(names)} ({files})"
+
+
+def _first_three(items: Sequence[Any]) -> str:
+    more = f" and {len(items) - 3} more" if len(items) > 3 else ""
+    return ", ".join(map(str, items[:3])) + more
 
 
 def pr_url(result: Mapping[str, Any]) -> str | None:
@@ -106,8 +114,11 @@ def unrendered_fields(result: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def raw_data(result: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the data of a result that messages omit, for a file."""
-    return _split_numbers(result)[1]
+    """Return the data of a result that messages omit, for a file.
+
+    The answer to the question of a job is in the message of that question.
+    """
+    return {} if result.keys() == _ANSWER else _split_numbers(result)[1]
 
 
 def summary_lines(result: Mapping[str, Any]) -> list[str]:

@@ -55,6 +55,8 @@ def build_message(
     mentioned with the first of them only, and not if they are `digested`: they have it in a digest.
     """
     subject = replace(_subject(facts, facts.job_id, facts.denial), group=facts.group_name)
+    if facts.invoker_id in policy.people:  # the display name of a terminal is a login
+        subject = replace(subject, invoker=facts.invoker_id)
     if stop is not None and stop.skipped:
         subject = replace(subject, group_stop=stop.text(facts.group_name or ""))
     recipients = _addressees(policy, question, facts.invoker_id, item.channel) if question else ()

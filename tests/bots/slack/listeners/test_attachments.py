@@ -136,6 +136,10 @@ async def test_the_messages_and_files_of_a_thread_reach_a_request_in_it(
         BEN, bench.general, "the shop is &lt;down&gt;", more={"files": [log]}
     )
     await bench.slack.say(ANNA, bench.general, "since noon", root.ts)
+    own = bench.slack.file(bench.slack.bot_user, "changes.patch", b"+1")
+    await bench.slack.say(
+        bench.slack.bot_user, bench.general, "D-7: changes.patch", root.ts, {"files": [own]}
+    )
     await bench.slack.mention(ANNA, bench.general, "fix it", root.ts)
     await bench.slack.say(BEN, bench.general, "a later reply", root.ts)
     (job,) = await bench.rt.read_model.jobs()
@@ -144,7 +148,7 @@ async def test_the_messages_and_files_of_a_thread_reach_a_request_in_it(
     text = (await bench.rt.attachments.content(thread.id) or b"").decode()
     assert text.startswith("# Messages of the Slack thread before the request\n\n## UBEN, 20")
     assert "the shop is <down>\n(files: trace.log)\n\n## UANNA" in text
-    assert text.endswith("since noon")
+    assert text.endswith("D-7: changes.patch\n(files: changes.patch)"), "its files are not sent"
     assert await bench.rt.attachments.content(file.id) == b"boom"
 
 

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+from draftsman.domain.people.quiet_hours import QuietHours
 from draftsman_bots.slack import ids
 from tests.bots.slack.listeners.conftest import ANNA, BEN, CAROL, MALLORY, SlackBotHarness
 from tests.factories import GATE, QUESTION
@@ -53,3 +58,14 @@ async def test_commands_acknowledge_snooze_and_delegate(bench: SlackBotHarness) 
     ):
         ack = await bench.slack.command(CAROL, bench.general, text)
         assert reply in ack.body["text"], ack.body["text"]
+
+
+async def test_a_delegate_outside_of_their_hours_is_named(bench: SlackBotHarness) -> None:
+    question, _, ts = await bench.shown(GATE)
+    policy, now, hour = bench.rt.policy, datetime.now(UTC), timedelta(hours=1)
+    quiet = QuietHours((now - hour).time(), (now + hour).time(), ZoneInfo("UTC"))
+    policy.people = {**policy.people, "dave": replace(policy.people["dave"], quiet=quiet)}
+    await bench.slack.choose(CAROL, bench.general, ts, ids.DELEGATE, "UDAVE")
+    (reply,) = await bench.ephemeral_texts(CAROL)
+    assert reply.startswith(f"{question.name} is delegated to dave; others wait until <!date^")
+    assert " UTC>. dave is outside of their hours, and is notified at <!date^" in reply

@@ -65,7 +65,10 @@ async def test_refusal_of_both_copies_is_sent_once(bench: SlackBotHarness) -> No
 async def test_unknown_command_is_explained(bench: SlackBotHarness) -> None:
     await bench.slack.mention(ANNA, bench.general, "it is <b>broken</b>")
     (text,) = await bench.ephemeral_texts(ANNA)
-    assert text.startswith("Unknown command: it. Commands: fix, ")
+    assert text.startswith(
+        "Unknown command: it. A request begins with `fix` or `investigate`:"
+        " fix it is &lt;b&gt;broken&lt;/b&gt;\nCommands: fix, "
+    )
     assert await bench.jobs() == []
 
 

@@ -82,6 +82,9 @@ async def test_only_people_with_the_right_answer(
     await bench.slack.react(user, bench.general, ts, "+1")
     assert await bench.is_open(question)
     assert len(await bench.ephemeral_texts(user)) == 1
+    (reply,) = bench.slack.ephemerals(bench.general, user)
+    replies = bench.slack.messages(bench.general, reply["thread_ts"])
+    assert ts in [message["ts"] for message in replies], "it is in the thread of the question"
 
 
 async def test_an_approval_takes_no_reaction_unless_configured(

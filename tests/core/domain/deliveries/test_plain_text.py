@@ -114,6 +114,10 @@ def test_the_result_of_a_merge_needs_no_file() -> None:
     result = {"summary": "merged abc into main", "merged": True, "commit": "abc"}
     assert raw_data(result | {"pr_url": "https://git.example/pr/7"}) == {}
     assert raw_data({"merged": True}) == {"merged": True}
+    answer: dict[str, Any] = {"outcome": "answered", "value": "red", "by": ["ben"]}
+    answer |= {"at": "2026-11-27T13:22:53Z", "text": None, "reason": None}
+    assert raw_data(answer) == {}, "the message of the question has it"
+    assert raw_data(answer | {"more": "data"})
 
 
 def test_a_pull_request_that_was_not_opened_is_part_of_the_changes() -> None:

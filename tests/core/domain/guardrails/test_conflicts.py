@@ -29,5 +29,8 @@ def test_the_summary_of_a_result_names_its_conflicts() -> None:
         " conflicts with main (a.txt), conflicts with draftsman/D-7/x (folders)"
     )
     assert unrendered_fields(result) == {}
+    same = [BranchConflict(f"draftsman/D-{number}", "", ("w.txt",)) for number in (9, 8, 7, 6, 5)]
+    result = {"conflicts": [item.as_json() for item in same]}
+    assert change_summary(result) == "conflicts with D-9, D-8, D-7 and 2 more (w.txt)"
     unknown = {"branch": "draftsman/D-9", "conflicts_unknown": "no route"}
     assert change_summary(unknown) == "branch draftsman/D-9, conflicts unknown: no route"

@@ -202,8 +202,8 @@ WITH verdict AS MATERIALIZED (
 SELECT e.status, (SELECT seq FROM replacement) AS replacement FROM finished e
 
 -- Deliveries that follow a sent message: the full text where it was shortened, the newest artifact
--- of each name with a result, and the patch with a question. On a forge each file is a comment, so a
--- result has no statement there, and no patch if it has a pull request.
+-- of each name with a result, and the patch with a question. Chats and forges do not show
+-- the signed statement. On a forge each file is a comment: no patch if there is a pull request.
 -- name: attach
 INSERT INTO draftsman.deliveries (job, question, channel, target, thread, thread_key, kind, payload,
        dedupe_key)
@@ -218,7 +218,8 @@ SELECT d.job, d.question, d.channel, d.target, d.thread, d.thread_key, 'file', f
                   LEFT JOIN draftsman.job_questions q ON q.job = d.job AND q.ordinal = d.question
                  WHERE g.job = d.job AND g.kind NOT IN ('bundle', 'transcript') AND (d.kind = 'result' OR (
                        d.kind = 'question' AND (g.kind, g.run) = ('patch', q.run)))
-                   AND (d.channel <> 'forge' OR d.kind <> 'result' OR g.kind <> 'evidence' AND (
+                   AND (g.kind <> 'evidence' OR d.channel NOT IN ('forge', 'slack', 'trello'))
+                   AND (d.channel <> 'forge' OR d.kind <> 'result' OR (
                        g.kind <> 'patch' OR NOT EXISTS (
                            SELECT FROM draftsman.job_states j
                             WHERE j.number = d.job AND j.result ->> 'pr_url' IS NOT NULL)))

@@ -3,12 +3,19 @@
 -- Jobs submitted in a Slack thread, or with messages in it; `question` where the thread's root is a
 -- question's message. Newest first.
 -- name: slack
-SELECT job, max(question) AS question
-  FROM (SELECT t.job, NULL::int AS question
+SELECT job, max(question) AS question, max(thread) AS thread
+  FROM (SELECT t.job, NULL::int AS question, NULL::text AS thread
           FROM draftsman.job_targets t
          WHERE t.target = %(target)s AND t.thread = %(thread)s AND t.channel = 'slack'
          UNION ALL
-        SELECT d.job, d.question
+        SELECT d.job, d.question, coalesce(d.thread, (
+               SELECT coalesce(nullif(split_part(r.external_ref, '/', 3), ''),
+                               split_part(r.external_ref, '/', 2))
+                 FROM draftsman.deliveries r
+                WHERE r.job = d.job AND r.thread_key = d.thread_key
+                  AND r.kind = 'status' AND r.status = 'sent'
+                ORDER BY r.seq DESC
+                LIMIT 1))
           FROM draftsman.deliveries d
          WHERE d.channel = 'slack' AND d.external_ref = %(ref)s) f
  GROUP BY job
