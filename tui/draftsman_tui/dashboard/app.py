@@ -127,7 +127,12 @@ class Dashboard(App[str]):
             self.session.key_guard.press(key)
         if isinstance(event, events.Key) and not event.is_forwarded:
             screen = self.screen
-            if isinstance(screen, BaseScreen) and (command := screen.opening_command(event.key)):
+            command = screen.opening_command(event.key) if isinstance(screen, BaseScreen) else None
+            if self.session.is_reviewing and isinstance(screen, BaseScreen):
+                self.session.is_reviewing = event.key != "escape"
+                if command is None or command.name != "quit":
+                    return
+            if command is not None and isinstance(screen, BaseScreen):
                 await screen.run_now(command)
                 return
         await super().on_event(event)
