@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any, cast
@@ -95,6 +96,25 @@ async def test_a_key_for_a_question_that_closed_does_not_decide_the_next(
         await seen.press("y")
         await seen.wait_for_toast("No more questions: 1 answered")
     assert (await rt.read_model.job(gates[1].number)).status is Status.RESUMED
+
+
+async def test_the_number_that_was_refused_as_held_can_be_pressed_again(
+    make: Factory, rt: Runtime, owner: Actor
+) -> None:
+    work = await make.asked(QUESTION)
+    async with open_dashboard(rt, owner, view="inbox") as seen:
+        await seen.rows("D-1/1")
+        await seen.press("A")
+        await seen.see("1 of 1 · D-1/1")
+        dialog = seen.app.screen
+        assert isinstance(dialog, QuestionDialog)
+        dialog.ready_at = math.inf
+        await seen.press("2")
+        await seen.see("D-1/1 has just opened; press the key again")
+        dialog.ready_at = 0
+        await seen.press("2")
+        await seen.wait_for_toast("No more questions: 1 answered")
+    assert ((await rt.questions.get(work.number, 1)).resolution or {})["value"] == "blue"
 
 
 @pytest.mark.parametrize(("key", "ends"), [("enter", False), ("escape", True)])

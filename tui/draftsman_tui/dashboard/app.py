@@ -174,9 +174,15 @@ class Dashboard(App[str]):
         await self.refresher.run()
 
     def _report(self, text: str, is_error: bool) -> None:
-        """Show the effect of a decision whose undo window has ended."""
+        """Show the effect of a decision whose undo window has ended.
+
+        A success is not shown over the next question of a review, which it would cover.
+        """
         if (screen := self._base_screen) is not None and self.is_running:
-            (screen.show_error if is_error else screen.show_message)(text)
+            if is_error:
+                screen.show_error(text)
+            elif not self.session.is_reviewing:
+                screen.show_message(text)
             screen.reload()
 
     def _show_undo(self) -> None:
