@@ -166,6 +166,10 @@ async def test_filters_compare_and_search_columns(make: Factory, rt: Runtime, ow
         await seen.rows("D-4/1")
         await seen.command("inbox waits<1h expires>1h")
         await seen.rows("D-5/1")
+        await seen.command("costs kind:model cost>1")
+        await seen.see("costs · 1")
+        await seen.command("costs kind:model cost<1")
+        await seen.see("costs · 0")
 
 
 async def test_only_a_job_and_its_tree(make: Factory, rt: Runtime, owner: Actor) -> None:
