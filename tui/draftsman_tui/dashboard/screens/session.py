@@ -48,7 +48,7 @@ class Session:
     key_guard: KeyGuard = field(default_factory=KeyGuard)
     """Recorder of the keys, so that a held key decides a single question."""
     is_reviewing: bool = False
-    """Whether a review runs: a key between two of its questions is not meant for the table."""
+    """Whether a review runs: a key between two of its questions does not act on the table."""
     _connected: tuple[Runtime, Actor] | None = None
 
     @property
