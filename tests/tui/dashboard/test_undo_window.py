@@ -155,7 +155,7 @@ async def test_decisions_of_a_killed_dashboard_take_effect_and_others_see_them(
         await seen.command("jobs")
         await seen.newest_first()
         await seen.rows("D-2", "D-1")
-        await seen.press("c")
+        await seen.press("home", "c")
         await seen.see("Cancel D-2?")
         await seen.press("y")
         await seen.see("D-2 canceled · takes effect in", "1 more pending")
