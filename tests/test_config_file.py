@@ -34,6 +34,7 @@ EXAMPLES = {
 def _as_root_without_variables(monkeypatch: pytest.MonkeyPatch) -> None:
     """Use the defaults in the file: those of root, without variables."""
     monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.delenv("XDG_DATA_HOME", raising=False)
     for name in [name for name in os.environ if name.startswith("DRAFTSMAN_")]:
         monkeypatch.delenv(name)
 

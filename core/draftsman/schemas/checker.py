@@ -9,7 +9,6 @@ import signal
 from asyncio.subprocess import Process
 from typing import Any, Final
 
-from draftsman.child_processes import start_isolated
 from draftsman.errors import Failure
 from draftsman.schemas import checker_process
 
@@ -109,6 +108,8 @@ class SchemaChecker:
 
 
 async def _start(memory: int) -> Process:
+    from draftsman.child_processes import start_isolated
+
     try:
         return await start_isolated(checker_process.__name__, memory)
     except OSError as error:

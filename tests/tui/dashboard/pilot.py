@@ -115,9 +115,8 @@ class DashboardPilot:
         return next(toast for toast in self.toasts if word in toast)
 
     async def newest_first(self) -> None:
-        """Show the newest jobs first instead of those that need attention; select the first."""
+        """Show the newest jobs first, instead of those that need attention."""
         await self.command("group-by none")
-        await self.press("home")
 
     async def rows(self, *keys: str) -> None:
         """Wait until these are the keys of the rows."""

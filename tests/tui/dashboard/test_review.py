@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any, cast
@@ -13,10 +14,13 @@ from draftsman.domain.people.actor import Actor
 from draftsman.domain.question import QuestionStatus
 from draftsman.domain.question_spec import QuestionSpec
 from draftsman.runtime import Runtime
+from draftsman.store.postgres.database import Connection
 from draftsman_tui.dashboard.actions import bulk_answers, question_actions
 from draftsman_tui.dashboard.dialogs.question_dialog import QuestionDialog
+from draftsman_tui.dashboard.screens.main import MainScreen
 from tests.factories import GATE, QUESTION, Factory
 from tests.support.people import People
+from tests.support.waits import wait_blocked
 from tests.tui.dashboard.pilot import open_dashboard
 
 WORDS = QuestionSpec(key="words", text="What is it called?", freeform=True)
@@ -92,6 +96,54 @@ async def test_a_key_for_a_question_that_closed_does_not_decide_the_next(
         await seen.press("y")
         await seen.wait_for_toast("No more questions: 1 answered")
     assert (await rt.read_model.job(gates[1].number)).status is Status.RESUMED
+
+
+async def test_the_number_that_was_refused_as_held_can_be_pressed_again(
+    make: Factory, rt: Runtime, owner: Actor
+) -> None:
+    work = await make.asked(QUESTION)
+    async with open_dashboard(rt, owner, view="inbox") as seen:
+        await seen.rows("D-1/1")
+        await seen.press("A")
+        await seen.see("1 of 1 · D-1/1")
+        dialog = seen.app.screen
+        assert isinstance(dialog, QuestionDialog)
+        dialog.ready_at = math.inf
+        await seen.press("2")
+        await seen.see("D-1/1 has just opened; press the key again")
+        dialog.ready_at = 0
+        await seen.press("2")
+        await seen.wait_for_toast("No more questions: 1 answered")
+    assert ((await rt.questions.get(work.number, 1)).resolution or {})["value"] == "blue"
+
+
+@pytest.mark.parametrize(("key", "ends"), [("enter", False), ("escape", True)])
+async def test_a_key_between_two_questions_of_a_review_is_not_for_the_table(
+    make: Factory, rt: Runtime, owner: Actor, conn: Connection, key: str, ends: bool
+) -> None:
+    for spec in (QUESTION, YES, WORDS):
+        await make.asked(spec)
+    async with open_dashboard(rt, owner, view="inbox") as seen:
+        await seen.rows("D-1/1", "D-2/1", "D-3/1")
+        await seen.press("A")
+        await seen.see("1 of 3 · D-1/1")
+        async with rt.db.connection() as holder, holder.transaction():
+            await holder.execute("LOCK TABLE draftsman.question_views IN EXCLUSIVE MODE")
+            await seen.press("1")
+            await seen.dialog("MainScreen")
+            await wait_blocked(conn, by=holder.info.backend_pid)
+            await seen.press(key)
+        await seen.see("2 of 3 · D-2/1")
+        assert [type(screen) for screen in seen.app.screen_stack[1:-1]] == [MainScreen]
+        await seen.press("2")
+        if ends:
+            await seen.dialog("MainScreen")
+        else:
+            await seen.see("3 of 3 · D-3/1")
+            await seen.press("escape")
+        await seen.until(lambda: not seen.app.session.is_reviewing)
+        await seen.press("enter")
+        await seen.dialog("JobScreen")
 
 
 async def test_marked_questions_with_the_same_choices_get_one_answer(

@@ -124,6 +124,23 @@ async def test_a_held_key_decides_one_question_and_u_takes_it_back(
     ]
 
 
+async def test_the_effect_of_an_answer_is_not_shown_over_the_next_question_of_a_review(
+    make: Factory, rt: Runtime, owner: Actor
+) -> None:
+    for spec in (YES, WORDS):
+        await make.asked(spec)
+    async with open_dashboard(rt, owner, view="inbox", undo=1) as seen:
+        await seen.rows("D-1/1", "D-2/1")
+        await seen.press("A")
+        await seen.see("1 of 2 · D-1/1")
+        await seen.press("y")
+        await seen.see("2 of 2 · D-2/1", "takes effect in")
+        await seen.until(lambda: not seen.app.session.undo.batches)
+        assert (await rt.read_model.job(1)).status is Status.RESUMED
+        assert not seen.toasts
+        await seen.press("escape")
+
+
 async def test_decisions_of_a_killed_dashboard_take_effect_and_others_see_them(
     make: Factory, rt: Runtime, owner: Actor, people: People, clock: Clock
 ) -> None:
@@ -138,7 +155,7 @@ async def test_decisions_of_a_killed_dashboard_take_effect_and_others_see_them(
         await seen.command("jobs")
         await seen.newest_first()
         await seen.rows("D-2", "D-1")
-        await seen.press("c")
+        await seen.press("home", "c")
         await seen.see("Cancel D-2?")
         await seen.press("y")
         await seen.see("D-2 canceled · takes effect in", "1 more pending")

@@ -127,7 +127,12 @@ class Dashboard(App[str]):
             self.session.key_guard.press(key)
         if isinstance(event, events.Key) and not event.is_forwarded:
             screen = self.screen
-            if isinstance(screen, BaseScreen) and (command := screen.opening_command(event.key)):
+            command = screen.opening_command(event.key) if isinstance(screen, BaseScreen) else None
+            if self.session.is_reviewing and isinstance(screen, BaseScreen):
+                self.session.is_reviewing = event.key != "escape"
+                if command is None or command.name != "quit":
+                    return
+            if command is not None and isinstance(screen, BaseScreen):
                 await screen.run_now(command)
                 return
         await super().on_event(event)
@@ -169,9 +174,15 @@ class Dashboard(App[str]):
         await self.refresher.run()
 
     def _report(self, text: str, is_error: bool) -> None:
-        """Show the effect of a decision whose undo window has ended."""
+        """Show the effect of a decision whose undo window has ended.
+
+        A success is not shown over the next question of a review, which it would cover.
+        """
         if (screen := self._base_screen) is not None and self.is_running:
-            (screen.show_error if is_error else screen.show_message)(text)
+            if is_error:
+                screen.show_error(text)
+            elif not self.session.is_reviewing:
+                screen.show_message(text)
             screen.reload()
 
     def _show_undo(self) -> None:

@@ -31,6 +31,7 @@ MAX_LENGTH: Final = 500
 """Maximum characters of a filter."""
 REGEX_INPUT: Final = 1000
 """Maximum characters of a row that a regular expression is matched against."""
+_COMPARED_TEXT = re.compile(r"([A-Za-z]+)([<>])\D*")
 _AGE = re.compile(r"age([<>])(.+)")
 _REGEX = re.compile(r"(?:^|(?<=\s))/((?:[^/\\]|\\.)+)/(?=\s|$)")
 _FIELD_ALIASES: Final = {
@@ -210,6 +211,11 @@ def _add_token(result: Filter, token: str, *, is_quoted: bool) -> Filter:
         return replace(result, older=seconds) if age[1] == ">" else replace(result, newer=seconds)
     if not is_quoted and (compared := COMPARISON.fullmatch(token)):
         return _add_column(result, ColumnTerm(compared[1].casefold(), compared[2], compared[3]))
+    if not is_quoted and (words := _COMPARED_TEXT.fullmatch(token)) and words[1].lower() in HEADS:
+        raise UsageError(
+            f"{words[1].lower()}{words[2]} needs a number or a duration, as in cost>1 or waits>1h;"
+            f" to search for the text: '{token}'"
+        )
     name, colon, value = token.partition(":")
     name = _FIELD_ALIASES.get(name.casefold(), name.casefold())
     if not is_quoted and value and name in HEADS:

@@ -51,7 +51,9 @@ class Column(Generic[T]):
     from_width: int = 0
     most: int = 0
     order: Callable[[T], Any] | None = None
-    """Sort key; None: not sortable."""
+    """Sort key, which filters compare, too; None: not sortable."""
+    largest_first: bool = False
+    """Whether the largest values are first until the order is reversed."""
     optional: bool = False
     """Whether it is hidden while none of the visible rows has a text for it."""
 

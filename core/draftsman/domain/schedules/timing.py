@@ -137,7 +137,7 @@ def _expression(rule: str) -> None:
     fields = rule.split()
     if len(fields) != 5:
         raise UsageError(
-            f"cron {rule[:60]!r} has {len(fields)} fields, not 5"
+            f"cron {rule[:60]!r} has {len(fields)} field{'' if len(fields) == 1 else 's'}, not 5"
             " (minute, hour, day of month, month, day of week); " + RULES
         )
     try:

@@ -60,6 +60,7 @@ def test_a_single_time_is_due_once() -> None:
 @cases(
     ("rule", "problem"),
     [
+        ("daily", "has 1 field, not 5"),
         ("0 9 * *", "has 4 fields, not 5"),
         ("0 0 9 * * *", "has 6 fields, not 5"),
         ("60 9 * * *", "invalid minute"),

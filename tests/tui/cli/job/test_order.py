@@ -103,3 +103,13 @@ async def test_a_move_that_is_not_possible_is_one_line(as_: As, cli: Cli, make: 
     ).refused(2)
     text = (await as_("anna")("move", other, "--top")).refused(1)
     assert "may not change the order of jobs (needs the role operator)" in text
+
+
+async def test_held_jobs_of_many_queues_are_a_single_line(cli: Cli, make: Factory) -> None:
+    for queue in ("q1", "q2", "q3", "q4", "q5"):
+        await make.queued(queue=queue)
+        await cli("queues", "pause", queue, "--reason", "r")
+    held = (await cli("jobs", "--queued")).err
+    assert "1 held in the queue q3; draftsman queues" in held
+    assert "2 held in 2 other queues; draftsman queues" in held
+    assert "queue q4" not in held

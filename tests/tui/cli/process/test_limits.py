@@ -14,6 +14,8 @@ async def test_limits_are_listed_with_their_use_and_changes(
 ) -> None:
     assert "configured in [limits]" in (await cli("limits")).err
     assert (await cli("limits", "--json")).json == []
+    cli.config.write_text(f"{cli.config.read_text()}\n[limits.queue.pay]\nrunning = 1\n")
+    assert "the leader writes those of [limits]" in (await cli("limits")).err
     assert "have not changed" in (await cli("limits", "history")).err
     await set_limits(
         rt,

@@ -150,7 +150,7 @@ async def test_finished_jobs_are_retried_with_each_option(
     async with open_dashboard(rt, owner) as seen:
         await seen.newest_first()
         await seen.rows(f"D-{asked}", f"D-{done}", work.name)
-        await seen.press("r")
+        await seen.press("home", "r")
         await seen.wait_for_toast(f"D-{asked} is waiting for input, not finished; cancel it first")
         await seen.press("down", "r")
         await seen.see(f"D-{done} completed. Run it again?")

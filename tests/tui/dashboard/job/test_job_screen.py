@@ -172,7 +172,7 @@ async def test_enter_opens_a_job_and_escape_returns_to_its_row(
     async with open_dashboard(rt, owner) as seen:
         await seen.newest_first()
         await seen.rows("D-3", "D-2", "D-1")
-        await seen.press("down", "enter")
+        await seen.press("home", "down", "enter")
         await seen.see(f"D-{asked} · questions", "waits  D-2/1 needs an answer")
         await seen.press("right_square_bracket")
         await seen.see(f"D-{failed} · questions", "has no questions", "no such thing")

@@ -109,6 +109,9 @@ async def test_unknown_field_is_rejected_and_the_line_stays_open(
         await seen.see("/'bogus:x'")
         await seen.command("inbox tag:urgent")
         assert "allowed fields: status:" in await seen.wait_for_toast("has no field 'tag'")
+        assert (seen.app.main.view_name, seen.keys) == ("jobs", ["D-1"])
+        await seen.command("jobs cost>much")
+        await seen.wait_for_toast("cost> needs a number or a duration")
 
 
 @cases(
@@ -163,6 +166,10 @@ async def test_filters_compare_and_search_columns(make: Factory, rt: Runtime, ow
         await seen.rows("D-4/1")
         await seen.command("inbox waits<1h expires>1h")
         await seen.rows("D-5/1")
+        await seen.command("costs kind:model cost>1")
+        await seen.see("costs · 1")
+        await seen.command("costs kind:model cost<1")
+        await seen.see("costs · 0")
 
 
 async def test_only_a_job_and_its_tree(make: Factory, rt: Runtime, owner: Actor) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -16,6 +16,9 @@ from draftsman_tui.common.text.queue_text import condition_text
 if TYPE_CHECKING:
     from draftsman.domain.ids import JobRef
     from draftsman.services.queues import Place
+
+MAX_HELD: Final = 3
+"""Queues with held jobs that are listed by name."""
 
 
 @command(
@@ -109,6 +112,9 @@ async def print_queued(app: App, limit: int) -> None:
         app.out.table(heads, rows, flexible=3, right=(2, 5))
     if not queued:
         app.out.info("no job can be claimed")
-    for summary in held:
+    for summary in held[:MAX_HELD]:
         more = "+" if summary.capped else ""
         app.out.info(f"{summary.held:,}{more} held in the queue {summary.name}; draftsman queues")
+    if others := held[MAX_HELD:]:
+        jobs = sum(summary.held for summary in others)
+        app.out.info(f"{jobs:,} held in {len(others):,} other queues; draftsman queues")

@@ -39,7 +39,7 @@ async def list_limits(app: App) -> None:
     if app.json:
         app.out.document(uses)
     elif not uses:
-        app.out.info("no limits; they are configured in [limits]: draftsman config")
+        app.out.info(_no_limits(app))
     else:
         heads = ("LIMIT", "RUNNING", "STARTED", "WAITING", "NEXT", "JOBS")
         app.out.table(heads, [_row(use) for use in uses], flexible=5, right=(3,))
@@ -60,6 +60,15 @@ async def history(app: App) -> None:
             for change in changes
         ]
         app.out.table(("WHEN", "BY", "LIMITS"), rows, flexible=2)
+
+
+def _no_limits(app: App) -> str:
+    if app.settings.limits.rules():
+        return (
+            "no limits yet: the leader writes those of [limits] at the start of its term; to start"
+            " a worker: draftsman up"
+        )
+    return "no limits; they are configured in [limits]: draftsman config"
 
 
 def _row(use: LimitUse) -> tuple[str, ...]:

@@ -23,11 +23,21 @@ async def review(screen: BaseScreen, text: str) -> None:
 
     Questions that are asked meanwhile follow, unless rows are marked.
     """
+    screen.session.is_reviewing = True
+    try:
+        await _review(screen)
+    finally:
+        screen.session.is_reviewing = False
+
+
+async def _review(screen: BaseScreen) -> None:
     chosen = screen.reviewed_questions if isinstance(screen, MainScreen) else None
     seen: set[str] = set()
     answered = skipped = 0
     replaces = False
     while waiting := await _waiting(screen, chosen, seen):
+        if not screen.session.is_reviewing:
+            return
         question = waiting[0]
         seen.add(question.name)
         current = await screen.rt.questions.get(question.job, question.ordinal)

@@ -109,7 +109,8 @@ class AnswerDialog(QuestionDialog[Any]):
             self._submit_choice(index)
         elif event.character is not None and event.character.isdecimal():
             event.stop()
-            self._type(self._number + event.character)
+            single = len(self.question.choices) <= SINGLE_DIGIT
+            self._type(event.character if single else self._number + event.character)
         elif event.key == "backspace" and self._number:
             event.stop()
             self._type(self._number[:-1])
@@ -172,6 +173,6 @@ class AnswerDialog(QuestionDialog[Any]):
             keys = "1" if count == 1 else f"1-{count}"
             parts.append("number, enter: choose" if count > SINGLE_DIGIT else f"{keys}: choose")
         if question.freeform_allowed or not question.choices:
-            parts.append("enter: submit   ctrl+j: new line")
             parts += ["tab: free text"] if question.choices else []
+            parts.append("enter: submit   ctrl+j: new line")
         return self.hints(*parts)

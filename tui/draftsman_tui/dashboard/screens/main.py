@@ -140,6 +140,8 @@ class MainScreen(BaseScreen):
         self._show_tabs()
 
     def show_table(self, view: str, table_filter: filters.Filter | None = None) -> None:
+        if table_filter is not None:
+            VIEWS[view].resolve(table_filter)  # a refused filter leaves the table as it is
         self._view = view
         self.table.unmark()
         if table_filter is None:

@@ -47,6 +47,8 @@ class Session:
     """Input history, by `:` and `/`."""
     key_guard: KeyGuard = field(default_factory=KeyGuard)
     """Recorder of the keys, so that a held key decides a single question."""
+    is_reviewing: bool = False
+    """Whether a review runs: a key between two of its questions does not act on the table."""
     _connected: tuple[Runtime, Actor] | None = None
 
     @property

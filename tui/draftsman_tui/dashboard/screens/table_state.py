@@ -83,9 +83,9 @@ def _waits_for(resource: Resource[Any], row: Any, names: Collection[str]) -> boo
 
 
 def _sorted(resource: Resource[Any], state: TableState, rows: Sequence[Any]) -> Sequence[Any]:
-    order = next((column.order for column in resource.columns if column.head == state.sort), None)
-    if order is not None:
-        return sorted(rows, key=order, reverse=state.down)
+    column = next((column for column in resource.columns if column.head == state.sort), None)
+    if column is not None and column.order is not None:
+        return sorted(rows, key=column.order, reverse=state.down != column.largest_first)
     return rows[::-1] if state.down else rows
 
 

@@ -41,18 +41,28 @@ class CostsResource(Resource[CostRow]):
     columns = (
         Column[CostRow]("BY", 7, order=lambda row: row.by),
         Column[CostRow]("NAME", 0, order=lambda row: row.cost.value),
-        Column[CostRow]("COST", 12, right=True, order=lambda row: -row.cost.cost_usd),
-        Column[CostRow]("SHARE", 6, right=True, order=lambda row: -row.share),
-        Column[CostRow]("CALLS", 9, right=True, order=lambda row: -row.cost.calls),
         Column[CostRow](
-            "INPUT TOKENS", 15, right=True, from_width=100, order=lambda row: -row.cost.input_tokens
+            "COST", 12, right=True, order=lambda row: row.cost.cost_usd, largest_first=True
+        ),
+        Column[CostRow]("SHARE", 6, right=True, order=lambda row: row.share, largest_first=True),
+        Column[CostRow](
+            "CALLS", 9, right=True, order=lambda row: row.cost.calls, largest_first=True
+        ),
+        Column[CostRow](
+            "INPUT TOKENS",
+            15,
+            right=True,
+            from_width=100,
+            order=lambda row: row.cost.input_tokens,
+            largest_first=True,
         ),
         Column[CostRow](
             "OUTPUT TOKENS",
             15,
             right=True,
             from_width=110,
-            order=lambda row: -row.cost.output_tokens,
+            order=lambda row: row.cost.output_tokens,
+            largest_first=True,
         ),
     )
 

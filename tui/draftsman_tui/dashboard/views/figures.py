@@ -39,13 +39,17 @@ class FiguresResource(Resource[FigureRow]):
     columns = (
         Column[FigureRow]("BY", 8, order=lambda row: row.figures.by),
         Column[FigureRow]("NAME", 0, order=lambda row: row.figures.value),
-        Column[FigureRow]("ANSWERS", 8, right=True, order=lambda row: -row.figures.answers),
+        Column[FigureRow](
+            "ANSWERS", 8, right=True, order=lambda row: row.figures.answers, largest_first=True
+        ),
         Column[FigureRow]("SEEN", 8, right=True, order=lambda row: _order(row.figures.seen_p50)),
         Column[FigureRow](
             "ANSWERED", 9, right=True, order=lambda row: _order(row.figures.answer_p50)
         ),
         Column[FigureRow]("95 %", 8, right=True, order=lambda row: _order(row.figures.answer_p95)),
-        Column[FigureRow]("PINGS", 7, right=True, order=lambda row: -row.figures.pings),
+        Column[FigureRow](
+            "PINGS", 7, right=True, order=lambda row: row.figures.pings, largest_first=True
+        ),
         Column[FigureRow](
             "PER ANSWER",
             11,
@@ -53,7 +57,9 @@ class FiguresResource(Resource[FigureRow]):
             from_width=90,
             order=lambda row: _order(row.figures.pings_per_answer),
         ),
-        Column[FigureRow]("QUIET", 6, right=True, order=lambda row: -row.figures.quiet_pings),
+        Column[FigureRow](
+            "QUIET", 6, right=True, order=lambda row: row.figures.quiet_pings, largest_first=True
+        ),
     )
 
     async def read(self, rt: Runtime, query: Query) -> Rows[FigureRow]:

@@ -34,7 +34,7 @@ class QueuesResource(Resource[QueueSummary]):
         Column[QueueSummary]("HELD", 9, right=True, order=lambda queue: queue.held),
         Column[QueueSummary]("RUNNING", 7, right=True, order=lambda queue: queue.running),
         Column[QueueSummary](
-            "OLDEST", 7, right=True, order=lambda queue: -(queue.oldest_wait or 0)
+            "OLDEST", 7, right=True, order=lambda queue: queue.oldest_wait or 0, largest_first=True
         ),
         Column[QueueSummary]("PAUSED OR RESERVED", 0),
     )

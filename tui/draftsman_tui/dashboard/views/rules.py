@@ -37,7 +37,9 @@ class RulesResource(Resource[PermissionRule]):
         Column[PermissionRule]("STATUS", 9, order=lambda row: row.status),
         Column[PermissionRule]("REPOSITORY", 14, most=30, order=lambda row: row.repo.casefold()),
         Column[PermissionRule]("ALLOWS", 0, order=lambda row: row.text),
-        Column[PermissionRule]("USES", 6, right=True, order=lambda row: -row.uses),
+        Column[PermissionRule](
+            "USES", 6, right=True, order=lambda row: row.uses, largest_first=True
+        ),
         Column[PermissionRule]("EXPIRES", 10, from_width=80),
         Column[PermissionRule](
             "RATIFIED BY", 12, from_width=100, order=lambda row: row.ratified_by or ""
