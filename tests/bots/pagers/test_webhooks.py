@@ -144,9 +144,9 @@ async def test_an_acknowledgment_in_pagerduty_counts_once_for_the_person(
     assert await paged.holder() is None, "a repetition acknowledges nothing"
     assert await paged.acknowledged_by() == ["ben"]
     await paged.pages(4)
-    assert sorted(paged.fake.incidents[paged.key]) == [
-        *("acknowledge", "acknowledged", "alerting", "trigger")
-    ]
+    states = paged.fake.incidents[paged.key]  # the next step may already page again
+    assert {*states} == {"acknowledge", "acknowledged", "alerting", "trigger"}
+    assert (states.count("acknowledge"), states.count("acknowledged")) == (1, 1)
 
 
 async def test_of_events_in_the_wrong_order_the_newest_counts(paged: Paged) -> None:
