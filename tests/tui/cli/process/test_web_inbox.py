@@ -85,7 +85,9 @@ async def test_the_url_is_printed_as_json(cli: Cli) -> None:
             line = await asyncio.wait_for(process.stdout.readline(), DEADLINE)
             lines.append(line.decode().rstrip("\n"))
         url = json.loads("\n".join(lines))["url"]
-        assert (await browser_at(url).get("/")).status_code == 303
+        browser = browser_at(url)
+        assert (await browser.get("/")).status_code == 303
+        await browser.http.aclose()
 
 
 async def test_bad_options_get_one_line(cli: Cli) -> None:
