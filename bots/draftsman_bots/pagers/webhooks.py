@@ -71,7 +71,7 @@ class PagerReceiver:
             _log.warning("a webhook of pager %s has no effect: %s", name, error)
             return PlainTextResponse(f"without effect: {error}\n")
         self._health.count(name, event.kind)
-        _log.info("pager %s: %s by %s: %s", name, event.kind, event.name or "nobody", outcome)
+        _log.info("pager %s: %s by %r: %s", name, event.kind, event.name, outcome)
         return PlainTextResponse(f"{outcome}\n")
 
     async def _apply(self, event: PagerEvent) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Final
@@ -37,7 +38,7 @@ MAKE_AGAIN: Final = "It may have run. Make exactly this call again, unless its e
 NOTHING_SAID: Final = "the agent ended its turn without a message"
 
 
-class Adapter:
+class Adapter(ABC):
     """A run of an agent: `saved` is the state that checkpoints store."""
 
     def __init__(self, client: AgentClient, options: argparse.Namespace) -> None:
@@ -70,17 +71,17 @@ class Adapter:
         """Whether messages are of this run, not of a history that is repeated."""
         self.saved_at = time.monotonic()
 
+    @abstractmethod
     def open_session(self) -> None:
         """Start the agent, and resume the session of an earlier run or create a session."""
-        raise NotImplementedError
 
+    @abstractmethod
     def turn(self, prompt: str) -> None:
         """Run a turn of the agent; raises AgentFailure unless it ends by itself."""
-        raise NotImplementedError
 
+    @abstractmethod
     def close(self) -> None:
         """End the agent."""
-        raise NotImplementedError
 
     def deliver(self, text: str) -> bool:
         """Give the agent a message of a person during its turn; False gives it the next prompt.

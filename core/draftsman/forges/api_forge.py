@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import ClassVar
 from urllib.parse import quote
@@ -15,7 +16,7 @@ from draftsman.outbound.secret_values import read_secret
 from draftsman.settings import ForgeSettings, HttpSettings
 
 
-class ApiForge:
+class ApiForge(ABC):
     """A repository over the REST API of its forge; subclasses have the API of a kind."""
 
     kind: ClassVar[str]
@@ -59,6 +60,6 @@ class ApiForge:
             raise ValueError("a forge without an app has a token")
         return read_secret(self._settings.token, f"forges.{self.name}.token")
 
+    @abstractmethod
     async def _authorization(self) -> Mapping[str, str]:
         """Return the headers with the token."""
-        raise NotImplementedError

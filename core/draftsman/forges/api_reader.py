@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any, ClassVar, Final
 
 from draftsman.domain.forges.forge_event import ForgeEvent, Labeling
@@ -13,7 +14,7 @@ LOG_END: Final = 200_000
 """Bytes of the end of a log that are searched."""
 
 
-class ApiReader:
+class ApiReader(ABC):
     """The events of a repository, over the API at `path`; subclasses have the API of a kind."""
 
     page: ClassVar[dict[str, str | int]] = {"per_page": PAGE}
@@ -27,9 +28,9 @@ class ApiReader:
         self._logs: dict[str, ForgeEvent] = {}
         self._labels = LabeledIssues(self.labelings)
 
+    @abstractmethod
     async def labelings(self, number: int, label: str) -> list[Labeling]:
         """Return when and by whom an issue was given a label."""
-        raise NotImplementedError
 
     async def has_webhook(self, url: str) -> bool | None:
         """Return whether a webhook to this URL is active; None if the token cannot tell."""

@@ -66,7 +66,7 @@ def unpack(archive: bytes, home: Path) -> None:
 
 
 def write(home: Path, folder: str, files: Mapping[str, bytes], uid: int | None = None) -> None:
-    """Write files into a folder of a home, readable only; they replace what is at their names.
+    """Write read-only files into a folder of a home; existing files of these names are replaced.
 
     A link that an agent left there is not followed. With `uid`, they belong to that user. Raises
     Failure `home_files`.

@@ -26,7 +26,7 @@ STATUSES: Final = (
     FAILED,
     TERMINAL,
 )
-"""The statuses of each group; failed jobs that need nobody are among the finished jobs."""
+"""The statuses of each group; failed jobs that need no person are among the finished jobs."""
 
 
 def attention(row: JobSummary) -> str:

@@ -59,7 +59,8 @@ SELECT t.job, d.question, d.external_ref AS ref
    AND (d.external_ref IS NOT NULL OR d.in_doubt OR d.status = 'sending')
  ORDER BY t.job DESC, d.question DESC
 
--- The same for an issue or a pull request.
+-- The same for an issue or a pull request. Two queries: the index of each channel is partial, and a
+-- prepared plan with the channel as a parameter could not use it.
 -- name: forge
 SELECT t.job, d.question, d.external_ref AS ref
   FROM (SELECT job FROM draftsman.job_targets
