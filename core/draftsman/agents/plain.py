@@ -147,6 +147,9 @@ class PlainAdapter(Adapter):
             parts.append("Change the files so that these checks pass.")
         return parts
 
+    def open_session(self) -> None:
+        """Do nothing: every turn starts the program, which has no session."""
+
     def turn(self, prompt: str) -> None:
         """Run the program with its output as the log; raises AgentFailure for another exit code."""
         command = [part.replace(PROMPT, prompt) for part in self.command]
