@@ -68,7 +68,7 @@ CALLS: Final[dict[str, Call]] = {
     "questions.open: folded": Call(
         lambda conn: questions.open_questions(conn, 200, viewer="anna"), rows=401
     ),
-    "questions.open: further on": Call(_walked, rows=801),
+    "questions.open: further on": Call(_walked, rows=802),
     "questions.open: that never expire": Call(
         lambda conn: questions.open_questions(conn, 200, (None, WAITS // 2, 1)), rows=401
     ),
