@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from enum import IntEnum
+from functools import partial
 from typing import Final
 
 from draftsman.domain.changes.diff import diffstat, is_diff
@@ -46,7 +47,18 @@ NO_APPROVER: Final = (
 BOT_NAME: Final = "@draftsman"
 """The mention of the bot, with the name in the manifests."""
 FREE_TEXT_LABEL: Final = "Answer with text…"
+APPROVAL_REACTIONS: Final = "React with :+1: approve · :-1: deny"
 _IN_FULL: Final = "To read it, run draftsman show"
+
+
+class AnswerReactions(IntEnum):
+    """Reactions to a question's message that are answers."""
+
+    NONE = 0
+    CHOICES = 1
+    """Those of choices with an emoji."""
+    APPROVALS = 2
+    """Also those that decide approvals."""
 
 
 class Detail(IntEnum):
@@ -67,14 +79,18 @@ def fit_question(
     prefix: Sequence[Block] = (),
     *,
     replies: bool = False,
+    reactions: AnswerReactions = AnswerReactions.NONE,
     changes: str = "",
 ) -> list[Block]:
     """Return the question with its controls, in as much detail as fits a message.
 
     `replies`: an answer is read without a mention of the bot. `changes` are the changes to review.
     """
+    render_at = partial(
+        render_question, question, title, people, replies=replies, reactions=reactions
+    )
     for detail in Detail:
-        text = render_question(question, title, people, detail, replies=replies, changes=changes)
+        text = render_at(detail=detail, changes=changes)
         blocks = [*prefix, *text, *controls(question, detail)]
         if fits(blocks):
             return blocks
@@ -88,6 +104,7 @@ def render_question(
     detail: Detail = Detail.ALL,
     *,
     replies: bool = False,
+    reactions: AnswerReactions = AnswerReactions.NONE,
     changes: str = "",
 ) -> Iterator[Block]:
     """Yield the question, its context, its changes, its audience and its expiry."""
@@ -108,7 +125,7 @@ def render_question(
         yield context(f":page_facing_up: {escape_truncated(changes, 300)} · {command}")
     if detail < Detail.NO_DESCRIPTIONS and (described := _descriptions(question)):
         yield from paragraphs(described, 3)
-    if replies and (hint := _reactions(question)):
+    if hint := _reactions(question, reactions):
         yield context(hint)
     if people:
         yield section(f"For {_mention_list(people)}")
@@ -200,8 +217,12 @@ def _descriptions(question: Question) -> str:
     )
 
 
-def _reactions(question: Question) -> str:
+def _reactions(question: Question, reactions: AnswerReactions) -> str:
     """Return which reactions choose an answer; "" for a question without any."""
+    if question.kind is QuestionKind.APPROVAL:
+        return APPROVAL_REACTIONS if reactions is AnswerReactions.APPROVALS else ""
+    if reactions is AnswerReactions.NONE:
+        return ""
     pairs = [
         f":{choice['emoji']}: {escape_truncated(str(choice['label']), 60)}"
         for choice in question.choices[:MAX_DESCRIPTIONS]

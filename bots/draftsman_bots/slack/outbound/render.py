@@ -51,7 +51,11 @@ from draftsman_bots.slack.outbound.blocks import (
     paragraphs,
     section,
 )
-from draftsman_bots.slack.outbound.question_blocks import BOT_NAME, fit_question
+from draftsman_bots.slack.outbound.question_blocks import (
+    BOT_NAME,
+    AnswerReactions,
+    fit_question,
+)
 from draftsman_bots.text import truncate, truncate_spans
 
 STATUS_EMOJI: Final = {
@@ -87,14 +91,18 @@ class Rendered:
     blocks: list[Block]
 
 
-def render(message: Message, *, replies: bool = False) -> Rendered:
+def render(
+    message: Message,
+    *,
+    replies: bool = False,
+    reactions: AnswerReactions = AnswerReactions.NONE,
+) -> Rendered:
     """Return the rendered message.
 
     `replies`: an answer is read without a mention of the bot.
     """
-    return Rendered(
-        render_plain_text(message, replies=replies), drop_to_fit(_blocks(message, replies))
-    )
+    blocks = _blocks(message, replies, reactions)
+    return Rendered(render_plain_text(message, replies=replies), drop_to_fit(blocks))
 
 
 def render_plain_text(message: Message, *, replies: bool = False) -> str:
@@ -103,12 +111,12 @@ def render_plain_text(message: Message, *, replies: bool = False) -> str:
     return mention_spans(brief_spans(message, instruction), MAX_TEXT)
 
 
-def _blocks(message: Message, replies: bool) -> Iterator[Block]:
+def _blocks(message: Message, replies: bool, reactions: AnswerReactions) -> Iterator[Block]:
     match message.kind:
         case DeliveryKind.STATUS:
             yield from _card(message)
         case DeliveryKind.QUESTION | DeliveryKind.REMINDER if message.question is not None:
-            yield from _question(message, replies)
+            yield from _question(message, replies, reactions)
         case DeliveryKind.QUESTION_CLOSED if message.question is not None:
             yield from _closed(message)
         case DeliveryKind.RESULT:
@@ -189,7 +197,7 @@ def _buttons(subject: Subject) -> Block | None:
     return button("Cancel job", ids.CANCEL, value, "danger", confirm)
 
 
-def _question(message: Message, replies: bool) -> Iterator[Block]:
+def _question(message: Message, replies: bool, reactions: AnswerReactions) -> Iterator[Block]:
     question = message.question
     assert question is not None  # noqa: S101
     payload, reminder = message.payload or {}, []
@@ -198,7 +206,13 @@ def _question(message: Message, replies: bool) -> Iterator[Block]:
         reminder = paragraphs(str(text), 1)
     title = message.subject.title
     yield from fit_question(
-        question, title, message.mentions, reminder, replies=replies, changes=message.changes
+        question,
+        title,
+        message.mentions,
+        reminder,
+        replies=replies,
+        reactions=reactions,
+        changes=message.changes,
     )
 
 
