@@ -115,6 +115,8 @@ def _question(message: Message, question: Question) -> Iterator[str]:
     yield _choices(question)
     if people := _people(message):
         yield f"For {people}"
+    if (delegation := message.delegation) is not None:
+        yield f"{line(delegation.text, 300)}, until {format_time(delegation.until)}."
     yield " ".join(_instructions(question))
 
 

@@ -10,6 +10,7 @@ from typing import Final
 from draftsman.domain.changes.diff import diffstat, is_diff
 from draftsman.domain.deliveries.action_text import action_text
 from draftsman.domain.deliveries.attachment import LENGTH, LINES, is_long
+from draftsman.domain.deliveries.delivery import Delegation
 from draftsman.domain.deliveries.plain_text import missing_diff, title_before
 from draftsman.domain.job import Source
 from draftsman.domain.people.policy import Person
@@ -81,6 +82,7 @@ def fit_question(
     replies: bool = False,
     reactions: AnswerReactions = AnswerReactions.NONE,
     changes: str = "",
+    delegation: Delegation | None = None,
 ) -> list[Block]:
     """Return the question with its controls, in as much detail as fits a message.
 
@@ -90,7 +92,7 @@ def fit_question(
         render_question, question, title, people, replies=replies, reactions=reactions
     )
     for detail in Detail:
-        text = render_at(detail=detail, changes=changes)
+        text = render_at(detail=detail, changes=changes, delegation=delegation)
         blocks = [*prefix, *text, *controls(question, detail)]
         if fits(blocks):
             return blocks
@@ -106,6 +108,7 @@ def render_question(
     replies: bool = False,
     reactions: AnswerReactions = AnswerReactions.NONE,
     changes: str = "",
+    delegation: Delegation | None = None,
 ) -> Iterator[Block]:
     """Yield the question, its context, its changes, its audience and its expiry."""
     verb = "asks for approval" if question.kind is QuestionKind.APPROVAL else "asks"
@@ -131,6 +134,9 @@ def render_question(
         yield section(f"For {_mention_list(people)}")
     elif question.kind is QuestionKind.APPROVAL:
         yield section(NO_APPROVER)
+    if delegation is not None:
+        until = local_time(delegation.until)
+        yield context(f"{escape_truncated(delegation.text, 300)}, until {until}")
     yield context(*_footer(question, replies))
 
 

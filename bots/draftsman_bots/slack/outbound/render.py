@@ -213,6 +213,7 @@ def _question(message: Message, replies: bool, reactions: AnswerReactions) -> It
         replies=replies,
         reactions=reactions,
         changes=message.changes,
+        delegation=message.delegation,
     )
 
 

@@ -138,6 +138,7 @@ def _question(message: Message, names: MemberNames, checklist: bool) -> Iterator
         names,
         message.changes,
         checklist=checklist,
+        delegation=message.delegation,
     )
 
 

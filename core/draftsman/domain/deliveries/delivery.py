@@ -106,6 +106,20 @@ class Subject:
 
 
 @dataclass(frozen=True, slots=True)
+class Delegation:
+    """A person asked another person to answer a question."""
+
+    person: str
+    by: str
+    until: datetime
+
+    @property
+    def text(self) -> str:
+        """Return `anna asked bob to answer`."""
+        return f"{self.by} asked {self.person} to answer"
+
+
+@dataclass(frozen=True, slots=True)
 class Message:
     """A message for a channel, which renders it and includes the marker.
 
@@ -131,6 +145,8 @@ class Message:
     """Changes that people review with the question, as counts."""
     unmentioned: frozenset[str] = frozenset()
     """Names of recipients who may not be interrupted by it."""
+    delegation: Delegation | None = None
+    """The delegation of the question that holds."""
 
     @property
     def mentions(self) -> tuple[Person, ...]:
