@@ -146,6 +146,8 @@ class BotContract:
             await wait_until_delivered(rt, work.number, side.channel)
         (asked,) = [text for text in side.texts() if side.invites in text]
         assert f"2 jobs ask this: {jobs[0].name}, {jobs[1].name}" in asked.replace("\\", "")
+        same = f"waiting for input: asks the same as {jobs[0].name}/1"
+        assert [same in text.replace("\\", "") for text in side.texts()].count(True) == 1
         response = Response(source_event_id="e", text="red")
         verdict = await rt.questions.answer(jobs[1].number, 1, response, people.ben)
         assert verdict.also == (f"{jobs[0].name}/1",)

@@ -22,6 +22,8 @@ from draftsman.domain.deliveries.plain_text import (
     progress_text,
     render_plain,
     resolution_text,
+    shown_error,
+    state_text,
 )
 from draftsman.domain.deliveries.result_text import change_summary, counts_summary, pr_url
 from draftsman.domain.deliveries.spans import ActorRef, spans_text
@@ -40,7 +42,6 @@ EMOJI: Final = {
     Status.CANCELED: "🚫",
     Status.EXPIRED: "⌛",
 }
-WITHOUT_ERROR: Final = frozenset({Status.CANCELED, Status.COMPLETED})
 MAX_MENTIONS: Final = 10
 MAX_CHOICES: Final = 50
 TRUNCATED: Final = "Truncated. The full text is in the next comment."
@@ -95,8 +96,8 @@ def _status(message: Message) -> Iterator[str]:
     yield "\n".join(line(text, 300) for text in progress_text(message).split("\n"))
     if subject.status is Status.COMPLETED:
         yield from _work(subject, LENGTH // 4)
-    elif subject.error and not subject.denied and subject.status not in WITHOUT_ERROR:
-        yield fenced(plain(subject.error, LENGTH // 4))
+    elif error := shown_error(subject):
+        yield fenced(plain(error, LENGTH // 4))
 
 
 def _question(message: Message, question: Question) -> Iterator[str]:
@@ -185,7 +186,7 @@ def _headline(subject: Subject) -> str:
 
 
 def _facts(subject: Subject) -> str:
-    state = str(subject.status).replace("_", " ")
+    state = state_text(subject)
     if subject.status is Status.RETRYING and subject.next_retry_at is not None:
         state = f"{state} at {format_time(subject.next_retry_at)}"
     ended = subject.denied or subject.status is Status.CANCELED

@@ -24,6 +24,8 @@ from draftsman.domain.deliveries.plain_text import (
     pause_text,
     progress_text,
     resolution_spans,
+    shown_error,
+    state_text,
     title_before,
 )
 from draftsman.domain.deliveries.result_text import change_summary, counts_summary, pr_url
@@ -75,8 +77,6 @@ STATUS_EMOJI: Final = {
 }
 DENIED_EMOJI: Final = ":no_entry:"
 """For a job that a person denied, which is not an error."""
-WITHOUT_ERROR: Final = frozenset({Status.CANCELED, Status.COMPLETED})
-"""Statuses in which an earlier error is not shown."""
 RETRYABLE: Final = TERMINAL - {Status.COMPLETED}
 """Terminal statuses with a retry button."""
 TRUNCATED_NOTICE: Final = "Truncated. The full text is a file in this thread."
@@ -134,8 +134,8 @@ def _card(message: Message) -> Iterator[Block]:
     yield context(*_facts(subject))
     if progress := progress_text(message):
         yield context(*(escape_truncated(text, 300) for text in progress.split("\n")))
-    if subject.error and not subject.denied and subject.status not in WITHOUT_ERROR:
-        yield code_block(truncate(subject.error, LENGTH // 4))
+    if error := shown_error(subject):
+        yield code_block(truncate(error, LENGTH // 4))
     if control := _buttons(subject):
         yield actions([control])
 
@@ -146,7 +146,7 @@ def _headline(subject: Subject) -> str:
 
 
 def _facts(subject: Subject) -> Iterator[str]:
-    state = str(subject.status).replace("_", " ")
+    state = state_text(subject)
 
     if subject.status is Status.RETRYING and subject.next_retry_at is not None:
         state = f"{state} {local_time(subject.next_retry_at)}"

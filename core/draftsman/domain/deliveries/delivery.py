@@ -88,6 +88,8 @@ class Subject:
     paused_by: str | None = None
     pause_reason: str | None = None
     """Reason of the pause of the job; None: not paused."""
+    asks_with: str | None = None
+    """The identical question that the target shows instead of that of the job: `D-141/1`."""
     next_retry_at: datetime | None = None
     result: dict[str, Any] | None = None
     usage: str = ""

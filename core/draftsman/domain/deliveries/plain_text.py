@@ -30,6 +30,18 @@ _ENDED: Final = {
     Status.CANCELED: "was canceled",
     Status.EXPIRED: "expired",
 }
+_WITHOUT_ERROR: Final = frozenset(
+    {
+        Status.CLAIMED,
+        Status.RUNNING,
+        Status.RESUMED,
+        Status.WAITING_FOR_INPUT,
+        Status.WAITING_FOR_APPROVAL,
+        Status.CANCELED,
+        Status.COMPLETED,
+    }
+)
+"""Statuses that hide an earlier error."""
 _NOTHING: Final = sha256(b"").hexdigest()
 """SHA-256 of the patch of a run that changed nothing."""
 _NOUNS: Final = {"approved": "approval", "denied": "denial"}
@@ -79,6 +91,17 @@ def pause_text(subject: Subject) -> str:
     if subject.pause_reason is None:
         return ""
     return f"paused by {subject.paused_by}: {' '.join(subject.pause_reason.split())}"
+
+
+def state_text(subject: Subject) -> str:
+    """Return the status: `waiting for input: asks the same as D-141/1`."""
+    same = f": asks the same as {subject.asks_with}" if subject.asks_with else ""
+    return f"{humanize(subject.status)}{same}"
+
+
+def shown_error(subject: Subject) -> str:
+    """Return the error of a job; "" for a denial, and while a later run works or waits."""
+    return "" if subject.denied or subject.status in _WITHOUT_ERROR else subject.error or ""
 
 
 def progress_text(message: Message) -> str:
@@ -273,7 +296,7 @@ def _headline(subject: Subject) -> str:
 
 def _state(subject: Subject) -> str:
     pause = pause_text(subject)
-    state = humanize(subject.status) + (f", {pause}" if pause else "")
+    state = state_text(subject) + (f", {pause}" if pause else "")
     if subject.status is Status.RETRYING and subject.next_retry_at is not None and not pause:
         return f"{state} at {subject.next_retry_at.isoformat(timespec='seconds')}: {subject.error}"
     return state

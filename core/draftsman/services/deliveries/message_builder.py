@@ -160,6 +160,7 @@ def _subject(facts: MessageFacts | Job, id: UUID, resolution: Mapping[str, Any] 
         cancel_reason=_redacted(facts.cancel_reason),
         paused_by=paused_by,
         pause_reason=_redacted(pause_reason),
+        asks_with=facts.asks_with if isinstance(facts, MessageFacts) else None,
         next_retry_at=facts.next_retry_at,
         result=_redacted(facts.result),
         usage=usage_text(**usage),
