@@ -165,7 +165,7 @@ def _result(message: Message) -> Iterator[str]:
     yield from _work(subject, LENGTH // 2)
     if subject.usage:
         yield line(subject.usage, 200)
-    yield _facts(subject)
+    yield _facts(subject, outcome=False)
     if overflow_files(message):
         yield TRUNCATED
 
@@ -185,12 +185,14 @@ def _headline(subject: Subject) -> str:
     return f"{emoji} **{subject.name}** {line(subject.title, 300)}"
 
 
-def _facts(subject: Subject) -> str:
+def _facts(subject: Subject, *, outcome: bool = True) -> str:
+    """Return facts of a job; a result has shown the `outcome` of a denial or cancel before."""
     state = state_text(subject)
     if subject.status is Status.RETRYING and subject.next_retry_at is not None:
         state = f"{state} at {format_time(subject.next_retry_at)}"
     ended = subject.denied or subject.status is Status.CANCELED
-    parts = [_outcome(subject, again="") if ended else state, pause_text(subject)]
+    shown = "" if subject.denied else state
+    parts = [_outcome(subject, again="") if ended and outcome else shown, pause_text(subject)]
     named = (("", subject.repo), ("by ", subject.agent), ("for ", subject.invoker))
     parts += [f"{prefix}{value}" for prefix, value in (*named, ("group ", subject.group)) if value]
     return " · ".join(line(part, 300) for part in parts if part)

@@ -145,7 +145,8 @@ def _headline(subject: Subject) -> str:
     return f"{emoji} *{subject.name}* {bold(subject.title)}"
 
 
-def _facts(subject: Subject) -> Iterator[str]:
+def _facts(subject: Subject, *, outcome: bool = True) -> Iterator[str]:
+    """Yield facts of a job; a result has shown the `outcome` of a denial or cancel before."""
     state = state_text(subject)
 
     if subject.status is Status.RETRYING and subject.next_retry_at is not None:
@@ -154,7 +155,7 @@ def _facts(subject: Subject) -> Iterator[str]:
         yield state
     if pause := pause_text(subject):
         yield escape_truncated(pause, 300)
-    if subject.status is Status.CANCELED or subject.denied:
+    if outcome and (subject.status is Status.CANCELED or subject.denied):
         yield mention_spans(job_outcome_spans(subject, again=""), 300)
     for name, value in (("", subject.repo), ("by ", subject.agent), ("group ", subject.group)):
         if value:
@@ -242,7 +243,8 @@ def _result(message: Message) -> Iterator[Block]:
         yield section(link(url))
     for text in (change_summary(result), counts_summary(result)):
         yield from paragraphs(truncate(text, LENGTH // 4), 1)
-    yield context(*_facts(subject))
+    if facts := list(_facts(subject, outcome=False)):
+        yield context(*facts)
     if overflow_files(message):
         yield context(TRUNCATED_NOTICE if is_truncated_result(message) else DATA_NOTICE)
     controls = [_buttons(subject)] if subject.status in RETRYABLE else []

@@ -169,7 +169,7 @@ def _result(message: Message, names: MemberNames) -> Iterator[str]:
         yield subject.usage
     if rest := _rest(result):
         yield escape_truncated(truncate(rest, LENGTH // 4))
-    yield _facts(subject, names)
+    yield _facts(subject, names, outcome=False)
     if overflow_files(message):
         yield TRUNCATED_NOTICE if is_truncated_result(message) else DATA_NOTICE
 
@@ -191,11 +191,12 @@ def _headline(subject: Subject) -> str:
     return f"{emoji} **{subject.name}** {bold(subject.title, 500)}"
 
 
-def _facts(subject: Subject, names: MemberNames) -> str:
+def _facts(subject: Subject, names: MemberNames, *, outcome: bool = True) -> str:
+    """Return facts of a job; a result has shown the `outcome` of a denial or cancel before."""
     facts = [] if subject.denied else [escape_truncated(_state(subject), 200)]
     if pause := pause_text(subject):
         facts.append(escape_truncated(pause, 300))
-    if subject.status is Status.CANCELED or subject.denied:
+    if outcome and (subject.status is Status.CANCELED or subject.denied):
         facts.append(escape_truncated(with_names(job_outcome_spans(subject, again=""), names), 300))
     invoker = with_names([ActorRef(subject.invoker)], names)
     for name, value in (
