@@ -101,6 +101,27 @@ CREATE FUNCTION draftsman.is_shown(
            AND d.channel = $3 AND d.target = $4 AND ($5 IS NULL OR d.thread = $5))
 $$;
 
+-- The name of the identical question that a target shows instead of the open question of a job; NULL if
+-- the thread of the job shows its own.
+CREATE FUNCTION draftsman.shown_instead(
+    job bigint, channel draftsman.delivery_channel, target text, thread_key text
+) RETURNS text LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    SELECT format('D-%s/%s', i.job, i.question)
+      FROM draftsman.job_questions q
+     CROSS JOIN LATERAL draftsman.identical_to(q.job, q.ordinal) i
+     WHERE q.job = $1 AND q.status = 'open'
+       AND NOT EXISTS (
+           SELECT FROM draftsman.deliveries d
+            WHERE d.job = q.job AND d.question = q.ordinal AND d.thread_key = $4
+              AND d.kind = 'question' AND d.status <> 'superseded')
+       AND EXISTS (
+           SELECT FROM draftsman.deliveries d
+            WHERE d.job = i.job AND d.question = i.question AND d.channel = $2 AND d.target = $3
+              AND d.kind = 'question' AND d.status <> 'superseded')
+     ORDER BY i.id
+     LIMIT 1
+$$;
+
 -- Edits the messages that show identical questions, which say how many jobs ask.
 CREATE FUNCTION draftsman.edit_messages(digest text) RETURNS void LANGUAGE sql
     SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$

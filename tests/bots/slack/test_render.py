@@ -335,13 +335,6 @@ def test_failure_is_shown_without_terminal_commands(status: Status) -> None:
     assert "press Retry" in shown(output)
 
 
-@pytest.mark.parametrize("status", Status)
-def test_an_earlier_error_is_shown_until_another_run_works(status: Status) -> None:
-    output = rendered(DeliveryKind.STATUS, subject_status=status, subject_error="no space")
-    hidden = {"claimed", "running", "resumed", "completed", "canceled"}
-    assert ("no space" in shown(output)) == (status not in hidden and "waiting" not in status)
-
-
 def test_notification_displays_people_and_times_for_readers() -> None:
     resolution = {"outcome": "canceled", "by": ["slack:U0ANNA@T9", "cli:root"]}
     closed = question(text="ask slack:U0BEN", status=QuestionStatus.CANCELED, resolution=resolution)

@@ -116,19 +116,8 @@ SELECT j.number, j.id AS job_id, j.type, j.status::text, j.mode::text, j.agent,
        (SELECT l.name FROM draftsman.question_ladders l
          WHERE l.job = d.job AND l.question = d.question) AS ladder,
        g.person AS delegated_to, g.delegated_by, g.expires_at AS delegated_until,
-       (SELECT format('D-%%s/%%s', i.job, i.question)
-          FROM draftsman.job_questions q
-         CROSS JOIN LATERAL draftsman.identical_to(q.job, q.ordinal) i
-         WHERE d.kind = 'status' AND q.job = d.job AND q.status = 'open' AND NOT EXISTS (
-               SELECT FROM draftsman.deliveries s
-                WHERE s.job = q.job AND s.question = q.ordinal AND s.thread_key = d.thread_key
-                  AND s.kind = 'question' AND s.status <> 'superseded')
-           AND EXISTS (
-               SELECT FROM draftsman.deliveries s
-                WHERE s.job = i.job AND s.question = i.question AND s.channel = d.channel
-                  AND s.target = d.target AND s.kind = 'question' AND s.status <> 'superseded')
-         ORDER BY i.id
-         LIMIT 1) AS asks_with
+       CASE WHEN d.kind = 'status' THEN draftsman.shown_instead(d.job, d.channel, d.target, d.thread_key)
+       END AS asks_with
   FROM draftsman.deliveries d
   JOIN draftsman.jobs j ON j.number = d.job
   LEFT JOIN draftsman.question_delegations g
