@@ -162,6 +162,21 @@ async def test_comments_delay_the_reminders_of_a_question(
     assert "you work on the answer until" in "\n".join(await issue.delivered(work.number))
 
 
+async def test_an_unknown_command_answers_no_question(
+    issue: Issue, rt: Runtime, make: Factory
+) -> None:
+    spec = QUESTION.model_copy(update={"freeform": True})
+    work = await make.asked(spec, notify=issue.side.notify)
+    await issue.delivered(work.number)
+    outcomes = [
+        await issue.on(comment(text, "ben", number))
+        for number, text in enumerate(["@draftsman /paus now", "/lgtm"], 70)
+    ]
+    assert outcomes == ["refused", "ignored"], "ben may not request jobs"
+    assert (await rt.questions.get(work.number, 1)).status == "open"
+    assert await issue.on(comment("@draftsman later", "ben", 72)) == "answered"
+
+
 async def test_a_comment_shows_the_new_expiry_and_delegate(
     issue: Issue, rt: Runtime, make: Factory, people: People
 ) -> None:
