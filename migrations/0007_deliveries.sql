@@ -340,6 +340,22 @@ BEGIN
      ORDER BY seq;
     RETURN NULL;
 END $$;
+-- Edits the messages of an open question, whose data changed; the caller holds the lock of the job. An
+-- edit that was not sent yet will have the newest data. A pager shows none of it.
+CREATE FUNCTION draftsman.edit_question(job bigint, question int) RETURNS void LANGUAGE sql
+    SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    INSERT INTO draftsman.deliveries
+           (job, question, original, channel, target, thread, thread_key, kind, payload)
+    SELECT d.job, d.question, d.seq, d.channel, d.target, d.thread, d.thread_key, 'question_closed',
+           d.payload
+      FROM draftsman.deliveries d
+     WHERE d.job = $1 AND d.question = $2 AND d.kind IN ('question', 'reminder')
+       AND d.status IN ('sending', 'unconfirmed', 'sent') AND d.channel <> 'pager'
+       AND NOT EXISTS (SELECT FROM draftsman.deliveries e
+                        WHERE e.thread_key = d.thread_key AND e.original = d.seq
+                          AND e.status = 'pending')
+     ORDER BY d.seq
+$$;
 CREATE TRIGGER job_questions_copies AFTER UPDATE OF status ON draftsman.job_questions FOR EACH ROW
     WHEN (OLD.status = 'open' AND NEW.status <> 'open')
     EXECUTE FUNCTION draftsman.enqueue_question_closed();

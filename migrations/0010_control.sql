@@ -96,6 +96,7 @@ BEGIN
         PERFORM draftsman.deny_access(
             'a question can be extended by more than 0 s and at most 366 days');
     END IF;
+    PERFORM FROM draftsman.job_states j WHERE j.number = $1 FOR NO KEY UPDATE;
     RETURN QUERY
     UPDATE draftsman.job_questions q
        SET expires_at = CASE WHEN $3 IS NULL OR q.expires_at IS NULL THEN NULL
@@ -106,6 +107,9 @@ BEGIN
                 SELECT FROM draftsman.question_times t
                  WHERE t.job = q.job AND t.question = q.ordinal AND t.escalated_at IS NOT NULL)))
     RETURNING q.expires_at;
+    IF FOUND THEN
+        PERFORM draftsman.edit_question($1, $2);
+    END IF;
 END $$;
 
 -- Tokens --------------------------------------------------------------------------------------

@@ -207,7 +207,7 @@ RETURNS void LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
 $$;
 
 -- Sends a question to a person or target outside of the targets of its job, which may have it already;
--- returns the delivery. A later step sends it again.
+-- returns the delivery. A later step, and another delegation, sends it again.
 CREATE FUNCTION draftsman.send_question(
     job bigint, question int, step int, recipient text, channel draftsman.delivery_channel,
     target text, thread text
@@ -220,7 +220,8 @@ BEGIN
     IF EXISTS (SELECT FROM draftsman.question_notifications n
                 WHERE n.job = $1 AND n.question = $2 AND n.recipient = $4
                   AND n.delivery IS NOT NULL) THEN
-        key := key || ':' || $3;
+        key := key || ':' || (SELECT count(*) FROM draftsman.deliveries d
+                               WHERE d.thread_key = place AND d.question = $2);
     END IF;
     INSERT INTO draftsman.deliveries AS d
            (job, question, channel, target, thread, thread_key, kind, dedupe_key)
@@ -301,49 +302,6 @@ BEGIN
       FROM draftsman.question_notifications n
      WHERE n.job = $1 AND n.question = $2 AND n.step = $3;
     RETURN true;
-END $$;
-
--- Asks another person to answer a question: that person is notified, the targets of the job get a notice,
--- and the next step of the ladder waits.
-CREATE FUNCTION draftsman.delegate_question(
-    job bigint, question int, source draftsman.channel, actor_id text, person text, seconds float8,
-    delegate text, slack_target text
-) RETURNS timestamptz LANGUAGE plpgsql
-    SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    name    text := draftsman.require_responder($1, $2, $3, $4, $5, $6);
-    until   timestamptz := draftsman.now() + make_interval(secs => $6);
-    account text := coalesce(draftsman.slack_account($7),
-                             CASE WHEN draftsman.session_kind() = 'owner' THEN $8 END);
-    sent    bigint;
-BEGIN
-    IF draftsman.session_kind() <> 'owner' AND NOT draftsman.may_answer($1, $2, $7) THEN
-        PERFORM draftsman.deny_access(format('%s may not answer D-%s/%s', $7, $1, $2));
-    END IF;
-    PERFORM FROM draftsman.job_states j WHERE j.number = $1 FOR NO KEY UPDATE;
-    INSERT INTO draftsman.question_delegations AS g (job, question, person, delegated_by, expires_at)
-    VALUES ($1, $2, $7, name, until)
-        ON CONFLICT ON CONSTRAINT question_delegations_pkey DO UPDATE
-           SET person = excluded.person, delegated_by = excluded.delegated_by,
-               expires_at = excluded.expires_at, created_at = excluded.created_at;
-    DELETE FROM draftsman.question_acknowledgments a
-     WHERE a.job = $1 AND a.question = $2 AND a.person = name;
-    INSERT INTO draftsman.job_events (job, kind, actor, payload)
-    VALUES ($1, 'question_delegated', $3 || ':' || $4,
-            jsonb_build_object('question', $2, 'by', name, 'to', $7, 'until', until));
-    IF account IS NOT NULL AND NOT EXISTS (
-        SELECT FROM draftsman.question_notifications n
-         WHERE n.job = $1 AND n.question = $2 AND n.step = 0 AND n.recipient = $7) THEN
-        sent := draftsman.send_question($1, $2, 0, $7, 'slack', account, NULL);
-    END IF;
-    INSERT INTO draftsman.question_notifications (job, question, step, recipient, outcome, delivery)
-    VALUES ($1, $2, 0, $7, CASE WHEN sent IS NULL THEN 'inbox' ELSE 'sent' END, sent)
-        ON CONFLICT DO NOTHING;
-    PERFORM draftsman.notify_question($1, $2,
-        format('D-%s/%s: %s asked %s to answer', $1, $2, name, $7), format('delegated:%s:%s', $2, $7));
-    UPDATE draftsman.question_ladders l SET due_at = greatest(l.due_at, until)
-     WHERE l.job = $1 AND l.question = $2 AND l.due_at IS NOT NULL;
-    RETURN until;
 END $$;
 
 -- Acknowledges a question, unless the acknowledgment of another person holds; returns the one that

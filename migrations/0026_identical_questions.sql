@@ -101,20 +101,34 @@ CREATE FUNCTION draftsman.is_shown(
            AND d.channel = $3 AND d.target = $4 AND ($5 IS NULL OR d.thread = $5))
 $$;
 
--- Edits the messages that show identical questions, which say how many jobs ask. An edit that was
--- not sent yet will have the newest number.
+-- The name of the identical question that a target shows instead of the open question of a job; NULL if
+-- the thread of the job shows its own.
+CREATE FUNCTION draftsman.shown_instead(
+    job bigint, channel draftsman.delivery_channel, target text, thread_key text
+) RETURNS text LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    SELECT format('D-%s/%s', i.job, i.question)
+      FROM draftsman.job_questions q
+     CROSS JOIN LATERAL draftsman.identical_to(q.job, q.ordinal) i
+     WHERE q.job = $1 AND q.status = 'open'
+       AND NOT EXISTS (
+           SELECT FROM draftsman.deliveries d
+            WHERE d.job = q.job AND d.question = q.ordinal AND d.thread_key = $4
+              AND d.kind = 'question' AND d.status <> 'superseded')
+       AND EXISTS (
+           SELECT FROM draftsman.deliveries d
+            WHERE d.job = i.job AND d.question = i.question AND d.channel = $2 AND d.target = $3
+              AND d.kind = 'question' AND d.status <> 'superseded')
+     ORDER BY i.id
+     LIMIT 1
+$$;
+
+-- Edits the messages that show identical questions, which say how many jobs ask.
 CREATE FUNCTION draftsman.edit_messages(digest text) RETURNS void LANGUAGE sql
     SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-    INSERT INTO draftsman.deliveries
-           (job, question, original, channel, target, thread, thread_key, kind)
-    SELECT d.job, d.question, d.seq, d.channel, d.target, d.thread, d.thread_key, 'question_closed'
+    SELECT draftsman.edit_question(i.job, i.question)
       FROM draftsman.identical_questions i
-      JOIN draftsman.deliveries d ON d.job = i.job AND d.question = i.question
-     WHERE i.digest = $1 AND d.kind = 'question' AND d.status IN ('sending', 'unconfirmed', 'sent')
-       AND NOT EXISTS (SELECT FROM draftsman.deliveries e
-                        WHERE e.thread_key = d.thread_key AND e.original = d.seq
-                          AND e.status = 'pending')
-     ORDER BY d.seq
+     WHERE i.digest = $1
+     ORDER BY i.id
 $$;
 
 -- Writes the messages of the open question of a job, whose lock the caller holds. A target that shows

@@ -1,5 +1,5 @@
 -- Digests: questions that a person gets in a single message at hours of their own, and not at once.
--- Events of pagers: acknowledgments of a question there.
+-- Events of pagers: acknowledgments of a question there. Delegations of questions.
 
 SELECT EXISTS (SELECT FROM draftsman.schema_migrations WHERE name = '0027_digests') AS applied \gset
 \if :applied \echo '0027_digests is already applied' \quit \endif
@@ -141,4 +141,88 @@ BEGIN
     RETURN FOUND AND NOT EXISTS (
         SELECT FROM draftsman.pager_events e
          WHERE e.job = $3 AND e.question = $4 AND e.pager = $1 AND e.occurred_at > $6);
+END $$;
+
+-- The question is delegated to another person: a message to the former delegate alone that waits, for
+-- example for the hours of that person, is not sent, and notices name the new delegate.
+CREATE FUNCTION draftsman.replace_delegate(
+    job bigint, question int, former text, delegated_by text, delegate text
+) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    UPDATE draftsman.deliveries d SET status = 'superseded', next_attempt_at = NULL
+     WHERE d.job = $1 AND d.question = $2 AND d.kind = 'question' AND d.status = 'pending'
+       AND d.thread_key = (
+           SELECT f.thread_key FROM draftsman.question_notifications n
+             JOIN draftsman.deliveries f ON f.seq = n.delivery
+            WHERE n.job = $1 AND n.question = $2 AND n.step = 0 AND n.recipient = $3)
+       AND NOT EXISTS (SELECT FROM draftsman.job_targets t
+                        WHERE t.job = $1 AND t.thread_key = d.thread_key)
+       AND NOT EXISTS (SELECT FROM draftsman.question_notifications n
+                        WHERE n.job = $1 AND n.question = $2 AND n.step > 0 AND n.delivery = d.seq);
+    UPDATE draftsman.deliveries d SET status = 'superseded', next_attempt_at = NULL
+     WHERE d.job = $1 AND d.question = $2 AND d.kind = 'notice' AND d.status = 'pending'
+       AND starts_with(d.dedupe_key, format('delegated:%s:', $2));
+    INSERT INTO draftsman.deliveries
+           (job, question, original, channel, target, thread, thread_key, kind, payload)
+    SELECT d.job, d.question, d.seq, d.channel, d.target, d.thread, d.thread_key, 'question_closed',
+           d.payload || jsonb_build_object('text', format(
+               '%s; then %s asked %s', d.payload ->> 'text', $4, $5))
+      FROM draftsman.deliveries d
+     WHERE d.job = $1 AND d.question = $2 AND d.kind = 'notice'
+       AND d.channel IN ('slack', 'trello', 'forge')
+       AND d.status IN ('sending', 'unconfirmed', 'sent')
+       AND starts_with(d.dedupe_key, format('delegated:%s:', $2))
+       AND NOT EXISTS (SELECT FROM draftsman.deliveries e WHERE e.job = $1 AND e.original = d.seq)
+     ORDER BY d.seq;
+END $$;
+
+-- Asks another person to answer a question: that person is notified, the targets of the job get a notice,
+-- the messages of the question show the delegation, and the next step of the ladder waits.
+CREATE FUNCTION draftsman.delegate_question(
+    job bigint, question int, source draftsman.channel, actor_id text, person text, seconds float8,
+    delegate text, slack_target text
+) RETURNS timestamptz LANGUAGE plpgsql
+    SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    name    text := draftsman.require_responder($1, $2, $3, $4, $5, $6);
+    until   timestamptz := draftsman.now() + make_interval(secs => $6);
+    account text := coalesce(draftsman.slack_account($7),
+                             CASE WHEN draftsman.session_kind() = 'owner' THEN $8 END);
+    former  text;
+    sent    bigint;
+BEGIN
+    IF draftsman.session_kind() <> 'owner' AND NOT draftsman.may_answer($1, $2, $7) THEN
+        PERFORM draftsman.deny_access(format('%s may not answer D-%s/%s', $7, $1, $2));
+    END IF;
+    PERFORM FROM draftsman.job_states j WHERE j.number = $1 FOR NO KEY UPDATE;
+    SELECT g.person INTO former FROM draftsman.question_delegations g
+     WHERE g.job = $1 AND g.question = $2;
+    INSERT INTO draftsman.question_delegations AS g (job, question, person, delegated_by, expires_at)
+    VALUES ($1, $2, $7, name, until)
+        ON CONFLICT ON CONSTRAINT question_delegations_pkey DO UPDATE
+           SET person = excluded.person, delegated_by = excluded.delegated_by,
+               expires_at = excluded.expires_at, created_at = excluded.created_at;
+    DELETE FROM draftsman.question_acknowledgments a
+     WHERE a.job = $1 AND a.question = $2 AND a.person = name;
+    INSERT INTO draftsman.job_events (job, kind, actor, payload)
+    VALUES ($1, 'question_delegated', $3 || ':' || $4,
+            jsonb_build_object('question', $2, 'by', name, 'to', $7, 'until', until));
+    IF former <> $7 THEN
+        PERFORM draftsman.replace_delegate($1, $2, former, name, $7);
+    END IF;
+    PERFORM draftsman.edit_question($1, $2);
+    IF account IS NOT NULL AND former IS DISTINCT FROM $7 THEN
+        sent := draftsman.send_question($1, $2, 0, $7, 'slack', account, NULL);
+    END IF;
+    INSERT INTO draftsman.question_notifications (job, question, step, recipient, outcome, delivery)
+    VALUES ($1, $2, 0, $7, CASE WHEN sent IS NULL THEN 'inbox' ELSE 'sent' END, sent)
+        ON CONFLICT DO NOTHING;
+    IF former IS DISTINCT FROM $7 THEN
+        PERFORM draftsman.notify_question($1, $2,
+            format('D-%s/%s: %s asked %s to answer', $1, $2, name, $7),
+            format('delegated:%s:%s:%s', $2, $7, extract(epoch FROM until)));
+    END IF;
+    UPDATE draftsman.question_ladders l SET due_at = greatest(l.due_at, until)
+     WHERE l.job = $1 AND l.question = $2 AND l.due_at IS NOT NULL;
+    RETURN until;
 END $$;

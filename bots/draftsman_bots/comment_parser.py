@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from draftsman_bots.answer_resolution import ApprovalDecision, parse_decision
@@ -21,9 +21,9 @@ ATTENTION: Final = ("ack", "snooze", "delegate")
 """Verbs that change the notifications of a question."""
 _FENCE: Final = re.compile(r" {0,3}(```+|~~~+)")
 _CODE: Final = re.compile(r"(?: {4}|\t)")
-_COMMAND: Final = re.compile(
-    r"/(answer|approve|deny|tell|pause|resume|cancel|ack|snooze|delegate)\b\s*", re.IGNORECASE
-)
+COMMANDS: Final = ("answer", "approve", "deny", "tell", *CONTROLS, *ATTENTION)
+_COMMAND: Final = re.compile(rf"/({'|'.join(COMMANDS)})\b\s*", re.IGNORECASE)
+_UNKNOWN_COMMAND: Final = re.compile(r"/([A-Za-z][A-Za-z-]{1,30})(?=\s|$)")
 _MENTION: Final = re.compile(r"@([A-Za-z0-9_]{1,100}(?:-[A-Za-z0-9_]{1,100}){0,5})\b[,:]?\s*")
 _NAMED: Final = re.compile(r"D-([1-9][0-9]{0,17})(?:/([1-9][0-9]{0,8}))?(?:\s+|$)", re.IGNORECASE)
 _PICTURE: Final = re.compile(
@@ -51,6 +51,8 @@ class ParsedComment:
     tell: bool = False
     control: str = ""
     attention: str = ""
+    unknown: str = ""
+    """The first word of a comment that looks like a command, without the slash: `paus`."""
 
 
 def parse(text: str, username: str) -> ParsedComment | None:
@@ -78,7 +80,10 @@ def parse(text: str, username: str) -> ParsedComment | None:
         return ParsedComment(first.strip(), first.strip(), True, job, question, attention=verb)
     if verb in ("approve", "deny"):
         return _parse_command(verb, body, job, question)
-    return _parse_plain(first, body, addressed, job, question)
+    comment = _parse_plain(first, body, addressed, job, question)
+    if comment is not None and not verb and (match := _UNKNOWN_COMMAND.match(body)):
+        return replace(comment, unknown=match[1])
+    return comment
 
 
 def is_attachment_only(text: str) -> bool:

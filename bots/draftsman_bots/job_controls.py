@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from draftsman.domain.job import Status
-from draftsman.errors import Refused
+from draftsman.errors import Refused, UsageError
 
 if TYPE_CHECKING:
     from draftsman.domain.people.actor import Actor
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 async def change(rt: Runtime, job: int, actor: Actor, comment: ParsedComment, key: str) -> None:
     """Change a job as the comment with this key says, once; raises DraftsmanError."""
     match comment.control:
+        case "pause" if not comment.text.strip():
+            raise UsageError("a pause needs a reason: /pause REASON")
         case "pause":
             await rt.job_control.pause(job, actor, comment.text, event=key)
         case "resume":

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 import pytest
 
+from draftsman.domain.deliveries.plain_text import format_time
 from draftsman.domain.job import Source, Status
 from draftsman.domain.people.actor import Actor
 from draftsman.runtime import Runtime
+from draftsman_bots.slack.outbound.blocks import local_time
 from draftsman_bots.slack.outbound.channel import SlackChannel
 from draftsman_bots.trello.outbound.channel import TrelloChannel
 from tests.bots.bot_contract import run_dispatcher, wait_until_delivered
 from tests.bots.slack.channel_fixtures import actionable, shown, slack_channel
 from tests.bots.trello.channel_fixtures import CardHarness, trello_channel
-from tests.factories import QUESTION, Factory
+from tests.factories import GATE, QUESTION, Factory
 from tests.support.people import People
 from tests.support.slack import FakeSlack
 from tests.support.trello import FakeTrello
@@ -37,13 +40,18 @@ class Both:
 
     async def copies(self, job: int) -> list[str]:
         """Return the texts of the question's copies, which have no controls any more."""
+        texts = await self.shown(job)
+        (card,) = self.slack.messages(self.room)
+        assert actionable(self.slack.messages(self.room, card["ts"])[0]) == []
+        assert "To answer, comment" not in texts[1]
+        return texts
+
+    async def shown(self, job: int) -> list[str]:
+        """Return the texts of the question's copies."""
         await wait_until_delivered(self.rt, job, *self.channels)
         (card,) = self.slack.messages(self.room)
         asked = self.slack.messages(self.room, card["ts"])[0]
-        comment = self.wall.comments[1]
-        assert actionable(asked) == []
-        assert "To answer, comment" not in comment
-        return [shown(asked), comment]
+        return [shown(asked), self.wall.comments[1]]
 
 
 @pytest.fixture
@@ -70,3 +78,60 @@ async def test_first_answer_is_shown_in_both_channels(
     assert all(f"was answered by ben: {won}" in copy for copy in copies), copies
     events = await rt.read_model.job_events(work.number)
     assert [item.to_status for item in events].count(Status.RESUMED) == 1
+
+
+async def test_a_later_expiry_is_shown_in_both_channels(
+    both: Both, make: Factory, people: People, rt: Runtime
+) -> None:
+    spec = GATE.model_copy(update={"expires_in": 3600.0})
+    work = await make.asked(spec, notify=both.notify)
+    await wait_until_delivered(rt, work.number, *both.channels)
+    extended = await rt.questions.extend(work.number, 1, 86_400.0, people.olga)
+    assert extended is not None
+    asked, comment = await both.shown(work.number)
+    assert f"Expires at {format_time(extended)}." in comment
+    assert f"expires {local_time(extended)}" in asked
+    assert await rt.questions.extend(work.number, 1, None, people.olga) is None
+    assert all("xpires" not in text for text in await both.shown(work.number))
+
+
+async def test_messages_follow_the_delegate_of_a_question(
+    both: Both, make: Factory, people: People, rt: Runtime
+) -> None:
+    accounts = {name: both.slack.user(name) for name in ("carol", "dave", "erin")}
+    rt.policy.people = {**rt.policy.people} | {
+        name: replace(rt.policy.people[name], ids={Source.CLI: name, Source.SLACK: id})
+        for name, id in accounts.items()
+    }
+    spec = GATE.model_copy(update={"approvers": ("carol", "dave", "erin")})
+    work = await make.asked(spec, notify=both.notify)
+
+    async def delegate(name: str) -> None:
+        await rt.acknowledgments.delegate(work.number, 1, people.carol, name, 3600.0)
+        await wait_until_delivered(rt, work.number, *both.channels)
+
+    async def copies(name: str) -> list[str]:
+        """Return the copies of a person, and those that all people see."""
+        direct = both.slack.messages(both.slack.direct(accounts[name]))
+        return [*map(shown, direct), *await both.shown(work.number)]
+
+    await delegate("dave")
+    assert all("carol asked dave to answer, until" in text for text in await copies("dave"))
+    await delegate("erin")
+    for name in ("dave", "erin"):
+        texts = await copies(name)
+        assert len(texts) == 3
+        assert all("carol asked erin to answer, until" in text for text in texts)
+        assert not any("asked dave" in text for text in texts)
+    notices = [f"{work.name}/1: carol asked {name} to answer" for name in ("dave", "erin")]
+    notices[0] += "; then carol asked erin"
+    assert [text.splitlines()[0] for text in both.wall.comments[2:]] == notices
+    (card,) = both.slack.messages(both.room)
+    thread = both.slack.messages(both.room, card["ts"])
+    assert [shown(message) for message in thread[1:]] == notices
+    await delegate("dave")
+    assert len(await copies("dave")) == 4, "dave is notified again"
+    assert all("carol asked dave to answer, until" in text for text in await copies("dave"))
+    await make.decide(work.number, True, people.on(Source.CLI, "dave"))
+    await both.copies(work.number)
+    assert all("was approved by dave" in text for text in await copies("dave"))

@@ -9,7 +9,7 @@ from tests.docs.pages import DOCS
 
 PAGE = DOCS / "chat-cases.md"
 TESTS = Path(__file__).resolve().parents[1]
-LAST = 153
+LAST = 157
 FUNCTION = re.compile(r"^ *(?:async )?def (\w+)", re.MULTILINE)
 
 

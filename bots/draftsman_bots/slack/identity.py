@@ -44,6 +44,11 @@ class Identity:
         return (self.scopes or frozenset()) >= scopes.REPLIES
 
     @property
+    def reads_reactions(self) -> bool:
+        """Whether reactions to messages arrive: the full manifest."""
+        return "reactions:read" in (self.scopes or ())
+
+    @property
     def is_agent(self) -> bool:
         """Whether a direct conversation with the bot is one with an agent: the full manifest."""
         return "assistant:write" in (self.scopes or ())

@@ -51,7 +51,11 @@ class Service:
         self._installation = Installation(self.health)
         self._bot.signals.on_lost = self._installation.mark_lost
         slack_channel = channel.SlackChannel(
-            self._client, timeout=timeout, account=self._installation, identity=self._identity
+            self._client,
+            timeout=timeout,
+            account=self._installation,
+            identity=self._identity,
+            reaction_approvals=slack.reaction_approvals,
         )
         self._delivery_process = rt.delivery_process([slack_channel])
         self._delivery_sender = rt.delivery_sender

@@ -105,7 +105,8 @@ class DeliveryDispatcher:
             if sender() is not None:
                 try:
                     if count := await self._delivery_sender.rescue(names):
-                        _log.info("rescued %s deliveries of a process that ended", count)
+                        noun = "delivery" if count == 1 else "deliveries"
+                        _log.info("rescued %s %s of a process that ended", count, noun)
                         self.wake()
                 except DraftsmanError as error:
                     _log.debug("could not rescue deliveries: %s", error)

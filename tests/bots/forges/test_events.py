@@ -8,6 +8,7 @@ from typing import Any, Final, cast
 
 import pytest
 
+from draftsman.domain.deliveries.plain_text import format_time
 from draftsman.domain.deliveries.target import parse as parse_target
 from draftsman.domain.forges.forge_event import EventKind, ForgeEvent
 from draftsman.domain.outcome import Done
@@ -27,6 +28,7 @@ from tests.factories import QUESTION, Factory
 from tests.support.cases import cases
 from tests.support.fake.faults import Fault
 from tests.support.forges.world import at_second
+from tests.support.people import People
 
 GATE: Final = QuestionSpec(key="gate", kind=QuestionKind.APPROVAL, text="Go?", approvers=("carol",))
 
@@ -158,6 +160,36 @@ async def test_comments_delay_the_reminders_of_a_question(
     delays = await rt.acknowledgments.delays(work.number, 1)
     assert [(item.person, item.acknowledged) for item in delays] == [("ben", True), ("ben", False)]
     assert "you work on the answer until" in "\n".join(await issue.delivered(work.number))
+
+
+async def test_an_unknown_command_answers_no_question(
+    issue: Issue, rt: Runtime, make: Factory
+) -> None:
+    spec = QUESTION.model_copy(update={"freeform": True})
+    work = await make.asked(spec, notify=issue.side.notify)
+    await issue.delivered(work.number)
+    outcomes = [
+        await issue.on(comment(text, "ben", number))
+        for number, text in enumerate(["@draftsman /paus now", "/lgtm"], 70)
+    ]
+    assert outcomes == ["refused", "ignored"], "ben may not request jobs"
+    assert (await rt.questions.get(work.number, 1)).status == "open"
+    assert await issue.on(comment("@draftsman later", "ben", 72)) == "answered"
+
+
+async def test_a_comment_shows_the_new_expiry_and_delegate(
+    issue: Issue, rt: Runtime, make: Factory, people: People
+) -> None:
+    gate = GATE.model_copy(update={"approvers": ("carol", "dave"), "expires_in": 3600.0})
+    work = await make.asked(gate, notify=issue.side.notify)
+    await issue.delivered(work.number)
+    extended = await rt.questions.extend(work.number, 1, 86_400.0, people.olga)
+    assert extended is not None
+    await rt.acknowledgments.delegate(work.number, 1, people.carol, "dave", 3600.0)
+    _, asked, notice = await issue.delivered(work.number)
+    assert f"Expires at {format_time(extended)}." in asked
+    assert "carol asked dave to answer, until" in asked
+    assert f"D-{work.number}/1: carol asked dave to answer" in notice
 
 
 async def test_an_approval_counts_only_from_its_approver(

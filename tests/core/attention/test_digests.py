@@ -14,6 +14,7 @@ from draftsman.domain.run import LeaderTerm
 from draftsman.domain.trello.board import BoardConfig, LabelSighting
 from draftsman.errors import NotPermitted, Refused, UsageError
 from draftsman.runtime import Runtime
+from draftsman.services.attention.digests import Digests
 from draftsman.store.attention import digests as store
 from draftsman.store.postgres.database import Connection
 from tests.core.outbox.rows import deliveries_of
@@ -21,11 +22,13 @@ from tests.core.rights.conftest import As, as_role, known, roles
 from tests.factories import GATE, QUESTION, Factory
 from tests.support.clock import Clock
 from tests.support.people import People
+from tests.support.permissions import SHOP
 from tests.support.statements import CHANGE, CHECK, refused, rows, run
 
 __all__ = ["as_role", "known", "roles"]
 DAY = 86_400.0
 LONG = QUESTION.model_copy(update={"expires_in": 3 * DAY})
+DIGESTS = "d" * 24
 DIRECT = ["slack:U0BEN", "slack:C1"]
 
 
@@ -44,6 +47,20 @@ async def _chosen(rt: Runtime, people: People, hours: int = 2) -> datetime:
     assert found is not None
     assert found.next_at is not None
     return found.next_at
+
+
+async def _board(rt: Runtime, people: People, conn: Connection) -> str:
+    """Watch a board with a card for digests, and link an account of ben; return another card."""
+    board, card, now = "b" * 24, "c" * 24, datetime.now(UTC)
+    config = BoardConfig(board_id=board, name="Work", digest_card_id=DIGESTS)
+    await rt.boards.save(config, people.olga)
+    await rt.boards.baseline(board, [LabelSighting(card, "e" * 24)], now, now)
+    await run(
+        conn,
+        "INSERT INTO draftsman.person_identities (person, channel, external_id)"
+        " VALUES ('ben', 'trello', 'T-BEN')",
+    )
+    return card
 
 
 async def _sent(rt: Runtime, job: int) -> list[tuple[str, str, str]]:
@@ -155,16 +172,7 @@ async def test_a_person_without_slack_reads_the_digest_in_the_log(
 async def test_a_board_with_a_digest_card_has_the_digest_there_and_only_there(
     known: Runtime, make: Factory, people: People, clock: Clock, conn: Connection
 ) -> None:
-    board, card, digests = "b" * 24, "c" * 24, "d" * 24
-    config = BoardConfig(board_id=board, name="Work", digest_card_id=digests)
-    await known.boards.save(config, people.olga)
-    seen = [LabelSighting(card, "e" * 24)]
-    await known.boards.baseline(board, seen, datetime.now(UTC), datetime.now(UTC))
-    await run(
-        conn,
-        "INSERT INTO draftsman.person_identities (person, channel, external_id)"
-        " VALUES ('ben', 'trello', 'T-BEN')",
-    )
+    card, digests = await _board(known, people, conn), DIGESTS
     at = await _chosen(known, people)
     asked = [await make.asked(LONG, notify=[f"trello:{card}"]) for _ in range(2)]
     elsewhere = await make.asked(LONG, notify=["slack:C1"])
@@ -178,6 +186,42 @@ async def test_a_board_with_a_digest_card_has_the_digest_there_and_only_there(
     assert elsewhere.name not in found[digests]
     to = "SELECT payload ->> 'to' FROM draftsman.deliveries WHERE target = '" + digests + "'"
     assert await rows(conn, to) == [("T-BEN",)]
+
+
+async def test_identical_questions_are_in_the_digest_of_the_first_job_only(
+    known: Runtime, make: Factory, people: People, clock: Clock, conn: Connection
+) -> None:
+    card = await _board(known, people, conn)
+    await _chosen(known, people)
+    chats = [["slack:C1"], [f"trello:{card}"], ["slack:C2"]]
+    jobs = [await make.asked(LONG, repo=SHOP, notify=chat) for chat in chats]
+    later = await make.asked(LONG, notify=[f"trello:{card}"])
+    await clock.forward(DAY)
+    assert (
+        await known.digests.sweep(
+            LeaderTerm(),
+        )
+        == 2
+    )
+    found = dict(await _digests(conn))
+    assert f"• {jobs[0].name}/1 (3 jobs): " in found["U0BEN"]
+    assert len(found["U0BEN"].splitlines()) == 2
+    assert [line for line in found[DIGESTS].splitlines() if line.startswith("•")] == [
+        line for line in found[DIGESTS].splitlines() if later.name in line
+    ]
+
+
+@pytest.mark.parametrize("limit", [1, 2])
+async def test_identical_questions_of_a_digest_in_parts_are_in_it_once(
+    known: Runtime, make: Factory, people: People, clock: Clock, conn: Connection, limit: int
+) -> None:
+    await _chosen(known, people)
+    jobs = [await make.asked(LONG, repo=SHOP, notify=["slack:C1"]) for _ in range(3)]
+    await clock.forward(DAY)
+    digests = Digests(known.db, known.policy, "UTC", limit)
+    assert [await digests.sweep(LeaderTerm()) for _ in jobs].count(1) == 1
+    ((_, text),) = await _digests(conn)
+    assert f"• {jobs[0].name}/1 (3 jobs): " in text
 
 
 async def test_only_the_database_decides_what_was_sent(

@@ -260,6 +260,22 @@ async def test_a_delegate_is_notified_and_the_targets_get_one_notice(
         await rt.acknowledgments.delegate(gate, 1, person(rt, "carol"), "ben", HOUR)
 
 
+async def test_a_message_that_waits_for_the_former_delegate_is_not_sent(
+    team: TeamRuntime, make_with: MakeWith
+) -> None:
+    rt, channel = await team(carol={"quiet_hours": await away(2)}), RecordingChannel()
+    anna = person(rt, "anna")
+    number = (await make_with(rt).asked(ASK, actor=anna, notify=("slack:C0WORK",))).number
+    for delegate in ("carol", "ben"):
+        await rt.acknowledgments.delegate(number, 1, anna, delegate, HOUR)
+        await _send(rt, channel)
+    shown = {(str(d.kind), d.target): str(d.status) for d in await deliveries_of(rt, number)}
+    assert shown["question", "U0CAROL"] == "superseded"
+    assert shown["question", "U0BEN"] == "sent"
+    edited = [item for item in channel.messages if item.edits and item.question is not None]
+    assert [item.delegation and item.delegation.person for item in edited][-1] == "ben"
+
+
 class RecordingChannel:
     """A Slack that keeps the messages that it sends."""
 

@@ -45,6 +45,7 @@ CALLS: Final[dict[str, Call]] = {
     "rules.propose_in_term": Call(
         lambda conn: rules.propose_in_term(conn, LEADER, CANDIDATE, 5, 3600)
     ),
+    "rules.unannounced": Call(lambda conn: rules.unannounced(conn, LEADER, PAGE)),
     "rules.ratify": Call(_ratify),
     "rules.revoke": Call(_revoke),
     "identical.others": Call(lambda conn: identical.others(conn, OPEN, 1)),

@@ -22,6 +22,8 @@ from draftsman.domain.deliveries.plain_text import (
     progress_text,
     render_plain,
     resolution_text,
+    shown_error,
+    state_text,
 )
 from draftsman.domain.deliveries.result_text import change_summary, counts_summary, pr_url
 from draftsman.domain.deliveries.spans import ActorRef, spans_text
@@ -40,7 +42,6 @@ EMOJI: Final = {
     Status.CANCELED: "🚫",
     Status.EXPIRED: "⌛",
 }
-WITHOUT_ERROR: Final = frozenset({Status.CANCELED, Status.COMPLETED})
 MAX_MENTIONS: Final = 10
 MAX_CHOICES: Final = 50
 TRUNCATED: Final = "Truncated. The full text is in the next comment."
@@ -95,8 +96,8 @@ def _status(message: Message) -> Iterator[str]:
     yield "\n".join(line(text, 300) for text in progress_text(message).split("\n"))
     if subject.status is Status.COMPLETED:
         yield from _work(subject, LENGTH // 4)
-    elif subject.error and not subject.denied and subject.status not in WITHOUT_ERROR:
-        yield fenced(plain(subject.error, LENGTH // 4))
+    elif error := shown_error(subject):
+        yield fenced(plain(error, LENGTH // 4))
 
 
 def _question(message: Message, question: Question) -> Iterator[str]:
@@ -115,6 +116,8 @@ def _question(message: Message, question: Question) -> Iterator[str]:
     yield _choices(question)
     if people := _people(message):
         yield f"For {people}"
+    if (delegation := message.delegation) is not None:
+        yield f"{line(delegation.text, 300)}, until {format_time(delegation.until)}."
     yield " ".join(_instructions(question))
 
 
@@ -162,7 +165,7 @@ def _result(message: Message) -> Iterator[str]:
     yield from _work(subject, LENGTH // 2)
     if subject.usage:
         yield line(subject.usage, 200)
-    yield _facts(subject)
+    yield _facts(subject, outcome=False)
     if overflow_files(message):
         yield TRUNCATED
 
@@ -182,12 +185,14 @@ def _headline(subject: Subject) -> str:
     return f"{emoji} **{subject.name}** {line(subject.title, 300)}"
 
 
-def _facts(subject: Subject) -> str:
-    state = str(subject.status).replace("_", " ")
+def _facts(subject: Subject, *, outcome: bool = True) -> str:
+    """Return facts of a job; a result has shown the `outcome` of a denial or cancel before."""
+    state = state_text(subject)
     if subject.status is Status.RETRYING and subject.next_retry_at is not None:
         state = f"{state} at {format_time(subject.next_retry_at)}"
     ended = subject.denied or subject.status is Status.CANCELED
-    parts = [_outcome(subject, again="") if ended else state, pause_text(subject)]
+    shown = "" if subject.denied else state
+    parts = [_outcome(subject, again="") if ended and outcome else shown, pause_text(subject)]
     named = (("", subject.repo), ("by ", subject.agent), ("for ", subject.invoker))
     parts += [f"{prefix}{value}" for prefix, value in (*named, ("group ", subject.group)) if value]
     return " · ".join(line(part, 300) for part in parts if part)

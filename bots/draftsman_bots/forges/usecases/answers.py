@@ -106,11 +106,16 @@ async def _questions(context: EventContext, shown: set[tuple[int, int]]) -> list
 def _is_answer(comment: ParsedComment, questions: Sequence[Question]) -> bool:
     """Return whether a comment is an answer, not a conversation among people.
 
-    An answer mentions the bot, has a command, is a decision or a number, or names a choice.
+    An answer mentions the bot, has a command, is a decision or a number, or names a choice. A
+    comment with an unknown command, `@draftsman /paus`, is none.
     """
-    if comment.mentioned or comment.decision is not None or _NUMBER.fullmatch(comment.text):
+    if any(names_choice(question, comment.line) for question in questions):
         return True
-    return any(names_choice(question, comment.line) for question in questions)
+    if comment.unknown:
+        return False
+    return bool(
+        comment.mentioned or comment.decision is not None or _NUMBER.fullmatch(comment.text)
+    )
 
 
 def _is_late(context: EventContext, comment: ParsedComment, questions: Sequence[Question]) -> bool:

@@ -80,7 +80,7 @@ async def on_action(ctx: BotContext, body: dict[str, Any]) -> None:
         if is_retryable(error):
             raise
         reply = error_reply(error)
-    if reply is not None:
+    if reply is not None and ctx.background.first((action.key, reply.text)):
         send_ephemeral(ctx, reply_target, reply)
 
 

@@ -40,6 +40,7 @@ from draftsman_bots.slack.outbound.message_ref import (
     thread_of,
 )
 from draftsman_bots.slack.outbound.message_search import posted_ref, search
+from draftsman_bots.slack.outbound.question_blocks import AnswerReactions
 from draftsman_bots.slack.outbound.render import Rendered, render, render_plain_text
 from draftsman_bots.slack.transport.api_errors import ACCOUNT, CONTENT, THREAD
 from draftsman_bots.slack.transport.installation import Installation
@@ -69,10 +70,13 @@ class SlackChannel:
         timeout: float,
         account: Installation | None = None,
         identity: Identity | None = None,
+        reaction_approvals: bool = False,
     ) -> None:
+        """`reaction_approvals`: reactions decide approvals, so that messages name them."""
         self._web_api = WebApi(web, timeout, account, identity)
         self._web = web
         self._timeout = timeout
+        self._reaction_approvals = reaction_approvals
 
     @property
     def trouble(self) -> str | None:
@@ -150,7 +154,8 @@ class SlackChannel:
         return await self._share(message, file_id, name)
 
     def _render(self, message: Message) -> Rendered:
-        return render(message, replies=self._reads_replies(message))
+        replies = self._reads_replies(message)
+        return render(message, replies=replies, reactions=self._answer_reactions())
 
     def _render_plain(self, message: Message) -> Rendered:
         return Rendered(render_plain_text(message, replies=self._reads_replies(message)), [])
@@ -158,6 +163,11 @@ class SlackChannel:
     def _reads_replies(self, message: Message) -> bool:
         """Return whether replies arrive from there without a mention."""
         return is_direct(message.target) or self._web_api.identity.reads_replies
+
+    def _answer_reactions(self) -> AnswerReactions:
+        if not self._web_api.identity.reads_reactions:
+            return AnswerReactions.NONE
+        return AnswerReactions.APPROVALS if self._reaction_approvals else AnswerReactions.CHOICES
 
     async def close(self) -> None:
         """Do nothing: no connection is held open."""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from enum import IntEnum
+from functools import partial
 from typing import Final
 
 from draftsman.domain.changes.diff import diffstat, is_diff
 from draftsman.domain.deliveries.action_text import action_text
 from draftsman.domain.deliveries.attachment import LENGTH, LINES, is_long
+from draftsman.domain.deliveries.delivery import Delegation
 from draftsman.domain.deliveries.plain_text import missing_diff, title_before
 from draftsman.domain.job import Source
 from draftsman.domain.people.policy import Person
@@ -46,7 +48,18 @@ NO_APPROVER: Final = (
 BOT_NAME: Final = "@draftsman"
 """The mention of the bot, with the name in the manifests."""
 FREE_TEXT_LABEL: Final = "Answer with text…"
+APPROVAL_REACTIONS: Final = "React with :+1: approve · :-1: deny"
 _IN_FULL: Final = "To read it, run draftsman show"
+
+
+class AnswerReactions(IntEnum):
+    """Reactions to a question's message that are answers."""
+
+    NONE = 0
+    CHOICES = 1
+    """Those of choices with an emoji."""
+    APPROVALS = 2
+    """Also those that decide approvals."""
 
 
 class Detail(IntEnum):
@@ -67,14 +80,19 @@ def fit_question(
     prefix: Sequence[Block] = (),
     *,
     replies: bool = False,
+    reactions: AnswerReactions = AnswerReactions.NONE,
     changes: str = "",
+    delegation: Delegation | None = None,
 ) -> list[Block]:
     """Return the question with its controls, in as much detail as fits a message.
 
     `replies`: an answer is read without a mention of the bot. `changes` are the changes to review.
     """
+    render_at = partial(
+        render_question, question, title, people, replies=replies, reactions=reactions
+    )
     for detail in Detail:
-        text = render_question(question, title, people, detail, replies=replies, changes=changes)
+        text = render_at(detail=detail, changes=changes, delegation=delegation)
         blocks = [*prefix, *text, *controls(question, detail)]
         if fits(blocks):
             return blocks
@@ -88,7 +106,9 @@ def render_question(
     detail: Detail = Detail.ALL,
     *,
     replies: bool = False,
+    reactions: AnswerReactions = AnswerReactions.NONE,
     changes: str = "",
+    delegation: Delegation | None = None,
 ) -> Iterator[Block]:
     """Yield the question, its context, its changes, its audience and its expiry."""
     verb = "asks for approval" if question.kind is QuestionKind.APPROVAL else "asks"
@@ -108,12 +128,15 @@ def render_question(
         yield context(f":page_facing_up: {escape_truncated(changes, 300)} · {command}")
     if detail < Detail.NO_DESCRIPTIONS and (described := _descriptions(question)):
         yield from paragraphs(described, 3)
-    if replies and (hint := _reactions(question)):
+    if hint := _reactions(question, reactions):
         yield context(hint)
     if people:
         yield section(f"For {_mention_list(people)}")
     elif question.kind is QuestionKind.APPROVAL:
         yield section(NO_APPROVER)
+    if delegation is not None:
+        until = local_time(delegation.until)
+        yield context(f"{escape_truncated(delegation.text, 300)}, until {until}")
     yield context(*_footer(question, replies))
 
 
@@ -200,8 +223,12 @@ def _descriptions(question: Question) -> str:
     )
 
 
-def _reactions(question: Question) -> str:
+def _reactions(question: Question, reactions: AnswerReactions) -> str:
     """Return which reactions choose an answer; "" for a question without any."""
+    if question.kind is QuestionKind.APPROVAL:
+        return APPROVAL_REACTIONS if reactions is AnswerReactions.APPROVALS else ""
+    if reactions is AnswerReactions.NONE:
+        return ""
     pairs = [
         f":{choice['emoji']}: {escape_truncated(str(choice['label']), 60)}"
         for choice in question.choices[:MAX_DESCRIPTIONS]

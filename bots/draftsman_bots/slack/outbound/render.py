@@ -24,6 +24,8 @@ from draftsman.domain.deliveries.plain_text import (
     pause_text,
     progress_text,
     resolution_spans,
+    shown_error,
+    state_text,
     title_before,
 )
 from draftsman.domain.deliveries.result_text import change_summary, counts_summary, pr_url
@@ -51,7 +53,11 @@ from draftsman_bots.slack.outbound.blocks import (
     paragraphs,
     section,
 )
-from draftsman_bots.slack.outbound.question_blocks import BOT_NAME, fit_question
+from draftsman_bots.slack.outbound.question_blocks import (
+    BOT_NAME,
+    AnswerReactions,
+    fit_question,
+)
 from draftsman_bots.text import truncate, truncate_spans
 
 STATUS_EMOJI: Final = {
@@ -71,8 +77,6 @@ STATUS_EMOJI: Final = {
 }
 DENIED_EMOJI: Final = ":no_entry:"
 """For a job that a person denied, which is not an error."""
-WITHOUT_ERROR: Final = frozenset({Status.CANCELED, Status.COMPLETED})
-"""Statuses in which an earlier error is not shown."""
 RETRYABLE: Final = TERMINAL - {Status.COMPLETED}
 """Terminal statuses with a retry button."""
 TRUNCATED_NOTICE: Final = "Truncated. The full text is a file in this thread."
@@ -87,14 +91,18 @@ class Rendered:
     blocks: list[Block]
 
 
-def render(message: Message, *, replies: bool = False) -> Rendered:
+def render(
+    message: Message,
+    *,
+    replies: bool = False,
+    reactions: AnswerReactions = AnswerReactions.NONE,
+) -> Rendered:
     """Return the rendered message.
 
     `replies`: an answer is read without a mention of the bot.
     """
-    return Rendered(
-        render_plain_text(message, replies=replies), drop_to_fit(_blocks(message, replies))
-    )
+    blocks = _blocks(message, replies, reactions)
+    return Rendered(render_plain_text(message, replies=replies), drop_to_fit(blocks))
 
 
 def render_plain_text(message: Message, *, replies: bool = False) -> str:
@@ -103,12 +111,12 @@ def render_plain_text(message: Message, *, replies: bool = False) -> str:
     return mention_spans(brief_spans(message, instruction), MAX_TEXT)
 
 
-def _blocks(message: Message, replies: bool) -> Iterator[Block]:
+def _blocks(message: Message, replies: bool, reactions: AnswerReactions) -> Iterator[Block]:
     match message.kind:
         case DeliveryKind.STATUS:
             yield from _card(message)
         case DeliveryKind.QUESTION | DeliveryKind.REMINDER if message.question is not None:
-            yield from _question(message, replies)
+            yield from _question(message, replies, reactions)
         case DeliveryKind.QUESTION_CLOSED if message.question is not None:
             yield from _closed(message)
         case DeliveryKind.RESULT:
@@ -126,8 +134,8 @@ def _card(message: Message) -> Iterator[Block]:
     yield context(*_facts(subject))
     if progress := progress_text(message):
         yield context(*(escape_truncated(text, 300) for text in progress.split("\n")))
-    if subject.error and not subject.denied and subject.status not in WITHOUT_ERROR:
-        yield code_block(truncate(subject.error, LENGTH // 4))
+    if error := shown_error(subject):
+        yield code_block(truncate(error, LENGTH // 4))
     if control := _buttons(subject):
         yield actions([control])
 
@@ -137,8 +145,9 @@ def _headline(subject: Subject) -> str:
     return f"{emoji} *{subject.name}* {bold(subject.title)}"
 
 
-def _facts(subject: Subject) -> Iterator[str]:
-    state = str(subject.status).replace("_", " ")
+def _facts(subject: Subject, *, outcome: bool = True) -> Iterator[str]:
+    """Yield facts of a job; a result has shown the `outcome` of a denial or cancel before."""
+    state = state_text(subject)
 
     if subject.status is Status.RETRYING and subject.next_retry_at is not None:
         state = f"{state} {local_time(subject.next_retry_at)}"
@@ -146,7 +155,7 @@ def _facts(subject: Subject) -> Iterator[str]:
         yield state
     if pause := pause_text(subject):
         yield escape_truncated(pause, 300)
-    if subject.status is Status.CANCELED or subject.denied:
+    if outcome and (subject.status is Status.CANCELED or subject.denied):
         yield mention_spans(job_outcome_spans(subject, again=""), 300)
     for name, value in (("", subject.repo), ("by ", subject.agent), ("group ", subject.group)):
         if value:
@@ -189,7 +198,7 @@ def _buttons(subject: Subject) -> Block | None:
     return button("Cancel job", ids.CANCEL, value, "danger", confirm)
 
 
-def _question(message: Message, replies: bool) -> Iterator[Block]:
+def _question(message: Message, replies: bool, reactions: AnswerReactions) -> Iterator[Block]:
     question = message.question
     assert question is not None  # noqa: S101
     payload, reminder = message.payload or {}, []
@@ -198,7 +207,14 @@ def _question(message: Message, replies: bool) -> Iterator[Block]:
         reminder = paragraphs(str(text), 1)
     title = message.subject.title
     yield from fit_question(
-        question, title, message.mentions, reminder, replies=replies, changes=message.changes
+        question,
+        title,
+        message.mentions,
+        reminder,
+        replies=replies,
+        reactions=reactions,
+        changes=message.changes,
+        delegation=message.delegation,
     )
 
 
@@ -227,7 +243,8 @@ def _result(message: Message) -> Iterator[Block]:
         yield section(link(url))
     for text in (change_summary(result), counts_summary(result)):
         yield from paragraphs(truncate(text, LENGTH // 4), 1)
-    yield context(*_facts(subject))
+    if facts := list(_facts(subject, outcome=False)):
+        yield context(*facts)
     if overflow_files(message):
         yield context(TRUNCATED_NOTICE if is_truncated_result(message) else DATA_NOTICE)
     controls = [_buttons(subject)] if subject.status in RETRYABLE else []

@@ -11,7 +11,7 @@
 
 Options precede or follow the text, as `--repo=NAME`, `--agent=NAME`, `--ref=BRANCH` or
 `--mode=fix|investigate`; before it also with a space for the `=`. Quoted text is never an option,
-and `--` ends the options.
+and `--` ends the options. The first word may begin with a slash.
 """
 
 from __future__ import annotations
@@ -110,6 +110,8 @@ def parse(text: str) -> Parsed:
     verb = word.lower()
     if not text:
         return TextCommand("help")
+    if verb.startswith("/") and verb[1:] in {*REQUESTS, *VERBS, *FIRST_WORDS}:
+        return parse(text[1:])  # as in comments of Trello and forges
     if verb in REQUESTS:
         return _request(verb, rest)
     if verb in FIRST_WORDS:

@@ -89,6 +89,8 @@ async def _tell(ctx: BotContext, actor: Actor, command: TextCommand, key: str) -
 
 async def _pause(ctx: BotContext, actor: Actor, command: TextCommand, key: str) -> Reply:
     job = await _job(ctx, command)
+    if not command.rest:
+        raise UsageError(f"the reason is missing: pause {job.name} REASON")
     await ctx.rt.job_control.pause(job.number, actor, command.rest, event=key)
     return Reply(
         f"{job.name} is paused. To continue it: `{ctx.settings.command} resume {job.name}`"

@@ -143,7 +143,7 @@ def _invalid_reply(ctx: BotContext, text: str, reason: str) -> Reply:
     if reason:
         return Reply(escape_truncated(reason))
     first = escape_truncated(text.split(None, 1)[0], 60) if text else ""
-    verbs = ", ".join((*command_parser.REQUESTS, *command_parser.VERBS))
+    verbs = ", ".join((*command_parser.REQUESTS, *command_parser.VERBS, "every"))
     example = escape_truncated(f"fix {text}", 80)
     return Reply(
         f"Unknown command: {first}. A request begins with `fix` or `investigate`: {example}\n"

@@ -15,6 +15,7 @@ from draftsman_bots.answer_resolution import (
     ApprovalDecision,
     accepting_questions,
     build_response,
+    names_choice,
     parse_decision,
     resolve_answer,
 )
@@ -212,12 +213,26 @@ async def _late_reply(
     latest = max(
         result.questions, key=lambda question: (question.asked_at, question.job, question.ordinal)
     )
+    if _is_talk(message, latest, result.decision):
+        return None
     actor = await authorize(ctx, message.user)
     _, responses = await ctx.rt.questions.of_job(latest.job)
     if any(item.question == latest.ordinal and item.voter == actor.voter for item in responses):
         return None
     verdict = await _submit(ctx, actor, message, result.decision, latest)
     return await answers.reply_to(ctx, latest.job, verdict)
+
+
+def _is_talk(message: MessageEvent, question: Question, decision: ApprovalDecision | None) -> bool:
+    """Return whether a reply was written after the answer, and is none itself: `thanks`."""
+    is_answered = question.status is QuestionStatus.ANSWERED
+    is_late = closed_since(question, message.ts)
+    return (
+        is_answered
+        and not is_late
+        and decision is None
+        and not names_choice(question, message.text)
+    )
 
 
 async def _submit(

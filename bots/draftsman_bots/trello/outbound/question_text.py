@@ -8,6 +8,7 @@ from typing import Any, Final
 from draftsman.domain.changes.diff import diffstat, is_diff
 from draftsman.domain.deliveries.action_text import action_text
 from draftsman.domain.deliveries.attachment import LENGTH, LINES, is_long
+from draftsman.domain.deliveries.delivery import Delegation
 from draftsman.domain.deliveries.plain_text import format_time, missing_diff, title_before
 from draftsman.domain.job import Source
 from draftsman.domain.people.policy import Person
@@ -32,6 +33,7 @@ def render_question(
     changes: str = "",
     *,
     checklist: bool = False,
+    delegation: Delegation | None = None,
 ) -> Iterator[str]:
     """Yield the paragraphs of an open question; `changes` are the changes to review.
 
@@ -53,6 +55,9 @@ def render_question(
         yield _choices(question)
     if people:
         yield f"For {_people(people, names)}"
+    if delegation is not None:
+        asked = escape_truncated(delegation.text, 300)
+        yield f"{asked}, until {format_time(delegation.until)}."
     yield " ".join(_instructions(question, checklist=checklist))
 
 

@@ -25,6 +25,8 @@ from draftsman.domain.deliveries.plain_text import (
     progress_text,
     render_plain,
     resolution_spans,
+    shown_error,
+    state_text,
     title_before,
 )
 from draftsman.domain.deliveries.result_text import change_summary, counts_summary, pr_url
@@ -54,8 +56,6 @@ STATUS_EMOJI: Final = {
 }
 DENIED_EMOJI: Final = "⛔"
 """Emoji of a job that failed because a person denied it."""
-WITHOUT_ERROR: Final = frozenset({Status.CANCELED, Status.COMPLETED})
-"""Statuses that hide an earlier error."""
 TRUNCATED_NOTICE: Final = "Truncated. The full text is attached to the card."
 DATA_NOTICE: Final = "The data of the result is attached to the card."
 _NO_NAMES: Final[MemberNames] = {}
@@ -120,8 +120,8 @@ def _card(message: Message, names: MemberNames) -> Iterator[str]:
     yield f"{_headline(subject)}\n{_facts(subject, names)}"
     if progress := progress_text(message):
         yield "\n".join(escape_truncated(text, 300) for text in progress.split("\n"))
-    if subject.error and not subject.denied and subject.status not in WITHOUT_ERROR:
-        yield code(truncate(subject.error, LENGTH // 4))
+    if error := shown_error(subject):
+        yield code(truncate(error, LENGTH // 4))
 
 
 def _question(message: Message, names: MemberNames, checklist: bool) -> Iterator[str]:
@@ -138,6 +138,7 @@ def _question(message: Message, names: MemberNames, checklist: bool) -> Iterator
         names,
         message.changes,
         checklist=checklist,
+        delegation=message.delegation,
     )
 
 
@@ -168,7 +169,7 @@ def _result(message: Message, names: MemberNames) -> Iterator[str]:
         yield subject.usage
     if rest := _rest(result):
         yield escape_truncated(truncate(rest, LENGTH // 4))
-    yield _facts(subject, names)
+    yield _facts(subject, names, outcome=False)
     if overflow_files(message):
         yield TRUNCATED_NOTICE if is_truncated_result(message) else DATA_NOTICE
 
@@ -190,11 +191,12 @@ def _headline(subject: Subject) -> str:
     return f"{emoji} **{subject.name}** {bold(subject.title, 500)}"
 
 
-def _facts(subject: Subject, names: MemberNames) -> str:
+def _facts(subject: Subject, names: MemberNames, *, outcome: bool = True) -> str:
+    """Return facts of a job; a result has shown the `outcome` of a denial or cancel before."""
     facts = [] if subject.denied else [escape_truncated(_state(subject), 200)]
     if pause := pause_text(subject):
         facts.append(escape_truncated(pause, 300))
-    if subject.status is Status.CANCELED or subject.denied:
+    if outcome and (subject.status is Status.CANCELED or subject.denied):
         facts.append(escape_truncated(with_names(job_outcome_spans(subject, again=""), names), 300))
     invoker = with_names([ActorRef(subject.invoker)], names)
     for name, value in (
@@ -211,7 +213,7 @@ def _facts(subject: Subject, names: MemberNames) -> str:
 
 
 def _state(subject: Subject) -> str:
-    state = str(subject.status).replace("_", " ")
+    state = state_text(subject)
     if subject.status is Status.RETRYING and subject.next_retry_at is not None:
         return f"{state} at {format_time(subject.next_retry_at)}"
     return state

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 CONVERSATION: Final = "conversation"
 """Outcome of a comment that is part of a conversation among people."""
+_COMMANDS: Final = ", ".join(f"/{name}" for name in comment_parser.COMMANDS)
 _NUMBER: Final = re.compile(r"[0-9]{1,3}[.)]?")
 
 
@@ -146,6 +147,12 @@ async def _answer(
     if result.outcome is AnswerOutcome.WRONG_KIND:
         return await _reply_wrong_kind(context, action, actor, comment, first)
     if not await _is_answer(context, actor, comment, result.questions):
+        if comment.unknown and await _may_answer(context, actor, first):
+            text = (
+                f"/{comment.unknown} is no command; commands: {_COMMANDS}. To answer with this"
+                f" text: /answer {first.name} /{comment.unknown} …"
+            )
+            return await reply(context, action, first.job, actor, text)
         return CONVERSATION
     if result.outcome is AnswerOutcome.SUBMIT:
         return await _submit(context, action, actor, comment, first)
@@ -252,11 +259,13 @@ async def _is_answer(
     """Return whether a comment is an answer, not a conversation among people.
 
     An answer mentions the bot, is a decision or a number, or names a choice. Any other text answers
-    a free-text question if its author may answer it.
+    a free-text question if its author may answer it, unless it looks like a command: `/paus`.
     """
-    if comment.mentioned or comment.decision is not None or _NUMBER.fullmatch(comment.text):
-        return True
     if any(names_choice(question, comment.line) for question in questions):
+        return True
+    if comment.unknown:
+        return False
+    if comment.mentioned or comment.decision is not None or _NUMBER.fullmatch(comment.text):
         return True
     free = [question for question in questions if question.freeform_allowed]
     return any([await _may_answer(context, actor, question) for question in free])

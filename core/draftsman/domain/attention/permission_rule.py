@@ -56,6 +56,39 @@ class PermissionRule:
 
 
 @dataclass(frozen=True, slots=True)
+class ProposedRule:
+    """A proposed rule whose message was not written yet; `job` is the job that carries it."""
+
+    id: int
+    repo: str
+    pattern: list[str]
+    decisions: int
+    seconds: float
+    proposed_by: str
+    job: int
+
+    @property
+    def key(self) -> str:
+        """The key of the message, which is written once."""
+        return f"rule {self.id} proposed"
+
+    @property
+    def text(self) -> str:
+        """The message about the rule."""
+        person = self.proposed_by.rpartition(":")[2]
+        by = "" if person == "system" else f" by {person}"
+        days = max(1, round(self.seconds / 86_400))
+        count = f"{self.decisions:,}" if self.decisions else "no"
+        commands = f"{count} matching command{'' if self.decisions == 1 else 's'}"
+        return (
+            f"Rule {self.id} is proposed{by} for {self.repo}: agents may run"
+            f" {pattern_text(self.pattern)} without a question for {days}"
+            f" day{'' if days == 1 else 's'}. People have allowed {commands}. An operator can"
+            f" ratify or decline it; to see the commands: draftsman rules show {self.id}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class PermissionDecision:
     """The decision of a person on the command of an agent."""
 

@@ -88,6 +88,8 @@ class Subject:
     paused_by: str | None = None
     pause_reason: str | None = None
     """Reason of the pause of the job; None: not paused."""
+    asks_with: str | None = None
+    """The identical question that the target shows instead of that of the job: `D-141/1`."""
     next_retry_at: datetime | None = None
     result: dict[str, Any] | None = None
     usage: str = ""
@@ -103,6 +105,20 @@ class Subject:
     def name(self) -> str:
         """Display name: `D-142`."""
         return job_name(self.number)
+
+
+@dataclass(frozen=True, slots=True)
+class Delegation:
+    """A person asked another person to answer a question."""
+
+    person: str
+    by: str
+    until: datetime
+
+    @property
+    def text(self) -> str:
+        """Return `anna asked bob to answer`."""
+        return f"{self.by} asked {self.person} to answer"
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +147,8 @@ class Message:
     """Changes that people review with the question, as counts."""
     unmentioned: frozenset[str] = frozenset()
     """Names of recipients who may not be interrupted by it."""
+    delegation: Delegation | None = None
+    """The delegation of the question that holds."""
 
     @property
     def mentions(self) -> tuple[Person, ...]:

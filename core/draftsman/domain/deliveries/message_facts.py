@@ -58,6 +58,12 @@ class MessageFacts:
     """The database's time."""
     ladder: str | None
     """Name of the ladder of its question."""
+    delegated_to: str | None
+    """The person to whom its question is delegated now."""
+    delegated_by: str | None
+    delegated_until: datetime | None
+    asks_with: str | None
+    """Name of the identical question that this target shows instead of the question of its job."""
 
 
 _ENDINGS: Final = {"dead_letter": "is a dead letter", "canceled": "was canceled"}

@@ -10,7 +10,7 @@ from typing import Any, Final, assert_never
 from draftsman.domain.answer import Verdict
 from draftsman.domain.changes.diff import is_diff
 from draftsman.domain.deliveries.action_text import action_text
-from draftsman.domain.deliveries.delivery import DeliveryKind, Message, Subject
+from draftsman.domain.deliveries.delivery import Delegation, DeliveryKind, Message, Subject
 from draftsman.domain.deliveries.result_text import change_summary, counts_summary, summary_lines
 from draftsman.domain.deliveries.spans import (
     ActorRef,
@@ -30,6 +30,18 @@ _ENDED: Final = {
     Status.CANCELED: "was canceled",
     Status.EXPIRED: "expired",
 }
+_WITHOUT_ERROR: Final = frozenset(
+    {
+        Status.CLAIMED,
+        Status.RUNNING,
+        Status.RESUMED,
+        Status.WAITING_FOR_INPUT,
+        Status.WAITING_FOR_APPROVAL,
+        Status.CANCELED,
+        Status.COMPLETED,
+    }
+)
+"""Statuses that hide an earlier error."""
 _NOTHING: Final = sha256(b"").hexdigest()
 """SHA-256 of the patch of a run that changed nothing."""
 _NOUNS: Final = {"approved": "approval", "denied": "denial"}
@@ -60,7 +72,7 @@ def _lines(message: Message) -> Iterator[str]:
         case DeliveryKind.QUESTION | DeliveryKind.REMINDER if question is not None:
             if message.kind is DeliveryKind.REMINDER:
                 yield str(payload.get("text") or f"{question.name} is waiting for an answer")
-            yield from question_lines(question, message.changes)
+            yield from question_lines(question, message.changes, message.delegation)
         case DeliveryKind.QUESTION_CLOSED if question is not None:
             yield f"{question.name} {resolution_text(question)}"
             yield f"question: {question.text}"
@@ -79,6 +91,17 @@ def pause_text(subject: Subject) -> str:
     if subject.pause_reason is None:
         return ""
     return f"paused by {subject.paused_by}: {' '.join(subject.pause_reason.split())}"
+
+
+def state_text(subject: Subject) -> str:
+    """Return the status: `waiting for input: asks the same as D-141/1`."""
+    same = f": asks the same as {subject.asks_with}" if subject.asks_with else ""
+    return f"{humanize(subject.status)}{same}"
+
+
+def shown_error(subject: Subject) -> str:
+    """Return the error of a job; "" for a denial, and while a later run works or waits."""
+    return "" if subject.denied or subject.status in _WITHOUT_ERROR else subject.error or ""
 
 
 def progress_text(message: Message) -> str:
@@ -128,6 +151,8 @@ def _brief_text(message: Message, reply: str) -> str:
     if message.kind not in (DeliveryKind.QUESTION, DeliveryKind.REMINDER) or question is None:
         return render_plain(message)
     lines = list(_brief_question(question, reply))
+    if message.delegation is not None:
+        lines.insert(1, message.delegation.text)
     if message.kind is DeliveryKind.REMINDER:
         lines.insert(0, str(payload.get("text") or f"{question.name} is waiting for an answer"))
     return "\n".join(lines)
@@ -156,7 +181,9 @@ def title_before(question: Question, title: str) -> str:
     return "" if question.text.strip().startswith(title.strip()) else title
 
 
-def question_lines(question: Question, changes: str = "") -> Iterator[str]:
+def question_lines(
+    question: Question, changes: str = "", delegation: Delegation | None = None
+) -> Iterator[str]:
     """Yield the question with its context, changes, choices, expiry and the command to answer."""
     approval = question.kind is QuestionKind.APPROVAL
     yield f"{question.name} {'asks for approval' if approval else 'asks'}: {question.text}"
@@ -174,6 +201,8 @@ def question_lines(question: Question, changes: str = "") -> Iterator[str]:
         yield f"not answered in time; escalated to {question.escalate_to}"
     if question.expires_at is not None:
         yield f"expires at {question.expires_at.isoformat(timespec='seconds')}"
+    if delegation is not None:
+        yield f"{delegation.text}, until {format_time(delegation.until)}"
     yield how_to_answer(question)
 
 
@@ -267,7 +296,7 @@ def _headline(subject: Subject) -> str:
 
 def _state(subject: Subject) -> str:
     pause = pause_text(subject)
-    state = humanize(subject.status) + (f", {pause}" if pause else "")
+    state = state_text(subject) + (f", {pause}" if pause else "")
     if subject.status is Status.RETRYING and subject.next_retry_at is not None and not pause:
         return f"{state} at {subject.next_retry_at.isoformat(timespec='seconds')}: {subject.error}"
     return state

@@ -54,7 +54,7 @@ class PermissionRules:
     ) -> None:
         """Propose a rule after so many equal decisions (0: never), for so many seconds.
 
-        `notify` gets a message about each proposal of the leader.
+        `notify` gets a message about each proposed rule.
         """
         self._notify = notify
         self._db = db
@@ -140,9 +140,17 @@ class PermissionRules:
         return await self._changed(rule, lambda conn: store.revoke(conn, rule, actor, text))
 
     async def sweep(self, term: LeaderTerm) -> int:
-        """Propose rules from the decisions of people, for the leader; return their number."""
-        if not self._propose_after:
-            return 0
+        """Propose rules from the decisions of people, for the leader; return their number.
+
+        Each proposed rule, also of a person, is posted once.
+        """
+        proposed = await self._propose_equal(term) if self._propose_after else 0
+        if self._notify is not None:
+            await self._announce(term, self._notify)
+        return proposed
+
+    async def _propose_equal(self, term: LeaderTerm) -> int:
+        """Propose rules for equal decisions; return their number."""
         async with self._db.connection() as conn:
             decisions = await store.decisions(conn, MAX_DECISIONS, evidence=True)
             rules = await store.rules(conn, MAX_RULES)
@@ -152,34 +160,20 @@ class PermissionRules:
             if (found.repo, *found.pattern) in current:
                 continue
 
-            evidence = max(
-                item.job
-                for item in decisions
-                if item.repo == found.repo and matches(found.pattern, item.words)
-            )
-
-            async def work(
-                conn: Connection, found: RuleCandidate = found, job: int = evidence
-            ) -> int | None:
-                rule = await store.propose_in_term(conn, term, found, minimum, self._seconds)
-                if rule is not None and self._notify is not None:
-                    key, text = f"rule {rule} proposed", self._announcement(rule, found)
-                    await digests.send(conn, job, self._notify, key, text, rule=rule)
-                return rule
+            async def work(conn: Connection, found: RuleCandidate = found) -> int | None:
+                return await store.propose_in_term(conn, term, found, minimum, self._seconds)
 
             proposed += await self._db.run_transaction(work) is not None
         return proposed
 
-    def _announcement(self, rule: int, found: RuleCandidate) -> str:
-        """Return the message about a proposed rule."""
-        days = max(1, round(self._seconds / 86_400))
-        pattern = pattern_text(found.pattern)
-        return (
-            f"Rule {rule} is proposed for {found.repo}: agents may run {pattern}"
-            f" without a question for {days} days. People have allowed {found.decisions:,} matching"
-            f" commands. An operator can ratify or decline it; to see the commands:"
-            f" draftsman rules show {rule}"
-        )
+    async def _announce(self, term: LeaderTerm, target: Target) -> None:
+        """Write the message of each proposed rule that has none."""
+
+        async def work(conn: Connection) -> None:
+            for rule in await store.unannounced(conn, term, MAX_RULES):
+                await digests.send(conn, rule.job, target, rule.key, rule.text, rule=rule.id)
+
+        await self._db.run_transaction(work)
 
     async def _changed(
         self, rule: int, change: Callable[[Connection], Awaitable[bool]]

@@ -134,7 +134,8 @@ class DeliverySender:
         delivery while this process was suspended.
         """
         facts, message, is_obsolete = await self._read(item)
-        if item.in_doubt and (receipt := await channel.find(message)) is not None:
+        sought = replace(message, kind=item.kind)
+        if item.in_doubt and (receipt := await channel.find(sought)) is not None:
             return receipt
         if item.call_left > 0:
             return Deferred(item.call_left, limited=False)
@@ -146,9 +147,7 @@ class DeliverySender:
             copy = await self._find_copy(message, facts, channel)
             if not isinstance(copy, Receipt):
                 return copy
-            is_open = message.question and message.question.status is QuestionStatus.OPEN
-            kind = facts.copy_kind if is_open else None  # an edit of a question that is still open
-            message = replace(message, edits=copy.ref, kind=kind or message.kind)
+            message = replace(message, edits=copy.ref)
         elif item.kind is DeliveryKind.STATUS and facts.root is not None:
             message = replace(message, edits=facts.root)
         if wait := await self._consume_tokens(_limits(channel.limits(message), item)):
@@ -180,12 +179,15 @@ class DeliverySender:
                 policy = await with_identity_links(conn, policy, item.channel)
             if facts.group_name is not None and item.kind is DeliveryKind.RESULT:
                 stop = await groups.stop_of(conn, item.seq)
-        message = await self._with_changes(
-            build_message(item, facts, question, policy, stop, others, digested)
-        )
+        message = build_message(item, facts, question, policy, stop, others, digested)
+        is_closed = question is not None and question.status is not QuestionStatus.OPEN
+        if item.kind is DeliveryKind.QUESTION_CLOSED and (
+            not is_closed or facts.copy_kind is DeliveryKind.NOTICE
+        ):  # an edit of a message
+            message = replace(message, kind=facts.copy_kind or item.kind)
+        message = await self._with_changes(message)
         if stop is not None and stop.reporter not in (None, facts.number):
             return facts, message, item.channel in CHAT_CHANNELS
-        is_closed = question is not None and question.status is not QuestionStatus.OPEN
         return facts, message, item.kind in QUESTION_KINDS and is_closed
 
     async def record(

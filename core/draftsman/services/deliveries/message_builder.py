@@ -10,6 +10,7 @@ from uuid import UUID
 from draftsman.domain.deliveries.delivery import (
     ChannelName,
     ClaimedDelivery,
+    Delegation,
     DeliveryKind,
     Message,
     Subject,
@@ -72,10 +73,17 @@ def build_message(
         question=None if question is None else _redacted_question(question, others),
         payload=_redacted(item.payload),
         recipients=recipients,
+        delegation=_delegation(facts),
         unmentioned=_unmentioned(policy, question, facts, recipients, others) | frozenset(digested)
         if question
         else frozenset(),
     )
+
+
+def _delegation(facts: MessageFacts) -> Delegation | None:
+    if facts.delegated_to is None or facts.delegated_until is None:
+        return None
+    return Delegation(facts.delegated_to, facts.delegated_by or "", facts.delegated_until)
 
 
 def build_result(job: Job, questions: Sequence[Question] = ()) -> Message:
@@ -152,6 +160,7 @@ def _subject(facts: MessageFacts | Job, id: UUID, resolution: Mapping[str, Any] 
         cancel_reason=_redacted(facts.cancel_reason),
         paused_by=paused_by,
         pause_reason=_redacted(pause_reason),
+        asks_with=facts.asks_with if isinstance(facts, MessageFacts) else None,
         next_retry_at=facts.next_retry_at,
         result=_redacted(facts.result),
         usage=usage_text(**usage),

@@ -69,7 +69,7 @@ async def send(
     """Write the message of a digest, once for each key; `job` is that of a question in it.
 
     `to` is the account to mention where others read the target as well. Also the message about a
-    proposed `rule`, whose job has one of its decisions.
+    proposed `rule`.
     """
     params = {"job": job, "channel": target.channel, "target": target.target, "key": key}
     payload: dict[str, Any] = {"text": text, "names_job": True}

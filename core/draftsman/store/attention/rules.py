@@ -9,6 +9,7 @@ from typing import NamedTuple
 from draftsman.domain.attention.permission_rule import (
     PermissionDecision,
     PermissionRule,
+    ProposedRule,
     RuleCandidate,
     RuleStatus,
     RuleUse,
@@ -81,6 +82,11 @@ async def propose_in_term(
     params |= {"seconds": seconds} | term.params(0)
     records = await rows(conn, _Q["propose_in_term"], params)
     return records[0][0] if records else None
+
+
+async def unannounced(conn: Connection, term: LeaderTerm, limit: int) -> list[ProposedRule]:
+    """Return proposed rules without a message, oldest first."""
+    return await fetch_all(conn, _Q["unannounced"], term.params(limit), ProposedRule)
 
 
 async def ratify(conn: Connection, rule: int, actor: Actor, seconds: float | None) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from aiohttp import ClientSession
 from slack_sdk.errors import SlackApiError
 from slack_sdk.models.blocks import ButtonElement, SectionBlock
 from slack_sdk.web.async_client import AsyncWebClient
@@ -104,6 +105,18 @@ async def test_files_are_uploaded_into_a_thread(
     message = slack.messages(general, posted["ts"])[0]
     assert [file["title"] for file in message["files"]] == ["a.patch", "B"]
     assert message["text"] == "both"
+    about = (await client.files_info(file=slack.files[0]["id"]))["file"]
+    assert about["size"] == len(b"diff")
+    headers = {"Authorization": f"Bearer {slack.bot_token}"}
+    async with ClientSession(headers=headers) as session:
+        for file in message["files"]:
+            async with session.get(file["url_private_download"], allow_redirects=False) as answer:
+                assert answer.status == 200
+                assert answer.content_type == file["mimetype"]
+        upload = await client.files_getUploadURLExternal(filename="c", length=1)
+        unshared = file["url_private"].replace(file["id"], upload["file_id"])
+        async with session.get(unshared, allow_redirects=False) as answer:
+            assert answer.status == 302
 
 
 async def test_ephemeral_message_is_visible_to_one_person_and_not_stored(

@@ -309,6 +309,21 @@ async def test_reply_after_decision_or_expiry_is_refused(
     assert await bench.answer(done) == ("approved", ("carol",))
 
 
+async def test_talk_after_the_answer_of_another_person_gets_no_reply(
+    bench: SlackBotHarness,
+) -> None:
+    _, root = await bench.asked(OWN_WORDS)
+    await bench.slack.say(BEN, bench.general, "blue", root)
+    await bench.slack.say(DAVE, bench.general, "thanks, looks good", root)
+    assert await bench.ephemeral_texts(DAVE) == []
+    _, root = await bench.asked(QUESTION)
+    await bench.slack.say(BEN, bench.general, "blue", root)
+    await bench.slack.say(DAVE, bench.general, "thanks", root)
+    await bench.slack.say(DAVE, bench.general, "red", root)
+    (text,) = await bench.ephemeral_texts(DAVE)
+    assert text.startswith("Your answer was not accepted: dave may not answer")
+
+
 async def test_later_replies_of_the_responder_get_no_reply(bench: SlackBotHarness) -> None:
     question, root = await bench.asked()
     await bench.slack.say(BEN, bench.general, "blue", root)

@@ -7,12 +7,17 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from draftsman.domain.deliveries.delivery import DeliveryKind
 from draftsman.domain.job import Source
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.question import Question
 from draftsman.domain.question_spec import QuestionSpec
+from draftsman_bots.slack.identity import Identity
 from draftsman_bots.slack.listeners.reactions import KEPT, NOT_CONFIGURED, SHARED
+from draftsman_bots.slack.outbound.channel import SlackChannel
 from draftsman_bots.slack.parsers.reactions import parse_reaction
+from draftsman_bots.slack.scopes import FULL, MINIMAL
+from tests.bots.slack.channel_fixtures import message
 from tests.bots.slack.listeners.conftest import (
     BEN,
     CAROL,
@@ -167,3 +172,27 @@ def test_two_choices_have_different_emoji_with_plain_names() -> None:
 )
 def test_other_reactions_are_ignored(event: dict[str, Any]) -> None:
     assert parse_reaction({"event": {"type": "reaction_added", **event}}) is None
+
+
+@pytest.mark.parametrize(
+    ("spec", "scopes", "approvals", "hint"),
+    [
+        (EMOJI, FULL, False, "React with :thumbsup: Ship · :-1: Wait"),
+        (EMOJI, MINIMAL, True, ""),
+        (QUESTION, FULL, True, ""),
+        (GATE, FULL, True, "React with :+1: approve · :-1: deny"),
+        (GATE, FULL, False, ""),
+        (GATE, MINIMAL, True, ""),
+    ],
+)
+async def test_a_message_names_the_reactions_that_count(
+    bench: SlackBotHarness, spec: QuestionSpec, scopes: tuple[str, ...], approvals: bool, hint: str
+) -> None:
+    identity = Identity(scopes=frozenset(scopes))
+    channel = SlackChannel(
+        bench.ctx.client, timeout=5, identity=identity, reaction_approvals=approvals
+    )
+    question, _ = await bench.asked(spec)
+    await channel.send(message(DeliveryKind.QUESTION, bench.general, question=question))
+    asked = str(bench.slack.messages(bench.general)[-1]["blocks"])
+    assert ("React with" in asked, hint in asked) == (bool(hint), True)

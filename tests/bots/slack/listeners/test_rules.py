@@ -19,13 +19,18 @@ from tests.support.permissions import ALLOW, decided
 FIVE = [f"pytest tests/test_{name}.py" for name in "abcde"]
 
 
-@pytest.fixture
-async def proposed(bench: SlackBotHarness, people: People, seen: Seen) -> dict[str, Any]:
-    """Propose a rule in the general channel; return its message."""
-    rules = RuleSettings.model_validate({"notify": f"slack:{bench.general}"})
+def notify(bench: SlackBotHarness, **fields: object) -> None:
+    """Post proposed rules in the general channel."""
+    rules = RuleSettings.model_validate({"notify": f"slack:{bench.general}"} | fields)
     settings = bench.rt.settings.model_copy(update={"rules": rules})
     object.__setattr__(bench.rt, "settings", settings)
     bench.rt.__dict__.pop("rules", None)
+
+
+@pytest.fixture
+async def proposed(bench: SlackBotHarness, people: People, seen: Seen) -> dict[str, Any]:
+    """Propose a rule in the general channel; return its message."""
+    notify(bench)
     await decided(bench.rt, bench.make, FIVE, ALLOW, people.ben)
     assert await bench.rt.rules.sweep(LeaderTerm()) == 1
     return await seen(bench.general, None, "is proposed for git.example.org/acme/shop")
@@ -50,6 +55,25 @@ async def test_a_proposed_rule_is_posted_once(
     assert "pytest tests/*" in str(proposed["blocks"])
     assert "People have allowed 5 matching commands" in str(proposed["blocks"])
     assert await status(bench) is RuleStatus.PROPOSED
+
+
+async def test_a_rule_of_a_person_is_posted_once_with_buttons(
+    bench: SlackBotHarness, people: People, seen: Seen
+) -> None:
+    notify(bench, propose_after=0)
+    ratified = await bench.rt.rules.propose("acme/wiki", "make check", people.olga)
+    await bench.rt.rules.ratify(ratified.id, people.olga)
+    rule = await bench.rt.rules.propose("acme/wiki", "pytest tests/**", people.olga)
+    assert await bench.rt.rules.sweep(LeaderTerm()) == 0, "no job carries the message"
+    await bench.make.queued()
+    for _ in range(2):
+        assert await bench.rt.rules.sweep(LeaderTerm()) == 0
+    message = await seen(bench.general, None, "is proposed by olga for acme/wiki")
+    assert "People have allowed no matching commands" in str(message["blocks"])
+    posted = [item for item in bench.slack.messages(bench.general) if "is proposed" in str(item)]
+    assert len(posted) == 1
+    await press(bench, await bench.linked("olga"), message, ids.RATIFY_RULE)
+    assert (await bench.rt.rules.get(rule.id)).status is RuleStatus.ACTIVE
 
 
 async def test_an_operator_ratifies_the_rule_once(

@@ -117,6 +117,8 @@ async def test_messages_propose_schedules_too(bench: SlackBotHarness) -> None:
 async def test_repeated_confirmation_adds_one_schedule(bench: SlackBotHarness) -> None:
     message = await proposed(bench, "every 90m Look")
     assert " is added; " in await confirm(bench, message, copies=3)
+    texts = await bench.ephemeral_texts(ANNA)
+    assert ["is added" in text for text in texts].count(True) == 1, "copies of a press"
     assert " is added; " in await confirm(bench, message)
     payload = bench.slack.chosen(ANNA, bench.general, message["ts"], ids.ADD_SCHEDULE)
     await asyncio.gather(*(bench.slack.interactive(payload) for _ in range(3)))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
+import pytest
+
 from draftsman.domain.job import Source
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.question import QuestionStatus
@@ -111,10 +113,27 @@ async def test_free_text_answers_a_free_text_question(
     trello.comment(card, bench.mallory, "let us talk about it")
     await bench.poll()
     assert (await bench.answer_state(question))[0] is OPEN
+    trello.comment(card, bench.ben, "@draftsmanbot /paus the parser is broken")
+    trello.comment(card, bench.mallory, "/lgtm")
+    await bench.poll()
+    assert (await bench.answer_state(question))[0] is OPEN
+    (notice,) = await bench.notices(card)
+    assert "/paus is no command; commands: /answer, /approve, " in notice
     trello.comment(card, bench.ben, "slowly\n> quoted\nand with care")
     await bench.poll()
     assert await bench.answer_state(question) == (ANSWERED, "slowly\nand with care")
-    assert await bench.notices(card) == []
+    assert await bench.notices(card) == [notice]
+
+
+@pytest.mark.parametrize("text", ["/etc/hosts", "/answer /etc"])
+async def test_a_path_answers_a_free_text_question(
+    bench: TrelloBotHarness, trello: FakeTrello, text: str
+) -> None:
+    card = bench.card()
+    question = await bench.ask_question(card, FREE)
+    trello.comment(card, bench.ben, text)
+    await bench.poll()
+    assert await bench.answer_state(question) == (ANSWERED, text.removeprefix("/answer "))
 
 
 async def test_approval_needs_the_exact_word(bench: TrelloBotHarness, trello: FakeTrello) -> None:

@@ -50,7 +50,7 @@ async def test_a_comment_pauses_the_job_once_and_another_resumes_it(
     assert "nothing to cancel" not in texts, "the comment arrived three times"
     for part in (
         "may not pause",
-        "a pause needs a reason",
+        "a pause needs a reason: /pause REASON",
         ": the API is down\nuntil noon",
         f"an edit does not pause D-{number}; write another comment",
         f"an edit does not cancel D-{number}; write another comment",

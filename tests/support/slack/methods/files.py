@@ -3,11 +3,13 @@
 The content is at `url_private`, for requests with the token of the app and the scope files:read
 (docs.slack.dev, "Working with files": without them Slack answers with a redirect to its sign-in).
 A remote file has the mode `external`, and its `url_private` may be of any host (files.remote.info).
-An event of a shared channel may have the id only, with `file_access: check_file_info`.
+An event of a shared channel may have the id only, with `file_access: check_file_info`. The media
+type of an upload follows its name, and only a completed upload has content.
 """
 
 from __future__ import annotations
 
+import mimetypes
 from typing import Any
 
 from tests.support.slack.api_errors import ApiError, invalid_arguments
@@ -28,7 +30,9 @@ def get_upload_url(world: World, args: Args) -> Json:
     if length < 1:
         raise invalid_arguments("invalid_arguments", ["length must be more than 0"])
     file_id = world.id("F")
-    world.files[file_id] = {"id": file_id, "name": name, "length": length, "data": None}
+    file: Json = {"id": file_id, "name": name, "length": length, "data": None}
+    mimetype = mimetypes.guess_type(name)[0] or "text/plain"
+    world.files[file_id] = file | {"mimetype": mimetype}
     return {"upload_url": f"{world.base}/upload/{file_id}", "file_id": file_id}
 
 
@@ -86,7 +90,7 @@ def _told(world: World, file: Json) -> Json:
         "id": file["id"],
         "name": file["name"],
         "title": file["title"],
-        "mimetype": file.get("mimetype", "text/plain"),
+        "mimetype": file["mimetype"],
         "mode": "hosted",
         "is_external": False,
         "size": file["length"],
@@ -110,7 +114,7 @@ def content(world: World, name: str, token: str) -> Json | None:
     """Return a file that this token may download, by the name in its URL."""
     file = world.files.get(name.removeprefix(f"{world.team}-"))
     allowed = token == world.bot_token and world.account is None and "files:read" in world.scopes
-    return file if allowed else None
+    return file if allowed and file is not None and file.get("shared") is not None else None
 
 
 @method("files.info", "files:read")

@@ -17,7 +17,7 @@ SELECT person FROM draftsman.digest_questions
  ORDER BY person
 
 -- Questions whose digest is due, marked as sent: each is in at most one. A question that has closed is
--- marked, and left out. `slack` and `trello` are the accounts of the person, `card` is the card for digests
+-- marked, and left out, and so are identical questions of later jobs: their answer counts for all. `slack` and `trello` are the accounts of the person, `card` is the card for digests
 -- of the board whose card asks; each is NULL if there is none.
 -- name: take_due
 WITH due AS MATERIALIZED (
@@ -55,7 +55,13 @@ SELECT t.person, t.job, t.question, t.digest_at, q.text, q.expires_at,
   FROM taken t
   JOIN draftsman.job_questions q ON q.job = t.job AND q.ordinal = t.question
   JOIN draftsman.job_requests r ON r.number = t.job
- WHERE q.status = 'open'
+ WHERE q.status = 'open' AND NOT EXISTS (
+       SELECT FROM draftsman.identical_to(t.job, t.question) i
+         JOIN draftsman.digest_questions d
+           ON d.job = i.job AND d.question = i.question AND d.person = t.person
+        WHERE (i.job, i.question) < (t.job, t.question)
+          AND (d.digest_at = t.digest_at OR (i.job, i.question) IN (
+              SELECT k.job, k.question FROM taken k WHERE k.person = t.person)))
  ORDER BY t.person, q.expires_at NULLS LAST, t.job
 
 -- A digest is a notice in a thread of its own, so that it waits for no other message.

@@ -67,6 +67,23 @@ SELECT draftsman.propose_rule(%(repo)s::text, %(pattern)s::text[], %(minimum)s::
        SELECT FROM draftsman.leases WHERE name = 'leader' AND owner = %(owner)s
           AND term = %(term)s AND expires_at > draftsman.now())
 
+-- Proposed rules without a message, oldest first. `job` carries the message: the newest of the
+-- repository that asked for a command, else the newest; a rule waits for the first.
+-- name: unannounced
+SELECT r.id, r.repo, r.pattern, r.decisions, r.seconds, r.proposed_by, j.job
+  FROM draftsman.permission_rules r
+ CROSS JOIN LATERAL (SELECT coalesce(
+       (SELECT max(p.job) FROM draftsman.permission_requests p WHERE p.repo = r.repo),
+       (SELECT max(n.number) FROM draftsman.job_requests n)) AS job) j
+ WHERE r.status = 'proposed' AND j.job IS NOT NULL AND NOT EXISTS (
+       SELECT FROM draftsman.deliveries d
+        WHERE d.thread_key = format('rule %%s proposed', r.id) AND d.dedupe_key = d.thread_key)
+   AND (%(term)s::bigint IS NULL OR EXISTS (
+       SELECT FROM draftsman.leases WHERE name = 'leader' AND owner = %(owner)s
+          AND term = %(term)s AND expires_at > draftsman.now()))
+ ORDER BY r.id
+ LIMIT %(limit)s
+
 -- name: ratify
 SELECT draftsman.ratify_rule(%(rule)s::bigint, %(actor)s::text, %(person)s::text,
                              %(seconds)s::float8)

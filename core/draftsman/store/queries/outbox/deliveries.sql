@@ -114,9 +114,14 @@ SELECT j.number, j.id AS job_id, j.type, j.status::text, j.mode::text, j.agent,
          LIMIT 1) AS root, p.paused_by, p.reason AS pause_reason, m.target AS replacement_target,
        draftsman.now() AS now,
        (SELECT l.name FROM draftsman.question_ladders l
-         WHERE l.job = d.job AND l.question = d.question) AS ladder
+         WHERE l.job = d.job AND l.question = d.question) AS ladder,
+       g.person AS delegated_to, g.delegated_by, g.expires_at AS delegated_until,
+       CASE WHEN d.kind = 'status' THEN draftsman.shown_instead(d.job, d.channel, d.target, d.thread_key)
+       END AS asks_with
   FROM draftsman.deliveries d
   JOIN draftsman.jobs j ON j.number = d.job
+  LEFT JOIN draftsman.question_delegations g
+    ON g.job = d.job AND g.question = d.question AND g.expires_at > draftsman.now()
   LEFT JOIN draftsman.job_pauses p ON p.job = j.number AND j.finished_at IS NULL
   LEFT JOIN draftsman.deliveries o ON o.seq = d.original
  CROSS JOIN LATERAL (
