@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime
+from typing import Final
 
 from draftsman.domain.deliveries.result_text import change_summary
 from draftsman.domain.ids import actor_name
@@ -19,6 +20,9 @@ from draftsman_tui.dashboard.job.phases import bar, phases
 from draftsman_tui.dashboard.job.row_layout import Row
 from draftsman_tui.dashboard.job.snapshot import JobSnapshot
 from draftsman_tui.dashboard.resource import Cell
+
+WHAT_NEXT: Final = 2
+"""Index of the row with the condition that a job waits for."""
 
 
 def head(snapshot: JobSnapshot, now: datetime, width: int = 80) -> list[Row]:
