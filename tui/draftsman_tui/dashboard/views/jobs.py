@@ -19,6 +19,7 @@ from draftsman_tui.dashboard.filter import NOTHING, Filter, FilterFields
 from draftsman_tui.dashboard.resource import Cell, Column, Query, Resource, Rows
 from draftsman_tui.dashboard.views.attention_order import LABELS, attention, page
 from draftsman_tui.dashboard.views.job_figures import (
+    asked_text,
     changed_lines,
     changes_text,
     cost,
@@ -50,8 +51,8 @@ class JobsResource(Resource[JobSummary]):
     group_order: ClassVar[Mapping[str, Sequence[str]]] = {"attention": LABELS}
     empty = "No jobs yet. Press n to submit a job, or in a shell: draftsman demo, draftsman submit"
     columns = (
-        Column[JobSummary]("JOB", 9, order=lambda job: job.number),
-        Column[JobSummary]("STATUS", 11, order=lambda job: job.status),
+        Column[JobSummary]("JOB", 9, most=9, order=lambda job: job.number),
+        Column[JobSummary]("STATUS", 11, most=11, order=lambda job: job.status),
         Column[JobSummary]("TITLE", 0, order=lambda job: (job.ticket_title or job.type).casefold()),
         Column[JobSummary](
             "REPO", 14, most=24, from_width=84, order=lambda job: job.repo_name or ""
@@ -180,9 +181,11 @@ def _next(row: JobSummary, now: datetime) -> Cell:
         case Status.RUNNING:
             return cells.text(live_text(row, now), "busy")
         case Status.WAITING_FOR_INPUT:
-            return Cell("answer", "asks")
+            text = asked_text(row)
+            return cells.text(text) if text else Cell("answer", "asks")
         case Status.WAITING_FOR_APPROVAL:
-            return Cell("approve or deny", "asks")
+            text = asked_text(row)
+            return cells.text(text) if text else Cell("approve or deny", "asks")
         case Status.QUEUED | Status.RESUMED | Status.SCHEDULED if row.hold:
             return cells.text(hold_text(row), "warns")
         case Status.RETRYING | Status.SCHEDULED:

@@ -27,7 +27,7 @@ class RunsResource(Resource[Run]):
     fields = ("status", "job", "age")
     empty = "No runs yet. In :jobs, press n to submit a job"
     columns = (
-        Column[Run]("RUN", 11, order=lambda run: (run.job, run.ordinal)),
+        Column[Run]("RUN", 11, most=11, order=lambda run: (run.job, run.ordinal)),
         Column[Run]("STATUS", 10, order=lambda run: run.status),
         Column[Run]("STARTED", 8, right=True, order=lambda run: run.started_at),
         Column[Run]("TOOK", 8, right=True, order=lambda run: _end(run) - run.started_at),
