@@ -112,15 +112,12 @@ SELECT job, ordinal, worker_id, lease_token, params_snapshot, status, heartbeat_
 
 -- The runs of all jobs, newest job first: the key gives this order, so a page costs its rows.
 -- name: latest_runs
-SELECT r.job, r.ordinal, r.worker_id, r.lease_token, r.params_snapshot, r.status, r.heartbeat_at,
-       r.started_at, r.finished_at, r.exit_code, r.error, r.error_class::text, r.usage, r.result,
-       coalesce(j.ticket_title, j.type) AS title, coalesce(j.repo_name, '') AS repo
-  FROM (SELECT * FROM draftsman.job_runs
-         WHERE (job, ordinal) < (%(job)s::bigint, %(ordinal)s::int)
-         ORDER BY job DESC, ordinal DESC
-         LIMIT %(limit)s) r
-  JOIN draftsman.job_requests j ON j.number = r.job
- ORDER BY r.job DESC, r.ordinal DESC
+SELECT job, ordinal, worker_id, lease_token, params_snapshot, status, heartbeat_at, started_at,
+       finished_at, exit_code, error, error_class::text, usage, result,
+       (SELECT coalesce(ticket_title, type) FROM draftsman.job_requests WHERE number = job) AS title,
+       (SELECT coalesce(repo_name, '') FROM draftsman.job_requests WHERE number = job) AS repo
+  FROM draftsman.job_runs WHERE (job, ordinal) < (%(job)s::bigint, %(ordinal)s::int)
+ ORDER BY job DESC, ordinal DESC LIMIT %(limit)s
 
 -- The events of a job: its row lock orders the ids. A row may have two events: limits of rows and of
 -- events keep the reads short.

@@ -93,6 +93,21 @@ def test_phases_have_names_and_outcomes() -> None:
     assert (wait.name, wait.outcome) == ("question /1", "open")
 
 
+def test_a_wait_ends_with_its_answer_or_expiry_or_with_what_follows() -> None:
+    runs = [_run(1, 0, 10, RunStatus.PARKED), _run(2, 50, None, RunStatus.RUNNING)]
+    expired = replace(
+        _question(1, 10, None), status=QuestionStatus.EXPIRED, expires_at=at(30), resolution={}
+    )
+    superseded = replace(expired, status=QuestionStatus.SUPERSEDED, expires_at=at(900))
+    late = replace(_question(1, 10, None), expires_at=at(30))
+    for given, minutes in ((expired, 20), (superseded, 40), (late, 40)):
+        found = phases(_job(), runs, [given], NOW)
+        assert [part.seconds / 60 for part in found if part.kind == WAIT] == [minutes], given.status
+    # an open question that is past its expiry waits until the leader ends it
+    (_, wait) = phases(_job(), runs[:1], [late], NOW)
+    assert (wait.kind, wait.seconds / 60) == (WAIT, 90)
+
+
 def test_a_chart_has_a_bar_for_each_phase_on_one_axis() -> None:
     rows = chart(_story(), 120, 10, over=False)
     axis, *lines = _texts(rows)

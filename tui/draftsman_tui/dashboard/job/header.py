@@ -82,7 +82,9 @@ def _until(snapshot: JobSnapshot, now: datetime) -> Cell | None:
         return None
     if snapshot.open is not None:
         until = snapshot.open.expires_at
-        return Cell(f"expires {times.left(until, now)}" if until else "never expires", "asks")
+        if until is None:
+            return Cell("never expires", "asks")
+        return Cell(f"expires {times.left(until, now)}" if until > now else "expired", "asks")
     if snapshot.why is None or snapshot.why.due_in is None:
         return None
     seconds = snapshot.why.due_in - (now - snapshot.at).total_seconds()

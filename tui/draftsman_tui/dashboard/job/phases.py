@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Final
 
 from draftsman.domain.deliveries.spans import actor_spans, spans_text
-from draftsman.domain.job import TERMINAL, Job, Status
+from draftsman.domain.job import Job, Status
 from draftsman.domain.question import Question, QuestionKind, QuestionStatus
 from draftsman.domain.run import Run, RunStatus
 from draftsman_tui.common import times
@@ -45,7 +45,7 @@ def phases(
 ) -> list[Phase]:
     """Return the phases of a job in order, from its creation until its end or now."""
     end = job.finished_at or now
-    busy = [*_runs(runs, end), *_waits(job, questions, end, now)]
+    busy = [*_runs(runs, end), *_waits(runs, questions, end)]
     parts: list[Phase] = []
     at, gap = job.created_at, "scheduled" if job.run_at and not runs else "queued"
     for phase in sorted(busy, key=lambda phase: phase.start):
@@ -70,24 +70,27 @@ def _runs(runs: Sequence[Run], end: datetime) -> Iterator[Phase]:
         yield Phase(RUN, run.started_at, stop, name, status, ROLES.get(status, "dim"))
 
 
-def _waits(
-    job: Job, questions: Sequence[Question], end: datetime, now: datetime
-) -> Iterator[Phase]:
+def _waits(runs: Sequence[Run], questions: Sequence[Question], end: datetime) -> Iterator[Phase]:
+    """Yield the waits for people: no run starts, and nothing else is asked, before one ends."""
+    starts = [run.started_at for run in runs] + [question.asked_at for question in questions]
     for question in questions:
-        is_over = question.expires_at is not None and question.expires_at <= now
-        if is_over and question.answered_at is None and job.status not in TERMINAL:
-            continue
-        stop = min(question.answered_at or question.expires_at or end, end)
+        is_open = question.status is QuestionStatus.OPEN
+        resolved = question.answered_at or (end if is_open else question.expires_at or end)
+        later = [start for start in starts if start > question.asked_at]
         name = "approval" if question.kind is QuestionKind.APPROVAL else "question"
-        role = "good" if question.answered_at else "warns"
-        if question.status is QuestionStatus.OPEN:
-            role = "asks"
-        outcome = one_line(_outcome(question))
-        yield Phase(WAIT, question.asked_at, stop, f"{name} /{question.ordinal}", outcome, role)
+        role = "asks" if is_open else "good" if question.answered_at else "warns"
+        yield Phase(
+            WAIT,
+            question.asked_at,
+            min([resolved, end, *later]),
+            f"{name} /{question.ordinal}",
+            one_line(_outcome(question)),
+            role,
+        )
 
 
 def _outcome(question: Question) -> str:
-    """Return the result of a question and who gave it: `answered by ben`."""
+    """Return the result of a question, with its people: `answered by ben`."""
     people = spans_text(actor_spans((question.resolution or {}).get("by", ())))
     return f"{question.outcome} by {people}" if people else question.outcome
 

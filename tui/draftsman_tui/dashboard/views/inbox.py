@@ -49,7 +49,7 @@ class InboxResource(Resource[OpenQuestion]):
         Column[OpenQuestion](
             "BY", 8, most=20, from_width=84, order=lambda row: row.requester, below="KIND"
         ),
-        Column[OpenQuestion]("CHOICES", 16, most=30, from_width=140),
+        Column[OpenQuestion]("CHOICES", 16, most=30, from_width=170),
         Column[OpenQuestion]("AGENT", 12, from_width=170, order=lambda row: row.agent or ""),
         Column[OpenQuestion]("FOR", 12, most=20, from_width=160),
         Column[OpenQuestion]("WAITS", 6, right=True, order=lambda row: row.asked_at),

@@ -36,7 +36,7 @@ def live_text(row: JobSummary, now: datetime) -> str:
 
 
 def asked_text(row: JobSummary) -> str:
-    """Return what a waiting job asks: `push draftsman/D-3 to origin`; "" if it is unknown."""
+    """Return the question or action of a waiting job: `push draftsman/D-3`; "" if unknown."""
     return first_line(row.figures.asks, 80) if row.figures else ""
 
 

@@ -58,8 +58,8 @@ class JobsResource(Resource[JobSummary]):
             "REPO", 14, most=24, from_width=84, order=lambda job: job.repo_name or ""
         ),
         Column[JobSummary]("AGENT", 12, most=20, from_width=120, order=lambda job: job.agent or ""),
-        Column[JobSummary]("BY", 12, most=20, from_width=140, order=lambda job: job.invoker_id),
-        Column[JobSummary]("RUNS", 5, right=True, from_width=130, order=lambda job: job.run_count),
+        Column[JobSummary]("BY", 12, most=20, from_width=150, order=lambda job: job.invoker_id),
+        Column[JobSummary]("RUNS", 5, right=True, from_width=160, order=lambda job: job.run_count),
         Column[JobSummary](
             "CHANGES", 9, most=14, right=True, from_width=120, order=changed_lines, optional=True
         ),

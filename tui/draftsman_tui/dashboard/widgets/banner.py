@@ -1,4 +1,4 @@
-"""Lines below the title: a lost database connection, a failed process, and what can be undone."""
+"""Lines below the title: a lost database connection, a failed process, and actions to undo."""
 
 from __future__ import annotations
 
