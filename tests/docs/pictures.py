@@ -10,13 +10,14 @@ import re
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from datetime import datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 from unittest.mock import PropertyMock, patch
 
 from draftsman.domain.activity.stream import Activity, ActivityKind
 from draftsman.domain.job import Source, Status
+from draftsman.domain.outcome import Done
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.people.policy import ROLES
 from draftsman.domain.question_spec import QuestionSpec
@@ -30,6 +31,7 @@ from draftsman.settings import load
 from draftsman_tui.dashboard.polling.refresher import Refresher
 from draftsman_tui.dashboard.saved_views import BUILTIN_VIEWS
 from draftsman_tui.dashboard.widgets.preview_pane import PreviewPane
+from tests.docs.gallery.past import Past
 from tests.docs.pages import DOCS
 from tests.factories import GATE, Factory
 from tests.support.server import Server, make_home
@@ -62,8 +64,8 @@ async def take(config: Path, into: Path) -> None:
     repo = config.parent / "inventory"
     await make_sample_repo(repo)
     async with open_runtime(load(config)) as rt:
-        make = Factory(rt, ANNA)
-        await _history(make)
+        make, past = Factory(rt, ANNA), Past(rt)
+        await _history(make, past)
         async with _worker(rt, config):
             done, asking = [
                 (await rt.submissions.submit(_request(repo, title), ANNA)).number
@@ -73,18 +75,23 @@ async def take(config: Path, into: Path) -> None:
                 await _reached(rt, number, Status.WAITING_FOR_INPUT)
             await make.answer(done, "safe fixes", only=True)
             await _reached(rt, done, Status.COMPLETED)
+            await past.wait(1700)
             for name, title in (("shop", "Deploy the shop"), ("pay", "Deploy the payments")):
                 action = {"to": "origin", "push": f"draftsman/{name}"}
                 gate = GATE.model_copy(update={"text": "Push the branch?", "action": action})
                 await make.asked(gate, **_of(name, title))
+                await past.wait(420)
             await make.asked(NAMING, **_of("shop", "Add an option for gift wrapping"))
             for nth, (name, title, line) in enumerate(LIVE, 1):
                 work = await make.running(agent="coder", **_of(name, title))
                 await _progress(rt, work.lease, nth, line)
+                await past.wait(190)
             for name, title in (("site", "Send the weekly report"), ("pay", "Update httpx")):
                 await make.queued(**_of(name, title))
+                await past.wait(35)
+            await past.apply()
             into.mkdir(exist_ok=True)
-            with clock_at(await _now(rt) + timedelta(minutes=2)):
+            with clock_at(await _now(rt)):
                 await _pictures(rt, done, asking, into)
 
 
@@ -103,16 +110,22 @@ async def _progress(rt: Runtime, lease: Lease, nth: int, line: str) -> None:
     await rt.model_calls.record(lease, {"cost_usd": 0.27 * nth}, "model-1")
 
 
-async def _history(make: Factory) -> None:
+async def _history(make: Factory, past: Past) -> None:
     """Make jobs that have ended, or that are retried."""
     for name, title in (("site", "Publish the price list"), ("stock", "Import the old orders")):
         await make.failed(**_of(name, title))
+        await past.wait(5400)
     await make.dead(**_of("pay", "Fetch the bank statements"))
     for name, title in (
         *(("shop", "Translate the emails"), ("site", "Compress the pictures")),
         *(("stock", "Check the addresses"), ("pay", "Rename the ledger")),
     ):
-        await make.completed(**_of(name, title))
+        number = await make.queued(**_of(name, title))
+        await past.wait(8)
+        work = await make.running(number)
+        await past.wait(260)
+        await make.rt.settlement.outcome(work, Done({}))
+        await past.wait(150)
     await make.canceled(**_of("site", "Rewrite the front page"))
     await make.retrying(**_of("stock", "Fetch exchange rates"))
 
@@ -125,7 +138,7 @@ def _of(repo: str, title: str) -> dict[str, Any]:
 async def _pictures(rt: Runtime, done: int, asking: int, into: Path) -> None:
     start = ("attention", BUILTIN_VIEWS["attention"])
     async with open_dashboard(rt, ANNA, size=HERO, view=start) as dashboard:
-        await dashboard.see("approve or deny", "leader ", "waiting for you")
+        await dashboard.see("push draftsman/", "leader ", "waiting for you")
         for _ in range(len(dashboard.keys)):
             row = dashboard.app.main.table.row
             if row is not None and row.ticket_title == "Deploy the shop":

@@ -28,6 +28,8 @@ class JobFigures:
     removed: int | None
     progress: str = ""
     """The plan and the newest line of an active run."""
+    asks: str = ""
+    """The action in words of an open approval, or the open question."""
 
 
 @dataclass(frozen=True, slots=True)

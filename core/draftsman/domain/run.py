@@ -60,6 +60,10 @@ class Run:
     error_class: str | None
     usage: dict[str, Any] | None
     result: dict[str, Any] | None
+    title: str = ""
+    """Title of its job, in lists of the runs of all jobs."""
+    repo: str = ""
+    """Repository of its job, likewise."""
 
 
 _STATUSES: Final = {status.value: status for status in Status}

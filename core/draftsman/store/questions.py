@@ -126,6 +126,11 @@ async def open_of(conn: Connection, jobs: Sequence[int]) -> list[OpenQuestion]:
     return await fetch_all(conn, _Q["open_of"], {"jobs": list(jobs)}, OpenQuestion)
 
 
+async def asked(conn: Connection, jobs: Sequence[int]) -> Sequence[tuple[Any, ...]]:
+    """Return job, beginning of the text and action of the open questions of these jobs."""
+    return await rows(conn, _Q["asked"], {"jobs": list(jobs)})
+
+
 async def answers(conn: Connection, job: int, ordinal: int | None = None) -> list[Answer]:
     """Return all answers, also refused answers, in order."""
     return await fetch_all(conn, _Q["answers"], {"job": job, "ordinal": ordinal}, Answer)

@@ -12,13 +12,16 @@ import asyncio
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 from draftsman.runtime import Runtime, open_runtime
 from draftsman.settings import load
+from draftsman_tui.dashboard.screens.row_preview import PREVIEWED
 from draftsman_tui.dashboard.views import VIEWS
-from tests.docs.gallery.team import Team
+from tests.docs.gallery.resources import heartbeats
+from tests.docs.gallery.team import QUESTIONS, Team
 from tests.docs.pages import DOCS
 from tests.docs.pictures import ANNA, clock_at
 from tests.factories import Factory
@@ -39,7 +42,7 @@ async def tables(seen: DashboardPilot, keep: Keep) -> None:
         await seen.command(name)
         await seen.until(lambda name=name: f" {name} · " in seen.lines[2])  # type: ignore[misc]
         await seen.until(lambda: "loading" not in seen.lines[2])
-        if view.empty not in seen.text and name in ("jobs", "inbox", "dead", "runs", "events"):
+        if view.empty not in seen.text and name in PREVIEWED:
             await seen.see("Newest events")
         keep(name, seen)
 
@@ -47,7 +50,7 @@ async def tables(seen: DashboardPilot, keep: Keep) -> None:
 async def inbox(seen: DashboardPilot, keep: Keep) -> None:
     """Group and fold the inbox, and review it."""
     await seen.command("inbox")
-    await seen.see("D-149/1", "Newest events")
+    await seen.see(f"inbox · {QUESTIONS}", "Newest events")
     await seen.press("b")
     await seen.see("▾ acme/site")
     keep("inbox-grouped", seen)
@@ -71,18 +74,18 @@ async def inbox(seen: DashboardPilot, keep: Keep) -> None:
     await seen.press("escape")
 
 
-async def job(seen: DashboardPilot, keep: Keep) -> None:
-    """Show each tab of a job, and of a job that runs."""
-    await seen.job("D-160")
+async def job(seen: DashboardPilot, keep: Keep, name: str) -> None:
+    """Show each tab of a job."""
+    await seen.job(name)
     tabs = ("timeline", "ticket", "log", "diff", "questions")
-    for nth, name in enumerate(tabs, 1):
+    for nth, tab in enumerate(tabs, 1):
         await seen.press(str(nth))
-        await seen.see(f"· {name} ·")
-        keep(f"job-{name}", seen)
-    for key, name in (("7", "runs"), ("8", "usage"), ("9", "related"), ("0", "artifacts")):
+        await seen.see(f"· {tab}")
+        keep(f"job-{tab}", seen)
+    for key, tab in (("7", "runs"), ("8", "usage"), ("9", "related"), ("0", "artifacts")):
         await seen.press(key)
-        await seen.see(f"· {name}")
-        keep(f"job-{name}", seen)
+        await seen.see(f"· {tab}")
+        keep(f"job-{tab}", seen)
     await seen.press("escape")
     await seen.dialog("MainScreen")
 
@@ -105,16 +108,17 @@ async def dialogs(seen: DashboardPilot, keep: Keep) -> None:
         await seen.dialog("MainScreen")
 
 
-STORIES: Final[tuple[Story, ...]] = (tables, inbox, job, dialogs)
-
-
 async def take(config: Path, keep: Keep, theme: str) -> None:
     """Fill the database, and take each picture."""
     async with open_runtime(load(config)) as rt:
-        await Team(Factory(rt, ANNA)).fill()
-        with clock_at(await rt.checkpoints.now()):
-            for story in STORIES:
-                await _tell(rt, story, keep, theme)
+        make = Factory(rt, ANNA)
+        team = Team(make)
+        await team.fill()
+        stories: list[Story] = [tables, inbox, partial(job, name=f"D-{team.long}"), dialogs]
+        async with heartbeats(make):
+            with clock_at(await rt.checkpoints.now()):
+                for story in stories:
+                    await _tell(rt, story, keep, theme)
 
 
 async def _tell(rt: Runtime, story: Story, keep: Keep, theme: str) -> None:

@@ -12,14 +12,18 @@ from typing import Any, Final
 
 from draftsman.domain.activity.stream import Activity, ActivityKind
 from draftsman.domain.job import Source
+from draftsman.domain.outcome import Done
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.people.policy import ROLES
 from draftsman.domain.question import QuestionKind
 from draftsman.domain.question_spec import QuestionSpec
 from draftsman.domain.quota import QuotaLimit
 from draftsman.domain.run import ClaimedJob
+from draftsman.errors import Failure
 from draftsman.runtime import open_runtime
 from draftsman.settings import load
+from tests.docs.gallery.past import Past
+from tests.docs.gallery.resources import add_resources, add_workers
 from tests.factories import Factory
 
 REPOS: Final = ("shop", "pay", "stock", "site", "ledger", "mail")
@@ -35,7 +39,13 @@ TASKS: Final = (
     "Remove the deprecated API of the mailer",
 )
 NAMING: Final = "Which name should the option have?"
-TOTAL: Final = 200
+COMPLETED: Final = 84
+"""Jobs that were completed before the open questions were asked."""
+RECENT: Final = 8
+"""Jobs that were completed after that."""
+QUESTIONS: Final = 45
+LONG: Final = 12
+"""The question of the job with a long story."""
 PATCH: Final = """diff --git a/src/{name}/prices.py b/src/{name}/prices.py
 --- a/src/{name}/prices.py
 +++ b/src/{name}/prices.py
@@ -67,6 +77,9 @@ class Team:
 
     def __init__(self, factory: Factory) -> None:
         self.make = factory
+        self.past = Past(factory.rt)
+        self.long = 0
+        """Number of the job with a long story."""
         self._nth = 0
 
     def job(self, **fields: Any) -> dict[str, Any]:
@@ -78,6 +91,7 @@ class Team:
             "type": "run_agent",
             "agent": ("coder", "tidy")[nth % 2],
             "repo": f"https://git.example/acme/{repo}",
+            "queue": repo,
             "title": TASKS[nth % len(TASKS)],
             "text": f"{TASKS[nth % len(TASKS)]}.\n\nThe tests of {repo} have to pass.",
             "tags": ("nightly",) if nth % 7 == 0 else (),
@@ -85,22 +99,26 @@ class Team:
         return {**request, "actor": actor, **fields}
 
     async def fill(self) -> None:
-        """Make all jobs, those that ended first."""
+        """Make all jobs, those that ended first, and the rows of the other tables."""
+        await add_workers(self.make)
+        await add_resources(self.make, REPOS)
         await self._ended()
-        await self._waiting()
         await self._questions()
+        await self._waiting()
         for nth in range(8):
-            await self.progress(await self.make.running(**self.job()), nth)
+            work = await self.make.running(**self.job())
+            await self.progress(work, nth)
+            await self.past.wait(75 + 61 * (nth % 3))
+        await self.past.apply()
 
     async def _ended(self) -> None:
         make = self.make
-        for nth in range(TOTAL - 45 - 8 - 17 - 14 - 2):
-            work = await make.running(**self.job())
-            await self.changed(work, 3 + nth % 40)
-            await self._complete(work, nth)
+        for nth in range(COMPLETED):
+            await self._completed(nth)
         for _ in range(6):
             await make.failed(**self.job())
-        dead = [await make.dead(**self.job()) for _ in range(4)]
+            await self.past.wait(140)
+        dead = [await make.dead(**self.job(notify=["log"], queue="default")) for _ in range(4)]
         await make.rt.job_control.retry(dead[0], make.owner)
         for _ in range(2):
             await make.canceled(**self.job())
@@ -109,19 +127,34 @@ class Team:
                 key="gate", kind=QuestionKind.APPROVAL, text="Deploy to production?"
             )
             work = await make.asked(gate, **self.job())
+            await self.past.wait(900)
             await make.decide(work.number, False, make.owner, reason="not before the sale")
 
-    async def _complete(self, work: ClaimedJob, nth: int) -> None:
-        from draftsman.domain.outcome import Done
-
-        await self.make.rt.model_calls.record(work.lease, {"cost_usd": 0.11 * nth}, "model-1")
+    async def _completed(self, nth: int) -> None:
+        """Run a job to its end; every fourth asks a question."""
+        fields = self.job()
+        number = await self.make.queued(**fields)
+        await self.past.wait(3 + nth % 11)
+        work = await self.make.running(number)
+        await self.changed(work, 3 + nth % 40)
+        await self.past.wait(45 + 13 * (nth % 17))
+        if nth % 4 == 0:
+            await self.make.rt.questions.ask(work.lease, self.question(work, 1))
+            await self.past.wait(30 + 97 * (nth % 5))
+            await self.make.answer(number, "wrap", fields["actor"], only=True)
+            work = await self.make.running(number)
+            await self.past.wait(70)
+        cost = {"cost_usd": 0.11 * (1 + nth % 23), "input_tokens": 9000, "output_tokens": 700}
+        await self.make.rt.model_calls.record(work.lease, cost, "model-1")
         summary = "Changed the rounding of prices, and added a test."
         await self.make.rt.settlement.outcome(work, Done({"summary": summary}))
 
     async def _waiting(self) -> None:
         make = self.make
-        for _ in range(9):
-            await make.queued(**self.job(queue="default"))
+        group = {"name": "release", "kind": "parallel"}
+        for nth in range(9):
+            more = {"group": group} if nth < 3 else {}
+            await make.queued(**self.job(queue="default", **more))
         for _ in range(3):
             await make.retrying(**self.job())
         for _ in range(3):
@@ -133,12 +166,43 @@ class Team:
 
     async def _questions(self) -> None:
         """Ask 45 questions: approvals of pushes and commands, choices and free texts."""
-        for nth in range(45):
+        for nth in range(QUESTIONS):
             fields = self.job()
+            if nth == LONG:
+                await self._long(fields)
+                continue
             work = await self.make.running(**fields)
             if nth % 3 == 0:
                 await self.changed(work, 5 + 2 * nth)
+            await self.past.wait(40 + 17 * (nth % 5))
             await self.make.rt.questions.ask(work.lease, self.question(work, nth))
+            if nth % 2:
+                await self._completed(nth)
+        for nth in range(RECENT):
+            await self._completed(4 * (nth % 2) + nth)
+
+    async def _long(self, fields: dict[str, Any]) -> None:
+        """Make a job with a long story: a question, a retry, and an approval that is open."""
+        make, past = self.make, self.past
+        self.long = number = await make.queued(**fields)
+        await past.wait(24)
+        work = await make.running(number)
+        await past.wait(190)
+        await make.rt.questions.ask(work.lease, self.question(work, 1))
+        await past.wait(2520)
+        await make.answer(number, "gift_wrap", fields["actor"], only=True)
+        await past.wait(6)
+        work = await make.running(number)
+        await past.wait(140)
+        failure = Failure("the package index did not respond", http_status=503)
+        await make.rt.settlement.failure(work, failure)
+        await past.wait(48)
+        await make.due(number)
+        work = await make.running(number)
+        await self.changed(work, 36)
+        await self.progress(work, 2)
+        await past.wait(410)
+        await make.rt.questions.ask(work.lease, self.question(work, LONG))
 
     def question(self, work: ClaimedJob, nth: int) -> QuestionSpec:
         """Return the nth question of a job."""

@@ -76,6 +76,8 @@ CALLS: Final[dict[str, Call]] = {
         lambda conn: questions.open_of(conn, range(WAITS, WAITS + 50))
     ),
     "questions.open_of: the past": Call(lambda conn: questions.open_of(conn, [MIDDLE])),
+    "questions.asked: a page": Call(lambda conn: questions.asked(conn, range(WAITS, WAITS + 50))),
+    "questions.asked: the past": Call(lambda conn: questions.asked(conn, [MIDDLE])),
     "questions.answers: of a job": Call(lambda conn: questions.answers(conn, MIDDLE)),
     "questions.answers: of a question": Call(lambda conn: questions.answers(conn, MIDDLE, 1)),
     "questions.lock_job": LOCK,

@@ -131,6 +131,20 @@ def test_overview_fits_the_width() -> None:
     assert _second(crew).startswith("2 alive, 13/20 busy  leader 6d0f9a1c, 2s  finished 12/min ▁")
 
 
+def test_a_narrow_overview_keeps_the_counts_of_jobs_that_need_attention() -> None:
+    names = ("queued", "scheduled", "retrying", "running", "waiting_for_input", "failed")
+    jobs = dict.fromkeys((*names, "dead_letter", "completed", "canceled"), 12)
+    for width, shown in (
+        (50, "running 12  failed 12"),
+        (78, "queued 12  running 12  failed 12  dead letter 12"),
+        (200, "queued 12  scheduled 12  retrying 12  running 12  waiting 12  failed 12"),
+    ):
+        drawn = lines(DashboardStats(jobs, [], WorkerStats()), NOW, width=width, waiting=9)
+        first = drawn.plain.partition("\n")[0]
+        assert first.startswith(f" 9 waiting for you   {shown}"), first
+        assert len(first) <= width
+
+
 @pytest.mark.parametrize(("health", "late"), [("alive", False), ("silent", True)])
 def test_leader_is_late_when_its_heartbeat_is(health: str, late: bool) -> None:
     leader = SimpleNamespace(

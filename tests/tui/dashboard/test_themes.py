@@ -21,7 +21,7 @@ ROLES = (
     "quiet",
     "denied",
 )
-GROUNDS = ("background", "surface", "panel")
+GROUNDS = ("background", "surface", "panel", "row")
 
 
 def _name(theme: Palette) -> str:

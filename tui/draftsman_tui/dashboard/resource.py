@@ -57,6 +57,8 @@ class Column(Generic[T]):
     """Whether the largest values are first until the order is reversed."""
     optional: bool = False
     """Whether it is hidden while none of the visible rows has a text for it."""
+    below: str = ""
+    """Head of the column below which it is shown where rows have two lines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +103,8 @@ class Resource(ABC, Generic[T]):
     fields: ClassVar[Sequence[str]] = ()
     """Supported filter fields: those that `filter_fields` fills, and `age` for `at`."""
     columns: tuple[Column[T], ...]
+    two_lines_below: ClassVar[int] = 0
+    """Width of the table below which its rows have two lines."""
     poll_interval: ClassVar[float] = 10.0
     """Maximum seconds between reads without events."""
     groups: ClassVar[Mapping[str, Callable[[Any], str]]] = {}

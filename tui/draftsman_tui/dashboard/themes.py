@@ -35,6 +35,8 @@ _MORE: Final = (
         "ansi-foreground",
         "quiet",
         "denied",
+        "row",
+        "line",
         "border",
         "border-blurred",
         "block-cursor-foreground",
@@ -57,7 +59,12 @@ THEMES: Final = (
         surface="#1c1c1c",
         panel="#303030",
         dark=True,
-        variables={"quiet": "#9e9e9e", "denied": "#d7afff"},
+        variables={
+            "quiet": "#9e9e9e",
+            "denied": "#d7afff",
+            "row": "#17324b",
+            "line": "#5a5a5a",
+        },
     ),
     Palette(
         name="light",
@@ -72,7 +79,12 @@ THEMES: Final = (
         surface="#f0f0f0",
         panel="#dcdcdc",
         dark=False,
-        variables={"quiet": "#5a5a5a", "denied": "#7a3fb0"},
+        variables={
+            "quiet": "#5a5a5a",
+            "denied": "#7a3fb0",
+            "row": "#cfe3f7",
+            "line": "#a8a8a8",
+        },
     ),
     Palette(
         name="contrast",
@@ -87,7 +99,12 @@ THEMES: Final = (
         surface="#000000",
         panel="#262626",
         dark=True,
-        variables={"quiet": "#e0e0e0", "denied": "#ffafff"},
+        variables={
+            "quiet": "#e0e0e0",
+            "denied": "#ffafff",
+            "row": "#002244",
+            "line": "#9a9a9a",
+        },
     ),
     Palette(
         name="none",

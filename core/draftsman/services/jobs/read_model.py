@@ -124,17 +124,24 @@ class ReadModel:
         return JobPage(jobs, lowest if len(jobs) < limit and lowest > max(first, 1) else None)
 
     async def with_figures(self, jobs: Sequence[JobSummary]) -> list[JobSummary]:
-        """Return jobs with their cost, changes and progress."""
+        """Return jobs with their cost, changes, progress and open questions."""
         from draftsman.domain.activity.agent_progress import AgentProgress
+        from draftsman.domain.deliveries.action_text import action_text
         from draftsman.store import activity
 
         started = [job.number for job in jobs if job.run_count]
         running = [job.number for job in jobs if job.status is Status.RUNNING]
+        waiting = [job.number for job in jobs if job.status in WAITING]
         progress = {number: AgentProgress() for number in running}
         async with self._db.connection() as conn:
             figures = {item.number: item for item in await activity.figures(conn, started)}
             for number, row in await activity.latest(conn, running) if running else ():
                 progress[number].add(row)
+            asked = await questions.asked(conn, waiting) if waiting else []
+        for number, text, action in asked:
+            if number in figures:
+                asks = action_text(action) if action else text
+                figures[number] = replace(figures[number], asks=asks)
         for number, line in progress.items():
             if number in figures:
                 figures[number] = replace(figures[number], progress=line.text)

@@ -200,6 +200,11 @@ SELECT q.*, coalesce(j.ticket_title, j.type) AS title, j.invoker_id AS requester
  WHERE q.status = 'open' AND q.job = ANY (%(jobs)s::bigint[])
  ORDER BY q.expires_at NULLS LAST, q.job
 
+-- name: asked
+SELECT q.job, left(q.text, 200), q.action
+  FROM draftsman.questions q
+ WHERE q.status = 'open' AND q.job = ANY (%(jobs)s::bigint[])
+
 -- name: answers
 SELECT id, job, question, kind::text, source::text, source_event_id, responder_id,
        responder_display_name, voter, payload, accepted, reason, created_at

@@ -113,11 +113,11 @@ SELECT job, ordinal, worker_id, lease_token, params_snapshot, status, heartbeat_
 -- The runs of all jobs, newest job first: the key gives this order, so a page costs its rows.
 -- name: latest_runs
 SELECT job, ordinal, worker_id, lease_token, params_snapshot, status, heartbeat_at, started_at,
-       finished_at, exit_code, error, error_class::text, usage, result
-  FROM draftsman.job_runs
- WHERE (job, ordinal) < (%(job)s::bigint, %(ordinal)s::int)
- ORDER BY job DESC, ordinal DESC
- LIMIT %(limit)s
+       finished_at, exit_code, error, error_class::text, usage, result,
+       (SELECT coalesce(ticket_title, type) FROM draftsman.job_requests WHERE number = job) AS title,
+       (SELECT coalesce(repo_name, '') FROM draftsman.job_requests WHERE number = job) AS repo
+  FROM draftsman.job_runs WHERE (job, ordinal) < (%(job)s::bigint, %(ordinal)s::int)
+ ORDER BY job DESC, ordinal DESC LIMIT %(limit)s
 
 -- The events of a job: its row lock orders the ids. A row may have two events: limits of rows and of
 -- events keep the reads short.

@@ -99,7 +99,7 @@ async def test_every_tab_shows_its_data(
         head = ("completed · agent tidy", "by Root (cli)", "runs 3 · retries 0 of 3")
         await seen.see(*head, "branch draftsman/D-1, commit 0123456789ab", "retried as D-2")
         await seen.see(
-            "result  It is tidy", "D-1 · timeline · following · Tidy up", "6:deliveries●"
+            "result  It is tidy", "D-1 · timeline · following", "─ Tidy up ─", "6:deliveries●"
         )
         for key, words in shown.items():
             await seen.press(key)

@@ -79,7 +79,7 @@ async def test_search_matches_the_displayed_status(
             "dead letter": [dead],
             "waiting_for": [gate, asked],
             "cancelled": [canceled],
-            "approve or deny": [gate],
+            "Deploy?": [gate],
             "status:dead": [dead],
             "status:asks,gate": [gate, asked],
             "status:waiting": [gate, asked],
@@ -154,7 +154,7 @@ async def test_filters_compare_and_search_columns(make: Factory, rt: Runtime, ow
             ("cost<$1 runs>0 status:running", ["D-1"]),
             ("title:TAXES", ["D-2"]),
             ("runs<1", ["D-3"]),
-            ("next:answer", ["D-5", "D-4"]),
+            ("next:one", ["D-5", "D-4"]),
         ):
             await seen.command(f"jobs {text}")
             await seen.rows(*names)

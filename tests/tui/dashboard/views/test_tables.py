@@ -48,7 +48,7 @@ async def test_every_table_shows_its_rows_or_an_empty_message(
     await rt.rules.propose("acme/shop", "pytest tests/**", owner)
     await rt.model_calls.record(work.lease, {"cost_usd": 1.9, "input_tokens": 7000}, "large")
     shown = {
-        "jobs": (f"D-{dead}", "dead", f"D-{gate.number}", "approve or deny"),
+        "jobs": (f"D-{dead}", "dead", f"D-{gate.number}", "Deploy?"),
         "inbox": (f"D-{asked.number}/1", "Which one?", "red, blue", "approval"),
         "dead": (f"D-{dead}", "gone"),
         "runs": (f"D-{dead}.1", "failed", f"D-{asked.number}.1", "parked"),

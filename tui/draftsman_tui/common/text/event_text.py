@@ -43,10 +43,7 @@ def event_text(event: Event, *, name: bool = False, now: datetime | None = None)
     moved = f" {event.to_status.replace('_', ' ')}" if event.to_status else ""
     denied = event.payload.get("error_class") == ErrorClass.DENIED
     style = DENIED if denied else STYLES.get(event.to_status or "", "cyan")
-    # a person reads the label of a choice instead of its value
-    hidden = "value" if "label" in event.payload else ""
-    details = {key: value for key, value in event.payload.items() if key != hidden}
-    detail = "  ".join(f"{key}={_value(value)}" for key, value in details.items())
+    detail = detail_text(event)
     return line(
         styled(times.clock(event.created_at, now), "dim"),
         styled(f"  {job_name(event.job)}" if name else "", "bold"),
@@ -55,6 +52,14 @@ def event_text(event: Event, *, name: bool = False, now: datetime | None = None)
         styled(f"  {actor_name(event.actor)}", "dim"),
         f"  {detail}" if detail else "",
     )
+
+
+def detail_text(event: Event) -> str:
+    """Return the details of an event: `key=name  kind=input`."""
+    # a person reads the label of a choice instead of its value
+    hidden = "value" if "label" in event.payload else ""
+    details = {key: value for key, value in event.payload.items() if key != hidden}
+    return "  ".join(f"{key}={_value(value)}" for key, value in details.items())
 
 
 def _value(value: object) -> str:

@@ -17,8 +17,8 @@ from draftsman_tui.common.output import one_line
 from draftsman_tui.dashboard.dialogs.base import Heading, safe
 from draftsman_tui.dashboard.dialogs.diff_dialog import DiffDialog
 from draftsman_tui.dashboard.dialogs.question_dialog import QuestionDialog
+from draftsman_tui.dashboard.widgets.banner import UndoLine
 from draftsman_tui.dashboard.widgets.multiline_input import MultilineInput
-from draftsman_tui.dashboard.widgets.undo_line import UndoLine
 
 SINGLE_DIGIT: Final = 9
 """Choices that a single digit selects; with more, Enter completes the number."""

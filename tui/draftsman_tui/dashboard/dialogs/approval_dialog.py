@@ -14,7 +14,7 @@ from draftsman.domain.deliveries.action_text import action_text
 from draftsman_tui.dashboard.dialogs.base import Heading, safe
 from draftsman_tui.dashboard.dialogs.question_dialog import QuestionDialog
 from draftsman_tui.dashboard.diff.diff_pane import DiffPane
-from draftsman_tui.dashboard.widgets.undo_line import UndoLine
+from draftsman_tui.dashboard.widgets.banner import UndoLine
 
 
 class ApprovalDialog(QuestionDialog[Any]):

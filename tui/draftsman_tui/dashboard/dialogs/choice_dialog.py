@@ -24,8 +24,12 @@ class ChoiceDialog(Dialog[Any]):
     def compose(self) -> ComposeResult:
         with Vertical(classes="box"):
             yield Heading(self._question)
+            digits = len(str(len(self._choices)))
             yield OptionList(
-                *(safe(f"{number}  {name}") for number, (name, _) in enumerate(self._choices, 1))
+                *(
+                    safe(f"{number:>{digits}}  {name}")
+                    for number, (name, _) in enumerate(self._choices, 1)
+                )
             )
             yield Static("number or enter: choose   esc: back", classes="hint")
 

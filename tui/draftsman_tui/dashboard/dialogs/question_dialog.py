@@ -20,7 +20,7 @@ from draftsman_tui.dashboard.dialogs.base import (
     return_value,
 )
 from draftsman_tui.dashboard.dialogs.key_guard import RELEASED
-from draftsman_tui.dashboard.widgets.undo_line import UndoLine
+from draftsman_tui.dashboard.widgets.banner import UndoLine
 
 if TYPE_CHECKING:
     from draftsman_tui.dashboard.dialogs.key_guard import KeyGuard

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime
+from typing import Final
 
 from draftsman.domain.deliveries.result_text import change_summary
 from draftsman.domain.ids import actor_name
@@ -19,6 +20,9 @@ from draftsman_tui.dashboard.job.phases import bar, phases
 from draftsman_tui.dashboard.job.row_layout import Row
 from draftsman_tui.dashboard.job.snapshot import JobSnapshot
 from draftsman_tui.dashboard.resource import Cell
+
+WHAT_NEXT: Final = 2
+"""Index of the row with the condition that a job waits for."""
 
 
 def head(snapshot: JobSnapshot, now: datetime, width: int = 80) -> list[Row]:
@@ -78,7 +82,9 @@ def _until(snapshot: JobSnapshot, now: datetime) -> Cell | None:
         return None
     if snapshot.open is not None:
         until = snapshot.open.expires_at
-        return Cell(f"expires {times.left(until, now)}" if until else "never expires", "asks")
+        if until is None:
+            return Cell("never expires", "asks")
+        return Cell(f"expires {times.left(until, now)}" if until > now else "expired", "asks")
     if snapshot.why is None or snapshot.why.due_in is None:
         return None
     seconds = snapshot.why.due_in - (now - snapshot.at).total_seconds()

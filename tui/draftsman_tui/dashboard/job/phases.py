@@ -1,23 +1,43 @@
-"""Time of a job in the queue, in runs and waiting for people, as a bar. Pure."""
+"""Phases of a job: in the queue, in runs and waiting for people. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from draftsman.domain.job import TERMINAL, Job
-from draftsman.domain.question import Question
-from draftsman.domain.run import Run
+from draftsman.domain.deliveries.spans import actor_spans, spans_text
+from draftsman.domain.job import Job, Status
+from draftsman.domain.question import Question, QuestionKind, QuestionStatus
+from draftsman.domain.run import Run, RunStatus
 from draftsman_tui.common import times
+from draftsman_tui.common.output import one_line
+from draftsman_tui.dashboard.cells import ROLES
 from draftsman_tui.dashboard.job.row_layout import Row
 from draftsman_tui.dashboard.resource import Cell
 
 QUEUE, RUN, WAIT = "queued", "runs", "waits"
-_LOOKS: Final = {QUEUE: ("░", "dim"), RUN: ("█", "busy"), WAIT: ("▒", "asks")}
-"""Sign and role of each phase: signs differ as well, for terminals without colors."""
-Phase = tuple[str, datetime, datetime]
-"""Kind, beginning and end."""
+LOOKS: Final = {QUEUE: ("░", "dim"), RUN: ("█", "busy"), WAIT: ("▒", "asks")}
+"""Sign and role of each kind: signs differ as well, for terminals without colors."""
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """Part of a job's time. `name` and `outcome` describe it: `run .2`, `failed`."""
+
+    kind: str
+    start: datetime
+    end: datetime
+    name: str
+    outcome: str = ""
+    role: str = ""
+    """Role of the outcome."""
+
+    @property
+    def seconds(self) -> float:
+        """Its length."""
+        return (self.end - self.start).total_seconds()
 
 
 def phases(
@@ -25,37 +45,61 @@ def phases(
 ) -> list[Phase]:
     """Return the phases of a job in order, from its creation until its end or now."""
     end = job.finished_at or now
-    busy = [(RUN, run.started_at, run.finished_at or end) for run in runs]
-    busy += [
-        (WAIT, question.asked_at, min(question.answered_at or question.expires_at or end, end))
-        for question in questions
-        if question.answered_at
-        or question.expires_at is None
-        or question.expires_at > now
-        or job.status in TERMINAL
-    ]
+    busy = [*_runs(runs, end), *_waits(runs, questions, end)]
     parts: list[Phase] = []
-    at = job.created_at
-    for kind, start, stop in sorted(busy, key=lambda phase: phase[1]):
-        start = max(start, at)
+    at, gap = job.created_at, "scheduled" if job.run_at and not runs else "queued"
+    for phase in sorted(busy, key=lambda phase: phase.start):
+        start = max(phase.start, at)
         if start > at:
-            parts.append((QUEUE, at, start))
-        if stop > start:
-            parts.append((kind, start, stop))
-        at = max(at, stop)
+            parts.append(Phase(QUEUE, at, start, gap))
+        if phase.end > start:
+            parts.append(Phase(phase.kind, start, phase.end, phase.name, phase.outcome, phase.role))
+        at = max(at, phase.end)
+        gap = "retrying" if phase.outcome == RunStatus.FAILED else "queued"
     if end > at:
-        parts.append((QUEUE, at, end))
+        if job.status in (Status.SCHEDULED, Status.RETRYING):
+            gap = str(job.status)
+        parts.append(Phase(QUEUE, at, end, gap))
     return parts
+
+
+def _runs(runs: Sequence[Run], end: datetime) -> Iterator[Phase]:
+    for run in runs:
+        status = str(run.status)
+        name, stop = f"run .{run.ordinal}", run.finished_at or end
+        yield Phase(RUN, run.started_at, stop, name, status, ROLES.get(status, "dim"))
+
+
+def _waits(runs: Sequence[Run], questions: Sequence[Question], end: datetime) -> Iterator[Phase]:
+    """Yield the waits for people: no run starts, and nothing else is asked, before one ends."""
+    starts = [run.started_at for run in runs] + [question.asked_at for question in questions]
+    for question in questions:
+        is_open = question.status is QuestionStatus.OPEN
+        resolved = question.answered_at or (end if is_open else question.expires_at or end)
+        later = [start for start in starts if start > question.asked_at]
+        name = "approval" if question.kind is QuestionKind.APPROVAL else "question"
+        role = "asks" if is_open else "good" if question.answered_at else "warns"
+        yield Phase(
+            WAIT,
+            question.asked_at,
+            min([resolved, end, *later]),
+            f"{name} /{question.ordinal}",
+            one_line(_outcome(question)),
+            role,
+        )
+
+
+def _outcome(question: Question) -> str:
+    """Return the result of a question, with its people: `answered by ben`."""
+    people = spans_text(actor_spans((question.resolution or {}).get("by", ())))
+    return f"{question.outcome} by {people}" if people else question.outcome
 
 
 def bar(parts: Sequence[Phase], width: int) -> Row:
     """Return the phases as a bar of so many cells, and the time of each kind."""
-    totals = {
-        kind: sum((end - start).total_seconds() for name, start, end in parts if name == kind)
-        for kind in _LOOKS
-    }
+    totals = {kind: sum(part.seconds for part in parts if part.kind == kind) for kind in LOOKS}
     words = [
-        Cell(f"  {_LOOKS[kind][0]} {kind} {times.span(seconds)}", _LOOKS[kind][1])
+        Cell(f"  {LOOKS[kind][0]} {kind} {times.span(seconds)}", LOOKS[kind][1])
         for kind, seconds in totals.items()
         if seconds >= 1
     ]
@@ -64,11 +108,11 @@ def bar(parts: Sequence[Phase], width: int) -> Row:
     if whole <= 0 or room < len(parts):
         return tuple(words)
     cells, done, drawn = [], 0.0, 0
-    for kind, start, end in parts:
-        done += (end - start).total_seconds()
+    for part in parts:
+        done += part.seconds
         size = max(1, round(done / whole * room) - drawn)
         size = min(size, room - drawn)
         drawn += size
-        sign, role = _LOOKS[kind]
+        sign, role = LOOKS[part.kind]
         cells.append(Cell(sign * size, role))
     return (*cells, *words)

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Final
 
 from draftsman_tui.common.output import one_line
-from draftsman_tui.dashboard.job.header import head
+from draftsman_tui.dashboard.job.header import WHAT_NEXT, head
 from draftsman_tui.dashboard.job.questions import questions
 from draftsman_tui.dashboard.job.row_layout import Item, Row, lines, section, wrap_row
 from draftsman_tui.dashboard.job.snapshot import JobSnapshot
@@ -26,18 +26,21 @@ def preview(snapshot: JobSnapshot, width: int, now: datetime) -> list[Item]:
     """Return the parts of the preview for a width in cells."""
     job = snapshot.job
     title = one_line(f"{job.name} · {job.ticket_title or job.type}")
+    rows = head(snapshot, now, width - 2)
+    if snapshot.open is not None and not (snapshot.why and snapshot.why.paused):
+        del rows[WHAT_NEXT]  # the question follows
     parts = [
         Item("title", tuple(wrap_row((Cell(title, "head"),), width, HANG))),
         Item(
             "head",
-            tuple(row for part in head(snapshot, now, width - 2) for row in _wrapped(part, width)),
+            tuple(row for part in rows for row in _wrapped(part, width)),
         ),
     ]
     if snapshot.open is not None:
         asked = next(
             item for item in questions(snapshot, width, now) if item.key == snapshot.open.name
         )
-        parts += section("question", "Question", asked.rows)
+        parts += section("question", "Question", asked.rows[:-1])  # the last is blank
     request = list(lines(bounded(job.ticket_text or "", job), width)) if job.ticket_text else []
     parts += section("request", "Request", request[:REQUEST_ROWS])
     events = [row for item in timeline(snapshot, width, now)[-EVENTS:] for row in item.rows]

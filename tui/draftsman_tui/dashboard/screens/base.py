@@ -35,12 +35,11 @@ from draftsman_tui.dashboard.polling import messages
 from draftsman_tui.dashboard.saved_views import View
 from draftsman_tui.dashboard.screens.session import Session
 from draftsman_tui.dashboard.views import VIEWS
-from draftsman_tui.dashboard.widgets.banner import Banner, Notice
+from draftsman_tui.dashboard.widgets.banner import Banner, Notice, UndoLine
 from draftsman_tui.dashboard.widgets.command_line import CommandInput, CommandLine
 from draftsman_tui.dashboard.widgets.key_bar import KeyBar
 from draftsman_tui.dashboard.widgets.overview import Overview
 from draftsman_tui.dashboard.widgets.title import Title
-from draftsman_tui.dashboard.widgets.undo_line import UndoLine
 
 if TYPE_CHECKING:
     from draftsman.domain.people.actor import Actor

@@ -21,11 +21,13 @@ from draftsman_tui.dashboard.job.diff import truncation
 from draftsman_tui.dashboard.job.header import head
 from draftsman_tui.dashboard.job.job_tabs import JOB_TABS, NAMES, JobTab
 from draftsman_tui.dashboard.job.loader import JobLoader
+from draftsman_tui.dashboard.job.phase_chart import chart
+from draftsman_tui.dashboard.job.phases import phases
 from draftsman_tui.dashboard.job.snapshot import JobLoaded, JobPatch, JobSnapshot
 from draftsman_tui.dashboard.screens.base import BaseScreen
 from draftsman_tui.dashboard.screens.session import Session
+from draftsman_tui.dashboard.widgets.fixed_rows import JobHeader, PhaseChart
 from draftsman_tui.dashboard.widgets.item_list import ItemList, ScrollPosition
-from draftsman_tui.dashboard.widgets.job_header import JobHeader
 from draftsman_tui.dashboard.widgets.tabs import Tab, Tabs
 from draftsman_tui.dashboard.widgets.title import Title
 
@@ -36,6 +38,8 @@ if TYPE_CHECKING:
 
 CARD_ROWS: Final = 30
 """Rows from which the header is a card."""
+CHARTED: Final = frozenset({"timeline", "runs"})
+"""Tabs with a chart of the phases."""
 MATCHES: Final = ("next-match", "previous-match")
 """Commands of a search of the log."""
 
@@ -144,6 +148,7 @@ class JobScreen(BaseScreen):
     def body(self) -> Iterable[Widget]:
         yield JobHeader()
         yield Tabs()
+        yield PhaseChart()
         yield ItemList()
         yield DiffPane()
 
@@ -310,9 +315,20 @@ class JobScreen(BaseScreen):
         title = "" if snapshot is None else snapshot.job.ticket_title or snapshot.job.type
         header.border_title = Text(one_line(title)) if is_card else None
         header.show(rows)
+        self._draw_chart()
+
+    def _draw_chart(self) -> None:
+        """Draw the phases of the job above its events and its runs, on a third of the screen."""
+        snapshot, rows = self.snapshot, list[row_layout.Row]()
+        if snapshot is not None and self.tab in CHARTED:
+            now, most = self.refresher.now, max(5, self.size.height // 3 - 2)
+            parts = phases(snapshot.job, snapshot.runs, snapshot.questions, now)
+            rows = chart(parts, max(20, self.size.width - 4), most, over=snapshot.over)
+        self.query_one(PhaseChart).show(rows)
 
     def on_resize(self) -> None:
         self._draw_header()
+        self._show_title()
 
     def _draw_tab(self) -> None:
         self._draw_diff()
@@ -356,7 +372,7 @@ class JobScreen(BaseScreen):
             parts.append(f"/{self.search_text}")
         if self._match is not None:
             parts.append(self._match)
-        if job is not None:
+        if job is not None and self.size.height < CARD_ROWS:
             parts.append(job.ticket_title or job.type)
         self.query_one(Title).show(*parts, read_only=self.read_only)
 

@@ -55,12 +55,16 @@ class BudgetsResource(Resource[BudgetRow]):
     columns = (
         Column[BudgetRow]("FOR", 0, order=lambda row: row.use.name),
         Column[BudgetRow]("STATUS", 8, order=lambda row: row.status),
-        Column[BudgetRow]("LEFT", 20, right=True, order=lambda row: row.left / row.use.budget),
-        Column[BudgetRow]("BUDGET", 20, right=True),
-        Column[BudgetRow]("USED", 20, right=True, from_width=110),
-        Column[BudgetRow]("DAY", 10, from_width=120, order=lambda row: str(row.use.day or "")),
-        Column[BudgetRow]("ADDED", 20, right=True, from_width=140),
-        Column[BudgetRow]("RESERVED", 20, right=True, from_width=160),
+        Column[BudgetRow](
+            "LEFT", 20, most=20, right=True, order=lambda row: row.left / row.use.budget
+        ),
+        Column[BudgetRow]("BUDGET", 20, most=20, right=True),
+        Column[BudgetRow]("USED", 20, most=20, right=True, from_width=110),
+        Column[BudgetRow](
+            "DAY", 10, from_width=120, optional=True, order=lambda row: str(row.use.day or "")
+        ),
+        Column[BudgetRow]("ADDED", 20, most=20, right=True, optional=True, from_width=140),
+        Column[BudgetRow]("RESERVED", 20, most=20, right=True, optional=True, from_width=160),
     )
 
     async def read(self, rt: Runtime, query: Query) -> Rows[BudgetRow]:

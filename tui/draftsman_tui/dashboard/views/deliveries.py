@@ -27,8 +27,8 @@ class DeliveriesResource(Resource[Delivery]):
     fields = ("status", "source", "age")
     poll_interval = 2.0
     columns = (
-        Column[Delivery]("ID", 8, right=True, order=lambda delivery: delivery.seq),
-        Column[Delivery]("JOB", 9, order=lambda delivery: delivery.job),
+        Column[Delivery]("ID", 8, most=8, right=True, order=lambda delivery: delivery.seq),
+        Column[Delivery]("JOB", 9, most=9, order=lambda delivery: delivery.job),
         Column[Delivery]("KIND", 9, order=lambda delivery: delivery.kind),
         Column[Delivery]("TO", 18, most=40, order=target_text),
         Column[Delivery]("STATUS", 11, order=lambda delivery: delivery.status),
@@ -36,7 +36,7 @@ class DeliveriesResource(Resource[Delivery]):
             "ATTEMPTS", 8, right=True, from_width=90, order=lambda delivery: delivery.attempts
         ),
         Column[Delivery]("AGE", 6, right=True, order=lambda delivery: delivery.created_at),
-        Column[Delivery]("ERROR", 0),
+        Column[Delivery]("ERROR", 0, optional=True),
     )
 
     async def read(self, rt: Runtime, query: Query) -> Rows[Delivery]:

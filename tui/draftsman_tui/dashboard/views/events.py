@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -11,6 +10,7 @@ from draftsman.domain.event import Event
 from draftsman.domain.ids import actor_name, job_name
 from draftsman.domain.job import Status
 from draftsman.domain.text import humanize
+from draftsman_tui.common.text.event_text import detail_text
 from draftsman_tui.dashboard import cells
 from draftsman_tui.dashboard.filter import FilterFields
 from draftsman_tui.dashboard.resource import MAX_ROWS, Cell, Column, Query, Resource, Rows, page
@@ -29,10 +29,10 @@ class EventsResource(Resource[Event]):
     fields = ("status", "by", "job", "age")
     follows = True
     columns = (
-        Column[Event]("AT", 11, order=lambda event: event.created_at),
-        Column[Event]("JOB", 9, order=lambda event: event.job),
-        Column[Event]("EVENT", 20, most=30, order=lambda event: event.kind),
-        Column[Event]("TO", 11, order=lambda event: event.to_status or ""),
+        Column[Event]("AT", 11, most=11, order=lambda event: event.created_at),
+        Column[Event]("JOB", 9, most=9, order=lambda event: event.job),
+        Column[Event]("EVENT", 16, most=30, order=lambda event: event.kind),
+        Column[Event]("TO", 11, most=20, order=lambda event: event.to_status or ""),
         Column[Event]("BY", 18, most=30, from_width=100, order=lambda event: event.actor),
         Column[Event]("DETAIL", 0),
     )
@@ -64,15 +64,9 @@ class EventsResource(Resource[Event]):
             cells.text(humanize(row.kind)),
             cells.status(row.to_status or ""),
             cells.text(actor_name(row.actor)),
-            cells.text(_detail(row), "dim"),
+            cells.text(detail_text(row), "dim"),
         )
 
     def filter_fields(self, row: Event) -> FilterFields:
-        text = f"{job_name(row.job)} {row.kind} {row.actor} {_detail(row)}"
+        text = f"{job_name(row.job)} {row.kind} {row.actor} {detail_text(row)}"
         return FilterFields(text, row.to_status or "", by=actor_name(row.actor), at=row.created_at)
-
-
-def _detail(row: Event) -> str:
-    if not row.payload:
-        return ""
-    return json.dumps(row.payload, ensure_ascii=False, separators=(", ", ": "))[1:-1]

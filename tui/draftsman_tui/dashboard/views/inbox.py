@@ -34,15 +34,22 @@ class InboxResource(Resource[OpenQuestion]):
         "question": lambda row: _same_question(row),
     }
     mine_first = True
+    two_lines_below = 140
     empty = "No open questions."
     columns = (
         Column[OpenQuestion]("QUESTION", 9, most=12, order=lambda row: (row.job, row.ordinal)),
-        Column[OpenQuestion]("KIND", 8, order=lambda row: row.kind),
+        Column[OpenQuestion]("KIND", 8, most=12, order=lambda row: row.kind),
         Column[OpenQuestion]("ABOUT", 0, order=lambda row: row.text),
-        Column[OpenQuestion]("TITLE", 14, most=40, from_width=100, order=lambda row: row.title),
-        Column[OpenQuestion]("REPO", 12, most=24, from_width=84, order=lambda row: row.repo or ""),
-        Column[OpenQuestion]("BY", 8, most=20, from_width=84, order=lambda row: row.requester),
-        Column[OpenQuestion]("CHOICES", 16, most=30, from_width=140),
+        Column[OpenQuestion](
+            "TITLE", 14, most=40, from_width=100, order=lambda row: row.title, below="ABOUT"
+        ),
+        Column[OpenQuestion](
+            "REPO", 12, most=24, from_width=84, order=lambda row: row.repo or "", below="QUESTION"
+        ),
+        Column[OpenQuestion](
+            "BY", 8, most=20, from_width=84, order=lambda row: row.requester, below="KIND"
+        ),
+        Column[OpenQuestion]("CHOICES", 16, most=30, from_width=170),
         Column[OpenQuestion]("AGENT", 12, from_width=170, order=lambda row: row.agent or ""),
         Column[OpenQuestion]("FOR", 12, most=20, from_width=160),
         Column[OpenQuestion]("WAITS", 6, right=True, order=lambda row: row.asked_at),

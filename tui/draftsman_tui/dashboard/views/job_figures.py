@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Final
 
 from draftsman.domain.read_models import JobSummary
+from draftsman.domain.text import first_line
 from draftsman_tui.common import times
 from draftsman_tui.common.output import one_line
 
@@ -32,6 +33,11 @@ def live_text(row: JobSummary, now: datetime) -> str:
     elapsed = times.span((now - (row.started_at or now)).total_seconds())
     progress = row.figures.progress if row.figures else ""
     return " ".join(filter(None, (frame, elapsed, one_line(progress))))
+
+
+def asked_text(row: JobSummary) -> str:
+    """Return the question or action of a waiting job: `push draftsman/D-3`; "" if unknown."""
+    return first_line(row.figures.asks, 80) if row.figures else ""
 
 
 def cost(row: JobSummary) -> float:

@@ -19,6 +19,7 @@ from draftsman_tui.dashboard.filter import NOTHING, Filter, FilterFields
 from draftsman_tui.dashboard.resource import Cell, Column, Query, Resource, Rows
 from draftsman_tui.dashboard.views.attention_order import LABELS, attention, page
 from draftsman_tui.dashboard.views.job_figures import (
+    asked_text,
     changed_lines,
     changes_text,
     cost,
@@ -50,15 +51,15 @@ class JobsResource(Resource[JobSummary]):
     group_order: ClassVar[Mapping[str, Sequence[str]]] = {"attention": LABELS}
     empty = "No jobs yet. Press n to submit a job, or in a shell: draftsman demo, draftsman submit"
     columns = (
-        Column[JobSummary]("JOB", 9, order=lambda job: job.number),
-        Column[JobSummary]("STATUS", 11, order=lambda job: job.status),
+        Column[JobSummary]("JOB", 9, most=9, order=lambda job: job.number),
+        Column[JobSummary]("STATUS", 11, most=11, order=lambda job: job.status),
         Column[JobSummary]("TITLE", 0, order=lambda job: (job.ticket_title or job.type).casefold()),
         Column[JobSummary](
             "REPO", 14, most=24, from_width=84, order=lambda job: job.repo_name or ""
         ),
         Column[JobSummary]("AGENT", 12, most=20, from_width=120, order=lambda job: job.agent or ""),
-        Column[JobSummary]("BY", 12, most=20, from_width=140, order=lambda job: job.invoker_id),
-        Column[JobSummary]("RUNS", 5, right=True, from_width=130, order=lambda job: job.run_count),
+        Column[JobSummary]("BY", 12, most=20, from_width=150, order=lambda job: job.invoker_id),
+        Column[JobSummary]("RUNS", 5, right=True, from_width=160, order=lambda job: job.run_count),
         Column[JobSummary](
             "CHANGES", 9, most=14, right=True, from_width=120, order=changed_lines, optional=True
         ),
@@ -180,9 +181,11 @@ def _next(row: JobSummary, now: datetime) -> Cell:
         case Status.RUNNING:
             return cells.text(live_text(row, now), "busy")
         case Status.WAITING_FOR_INPUT:
-            return Cell("answer", "asks")
+            text = asked_text(row)
+            return cells.text(text) if text else Cell("answer", "asks")
         case Status.WAITING_FOR_APPROVAL:
-            return Cell("approve or deny", "asks")
+            text = asked_text(row)
+            return cells.text(text) if text else Cell("approve or deny", "asks")
         case Status.QUEUED | Status.RESUMED | Status.SCHEDULED if row.hold:
             return cells.text(hold_text(row), "warns")
         case Status.RETRYING | Status.SCHEDULED:

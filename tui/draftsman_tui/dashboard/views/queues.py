@@ -36,7 +36,7 @@ class QueuesResource(Resource[QueueSummary]):
         Column[QueueSummary](
             "OLDEST", 7, right=True, order=lambda queue: queue.oldest_wait or 0, largest_first=True
         ),
-        Column[QueueSummary]("PAUSED OR RESERVED", 0),
+        Column[QueueSummary]("PAUSED OR RESERVED", 0, optional=True),
     )
 
     async def read(self, rt: Runtime, query: Query) -> Rows[QueueSummary]:

@@ -24,9 +24,14 @@ class ReposResource(Resource[Repo]):
     empty = "No repositories. To add a repository: draftsman repos add PATH|URL"
     columns = (
         Column[Repo]("REPOSITORY", 24, most=40, order=lambda repo: repo.full_name.casefold()),
-        Column[Repo]("DEFAULT", 7, order=lambda repo: not repo.is_default),
+        Column[Repo]("DEFAULT", 7, order=lambda repo: not repo.is_default, optional=True),
         Column[Repo](
-            "BRANCH", 12, most=24, from_width=90, order=lambda repo: repo.default_branch or ""
+            "BRANCH",
+            12,
+            most=24,
+            from_width=90,
+            order=lambda repo: repo.default_branch or "",
+            optional=True,
         ),
         Column[Repo]("URL", 0, order=lambda repo: repo.remote_url),
         Column[Repo]("ADDED BY", 16, most=24, from_width=110, order=lambda repo: repo.added_by),

@@ -27,14 +27,18 @@ class RunsResource(Resource[Run]):
     fields = ("status", "job", "age")
     empty = "No runs yet. In :jobs, press n to submit a job"
     columns = (
-        Column[Run]("RUN", 11, order=lambda run: (run.job, run.ordinal)),
+        Column[Run]("RUN", 11, most=11, order=lambda run: (run.job, run.ordinal)),
         Column[Run]("STATUS", 10, order=lambda run: run.status),
+        Column[Run](
+            "TITLE", 0, order=lambda run: run.title.casefold(), from_width=84, optional=True
+        ),
+        Column[Run]("REPO", 12, most=24, from_width=84, order=lambda run: run.repo, optional=True),
         Column[Run]("STARTED", 8, right=True, order=lambda run: run.started_at),
         Column[Run]("TOOK", 8, right=True, order=lambda run: _end(run) - run.started_at),
-        Column[Run]("BEAT", 8, right=True, from_width=90, order=lambda run: run.heartbeat_at),
-        Column[Run]("WORKER", 9, from_width=100),
-        Column[Run]("EXIT", 4, right=True, from_width=100),
-        Column[Run]("ERROR", 0),
+        Column[Run]("BEAT", 8, right=True, from_width=120, order=lambda run: run.heartbeat_at),
+        Column[Run]("WORKER", 9, from_width=130),
+        Column[Run]("EXIT", 4, right=True, from_width=130, optional=True),
+        Column[Run]("ERROR", 20, most=60, optional=True),
     )
 
     async def read(self, rt: Runtime, query: Query) -> Rows[Run]:
@@ -59,6 +63,8 @@ class RunsResource(Resource[Run]):
         return (
             Cell(self.key(row), "key"),
             cells.status(row.status),
+            cells.text(row.title),
+            cells.text(row.repo),
             cells.age(row.started_at, now),
             Cell(times.span(duration)),
             Cell("") if row.finished_at else cells.age(row.heartbeat_at, now),
@@ -68,7 +74,7 @@ class RunsResource(Resource[Run]):
         )
 
     def filter_fields(self, row: Run) -> FilterFields:
-        text = f"{self.key(row)} {row.worker_id} {row.error or ''}"
+        text = f"{self.key(row)} {row.worker_id} {row.error or ''} {row.title} {row.repo}"
         return FilterFields(text, str(row.status), at=row.started_at)
 
 

@@ -66,7 +66,7 @@ class WorkersResource(Resource[WorkerRow]):
             Cell("leader" if worker.leader else "", "good"),
             cells.text(worker.host),
             Cell(str(worker.pid)),
-            cells.text(" ".join(worker.queues)),
+            cells.text(", ".join(worker.queues)),
             cells.text(worker.version),
             cells.age(worker.started_at, now),
         )

@@ -1,4 +1,4 @@
-"""Banners below the title: a lost database connection, and a failed process."""
+"""Lines below the title: a lost database connection, a failed process, and actions to undo."""
 
 from __future__ import annotations
 
@@ -59,4 +59,14 @@ class Notice(Static):
         self.set_class(is_visible, "visible")
         if is_visible:
             text = f"{one_line(processes.last_error)} · {age:.0f} s ago · :processes shows the log"
+            self.update(Text(text, no_wrap=True, overflow="ellipsis"))
+
+
+class UndoLine(Static):
+    """Shown while a decision is in its undo window, with the time that is left."""
+
+    def show(self, text: str) -> None:
+        """Show the line; "" hides it."""
+        self.set_class(bool(text), "visible")
+        if text:
             self.update(Text(text, no_wrap=True, overflow="ellipsis"))

@@ -42,6 +42,8 @@ class ColumnLayout:
     placed: Sequence[PlacedColumn]
     left: bool
     right: bool
+    second: Sequence[PlacedColumn] = ()
+    """The columns of the second line of each row."""
 
 
 def layout(
@@ -50,8 +52,10 @@ def layout(
     chosen: Sequence[str] = (),
     shift: int = 0,
     content: Sequence[int] = (),
+    *,
+    two_lines: bool = False,
 ) -> ColumnLayout:
-    """Lay out columns for a width in cells.
+    """Lay out columns for a width in cells; with `two_lines`, some are below others.
 
     `content` has the longest text width of each column, if known. `chosen` has column heads in
     display order; empty means those that fit. `shift` is the number of columns scrolled off to the
@@ -60,16 +64,40 @@ def layout(
     all_columns = list(enumerate(columns))
     heads = {column.head: (nth, column) for nth, column in all_columns}
     selected = [heads[head] for head in chosen if head in heads] or all_columns
+    if two_lines:
+        return _stacked(all_columns, width, content)
     if not chosen and not shift:
-        shown = [
+        useful = [
             (nth, column)
             for nth, column in all_columns
-            if column.from_width <= width and not (column.optional and content and not content[nth])
+            if not (column.optional and content and not content[nth])
         ]
-        return ColumnLayout(_placed(shown, width, content), False, len(shown) < len(all_columns))
+        shown = [(nth, column) for nth, column in useful if column.from_width <= width]
+        return ColumnLayout(_placed(shown, width, content), False, len(shown) < len(useful))
     scrolled = selected[1 + min(shift, max_shift(columns, width, chosen)) :]
     visible = _fitting([selected[0], *scrolled], width)
     return ColumnLayout(_placed(visible, width, content), shift > 0, len(visible) <= len(scrolled))
+
+
+def _stacked(
+    columns: Sequence[tuple[int, Column[Any]]], width: int, content: Sequence[int]
+) -> ColumnLayout:
+    """Lay out two lines: each column of the second begins below its column of the first."""
+    below = {column.below: (nth, column) for nth, column in columns if column.below}
+    first = [(nth, col) for nth, col in columns if not col.below and col.from_width <= width]
+    wanted = list(content)
+    for nth, column in first if content else ():
+        if column.head in below and column.width:
+            wanted[nth] = max(wanted[nth], wanted[below[column.head][0]])
+    placed = _placed(first, width, wanted)
+    starts = [(column.x, *below[column.column.head]) for column in placed
+              if column.column.head in below]  # fmt: skip
+    ends = [x - gap(width) for x, _, _ in starts[1:]] + [width - 1]
+    second = [
+        PlacedColumn(nth, column, x, end - x)
+        for (x, nth, column), end in zip(starts, ends, strict=True)
+    ]
+    return ColumnLayout(placed, False, len(placed) + len(second) < len(columns), second)
 
 
 def max_shift(columns: Sequence[Column[Any]], width: int, chosen: Sequence[str] = ()) -> int:
@@ -111,9 +139,10 @@ def _fitting(columns: Sequence[tuple[int, Column[Any]]], width: int) -> list[Any
 def _placed(
     columns: Sequence[tuple[int, Column[Any]]], width: int, content: Sequence[int]
 ) -> list[PlacedColumn]:
-    """Assign widths: minimum widths, then truncated columns, then the rest to one column.
+    """Assign widths: minimum widths, then truncated columns.
 
-    The rest goes to the column without a fixed width, or to the last.
+    A column without a fixed width, or else the last, is as wide as its text: numbers stay beside
+    the names that they belong to. Until the text is known, it takes the rest.
     """
     between = gap(width)
     room = width - LEAD - 1 - between * len(columns)
@@ -130,9 +159,10 @@ def _placed(
         max(size, min(need, column.most))
         for (_, column), size, need in zip(columns, minimums, needs, strict=True)
     ]
-    desired[flexible] = max(MIN_FLEXIBLE, needs[flexible])
+    desired[flexible] = max(MIN_FLEXIBLE, heads[flexible], needs[flexible])
     sizes = share(share(minimums, desired, room), list(map(max, minimums, needs)), room)
-    sizes[flexible] += max(0, room - sum(sizes))
+    if not content:
+        sizes[flexible] += max(0, room - sum(sizes))
     placed, x = [], LEAD
     for (nth, column), size in zip(columns, sizes, strict=True):
         placed.append(PlacedColumn(nth, column, x, size))

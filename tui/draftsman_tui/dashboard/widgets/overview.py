@@ -38,6 +38,17 @@ _SHOWN: Final = (
     ("expired", ("expired",)),
 )
 _ALWAYS: Final = ("queued", "running", "waiting")
+_LESS_IMPORTANT: Final = (
+    "expired",
+    "canceled",
+    "completed",
+    "scheduled",
+    "waiting",
+    "retrying",
+    "queued",
+    "dead letter",
+)
+"""Counts that a narrow screen leaves out, in this order."""
 WIDE: Final = 100
 """Width for the long texts."""
 
@@ -120,8 +131,12 @@ def lines(
         parts = [*leading, *_activity(stats.activity, now, bars)]
         if separator.join(parts).cell_len <= width:
             break
-    counts = [*_waiting(waiting, styles), *_counts(stats, styles)]
-    first = Text("  ").join(_fitting(counts, 2, width))
+    first = Text("  ").join([*_waiting(waiting, styles), *_counts(stats, styles)])
+    for count in range(len(_LESS_IMPORTANT) if first.cell_len > width else 0):
+        hidden = _LESS_IMPORTANT[: count + 1]
+        first = Text("  ").join([*_waiting(waiting, styles), *_counts(stats, styles, hidden)])
+        if first.cell_len <= width:
+            break
     second = separator.join(_fitting(parts, separator.cell_len, width))
     return Text.assemble(first, "\n", second, no_wrap=True, overflow="ellipsis")
 
@@ -155,9 +170,13 @@ def _waiting(count: int, styles: Mapping[str, Style]) -> Iterator[Text]:
         yield Text(f" {count:,} waiting for you ", style)
 
 
-def _counts(stats: DashboardStats, styles: Mapping[str, Style]) -> Iterator[Text]:
+def _counts(
+    stats: DashboardStats, styles: Mapping[str, Style], hidden: Sequence[str] = ()
+) -> Iterator[Text]:
     """Yield the number of jobs by status, finished jobs last."""
     for word, statuses in _SHOWN:
+        if word in hidden:
+            continue
         count = sum(stats.jobs.get(status, 0) for status in statuses)
         if not count and word not in _ALWAYS:
             continue

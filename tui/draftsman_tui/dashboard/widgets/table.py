@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import accumulate
 from typing import Any, ClassVar, Final
 
 from rich.cells import cell_len
@@ -19,6 +21,7 @@ from draftsman_tui.common.output import one_line
 from draftsman_tui.dashboard.grouping import GroupHead, without_heads
 from draftsman_tui.dashboard.resource import Resource
 from draftsman_tui.dashboard.widgets.column_layout import (
+    LEAD,
     ColumnLayout,
     PlacedColumn,
     fit,
@@ -26,7 +29,7 @@ from draftsman_tui.dashboard.widgets.column_layout import (
     layout,
     max_shift,
 )
-from draftsman_tui.dashboard.widgets.mouse_table import MouseTable
+from draftsman_tui.dashboard.widgets.marked_table import MarkedTable
 
 _ROLES = ("key", "dim", "calm", "busy", "asks", "warns", "bad", "good", "denied")
 LOADING: Final = "loading …"
@@ -42,7 +45,7 @@ class Shape:
     filtered: bool = False
 
 
-class ResourceTable(MouseTable):
+class ResourceTable(MarkedTable):
     """Table of a resource's rows."""
 
     HEAD: ClassVar[int] = 1
@@ -56,9 +59,6 @@ class ResourceTable(MouseTable):
         Binding("pagedown,ctrl+f", "page(1)", "Page down", show=False, id="page-down"),
     ]
 
-    class Marked(Message):
-        """The marks changed."""
-
     class AtEnd(Message):
         """The cursor was moved beyond the last row (1) or the first (-1)."""
 
@@ -70,17 +70,17 @@ class ResourceTable(MouseTable):
         """Create an empty table; `supervised`: `draftsman up` starts a worker for it."""
         super().__init__()
         self._supervised = supervised
-        self.marked: set[str] = set()
         self.now = datetime.now(UTC)
         self._resource: Resource[Any] | None = None
         self._shape = Shape()
         self._rows: Sequence[Any] | None = None
         self._keys: list[str] = []
-        self._last_mark = 0
         self._shift = 0
         self._laid_out: tuple[Any, ...] = ()
         self._measured: Sequence[Any] | None = None
         self._layout = ColumnLayout((), False, False)
+        self._starts: Sequence[int] = range(1)
+        """First line of each row, and the number of all lines."""
 
     @property
     def row(self) -> Any | None:
@@ -144,22 +144,52 @@ class ResourceTable(MouseTable):
         """
         is_other = resource is not self._resource
         old_key = None if is_other or not self._keys else self._keys[self.cursor]
-        offset = 0 if is_other else self.cursor - self.top
+        offset = 0 if is_other else self.span(self.cursor)[0] - self.top
         self._resource, self._rows, self.now = resource, rows, now
         self._shape = shape or Shape()
         self._keys = [self._key_of(resource, line) for line in self.lines]
         if rows is not None:
             self.marked &= {resource.key(row) for row in self.rows}
-        self.virtual_size = Size(self.size.width, len(self._keys) + 1)
+        if is_other:
+            self._shift = 0
+        self._measure()
         stays_first = resource.follows and self.cursor == 0
         if is_other:
-            self.cursor = self._shift = 0
+            self.cursor = 0
         elif old_key in self._keys and not stays_first:
             self.cursor = self._keys.index(old_key)
         self.cursor = self._beside_rules(self._clamp(self.cursor), 1)
-        self.go_to_row(self.cursor - offset)
+        self.go_to_row(self.span(self.cursor)[0] - offset)
         self.keep_in_view()
         self.refresh()
+
+    @property
+    def has_two_lines(self) -> bool:
+        """Whether each row has two lines, because the columns do not fit into one."""
+        resource, is_own = self._resource, bool(self._shape.columns or self._shift)
+        return resource is not None and not is_own and self.size.width < resource.two_lines_below
+
+    def _measure(self) -> None:
+        """Place the rows on lines."""
+        self._starts = range(len(self._keys) + 1)
+        if self.has_two_lines:
+            heights = (1 if isinstance(line, GroupHead) else 2 for line in self.lines)
+            self._starts = list(accumulate(heights, initial=0))
+        self.virtual_size = Size(self.size.width, self._starts[-1] + self.HEAD)
+
+    def span(self, index: int) -> tuple[int, int]:
+        if index >= len(self._keys):
+            return self._starts[-1], self._starts[-1] + 1
+        return self._starts[index], self._starts[index + 1]
+
+    def _index_at(self, line: int) -> int:
+        """Return the index of the row on a line."""
+        return bisect_right(self._starts, line) - 1
+
+    def on_resize(self) -> None:
+        """Place the rows again: their lines depend on the width."""
+        self._measure()
+        self.keep_in_view()
 
     def tick(self, now: datetime) -> None:
         """Redraw elapsed times."""
@@ -199,14 +229,21 @@ class ResourceTable(MouseTable):
         """Show the row under the cursor, and the head of its group right above it."""
         super().keep_in_view()
         above = self.cursor - 1
-        if 0 <= above < self.top and isinstance(self.lines[above], GroupHead):
-            self.go_to_row(above)
+        if above < 0 or not isinstance(self.lines[above], GroupHead):
+            return
+        if (start := self.span(above)[0]) < self.top:
+            self.go_to_row(start)
+
+    def go_to_row(self, row: int) -> None:
+        """Scroll to a line, or to the next one that begins a row."""
+        super().go_to_row(self._starts[bisect_left(self._starts, row, hi=len(self._keys))])
 
     def action_end(self, last: bool) -> None:
         self.action_move(self.length if last else -self.length)
 
     def action_page(self, pages: float) -> None:
-        self.action_move(round(pages * max(2, self.size.height - 2)))
+        lines = max(2, self.size.height - 2)
+        self.action_move(round(pages * (lines // 2 if self.has_two_lines else lines)))
 
     def action_shift(self, by: int) -> None:
         """Scroll the columns."""
@@ -215,46 +252,11 @@ class ResourceTable(MouseTable):
             end = max_shift(self._resource.columns, self.size.width, chosen)
             if by < 0 or self.column_layout.right:
                 self._shift = max(0, min(self._shift + by, max(end, 0 if chosen else 1)))
+                self._measure()
+                self.keep_in_view()
                 self.refresh()
 
-    def mark(self) -> None:
-        """Toggle the mark of the row under the cursor, and move to the next."""
-        if self._keys:
-            self.toggle(self.cursor)
-            self.move_to(self.cursor + 1)
-
-    def toggle(self, index: int) -> None:
-        keys = self._keys_at(index)
-        if keys <= self.marked:
-            self.marked -= keys
-        else:
-            self.marked |= keys
-        self._last_mark = index
-        self._marks_changed()
-
-    def mark_range(self) -> None:
-        """Mark from the last mark to the cursor."""
-        self.mark_between(self._last_mark, self.cursor)
-
-    def mark_between(self, start: int, end: int) -> None:
-        first, last = sorted((start, end))
-        for index in range(first, min(last + 1, len(self._keys))):
-            self.marked |= self._keys_at(index)
-        self._last_mark = end
-        self._marks_changed()
-
-    def unmark(self) -> None:
-        """Clear all marks."""
-        self.marked.clear()
-        self._marks_changed()
-
-    def keep_marked(self, keys: Iterable[str]) -> None:
-        """Clear all marks but those of the given keys."""
-        self.marked.intersection_update(keys)
-        self._marks_changed()
-
-    def _keys_at(self, index: int) -> set[str]:
-        """Return the key of a row, or those of the rows of a group's head."""
+    def keys_at(self, index: int) -> set[str]:
         line = self.lines[index]
         if isinstance(line, GroupHead) and line.is_rule:
             return set()
@@ -266,12 +268,8 @@ class ResourceTable(MouseTable):
     def _key_of(resource: Resource[Any], line: Any) -> str:
         return line.key if isinstance(line, GroupHead) else resource.key(line)
 
-    def _marks_changed(self) -> None:
-        self.refresh()
-        self.post_message(self.Marked())
-
     def row_at(self, y: int) -> int | None:
-        index = y - 1 + self.top
+        index = self._index_at(y - 1 + self.top)
         return index if y > 0 and index < len(self._keys) else None
 
     def head_at(self, x: int) -> str | None:
@@ -290,14 +288,15 @@ class ResourceTable(MouseTable):
             columns = () if self._resource is None else self._resource.columns
             content = self._content(top)
             shape = self._shape.columns, self._shift
-            self._layout = layout(columns, self.size.width, *shape, content)
+            two_lines = self.has_two_lines
+            self._layout = layout(columns, self.size.width, *shape, content, two_lines=two_lines)
         return self._layout
 
     def _content(self, top: int) -> list[int]:
         """Return the longest text width of each column in the visible rows."""
         if self._resource is None:
             return []
-        lines = self.lines[top : top + self.visible_rows]
+        lines = self.lines[self._index_at(top) : self._index_at(top + self.visible_rows) + 1]
         rows = [line for line in lines if not isinstance(line, GroupHead)]
         texts = zip(*(self._resource.cells(row, self.now) for row in rows), strict=True)
         return [max(cell_len(cell.text) for cell in column) for column in texts]
@@ -308,7 +307,7 @@ class ResourceTable(MouseTable):
             return Strip.blank(width, self.rich_style)
         if y == 0:
             return self._head()
-        index = y - 1 + self.top
+        index = self._index_at(y - 1 + self.top)
         if index >= len(self._keys):
             return self._message_line(self._empty_text() if not self._keys and y == 2 else "")
         line, is_cursor = self.lines[index], index == self.cursor
@@ -317,19 +316,32 @@ class ResourceTable(MouseTable):
             base += self._partial("cursor")
         if isinstance(line, GroupHead) and line.is_rule:
             return self._rule(line)
-        is_marked = self._keys_at(index) <= self.marked
+        if y - 1 + self.top > self._starts[index]:
+            return self._second_line(line, base + Style(bold=False))
+        is_marked = self.keys_at(index) <= self.marked
         lead = ("▸" if is_cursor else " ") + ("●" if is_marked else " ")
         segments = [Segment(lead, base + self._partial("mark"))]
         if isinstance(line, GroupHead):
             segments.append(Segment(one_line(line.text), base + self._partial("key")))
-            return Strip(segments).adjust_cell_length(width, base)
-        cells = self._resource.cells(line, self.now)
-        for placed in self.column_layout.placed:
+        else:
+            segments += self._cells(line, self.column_layout.placed, base)
+        return Strip(segments).adjust_cell_length(width, base)
+
+    def _second_line(self, line: Any, base: Style) -> Strip:
+        base += self._partial("dim")
+        segments = [Segment(" " * LEAD, base)]
+        segments += self._cells(line, self.column_layout.second, base)
+        return Strip(segments).adjust_cell_length(self.size.width, base)
+
+    def _cells(self, line: Any, columns: Sequence[PlacedColumn], base: Style) -> Iterator[Segment]:
+        """Yield the cells of a row in columns."""
+        cells = [] if self._resource is None else self._resource.cells(line, self.now)
+        between = Segment(" " * gap(self.size.width), base)
+        for placed in columns:
             cell = cells[placed.nth]
             style = base + self._partial(cell.role) if cell.role else base
-            segments += [Segment(fit(cell.text, placed.size, placed.column.right), style)]
-            segments += [Segment(" " * gap(width), base)]
-        return Strip(segments).adjust_cell_length(width, base)
+            yield Segment(fit(cell.text, placed.size, placed.column.right), style)
+            yield between
 
     def _rule(self, head: GroupHead) -> Strip:
         text = Segment(f"── {one_line(head.label)} · {len(head.rows):,} ", self._rule_style)
