@@ -258,8 +258,9 @@ BEGIN
             draftsman.claim_attachments(draftsman.channel, int, float8),
             draftsman.end_attachment(bigint, int, bytea, text, jsonb),
             draftsman.finish_forge_event(bigint, text),
-            draftsman.record_pager_event(text, text, bigint, int, text, timestamptz)
-            TO draftsman_bot;
+            draftsman.record_pager_event(text, text, bigint, int, text, timestamptz),
+            draftsman.ratify_rule(bigint, text, text, float8),
+            draftsman.revoke_rule(bigint, text, text, text) TO draftsman_bot;
         GRANT INSERT (forge, project, number, key, kind, source, author, author_name, is_bot,
             association, verdict, title, text, label, path, line, commit, thread, url, at),
             UPDATE (answered_at) ON draftsman.forge_events TO draftsman_bot;
