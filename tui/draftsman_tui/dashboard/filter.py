@@ -64,8 +64,15 @@ class FilterFields:
     """People and groups that it waits for."""
     second_status: str = ""
     """Another status that matches: `paused`."""
+    repo_host: str = ""
     shown: str = ""
     """Text of its columns and aliases of its status; empty unless the filter searches text."""
+
+    @property
+    def repo_names(self) -> tuple[str, ...]:
+        """Names of the repository: `github.com/acme/pay`, `acme/pay` and `pay`."""
+        parts = f"{self.repo_host}/{self.repo}".strip("/").split("/")
+        return tuple("/".join(parts[start:]) for start in range(len(parts)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +140,7 @@ class Filter:
             all(word.casefold() in text for word in self.words)
             and not any(word.casefold() in text for word in self.without)
             and (not self.statuses or not {row.status, row.second_status}.isdisjoint(self.statuses))
-            and _is_in(self.repo, (row.repo, row.repo.rpartition("/")[2]))
+            and _is_in(self.repo, row.repo_names)
             and _is_in(self.by, (row.by, row.by.rpartition(":")[2]))
             and _is_in(self.agent, (row.agent,))
             and _is_in(self.tag, row.tags)
@@ -300,6 +307,19 @@ def _is_found(pattern: str, text: str) -> bool:
 
 def _is_in(value: str | None, values: tuple[str, ...]) -> bool:
     return value is None or value.casefold() in {item.casefold() for item in values}
+
+
+def repo_completions(rows: Iterable[FilterFields]) -> list[str]:
+    """Return the repositories of rows, with the host where several hosts have the name."""
+    hosts: dict[str, set[str]] = {}
+    for row in rows:
+        if row.repo:
+            hosts.setdefault(row.repo, set()).add(row.repo_host)
+    return sorted(
+        f"{host}/{repo}".strip("/") if len(known) > 1 else repo
+        for repo, known in hosts.items()
+        for host in known
+    )
 
 
 def _quoted(token: str) -> str:

@@ -27,8 +27,8 @@ SELECT number FROM draftsman.job_requests
 SELECT p.*
   FROM unnest(%(statuses)s::draftsman.job_status[]) AS w (status)
  CROSS JOIN LATERAL (
-       SELECT s.number, r.id, r.type, s.queue, s.status, r.mode, r.source, r.agent, r.repo_owner,
-              r.repo_name, r.ticket_title, r.invoker_id, r.tags, s.attempts, s.max_attempts,
+       SELECT s.number, r.id, r.type, s.queue, s.status, r.mode, r.source, r.agent, r.repo_host,
+              r.repo_owner, r.repo_name, r.ticket_title, r.invoker_id, r.tags, s.attempts, s.max_attempts,
               s.retry_count, s.max_retries, s.run_count, s.next_retry_at, s.run_at, s.last_error,
               s.error_class::text, r.created_at, s.started_at, s.finished_at, s.pr_url, r.template,
               r.template_version, o.reason IS NOT NULL AS job_paused,
@@ -50,13 +50,13 @@ SELECT p.*
                      AND (k.result ->> 'until')::timestamptz = s.run_at LIMIT 1) END AS sleep_reason
          FROM draftsman.job_states s
         CROSS JOIN LATERAL (
-              SELECT id, type, mode, source::text, agent, repo_owner, repo_name, ticket_title,
+              SELECT id, type, mode, source::text, agent, repo_host, repo_owner, repo_name, ticket_title,
                      invoker_id, tags, created_at, template, template_version
                 FROM draftsman.job_requests
-               WHERE number = s.number
-                 AND (%(agent)s::text IS NULL OR agent = %(agent)s)
+               WHERE number = s.number AND (%(agent)s::text IS NULL OR agent = %(agent)s)
                  AND (%(repo)s::text IS NULL
-                      OR lower(%(repo)s) IN (lower(repo_name), lower(repo_owner || '/' || repo_name)))
+                      OR lower(%(repo)s) IN (lower(repo_name), lower(concat_ws('/', repo_owner, repo_name)),
+                          lower(concat_ws('/', repo_host, repo_owner, repo_name))))
                  AND (%(invoker)s::text IS NULL OR invoker_id = %(invoker)s)
                  AND (%(type)s::text IS NULL OR type = %(type)s)
                  AND (%(source)s::text IS NULL OR job_requests.source::text = %(source)s)

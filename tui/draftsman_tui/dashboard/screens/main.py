@@ -291,7 +291,7 @@ class MainScreen(BaseScreen):
         return {
             **super().values,
             "status": self.resource.status_completions,
-            "repo": _distinct(row.repo for row in rows),
+            "repo": filters.repo_completions(rows),
             "by": ["me", *_distinct(row.by for row in rows)],
             "agent": _distinct(row.agent for row in rows),
             "tag": _distinct(tag for row in rows for tag in row.tags),

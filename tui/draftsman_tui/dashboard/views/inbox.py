@@ -98,6 +98,7 @@ class InboxResource(Resource[OpenQuestion]):
             text + " ".join(filter(None, details)),
             str(row.kind),
             repo=row.repo or "",
+            repo_host=row.repo_host or "",
             by=row.requester,
             agent=row.agent or "",
             at=row.asked_at,
