@@ -27,6 +27,8 @@ FIELDS: Final = ("status", "repo", "by", "agent", "tag", "source", "group", "for
 _PLAIN: Final = ("repo", "by", "agent", "tag", "source", "group", "job")
 ANYBODY: Final = "anybody"
 """Responder of a question without designated responders."""
+_NO_TEXT: Final = dict.fromkeys((0, *range(0xD800, 0xE000)))
+"""Characters that PostgreSQL does not store: NUL, and halves of surrogate pairs."""
 MAX_LENGTH: Final = 500
 """Maximum characters of a filter."""
 REGEX_INPUT: Final = 1000
@@ -185,6 +187,8 @@ def parse(text: str) -> Filter:
     """Parse a filter; raises UsageError."""
     if len(text) > MAX_LENGTH:
         raise UsageError(f"filter is longer than {MAX_LENGTH} characters")
+    if text.translate(_NO_TEXT) != text:
+        raise UsageError("filter has a character that no text has; remove it")
     result = NOTHING
     for pattern in _REGEX.findall(text):
         if result.regex is not None:

@@ -62,7 +62,15 @@ async def test_every_table_shows_its_rows_or_an_empty_message(
         "templates": ("tidy", "1", "Tidy up"),
         "groups": ("nightly", "running", "0 of 1 succeeded, 1 waiting"),
         "costs": ("repo", "acme/shop", "$1.90", "100%", "7,000"),
-        "budgets": (work.name, "low", "$0.10", "$2.00", "each repo", "repo git.example.org/acme/shop", "$48.10"),
+        "budgets": (
+            work.name,
+            "low",
+            "$0.10",
+            "$2.00",
+            "each repo",
+            "repo git.example.org/acme/shop",
+            "$48.10",
+        ),
         "figures": ("ANSWERED", "PER ANSWER", "kind", "approvals"),
         "rules": ("proposed", "acme/shop", "pytest tests/**", "for 30d"),
     }
