@@ -124,7 +124,7 @@ BEGIN
             draftsman.applies_decision(text), draftsman.figures_of(),
             draftsman.are_plain_words(text[]), draftsman.is_inner_path(text),
             draftsman.is_pattern(text[]), draftsman.matches_pattern(text[], text[]),
-            draftsman.is_allowed_by_rule(bigint, int, jsonb), draftsman.identical_to(bigint, int),
+            draftsman.serving_workers(float8), draftsman.is_allowed_by_rule(bigint, int, jsonb), draftsman.identical_to(bigint, int),
             draftsman.is_silent(bigint, int, draftsman.delivery_channel, text, text),
             draftsman.next_digest(text),
             draftsman.escalates_by_ladder(draftsman.job_questions, draftsman.job_questions)

@@ -17,6 +17,7 @@ from draftsman.domain.question import (
     QuestionKind,
     QuestionStatus,
 )
+from draftsman.domain.queues.queue_models import missing_worker
 from draftsman.domain.retries.error_classes import ErrorClass
 from draftsman.domain.retries.retry_policy import layer
 from draftsman.domain.text import first_line, humanize
@@ -302,7 +303,8 @@ def _pause(facts: JobFacts) -> str:
 
 
 def _queued(facts: JobFacts) -> tuple[str, str, NextStep]:
-    if not facts.workers:
+    missing = missing_worker(facts.workers, facts.capable_workers)
+    if missing == "no_worker":
         return (
             "no_worker",
             f"no live worker serves the queue {facts.queue!r}",
@@ -313,7 +315,7 @@ def _queued(facts: JobFacts) -> tuple[str, str, NextStep]:
                 else _command("worker", f"--queue {facts.queue}"),
             ),
         )
-    if not facts.capable_workers:
+    if missing is not None:
         return (
             "unknown_type",
             f"no live worker has a handler for the type {facts.type!r}",

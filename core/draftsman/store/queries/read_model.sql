@@ -327,15 +327,7 @@ SELECT j.number, j.status, j.queue, j.type, j.run_at, j.next_retry_at, j.last_er
             LIMIT 1000) b
          WHERE b.priority > j.priority OR (b.priority = j.priority
                AND (b.position, b.number) < (j.position, j.number))) AS ahead,
-       (SELECT count(*) FROM draftsman.workers w
-         WHERE j.queue = ANY (w.queues) AND NOT w.draining
-           AND w.heartbeat_at > draftsman.now() - make_interval(secs => %(lease)s)) AS workers,
-       (SELECT count(*) FROM draftsman.workers w
-         WHERE j.queue = ANY (w.queues) AND NOT w.draining AND j.type = ANY (w.types)
-           AND w.heartbeat_at > draftsman.now() - make_interval(secs => %(lease)s)) AS capable_workers,
-       (SELECT coalesce(sum(w.slots), 0) FROM draftsman.workers w
-         WHERE j.queue = ANY (w.queues) AND NOT w.draining
-           AND w.heartbeat_at > draftsman.now() - make_interval(secs => %(lease)s)) AS slots,
+       x.workers, x.capable_workers, x.slots,
        b.host, extract(epoch FROM draftsman.now() - b.heartbeat_at)::float8 AS heartbeat_age,
        coalesce(b.heartbeat_at < draftsman.now() - make_interval(secs => %(lease)s), false) AS lost,
        CASE WHEN j.status IN ('scheduled', 'retrying') THEN extract(
@@ -356,6 +348,10 @@ SELECT j.number, j.status, j.queue, j.type, j.run_at, j.next_retry_at, j.last_er
   LEFT JOIN draftsman.active_reservations v ON v.queue = j.queue
   LEFT JOIN draftsman.job_pauses o ON o.job = j.number
   LEFT JOIN draftsman.heartbeats b ON b.job = j.number
+ CROSS JOIN LATERAL (
+       SELECT count(*) AS workers, count(*) FILTER (WHERE j.type = ANY (w.types)) AS capable_workers,
+              coalesce(sum(w.slots), 0) AS slots
+         FROM draftsman.serving_workers(%(lease)s) w WHERE j.queue = ANY (w.queues)) x
  WHERE j.number = %(job)s
 
 -- Exact counts of active jobs; of each final status, jobs are counted up to a limit.
