@@ -17,7 +17,6 @@ from draftsman.domain.question import (
     QuestionKind,
     QuestionStatus,
 )
-from draftsman.domain.queues.queue_models import missing_worker
 from draftsman.domain.retries.error_classes import ErrorClass
 from draftsman.domain.retries.retry_policy import layer
 from draftsman.domain.text import first_line, humanize
@@ -303,8 +302,7 @@ def _pause(facts: JobFacts) -> str:
 
 
 def _queued(facts: JobFacts) -> tuple[str, str, NextStep]:
-    missing = missing_worker(facts.workers, facts.capable_workers)
-    if missing == "no_worker":
+    if not facts.workers:
         return (
             "no_worker",
             f"no live worker serves the queue {facts.queue!r}",
@@ -315,7 +313,7 @@ def _queued(facts: JobFacts) -> tuple[str, str, NextStep]:
                 else _command("worker", f"--queue {facts.queue}"),
             ),
         )
-    if missing is not None:
+    if not facts.capable_workers:
         return (
             "unknown_type",
             f"no live worker has a handler for the type {facts.type!r}",

@@ -65,7 +65,7 @@ class FilterFields:
     responders: tuple[str, ...] = ()
     """People and groups that it waits for."""
     second_status: str = ""
-    """Another status that matches: `paused`."""
+    """Another status that matches: `paused`, or the kind of an event."""
     repo_host: str = ""
     shown: str = ""
     """Text of its columns and aliases of its status; empty unless the filter searches text."""

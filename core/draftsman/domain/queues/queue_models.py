@@ -50,15 +50,12 @@ class ServingWorker:
     types: list[str]
 
 
-def missing_worker(workers: int, capable: int) -> str | None:
-    """Return why no worker runs a queued job, by the number for its queue, and for its type too."""
-    return "no_worker" if not workers else "unknown_type" if not capable else None
-
-
 def missing_of(serving: Sequence[ServingWorker], queue: str, type: str) -> str | None:
-    """Return why none of these workers runs a queued job."""
+    """Return why none of these workers runs a queued job, as `why` does."""
     types = [worker.types for worker in serving if queue in worker.queues]
-    return missing_worker(len(types), sum(type in known for known in types))
+    if not types:
+        return "no_worker"
+    return None if any(type in known for known in types) else "unknown_type"
 
 
 @dataclass(frozen=True, slots=True)

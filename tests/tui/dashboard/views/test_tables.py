@@ -85,7 +85,7 @@ async def test_every_table_shows_its_rows_or_an_empty_message(
         await seen.command("budgets acme")
         await seen.see("budgets · 1")
         await seen.press("enter")
-        await seen.see("jobs · 1 · /repo:acme/shop", work.name)
+        await seen.see("jobs · 1 · /repo:git.example.org/acme/shop", work.name)
 
 
 async def test_cursor_stays_on_its_row_when_rows_are_added(

@@ -291,6 +291,7 @@ class MainScreen(BaseScreen):
         return {
             **super().values,
             "status": self.resource.status_completions,
+            **({"kind": self.resource.kinds} if self.resource.kinds else {}),
             "repo": filters.repo_completions(rows),
             "by": ["me", *_distinct(row.by for row in rows)],
             "agent": _distinct(row.agent for row in rows),
