@@ -94,7 +94,7 @@ def person_hours(settings: Settings, entry: DirectoryEntry) -> InterruptibleHour
 def _holidays(settings: Settings, name: str) -> Holidays | None:
     """Return the holidays of a table; None if this process has no such table."""
     from draftsman.domain.people.working_hours import Holidays
-    from draftsman.outbound.icalendar import holidays_of
+    from draftsman.outbound.holiday_calendar import holidays_of
 
     if name == quiet_hours.NONE or (table := settings.holidays.get(name)) is None:
         return None
