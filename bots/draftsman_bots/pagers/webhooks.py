@@ -40,8 +40,8 @@ class PagerReceiver:
         self._secrets = secrets
 
     def application(self) -> Starlette:
-        """Return the ASGI application."""
-        routes = http.health_routes(self._health)
+        """Return the ASGI application: webhooks, and of the health endpoints `/healthz` only."""
+        routes = http.health_routes(self._health, alone=False)
         routes.append(Route("/pagers/{name}", self._receive, methods=["POST"]))
         return Starlette(routes=routes)
 

@@ -211,10 +211,9 @@ def web_inbox(settings: Settings) -> Iterator[Finding]:
 
 def pager_people(rt: Runtime) -> Iterator[Finding]:
     """Warn about a pager whose webhook is received, and where no person has an account."""
-    from draftsman.domain.job import Source
     from draftsman.settings.attention import webhook_pagers
 
-    ids = [person.ids.get(Source.PAGER, "") for person in rt.policy.people.values()]
+    ids = [id for person in rt.policy.people.values() for id in person.pagers]
     for name in sorted(webhook_pagers(rt.settings.pagers)):
         if not any(id.startswith(f"{name}:".casefold()) for id in ids):
             text = "no person has an account there, so acknowledgments there do not count"
