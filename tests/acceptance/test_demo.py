@@ -33,13 +33,25 @@ def _demo(installation: Installation, *options: str) -> Any:
     return installation.run("--config", str(installation.config), "demo", *options)
 
 
-async def test_demo_does_not_read_the_configuration_and_the_data_of_the_user(
-    installation: Installation, rt: Runtime
-) -> None:
+def _broken(installation: Installation) -> dict[str, str]:
+    """Break the user's configuration; return the variables of the user's folders."""
     installation.config.write_text("this is no configuration")
     folder = str(installation.folder)
-    home = {"HOME": folder, "XDG_DATA_HOME": folder, "DATABASE_URL": "bogus://"}
-    done = await installation.run("demo", **home)
+    return {"HOME": folder, "XDG_DATA_HOME": folder, "DATABASE_URL": "bogus://"}
+
+
+async def test_demo_does_not_read_the_configuration_of_the_user(
+    installation: Installation,
+) -> None:
+    missing = installation.folder / "missing"
+    done = await installation.run("demo", "--repo", str(missing), **_broken(installation))
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert str(missing) in done.stderr
+
+
+@pytest.mark.slow(fast="test_demo_does_not_read_the_configuration_of_the_user")
+async def test_demo_has_its_own_data(installation: Installation, rt: Runtime) -> None:
+    done = await installation.run("demo", **_broken(installation))
     assert (done.returncode, done.stderr) == (0, ""), done.stdout
     assert await rt.read_model.jobs() == []
     assert not installation.data.exists()

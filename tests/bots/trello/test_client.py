@@ -307,7 +307,7 @@ class TestCase90Limits:
     @respx.mock
     async def test_a_full_window_is_waited_for_or_refused(self) -> None:
         route = respx.get(f"{API}/1/boards/b1").respond(json={})
-        async with account(timeout=0.5) as trello:
+        async with account(timeout=3.0) as trello:
             most = int(LIMITS[TOKEN][0] * SHARE)
             for _ in range(most):
                 await trello.get("/boards/b1")
@@ -321,7 +321,7 @@ class TestCase90Limits:
     async def test_background_work_leaves_a_part_of_the_limit_to_others(self) -> None:
         route = respx.get(f"{API}/1/boards/b1").respond(json={})
         most = int(int(LIMITS[TOKEN][0] * BACKGROUND_SHARE) * SHARE)
-        async with account(timeout=0.5) as trello:
+        async with account(timeout=3.0) as trello:
             with background():
                 for _ in range(most):
                     await trello.get("/boards/b1")

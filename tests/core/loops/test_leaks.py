@@ -22,7 +22,7 @@ from draftsman.services.jobs.submissions import invocation
 from tests.core.loops.workers import before_deadline, running_worker, runtime_with
 from tests.support.waits import until
 
-JOBS = 500
+JOBS = 300
 DEADLINE = 60.0
 """Maximum seconds of all jobs."""
 FAILING, TALKING = 20, 10

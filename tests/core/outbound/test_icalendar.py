@@ -64,10 +64,10 @@ def test_other_files_and_frequent_rules_are_refused(data: bytes) -> None:
 
 
 async def test_a_team_with_many_meetings_and_holidays_is_read() -> None:
-    meetings = ["DTSTART:20150105T090000Z\r\nRRULE:FREQ=WEEKLY;BYDAY=MO,WE"] * 300
-    holidays = ["DTSTART;VALUE=DATE:19700427\r\nRRULE:FREQ=YEARLY;BYMONTH=4;BYDAY=4MO"] * 300
+    meetings = ["DTSTART:20150105T090000Z\r\nRRULE:FREQ=WEEKLY;BYDAY=MO,WE"] * 100
+    holidays = ["DTSTART;VALUE=DATE:19700427\r\nRRULE:FREQ=YEARLY;BYMONTH=4;BYDAY=4MO"] * 100
     data = calendar(*meetings, *holidays)
-    assert len(await read_calendar(data, *SPAN, BERLIN)) == 300 * (18 + 1)
+    assert len(await read_calendar(data, *SPAN, BERLIN)) == 100 * (18 + 1)
 
 
 def test_the_holidays_of_a_long_event_are_those_of_the_time_that_is_read(tmp_path: Path) -> None:
