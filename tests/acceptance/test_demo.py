@@ -61,7 +61,7 @@ async def test_demo_has_its_own_data(installation: Installation, rt: Runtime) ->
         assert "completed" in shown.stdout
         edit = "UPDATE draftsman.schema_migrations SET checksum = 'x' WHERE name = '0001_schema'"
         await installation.run("--config", config, "db", "psql", "--", "-c", edit, **UNSET)
-        failed = await installation.run("demo", **home)
+        failed = await installation.run("demo", **_broken(installation))
         assert failed.returncode == 6
         assert "migration 0001_schema was edited after it was applied" in failed.stderr
         cluster = (Path(config).parent / "postgres18").resolve()

@@ -31,7 +31,7 @@ class PagerService:
         self.ports: dict[str, int] = {}
         """Port of the webhook server of each pager, once it listens."""
         self.health_port: int | None = None
-        """Port of a server of the health endpoints, if one listens."""
+        """Port of the server of the health endpoints; None without `health_listen`."""
         self._rt = rt
         self._servers: list[Server] = []
         self._secrets = {

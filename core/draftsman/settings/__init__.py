@@ -251,13 +251,10 @@ class Settings(BaseSettings):
         """Names of the queues of the worker and of limits, and that of requests without one."""
         return {"default", *self.worker.queues, *self.limits.queue} - {"*"}
 
-    def profile_of(self, host: str, repo: str) -> ProfileSettings:
-        """Return the configured profile of the repository `owner/name` of a host."""
-        return self.profiles.get(self.profile_name_of(host, repo), self.profile)
-
-    def profile_name_of(self, host: str, repo: str) -> str:
-        """Return the name of its table in `[profiles]`, with the host or of any host, or empty."""
-        return next((name for name in (f"{host}/{repo}", repo) if name in self.profiles), "")
+    def profile_of(self, host: str, repo: str) -> tuple[str, ProfileSettings]:
+        """Return table and profile of the repository `owner/name`; the table may be of any host."""
+        name = next((item for item in (f"{host}/{repo}", repo) if item in self.profiles), "")
+        return name, self.profiles.get(name, self.profile)
 
     def resolve_network(self, network: bool | tuple[str, ...]) -> bool | tuple[str, ...]:
         """Return a network with the hosts of its groups; raises ValueError for an unknown group."""

@@ -76,7 +76,7 @@ async def build_start_message(
     repo_profile = repository.saved.profile if repository.saved else None
     repo = repository.location.repo
     profile = Profile.of(
-        effective_profile(repo_profile, run.settings.profile_of(repo.host, repo.full_name)),
+        effective_profile(repo_profile, run.settings.profile_of(repo.host, repo.full_name)[1]),
         sys.executable if workspace.sandbox is None else workspace.sandbox.sandbox.python,
     )
     skills = (*run.job.requested_skills, *(repo_profile.default_skills if repo_profile else ()))

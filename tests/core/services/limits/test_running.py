@@ -50,7 +50,6 @@ async def test_no_more_jobs_of_a_repository_run_than_its_limit(
 async def test_a_repository_of_the_same_name_on_another_host_has_places_of_its_own(
     rt: Runtime, make: Factory, conn: Connection
 ) -> None:
-    """A limit without a host is of all hosts, unless the repository has another."""
     hosts = ("git.example.org", "gitlab.example", "third.example")
     limits = {"*": 1, "a/shop": 2, "gitlab.example/a/shop": 1, "third.example/shop": 9}
     await set_limits(
@@ -63,8 +62,8 @@ async def test_a_repository_of_the_same_name_on_another_host_has_places_of_its_o
     }
     held = await waiting(conn)
     assert [held.get(number) for number in jobs[hosts[0], "a/shop"]] == [None, None, "repo:a/shop"]
-    own = "repo:gitlab.example/a/shop"
-    assert [held.get(number) for number in jobs[hosts[1], "a/shop"]] == [None, own, own]
+    own = ["repo:gitlab.example/a/shop"] * 2
+    assert [held.get(number) for number in jobs[hosts[1], "a/shop"]] == [None, *own]
     assert {held.get(number) for number in jobs[hosts[2], "a/shop"]} == {"repo:a/shop"}
     for host in hosts:
         each = f"repo:{host}/a/other"

@@ -195,7 +195,7 @@ def own_configuration() -> Path:
 
 
 def unusable_database(config: Path, error: SchemaOutdated) -> SchemaOutdated:
-    """Return the error about the demo's own database, with its folder and what deletes it."""
+    """Return the error about the demo's own database, with its folder and the deletion."""
     from draftsman.embedded.layout import locate
 
     cluster, folder = locate(config.parent).cluster, config.parent

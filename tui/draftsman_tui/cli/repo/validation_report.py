@@ -34,9 +34,9 @@ def without_validators(app: App, location: RepoLocation, profile: RepoProfile) -
     if profile.validation_commands:
         return None
     repo = location.repo
-    name = app.settings.profile_name_of(repo.host, repo.full_name)
+    name, configured = app.settings.profile_of(repo.host, repo.full_name)
     key = f'[profiles."{name}"]' if name else "[profile]"
-    commands = app.settings.profile_of(repo.host, repo.full_name).validation_commands
+    commands = configured.validation_commands
     if not commands:
         return f"no validation commands, and none in {key} of the configuration; see docs/repos.md"
     names = ", ".join(command.name for command in commands)
