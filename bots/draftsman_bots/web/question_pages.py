@@ -49,7 +49,7 @@ _DECISIONS: Final = {"approve": True, "deny": False}
 async def inbox(context: WebContext, request: Request) -> Response:
     """Show the open questions, those for the person first."""
     visit = await context.access.required(request)
-    questions = await context.rt.questions.open(limit=MAX_QUESTIONS, fold=True)
+    questions = await context.rt.questions.open(limit=MAX_QUESTIONS, fold_for=visit.actor)
     mine = [item for item in questions if context.rt.figures.may_answer(item, visit.actor)]
     names = {item.name for item in mine}
     others = [item for item in questions if item.name not in names]
@@ -205,7 +205,7 @@ async def _next_question(
     context: WebContext, visit: Visit, question: Question
 ) -> dict[str, Any] | None:
     """Return the first open question for the person."""
-    questions = await context.rt.questions.open(limit=MAX_QUESTIONS, fold=True)
+    questions = await context.rt.questions.open(limit=MAX_QUESTIONS, fold_for=visit.actor)
     return next(
         (
             _row(item)

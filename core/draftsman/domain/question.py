@@ -196,6 +196,8 @@ class OpenQuestion(Question):
     """The person to whom the answer was delegated."""
     others: list[int] = field(default_factory=list)
     """The other jobs that ask the same; an answer counts for all."""
+    other_requesters: list[str] = field(default_factory=list)
+    """The requesters of the other jobs, in the order of their names."""
     is_first: bool = True
     """Whether no identical question of the same requester was asked before it."""
 

@@ -159,13 +159,22 @@ class Questions:
             return await store.of_job(conn, job), await store.answers(conn, job)
 
     async def open(
-        self, job: int | None = None, limit: int = 200, after: Cursor = None, *, fold: bool = False
+        self,
+        job: int | None = None,
+        limit: int = 200,
+        after: Cursor = None,
+        *,
+        fold_for: Actor | None = None,
     ) -> Sequence[OpenQuestion]:
-        """Return open questions of a job, or after a cursor; with `fold` of identical the first."""
+        """Return open questions of a job, or after a cursor, soonest expiry first.
+
+        With `fold_for`, of identical questions only the first, and the first of that person's own.
+        """
         if job is not None:
             return await self.open_of([job])
         async with self._db.connection() as conn:
-            return await store.open_questions(conn, limit, after, fold=fold)
+            viewer = None if fold_for is None else fold_for.voter
+            return await store.open_questions(conn, limit, after, viewer)
 
     async def open_of(self, jobs: Sequence[int]) -> Sequence[OpenQuestion]:
         """Return the open questions of these jobs, soonest expiry first."""

@@ -100,11 +100,11 @@ async def of_job(conn: Connection, job: int) -> list[Question]:
 
 
 async def open_questions(
-    conn: Connection, limit: int, after: QuestionCursor | None = None, *, fold: bool = False
+    conn: Connection, limit: int, after: QuestionCursor | None = None, viewer: str | None = None
 ) -> list[OpenQuestion]:
     """Return open questions after a cursor, soonest expiry first.
 
-    With `fold`, of the identical questions of a requester only the first.
+    For a viewer, of identical questions only the first, and the first of the viewer's own.
     """
     expires_at, job, ordinal = after or (None, 0, 0)
     never_expires = after is not None and expires_at is None
@@ -115,7 +115,8 @@ async def open_questions(
         "never_job": job if never_expires else 0,
         "never_ordinal": ordinal if never_expires else 0,
         "limit": limit,
-        "folded": fold,
+        "folded": viewer is not None,
+        "viewer": viewer or "",
     }
     return await fetch_all(conn, _Q["open"], params, OpenQuestion)
 

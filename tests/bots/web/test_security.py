@@ -139,10 +139,12 @@ async def test_sign_ins_and_answers_are_limited(
     work = await make.asked()
     path = f"/questions/{work.name}/1"
     form = {**await ben.hidden(path), "choice": "green"}
-    inbox.service.context.limits._answers = RequestLimit(30, 60, clock=lambda: 0.0)
+    limits = inbox.service.context.limits
+    limits._answers = RequestLimit(30, 60, clock=lambda: 0.0)
+    limits._sign_ins = RequestLimit(10, 60, clock=lambda: 0.0)
     statuses = [(await ben.post(path, form)).status_code for _ in range(31)]
     assert statuses == [422] * 30 + [429]
-    guesses = [(await ben.get(f"/sign-in/{number}")) for number in range(11)]
+    guesses = [(await ben.get(f"/sign-in/{number}")) for number in range(12)]
     assert [guess.status_code for guess in guesses[-3:]] == [410, 429, 429]
     assert int(guesses[-1].headers["retry-after"]) > 0
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from draftsman.domain.answer import Verdict
@@ -199,17 +201,29 @@ async def test_identical_questions_are_folded_before_the_limit(
     folded = [await _asked(make) for _ in range(4)]
     own = await _asked(make, actor=people.anna)
     other = await _asked(make, QUESTION.model_copy(update={"text": "Another?"}))
-    read = await rt.questions.open(limit=3, fold=True)
-    assert [q.job for q in read] == [folded[0].number, own.number, other.number]
+    shown = partial(rt.questions.open, limit=3)
+    read = await shown(fold_for=people.ben)
+    assert [q.job for q in read] == [folded[0].number, other.number]
     assert len(read[0].others) == 4
+    assert set(read[0].other_requesters) == {read[0].requester, people.anna.voter}
+    anna = await shown(fold_for=people.anna)
+    assert [q.job for q in anna] == [folded[0].number, own.number, other.number], "and her own"
     last = read[0]
-    after = await rt.questions.open(
-        limit=3, after=(last.expires_at, last.job, last.ordinal), fold=True
-    )
+    after = await shown(after=(last.expires_at, last.job, last.ordinal), fold_for=people.anna)
     assert [q.job for q in after] == [own.number, other.number], "the next page has none twice"
-    assert len(await rt.questions.open(limit=3)) == 3, "unfolded for programs"
+    assert len(await shown()) == 3, "unfolded for programs"
     await rt.job_control.cancel(folded[0].number, make.owner)
-    assert [q.job for q in await rt.questions.open(limit=1, fold=True)] == [folded[1].number]
+    assert [q.job for q in await shown(fold_for=people.ben)] == [folded[1].number, other.number]
+
+
+async def test_a_question_that_others_may_answer_or_that_is_due_sooner_is_not_folded(
+    rt: Runtime, make: Factory, people: People
+) -> None:
+    delegated, late, soon = [await _asked(make) for _ in range(3)]
+    shown = partial(rt.questions.open, fold_for=people.ben)
+    await rt.questions.extend(late.number, 1, 60, make.owner)
+    await rt.acknowledgments.delegate(delegated.number, 1, make.owner, "ben", 600)
+    assert [q.job for q in await shown()] == [delegated.number, soon.number]
 
 
 async def test_questions_in_repositories_of_two_hosts_are_not_identical(

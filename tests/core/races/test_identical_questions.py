@@ -78,7 +78,7 @@ async def test_two_workers_that_ask_the_same_at_once_post_it_once(
     async with first.doing(first.rt.questions.ask(two.lease, QUESTION)):
         await first.then(rt.questions.ask(one.lease, QUESTION), conn)
     assert (await _posted(rt, two), await _posted(rt, one)) == (["pending"], ["superseded"])
-    listed = await rt.questions.open(fold=True)
+    listed = await rt.questions.open(fold_for=make.owner)
     assert [(question.job, question.others) for question in listed] == [(two.number, [one.number])]
     verdict = await _answer(rt, make, one)
     assert verdict.also == (f"{two.name}/1",)

@@ -66,7 +66,7 @@ CALLS: Final[dict[str, Call]] = {
     "questions.of_job: none": Call(lambda conn: questions.of_job(conn, MIDDLE + 1)),
     "questions.open": Call(lambda conn: questions.open_questions(conn, 200), rows=401),
     "questions.open: folded": Call(
-        lambda conn: questions.open_questions(conn, 200, fold=True), rows=401
+        lambda conn: questions.open_questions(conn, 200, viewer="anna"), rows=401
     ),
     "questions.open: further on": Call(_walked, rows=801),
     "questions.open: that never expire": Call(

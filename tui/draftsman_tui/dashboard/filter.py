@@ -69,6 +69,8 @@ class FilterFields:
     repo_host: str = ""
     shown: str = ""
     """Text of its columns and aliases of its status; empty unless the filter searches text."""
+    also_by: tuple[str, ...] = ()
+    """Further people of a row that counts for several jobs."""
 
     @property
     def repo_names(self) -> tuple[str, ...]:
@@ -143,7 +145,9 @@ class Filter:
             and not any(word.casefold() in text for word in self.without)
             and (not self.statuses or not {row.status, row.second_status}.isdisjoint(self.statuses))
             and _is_in(self.repo, row.repo_names)
-            and _is_in(self.by, (row.by, row.by.rpartition(":")[2]))
+            and any(
+                _is_in(self.by, (name, name.rpartition(":")[2])) for name in (row.by, *row.also_by)
+            )
             and _is_in(self.agent, (row.agent,))
             and _is_in(self.tag, row.tags)
             and _is_in(self.source, (row.source,))

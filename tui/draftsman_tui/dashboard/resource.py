@@ -17,6 +17,7 @@ from draftsman_tui.dashboard import status_aliases
 from draftsman_tui.dashboard.filter import Filter, FilterFields
 
 if TYPE_CHECKING:
+    from draftsman.domain.people.actor import Actor
     from draftsman.runtime import Runtime
 
 T = TypeVar("T")
@@ -71,6 +72,8 @@ class Query:
     """How the rows are grouped, which a table may read them by."""
     jobs: Sequence[int] | None = None
     """The jobs of the filter `job:`, newest first; None: all."""
+    viewer: Actor | None = None
+    """The user, for whom identical questions are folded; None: they are not."""
 
 
 @dataclass(frozen=True)

@@ -63,7 +63,7 @@ async def _publish(ctx: BotContext, user: SlackUser) -> None:
 
 async def _open_questions(ctx: BotContext, actor: Actor) -> list[Question]:
     """Return the open questions that this person may answer."""
-    questions = await ctx.rt.questions.open(limit=MAX_SCANNED, fold=True)
+    questions = await ctx.rt.questions.open(limit=MAX_SCANNED, fold_for=actor)
     return [question for question in questions if await may_answer(ctx, actor, question)]
 
 

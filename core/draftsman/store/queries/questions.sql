@@ -93,6 +93,7 @@ SELECT * FROM draftsman.questions WHERE job = %(job)s ORDER BY ordinal
 -- part: identical
  CROSS JOIN LATERAL (
        SELECT coalesce(array_agg(o.job ORDER BY o.id), '{}') AS others,
+              coalesce(array_agg(DISTINCT r.invoker_id), '{}') AS other_requesters,
               NOT coalesce(bool_or(o.id < me.id AND r.invoker_id = j.invoker_id), false) AS is_first
          FROM draftsman.identical_questions me
          JOIN draftsman.identical_questions o ON o.digest = me.digest AND o.id <> me.id
@@ -102,13 +103,23 @@ SELECT * FROM draftsman.questions WHERE job = %(job)s ORDER BY ordinal
 -- part: shown
         AND (NOT %(folded)s::boolean OR NOT EXISTS (
              SELECT FROM draftsman.identical_questions me
-               JOIN draftsman.job_requests mine ON mine.number = me.job
-               JOIN draftsman.identical_questions o ON o.digest = me.digest AND o.id < me.id
-               JOIN draftsman.job_requests r ON r.number = o.job AND r.invoker_id = mine.invoker_id
-              WHERE me.job = q.job AND me.question = q.ordinal))
+               JOIN draftsman.identical_questions i ON i.digest = me.digest AND i.id <> me.id
+               JOIN draftsman.job_questions o ON o.job = i.job AND o.ordinal = i.question
+               JOIN draftsman.job_requests theirs ON theirs.number = i.job
+               JOIN draftsman.job_requests own ON own.number = me.job
+               LEFT JOIN draftsman.question_delegations h
+                 ON h.job = i.job AND h.question = i.question AND h.expires_at > draftsman.now()
+               LEFT JOIN draftsman.question_delegations g
+                 ON g.job = me.job AND g.question = me.question AND g.expires_at > draftsman.now()
+              WHERE me.job = q.job AND me.question = q.ordinal
+                AND (coalesce(o.expires_at, 'infinity'), o.job)
+                    < (coalesce(q.expires_at, 'infinity'), q.job)
+                AND o.approvers = q.approvers AND h.person IS NOT DISTINCT FROM g.person
+                AND (own.invoker_id <> %(viewer)s::text OR theirs.invoker_id = own.invoker_id)))
 
 -- Open questions after a cursor, soonest expiry first, then those that never expire: each of the
--- two is a range of the index. Folded, of identical questions of a requester only the first.
+-- two is a range of the index. Folded, of identical questions that the same people may answer only the
+-- first, and of the viewer's own, which the viewer may answer in any case, the first.
 -- name: open
 WITH soonest AS MATERIALIZED (
     (SELECT q.expires_at, q.job, q.ordinal FROM draftsman.job_questions q
@@ -130,7 +141,7 @@ WITH soonest AS MATERIALIZED (
 )
 SELECT q.*, coalesce(j.ticket_title, j.type) AS title, j.invoker_id AS requester, j.agent,
        nullif(concat_ws('/', j.repo_owner, j.repo_name), '') AS repo, j.repo_host, p.decided_by, p.applies_at,
-       c.added, c.removed, k.acknowledged_by, g.delegated_to, i.others, i.is_first
+       c.added, c.removed, k.acknowledged_by, g.delegated_to, i.others, i.other_requesters, i.is_first
   FROM soonest s
  CROSS JOIN LATERAL (
        SELECT * FROM draftsman.questions q
@@ -165,7 +176,7 @@ SELECT q.*, coalesce(j.ticket_title, j.type) AS title, j.invoker_id AS requester
 -- name: open_of
 SELECT q.*, coalesce(j.ticket_title, j.type) AS title, j.invoker_id AS requester, j.agent,
        nullif(concat_ws('/', j.repo_owner, j.repo_name), '') AS repo, j.repo_host, p.decided_by, p.applies_at,
-       c.added, c.removed, k.acknowledged_by, g.delegated_to, i.others, i.is_first
+       c.added, c.removed, k.acknowledged_by, g.delegated_to, i.others, i.other_requesters, i.is_first
   FROM draftsman.questions q
   JOIN draftsman.job_requests j ON j.number = q.job
   LEFT JOIN LATERAL (

@@ -167,6 +167,22 @@ async def test_filter_narrows_and_an_invalid_filter_lists_allowed_fields(
         await seen.rows("D-3", "D-2", "D-1")
 
 
+async def test_inbox_shows_an_identical_question_of_several_people_once(
+    make: Factory, rt: Runtime, owner: Actor, people: People
+) -> None:
+    repo = "https://git.example/acme/shop"
+    for actor in (people.anna, people.erin):
+        await make.asked(repo=repo, actor=actor)
+    async with open_dashboard(rt, owner, view="inbox", size=(200, 40)) as seen:
+        await seen.see("2 jobs · Which one?", "anna +1")
+        await seen.rows("D-1/1")
+        await seen.command("filter by:erin")
+        await seen.see("by:erin")
+        await seen.rows("D-1/1")
+        await seen.command("filter by:carol")
+        await seen.rows()
+
+
 async def test_inbox_shows_and_filters_by_requester(
     make: Factory, rt: Runtime, people: People, owner: Actor
 ) -> None:

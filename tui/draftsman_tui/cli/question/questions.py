@@ -25,8 +25,9 @@ async def questions(app: App, job: JobRef | None) -> None:
     """
     async with app.runtime(read_only=app.json) as rt:
         number = None if job is None else await number_of(rt, job)
-        open_questions = await rt.questions.open(number, fold=not app.json)
-        if app.json:
+        viewer = None if app.json else await rt.actor()
+        open_questions = await rt.questions.open(number, fold_for=viewer)
+        if viewer is None:
             attention = await rt.acknowledgments.attention([q.job for q in open_questions])
             app.out.document(
                 [
@@ -41,7 +42,7 @@ async def questions(app: App, job: JobRef | None) -> None:
                 app.out.print("")
             app.out.print(*await describe(rt, question))
         if open_questions:
-            await rt.figures.record_views(open_questions, await rt.actor())
+            await rt.figures.record_views(open_questions, viewer)
         if not open_questions and number is not None:
             app.out.info(
                 f"{job_name(number)} has no open questions; see: draftsman why {job_name(number)}"

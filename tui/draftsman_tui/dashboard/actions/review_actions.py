@@ -69,7 +69,7 @@ async def _waiting(
         voter = screen.rt.policy.resolve(screen.actor).voter
         questions = [
             question
-            for question in await screen.rt.questions.open(limit=MAX_READ, fold=True)
+            for question in await screen.rt.questions.open(limit=MAX_READ, fold_for=screen.actor)
             if (names is None or set(names).intersection(responders_of(question)))
             and question.decided_by != voter
         ]

@@ -68,9 +68,10 @@ class AttentionPoller:
         self._is_due = self._is_due or any(map(_may_change_questions, events))
         if not self._is_due or time.monotonic() - self._read_at < MIN_INTERVAL:
             return None
-        questions = await self._runtime().questions.open(limit=MAX_COUNTED, fold=True)
+        actor = self._actor()
+        questions = await self._runtime().questions.open(limit=MAX_COUNTED, fold_for=actor)
         self._is_due, self._read_at = False, time.monotonic()
-        names = responder_names(self._actor(), self._runtime().policy)
+        names = responder_names(actor, self._runtime().policy)
         mine = [
             question
             for question in questions

@@ -67,7 +67,8 @@ class MainScreen(BaseScreen):
         state = self.state
         table_filter = self.resolve_filter(state.filter)
         query = Query(table_filter, self.refresher.now, state.before, state.limit)
-        return TableLoader(self.resource, replace(query, group=state.grouping(self.resource)))
+        grouping = state.grouping(self.resource)
+        return TableLoader(self.resource, replace(query, group=grouping, viewer=self.actor))
 
     @property
     def resource(self) -> Resource[Any]:

@@ -52,7 +52,9 @@ class InboxResource(Resource[OpenQuestion]):
     async def read(self, rt: Runtime, query: Query) -> Rows[OpenQuestion]:
         if query.jobs is not None:
             return Rows(await rt.questions.open_of(query.jobs))
-        questions = await rt.questions.open(limit=query.limit, after=query.before, fold=True)
+        questions = await rt.questions.open(
+            limit=query.limit, after=query.before, fold_for=query.viewer
+        )
         return page(questions, query.limit, lambda row: (row.expires_at, row.job, row.ordinal))
 
     def key(self, row: OpenQuestion) -> str:
@@ -83,7 +85,7 @@ class InboxResource(Resource[OpenQuestion]):
             ),
             cells.text(row.title),
             cells.text((row.repo or "").rpartition("/")[2]),
-            cells.text(row.requester),
+            cells.text(_by(row)),
             cells.text(choices or "free text"),
             cells.text(row.agent),
             cells.text(", ".join(row.approvers)),
@@ -92,7 +94,7 @@ class InboxResource(Resource[OpenQuestion]):
         )
 
     def filter_fields(self, row: OpenQuestion) -> FilterFields:
-        details = (row.title, row.repo, row.requester, row.agent)
+        details = (row.title, row.repo, row.requester, row.agent, *row.other_requesters)
         text = f"{row.name} {row.kind} {_about(row)} {' '.join(row.labels())} "
         return FilterFields(
             text + " ".join(filter(None, details)),
@@ -100,6 +102,7 @@ class InboxResource(Resource[OpenQuestion]):
             repo=row.repo or "",
             repo_host=row.repo_host or "",
             by=row.requester,
+            also_by=tuple(row.other_requesters),
             agent=row.agent or "",
             at=row.asked_at,
             responders=responders_of(row),
@@ -116,6 +119,12 @@ def _about(row: OpenQuestion) -> str:
 def _jobs(row: OpenQuestion) -> str:
     """Return how many jobs ask the same; "" for a single job."""
     return f"{len(row.others) + 1} jobs" if row.others else ""
+
+
+def _by(row: OpenQuestion) -> str:
+    """Return the requester, and the number of further requesters of the same question."""
+    further = {*row.other_requesters} - {row.requester}
+    return f"{row.requester} +{len(further)}" if further else row.requester
 
 
 def _same_question(row: OpenQuestion) -> str:
