@@ -56,6 +56,8 @@ REST: Final = ("read_model.", "migrations.", "schema.", "archives.", "people.")
 """Points before the first claim of a worker, and of people's processes."""
 
 
+FOLLOWING: Final = "follow_ups.add "
+"""Points of a query that needs a pull request: those of `at_follow_ups`."""
 IN_WORKERS: Final = {
     f"follow_ups.{name}"
     for name in (
@@ -109,7 +111,7 @@ async def execute_others(campaign: Campaign, make: Factory, queries: set[str]) -
 
 async def at_queries(fault: str, environment: KillEnvironment) -> None:
     """Inject a fault at every point of queries; fail for a query without a reached point."""
-    at = kill_points.sql_points()
+    at = {point for point in kill_points.sql_points() if not point.startswith(FOLLOWING)}
     async with zygote(environment.folder) as forks:
         usual = configuration(environment.url, environment.folder)
         campaign = Campaign(environment.rt, forks, usual, set(at), environment.inject(fault))

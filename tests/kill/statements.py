@@ -23,10 +23,9 @@ from draftsman.runtime import open_runtime
 from draftsman.settings import Settings
 from draftsman.store import budgets
 from draftsman.store.attention import acknowledgments, digests, ladders
-from draftsman.store.forges import follow_ups
 from draftsman.store.outbox import deliveries
 from draftsman.store.postgres.database import Connection
-from draftsman.store.scheduling import dependencies, pending_decisions
+from draftsman.store.scheduling import dependencies, groups, pending_decisions
 from draftsman.store.trello import trello_cards
 from tests.kill.notifications import OWNER
 from tests.soak.calls import CALLS, query_of
@@ -78,11 +77,13 @@ def _calls(job: int) -> list[Callable[[Connection], Awaitable[object]]]:
         take_step,
         lambda conn: digests.send(conn, job, parse_target("log"), "digest", "text"),
         lambda conn: pending_decisions.hold(
-            conn, job, None, OWNER, "held", {"force": False, "reason": None}, None, 600.0
+            conn, job, None, OWNER, "held", {"force": False, "reason": None}, None, 5.0
         ),
-        lambda conn: follow_ups.add(conn, job, 1, 1, 1),
         lambda conn: trello_cards.save_checklist(conn, checklist),
         warn,
         budgets.uses,
         lambda conn: dependencies.completed_spawn(conn, job, "a", "0"),
+        dependencies.lock_waits,
+        lambda conn: dependencies.waiting_count(conn, job),
+        lambda conn: groups.stop_of(conn, 1),
     ]
