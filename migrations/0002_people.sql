@@ -24,15 +24,16 @@ CREATE TABLE draftsman.people (
 -- Identities that the directory assigns. For `cli` the id is the login name, on a server the
 -- database role; the dashboard and the API use the same identity. For `forge` it is the name of the
 -- forge in the configuration and a login in lower case: `github:anna`. For `pager` it is the name of
--- the pager and a user id or an e-mail address in lower case: `ops:plh1hkv`.
+-- the pager and a user id or an e-mail address in lower case, `ops:plh1hkv`; a person may have several.
 CREATE TABLE draftsman.person_identities (
     channel      draftsman.channel NOT NULL
                  CHECK (channel IN ('cli', 'slack', 'trello', 'forge', 'pager')),
     external_id  text NOT NULL CHECK (external_id <> ''),
     person       text NOT NULL REFERENCES draftsman.people ON DELETE CASCADE,
-    PRIMARY KEY (channel, external_id),
-    CONSTRAINT person_identities_unique UNIQUE (person, channel)
+    PRIMARY KEY (channel, external_id)
 );
+CREATE UNIQUE INDEX person_identities_unique ON draftsman.person_identities (person, channel)
+    WHERE channel <> 'pager';
 
 -- Chat identities that people linked themselves, with a code that works once.
 CREATE TABLE draftsman.identity_links (
@@ -89,7 +90,10 @@ BEGIN
     INSERT INTO draftsman.person_identities (channel, external_id, person)
     SELECT i.key::draftsman.channel, i.value, p ->> 'name'
       FROM jsonb_array_elements(directory -> 'people') p
-     CROSS JOIN LATERAL jsonb_each_text(p -> 'ids') i;
+     CROSS JOIN LATERAL (
+           SELECT key, value FROM jsonb_each_text(p -> 'ids')
+            UNION ALL
+           SELECT 'pager', value FROM jsonb_array_elements_text(coalesce(p -> 'pagers', '[]'))) i;
     INSERT INTO draftsman.people_groups (name, member)
     SELECT g.key, m FROM jsonb_each(directory -> 'groups') g
      CROSS JOIN LATERAL (SELECT DISTINCT jsonb_array_elements_text(g.value) AS m) w;

@@ -60,7 +60,8 @@ CREATE INDEX limit_buckets_next ON draftsman.limit_buckets (next_at) WHERE next_
 
 -- Buckets of a job --------------------------------------------------------------------------------
 
--- The buckets of a job in sorted order; NULL without any. A limit of a value replaces that of `*`.
+-- The buckets of a job in sorted order; NULL without any. A limit of a value replaces that of `*`; of a
+-- repository, `host/owner/name` comes before `owner/name` and `name`, which are of any host.
 CREATE FUNCTION draftsman.limits_of(job bigint) RETURNS text[]
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
     SET enable_seqscan = off SET jit = off AS $$
@@ -68,14 +69,15 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
       FROM draftsman.job_states s
       JOIN draftsman.job_requests r ON r.number = s.number
      CROSS JOIN LATERAL (VALUES
-               ('all', '*', NULL), ('queue', s.queue, NULL), ('type', s.type, NULL),
-               ('agent', r.agent, NULL), ('person', r.invoker_id, NULL),
-               ('repo', concat(r.repo_owner || '/', r.repo_name), r.repo_name),
-               ('concurrency_key', s.concurrency_key, NULL)) AS v (scope, value, short)
+               ('all', '*', NULL, NULL), ('queue', s.queue, NULL, NULL), ('type', s.type, NULL, NULL),
+               ('agent', r.agent, NULL, NULL), ('person', r.invoker_id, NULL, NULL),
+               ('repo', concat_ws('/', r.repo_host, r.repo_owner, r.repo_name),
+                concat_ws('/', r.repo_owner, r.repo_name), r.repo_name),
+               ('concurrency_key', s.concurrency_key, NULL, NULL)) AS v (scope, value, owned, short)
      CROSS JOIN LATERAL (
            SELECT * FROM draftsman.limits l
-            WHERE l.scope = v.scope AND l.value IN (v.value, v.short, '*')
-            ORDER BY l.value = '*', l.value <> v.value
+            WHERE l.scope = v.scope AND l.value IN (v.value, v.owned, v.short, '*')
+            ORDER BY l.value = '*', l.value <> v.value, l.value <> v.owned
             LIMIT 1) l
      WHERE s.number = $1 AND v.value <> '' AND num_nonnulls(l.running, l.rate) > 0
 $$;

@@ -180,3 +180,10 @@ BEGIN
         END IF;
     END LOOP;
 END $$;
+
+-- The workers that claim jobs now, given the seconds of a lease.
+CREATE FUNCTION draftsman.serving_workers(lease float8) RETURNS SETOF draftsman.workers
+LANGUAGE sql STABLE AS $$
+    SELECT w.* FROM draftsman.workers w
+     WHERE NOT w.draining AND w.heartbeat_at > draftsman.now() - make_interval(secs => $1)
+$$;

@@ -100,7 +100,7 @@ CREATE FUNCTION draftsman.seconds_left(day date) RETURNS float8 LANGUAGE sql STA
 $$;
 
 -- The amounts of the budget of this name. A value replaces `*`; a repository has the budget of
--- `owner/name`, else of its name; `own` replaces the amounts that it has.
+-- `host/owner/name`, else of `owner/name`, else of its name; `own` replaces the amounts that it has.
 CREATE FUNCTION draftsman.budget_of(name text, own jsonb)
 RETURNS TABLE (measure text, amount numeric) LANGUAGE sql STABLE AS $$
     SELECT m.measure, coalesce(m.own, m.configured)
@@ -108,9 +108,9 @@ RETURNS TABLE (measure text, amount numeric) LANGUAGE sql STABLE AS $$
       LEFT JOIN LATERAL (
            SELECT * FROM draftsman.budgets b
             WHERE b.scope = n.scope
-              AND b.value IN (n.value, '*', CASE WHEN n.scope = 'repo'
-                                            THEN regexp_replace(n.value, '^.*/', '') END)
-            ORDER BY b.value = '*', b.value <> n.value
+              AND (b.value IN (n.value, '*') OR n.scope = 'repo' AND b.value IN (
+                   regexp_replace(n.value, '^[^/]*/', ''), regexp_replace(n.value, '^.*/', '')))
+            ORDER BY b.value = '*', length(b.value) DESC
             LIMIT 1) b ON true
      CROSS JOIN LATERAL (VALUES
            ('cost_usd', ($2 ->> 'cost_usd')::numeric, b.cost_usd),
@@ -185,7 +185,7 @@ BEGIN
         RETURN NULL;
     END IF;
     SELECT array_remove(ARRAY['all:*', 'job:' || r.number, 'person:' || nullif(r.invoker_id, ''),
-               'repo:' || nullif(concat(r.repo_owner || '/', r.repo_name), '')], NULL)
+               'repo:' || nullif(concat_ws('/', r.repo_host, r.repo_owner, r.repo_name), '')], NULL)
       INTO names FROM draftsman.job_requests r WHERE r.number = $1;
     INSERT INTO draftsman.budget_uses (name, day)
     SELECT n, CASE WHEN n LIKE 'job:%' THEN '-infinity' ELSE today END
@@ -307,7 +307,7 @@ BEGIN
          WHERE u.name = ANY (names) AND u.day IN (today, '-infinity');
         INSERT INTO draftsman.daily_costs AS c
                (day, repo, person, agent, model, calls, cost_usd, input_tokens, output_tokens)
-        SELECT today, concat(r.repo_owner || '/', r.repo_name), r.invoker_id,
+        SELECT today, concat_ws('/', r.repo_host, r.repo_owner, r.repo_name), r.invoker_id,
                coalesce(program, r.agent, ''), coalesce($4, ''), 1, cost, input, output
           FROM draftsman.job_requests r WHERE r.number = $1
             ON CONFLICT ON CONSTRAINT daily_costs_pkey DO UPDATE

@@ -142,6 +142,19 @@ CREATE TABLE draftsman.job_attachments (
     UNIQUE (attachment, job)
 );
 
+-- The files that a job gets. Files that it shares with another job, or has from several, are refused
+-- for it beyond the limit of a job; those that were stored first remain.
+CREATE VIEW draftsman.job_files AS
+    SELECT f.job, f.ordinal, f.message, f.id, f.name, f.media_type,
+           CASE WHEN f.over THEN 'refused' ELSE f.status END AS status,
+           CASE WHEN f.over THEN 'the files of a job have at most 25 MiB' ELSE f.reason END AS reason,
+           CASE WHEN NOT f.over THEN f.size END AS size,
+           CASE WHEN NOT f.over THEN f.sha256 END AS sha256, f.created_at
+      FROM (SELECT j.job, j.ordinal, j.message, a.*, a.size IS NOT NULL AND sum(a.size) OVER (
+                       PARTITION BY j.job ORDER BY a.ended_at, j.ordinal) > 26214400 AS over
+              FROM draftsman.job_attachments j
+              JOIN draftsman.attachments a ON a.id = j.attachment) f;
+
 CREATE TRIGGER attachments_ended_once BEFORE UPDATE ON draftsman.attachments FOR EACH ROW
     WHEN (OLD.status <> 'pending')
     EXECUTE FUNCTION draftsman.refuse_change('a stored or refused attachment is immutable');
@@ -216,30 +229,6 @@ BEGIN
                 jsonb_strip_nulls(jsonb_build_object('names', names, 'message', $3)));
     END IF;
     RETURN jsonb_array_length(names);
-END $$;
-
--- Gives a new job the attachments of the job that it retries, follows up or comes after.
-CREATE FUNCTION draftsman.inherit_attachments(old bigint, new bigint) RETURNS int
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    copied int;
-BEGIN
-    IF NOT EXISTS (SELECT FROM draftsman.jobs j
-                    WHERE j.number = $2 AND j.retry_of = $1 AND j.run_count = 0)
-       AND NOT EXISTS (SELECT FROM draftsman.follow_ups f WHERE f.job = $2 AND f.parent = $1)
-       AND NOT EXISTS (SELECT FROM draftsman.job_dependencies d
-                        WHERE d.job = $2 AND d.parent = $1) THEN
-        RETURN 0;
-    END IF;
-    INSERT INTO draftsman.job_attachments (job, ordinal, attachment)
-    SELECT $2, p.place + row_number() OVER (ORDER BY a.ordinal), a.attachment
-      FROM draftsman.job_attachments a
-     CROSS JOIN (SELECT coalesce(max(o.ordinal), 0) AS place
-                   FROM draftsman.job_attachments o WHERE o.job = $2) p
-     WHERE a.job = $1 AND a.ordinal <= 20 - p.place
-        ON CONFLICT DO NOTHING;
-    GET DIAGNOSTICS copied = ROW_COUNT;
-    RETURN copied;
 END $$;
 
 -- Claims pending files of a channel for their download, for so many seconds. A file whose downloads

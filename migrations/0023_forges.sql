@@ -262,3 +262,27 @@ BEGIN
        AND e.kind IN ('labeled_issue', 'issue_comment', 'answer');
     RETURN FOUND;
 END $$;
+
+-- Gives a new job the attachments of the job that it retries, follows up or comes after.
+CREATE FUNCTION draftsman.inherit_attachments(old bigint, new bigint) RETURNS int
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    copied int;
+BEGIN
+    IF NOT EXISTS (SELECT FROM draftsman.jobs j
+                    WHERE j.number = $2 AND j.retry_of = $1 AND j.run_count = 0)
+       AND NOT EXISTS (SELECT FROM draftsman.follow_ups f WHERE f.job = $2 AND f.parent = $1)
+       AND NOT EXISTS (SELECT FROM draftsman.job_dependencies d
+                        WHERE d.job = $2 AND d.parent = $1) THEN
+        RETURN 0;
+    END IF;
+    INSERT INTO draftsman.job_attachments (job, ordinal, attachment)
+    SELECT $2, p.place + row_number() OVER (ORDER BY a.ordinal), a.attachment
+      FROM draftsman.job_attachments a
+     CROSS JOIN (SELECT coalesce(max(o.ordinal), 0) AS place
+                   FROM draftsman.job_attachments o WHERE o.job = $2) p
+     WHERE a.job = $1 AND a.ordinal <= 20 - p.place
+        ON CONFLICT DO NOTHING;
+    GET DIAGNOSTICS copied = ROW_COUNT;
+    RETURN copied;
+END $$;

@@ -59,12 +59,15 @@ BEGIN
     RETURN added;
 END $$;
 
--- A person works on the answer: all reminders of the question wait until then.
+-- A person works on the answer: all reminders of the question wait until then. `pager` is the pager in
+-- which it was acknowledged, and `next_step_at` the time of the ladder's next step before.
 CREATE TABLE draftsman.question_acknowledgments (
-    job         bigint NOT NULL,
-    question    int NOT NULL,
-    person      text NOT NULL CHECK (person <> ''),
-    expires_at  timestamptz NOT NULL,
+    job           bigint NOT NULL,
+    question      int NOT NULL,
+    person        text NOT NULL CHECK (person <> ''),
+    expires_at    timestamptz NOT NULL,
+    pager         text CHECK (pager <> ''),
+    next_step_at  timestamptz,
     PRIMARY KEY (job, question),
     FOREIGN KEY (job, question) REFERENCES draftsman.job_questions (job, ordinal)
 );
@@ -314,10 +317,15 @@ DECLARE
     name text := draftsman.require_responder($1, $2, $3, $4, $5, $6);
 BEGIN
     PERFORM FROM draftsman.job_states j WHERE j.number = $1 FOR NO KEY UPDATE;
-    INSERT INTO draftsman.question_acknowledgments AS a (job, question, person, expires_at)
-    VALUES ($1, $2, name, draftsman.now() + make_interval(secs => $6))
+    INSERT INTO draftsman.question_acknowledgments AS a
+           (job, question, person, expires_at, pager, next_step_at)
+    VALUES ($1, $2, name, draftsman.now() + make_interval(secs => $6),
+            CASE WHEN $3 = 'pager' THEN split_part($4, ':', 1) END,
+            (SELECT l.due_at FROM draftsman.question_ladders l WHERE l.job = $1 AND l.question = $2))
         ON CONFLICT ON CONSTRAINT question_acknowledgments_pkey DO UPDATE
-           SET person = excluded.person, expires_at = excluded.expires_at
+           SET person = excluded.person, expires_at = excluded.expires_at, pager = excluded.pager,
+               next_step_at = CASE WHEN a.expires_at > draftsman.now() THEN a.next_step_at
+                                   ELSE excluded.next_step_at END
          WHERE a.person = excluded.person OR a.expires_at <= draftsman.now();
     IF FOUND THEN
         INSERT INTO draftsman.job_events (job, kind, actor, payload)
@@ -330,7 +338,9 @@ BEGIN
         INSERT INTO draftsman.deliveries
                (job, question, channel, target, thread_key, kind, dedupe_key, payload)
         SELECT DISTINCT d.job, d.question, d.channel, d.target, d.thread_key,
-               'notice'::draftsman.delivery_kind, format('acknowledged:%s:%s', $2, name),
+               'notice'::draftsman.delivery_kind, format('acknowledged:%s:%s%s', $2, name, (
+                   SELECT max(e.received_at) FROM draftsman.pager_events e
+                    WHERE e.job = $1 AND e.question = $2 AND e.kind = 'reopened')),
                jsonb_build_object('acknowledged_by', name)
           FROM draftsman.deliveries d
          WHERE d.job = $1 AND d.question = $2 AND d.channel = 'pager' AND d.kind = 'question'
@@ -343,15 +353,3 @@ BEGIN
     SELECT a.person, a.expires_at FROM draftsman.question_acknowledgments a
      WHERE a.job = $1 AND a.question = $2;
 END $$;
-
--- Pauses the reminders of one person; a second snooze replaces the first.
-CREATE FUNCTION draftsman.snooze_question(
-    job bigint, question int, source draftsman.channel, actor_id text, person text, seconds float8
-) RETURNS timestamptz LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-    INSERT INTO draftsman.question_snoozes AS s (job, question, person, expires_at)
-    VALUES ($1, $2, draftsman.require_responder($1, $2, $3, $4, $5, $6),
-            draftsman.now() + make_interval(secs => $6))
-        ON CONFLICT ON CONSTRAINT question_snoozes_pkey DO UPDATE
-           SET expires_at = excluded.expires_at
-    RETURNING s.expires_at
-$$;

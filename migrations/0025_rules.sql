@@ -90,8 +90,11 @@ CREATE TABLE draftsman.permission_rules (
 CREATE UNIQUE INDEX permission_rules_current ON draftsman.permission_rules (repo, pattern)
     WHERE status IN ('proposed', 'active');
 CREATE TRIGGER permission_rules_immutable BEFORE UPDATE ON draftsman.permission_rules FOR EACH ROW
-    WHEN (OLD.status = 'revoked' OR OLD.repo <> NEW.repo OR OLD.pattern <> NEW.pattern
-          OR (OLD.status = 'active' AND (NEW.status = 'proposed' OR NEW.expires_at <> OLD.expires_at)))
+    WHEN (OLD.status = 'revoked' OR (OLD.repo, OLD.pattern, OLD.decisions, OLD.proposed_at, OLD.proposed_by)
+             <> (NEW.repo, NEW.pattern, NEW.decisions, NEW.proposed_at, NEW.proposed_by)
+          OR (OLD.status = 'active' AND (NEW.status = 'proposed' OR
+              (OLD.seconds, OLD.ratified_at, OLD.ratified_by, OLD.expires_at)
+                  <> (NEW.seconds, NEW.ratified_at, NEW.ratified_by, NEW.expires_at))))
     EXECUTE FUNCTION draftsman.refuse_change('a rule that ended and its pattern are kept');
 CREATE TRIGGER permission_rules_no_delete BEFORE DELETE ON draftsman.permission_rules FOR EACH ROW
     EXECUTE FUNCTION draftsman.refuse_change('rules are never deleted');
@@ -265,24 +268,29 @@ BEGIN
 END $$;
 
 -- Raises an error unless the session may change rules as this actor: an operator with a session of
--- their own, since bots act as any person of a chat, and have no commands for rules.
+-- their own, or in Slack, whose bot shows the buttons of a proposal. No other bot decides on rules.
 CREATE FUNCTION draftsman.require_rule_editor(actor text) RETURNS void LANGUAGE plpgsql STABLE
     SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    IF draftsman.session_kind() <> 'owner' AND (draftsman.session_kind() = 'person'
-       AND draftsman.may_act_as($1)
+    IF draftsman.session_kind() <> 'owner' AND (draftsman.may_act_as($1)
+       AND (draftsman.session_kind() = 'person'
+            OR draftsman.session_kind() = 'bot' AND $1 LIKE 'slack:%')
        AND draftsman.has_role(draftsman.person_of_actor($1), 'operator')) IS NOT TRUE THEN
         PERFORM draftsman.deny_access(format('%s may not change rules', $1));
     END IF;
 END $$;
 
 -- Makes a proposed rule active for its time, or for `seconds`; false if it is not proposed any more.
+-- A bot gives no time of its own.
 CREATE FUNCTION draftsman.ratify_rule(rule bigint, actor text, person text, seconds float8)
 RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     kind text := draftsman.session_kind();
 BEGIN
     PERFORM draftsman.require_rule_editor($2);
+    IF kind = 'bot' AND $4 IS NOT NULL THEN
+        PERFORM draftsman.deny_access(format('%s may not change the time of a rule', $2));
+    END IF;
     UPDATE draftsman.permission_rules r
        SET status = 'active', ratified_at = draftsman.now(), seconds = coalesce($4, r.seconds),
            ratified_by = CASE WHEN kind = 'owner' THEN $3 ELSE draftsman.person_of_actor($2) END,

@@ -126,10 +126,14 @@ CREATE TRIGGER pager_events_no_truncate BEFORE TRUNCATE ON draftsman.pager_event
     EXECUTE FUNCTION draftsman.refuse_change('an event of a pager is kept');
 
 -- Records an event of a pager; true if it is new, and no newer event of the question is known. Two
--- events of a question are recorded one after the other.
+-- events of a question are recorded one after the other. An alert that is opened again ends the
+-- acknowledgment that came from its pager.
 CREATE FUNCTION draftsman.record_pager_event(
     pager text, id text, job bigint, question int, kind text, occurred_at timestamptz
 ) RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    is_newest boolean;
+    ended     draftsman.question_acknowledgments;
 BEGIN
     IF draftsman.session_kind() NOT IN ('owner', 'bot') THEN
         PERFORM draftsman.deny_access(format('%s cannot record events of pagers', session_user));
@@ -138,9 +142,28 @@ BEGIN
     INSERT INTO draftsman.pager_events (pager, id, job, question, kind, occurred_at)
     VALUES ($1, $2, $3, $4, $5, $6)
         ON CONFLICT ON CONSTRAINT pager_events_pkey DO NOTHING;
-    RETURN FOUND AND NOT EXISTS (
+    is_newest := FOUND AND NOT EXISTS (
         SELECT FROM draftsman.pager_events e
          WHERE e.job = $3 AND e.question = $4 AND e.pager = $1 AND e.occurred_at > $6);
+    IF is_newest AND $5 = 'reopened' THEN
+        DELETE FROM draftsman.question_acknowledgments a
+         WHERE a.job = $3 AND a.question = $4 AND a.pager = lower($1)
+           AND a.expires_at > draftsman.now()
+        RETURNING * INTO ended;
+        IF FOUND THEN
+            INSERT INTO draftsman.job_events (job, kind, actor, payload)
+            VALUES ($3, 'question_unacknowledged', 'pager:' || $1,
+                    jsonb_build_object('question', $4, 'by', ended.person));
+            PERFORM draftsman.notify_question(
+                $3, $4, format('D-%s/%s: %s no longer works on the answer', $3, $4, ended.person),
+                format('unacknowledged:%s:%s', $4, $2));
+            UPDATE draftsman.question_ladders l SET due_at = greatest(ended.next_step_at, (
+                       SELECT g.expires_at FROM draftsman.question_delegations g
+                        WHERE g.job = $3 AND g.question = $4))
+             WHERE l.job = $3 AND l.question = $4 AND l.due_at > ended.next_step_at;
+        END IF;
+    END IF;
+    RETURN is_newest;
 END $$;
 
 -- The question is delegated to another person: a message to the former delegate alone that waits, for
@@ -226,3 +249,15 @@ BEGIN
      WHERE l.job = $1 AND l.question = $2 AND l.due_at IS NOT NULL;
     RETURN until;
 END $$;
+
+-- Pauses the reminders of one person; a second snooze replaces the first.
+CREATE FUNCTION draftsman.snooze_question(
+    job bigint, question int, source draftsman.channel, actor_id text, person text, seconds float8
+) RETURNS timestamptz LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    INSERT INTO draftsman.question_snoozes AS s (job, question, person, expires_at)
+    VALUES ($1, $2, draftsman.require_responder($1, $2, $3, $4, $5, $6),
+            draftsman.now() + make_interval(secs => $6))
+        ON CONFLICT ON CONSTRAINT question_snoozes_pkey DO UPDATE
+           SET expires_at = excluded.expires_at
+    RETURNING s.expires_at
+$$;

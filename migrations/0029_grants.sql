@@ -124,7 +124,8 @@ BEGIN
             draftsman.applies_decision(text), draftsman.figures_of(),
             draftsman.are_plain_words(text[]), draftsman.is_inner_path(text),
             draftsman.is_pattern(text[]), draftsman.matches_pattern(text[], text[]),
-            draftsman.is_allowed_by_rule(bigint, int, jsonb), draftsman.identical_to(bigint, int),
+            draftsman.serving_workers(float8), draftsman.is_allowed_by_rule(bigint, int, jsonb),
+            draftsman.identical_to(bigint, int),
             draftsman.shown_instead(bigint, draftsman.delivery_channel, text, text),
             draftsman.is_silent(bigint, int, draftsman.delivery_channel, text, text),
             draftsman.next_digest(text),
@@ -259,8 +260,9 @@ BEGIN
             draftsman.claim_attachments(draftsman.channel, int, float8),
             draftsman.end_attachment(bigint, int, bytea, text, jsonb),
             draftsman.finish_forge_event(bigint, text),
-            draftsman.record_pager_event(text, text, bigint, int, text, timestamptz)
-            TO draftsman_bot;
+            draftsman.record_pager_event(text, text, bigint, int, text, timestamptz),
+            draftsman.ratify_rule(bigint, text, text, float8),
+            draftsman.revoke_rule(bigint, text, text, text) TO draftsman_bot;
         GRANT INSERT (forge, project, number, key, kind, source, author, author_name, is_bot,
             association, verdict, title, text, label, path, line, commit, thread, url, at),
             UPDATE (answered_at) ON draftsman.forge_events TO draftsman_bot;

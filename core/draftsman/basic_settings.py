@@ -54,7 +54,7 @@ PERSON: Final[Mapping[str, Any]] = {
     "slack": None,
     "trello": None,
     "forge": None,
-    "pager": None,
+    "pager": (),
     "roles": (),
     "timezone": None,
     "quiet_hours": None,

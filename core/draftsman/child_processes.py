@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import subprocess
 import sys
 from asyncio.subprocess import DEVNULL, PIPE, Process
 
@@ -24,4 +25,23 @@ async def start_isolated(module: str, *arguments: object) -> Process:
         stderr=DEVNULL,
         env={},
         start_new_session=True,
+    )
+
+
+def run_isolated(
+    module: str, data: bytes, timeout: float, *arguments: object
+) -> subprocess.CompletedProcess[bytes]:
+    """Run the same with this input, and wait for its end.
+
+    Raises OSError, and TimeoutExpired after so many seconds.
+    """
+    return subprocess.run(
+        [*module_command(module), json.dumps(sys.path), *map(str, arguments)],
+        input=data,
+        stdout=PIPE,
+        stderr=DEVNULL,
+        env={},
+        start_new_session=True,
+        timeout=timeout,
+        check=False,
     )

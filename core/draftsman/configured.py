@@ -50,8 +50,7 @@ def directory(settings: Settings) -> Directory:
     for name, person in settings.people.items():
         accounts = {"cli": person.login, "slack": person.slack, "trello": person.trello}
         ids = {channel: id for channel, id in accounts.items() if id}
-        lower = {"forge": person.forge, "pager": person.pager}
-        ids |= {channel: id.lower() for channel, id in lower.items() if id}
+        ids |= {"forge": person.forge.lower()} if person.forge else {}
         people[name] = DirectoryEntry(
             frozenset(person.roles),
             ids,
@@ -59,6 +58,7 @@ def directory(settings: Settings) -> Directory:
             person.timezone,
             person.working_hours,
             person.holidays,
+            tuple(id.lower() for id in person.pager),
         )
     groups = {name: tuple(members) for name, members in settings.groups.items()}
     return Directory(people, groups, settings.questions.self_approval)
@@ -72,7 +72,8 @@ def policy(settings: Settings, stored: Directory | None = None) -> Policy:
         ids = {Source(channel): id for channel, id in entry.ids.items()} | {Source.WEB: name}
         if Source.CLI in ids:
             ids[Source.TUI] = ids[Source.API] = ids[Source.CLI]
-        people[name] = Person(name, entry.roles, ids, person_hours(settings, entry))
+        hours = person_hours(settings, entry)
+        people[name] = Person(name, entry.roles, ids, hours, frozenset(entry.pagers))
     return Policy(people, source.groups, source.self_approval)
 
 
@@ -94,7 +95,7 @@ def person_hours(settings: Settings, entry: DirectoryEntry) -> InterruptibleHour
 def _holidays(settings: Settings, name: str) -> Holidays | None:
     """Return the holidays of a table; None if this process has no such table."""
     from draftsman.domain.people.working_hours import Holidays
-    from draftsman.outbound.icalendar import holidays_of
+    from draftsman.outbound.holiday_calendar import holidays_of
 
     if name == quiet_hours.NONE or (table := settings.holidays.get(name)) is None:
         return None

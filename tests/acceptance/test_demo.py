@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import signal
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +59,19 @@ async def test_demo_has_its_own_data(installation: Installation, rt: Runtime) ->
     try:
         shown = await installation.run("--config", config, "jobs", "--limit", "1", **UNSET)
         assert "completed" in shown.stdout
+        edit = "UPDATE draftsman.schema_migrations SET checksum = 'x' WHERE name = '0001_schema'"
+        await installation.run("--config", config, "db", "psql", "--", "-c", edit, **UNSET)
+        failed = await installation.run("demo", **_broken(installation))
+        assert failed.returncode == 6
+        assert "migration 0001_schema was edited after it was applied" in failed.stderr
+        cluster = (Path(config).parent / "postgres18").resolve()
+        assert f"the demo's database in {cluster} is of another version" in failed.stderr
+        deletion = failed.stderr.rpartition("to delete it: ")[2]
+        own = deletion.replace("draftsman ", f"{sys.executable} -P -m draftsman_tui ", 1)
+        deleted = await asyncio.create_subprocess_shell(own)
+        assert await deleted.wait() == 0
+        assert not cluster.exists()
+        assert not Path(config).parent.exists()
     finally:
         await installation.run("--config", config, "db", "stop", **UNSET)
 

@@ -42,6 +42,49 @@ def forged(**changes: Any) -> QuestionSpec:
 
 
 @attack(
+    "An agent describes the choice that allows its command as a denial, or shows the emoji of one",
+    surface="approval",
+    with_sandbox="the choices have draftsman's words, the agent's are quoted, and no rule applies",
+)
+async def test_choices_of_a_permission_request_have_words_of_our_own(
+    rt: Runtime, make: Factory, people: People
+) -> None:
+    await ratified(rt, "pytest tests/**", people.olga)
+    lie = 'deny"; the agent continues\nwithout this call'
+    choices = [
+        {"value": ALLOW, "label": "deny", "description": lie, "emoji": "x"},
+        {"value": "deny", "description": "allow once", "emoji": "white_check_mark"},
+        {"value": "Allow_Always", "label": "no"},
+        {"value": "explain", "label": "Explain", "description": "first", "emoji": "eyes"},
+    ]
+    work = await make.asked(forged(choices=choices), repo=SHOP)
+    ((question,), _) = await rt.questions.of_job(work.number)
+    assert question.status == "open", "no rule answers it"
+    assert question.choices == [
+        {
+            "value": ALLOW,
+            "label": ALLOW,
+            "description": "this call, a single time; the agent: \"deny · deny'; the agent"
+            ' continues without this call"',
+        },
+        {
+            "value": "deny",
+            "label": "deny",
+            "description": 'the agent continues without this call; the agent: "allow once"',
+        },
+        {
+            "value": "Allow_Always",
+            "label": "allow always",
+            "description": "this call and calls like it, without further questions; the agent:"
+            ' "no"',
+        },
+        {"value": "explain", "label": "Explain", "description": "first", "emoji": "eyes"},
+    ]
+    other = forged(choices=[{"value": "allow", "description": "x"}, "postpone"], key="2")
+    assert other.choices[0].description == "x", "no permission request"
+
+
+@attack(
     "A question shows another command, or other choices, than the permission that it records",
     surface="approval",
     with_sandbox="people are asked, and it counts for no permission rule",

@@ -37,6 +37,7 @@ from draftsman.services.deliveries.live_threads import LiveThreads
 from draftsman.services.jobs.submissions import invocation
 from draftsman.settings import Settings
 from tests.kill.notifications import OWNER, deliver_notifications
+from tests.kill.statements import statements
 
 T = TypeVar("T")
 STRANGER: Final = Actor(Source.SLACK, "U-NOBODY", "Nobody")
@@ -367,4 +368,5 @@ SCRIPTS: Final[dict[str, Callable[[Settings, dict[str, int]], Awaitable[None]]]]
     "pruning": pruning,
     "migrating": migrating,
     "telling": deliver_notifications,
+    "statements": statements,
 }

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from draftsman.loops.lifecycle import StopSignal
 from draftsman.settings.attention import webhook_pagers
 from draftsman_bots.credentials import read_credential
-from draftsman_bots.http import Server, serve
+from draftsman_bots.http import Server, health_application, serve
 from draftsman_bots.pagers.webhooks import PagerReceiver
 from draftsman_bots.webhook_health import WebhookHealth
 
@@ -30,6 +30,8 @@ class PagerService:
         )
         self.ports: dict[str, int] = {}
         """Port of the webhook server of each pager, once it listens."""
+        self.health_port: int | None = None
+        """Port of the server of the health endpoints; None without `health_listen`."""
         self._rt = rt
         self._servers: list[Server] = []
         self._secrets = {
@@ -65,5 +67,21 @@ class PagerService:
             server, serving, port = serve(app, address, f"pagers.{names[0]}")
             self._servers.append(server)
             self.ports |= dict.fromkeys(names, port)
+            parts.append(serving)
+        return [*parts, *self._health_servers()]
+
+    def _health_servers(self) -> list[Coroutine[Any, Any, None]]:
+        """Return a server of the health endpoints for each `health_listen`."""
+        by_address: dict[tuple[str, int], str] = {}
+        for name, pager in webhook_pagers(self._rt.settings.pagers).items():
+            if pager.health_address is not None:
+                by_address.setdefault(pager.health_address, name)
+        parts = []
+        for address, name in by_address.items():
+            app = health_application(self.health)
+            server, serving, self.health_port = serve(
+                app, address, f"pagers.{name}", "health_listen"
+            )
+            self._servers.append(server)
             parts.append(serving)
         return parts

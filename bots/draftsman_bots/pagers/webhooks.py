@@ -40,8 +40,8 @@ class PagerReceiver:
         self._secrets = secrets
 
     def application(self) -> Starlette:
-        """Return the ASGI application."""
-        routes = http.health_routes(self._health)
+        """Return the ASGI application: webhooks, and of the health endpoints `/healthz` only."""
+        routes = http.health_routes(self._health, alone=False)
         routes.append(Route("/pagers/{name}", self._receive, methods=["POST"]))
         return Starlette(routes=routes)
 
@@ -78,7 +78,7 @@ class PagerReceiver:
         return await self._rt.acknowledgments.record_page(event, await self._actor(event))
 
     async def _actor(self, event: PagerEvent) -> Actor | None:
-        """Return the user of an event, with their person if one of their ids is mapped."""
+        """Return the user of an event, with their person if an id of theirs is mapped."""
         actor = None
         for user in event.users:
             id = f"{event.pager}:{user}".casefold()

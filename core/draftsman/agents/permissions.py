@@ -21,11 +21,8 @@ PREFIX: Final = "permission:"
 ONCE: Final = "allow once"
 DENY: Final = "deny"
 JOB: Final = "allow for this job"
-CHOICES: Final = (
-    {"value": ONCE, "description": "this call, a single time"},
-    {"value": DENY, "description": "the agent continues without this call"},
-    {"value": JOB, "description": "the same tool with the same input, without further questions"},
-)
+CHOICES: Final = ({"value": ONCE}, {"value": DENY}, {"value": JOB})
+"""The worker describes them (`draftsman.domain.attention.permission_choices`)."""
 GRACE: Final = 3600
 """Maximum seconds that the agent can wait for a decision; the setting of the worker is less."""
 FOREGROUND: Final = (("is_background", False), ("run_in_background", False))

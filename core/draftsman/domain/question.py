@@ -180,6 +180,7 @@ class OpenQuestion(Question):
     """The job's title, else its type."""
     repo: str | None = None
     """`owner/name`, or the name alone."""
+    repo_host: str | None = None
     requester: str = ""
     """The person who requested the job, else the account."""
     agent: str | None = None

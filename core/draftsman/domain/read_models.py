@@ -44,6 +44,7 @@ class JobSummary:
     mode: Mode
     source: str
     agent: str | None
+    repo_host: str | None
     repo_owner: str | None
     repo_name: str | None
     ticket_title: str | None

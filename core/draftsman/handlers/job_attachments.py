@@ -46,7 +46,7 @@ async def attached_files(
 async def _with_content(run: WorkerRun, item: JobAttachment, name: str) -> AttachedFile:
     data = None
     if item.status == "stored":
-        data = await run.wait(run.services.checkpoints.attachments.content, item.id)
+        data = await run.wait(run.services.checkpoints.attachments.content, item)
     reason = None if data is not None else item.reason or LATE
     return AttachedFile(name, item.media_type, data, reason, item.message)
 

@@ -6,12 +6,13 @@ import asyncio
 import contextlib
 import json
 import signal
+import subprocess
 from asyncio.subprocess import Process
 from datetime import datetime
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
-from draftsman.child_processes import start_isolated
+from draftsman.child_processes import run_isolated, start_isolated
 from draftsman.errors import Failure, UsageError
 from draftsman.outbound import calendar_process
 from draftsman.outbound.icalendar import MAX_BYTES, CalendarEvent
@@ -32,13 +33,11 @@ async def read_calendar(
     Raises UsageError for an invalid calendar and for one that takes too long, and Failure if the
     child cannot be started or does not end.
     """
-    if len(data) > MAX_BYTES:
-        raise UsageError(f"a calendar has more than {MAX_BYTES:,} bytes")
-    request = {"start": start.isoformat(), "end": end.isoformat(), "zone": zone.key}
+    request = _request(data, start, end, zone)
     process = await _start(cpu)
     try:
         async with asyncio.timeout(WALL):
-            output, _ = await process.communicate(json.dumps(request).encode() + b"\n" + data)
+            output, _ = await process.communicate(request)
     except TimeoutError:
         raise _failed(f"it was not read within {WALL:g} s") from None
     finally:
@@ -46,12 +45,39 @@ async def read_calendar(
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
             await process.communicate()
-    if process.returncode == -signal.SIGXCPU:
+    return _events(process.returncode, output, cpu)
+
+
+def read_calendar_blocking(
+    data: bytes, start: datetime, end: datetime, zone: ZoneInfo, *, cpu: float = CPU
+) -> list[CalendarEvent]:
+    """Return the events as `read_calendar`, for callers that cannot wait in the event loop."""
+    request = _request(data, start, end, zone)
+    name = calendar_process.__name__
+    try:
+        ended = run_isolated(name, request, WALL, cpu, MEMORY)
+    except OSError as error:
+        raise _failed(f"cannot start a child process: {error.strerror}") from None
+    except subprocess.TimeoutExpired:
+        raise _failed(f"it was not read within {WALL:g} s") from None
+    return _events(ended.returncode, ended.stdout, cpu)
+
+
+def _request(data: bytes, start: datetime, end: datetime, zone: ZoneInfo) -> bytes:
+    if len(data) > MAX_BYTES:
+        raise UsageError(f"a calendar has more than {MAX_BYTES:,} bytes")
+    request = {"start": start.isoformat(), "end": end.isoformat(), "zone": zone.key}
+    return json.dumps(request).encode() + b"\n" + data
+
+
+def _events(code: int | None, output: bytes, cpu: float) -> list[CalendarEvent]:
+    """Return the events of a child that has ended."""
+    if code == -signal.SIGXCPU:
         raise UsageError(
             f"the calendar takes more than {cpu:g} s of CPU; give one with fewer events"
         )
-    if process.returncode != 0:
-        raise _failed(f"its child process ended with {process.returncode}")
+    if code != 0:
+        raise _failed(f"its child process ended with {code}")
     reply: dict[str, Any] = json.loads(output)
     if "why" in reply:
         raise UsageError(reply["why"])

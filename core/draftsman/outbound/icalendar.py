@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
-from pathlib import Path
+from datetime import UTC, date, datetime
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
@@ -19,9 +18,6 @@ MAX_EVENTS: Final = 20_000
 """Maximum number of events of the time that is read."""
 MAX_STEPS: Final = 500_000
 """Maximum repetitions from the first event on; each before the time takes a step, too."""
-PAST: Final = timedelta(days=400)
-AHEAD: Final = timedelta(days=800)
-"""Times of the holidays that are read, around now."""
 _DAYS: Final = {"DAILY": 1, "WEEKLY": 7, "MONTHLY": 28, "YEARLY": 365}
 """Days between the repetitions of a rule."""
 _WEEKDAYS: Final = {"MONTHLY": 5, "YEARLY": 53}
@@ -62,37 +58,6 @@ def read_events(data: bytes, start: datetime, end: datetime, zone: ZoneInfo) -> 
     except Exception as error:  # the parser has no common error
         raise UsageError(f"not a calendar in the format iCalendar: {error}") from error
     return sorted(events, key=lambda event: (event.start, event.end, event.title))
-
-
-def holidays_of(path: Path) -> Callable[[], frozenset[date]]:
-    """Return a function that reads the days of a calendar file, again after it has changed.
-
-    It keeps the days of a file that becomes unreadable; before, there are none.
-    """
-    state: tuple[float, frozenset[date]] = (-1.0, frozenset())
-
-    def days() -> frozenset[date]:
-        nonlocal state
-        try:
-            changed_at = path.stat().st_mtime
-            if changed_at != state[0]:
-                now = datetime.now(UTC)
-                start, end = now - PAST, now + AHEAD
-                events = read_events(path.read_bytes(), start, end, ZoneInfo("UTC"))
-                first, last = start.toordinal(), end.toordinal()
-                ordinals = {
-                    day
-                    for event in events
-                    for day in range(
-                        max(first, event.whole_days.start), min(last + 1, event.whole_days.stop)
-                    )
-                }
-                state = changed_at, frozenset(map(date.fromordinal, ordinals))
-        except (OSError, UsageError):
-            pass
-        return state[1]
-
-    return days
 
 
 def _check_repetitions(calendar: Any, start: date, end: date) -> None:

@@ -17,11 +17,13 @@ from draftsman.domain.queues.queue_models import (
     QueuedJob,
     QueuePause,
     QueueSummary,
+    ServingWorker,
+    missing_of,
 )
 from draftsman.domain.run import LeaderTerm
 from draftsman.domain.text import clean, humanize
 from draftsman.errors import CommandHint, NotFound, OptionHint, Refused, UsageError
-from draftsman.store import read_model
+from draftsman.store import read_model, workers
 from draftsman.store.postgres.database import Connection, Database
 from draftsman.store.scheduling import queues as store
 from draftsman.store.scheduling import reservations
@@ -180,7 +182,14 @@ class Queues:
     async def order(self, limit: int = 50) -> list[QueuedJob]:
         """Return the jobs that can be claimed, by queue, in the order of the claim."""
         async with self._db.connection() as conn:
-            return await store.in_order(conn, limit)
+            jobs = await store.in_order(conn, limit)
+            serving = await workers.serving(conn, self._lease)
+        return [replace(job, hold=missing_of(serving, job.queue, job.type)) for job in jobs]
+
+    async def serving(self) -> list[ServingWorker]:
+        """Return the workers that claim jobs now."""
+        async with self._db.connection() as conn:
+            return await workers.serving(conn, self._lease)
 
     async def held(self, limit: int = 50) -> list[QueuedJob]:
         """Return the jobs that wait for a place, their key or a pause, by queue, in its order."""

@@ -251,9 +251,10 @@ class Settings(BaseSettings):
         """Names of the queues of the worker and of limits, and that of requests without one."""
         return {"default", *self.worker.queues, *self.limits.queue} - {"*"}
 
-    def profile_of(self, repo: str) -> ProfileSettings:
-        """Return the configured profile of the repository `owner/name`."""
-        return self.profiles.get(repo, self.profile)
+    def profile_of(self, host: str, repo: str) -> tuple[str, ProfileSettings]:
+        """Return table and profile of the repository `owner/name`; the table may be of any host."""
+        name = next((item for item in (f"{host}/{repo}", repo) if item in self.profiles), "")
+        return name, self.profiles.get(name, self.profile)
 
     def resolve_network(self, network: bool | tuple[str, ...]) -> bool | tuple[str, ...]:
         """Return a network with the hosts of its groups; raises ValueError for an unknown group."""

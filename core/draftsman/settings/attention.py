@@ -116,6 +116,8 @@ class PagerSettings(Section):
     """URL of PagerDuty's events, in another region or of a proxy."""
     listen: Listen | None = None
     """`host:port` of the HTTP server of its webhook, which several pagers may share."""
+    health_listen: Listen | None = None
+    """`host:port` of `/healthz`, `/readyz` and `/metrics`; `listen` has only `/healthz`."""
     webhook_secret: SecretSettings | None = None
     """Secret of its webhook: acknowledgments there count as those of a question."""
 
@@ -124,8 +126,15 @@ class PagerSettings(Section):
         """Host and port of the HTTP server of its webhook, or None."""
         return address_of(self.listen)
 
+    @property
+    def health_address(self) -> tuple[str, int] | None:
+        """Host and port of the health endpoints, or None."""
+        return address_of(self.health_listen)
+
     @model_validator(mode="after")
     def _check_webhook(self) -> Self:
+        if self.health_listen is not None and self.listen is None:
+            raise ValueError("health_listen needs listen, the server of the webhook")
         if (self.listen is None) != (self.webhook_secret is None):
             raise ValueError("the webhook needs both listen and webhook_secret")
         return self

@@ -326,6 +326,10 @@ _PagerUser = Annotated[
     ),
     AfterValidator(str.lower),
 ]
+_PagerUsers = Annotated[
+    tuple[_PagerUser, ...],
+    BeforeValidator(lambda value: (value,) if isinstance(value, str) else value or ()),
+]
 
 
 class PersonSettings(Section):
@@ -337,8 +341,8 @@ class PersonSettings(Section):
     trello: str | None = None
     forge: _ForgeLogin | None = None
     """Table of the forge, and login there: `github:anna`."""
-    pager: _PagerUser | None = None
-    """Table of the pager, and user id or e-mail address there: `ops:PLH1HKV`."""
+    pager: _PagerUsers = ()
+    """Tables of pagers, each with a user id or e-mail address there: `ops:PLH1HKV`."""
     roles: tuple[Role, ...] = ()
     timezone: Zone | None = None
     """Time zone; None: as in `[questions]`."""

@@ -104,7 +104,7 @@ class UsageSettings(Section):
     type: dict[str, UsageLimitSettings] = Field(default_factory=dict)
     agent: dict[str, UsageLimitSettings] = Field(default_factory=dict)
     repo: dict[str, UsageLimitSettings] = Field(default_factory=dict)
-    """By name or owner/name."""
+    """By name, owner/name or host/owner/name."""
     person: dict[str, UsageLimitSettings] = Field(default_factory=dict)
     concurrency_key: dict[str, KeyLimitSettings] = Field(default_factory=dict)
 
@@ -160,7 +160,7 @@ class BudgetsSettings(Section):
     all: BudgetSettings | None = None
     """All jobs together, in a day."""
     repo: dict[str, BudgetSettings] = Field(default_factory=dict)
-    """The jobs of a repository, by name or owner/name, in a day."""
+    """The jobs of a repository, by name, owner/name or host/owner/name, in a day."""
     person: dict[str, BudgetSettings] = Field(default_factory=dict)
     """The jobs that a person requested, in a day."""
 

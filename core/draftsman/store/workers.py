@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from draftsman.domain.read_models import RegisteredWorker
 from draftsman.store.postgres.database import Connection, execute, fetch_all, rows, scalar
 from draftsman.store.queries import load
 
+if TYPE_CHECKING:
+    from draftsman.domain.queues.queue_models import ServingWorker
+
 _Q = load("workers")
+
+
+async def serving(conn: Connection, lease: float) -> list[ServingWorker]:
+    """Return the workers that claim jobs now; `lease` in seconds."""
+    from draftsman.domain.queues.queue_models import ServingWorker
+
+    return await fetch_all(conn, _Q["serving"], {"lease": lease}, ServingWorker)
 
 
 async def register(

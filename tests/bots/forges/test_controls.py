@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from urllib.parse import urlsplit
 
 from draftsman.domain.forges.forge_event import EventKind
 from draftsman.domain.job import Job, Status
@@ -76,21 +77,30 @@ async def test_comments_command_no_job_of_another_repository(
     issue: Issue, rt: Runtime, make: Factory, people: People
 ) -> None:
     """The secret of a repository's webhook could be used for a comment in any name."""
-    shop, pay = [
-        await make.queued(actor=people.anna, repo=f"https://forge.example/{path}")
-        for path in ("acme/shop", "Acme/Pay")
+    forge = issue.side.fake.world.base
+    shop, elsewhere, pay, over_ssh = [
+        await make.queued(actor=people.anna, repo=source)
+        for source in (
+            f"{forge}/acme/shop",
+            "https://forge.example/acme/pay",
+            f"{forge}/Acme/Pay",
+            f"git@{urlsplit(forge).hostname}:acme/pay.git",
+        )
     ]
+    assert await issue.on(comment(f"/draftsman pause D-{over_ssh} slow", "anna", 79)) == "answered"
     for number, verb in enumerate(("pause", "cancel"), 80):
-        text = f"/draftsman {verb} D-{shop} it is slow"
-        assert await issue.on(comment(text, "anna", number)) == "refused", verb
-        assert await issue.on(comment(text, "anna", number)) == "refused", "again"
+        for other in (shop, elsewhere):
+            text = f"/draftsman {verb} D-{other} it is slow"
+            assert await issue.on(comment(text, "anna", number + other)) == "refused", verb
+            assert await issue.on(comment(text, "anna", number + other)) == "refused", "again"
         text = f"/draftsman {verb} D-{pay} it is slow"
         assert await issue.on(comment(text, "anna", number + 10)) == "answered", verb
     assert not (await rt.read_model.why(shop)).paused
     assert (await rt.read_model.job(shop)).status is Status.QUEUED
     assert (await rt.read_model.job(pay)).status is Status.CANCELED
     texts = [note.body for note in issue.side.fake.world.comments()]
-    assert any(f"D-{shop} is not a job of acme/pay" in text for text in texts)
+    for other in (shop, elsewhere):
+        assert any(f"D-{other} is not a job of acme/pay" in text for text in texts)
 
 
 async def test_a_mention_after_the_answer_is_another_request(

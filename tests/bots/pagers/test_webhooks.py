@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any, Final
 
+import httpx
 import pytest
 
 from draftsman.channels.pager_channel import PagerChannel
@@ -29,6 +30,7 @@ from tests.support.waits import background, until
 __all__ = ["team"]
 SECRET: Final = "secret-of-the-subscription"
 AT: Final = "2026-11-27T10:00:{:02}.169Z"
+ENDPOINTS: Final = ("/healthz", "/readyz", "/metrics")
 CRITICAL: Final = QUESTION.model_copy(update={"critical": True})
 LADDER: Final[dict[str, Any]] = {
     "ladders": {
@@ -36,7 +38,7 @@ LADDER: Final[dict[str, Any]] = {
     },
     "questions": {"ladders": {"critical": "urgent"}},
     "notifications": {"base_delay": 0.01, "poll": 0.05},
-    "ben": {"pager": "ops:PLH1HKV"},
+    "ben": {"pager": ["ops:PLH1HKV", "grafana:Ben@example.org"]},
     "carol": {"pager": "grafana:Carol@example.org"},
     "olga": {"pager": "ops:POLGA01"},
 }
@@ -99,7 +101,11 @@ async def paged(
         monkeypatch.setenv("PAGERDUTY_KEY", ROUTING_KEY)
         monkeypatch.setenv("GRAFANA_URL", f"{url}{GRAFANA_PATH}")
         monkeypatch.setenv("PAGER_SECRET", SECRET)
-        webhook = {"listen": "127.0.0.1:0", "webhook_secret": {"env": "PAGER_SECRET"}}
+        webhook = {
+            "listen": "127.0.0.1:0",
+            "health_listen": "127.0.0.1:0",
+            "webhook_secret": {"env": "PAGER_SECRET"},
+        }
         pagers = {
             "ops": {
                 "format": "pagerduty",
@@ -156,6 +162,61 @@ async def test_of_events_in_the_wrong_order_the_newest_counts(paged: Paged) -> N
     assert await paged.holder() is None
     await paged.pagerduty("acknowledged", 12)
     assert await paged.holder() == "ben"
+
+
+async def test_an_alert_that_is_opened_again_ends_the_acknowledgment_of_its_pager(
+    paged: Paged, conn: Connection
+) -> None:
+    due = (await paged.attention()).next_at
+    ben = {"id": "U1", "username": "ben", "email": "ben@Example.org"}
+    await paged.pagerduty("acknowledged", 1)
+    assert await paged.holder() == "ben"
+    assert str((await paged.attention()).next_at) > str(due)
+
+    async def grafana(kind: str, at: int) -> str:
+        webhook = paged.fake.grafana_webhook(
+            paged.key, kind, ben, f"2026-11-27T10:00:{at:02}+00:00", f"Bearer {SECRET}"
+        )
+        return (await paged.send("grafana", webhook))[1]
+
+    await grafana("unacknowledge", 2)
+    assert await paged.holder() == "ben", "it came from another pager"
+    await paged.pagerduty("unacknowledged", 3, user=None)
+    assert await paged.holder() is None
+    assert (await paged.attention()).next_at == due, "the next step is due as before"
+    assert (await grafana("acknowledge", 4)).startswith(f"{paged.work.name}/1: ben works on it")
+    await paged.pagerduty("unacknowledged", 5)
+    assert await paged.holder() == "ben"
+    await grafana("unacknowledge", 6)
+    assert await paged.holder() is None
+    assert (await paged.attention()).next_at == due
+    await paged.pagerduty("resolved", 7)
+    await paged.rt.acknowledgments.acknowledge(paged.work.number, 1, person(paged.rt, "ben"), 60)
+    await paged.pagerduty("reopened", 8)
+    assert await paged.holder() == "ben", "acknowledged in a terminal afterwards"
+    events = await paged.rt.read_model.job_events(paged.work.number)
+    ended = [(e.actor, e.payload) for e in events if e.kind == "question_unacknowledged"]
+    payload = {"question": 1, "by": "ben"}
+    assert ended == [("pager:ops", payload), ("pager:grafana", payload)]
+
+
+async def test_the_public_address_has_no_figures(paged: Paged) -> None:
+    assert paged.service.health_port is not None
+    public, own = [
+        f"http://127.0.0.1:{port}"
+        for port in (paged.service.ports["ops"], paged.service.health_port)
+    ]
+    async with httpx.AsyncClient() as client:
+        assert [(await client.get(f"{public}{path}")).status_code for path in ENDPOINTS] == [
+            200,
+            404,
+            404,
+        ]
+        assert [(await client.get(f"{own}{path}")).status_code for path in ENDPOINTS] == [
+            200,
+            200,
+            200,
+        ]
 
 
 async def test_a_resolved_alert_acknowledges_and_an_answer_resolves_the_alert(

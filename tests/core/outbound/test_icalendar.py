@@ -11,7 +11,8 @@ import pytest
 
 from draftsman.errors import UsageError
 from draftsman.outbound.calendar_reader import read_calendar
-from draftsman.outbound.icalendar import holidays_of, read_events
+from draftsman.outbound.holiday_calendar import holidays_of
+from draftsman.outbound.icalendar import read_events
 
 BERLIN = ZoneInfo("Europe/Berlin")
 SPAN = datetime(2026, 3, 1, tzinfo=UTC), datetime(2026, 5, 1, tzinfo=UTC)
@@ -86,6 +87,20 @@ def test_holidays_are_read_again_after_the_file_has_changed(tmp_path: Path) -> N
     assert days() == {date(year, 12, 25), date(year, 12, 26)}
     path.unlink()
     assert days() == {date(year, 12, 25), date(year, 12, 26)}, "the last days that were read"
+
+
+def test_holidays_that_take_too_long_are_refused_once_and_not_in_this_process(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "days.ics"
+    year = datetime.now(UTC).year
+    path.write_bytes(calendar(*[f"DTSTART;VALUE=DATE:{year}1225\r\nSUMMARY:x"] * 6000))
+    days, used = holidays_of(path, cpu=0.5), time.process_time()
+    assert [days(), days()] == [frozenset(), frozenset()]
+    assert time.process_time() - used < 0.5
+    assert [record.message for record in caplog.records] == [
+        f"holidays of {path}: the calendar takes more than 0.5 s of CPU; give one with fewer events"
+    ]
 
 
 async def test_a_child_process_reads_the_same_events() -> None:

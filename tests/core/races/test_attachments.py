@@ -32,7 +32,7 @@ async def test_of_two_ends_of_a_download_the_second_waits_and_changes_nothing(
         second = await first.then(rt.attachments.refuse(file, "it was deleted"), conn)
     assert (await stored, second) == ("stored", None)
     (item,) = await rt.attachments.of_job(number)
-    assert (item.status, await rt.attachments.content(item.id)) == ("stored", b"one")
+    assert (item.status, await rt.attachments.content(item)) == ("stored", b"one")
 
 
 async def test_two_files_together_do_not_pass_the_limit_of_their_job(

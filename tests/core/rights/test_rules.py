@@ -6,9 +6,10 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from draftsman.domain.job import Status
+from draftsman.domain.job import Source, Status
+from draftsman.domain.people.actor import Actor
 from draftsman.domain.run import LeaderTerm
-from draftsman.errors import NotPermitted
+from draftsman.errors import NotPermitted, Refused
 from draftsman.runtime import Runtime
 from draftsman.store.postgres.database import Connection
 from tests.core.rights.conftest import As
@@ -29,7 +30,16 @@ VALUES ('acme/shop', '{ls}', 9, 60, 'x')"""
 INSERT_REQUEST = """
 INSERT INTO draftsman.permission_requests (job, question, repo, words)
 VALUES (%(job)s, 1, 'acme/shop', '{ls}')"""
+LINK = """
+INSERT INTO draftsman.identity_links (channel, external_id, person, linked_by, linked_at)
+VALUES ('slack', 'U-OLGA', 'olga', 'cli:olga', now())"""
 Session = Callable[[str], Awaitable[Connection]]
+
+
+@pytest.fixture
+async def in_slack(known: Runtime, conn: Connection) -> None:
+    """Link an account of Slack to an operator."""
+    await conn.execute(LINK)
 
 
 async def test_a_worker_proposes_and_uses_a_rule_that_an_operator_ratified(
@@ -78,24 +88,85 @@ async def test_no_session_writes_rules_or_their_uses_itself(
     assert await rows(worker, decide_again, {"job": work.number}) == []
 
 
-@pytest.mark.parametrize("channel", ["web", "slack", "forge"])
-async def test_a_bot_changes_no_rule_in_the_name_of_an_operator(
-    as_role: As, session: Session, roles: Roles, make: Factory, channel: str
+@pytest.mark.usefixtures("in_slack")
+@pytest.mark.parametrize(
+    ("user", "account"),
+    [
+        ("bot", "web:olga"),
+        ("bot", "forge:acme:olga"),
+        ("bot", "slack:U-BEN"),
+        ("bot", "slack:U-NOBODY"),
+        ("bot", "system"),
+        ("worker", "slack:U-OLGA"),
+        ("ben", "slack:U-OLGA"),
+    ],
+)
+async def test_no_session_changes_a_rule_as_another_person(
+    as_role: As, session: Session, user: str, account: str
 ) -> None:
-    """It acts as any person of a chat, and would ratify requests of agents."""
-    olga, bot = await as_role("olga"), await session("bot")
+    """A bot acts as any person of a chat, but operators decide on rules in Slack only."""
+    olga, conn = await as_role("olga"), await session(user)
     rule = await olga.rules.propose(
         "git.example.org/acme/shop", "pytest tests/**", await olga.actor()
     )
-    account = {"web": "olga", "slack": "U-OLGA", "forge": "acme:olga"}[channel]
-    values = {"rule": rule.id, "actor": f"{channel}:{account}"}
+    values = {"rule": rule.id, "actor": account}
     for statement in (
-        "SELECT draftsman.ratify_rule(%(rule)s, %(actor)s, 'olga', 60)",
+        "SELECT draftsman.ratify_rule(%(rule)s, %(actor)s, 'olga', NULL)",
         "SELECT draftsman.revoke_rule(%(rule)s, %(actor)s, 'olga', 'x')",
-        "SELECT draftsman.propose_rule('acme/shop', '{ls}', 0, 60, %(actor)s)",
     ):
-        assert await outcome(bot, statement, values) == FORBIDDEN
+        assert await outcome(conn, statement, values) == FORBIDDEN
     assert (await olga.rules.get(rule.id)).status == "proposed"
+
+
+@pytest.mark.usefixtures("in_slack")
+async def test_the_bot_decides_for_operators_in_slack_on_a_rule_as_it_was_proposed(
+    as_role: As, session: Session
+) -> None:
+    olga, bot, conn = await as_role("olga"), await as_role("bot"), await session("bot")
+    pressed, patterns = (
+        await bot.people.actor(Actor(Source.SLACK, "U-OLGA", "x")),
+        ("pytest tests/**", "make test", "make lint"),
+    )
+    active, revoked, declined = [
+        await olga.rules.propose("git.example.org/acme/shop", text, await olga.actor())
+        for text in patterns
+    ]
+    for other in (Actor(Source.SLACK, "U-BEN", "x"), Actor(Source.WEB, "olga", "x")):
+        with pytest.raises(Refused, match="may not change rules"):
+            await bot.rules.ratify(active.id, other)
+    with pytest.raises(Refused, match="may not change the time of a rule"):
+        await bot.rules.ratify(active.id, pressed, 60)
+    for statement in (
+        "SELECT draftsman.propose_rule('acme/shop', '{ls}', 0, 60, 'slack:U-OLGA')",
+        "SELECT * FROM draftsman.permission_rules FOR UPDATE",
+    ):
+        assert await outcome(conn, statement) == FORBIDDEN
+    for rule in (active, revoked):
+        ratified = await bot.rules.ratify(rule.id, pressed)
+        assert (ratified.ratified_by, ratified.seconds) == ("olga", rule.seconds)
+    ended = await bot.rules.revoke(revoked.id, pressed, "too wide")
+    assert (ended.status, ended.ended_by, ended.end_reason) == ("revoked", "olga", "too wide")
+    assert (await bot.rules.revoke(declined.id, pressed)).ended_by == "olga"
+    forged = "SELECT draftsman.revoke_rule(%(rule)s, 'slack:U-OLGA', 'anna', 'x')"
+    assert await rows(conn, forged, {"rule": active.id}) == [(True,)]
+    assert (await olga.rules.get(active.id)).ended_by == "olga", "not the person of the argument"
+
+
+async def test_a_rule_keeps_its_proposal_and_its_ratification(
+    as_role: As, conn: Connection
+) -> None:
+    olga = await as_role("olga")
+    rule = await olga.rules.propose(
+        "git.example.org/acme/shop", "pytest tests/**", await olga.actor()
+    )
+    await olga.rules.ratify(rule.id, await olga.actor())
+    for change in (
+        "decisions = 7", "proposed_by = 'x'", "proposed_at = now() - interval '1 day'",
+        "seconds = 5", "ratified_by = 'x'", "ratified_at = now() - interval '1 day'",
+        "expires_at = now() + interval '300 days'", "repo = 'x'", "pattern = '{ls}'",
+    ):  # fmt: skip
+        async with refused(CHANGE, "a rule that ended and its pattern are kept"):
+            await conn.execute(f"UPDATE draftsman.permission_rules SET {change}")
 
 
 async def test_a_worker_sets_the_repository_of_a_job_once(

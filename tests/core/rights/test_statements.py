@@ -211,7 +211,7 @@ REFUSED: Final = {
     | RECEIVING | {"follow_ups.request"} | {"archives.forget", "approval_tokens.mint"},
     "bot": SCHEMA | BROWSERS | WORK | REPOS | FIRING | FOLLOWING
     | {"schedules.change", "schedules.advance", "schedules.record"}
-    | {"people.link", "people.unlink", "approval_tokens.mint"} | RULES
+    | {"people.link", "people.unlink", "approval_tokens.mint"}
     | {"rules.propose", "rules.propose_in_term"},
     "anna": FILES | SCHEMA | SERVING | SHOWING | WORK | FIRING | RECEIVING | FOLLOWING | LEASES
     | SENDING | CARDS | {"people.create_link_code", "follow_ups.lock"},

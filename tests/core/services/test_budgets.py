@@ -129,7 +129,7 @@ async def test_usage_counts_for_the_run_its_budgets_and_its_day(
         ("all:*", False, "0.300000000", 7),
         (f"job:{work.number}", True, "0.300000000", 7),
         (f"person:{work.invoker_id}", False, "0.300000000", 7),
-        ("repo:acme/shop", False, "0.300000000", 7),
+        ("repo:git.example.org/acme/shop", False, "0.300000000", 7),
     ]
     costs = await rows(
         conn,
@@ -137,8 +137,8 @@ async def test_usage_counts_for_the_run_its_budgets_and_its_day(
         " ORDER BY model",
     )
     assert costs == [
-        ("acme/shop", "codex", "model-1", 1, 0.1),
-        ("acme/shop", "codex", "model-2", 1, pytest.approx(0.2)),
+        ("git.example.org/acme/shop", "codex", "model-1", 1, 0.1),
+        ("git.example.org/acme/shop", "codex", "model-2", 1, pytest.approx(0.2)),
     ]
 
 
@@ -173,19 +173,33 @@ async def test_a_value_replaces_each_value_in_every_scope(
     assert await set_budgets(
         conn,
         job={"output_tokens": 1000},
-        repo={"*": {"cost_usd": 1}, "shop": {"cost_usd": 2}, "acme/shop": {"cost_usd": 3}},
+        repo={
+            "*": {"cost_usd": 1},
+            "shop": {"cost_usd": 2},
+            "acme/shop": {"cost_usd": 3},
+            "gitlab.example/acme/shop": {"cost_usd": 4},
+        },
         person={"anna": {"cost_usd": 4}},
     )
     work = await make.running(repo=REPO)
     names = {state.name: state.budget for state in await use(rt, work, 3)}
-    assert names == {"repo:acme/shop": 3}
+    assert names == {"repo:git.example.org/acme/shop": 3}
     other = await make.running(repo="https://git.example.org/tools/shop")
-    assert {state.name: state.budget for state in await use(rt, other, 2)} == {"repo:tools/shop": 2}
+    assert {state.name: state.budget for state in await use(rt, other, 2)} == {
+        "repo:git.example.org/tools/shop": 2
+    }
+    other = await make.running(repo="https://gitlab.example/acme/shop")
+    assert {state.name: state.budget for state in await use(rt, other, 4)} == {
+        "repo:gitlab.example/acme/shop": 4
+    }, "of the same name on another host"
     other = await make.running(repo="https://git.example.org/tools/x")
     assert [state.budget for state in await use(rt, other, 1.5)] == [1]
     assert await outcome(rt, work, call()) == "used"
     states = await rt.model_calls.record(work.lease, {"cost_usd": 3, "output_tokens": 1000})
-    assert [state.name for state in states] == [f"job:{work.number}", "repo:acme/shop"]
+    assert [state.name for state in states] == [
+        f"job:{work.number}",
+        "repo:git.example.org/acme/shop",
+    ]
 
 
 async def test_an_amount_of_the_profile_replaces_that_of_the_configuration(

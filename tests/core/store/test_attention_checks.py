@@ -37,11 +37,16 @@ DIGESTS: Final = [
         "identical_questions_digest_check",
     ),
 ]
+ACKNOWLEDGMENT: Final = EXPIRES | {"person": "'ben'"}
 DELEGATION: Final = EXPIRES | {"person": "'ben'", "delegated_by": "'anna'"}
 STEPS: Final = """'[{"notify": ["ben"], "after": 0}]'"""
 LADDER: Final = {"name": "'l'", "steps": STEPS}
 NOTIFICATION: Final = {"step": "1", "recipient": "'ben'", "outcome": "'inbox'"}
 ROWS: Final = [
+    (
+        *("question_acknowledgments", ACKNOWLEDGMENT, {"pager": "''"}),
+        "question_acknowledgments_pager_check",
+    ),
     ("question_delegations", DELEGATION, {"person": "''"}, "question_delegations_person_check"),
     (
         *("question_delegations", DELEGATION, {"delegated_by": "''"}),

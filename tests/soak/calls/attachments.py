@@ -17,7 +17,7 @@ CALLS: Final[dict[str, Call]] = {
     "attachments.inherit": Call(lambda conn: attachments.inherit(conn, MIDDLE, NEWEST)),
     "attachments.of_job": Call(lambda conn: attachments.of_job(conn, MIDDLE, PATIENCE)),
     "attachments.of_job: none": Call(lambda conn: attachments.of_job(conn, MISSING, PATIENCE)),
-    "attachments.content": Call(lambda conn: attachments.content(conn, 1)),
+    "attachments.content": Call(lambda conn: attachments.content(conn, 1, 1)),
     "attachments.claim": Call(lambda conn: attachments.claim(conn, Source.SLACK, 5, 60)),
     "attachments.end": Call(lambda conn: attachments.end(conn, FILE, b"data", None)),
 }

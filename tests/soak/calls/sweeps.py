@@ -79,6 +79,7 @@ CALLS: Final[dict[str, Call]] = {
     "workers.register": Call(_register),
     "workers.hold": Call(lambda conn: workers.hold(conn, 1)),
     "workers.remove": Call(lambda conn: workers.remove(conn, NEW)),
+    "workers.serving": Call(lambda conn: workers.serving(conn, 60), WORKERS),
     "workers.list": Call(workers.all_workers, 2000, HANDS),
     "workers.processes": Call(workers.processes, WORKERS),
     "workers.lock_number": Call(workers.lock_number),

@@ -118,6 +118,7 @@ def job(number: int, status: Status) -> JobSummary:
         mode=Mode.FIX,
         source="cli",
         agent="tidy",
+        repo_host=None,
         repo_owner="acme",
         repo_name=("pay", "inventory", "site")[number % 3],
         ticket_title=TITLES[number % 5],

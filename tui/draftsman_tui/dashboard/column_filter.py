@@ -70,8 +70,8 @@ class ColumnTerm:
         column = _column(columns, self.head)
         if self.sign != ":" and column.order is None:
             raise UsageError(f"{self.head} cannot be compared; use {self.head}:{self.value}")
-        if self.sign != ":" and _NUMBER.fullmatch(self.value) is None:
-            parse_duration(self.value)
+        if self.sign != ":":
+            _limit(self.value)
 
     def matches(
         self, row: Any, columns: Sequence[FilteredColumn], texts: Sequence[str], now: datetime
@@ -81,7 +81,7 @@ class ColumnTerm:
         if self.sign == ":":
             return self.value.casefold() in texts[columns.index(column)].casefold()
         value = column.order(row) if column.order is not None else None
-        number, limit = _comparable(value, self.value, now)
+        number, limit = _comparable(value, now), _limit(self.value)
         if number is None:
             return False
         return number < limit if self.sign == "<" else number > limit
@@ -95,13 +95,18 @@ def _column(columns: Sequence[FilteredColumn], head: str) -> FilteredColumn:
     raise UsageError(f"no column {head!r} in this table; columns: {known}")
 
 
-def _comparable(value: Any, limit: str, now: datetime) -> tuple[float | None, float]:
-    """Return the value and the limit as numbers, or both in seconds; None: nothing to compare."""
+def _limit(text: str) -> float:
+    """Return a number, or a duration in seconds; a time is compared with seconds."""
+    number = _NUMBER.fullmatch(text)
+    return float(number[1]) if number else parse_duration(text)
+
+
+def _comparable(value: Any, now: datetime) -> float | None:
+    """Return a value as a number, a time as its distance in seconds; None: nothing to compare."""
     if isinstance(value, timedelta):
-        return value.total_seconds(), parse_duration(limit)
+        return value.total_seconds()
     if isinstance(value, datetime):
-        return abs((now - value).total_seconds()), parse_duration(limit)
-    number = _NUMBER.fullmatch(limit)
+        return abs((now - value).total_seconds())
     if isinstance(value, bool) or not isinstance(value, int | float):
-        return None, 0
-    return float(value), float(number[1]) if number else parse_duration(limit)
+        return None
+    return float(value)

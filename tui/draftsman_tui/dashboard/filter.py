@@ -27,6 +27,8 @@ FIELDS: Final = ("status", "repo", "by", "agent", "tag", "source", "group", "for
 _PLAIN: Final = ("repo", "by", "agent", "tag", "source", "group", "job")
 ANYBODY: Final = "anybody"
 """Responder of a question without designated responders."""
+_NO_TEXT: Final = dict.fromkeys((0, *range(0xD800, 0xE000)))
+"""Characters that PostgreSQL does not store: NUL, and halves of surrogate pairs."""
 MAX_LENGTH: Final = 500
 """Maximum characters of a filter."""
 REGEX_INPUT: Final = 1000
@@ -63,11 +65,18 @@ class FilterFields:
     responders: tuple[str, ...] = ()
     """People and groups that it waits for."""
     second_status: str = ""
-    """Another status that matches: `paused`."""
+    """Another status that matches: `paused`, or the kind of an event."""
+    repo_host: str = ""
     shown: str = ""
     """Text of its columns and aliases of its status; empty unless the filter searches text."""
     also_by: tuple[str, ...] = ()
     """Further people of a row that counts for several jobs."""
+
+    @property
+    def repo_names(self) -> tuple[str, ...]:
+        """Names of the repository: `github.com/acme/pay`, `acme/pay` and `pay`."""
+        parts = f"{self.repo_host}/{self.repo}".strip("/").split("/")
+        return tuple("/".join(parts[start:]) for start in range(len(parts)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +144,7 @@ class Filter:
             all(word.casefold() in text for word in self.words)
             and not any(word.casefold() in text for word in self.without)
             and (not self.statuses or not {row.status, row.second_status}.isdisjoint(self.statuses))
-            and _is_in(self.repo, (row.repo, row.repo.rpartition("/")[2]))
+            and _is_in(self.repo, row.repo_names)
             and any(
                 _is_in(self.by, (name, name.rpartition(":")[2])) for name in (row.by, *row.also_by)
             )
@@ -182,6 +191,8 @@ def parse(text: str) -> Filter:
     """Parse a filter; raises UsageError."""
     if len(text) > MAX_LENGTH:
         raise UsageError(f"filter is longer than {MAX_LENGTH} characters")
+    if text.translate(_NO_TEXT) != text:
+        raise UsageError("filter has a character that no text has; remove it")
     result = NOTHING
     for pattern in _REGEX.findall(text):
         if result.regex is not None:
@@ -304,6 +315,19 @@ def _is_found(pattern: str, text: str) -> bool:
 
 def _is_in(value: str | None, values: tuple[str, ...]) -> bool:
     return value is None or value.casefold() in {item.casefold() for item in values}
+
+
+def repo_completions(rows: Iterable[FilterFields]) -> list[str]:
+    """Return the repositories of rows, with the host where several hosts have the name."""
+    hosts: dict[str, set[str]] = {}
+    for row in rows:
+        if row.repo:
+            hosts.setdefault(row.repo, set()).add(row.repo_host)
+    return sorted(
+        f"{host}/{repo}".strip("/") if len(known) > 1 else repo
+        for repo, known in hosts.items()
+        for host in known
+    )
 
 
 def _quoted(token: str) -> str:

@@ -100,6 +100,8 @@ class Resource(ABC, Generic[T]):
     """Whether the table is empty because no worker is alive."""
     statuses: ClassVar[Sequence[str]] = ()
     """Statuses that `status:` accepts."""
+    kinds: ClassVar[Sequence[str]] = ()
+    """Kinds that `kind:` accepts; without any it is the same as `status:`."""
     fields: ClassVar[Sequence[str]] = ()
     """Supported filter fields: those that `filter_fields` fills, and `age` for `at`."""
     columns: tuple[Column[T], ...]
@@ -175,11 +177,16 @@ class Resource(ABC, Generic[T]):
             term.check(self.columns)
         statuses: list[str] = []
         for name in row_filter.statuses:
-            if not (matches := status_aliases.matching(name, self.statuses)):
-                known = ", ".join(self.status_completions)
-                raise UsageError(f'unknown status "{name}"; available: {known}')
+            if not (matches := status_aliases.matching(name, (*self.statuses, *self.kinds))):
+                raise UsageError(self._unknown_status(name))
             statuses += matches
         return replace(row_filter, statuses=tuple(dict.fromkeys(statuses)))
+
+    def _unknown_status(self, name: str) -> str:
+        known = ", ".join(self.status_completions)
+        if not self.kinds:
+            return f'unknown status "{name}"; available: {known}'
+        return f'unknown kind "{name}"; kinds: {", ".join(self.kinds)}; statuses: {known}'
 
     @property
     def _allowed_fields(self) -> str:

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from draftsman.domain.forges.forge_event import EventKind
+from draftsman.domain.forges.project import is_project
 from draftsman.domain.ids import job_name
 from draftsman.domain.job import TERMINAL
 from draftsman.domain.job_message import AGENT_TYPE
@@ -95,7 +96,9 @@ async def _job(context: EventContext, comment: ParsedComment) -> Job:
     if comment.job is not None:
         named = await context.rt.read_model.job(comment.job)
         is_here = any(job.number == named.number for job in jobs)
-        if not is_here and (named.repo or "").casefold() != context.event.project:
+        if not is_here and not is_project(
+            context.settings.url, context.event.project, named.repo_host, named.repo
+        ):
             raise UsageError(f"{named.name} is not a job of {context.event.project}")
         return named
     if comment.tell:

@@ -66,6 +66,17 @@ def find_project(forge_url: str, source: str) -> Project | None:
     return Project(owner, address.name, forge_url, takes_token)
 
 
+def is_project(forge_url: str, path: str, host: str | None, name: str | None) -> bool:
+    """Return whether a repository of this host is the repository `acme/pay` on this forge.
+
+    The host may be that of its web server, with the port, or of its SSH server, without.
+    """
+    if host is None or name is None:
+        return False
+    sources = (f"{urlsplit(forge_url).scheme}://{host}/{name}", f"ssh://git@{host}/{name}")
+    return source_of(forge_url, path, sources) is not None
+
+
 def source_of(forge_url: str, path: str, sources: Iterable[str]) -> str | None:
     """Return the first of the sources that is the repository `acme/pay` on this forge."""
     for source in sources:

@@ -19,11 +19,14 @@ class DirectoryEntry:
     timezone: str | None = None
     working_hours: str | None = None
     holidays: str | None = None
+    pagers: tuple[str, ...] = ()
+    """Accounts in pagers: `ops:plh1hkv`."""
 
     def describe(self) -> str:
         """Return the entry in one line."""
         parts = [", ".join(sorted(self.roles)) or "no role"]
         parts += [f"{channel} {id}" for channel, id in sorted(self.ids.items())]
+        parts += [f"pager {id}" for id in sorted(self.pagers)]
         parts += [f"quiet {self.quiet_hours}"] if self.quiet_hours else []
         parts += [f"timezone {self.timezone}"] if self.timezone else []
         parts += [f"working hours {self.working_hours}"] if self.working_hours else []
@@ -91,6 +94,7 @@ class Directory:
                     "name": name,
                     "roles": sorted(entry.roles),
                     "ids": dict(entry.ids),
+                    "pagers": list(entry.pagers),
                     "quiet_hours": entry.quiet_hours,
                     "timezone": entry.timezone,
                     "working_hours": entry.working_hours,
@@ -113,6 +117,7 @@ def from_json(data: Mapping[str, Any]) -> Directory:
             person["timezone"],
             person["working_hours"],
             person["holidays"],
+            tuple(person["pagers"]),
         )
         for person in data["people"] or ()
     }

@@ -82,6 +82,12 @@ class Person:
     ids: Mapping[Source, str] = field(default_factory=dict)
     quiet: InterruptibleHours | None = None
     """When the person may be interrupted; None: at any time."""
+    pagers: frozenset[str] = frozenset()
+    """Accounts in pagers."""
+
+    def has_account(self, channel: Source, id: str) -> bool:
+        """Return whether this account is the person's."""
+        return self.ids.get(channel) == id or (channel is Source.PAGER and id in self.pagers)
 
     def free_at(self, now: datetime) -> datetime:
         """Return `now` if the person may be interrupted, else the next time."""
@@ -133,7 +139,7 @@ class Policy:
         if (id, display_name) != (actor.id, actor.display_name):
             actor = replace(actor, id=id, display_name=display_name)
         for person in self.people.values():
-            if person.ids.get(actor.channel) == actor.id:
+            if person.has_account(actor.channel, actor.id):
                 roles = ROLES if actor.owner else person.roles
                 return replace(actor, person=person.name, roles=roles)
         if actor.owner:

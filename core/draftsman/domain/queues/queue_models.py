@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -42,6 +43,22 @@ class QueueChange:
 
 
 @dataclass(frozen=True, slots=True)
+class ServingWorker:
+    """A worker that claims jobs now."""
+
+    queues: list[str]
+    types: list[str]
+
+
+def missing_of(serving: Sequence[ServingWorker], queue: str, type: str) -> str | None:
+    """Return why none of these workers runs a queued job, as `why` does."""
+    types = [worker.types for worker in serving if queue in worker.queues]
+    if not types:
+        return "no_worker"
+    return None if any(type in known for known in types) else "unknown_type"
+
+
+@dataclass(frozen=True, slots=True)
 class QueuedJob:
     """A job in the order of its queue."""
 
@@ -54,7 +71,8 @@ class QueuedJob:
     repo_name: str | None
     created_at: datetime
     hold: str | None = None
-    """`key`, `limit`, `paused` or `reserved` if it cannot be claimed yet."""
+    """`key`, `limit`, `paused` or `reserved` if it cannot be claimed yet; `no_worker` or
+    `unknown_type` if no live worker serves its queue or has its type."""
     held_by: str | None = None
     """The limit in which it waits for a place, such as `repo:shop`."""
 

@@ -24,7 +24,7 @@ MAX_FILES: Final = 10
 MAX_BYTES: Final = 10 * 1024 * 1024
 """Maximum bytes of a file; the constraint of the table has the same."""
 MAX_TOTAL: Final = 25 * 1024 * 1024
-"""Maximum bytes of the files of a job; the function `end_attachment` has the same."""
+"""Maximum bytes of the files of a job, as in the view `job_files` and in `end_attachment`."""
 MAX_NAME: Final = 100
 PATIENCE: Final = 120.0
 """Seconds after which a run starts without a file that is still being downloaded."""
@@ -36,7 +36,7 @@ _DEVICES: Final = frozenset({"con", "prn", "aux", "nul"})
 
 @dataclass(frozen=True, slots=True)
 class JobAttachment:
-    """An attachment of a job: a row of `job_attachments` with its file."""
+    """An attachment of a job: a row of `job_files`."""
 
     job: int
     ordinal: int

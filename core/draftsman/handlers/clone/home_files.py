@@ -5,9 +5,9 @@ An agent keeps the state of its session in its home, which is removed after each
 
 from __future__ import annotations
 
-import contextlib
 import io
 import os
+import secrets
 import stat
 import tarfile
 from collections.abc import Mapping, Sequence
@@ -68,8 +68,8 @@ def unpack(archive: bytes, home: Path) -> None:
 def write(home: Path, folder: str, files: Mapping[str, bytes], uid: int | None = None) -> None:
     """Write read-only files into a folder of a home; existing files of these names are replaced.
 
-    A link that an agent left there is not followed. With `uid`, they belong to that user. Raises
-    Failure `home_files`.
+    A link that an agent left there is not followed, and a folder is renamed. With `uid`,
+    they belong to that user. Raises Failure `home_files`.
     """
     root = os.open(home, FLAGS | os.O_DIRECTORY)
     try:
@@ -105,22 +105,31 @@ def _child(folder: int, name: str) -> int:
         return os.open(name, flags, dir_fd=folder)
     except FileNotFoundError:
         pass
-    except OSError:  # a link, or a file
-        os.unlink(name, dir_fd=folder)
+    except OSError:  # a link, a file, or a folder that cannot be read
+        _clear(folder, name)
     os.mkdir(name, 0o700, dir_fd=folder)
     return os.open(name, flags, dir_fd=folder)
 
 
 def _write(folder: int, name: str, data: bytes, mode: int, uid: int | None = None) -> None:
     """Write a new file. Its owner is changed while it is open: its name may be another file."""
-    with contextlib.suppress(FileNotFoundError):
-        os.unlink(name, dir_fd=folder)
+    _clear(folder, name)
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     with os.fdopen(os.open(name, flags, mode, dir_fd=folder), "wb") as file:
         os.fchmod(file.fileno(), mode)
         file.write(data)
         if uid is not None:
             os.fchown(file.fileno(), uid, uid)
+
+
+def _clear(folder: int, name: str) -> None:
+    """Remove a file or link of this name. A folder is renamed: it may be deep, or in use."""
+    try:
+        os.unlink(name, dir_fd=folder)
+    except FileNotFoundError:
+        pass
+    except (IsADirectoryError, PermissionError):
+        os.rename(name, f"replaced-{secrets.token_hex(6)}", src_dir_fd=folder, dst_dir_fd=folder)
 
 
 class _Archive:

@@ -15,6 +15,7 @@ from draftsman.domain.activity.stream import (
     ActivityState,
 )
 from draftsman.domain.attention.command_pattern import plain_words
+from draftsman.domain.attention.permission_choices import described, is_reworded
 from draftsman.domain.question import OnDeny, OnExpire, QuestionKind
 from draftsman.errors import Failure
 from draftsman.handlers.run_agent.protocol import (
@@ -47,7 +48,11 @@ class AskMessage(Model):
         description="key of the question within the job; ask again with it after a park"
     )
     text: Text
-    choices: tuple[ChoiceBody, ...] = Field((), description="objects, or plain strings")
+    choices: tuple[ChoiceBody, ...] = Field(
+        (),
+        description="objects, or plain strings; choices that allow and refuse, such as `allow "
+        "once` and `deny`, get draftsman's words, and yours are quoted",
+    )
     freeform: bool | None = Field(
         None, description="whether free text is allowed; default: only without choices"
     )
@@ -92,7 +97,7 @@ class AskMessage(Model):
             {
                 "key": self.key,
                 "text": self.text,
-                "choices": [choice.model_dump() for choice in self.choices],
+                "choices": [choice.model_dump() for choice in described(self.choices)],
                 "freeform": not self.choices if self.freeform is None else self.freeform,
                 "context": self.context,
                 "expires_in": self.expires_in or None,
@@ -100,9 +105,15 @@ class AskMessage(Model):
                 "on_expire": self.on_expire or on_expire,
                 "default": self.default,
                 "escalate_to": self.escalate_to,
-                "command_words": None if self.command is None else plain_words(self.command),
+                "command_words": self._command_words(),
             }
         )
+
+    def _command_words(self) -> tuple[str, ...] | None:
+        """Return the words of the command; None if no rule may allow it."""
+        if self.command is None or is_reworded(self.choices):
+            return None
+        return plain_words(self.command)
 
 
 class ApproveMessage(Model):

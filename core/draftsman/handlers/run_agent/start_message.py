@@ -74,10 +74,9 @@ async def build_start_message(
         for key, step in (await run.steps()).items()
     }
     repo_profile = repository.saved.profile if repository.saved else None
+    repo = repository.location.repo
     profile = Profile.of(
-        effective_profile(
-            repo_profile, run.settings.profile_of(repository.location.repo.full_name)
-        ),
+        effective_profile(repo_profile, run.settings.profile_of(repo.host, repo.full_name)[1]),
         sys.executable if workspace.sandbox is None else workspace.sandbox.sandbox.python,
     )
     skills = (*run.job.requested_skills, *(repo_profile.default_skills if repo_profile else ()))

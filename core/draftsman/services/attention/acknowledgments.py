@@ -62,7 +62,8 @@ class Acknowledgments:
         """Record the event of a pager; return its outcome for the log.
 
         A new acknowledgment of a person, or a resolution, acknowledges the question for an hour,
-        unless a newer event of the alert is known. `actor` is None for an event of no person.
+        unless a newer event of the alert is known; an alert that is opened again ends that. `actor`
+        is None for an event of no person.
         """
 
         async def work(conn: Connection) -> str:

@@ -38,10 +38,10 @@ class Attachments:
         async with self._db.connection() as conn:
             return await store.of_job(conn, job, PATIENCE)
 
-    async def content(self, attachment: int) -> bytes | None:
+    async def content(self, item: JobAttachment) -> bytes | None:
         """Return the bytes of a stored attachment, None for another."""
         async with self._db.connection() as conn:
-            return await store.content(conn, attachment)
+            return await store.content(conn, item.job, item.id)
 
     async def claim(self, channel: Source, most: int = 5) -> list[PendingFile]:
         """Claim pending files for the bot of a channel, which ends each by `store` or `refuse`."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from string import Formatter
-from typing import Any
+from typing import Any, Final
 
 from draftsman.domain import job_payloads
 from draftsman.domain.deliveries.target import NONE
@@ -15,6 +15,8 @@ from draftsman.domain.repos.repo_catalog import NO_REPO, repo_columns, repo_name
 from draftsman.domain.requests.invocation import PARAMETERS, Invocation, plain_digest
 from draftsman.domain.retries.job_limits import TOOL_TYPE, JobLimits, check_override_names
 from draftsman.domain.text import canonical
+
+_REPO: Final = ("repo_host", "repo_owner", "repo_name")
 
 
 def rows(
@@ -110,8 +112,7 @@ def set_default_keys(values: Sequence[dict[str, Any]], configured: JobLimits) ->
         key = configured.concurrency_keys.get(columns["type"])
         if key is None or columns["concurrency_key"] is not None:
             continue
-        owner, name = columns["repo_owner"], columns["repo_name"]
-        repo = f"{owner}/{name}" if owner else name
+        repo = "/".join(filter(None, (columns[field] for field in _REPO)))
         known = {"repo": repo, **{item: columns[item] for item in ("type", "queue", "agent")}}
         text = f"{columns['ticket_title'] or ''}\n{columns['ticket_text'] or ''}"
         paths = configured.key_paths.get(columns["type"], ())

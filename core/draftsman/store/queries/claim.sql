@@ -181,9 +181,8 @@ SELECT number, pg_notify('draftsman_jobs', queue)::text FROM released
 -- name: known_types
 SELECT count(DISTINCT w.id) FILTER (WHERE %(type)s = ANY (w.types)) AS capable_workers,
        coalesce(array_agg(DISTINCT t.type ORDER BY t.type), '{}') AS types
-  FROM draftsman.workers w
+  FROM draftsman.serving_workers(%(lease)s) w
  CROSS JOIN LATERAL unnest(w.types) AS t (type)
- WHERE NOT w.draining AND w.heartbeat_at > draftsman.now() - make_interval(secs => %(lease)s)
 
 -- Seconds that a job ran before this run. A lost run, which has an error, counts until its last
 -- heartbeat.

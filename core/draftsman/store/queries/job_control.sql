@@ -58,7 +58,8 @@ SELECT j.number, j.status, j.type, j.agent, j.ticket_title, j.last_error, j.fini
        (%(type)s::text IS NULL OR j.type = %(type)s)
        AND (%(agent)s::text IS NULL OR j.agent = %(agent)s)
        AND (%(repo)s::text IS NULL
-            OR j.repo_name = %(repo)s OR j.repo_owner || '/' || j.repo_name = %(repo)s)
+            OR lower(%(repo)s) IN (lower(j.repo_name), lower(concat_ws('/', j.repo_owner, j.repo_name)),
+                                   lower(concat_ws('/', j.repo_host, j.repo_owner, j.repo_name))))
        AND (%(since)s::float8 IS NULL
             OR j.finished_at >= draftsman.now() - make_interval(secs => %(since)s)) IS TRUE
            AS matches,

@@ -140,7 +140,7 @@ WITH soonest AS MATERIALIZED (
      LIMIT %(limit)s
 )
 SELECT q.*, coalesce(j.ticket_title, j.type) AS title, j.invoker_id AS requester, j.agent,
-       nullif(concat_ws('/', j.repo_owner, j.repo_name), '') AS repo, p.decided_by, p.applies_at,
+       nullif(concat_ws('/', j.repo_owner, j.repo_name), '') AS repo, j.repo_host, p.decided_by, p.applies_at,
        c.added, c.removed, k.acknowledged_by, g.delegated_to, i.others, i.other_requesters, i.is_first
   FROM soonest s
  CROSS JOIN LATERAL (
@@ -148,7 +148,7 @@ SELECT q.*, coalesce(j.ticket_title, j.type) AS title, j.invoker_id AS requester
         WHERE q.job = s.job AND q.ordinal = s.ordinal
         LIMIT 1) q
  CROSS JOIN LATERAL (
-       SELECT ticket_title, type, invoker_id, agent, repo_owner, repo_name
+       SELECT ticket_title, type, invoker_id, agent, repo_host, repo_owner, repo_name
          FROM draftsman.job_requests
         WHERE number = s.job
         LIMIT 1) j
@@ -175,7 +175,7 @@ SELECT q.*, coalesce(j.ticket_title, j.type) AS title, j.invoker_id AS requester
 -- The open questions of some jobs, at most one for each.
 -- name: open_of
 SELECT q.*, coalesce(j.ticket_title, j.type) AS title, j.invoker_id AS requester, j.agent,
-       nullif(concat_ws('/', j.repo_owner, j.repo_name), '') AS repo, p.decided_by, p.applies_at,
+       nullif(concat_ws('/', j.repo_owner, j.repo_name), '') AS repo, j.repo_host, p.decided_by, p.applies_at,
        c.added, c.removed, k.acknowledged_by, g.delegated_to, i.others, i.other_requesters, i.is_first
   FROM draftsman.questions q
   JOIN draftsman.job_requests j ON j.number = q.job

@@ -27,8 +27,8 @@ SELECT number FROM draftsman.job_requests
 SELECT p.*
   FROM unnest(%(statuses)s::draftsman.job_status[]) AS w (status)
  CROSS JOIN LATERAL (
-       SELECT s.number, r.id, r.type, s.queue, s.status, r.mode, r.source, r.agent, r.repo_owner,
-              r.repo_name, r.ticket_title, r.invoker_id, r.tags, s.attempts, s.max_attempts,
+       SELECT s.number, r.id, r.type, s.queue, s.status, r.mode, r.source, r.agent, r.repo_host,
+              r.repo_owner, r.repo_name, r.ticket_title, r.invoker_id, r.tags, s.attempts, s.max_attempts,
               s.retry_count, s.max_retries, s.run_count, s.next_retry_at, s.run_at, s.last_error,
               s.error_class::text, r.created_at, s.started_at, s.finished_at, s.pr_url, r.template,
               r.template_version, o.reason IS NOT NULL AS job_paused,
@@ -50,13 +50,13 @@ SELECT p.*
                      AND (k.result ->> 'until')::timestamptz = s.run_at LIMIT 1) END AS sleep_reason
          FROM draftsman.job_states s
         CROSS JOIN LATERAL (
-              SELECT id, type, mode, source::text, agent, repo_owner, repo_name, ticket_title,
+              SELECT id, type, mode, source::text, agent, repo_host, repo_owner, repo_name, ticket_title,
                      invoker_id, tags, created_at, template, template_version
                 FROM draftsman.job_requests
-               WHERE number = s.number
-                 AND (%(agent)s::text IS NULL OR agent = %(agent)s)
+               WHERE number = s.number AND (%(agent)s::text IS NULL OR agent = %(agent)s)
                  AND (%(repo)s::text IS NULL
-                      OR lower(%(repo)s) IN (lower(repo_name), lower(repo_owner || '/' || repo_name)))
+                      OR lower(%(repo)s) IN (lower(repo_name), lower(concat_ws('/', repo_owner, repo_name)),
+                          lower(concat_ws('/', repo_host, repo_owner, repo_name))))
                  AND (%(invoker)s::text IS NULL OR invoker_id = %(invoker)s)
                  AND (%(type)s::text IS NULL OR type = %(type)s)
                  AND (%(source)s::text IS NULL OR job_requests.source::text = %(source)s)
@@ -327,15 +327,7 @@ SELECT j.number, j.status, j.queue, j.type, j.run_at, j.next_retry_at, j.last_er
             LIMIT 1000) b
          WHERE b.priority > j.priority OR (b.priority = j.priority
                AND (b.position, b.number) < (j.position, j.number))) AS ahead,
-       (SELECT count(*) FROM draftsman.workers w
-         WHERE j.queue = ANY (w.queues) AND NOT w.draining
-           AND w.heartbeat_at > draftsman.now() - make_interval(secs => %(lease)s)) AS workers,
-       (SELECT count(*) FROM draftsman.workers w
-         WHERE j.queue = ANY (w.queues) AND NOT w.draining AND j.type = ANY (w.types)
-           AND w.heartbeat_at > draftsman.now() - make_interval(secs => %(lease)s)) AS capable_workers,
-       (SELECT coalesce(sum(w.slots), 0) FROM draftsman.workers w
-         WHERE j.queue = ANY (w.queues) AND NOT w.draining
-           AND w.heartbeat_at > draftsman.now() - make_interval(secs => %(lease)s)) AS slots,
+       x.workers, x.capable_workers, x.slots,
        b.host, extract(epoch FROM draftsman.now() - b.heartbeat_at)::float8 AS heartbeat_age,
        coalesce(b.heartbeat_at < draftsman.now() - make_interval(secs => %(lease)s), false) AS lost,
        CASE WHEN j.status IN ('scheduled', 'retrying') THEN extract(
@@ -356,6 +348,10 @@ SELECT j.number, j.status, j.queue, j.type, j.run_at, j.next_retry_at, j.last_er
   LEFT JOIN draftsman.active_reservations v ON v.queue = j.queue
   LEFT JOIN draftsman.job_pauses o ON o.job = j.number
   LEFT JOIN draftsman.heartbeats b ON b.job = j.number
+ CROSS JOIN LATERAL (
+       SELECT count(*) AS workers, count(*) FILTER (WHERE j.type = ANY (w.types)) AS capable_workers,
+              coalesce(sum(w.slots), 0) AS slots
+         FROM draftsman.serving_workers(%(lease)s) w WHERE j.queue = ANY (w.queues)) x
  WHERE j.number = %(job)s
 
 -- Exact counts of active jobs; of each final status, jobs are counted up to a limit.

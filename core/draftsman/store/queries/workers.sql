@@ -68,3 +68,7 @@ UPDATE draftsman.leases
 -- name: resign
 UPDATE draftsman.leases SET expires_at = draftsman.now()
  WHERE name = %(name)s AND owner = %(owner)s AND term = %(term)s AND expires_at > draftsman.now()
+
+-- The queues and types of the workers that claim jobs now.
+-- name: serving
+SELECT queues, types FROM draftsman.serving_workers(%(lease)s)

@@ -33,9 +33,10 @@ async def of_job(conn: Connection, job: int, patience: float) -> list[JobAttachm
     return await fetch_all(conn, _Q["of_job"], {"job": job, "patience": patience}, JobAttachment)
 
 
-async def content(conn: Connection, attachment: int) -> bytes | None:
-    """Return the bytes of a stored attachment."""
-    return cast("bytes | None", await scalar(conn, _Q["content"], {"attachment": attachment}))
+async def content(conn: Connection, job: int, attachment: int) -> bytes | None:
+    """Return the bytes of a stored attachment of a job."""
+    params = {"job": job, "attachment": attachment}
+    return cast("bytes | None", await scalar(conn, _Q["content"], params))
 
 
 async def claim(conn: Connection, channel: Source, most: int, seconds: float) -> list[PendingFile]:

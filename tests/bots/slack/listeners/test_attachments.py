@@ -55,7 +55,7 @@ async def test_the_files_of_a_request_reach_its_job(bench: SlackBotHarness) -> N
         ("notes.md", "stored", "text/markdown"),
         ("screen_shot.png", "stored", "image/png"),
     ]
-    assert await bench.rt.attachments.content(items[0].id) == b"use blue"
+    assert await bench.rt.attachments.content(items[0]) == b"use blue"
     assert bench.slack.bot_token not in str([call.args for call in bench.slack.world.calls])
 
 
@@ -77,7 +77,7 @@ async def test_files_without_content_are_refused_with_the_reason(bench: SlackBot
     ]
     assert reasons[4] == "a file has at most 10,485,760 bytes"
     assert (reasons[5] or "").startswith("Slack refused it: file_not_found")
-    assert await bench.rt.attachments.content(items[2].id) == b"shared"
+    assert await bench.rt.attachments.content(items[2]) == b"shared"
 
 
 async def test_a_page_instead_of_the_file_is_not_the_file(bench: SlackBotHarness) -> None:
@@ -145,11 +145,11 @@ async def test_the_messages_and_files_of_a_thread_reach_a_request_in_it(
     (job,) = await bench.rt.read_model.jobs()
     thread, file = await ended(bench, job.number)
     assert (thread.name, file.name) == ("slack-thread.md", "trace.log")
-    text = (await bench.rt.attachments.content(thread.id) or b"").decode()
+    text = (await bench.rt.attachments.content(thread) or b"").decode()
     assert text.startswith("# Messages of the Slack thread before the request\n\n## UBEN, 20")
     assert "the shop is <down>\n(files: trace.log)\n\n## UANNA" in text
     assert text.endswith("D-7: changes.patch\n(files: changes.patch)"), "its files are not sent"
-    assert await bench.rt.attachments.content(file.id) == b"boom"
+    assert await bench.rt.attachments.content(file) == b"boom"
 
 
 async def test_a_reply_with_a_file_brings_it_to_the_running_agent(bench: SlackBotHarness) -> None:

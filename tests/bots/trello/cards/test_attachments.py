@@ -54,7 +54,7 @@ async def test_the_files_of_a_card_reach_its_job(
         ("notes.md", "stored", 8),
         ("pass_wd.txt", "stored", 4),
     ]
-    assert await bench.rt.attachments.content(items[0].id) == b"use blue"
+    assert await bench.rt.attachments.content(items[0]) == b"use blue"
     (job,) = await bench.jobs()
     assert "design (https://example.org/design?a=1)" in (job.ticket_text or "")
     asked = [call for call in trello.calls if call.path == DOWNLOAD]
@@ -157,7 +157,7 @@ async def test_a_redirect_is_followed_without_the_token(
     card = bench.card()
     trello.attach(card, "a.txt", b"1234")
     (item,) = await ended(bench, await requested(bench, card))
-    assert await bench.rt.attachments.content(item.id) == b"from the storage"
+    assert await bench.rt.attachments.content(item) == b"from the storage"
     (headers,) = storage.headers
     assert "authorization" not in headers
     assert trello.token not in str(headers)
@@ -172,7 +172,7 @@ async def test_a_file_is_not_decompressed(
     card = bench.card()
     trello.attach(card, "a.gz", b"1234")
     (item,) = await ended(bench, await requested(bench, card))
-    assert await bench.rt.attachments.content(item.id) == bomb
+    assert await bench.rt.attachments.content(item) == bomb
     assert storage.headers[0]["accept-encoding"] == "identity"
 
 

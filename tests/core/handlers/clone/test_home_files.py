@@ -107,3 +107,35 @@ def test_an_archive_writes_nothing_outside_of_the_home(
     with pytest.raises(Failure, match="is not a file or folder below"):
         home_files.unpack(buffer.getvalue(), home)
     assert list(tmp_path.rglob("*")) == [home]
+
+
+def test_what_an_agent_left_at_the_name_of_a_file_is_replaced(tmp_path: Path) -> None:
+    home, outside = tmp_path / "home", tmp_path / "outside"
+    folder = home / "attachments"
+    (folder / "folder" / "deep").mkdir(parents=True)
+    (folder / "locked" / "deep").mkdir(parents=True)
+    (folder / "locked").chmod(0)
+    outside.write_text("kept")
+    (folder / "link").symlink_to(outside)
+    (folder / "file").write_text("old")
+    files = dict.fromkeys(("folder", "locked", "link", "file"), b"new")
+    home_files.write(home, "attachments", files)
+    assert {name: (folder / name).read_bytes() for name in files} == files
+    assert not any((folder / name).is_symlink() for name in files)
+    assert outside.read_text() == "kept"
+    renamed = [path for path in folder.iterdir() if path.is_dir()]
+    assert len(renamed) == 2
+    for path in renamed:
+        path.chmod(0o700)
+        assert path.name.startswith("replaced-")
+        assert (path / "deep").is_dir()
+
+
+def test_a_folder_of_a_home_that_is_none_is_replaced(tmp_path: Path) -> None:
+    for left in (Path.touch, lambda path: path.symlink_to(tmp_path), Path.mkdir):
+        home = tmp_path / f"home{len(list(tmp_path.iterdir()))}"
+        home.mkdir()
+        left(home / "attachments")
+        home_files.write(home, "attachments", {"a": b"new"})
+        assert not (home / "attachments").is_symlink()
+        assert (home / "attachments" / "a").read_bytes() == b"new"

@@ -181,7 +181,33 @@ async def test_a_retry_has_the_files_even_if_they_are_downloaded_later(
     retry = (await rt.job_control.retry(number, anna)).number
     assert await store_all(rt, b"x") == ["stored"]
     (item,) = await rt.attachments.of_job(retry)
-    assert (item.status, await rt.attachments.content(item.id)) == ("stored", b"x")
+    assert (item.status, await rt.attachments.content(item)) == ("stored", b"x")
+
+
+async def test_inherited_files_and_own_files_together_do_not_pass_the_limit_of_a_job(
+    rt: Runtime, make: Factory, anna: Actor
+) -> None:
+    """Those of the parent are pending when they are inherited, and are stored last."""
+    parent = await with_files(make, anna, ref("a"), ref("b"))
+    number = await with_files(make, anna, ref("c"), ref("d"), after=[parent], attachments_of=parent)
+    for file in (await rt.attachments.claim(SLACK))[::-1]:
+        assert await rt.attachments.store(file, bytes(MAX_BYTES)) == "stored"
+    assert [item.size for item in await rt.attachments.of_job(parent)] == [MAX_BYTES] * 2
+    files = await rt.attachments.of_job(number)
+    full = (None, "the files of a job have at most 25 MiB")
+    assert [(item.name, item.size, item.reason) for item in files] == [
+        ("c", MAX_BYTES, None),
+        ("d", MAX_BYTES, None),
+        ("a", *full),
+        ("b", *full),
+    ]
+    contents = [await rt.attachments.content(item) for item in files]
+    assert [data is not None for data in contents] == [True, True, False, False]
+    await rt.job_control.cancel(number, anna)
+    retry = (await rt.job_control.retry(number, anna)).number
+    assert [item.status for item in await rt.attachments.of_job(retry)] == [
+        item.status for item in files
+    ]
 
 
 async def test_a_finished_job_takes_no_more_files(rt: Runtime, make: Factory, anna: Actor) -> None:

@@ -104,7 +104,7 @@ async def test_a_retry_by_a_person_has_the_budgets_of_the_request(
 @pytest.mark.parametrize(
     ("fields", "expected"),
     [
-        ({"repo": "https://git.example/acme/shop"}, "deploy:acme/shop"),
+        ({"repo": "https://git.example/acme/shop"}, "deploy:git.example/acme/shop"),
         ({"repo": "https://git.example/acme/shop", "concurrency_key": "own"}, "own"),
         ({}, None),
         ({"type": "other", "repo": "https://git.example/acme/shop"}, None),
@@ -124,9 +124,9 @@ async def test_a_type_has_a_default_concurrency_key(
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("Add a column in db/migrate, please", "acme/shop:db/migrate/"),
-        ("Fix `./src/pay/tax.py`, then db/migrate/3.sql", "acme/shop:db/migrate/"),
-        ("Fix src/pay/tax.py.", "acme/shop:src/pay/"),
+        ("Add a column in db/migrate, please", "git.example/acme/shop:db/migrate/"),
+        ("Fix `./src/pay/tax.py`, then db/migrate/3.sql", "git.example/acme/shop:db/migrate/"),
+        ("Fix src/pay/tax.py.", "git.example/acme/shop:src/pay/"),
         ("Fix lib/src/pay, src/payments and db/migrate_old", None),
         ("Fix rounding", None),
     ],

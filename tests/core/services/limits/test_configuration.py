@@ -107,8 +107,8 @@ async def test_limits_are_listed_with_their_use(
     )
     jobs = [await make.queued(queue="q", repo="https://git.example.org/a/b") for _ in range(3)]
     uses = {use.name: use for use in await rt.queues.limits()}
-    assert sorted(uses) == ["queue:idle", "queue:q", "repo:*", "repo:a/b"]
-    q, repo = uses["queue:q"], uses["repo:a/b"]
+    assert sorted(uses) == ["queue:idle", "queue:q", "repo:*", "repo:git.example.org/a/b"]
+    q, repo = uses["queue:q"], uses["repo:git.example.org/a/b"]
     assert (q.taken, q.free, q.waiting, q.jobs) == (2, 0, 1, jobs[:2])
     assert (repo.taken, repo.started, repo.free, repo.waiting) == (2, 2, 1, 0)
     assert uses["queue:idle"].free == 5

@@ -23,16 +23,19 @@ async def _partitioned(rt: Runtime, conn: Connection) -> None:
 async def _submit(
     rt: Runtime, owner: Actor, names: str, priority: int = 0, queue: str = "q"
 ) -> list[int]:
-    """Submit a batch of jobs, each of the repository with this letter."""
-    repo = "https://git.example.org/x/"
+    """Submit a batch of jobs, each of the repository on the host with this letter."""
     requests = [
-        invocation(type="noop", queue=queue, repo=repo + name, priority=priority) for name in names
+        invocation(
+            type="noop", queue=queue, repo=f"https://{name}.example.org/x/pay", priority=priority
+        )
+        for name in names
     ]
     return [job.number for job in await rt.submissions.submit_many(requests, owner)]
 
 
 async def _order(rt: Runtime) -> str:
-    return "".join(job.repo_name or "" for job in await rt.queues.order(10_000))
+    jobs = {job.number: job for job in await rt.read_model.jobs(limit=10_000)}
+    return "".join((jobs[job.number].repo_host or "")[:1] for job in await rt.queues.order(10_000))
 
 
 async def test_few_jobs_of_one_are_not_behind_many_of_another(

@@ -47,6 +47,29 @@ async def test_no_more_jobs_of_a_repository_run_than_its_limit(
     assert [work.number for work in await claim(conn, make)] == [numbers[2]]
 
 
+async def test_a_repository_of_the_same_name_on_another_host_has_places_of_its_own(
+    rt: Runtime, make: Factory, conn: Connection
+) -> None:
+    hosts = ("git.example.org", "gitlab.example", "third.example")
+    limits = {"*": 1, "a/shop": 2, "gitlab.example/a/shop": 1, "third.example/shop": 9}
+    await set_limits(
+        rt, conn, repo={name: {"running": at_once} for name, at_once in limits.items()}
+    )
+    jobs = {
+        (host, name): [await make.queued(queue="q", repo=f"https://{host}/{name}") for _ in "123"]
+        for name in ("a/shop", "a/other")
+        for host in hosts
+    }
+    held = await waiting(conn)
+    assert [held.get(number) for number in jobs[hosts[0], "a/shop"]] == [None, None, "repo:a/shop"]
+    own = ["repo:gitlab.example/a/shop"] * 2
+    assert [held.get(number) for number in jobs[hosts[1], "a/shop"]] == [None, *own]
+    assert {held.get(number) for number in jobs[hosts[2], "a/shop"]} == {"repo:a/shop"}
+    for host in hosts:
+        each = f"repo:{host}/a/other"
+        assert [held.get(number) for number in jobs[host, "a/other"]] == [None, each, each]
+
+
 async def test_each_repository_has_places_of_its_own(
     rt: Runtime, make: Factory, conn: Connection
 ) -> None:
@@ -55,7 +78,11 @@ async def test_each_repository_has_places_of_its_own(
         await make.queued(queue="q", repo=f"https://git.example.org/x/{name}") for name in "aabbbcc"
     ]
     assert [work.number for work in await claim(conn, make)] == [jobs[i] for i in (0, 2, 3, 5)]
-    assert set((await waiting(conn)).values()) == {"repo:x/a", "repo:b", "repo:x/c"}
+    assert set((await waiting(conn)).values()) == {
+        "repo:git.example.org/x/a",
+        "repo:b",
+        "repo:git.example.org/x/c",
+    }
 
 
 async def test_a_batch_takes_places_in_the_order_of_its_requests(
@@ -80,8 +107,8 @@ async def test_a_job_needs_a_place_in_each_of_its_buckets(
     ]
     assert await placed(conn) == [a[0], b[0]]
     assert await waiting(conn) == {
-        a[1]: "repo:x/a",
-        b[1]: "repo:x/b",
+        a[1]: "repo:git.example.org/x/a",
+        b[1]: "repo:git.example.org/x/b",
         c[0]: "type:noop",
         c[1]: "type:noop",
     }
@@ -89,7 +116,7 @@ async def test_a_job_needs_a_place_in_each_of_its_buckets(
     assert await placed(conn) == [a[1], b[0]]
     await rt.job_control.cancel(a[1], owner)
     assert await placed(conn) == [b[0], c[0]]
-    assert await waiting(conn) == {b[1]: "repo:x/b", c[1]: "type:noop"}
+    assert await waiting(conn) == {b[1]: "repo:git.example.org/x/b", c[1]: "type:noop"}
     await rt.job_control.cancel(b[0], owner)
     assert await placed(conn) == [b[1], c[0]]
     assert await waiting(conn) == {c[1]: "type:noop"}

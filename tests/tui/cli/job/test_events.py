@@ -8,6 +8,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from click import Context
 
 from draftsman.domain.activity.stream import Activity, ActivityKind, ActivityState
 from draftsman.domain.outcome import Done
@@ -16,6 +17,7 @@ from draftsman.domain.run import ClaimedJob, LeaderTerm
 from draftsman.runtime import Runtime
 from draftsman.services.jobs.submissions import invocation
 from draftsman.services.runs import log_feed
+from draftsman_tui.cli.job.events import KindsParam, events
 from tests.factories import Factory
 from tests.support.event_history import wait_for_feed
 from tests.support.waits import background
@@ -261,7 +263,9 @@ async def test_a_misspelled_kind_is_corrected(cli: Cli, make: Factory) -> None:
     await make.failed()
     near = "no event has the kind 'job_fail'; did you mean job_failed"
     (await cli("events", "--kind", "job_fail")).refused(2, near)
-    (await cli("events", "--kind", "nope")).refused(2, "for example job_created")
+    (await cli("events", "--kind", "nope")).refused(2, "kinds: action_refused, answer_deleted, ")
+    items = KindsParam().shell_complete(Context(events), events.params[0], "job_failed,job_cl")
+    assert [item.value for item in items] == ["job_failed,job_claimed"]
     done = await cli("events", "--kind", "job_expired")
     assert (done.code, done.err) == (0, "no events match the filters\n")
     (await cli("events", "D-1", "--job", "D-1")).refused(2, "JOB and --job cannot be combined")

@@ -52,12 +52,44 @@ async def test_jobs_are_listed_in_the_order_of_the_claim_and_moved(cli: Cli, mak
     await make.rt.reservations.submit(invocation(type="noop", queue="q"), make.owner, 60)
     assert (await listed(cli))[1:] == [c, a, b]
     lines = (await cli("jobs", "--queued")).out.splitlines()[1:]
-    assert [line.split("  ")[-1] for line in lines[:2]] == ["a free slot", "its reserved queue"]
+    assert [line.split("  ")[-1] for line in lines[:2]] == [
+        "a worker for queue q",
+        "its reserved queue",
+    ]
+
+
+async def test_a_job_waits_for_a_worker_by_the_same_conditions_everywhere(
+    cli: Cli, make: Factory, rt: Runtime, conn: Connection
+) -> None:
+    jobs = {
+        await make.queued(queue=queue, type=type): (reason, text)
+        for queue, type, reason, text in (
+            ("served", "noop", "next", "a free slot"),
+            ("served", "other", "unknown_type", "a worker with the type other"),
+            ("draining", "noop", "no_worker", "a worker for queue draining"),
+            ("dead", "noop", "no_worker", "a worker for queue dead"),
+        )
+    }
+    await make.worker_row(queues=["served"])
+    draining, dead = [await make.worker_row(queues=[queue]) for queue in ("draining", "dead")]
+    change = "UPDATE draftsman.workers SET {} WHERE id = %s"
+    await conn.execute(change.format("draining = true"), (draining,))
+    await conn.execute(change.format("heartbeat_at = now() - interval '1 hour'"), (dead,))
+    for arguments in (("jobs",), ("jobs", "--queued")):
+        lines = (await cli(*arguments)).out.splitlines()[1:]
+        shown = {line.split()[0]: line.split("  ")[-1] for line in lines}
+        assert shown == {f"D-{number}": text for number, (_, text) in jobs.items()}
+    for number, (reason, _) in jobs.items():
+        reasons = {reason} | ({"behind"} if reason == "next" else set())
+        assert (await rt.read_model.why(number)).reason in reasons
+    rows = {job["number"]: job["hold"] for job in (await cli("jobs", "--queued", "--json")).json}
+    assert list(rows.values()).count(None) == 1
 
 
 async def test_jobs_that_wait_for_a_place_or_a_key_are_listed_in_queue_order(
     cli: Cli, make: Factory, rt: Runtime, conn: Connection
 ) -> None:
+    await make.worker_row(queues=["q"], types=["noop", "other"])
     await set_limits(rt, conn, type={"noop": {"running": 1}})
     first, a, b = [await make.queued(queue="q") for _ in range(3)]
     holder, key = [

@@ -42,7 +42,7 @@ async def test_budgets_are_listed_with_their_use(
         ["each", "job", "$5.00"],
         [work.name, "$3.50", "$0.25", "$5.00"],
         ["each", "repo", "$50.00"],
-        ["repo", "acme/shop", day, "$3.50", "$0.25", "$50.00"],
+        ["repo", "git.example.org/acme/shop", day, "$3.50", "$0.25", "$50.00"],
     ]
     uses = (await cli("budgets", "--json")).json
     assert {use["name"]: use["used"] for use in uses if use["measure"] == "cost_usd"} == {
@@ -50,7 +50,7 @@ async def test_budgets_are_listed_with_their_use(
         "job:*": 0,
         f"job:{work.number}": 3.5,
         "repo:*": 0,
-        "repo:acme/shop": 3.5,
+        "repo:git.example.org/acme/shop": 3.5,
     }
 
 
@@ -67,7 +67,7 @@ async def test_costs_are_grouped(cli: Cli, rt: Runtime, make: Factory, conn: Con
     lines = [line.split() for line in (await cli("costs")).out.splitlines()]
     assert lines == [
         ["REPO", "CALLS", "INPUT", "TOKENS", "OUTPUT", "TOKENS", "COST"],
-        ["acme/shop", "1", "7,000", "0", "$3.50"],
+        ["git.example.org/acme/shop", "1", "7,000", "0", "$3.50"],
         ["none", "1", "0", "5", "$0.25"],
         ["total", "2", "7,000", "5", "$3.75"],
     ]

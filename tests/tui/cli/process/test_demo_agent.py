@@ -6,6 +6,7 @@ import json
 import re
 import sys
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,7 +14,8 @@ import pytest
 
 from draftsman.agents.adapter import MAKE_AGAIN, MAKE_NOW
 from draftsman.domain.answer import Verdict
-from draftsman.errors import UsageError
+from draftsman.embedded.layout import MAJOR
+from draftsman.errors import SchemaOutdated, UsageError
 from draftsman.settings import AgentSettings, SandboxSettings, Settings
 from draftsman.settings.known_agents import KNOWN_AGENTS
 from draftsman.settings.outbound import GatewaySettings
@@ -25,6 +27,7 @@ from draftsman_tui.cli.process.demo_agent import (
     DemoModel,
     demo_agent,
     find_agent,
+    unusable_database,
 )
 from draftsman_tui.common.output import CommandOutput
 from tests.core.channels.channel_contract import question
@@ -126,3 +129,18 @@ async def test_choices_are_aligned_and_an_answer_by_number_is_shown_as_its_label
     *_, first, second, answered = capsys.readouterr().out.splitlines()
     assert first.index("first") == second.index("second")
     assert answered.endswith("answer    allow for this job")
+
+
+def test_an_unusable_database_of_the_demo_is_named_with_its_deletion(tmp_path: Path) -> None:
+    folder, elsewhere = tmp_path / "draftsman demo", tmp_path / "clusters"
+    for path in (folder, elsewhere):
+        path.mkdir()
+    config, link = folder / "draftsman.toml", folder / f"postgres{MAJOR}"
+    stop = f"draftsman --config '{config}' db stop"
+    inside = str(unusable_database(config, SchemaOutdated("it is old")))
+    assert f"the demo's database in {link} is of another version" in inside
+    assert inside.endswith(f"to delete it: {stop}; rm -r '{folder}'")
+    link.symlink_to(elsewhere)
+    outside = str(unusable_database(config, SchemaOutdated("it is old")))
+    assert f"the demo's database in {elsewhere} is" in outside
+    assert outside.endswith(f"; rm -r {elsewhere} '{folder}'")

@@ -127,7 +127,11 @@ async def test_figures_of_people_are_printed(cli: Cli, make: Factory, as_: As, r
 async def test_a_question_is_acknowledged_and_snoozed(cli: Cli, make: Factory, as_: As) -> None:
     number = (await make.asked(QUESTION)).number
     ben = as_("ben")
-    assert "no reminders for you until" in (await ben("snooze", f"D-{number}/1", "2h")).out
+    for delay in ((), ("4h",), ("--for", "4h")):
+        assert "no reminders for you until" in (await ben("snooze", f"D-{number}/1", *delay)).out
+    for name in ("ack", "snooze"):
+        twice = await ben(name, f"D-{number}/1", "4h", "--for", "4h")
+        twice.refused(2, "the duration was given twice; use --for alone")
     assert "acknowledged until" in (await ben("ack", f"D-{number}/1")).out
     for command in (("questions",), ("show", f"D-{number}")):
         shown = (await cli(*command)).out

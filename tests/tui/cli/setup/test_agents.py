@@ -69,6 +69,31 @@ async def test_the_check_of_an_agent_fails_if_a_run_could_not_start_it(
     assert "an empty [agents.codex] is enough" in unknown.err
 
 
+async def test_all_agents_are_checked_without_a_name(
+    cli: Cli, configured: Callable[[str], str]
+) -> None:
+    well = await cli("agents", "check", configured('[agents.near]\ncommand = ["sh", "a.sh"]\n'))
+    assert well.code == 0, "a warning is no failure"
+    head, near, tidy = [line.split() for line in well.out.splitlines()]
+    assert head == ["AGENT", "KIND", "CHECK", "VERSION", "PROBLEM"]
+    assert near[:3] == ["near", "json", "ok"]
+    assert "relative path" in well.out
+    assert tidy[:3] == ["tidy", "json", "ok"]
+    option = configured('[agents.gone]\ncommand = ["no-such-agent"]\n')
+    failed = await cli("agents", "check", option)
+    assert failed.code == 1
+    checked = {line.split()[0]: line for line in failed.out.splitlines()[1:]}
+    assert checked["gone"].split()[1:3] == ["json", "failed"]
+    assert "program 'no-such-agent' not found" in checked["gone"]
+    assert checked["tidy"].split()[1:3] == ["json", "ok"]
+    listed = await cli("agents", "check", "--json", option)
+    assert listed.code == 1
+    assert [(item["name"], item["installed"]) for item in json.loads(listed.out)] == [
+        ("gone", False),
+        ("tidy", True),
+    ]
+
+
 async def test_a_relative_path_is_a_warning(cli: Cli, configured: Callable[[str], str]) -> None:
     option = configured('[agents.near]\ncommand = ["sh", "agent.sh"]\n')
     checked = await cli("agents", "check", "near", option)

@@ -46,8 +46,9 @@ async def test_a_person_is_set_changed_and_removed(cli: Cli, rt: Runtime) -> Non
     )
     worked = (await cli("people", "set", "dave", *hours)).out
     assert "working hours Mon-Fri 09:00-17:00; holidays berlin" in worked
-    paged = await cli("people", "set", "dave", "--pager", "ops:PLH1HKV", *hours)
-    assert "pager ops:plh1hkv" in paged.out
+    pagers = ("--pager", "ops:PLH1HKV", "--pager", "grafana:Dave@example.org")
+    paged = await cli("people", "set", "dave", *pagers, *hours)
+    assert "pager grafana:dave@example.org; pager ops:plh1hkv" in paged.out
     (await cli("people", "set", "dave", "--pager", "PLH1HKV", "--yes")).refused(2, "ops:PLH1HKV")
     (await cli("people", "set", "dave", "--working-hours", "9-5", "--yes")).refused(
         2, "days and hours"

@@ -26,6 +26,7 @@ ROW = FilterFields(
     "tidy",
     ("urgent",),
     NOW - timedelta(hours=2),
+    repo_host="git.example",
 )
 SAID = st.text(st.characters(exclude_categories=("Cs", "Cc", "Zs", "Zl", "Zp")), min_size=1)
 KNOWN = re.compile(
@@ -63,6 +64,8 @@ FILTERS = st.builds(
         ("status:waiting", False),
         ("repo:pay", True),
         ("repo:acme/pay", True),
+        ("repo:git.example/Acme/pay", True),
+        ("repo:other.example/acme/pay", False),
         ("repo:acme", False),
         ("by:U1", True),
         ("by:slack:u1", True),

@@ -94,6 +94,23 @@ async def test_search_matches_the_displayed_status(
         await seen.rows(f"D-{asked}/1")
 
 
+async def test_events_are_filtered_by_kind(make: Factory, rt: Runtime, owner: Actor) -> None:
+    await make.asked()
+    await wait_for_feed(rt)
+    async with open_dashboard(rt, owner, size=(140, 30)) as seen:
+        await seen.command("events kind:needs_input,job_claimed")
+        await seen.until(lambda: len(seen.keys) == 2)
+        await seen.see("needs input", "job claimed")
+        await seen.command("events status:waiting")
+        await seen.until(lambda: len(seen.keys) == 1)
+        assert "needs_input" in seen.app.main.values["kind"]
+        assert "needs_input" not in seen.app.main.values["status"]
+        await seen.command("events kind:nope")
+        assert "kinds: action_refused, " in await seen.wait_for_toast('unknown kind "nope"')
+        await seen.command("jobs")
+        assert "kind" not in seen.app.main.values
+
+
 async def test_unknown_field_is_rejected_and_the_line_stays_open(
     make: Factory, rt: Runtime, owner: Actor
 ) -> None:

@@ -62,7 +62,15 @@ async def test_every_table_shows_its_rows_or_an_empty_message(
         "templates": ("tidy", "1", "Tidy up"),
         "groups": ("nightly", "running", "0 of 1 succeeded, 1 waiting"),
         "costs": ("repo", "acme/shop", "$1.90", "100%", "7,000"),
-        "budgets": (work.name, "low", "$0.10", "$2.00", "each repo", "repo acme/shop", "$48.10"),
+        "budgets": (
+            work.name,
+            "low",
+            "$0.10",
+            "$2.00",
+            "each repo",
+            "repo git.example.org/acme/shop",
+            "$48.10",
+        ),
         "figures": ("ANSWERED", "PER ANSWER", "kind", "approvals"),
         "rules": ("proposed", "acme/shop", "pytest tests/**", "for 30d"),
     }
@@ -77,7 +85,7 @@ async def test_every_table_shows_its_rows_or_an_empty_message(
         await seen.command("budgets acme")
         await seen.see("budgets · 1")
         await seen.press("enter")
-        await seen.see("jobs · 1 · /repo:acme/shop", work.name)
+        await seen.see("jobs · 1 · /repo:git.example.org/acme/shop", work.name)
 
 
 async def test_cursor_stays_on_its_row_when_rows_are_added(

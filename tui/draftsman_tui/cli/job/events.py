@@ -21,6 +21,8 @@ from draftsman_tui.common.output import as_data
 from draftsman_tui.common.text.event_text import event_text
 
 if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
     from draftsman.domain.event import Event
     from draftsman.domain.ids import JobRef
     from draftsman.runtime import Runtime
@@ -28,10 +30,26 @@ if TYPE_CHECKING:
 POLL_INTERVAL = 0.3
 """Seconds between polls with --follow."""
 PAGE = 500
-EXAMPLES = "job_created, job_failed, needs_input, answer_received"
+KINDS = ", ".join(sorted(EVENT_KINDS))
 ALL = 1_000_000
 """Above the number of events of a job, which its quota limits."""
 Cursor = tuple[int, int, int]
+
+
+class KindsParam(params.WordsParam):
+    """Kinds of events, separated by commas."""
+
+    name = "kinds"
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """Complete the last kind."""
+        from click.shell_completion import CompletionItem
+
+        before, comma, last = incomplete.rpartition(",")
+        known = [kind for kind in sorted(EVENT_KINDS) if kind.startswith(last)]
+        return [CompletionItem(f"{before}{comma}{kind}") for kind in known]
 
 
 class CursorParam(params.Param):
@@ -62,7 +80,7 @@ class CursorParam(params.Param):
 @click.argument("job", type=params.JOB, required=False)
 @click.option("--job", "of_job", type=params.JOB, help="Events of this job; the same as JOB.")
 @click.option("-f", "--follow", is_flag=True, help="Stream new events; with a job, until it ends.")
-@click.option("--kind", type=params.WORDS, multiple=True, help="Filter by kind, e.g. job_failed.")
+@click.option("--kind", type=KindsParam(), multiple=True, help="Filter by kind, e.g. job_failed.")
 @click.option("--since", type=params.DURATION, help="Events of this time, e.g. 2h.")
 @click.option("--after", type=CursorParam(), help="Only events after this cursor.")
 @click.option(
@@ -135,7 +153,7 @@ async def _check_kinds(app: App, rt: Runtime, kinds: frozenset[str], *, follow: 
         if kind.startswith(AGENT_KIND) or (await rt.read_model.events_of_kinds([kind], limit=1))[0]:
             continue
         near = get_close_matches(kind, sorted(EVENT_KINDS), 3)
-        hint = f"did you mean {' or '.join(near)}?" if near else f"for example {EXAMPLES}"
+        hint = f"did you mean {' or '.join(near)}?" if near else f"kinds: {KINDS}"
         if not follow:
             raise UsageError(f"no event has the kind {kind!r}; {hint}")
         app.out.info(f"no event has had the kind {kind!r} so far; {hint}")

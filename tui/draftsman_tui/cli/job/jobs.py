@@ -11,6 +11,7 @@ import click
 
 from draftsman.domain.ids import job_name, question_name
 from draftsman.domain.job import TERMINAL, WAITING, Source, Status
+from draftsman.domain.queues.queue_models import missing_of
 from draftsman.domain.retries.retry_policy import layer
 from draftsman.domain.text import first_line
 from draftsman.errors import NotFound, Refused, UsageError
@@ -20,12 +21,12 @@ from draftsman_tui.common import params, times
 from draftsman_tui.common.output import line, one_line, styled
 from draftsman_tui.common.text.attention_text import attention_lines
 from draftsman_tui.common.text.job_text import reason_data, status_text
-from draftsman_tui.common.text.queue_text import hold_text
-from draftsman_tui.common.worker_health import health_of
+from draftsman_tui.common.text.queue_text import hold_text, worker_text
 
 if TYPE_CHECKING:
     from draftsman.domain.ids import JobRef
     from draftsman.domain.question import Question
+    from draftsman.domain.queues.queue_models import ServingWorker
     from draftsman.domain.read_models import JobSummary
     from draftsman.runtime import Runtime
 
@@ -215,9 +216,7 @@ async def _show(app: App, rt: Runtime, listed: list[Any]) -> None:
     waiting = [job.number for job in listed if job.status in WAITING]
     open_questions = await rt.questions.open_of(waiting) if waiting else []
     question_by_job = {question.job: question for question in open_questions}
-    workers = await rt.read_model.workers()
-    live = [worker for worker in workers if health_of(worker, rt.settings) != "lost"]
-    served = {queue for worker in live for queue in worker.queues}
+    serving = await rt.queues.serving()
     finished = all(job.status in TERMINAL for job in listed)
     rows = [
         (
@@ -226,7 +225,7 @@ async def _show(app: App, rt: Runtime, listed: list[Any]) -> None:
             one_line(job.ticket_title or job.type),
             job.repo_name or "",
             times.span((datetime.now(UTC) - job.created_at).total_seconds()),
-            _next(job, question_by_job.get(job.number), served),
+            _next(job, question_by_job.get(job.number), serving),
         )
         for job in listed
     ]
@@ -246,7 +245,7 @@ def _sorted(listed: list[JobSummary], sort: str | None) -> list[JobSummary]:
     return sorted(listed, key=SORTS[sort.removeprefix("-")], reverse=sort.startswith("-"))
 
 
-def _next(job: JobSummary, question: Question | None, served: set[str]) -> str:
+def _next(job: JobSummary, question: Question | None, serving: list[ServingWorker]) -> str:
     """Summarize the reason for waiting, or the last error."""
     if job.job_paused:
         return hold_text(job)
@@ -268,7 +267,8 @@ def _next(job: JobSummary, question: Question | None, served: set[str]) -> str:
         case Status.QUEUED | Status.RESUMED:
             if job.hold:
                 return hold_text(job)
-            return "a free slot" if job.queue in served else f"a worker for queue {job.queue}"
+            missing = missing_of(serving, job.queue, job.type)
+            return worker_text(missing, job.queue, job.type)
         case Status.CLAIMED:
             return "a worker to start it"
         case Status.FAILED | Status.DEAD_LETTER:

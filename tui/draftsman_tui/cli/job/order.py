@@ -11,7 +11,7 @@ from draftsman.errors import UsageError
 from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.common import params, times
 from draftsman_tui.common.output import one_line, styled
-from draftsman_tui.common.text.queue_text import condition_text
+from draftsman_tui.common.text.queue_text import condition_text, worker_text
 
 if TYPE_CHECKING:
     from draftsman.domain.ids import JobRef
@@ -96,6 +96,10 @@ async def print_queued(app: App, limit: int) -> None:
         app.out.document([*queued, *waiting])
         return
     if queued or waiting:
+        conditions = [
+            *((job, worker_text(job.hold, job.queue, job.type)) for job in queued),
+            *((job, condition_text(job.hold or "", job.held_by)) for job in waiting),
+        ]
         heads = ("JOB", "QUEUE", "PRIORITY", "TITLE", "REPO", "AGE", "WAITING FOR")
         rows = [
             (
@@ -105,9 +109,9 @@ async def print_queued(app: App, limit: int) -> None:
                 one_line(job.ticket_title or job.type),
                 job.repo_name or "",
                 times.ago(job.created_at),
-                condition_text(job.hold, job.held_by) if job.hold else "a free slot",
+                waits_for,
             )
-            for job in [*queued, *waiting]
+            for job, waits_for in conditions
         ]
         app.out.table(heads, rows, flexible=3, right=(2, 5))
     if not queued:

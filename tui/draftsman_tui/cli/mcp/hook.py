@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import click
 
+from draftsman.domain.attention.permission_choices import ALLOWING, REFUSING
 from draftsman.errors import DraftsmanError, Refused, UsageError
 from draftsman_tui.cli.app import App, Group, command, example_lines
 from draftsman_tui.cli.question.ask_team import answer_of, submit_question, why_unanswered
@@ -18,8 +19,8 @@ from draftsman_tui.common import params, run_socket
 ALLOW: Final = "allow once"
 DENY: Final = "deny"
 CHOICES: Final = (
-    {"value": ALLOW, "description": "this call, a single time"},
-    {"value": DENY, "description": "the agent continues without this call"},
+    {"value": ALLOW, "description": ALLOWING[ALLOW]},
+    {"value": DENY, "description": REFUSING[DENY]},
 )
 DEFAULT_WAIT: Final = 50.0
 """Seconds; a client ends a hook after a minute by default."""

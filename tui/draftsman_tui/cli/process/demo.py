@@ -19,7 +19,7 @@ import click
 
 from draftsman import __version__
 from draftsman.domain.ids import job_name
-from draftsman.errors import AnswerTimeout, DraftsmanError, UsageError
+from draftsman.errors import AnswerTimeout, DraftsmanError, SchemaOutdated, UsageError
 from draftsman_tui.cli.app import App, command
 from draftsman_tui.cli.process import demo_text
 from draftsman_tui.cli.process.demo_agent import (
@@ -27,6 +27,7 @@ from draftsman_tui.cli.process.demo_agent import (
     demo_agent,
     find_agent,
     own_configuration,
+    unusable_database,
 )
 from draftsman_tui.cli.prompts import prompt
 from draftsman_tui.common.output import CommandOutput, line, styled
@@ -307,13 +308,19 @@ async def demo(app: App, repo: Path | None, answer: str | None, agent: str, kill
     """
     from draftsman.shutdown import shutdown_signals
 
+    own = app.config is None
     if app.config is None:
         app.config = own_configuration()
     if not app.json:
         app.out.print(styled(f"draftsman {__version__} demo", "bold"))
     async with shutdown_signals():
-        with _agent_environment(app, agent, repo) as (name, env):
-            status = await _demonstrate(app, repo, answer, name, env, kill=kill)
+        try:
+            with _agent_environment(app, agent, repo) as (name, env):
+                status = await _demonstrate(app, repo, answer, name, env, kill=kill)
+        except SchemaOutdated as error:
+            if not own:
+                raise
+            raise unusable_database(app.config, error) from None
         if status != "completed":
             raise click.exceptions.Exit(1)
         return

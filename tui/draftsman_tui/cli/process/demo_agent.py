@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from draftsman.errors import Failure, UsageError
+from draftsman.errors import Failure, SchemaOutdated, UsageError
 from draftsman_tui.cli.process.scripted_model import ScriptedModel, Turn, scripted_model
 
 if TYPE_CHECKING:
@@ -191,3 +192,16 @@ def own_configuration() -> Path:
     except OSError as error:
         raise UsageError(f"cannot write {folder}: {error.strerror}; use --config FILE") from None
     return config
+
+
+def unusable_database(config: Path, error: SchemaOutdated) -> SchemaOutdated:
+    """Return the error about the demo's own database, with its folder and the deletion."""
+    from draftsman.embedded.layout import locate
+
+    cluster, folder = locate(config.parent).cluster, config.parent
+    folders = [folder] if cluster.is_relative_to(folder) else [cluster, folder]
+    stop = shlex.join(["draftsman", "--config", str(config), "db", "stop"])
+    return SchemaOutdated(
+        f"the demo's database in {cluster} is of another version of draftsman ({error}); it has"
+        f" only earlier demos; to delete it: {stop}; rm -r {shlex.join(map(str, folders))}"
+    )

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from draftsman.domain.ids import question_name
+from draftsman.errors import UsageError
 from draftsman_tui.cli.app import App, command
 from draftsman_tui.cli.question.answers import resolve_question
 from draftsman_tui.common import params, times
@@ -16,26 +18,50 @@ if TYPE_CHECKING:
     from draftsman.domain.ids import JobRef
 
 
+ACKNOWLEDGED: Final = 3600.0
+SNOOZED: Final = 7200.0
+"""Seconds of an acknowledgment and of a snooze without a duration, as in a chat."""
+
+
+def delay_options(default: float) -> Callable[[Any], Any]:
+    """Add `--for`, and the duration as an argument, as it is written in a chat."""
+
+    def decorate(function: Any) -> Any:
+        option = click.option(
+            "--for",
+            "seconds",
+            type=params.REMINDER_DELAY,
+            help=f"How long reminders wait; at most 1d. Default: {times.format_duration(default)}.",
+        )
+        argument = click.argument("duration", type=params.REMINDER_DELAY, required=False)
+        return argument(option(function))
+
+    return decorate
+
+
+def _delay(duration: float | None, seconds: float | None, default: float) -> float:
+    """Return the seconds of a delay; raises UsageError for two of them."""
+    if duration is not None and seconds is not None:
+        raise UsageError("the duration was given twice; use --for alone")
+    return duration or seconds or default
+
+
 @command("ack", examples=("draftsman ack D-142/1", "draftsman ack D-142/1 --for 3h"))
 @click.argument("question", type=params.QUESTION)
-@click.option(
-    "--for",
-    "seconds",
-    type=params.REMINDER_DELAY,
-    default="1h",
-    show_default=True,
-    help="How long reminders wait; at most 1d.",
-)
-async def ack(app: App, question: tuple[JobRef, int | None], seconds: float) -> None:
+@delay_options(ACKNOWLEDGED)
+async def ack(
+    app: App, question: tuple[JobRef, int | None], duration: float | None, seconds: float | None
+) -> None:
     """Acknowledge a question: you work on the answer.
 
-    Others are notified once, and all reminders and steps of the ladder wait until then. The
-    question stays open for everyone, and its deadline stays. While the
+    DURATION is short for --for. Others are notified once, and all reminders and steps of the ladder
+    wait until then. The question stays open for everyone, and its deadline stays. While the
     acknowledgment of another person holds, yours is refused.
     """
     async with app.runtime() as rt:
         job, ordinal = await resolve_question(app, rt, question, "ack")
-        held = await rt.acknowledgments.acknowledge(job, ordinal, await rt.actor(), seconds)
+        delay = _delay(duration, seconds, ACKNOWLEDGED)
+        held = await rt.acknowledgments.acknowledge(job, ordinal, await rt.actor(), delay)
     if app.json:
         document = {"job": job, "ordinal": ordinal, "person": held.person}
         app.out.document(document | {"until": held.expires_at})
@@ -44,17 +70,20 @@ async def ack(app: App, question: tuple[JobRef, int | None], seconds: float) -> 
         app.out.print(line(styled(question_name(job, ordinal), "bold"), until))
 
 
-@command("snooze", examples=("draftsman snooze D-142/1 2h",))
+@command("snooze", examples=("draftsman snooze D-142/1", "draftsman snooze D-142/1 --for 4h"))
 @click.argument("question", type=params.QUESTION)
-@click.argument("duration", type=params.REMINDER_DELAY)
-async def snooze(app: App, question: tuple[JobRef, int | None], duration: float) -> None:
+@delay_options(SNOOZED)
+async def snooze(
+    app: App, question: tuple[JobRef, int | None], duration: float | None, seconds: float | None
+) -> None:
     """Pause your own reminders of a question.
 
-    DURATION is at most 1d. Others are reminded as before, and so is a channel that they read.
+    DURATION is short for --for. Others are reminded as before, and so is a channel that they read.
     """
     async with app.runtime() as rt:
         job, ordinal = await resolve_question(app, rt, question, "snooze")
-        until = await rt.acknowledgments.snooze(job, ordinal, await rt.actor(), duration)
+        delay = _delay(duration, seconds, SNOOZED)
+        until = await rt.acknowledgments.snooze(job, ordinal, await rt.actor(), delay)
     if app.json:
         app.out.document({"job": job, "ordinal": ordinal, "until": until})
     else:

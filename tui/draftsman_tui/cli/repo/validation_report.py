@@ -33,9 +33,10 @@ def without_validators(app: App, location: RepoLocation, profile: RepoProfile) -
     """Describe the fallback for a profile without validation commands; None if it has any."""
     if profile.validation_commands:
         return None
-    name = location.repo.full_name
-    key = f'[profiles."{name}"]' if name in app.settings.profiles else "[profile]"
-    commands = app.settings.profile_of(name).validation_commands
+    repo = location.repo
+    name, configured = app.settings.profile_of(repo.host, repo.full_name)
+    key = f'[profiles."{name}"]' if name else "[profile]"
+    commands = configured.validation_commands
     if not commands:
         return f"no validation commands, and none in {key} of the configuration; see docs/repos.md"
     names = ", ".join(command.name for command in commands)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 @click.group(
     "agents",
     cls=ListGroup,
-    epilog=example_lines(("draftsman agents", "draftsman agents check tidy")),
+    epilog=example_lines(("draftsman agents", "draftsman agents check")),
 )
 def agents() -> None:
     """List the configured agents, and check them.
@@ -68,12 +68,12 @@ async def list_agents(app: App) -> None:
 @command(
     "check",
     examples=(
-        "draftsman agents check tidy",
+        "draftsman agents check",
         "draftsman agents check codex --probe",
         "draftsman agents check codex --json",
     ),
 )
-@click.argument("name")
+@click.argument("name", required=False)
 @click.option("--probe", is_flag=True, help="Start it with a short prompt, which calls its model.")
 @click.option(
     "--timeout",
@@ -82,13 +82,16 @@ async def list_agents(app: App) -> None:
     show_default=True,
     help="Maximum time for the reply to the probe, e.g. 30s.",
 )
-async def check_agent(app: App, name: str, probe: bool, timeout: float) -> None:
-    """Check whether a run could start an agent on this machine.
+async def check_agent(app: App, name: str | None, probe: bool, timeout: float) -> None:
+    """Check whether a run could start an agent on this machine; without NAME, each agent.
 
     The program, its interpreter and its script are looked up inside the sandbox. The key of its
     gateway must be in the environment. --probe starts it in an empty repository, in its sandbox and
-    with its gateway. The exit code is 1 if a run could not start it, or if the probe fails.
+    with its gateway. The exit code is 1 if a run could not start an agent, or if a probe fails.
     """
+    if name is None:
+        await _check_all(app, probe, timeout)
+        return
     if name not in app.settings.agents:
         known = ", ".join(app.settings.agent_names)
         add = f"; to add it, an empty [agents.{name}] is enough" if name in KNOWN_AGENTS else ""
@@ -121,6 +124,48 @@ async def check_agent(app: App, name: str, probe: bool, timeout: float) -> None:
             app.out.info(check.hint)
     if not check.installed or (result is not None and not result["succeeded"]):
         raise SystemExit(1)
+
+
+async def _check_all(app: App, probe: bool, timeout: float) -> None:
+    """Print a row for each configured agent; exit with 1 if a check or a probe fails."""
+    checks = await asyncio.to_thread(_check, app, app.settings.agent_names)
+    probes = {
+        check.name: await _probe(app, check.name, timeout)
+        for check in checks
+        if probe and check.installed
+    }
+    failed = [
+        check.name
+        for check in checks
+        if not check.installed or not probes.get(check.name, {"succeeded": True})["succeeded"]
+    ]
+    if app.json:
+        app.out.document(
+            [
+                _document(check) | ({"probe": probes[check.name]} if check.name in probes else {})
+                for check in checks
+            ]
+        )
+    else:
+        rows = [
+            (
+                check.name,
+                check.kind,
+                "failed" if check.name in failed else "ok",
+                check.version or "",
+                one_line(_finding(check, probes.get(check.name))),
+            )
+            for check in checks
+        ]
+        app.out.table(("AGENT", "KIND", "CHECK", "VERSION", "PROBLEM"), rows, flexible=4)
+    if failed:
+        raise SystemExit(1)
+
+
+def _finding(check: AgentCheck, probe: dict[str, Any] | None) -> str:
+    """Return the problem of an agent, or the error of its probe."""
+    text = check.problem or check.warning or ""
+    return str(probe["text"]) if probe is not None and not probe["succeeded"] else text
 
 
 def _check(app: App, names: list[str]) -> list[AgentCheck]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 from zoneinfo import ZoneInfo
 
-from draftsman.errors import ConfigError, DraftsmanError, UsageError
+from draftsman.errors import ConfigError, DraftsmanError, Failure, UsageError
 
 if TYPE_CHECKING:
     from draftsman.handlers.sandbox.sandbox_plan import SandboxMode
@@ -112,7 +112,6 @@ def handlers(settings: Settings) -> Iterator[Finding]:
 
 def programs(settings: Settings) -> Iterator[Finding]:
     """Detect the sandbox mode and check each agent's command inside it."""
-    from draftsman.errors import Failure
     from draftsman.handlers.sandbox import mode_detection
     from draftsman.handlers.subprocesses.agent_check import check_agent
 
@@ -212,10 +211,9 @@ def web_inbox(settings: Settings) -> Iterator[Finding]:
 
 def pager_people(rt: Runtime) -> Iterator[Finding]:
     """Warn about a pager whose webhook is received, and where no person has an account."""
-    from draftsman.domain.job import Source
     from draftsman.settings.attention import webhook_pagers
 
-    ids = [person.ids.get(Source.PAGER, "") for person in rt.policy.people.values()]
+    ids = [id for person in rt.policy.people.values() for id in person.pagers]
     for name in sorted(webhook_pagers(rt.settings.pagers)):
         if not any(id.startswith(f"{name}:".casefold()) for id in ids):
             text = "no person has an account there, so acknowledgments there do not count"
@@ -230,15 +228,17 @@ def calendars(settings: Settings) -> Iterator[Finding]:
     for check, file in sorted(tables.items()):
         if file is None:
             continue
-        from draftsman.outbound.icalendar import AHEAD, read_events
+        from draftsman.outbound.calendar_reader import read_calendar_blocking
+        from draftsman.outbound.holiday_calendar import AHEAD
 
         now = datetime.now(UTC)
         try:
-            events = read_events(file.read_bytes(), now, now + AHEAD, ZoneInfo("UTC"))
+            data = file.read_bytes()
+            events = read_calendar_blocking(data, now, now + AHEAD, ZoneInfo("UTC"))
         except OSError as error:
             then = "correct file in the configuration; until then it has no days and no duties"
             yield Finding(check, "fail", f"{file}: {error.strerror}", then)
-        except UsageError as error:
+        except (Failure, UsageError) as error:
             yield Finding(check, "fail", f"{file}: {error}", "replace it with an iCalendar file")
         else:
             plural = "" if len(events) == 1 else "s"

@@ -45,7 +45,8 @@ async def list_people(app: App) -> None:
         app.out.document({"people": rows, "links": links})
         return
     for person in rows:
-        ids = ", ".join(f"{name} {value}" for name, value in person["ids"].items())
+        accounts = [*person["ids"].items(), *(("pager", value) for value in person["pagers"])]
+        ids = ", ".join(f"{name} {value}" for name, value in accounts)
         roles = ", ".join(person["roles"]) or "no roles"
         app.out.print(line(styled(str(person["name"]), "bold"), f"  {roles}  {ids}"))
     for account in links:
@@ -142,16 +143,22 @@ async def import_people(app: App, dry_run: bool, yes: bool) -> None:
 @click.option("--forge", type=params.TEXT, metavar="NAME:LOGIN", help="Login on a forge.")
 @click.option(
     "--pager",
-    "page_account",  # `pager` is that of --no-pager
+    "page_accounts",  # `pager` is that of --no-pager
+    multiple=True,
     type=params.TEXT,
     metavar="NAME:USER",
-    help="User id or e-mail address at a pager.",
+    help="User id or e-mail address at a pager; repeatable.",
 )
 @click.option("--timezone", type=params.TEXT, help="Time zone, e.g. Europe/Berlin.")
 @click.option("--group", "groups", multiple=True, type=params.TEXT, help="Group; repeatable.")
 @params.yes_option
 async def set_person(
-    app: App, name: str, yes: bool, groups: tuple[str, ...], page_account: str | None, **fields: Any
+    app: App,
+    name: str,
+    yes: bool,
+    groups: tuple[str, ...],
+    page_accounts: tuple[str, ...],
+    **fields: Any,
 ) -> None:
     """Add a person, or replace the roles, accounts and groups of an existing person."""
     from pydantic import ValidationError
@@ -160,11 +167,11 @@ async def set_person(
     from draftsman.settings.tables import PersonSettings
 
     try:
-        checked = PersonSettings.model_validate(fields | {"pager": page_account})
+        checked = PersonSettings.model_validate(fields | {"pager": page_accounts})
     except ValidationError as error:
         raise field_errors.field_error(error) from None
     ids = {"cli": checked.login, "slack": checked.slack, "trello": checked.trello}
-    ids |= {"forge": checked.forge, "pager": checked.pager}
+    ids |= {"forge": checked.forge}
     entry = DirectoryEntry(
         frozenset(checked.roles),
         {channel: id for channel, id in ids.items() if id},
@@ -172,6 +179,7 @@ async def set_person(
         checked.timezone,
         checked.working_hours,
         checked.holidays,
+        checked.pager,
     )
     async with app.runtime() as rt:
         stored = await _stored_directory(rt)
@@ -237,6 +245,7 @@ def _rows(directory: Directory) -> list[dict[str, Any]]:
             "name": name,
             "roles": sorted(entry.roles),
             "ids": {"login" if key == "cli" else key: id for key, id in entry.ids.items()},
+            "pagers": sorted(entry.pagers),
         }
         for name, entry in sorted(directory.people.items())
     ]

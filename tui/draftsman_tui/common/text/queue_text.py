@@ -39,6 +39,13 @@ def hold_text(job: JobSummary) -> str:
     return condition_text(job.hold or "", job.held_by)
 
 
+def worker_text(missing: str | None, queue: str, type: str) -> str:
+    """Return the worker or the slot that a job waits for, which can be claimed."""
+    if missing == "unknown_type":
+        return f"a worker with the type {type}"
+    return "a free slot" if missing is None else f"a worker for queue {queue}"
+
+
 def condition_text(hold: str, held_by: str | None) -> str:
     """Return the condition of a hold."""
     if hold == "limit" and held_by is not None and ":" in held_by:

@@ -292,7 +292,8 @@ class MainScreen(BaseScreen):
         return {
             **super().values,
             "status": self.resource.status_completions,
-            "repo": _distinct(row.repo for row in rows),
+            **({"kind": self.resource.kinds} if self.resource.kinds else {}),
+            "repo": filters.repo_completions(rows),
             "by": ["me", *_distinct(row.by for row in rows)],
             "agent": _distinct(row.agent for row in rows),
             "tag": _distinct(tag for row in rows for tag in row.tags),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from draftsman.domain.event import Event
 from draftsman.domain.ids import actor_name, job_name
 from draftsman.domain.job import Status
+from draftsman.domain.reserved_names import EVENT_KINDS
 from draftsman.domain.text import humanize
 from draftsman_tui.common.text.event_text import detail_text
 from draftsman_tui.dashboard import cells
@@ -26,6 +27,7 @@ class EventsResource(Resource[Event]):
     help = "Events of all jobs, live."
     empty = "No events yet."
     statuses = tuple(map(str, Status))
+    kinds = tuple(sorted(EVENT_KINDS))
     fields = ("status", "by", "job", "age")
     follows = True
     columns = (
@@ -69,4 +71,10 @@ class EventsResource(Resource[Event]):
 
     def filter_fields(self, row: Event) -> FilterFields:
         text = f"{job_name(row.job)} {row.kind} {row.actor} {detail_text(row)}"
-        return FilterFields(text, row.to_status or "", by=actor_name(row.actor), at=row.created_at)
+        return FilterFields(
+            text,
+            row.to_status or "",
+            by=actor_name(row.actor),
+            at=row.created_at,
+            second_status=row.kind,
+        )

@@ -107,6 +107,7 @@ class InboxResource(Resource[OpenQuestion]):
             text + " ".join(filter(None, details)),
             str(row.kind),
             repo=row.repo or "",
+            repo_host=row.repo_host or "",
             by=row.requester,
             also_by=tuple(row.other_requesters),
             agent=row.agent or "",

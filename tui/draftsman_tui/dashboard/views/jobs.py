@@ -147,6 +147,7 @@ class JobsResource(Resource[JobSummary]):
             tuple(name for tag in row.tags for name in (tag, tag.partition("=")[0])),
             row.created_at,
             row.source,
+            repo_host=row.repo_host or "",
             second_status=PAUSED if row.job_paused else "",
         )
 

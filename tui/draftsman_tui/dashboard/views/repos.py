@@ -59,4 +59,6 @@ class ReposResource(Resource[Repo]):
 
     def filter_fields(self, row: Repo) -> FilterFields:
         text = f"{row.full_name} {row.remote_url} {row.added_by}"
-        return FilterFields(text, repo=row.full_name, by=row.added_by, at=row.created_at)
+        return FilterFields(
+            text, repo=row.full_name, by=row.added_by, at=row.created_at, repo_host=row.host
+        )

@@ -9,17 +9,17 @@ SELECT draftsman.inherit_attachments(%(old)s::bigint, %(new)s::bigint)
 
 -- Those whose download has taken too long are overdue.
 -- name: of_job
-SELECT j.job, j.ordinal, j.message, a.id, a.name, a.media_type, a.status, a.reason, a.size,
-       a.sha256, a.created_at,
-       a.status = 'pending' AND a.created_at < draftsman.now() - make_interval(secs => %(patience)s)
-           AS overdue
-  FROM draftsman.job_attachments j
-  JOIN draftsman.attachments a ON a.id = j.attachment
- WHERE j.job = %(job)s
- ORDER BY j.ordinal
+SELECT f.*, f.status = 'pending'
+            AND f.created_at < draftsman.now() - make_interval(secs => %(patience)s) AS overdue
+  FROM draftsman.job_files f
+ WHERE f.job = %(job)s
+ ORDER BY f.ordinal
 
 -- name: content
-SELECT data FROM draftsman.attachment_contents WHERE attachment = %(attachment)s
+SELECT c.data
+  FROM draftsman.job_files f
+  JOIN draftsman.attachment_contents c ON c.attachment = f.id
+ WHERE f.job = %(job)s AND f.id = %(attachment)s AND f.status = 'stored'
 
 -- name: claim
 SELECT id, attempt, reference, name

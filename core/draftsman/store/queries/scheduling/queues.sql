@@ -208,8 +208,7 @@ WITH RECURSIVE next_queue AS (
      UNION
     SELECT queue FROM held
      UNION
-    SELECT unnest(queues) FROM draftsman.workers
-     WHERE NOT draining AND heartbeat_at > draftsman.now() - make_interval(secs => %(lease)s)
+    SELECT unnest(queues) FROM draftsman.serving_workers(%(lease)s)
 )
 SELECT n.queue AS name,
        q.free - w.waiting AS queued, coalesce(h.count, 0) + q.paused + w.waiting AS held,

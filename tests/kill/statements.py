@@ -1,0 +1,89 @@
+"""Queries that no other script reaches, each in a transaction of its own.
+
+They belong to bots, agents and follow-ups, whose own campaigns inject faults between their steps.
+Here the fault hits the query alone: the process that is started again executes it once more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Final
+
+from draftsman.domain.attention.ladder import LadderNotice, NotificationOutcome, StepPlan
+from draftsman.domain.attention.pager_event import PagerEvent
+from draftsman.domain.deliveries.delivery import DeliveryStatus
+from draftsman.domain.deliveries.target import parse as parse_target
+from draftsman.domain.ids import new_id
+from draftsman.domain.run import LeaderTerm
+from draftsman.domain.trello.card_state import CardChecklist
+from draftsman.errors import DatabaseUnreachable, DraftsmanError
+from draftsman.runtime import open_runtime
+from draftsman.settings import Settings
+from draftsman.store import budgets
+from draftsman.store.attention import acknowledgments, digests, ladders
+from draftsman.store.outbox import deliveries
+from draftsman.store.postgres.database import Connection
+from draftsman.store.scheduling import dependencies, groups, pending_decisions
+from draftsman.store.trello import trello_cards
+from tests.kill.notifications import OWNER
+from tests.soak.calls import CALLS, query_of
+
+ASKED: Final = "asked"
+"""The name of a job with an open question; the other names are those of queries."""
+PLAN: Final = StepPlan(None, (LadderNotice("ben", NotificationOutcome.INBOX),), ("ben",), None)
+BEGIN_LADDER: Final = """
+INSERT INTO draftsman.question_ladders (job, question, name, steps, due_at)
+VALUES (%s, 1, 'default', '[{"notify": ["ben"], "after": 0}]', draftsman.now())
+    ON CONFLICT (job, question) DO UPDATE SET step = 1, due_at = draftsman.now()"""
+
+
+async def statements(settings: Settings, jobs: dict[str, int]) -> None:
+    """Execute each of these queries, first those that need a question of this database."""
+    async with open_runtime(settings) as rt:
+        calls = _calls(jobs[ASKED])
+        calls += [call.work for key, call in CALLS.items() if query_of(key) in jobs]
+        for call in calls:
+            try:
+                # a call may expect rows of its history, after its query
+                with suppress(AssertionError, LookupError):
+                    await rt.db.run_transaction(call)
+            except DatabaseUnreachable:
+                raise
+            except DraftsmanError:  # executed before, or rows of its history are absent
+                pass
+
+
+def _calls(job: int) -> list[Callable[[Connection], Awaitable[object]]]:
+    """Return calls about a job with an open question."""
+
+    async def take_step(conn: Connection) -> object:
+        await conn.execute(BEGIN_LADDER, (job,))
+        (step,) = [due for due in await ladders.due(conn, LeaderTerm(), 200) if due.job == job]
+        return await ladders.take(conn, LeaderTerm(), step, PLAN)
+
+    async def warn(conn: Connection) -> None:
+        sent, *_ = await deliveries.page(conn, list(DeliveryStatus), 1)
+        await deliveries.warn(conn, sent.seq, "no")
+
+    page = PagerEvent("ops", "event", new_id(), 1, "acknowledged", datetime.now(UTC))
+    checklist = CardChecklist("c" * 24, job, 1, "f" * 24, {"e" * 24: 1})
+    return [
+        lambda conn: acknowledgments.acknowledge(conn, job, 1, OWNER, 60),
+        lambda conn: acknowledgments.snooze(conn, job, 1, OWNER, 60),
+        lambda conn: acknowledgments.record_page(conn, job, 1, page),
+        lambda conn: ladders.delegate(conn, job, 1, OWNER, 60, "ben", None),
+        take_step,
+        lambda conn: digests.send(conn, job, parse_target("log"), "digest", "text"),
+        lambda conn: pending_decisions.hold(
+            conn, job, None, OWNER, "held", {"force": False, "reason": None}, None, 5.0
+        ),
+        lambda conn: trello_cards.save_checklist(conn, checklist),
+        warn,
+        budgets.uses,
+        lambda conn: dependencies.completed_spawn(conn, job, "a", "0"),
+        dependencies.lock_waits,
+        lambda conn: dependencies.waiting_count(conn, job),
+        lambda conn: groups.stop_of(conn, 1),
+    ]
