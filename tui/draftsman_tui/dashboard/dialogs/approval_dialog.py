@@ -71,7 +71,7 @@ class ApprovalDialog(QuestionDialog[Any]):
             yield Input(self._reason, placeholder=placeholder, classes="reason")
             yield Static(classes="error")
             yield UndoLine()
-            yield Static(self._key_hints(), classes="hint")
+            yield Static(classes="hint keys")
 
     def on_mount(self) -> None:
         self._focus_body()
@@ -113,7 +113,9 @@ class ApprovalDialog(QuestionDialog[Any]):
     def _focus_body(self) -> None:
         (self._patch or self.query_one(".body")).focus()
 
-    def _key_hints(self) -> str:
+    def key_hints(self) -> str:
+        if self.is_typing:
+            return self.hints("enter: done, then y or n")
         hints = {True: "y: approve", False: "n: deny"}
         parts = list(hints.values()) if self._decision is None else [hints[self._decision]]
         if self._patch is not None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from time import monotonic
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, TypeVar
 
+from textual import work
 from textual.binding import Binding, BindingType
+from textual.widgets import Input, Static, TextArea
 
-from draftsman.domain.question import Question, QuestionKind
+from draftsman.domain.question import Question
 from draftsman.errors import DraftsmanError, Refused
 from draftsman_tui.common.text.question_text import deadline_text
 from draftsman_tui.dashboard.dialogs.base import (
@@ -18,8 +20,10 @@ from draftsman_tui.dashboard.dialogs.base import (
     SubmitDialog,
     local_now,
     return_value,
+    safe,
 )
 from draftsman_tui.dashboard.dialogs.key_guard import RELEASED
+from draftsman_tui.dashboard.dialogs.text_dialog import TextDialog
 from draftsman_tui.dashboard.widgets.undo_line import UndoLine
 
 if TYPE_CHECKING:
@@ -53,6 +57,8 @@ class QuestionDialog(SubmitDialog[T]):
         Binding("alt+s", "snooze", "Snooze", show=False, priority=True),
         Binding("D", "delegate", "Delegate", show=False, id="delegate-it"),
         Binding("alt+g", "delegate", "Delegate", show=False, priority=True),
+        Binding("t", "ticket", "Ticket", show=False, id="question-ticket"),
+        Binding("alt+t", "ticket", "Ticket", show=False, priority=True),
     ]
 
     def __init__(
@@ -68,13 +74,14 @@ class QuestionDialog(SubmitDialog[T]):
         subject: str = "",
         session: Decisions | None = None,
         holds: QuestionHolds | None = None,
+        read_ticket: Callable[[], Awaitable[str]] | None = None,
     ) -> None:
         """Create the dialog; `position` is that in a review: `7 of 20`.
 
         `about` has the title and the repository of the job; `subject` replaces the name of the
         question and its responders in the heading. With a `session`, decisions can be undone here,
         and a key that was held before the dialog opened decides nothing. With `holds`, the question
-        can be acknowledged, snoozed and delegated here.
+        can be acknowledged, snoozed and delegated here. `read_ticket` returns the job's request.
         """
         super().__init__(do)
         self.skipped = False
@@ -85,6 +92,7 @@ class QuestionDialog(SubmitDialog[T]):
         """Questions whose answers were undone here."""
         self._session = session
         self._holds = holds
+        self._read_ticket = read_ticket
         self._shown_at = 0.0
         self.ready_at = 0.0
         """Time of the monotonic clock from which on decisions are taken."""
@@ -103,6 +111,20 @@ class QuestionDialog(SubmitDialog[T]):
         """Text that was not submitted."""
         return ""
 
+    @property
+    def is_typing(self) -> bool:
+        """Whether letters go to a text field."""
+        return isinstance(self.focused, (Input, TextArea))
+
+    def key_hints(self) -> str:
+        """Return the lines of keys."""
+        raise NotImplementedError
+
+    def on_descendant_focus(self) -> None:
+        """Show the keys that work at the focus: beside a text field they are others."""
+        self.query_one(".keys", Static).update(safe(self.key_hints()))
+        self._show_undo()
+
     def on_mount(self) -> None:
         if self._session is not None:
             pause = RELEASED if self._position else 0
@@ -114,9 +136,11 @@ class QuestionDialog(SubmitDialog[T]):
         """Redraw the deadline."""
         if not self.closed:
             self.query_one(Heading).show(self._heading())
+        self._show_undo()
+
+    def _show_undo(self) -> None:
         if self._session is not None:
-            key = "alt+u" if self.question.freeform_allowed else "u"
-            self.query_one(UndoLine).show(self._session.undo.text(key))
+            self.query_one(UndoLine).show(self._session.undo.text(self._key("u", "alt+u")))
 
     def update_question(self, question: Question, votes: Sequence[str]) -> None:
         """Apply a changed deadline, escalation or votes."""
@@ -201,6 +225,18 @@ class QuestionDialog(SubmitDialog[T]):
         else:
             self.show_notice(message)
 
+    @work
+    async def action_ticket(self) -> None:
+        """Show the request of the job."""
+        if self._read_ticket is None:
+            return
+        try:
+            text = await self._read_ticket()
+        except DraftsmanError as error:
+            self.show_notice(str(error))
+        else:
+            self.app.push_screen(TextDialog(f"Ticket of D-{self.question.job}", text))
+
     def action_skip(self) -> None:
         """Leave the question for later; in a review, the next follows."""
         if self._position and not self.busy:
@@ -208,19 +244,25 @@ class QuestionDialog(SubmitDialog[T]):
             self.dismiss(None)
 
     def hints(self, *keys: str) -> str:
-        """Return the line of keys, with those of a review."""
+        """Return the lines of keys, with those of a review."""
+        first = [*keys]
+        if self._read_ticket is not None:
+            first.append(f"{self._key('t', 'alt+t')}: ticket")
         if not self._position:
-            return "   ".join([*keys, "esc: back"])
-        has_text = not self.question.choices and self.question.kind is QuestionKind.INPUT
-        skip = "ctrl+n: skip" if has_text else "s: skip"
-        hold = self._hold_hint(has_text=has_text)
-        return "\n".join("   ".join(row) for row in (keys, [*hold, skip, "esc: end the review"]))
+            return "   ".join([*first, "esc: back"])
+        skip = f"{self._key('s', 'ctrl+n')}: skip"
+        second = [*self._hold_hint(), skip, "esc: end the review"]
+        return "\n".join("   ".join(row) for row in (first, second))
 
-    def _hold_hint(self, *, has_text: bool) -> list[str]:
+    def _key(self, key: str, key_of_text: str) -> str:
+        """Return a key, or that beside a text field."""
+        return key_of_text if self.is_typing else key
+
+    def _hold_hint(self) -> list[str]:
         """Return the keys that have the question wait."""
         if self._holds is None:
             return []
-        keys = ("alt+i", "alt+s", "alt+g") if has_text else ("i", "I", "D")
+        keys = ("alt+i", "alt+s", "alt+g") if self.is_typing else ("i", "I", "D")
         return [f"{key}: {verb}" for key, verb in zip(keys, HOLDS, strict=True)]
 
     def action_copy(self) -> None:
