@@ -303,8 +303,8 @@ BEGIN
     RETURN true;
 END $$;
 
--- Asks another person to answer a question: that person is notified, the targets of the job get a notice,
--- and the next step of the ladder waits.
+-- Asks another person to answer a question: that person gets it, or a notice below the copy that a step
+-- sent before, the targets of the job get a notice, and the next step of the ladder waits.
 CREATE FUNCTION draftsman.delegate_question(
     job bigint, question int, source draftsman.channel, actor_id text, person text, seconds float8,
     delegate text, slack_target text
@@ -315,6 +315,7 @@ DECLARE
     until   timestamptz := draftsman.now() + make_interval(secs => $6);
     account text := coalesce(draftsman.slack_account($7),
                              CASE WHEN draftsman.session_kind() = 'owner' THEN $8 END);
+    place   text := 'D-' || $1 || ' slack:' || account;
     sent    bigint;
 BEGIN
     IF draftsman.session_kind() <> 'owner' AND NOT draftsman.may_answer($1, $2, $7) THEN
@@ -334,7 +335,18 @@ BEGIN
     IF account IS NOT NULL AND NOT EXISTS (
         SELECT FROM draftsman.question_notifications n
          WHERE n.job = $1 AND n.question = $2 AND n.step = 0 AND n.recipient = $7) THEN
-        sent := draftsman.send_question($1, $2, 0, $7, 'slack', account, NULL);
+        IF EXISTS (SELECT FROM draftsman.deliveries d
+                    WHERE d.thread_key = place AND d.question = $2 AND d.kind = 'question'
+                      AND d.status NOT IN ('superseded', 'dead_letter')) THEN
+            INSERT INTO draftsman.deliveries AS d
+                   (job, question, channel, target, thread_key, kind, dedupe_key, payload)
+            VALUES ($1, $2, 'slack', account, place, 'notice', format('delegated:%s:%s', $2, $7),
+                    jsonb_build_object('text',
+                        format('D-%s/%s: %s asked you to answer', $1, $2, name), 'names_job', true))
+            RETURNING d.seq INTO sent;
+        ELSE
+            sent := draftsman.send_question($1, $2, 0, $7, 'slack', account, NULL);
+        END IF;
     END IF;
     INSERT INTO draftsman.question_notifications (job, question, step, recipient, outcome, delivery)
     VALUES ($1, $2, 0, $7, CASE WHEN sent IS NULL THEN 'inbox' ELSE 'sent' END, sent)
