@@ -35,7 +35,7 @@ async def test_review_opens_each_question_and_ends_at_zero(
     async with open_dashboard(rt, owner, view="inbox") as seen:
         await seen.rows("D-1/1", "D-2/1", "D-3/1")
         await seen.press("A")
-        await seen.see("1 of 3 · D-1/1 for", "Refunds · acme/pay", "s: skip   esc: end the review")
+        await seen.see("1 of 3 · D-1/1 for", "Refunds · acme/pay", "s: skip   esc: end review")
         await seen.press("y")
         await seen.see("2 of 3 · D-2/1 for", "1  red")
         await make.answer(red.number, "blue")

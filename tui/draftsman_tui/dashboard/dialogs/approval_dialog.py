@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -15,6 +15,9 @@ from draftsman_tui.dashboard.dialogs.base import Heading, safe
 from draftsman_tui.dashboard.dialogs.question_dialog import QuestionDialog
 from draftsman_tui.dashboard.diff.diff_pane import DiffPane
 from draftsman_tui.dashboard.widgets.undo_line import UndoLine
+
+LOW: Final = 32
+"""Rows of the screen below which an approval has no blank lines beside its diff."""
 
 
 class ApprovalDialog(QuestionDialog[Any]):
@@ -38,7 +41,9 @@ class ApprovalDialog(QuestionDialog[Any]):
         **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
-        self._patch = DiffPane(diff, gate=True, reviews=True, classes="grow") if diff else None
+        self._patch = (
+            DiffPane(diff, gate=True, reviews=True, searches=True, classes="grow") if diff else None
+        )
         self._diff, self._review = diff, review
         self._since = False
         """Whether only the changes since the last approval are shown."""
@@ -58,9 +63,10 @@ class ApprovalDialog(QuestionDialog[Any]):
             with VerticalScroll(classes="body", can_focus=not self._patch):
                 yield Static(safe(question.text))
                 if question.context_snippet:
-                    yield Static(safe(f"\n{question.context_snippet}"), classes="quiet")
+                    yield Static(safe(question.context_snippet), classes="quiet apart")
                 if question.action:
-                    yield Static(safe(f"\nIf approved: {action_text(question.action)}"))
+                    text = f"If approved: {action_text(question.action)}"
+                    yield Static(safe(text), classes="apart")
             if self._patch is None:
                 yield Static(safe(self._no_diff_text), classes="hint")
             else:
@@ -68,7 +74,8 @@ class ApprovalDialog(QuestionDialog[Any]):
             if changes := self._changes_text():
                 yield Static(safe(changes), classes="hint changes")
             placeholder = "Reason (optional, recorded)"
-            yield Input(self._reason, placeholder=placeholder, classes="reason")
+            classes = "reason used" if self._reason else "reason"
+            yield Input(self._reason, placeholder=placeholder, classes=classes)
             yield Static(classes="error")
             yield UndoLine()
             yield Static(classes="hint keys")
@@ -76,16 +83,23 @@ class ApprovalDialog(QuestionDialog[Any]):
     def on_mount(self) -> None:
         self._focus_body()
 
+    def on_resize(self) -> None:
+        """Give the rows of a low screen to the diff."""
+        is_low = self._patch is not None and self.app.size.height < LOW
+        self.query_one(".box").set_class(is_low, "low")
+
     def action_decide(self, approved: bool) -> None:
         if self._decision is None or approved is self._decision:
             self.attempt((approved, self.typed))
 
     def action_reason(self) -> None:
-        self.query_one(".reason", Input).focus()
+        line = self.query_one(".reason", Input)
+        line.add_class("used")
+        line.focus()
 
     def action_leave(self) -> None:
         """Close the line of a comment, or the dialog."""
-        if self._patch is None or not self._patch.close_comment():
+        if self._patch is None or not self._patch.close_line():
             self.dismiss(None)
 
     def action_since(self) -> None:
@@ -119,5 +133,7 @@ class ApprovalDialog(QuestionDialog[Any]):
         hints = {True: "y: approve", False: "n: deny"}
         parts = list(hints.values()) if self._decision is None else [hints[self._decision]]
         if self._patch is not None:
-            parts.append("[ ]: file   { }: hunk   enter: fold   m: comment   v: accept the file")
+            parts.append(
+                "[ ]: file   { }: hunk   /: search   enter: fold   m: comment   v: accept the file"
+            )
         return self.hints(*parts, "r: reason")

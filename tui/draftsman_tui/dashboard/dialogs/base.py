@@ -98,10 +98,11 @@ class Heading(Static):
     def __init__(self, text: str = "") -> None:
         super().__init__(classes="heading")
         self._title = text
+        self._short = ""
 
-    def show(self, text: str) -> None:
-        """Show a title; further lines are above the body."""
-        self._title = text
+    def show(self, text: str, short: str = "") -> None:
+        """Show a title, or `short` where it does not fit; further lines are above the body."""
+        self._title, self._short = text, short
         self._place()
 
     def on_mount(self) -> None:
@@ -115,7 +116,10 @@ class Heading(Static):
         if not isinstance(box, Widget):
             return
         title, _, rest = self._title.partition("\n")
-        fits = cell_len(title) + BORDER <= (box.size.width or self.app.size.width)
+        width = (box.size.width or self.app.size.width) - BORDER
+        if self._short and cell_len(title) > width >= cell_len(self._short):
+            title = self._short
+        fits = cell_len(title) <= width
         box.border_title = safe(title) if fits else None
         self.display = bool(rest) or not fits
         self.update(safe(rest if fits else self._title))

@@ -35,6 +35,25 @@ T = TypeVar("T")
 HOLDS: Final = ("acknowledge", "snooze", "delegate")
 
 
+MIN_WIDTH: Final = 40
+"""Cells in which the keys are wrapped before the dialog has its size."""
+
+
+def wrap_hints(hints: str, width: int) -> str:
+    """Wrap lines of hints, which three spaces separate, without breaking a hint."""
+    lines: list[str] = []
+    for line in hints.splitlines():
+        items = line.split("   ")
+        lines.append(items[0])
+        for item in items[1:]:
+            joined = f"{lines[-1]}   {item}"
+            if len(joined) <= width:
+                lines[-1] = joined
+            else:
+                lines.append(item)
+    return "\n".join(lines)
+
+
 class Decisions(Protocol):
     """The part of a session that takes decisions."""
 
@@ -122,8 +141,16 @@ class QuestionDialog(SubmitDialog[T]):
 
     def on_descendant_focus(self) -> None:
         """Show the keys that work at the focus: beside a text field they are others."""
-        self.query_one(".keys", Static).update(safe(self.key_hints()))
+        self._show_keys()
         self._show_undo()
+
+    def on_resize(self) -> None:
+        """Wrap the keys between hints."""
+        self._show_keys()
+
+    def _show_keys(self) -> None:
+        width = max(MIN_WIDTH, self.query_one(".box").size.width - 2)
+        self.query_one(".keys", Static).update(safe(wrap_hints(self.key_hints(), width)))
 
     def on_mount(self) -> None:
         if self._session is not None:
@@ -135,12 +162,15 @@ class QuestionDialog(SubmitDialog[T]):
     def tick(self) -> None:
         """Redraw the deadline."""
         if not self.closed:
-            self.query_one(Heading).show(self._heading())
+            short = "" if self._subject else self._heading(people=False).partition("\n")[0]
+            self.query_one(Heading).show(self._heading(), short)
         self._show_undo()
 
     def _show_undo(self) -> None:
         if self._session is not None:
-            self.query_one(UndoLine).show(self._session.undo.text(self._key("u", "alt+u")))
+            line = self.query_one(UndoLine)
+            width = self.query_one(".box").size.width - 2 or None
+            line.show(self._session.undo.text(self._key("u", "alt+u"), width))
 
     def update_question(self, question: Question, votes: Sequence[str]) -> None:
         """Apply a changed deadline, escalation or votes."""
@@ -157,12 +187,18 @@ class QuestionDialog(SubmitDialog[T]):
             return
         self.closed = True
         if not self.typed:
-            self.dismiss(None)
+            if self.app.screen is self:  # else `on_screen_resume` dismisses it
+                self.dismiss(None)
             return
         self.query_one(Heading).show(text)
         self._late = late
         hint = "enter: submit late" if late else "no more answers are accepted"
         self.show_notice(f"{hint}; ctrl+y: copy your text, esc: back")
+
+    def on_screen_resume(self) -> None:
+        """Dismiss the dialog if its question closed below another dialog."""
+        if self.closed and not self.typed:
+            self.dismiss(None)
 
     def attempt(self, value: object) -> None:
         """Submit, unless the question is closed."""
@@ -251,7 +287,7 @@ class QuestionDialog(SubmitDialog[T]):
         if not self._position:
             return "   ".join([*first, "esc: back"])
         skip = f"{self._key('s', 'ctrl+n')}: skip"
-        second = [*self._hold_hint(), skip, "esc: end the review"]
+        second = [*self._hold_hint(), skip, "esc: end review"]
         return "\n".join("   ".join(row) for row in (first, second))
 
     def _key(self, key: str, key_of_text: str) -> str:
@@ -271,11 +307,13 @@ class QuestionDialog(SubmitDialog[T]):
             self.app.copy_to_clipboard(self.typed)
             self.show_notice("Copied your text")
 
-    def _heading(self) -> str:
+    def _heading(self, *, people: bool = True) -> str:
+        """Return the heading, also without the people who may answer, for a narrow screen."""
         question = self.question
         parts = [self._position] if self._position else []
         parts += [
-            self._subject or f"{question.name} {self.VERB} {self._responders}",
+            self._subject
+            or (f"{question.name} {self.VERB} {self._responders}" if people else question.name),
             deadline_text(question, self._clock()),
         ]
         if question.quorum > 1:
