@@ -16,7 +16,7 @@ from draftsman.domain.question_spec import QuestionSpec
 from draftsman.runtime import Runtime
 from draftsman.store.postgres.database import Connection
 from draftsman_tui.dashboard.actions import bulk_answers, question_actions
-from draftsman_tui.dashboard.dialogs.question_dialog import QuestionDialog
+from draftsman_tui.dashboard.dialogs.question_dialog import QuestionDialog, wrap_hints
 from draftsman_tui.dashboard.screens.main import MainScreen
 from tests.factories import GATE, QUESTION, Factory
 from tests.support.people import People
@@ -25,6 +25,12 @@ from tests.tui.dashboard.pilot import open_dashboard
 
 WORDS = QuestionSpec(key="words", text="What is it called?", freeform=True)
 YES = QuestionSpec(key="yes", text="Go on?", choices=["no", "yes"])
+
+
+def test_hints_are_wrapped_between_keys() -> None:
+    hints = "1-2: choose   t: ticket\ns: skip   esc: end review"
+    assert wrap_hints(hints, 23) == "1-2: choose   t: ticket\ns: skip\nesc: end review"
+    assert wrap_hints(hints, 80) == hints
 
 
 async def test_review_opens_each_question_and_ends_at_zero(

@@ -24,6 +24,7 @@ class ApprovalDialog(QuestionDialog[Any]):
     """Submits (approved, reason). Enter does not decide, and the two keys are far apart."""
 
     VERB = "needs approval from"
+    SHORT = " needs approval"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+a,y", "decide(True)", "Approve", id="approve-it"),
         Binding("ctrl+x,n", "decide(False)", "Deny", id="deny-it"),
@@ -58,7 +59,7 @@ class ApprovalDialog(QuestionDialog[Any]):
 
     def compose(self) -> ComposeResult:
         question = self.question
-        with Vertical(classes="box tall wide" if self._patch else "box"):
+        with Vertical(classes=f"box tall wide {self._low}" if self._patch else "box"):
             yield Heading()
             with VerticalScroll(classes="body", can_focus=not self._patch):
                 yield Static(safe(question.text))
@@ -83,10 +84,14 @@ class ApprovalDialog(QuestionDialog[Any]):
     def on_mount(self) -> None:
         self._focus_body()
 
+    @property
+    def _low(self) -> str:
+        """The class of a screen whose rows all go to the diff."""
+        return "low" if self.app.size.height < LOW else ""
+
     def on_resize(self) -> None:
         """Give the rows of a low screen to the diff."""
-        is_low = self._patch is not None and self.app.size.height < LOW
-        self.query_one(".box").set_class(is_low, "low")
+        self.query_one(".box").set_class(bool(self._patch and self._low), "low")
 
     def action_decide(self, approved: bool) -> None:
         if self._decision is None or approved is self._decision:

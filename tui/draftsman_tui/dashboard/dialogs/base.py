@@ -21,6 +21,8 @@ from draftsman_tui.common.output import one_line, plain
 T = TypeVar("T")
 BORDER: Final = 6
 """Cells of a border beside its title."""
+NARROWEST: Final = 0.9
+"""Part of the screen that a dialog has at least, before its size is known."""
 Do = Callable[[Any], Awaitable[T]]
 """Handles the input of a dialog; on DraftsmanError, the dialog stays open."""
 Clock = Callable[[], datetime]
@@ -116,7 +118,7 @@ class Heading(Static):
         if not isinstance(box, Widget):
             return
         title, _, rest = self._title.partition("\n")
-        width = (box.size.width or self.app.size.width) - BORDER
+        width = (box.size.width or round(self.app.size.width * NARROWEST)) - BORDER
         if self._short and cell_len(title) > width >= cell_len(self._short):
             title = self._short
         fits = cell_len(title) <= width

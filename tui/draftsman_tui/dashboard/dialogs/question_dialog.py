@@ -65,6 +65,8 @@ class QuestionDialog(SubmitDialog[T]):
     """Shows the deadline; keeps typed text for copying if the question closes meanwhile."""
 
     VERB: ClassVar[str] = "for"
+    SHORT: ClassVar[str] = ""
+    """What follows the name where the people do not fit."""
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+y", "copy", "Copy", show=False, priority=True, id="copy-typed"),
         Binding("s,ctrl+n", "skip", "Skip", show=False, id="skip"),
@@ -149,7 +151,7 @@ class QuestionDialog(SubmitDialog[T]):
         self._show_keys()
 
     def _show_keys(self) -> None:
-        width = max(MIN_WIDTH, self.query_one(".box").size.width - 2)
+        width = max(MIN_WIDTH, self.query_one(".box").content_size.width)
         self.query_one(".keys", Static).update(safe(wrap_hints(self.key_hints(), width)))
 
     def on_mount(self) -> None:
@@ -169,8 +171,8 @@ class QuestionDialog(SubmitDialog[T]):
     def _show_undo(self) -> None:
         if self._session is not None:
             line = self.query_one(UndoLine)
-            width = self.query_one(".box").size.width - 2 or None
-            line.show(self._session.undo.text(self._key("u", "alt+u"), width))
+            width = self.query_one(".box").content_size.width - 2  # its padding
+            line.show(self._session.undo.text(self._key("u", "alt+u"), max(MIN_WIDTH, width)))
 
     def update_question(self, question: Question, votes: Sequence[str]) -> None:
         """Apply a changed deadline, escalation or votes."""
@@ -313,7 +315,11 @@ class QuestionDialog(SubmitDialog[T]):
         parts = [self._position] if self._position else []
         parts += [
             self._subject
-            or (f"{question.name} {self.VERB} {self._responders}" if people else question.name),
+            or (
+                f"{question.name} {self.VERB} {self._responders}"
+                if people
+                else f"{question.name}{self.SHORT}"
+            ),
             deadline_text(question, self._clock()),
         ]
         if question.quorum > 1:
