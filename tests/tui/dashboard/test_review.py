@@ -13,8 +13,10 @@ from draftsman.domain.job import Source, Status
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.question import QuestionStatus
 from draftsman.domain.question_spec import QuestionSpec
+from draftsman.errors import DatabaseUnreachable
 from draftsman.runtime import Runtime
 from draftsman.store.postgres.database import Connection
+from draftsman_tui.common import answer_submission
 from draftsman_tui.dashboard.actions import bulk_answers, question_actions
 from draftsman_tui.dashboard.dialogs.question_dialog import QuestionDialog, wrap_hints
 from draftsman_tui.dashboard.screens.main import MainScreen
@@ -62,6 +64,33 @@ async def test_review_opens_each_question_and_ends_at_zero(
     assert [(value or {}).get("value") or (value or {}).get("text") for value in values] == [
         *("yes", "blue", "s3")
     ]
+
+
+async def test_an_answer_without_a_database_is_kept_and_can_be_repeated(
+    make: Factory, rt: Runtime, owner: Actor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    submitted: list[str] = []
+    submit = answer_submission.hold_response
+
+    async def fail_once(rt: Runtime, *args: Any) -> Any:
+        submitted.append(args[2].source_event_id)
+        if len(submitted) == 1:
+            raise DatabaseUnreachable("the database cannot be reached")
+        return await submit(rt, *args)
+
+    monkeypatch.setattr(question_actions, "hold_response", fail_once)
+    await make.asked(WORDS)
+    async with open_dashboard(rt, owner, view="inbox") as seen:
+        await seen.rows("D-1/1")
+        await seen.press("A")
+        await seen.see("1 of 1 · D-1/1")
+        await seen.type("s3")
+        await seen.press("enter")
+        await seen.see("not confirmed, answer again: the database cannot be reached", "s3")
+        await seen.press("enter")
+        await seen.wait_for_toast("No more questions: 1 answered")
+    assert len(submitted) == 2
+    assert len(set(submitted)) == 1, "the same event"
 
 
 async def test_review_of_marked_approvals_shows_the_keys_of_a_decision(

@@ -11,7 +11,7 @@ from textual.binding import Binding, BindingType
 from textual.widgets import Input, Static, TextArea
 
 from draftsman.domain.question import Question
-from draftsman.errors import DraftsmanError, Refused
+from draftsman.errors import DatabaseUnreachable, DraftsmanError, Refused
 from draftsman_tui.common.text.question_text import deadline_text
 from draftsman_tui.dashboard.dialogs.base import (
     Clock,
@@ -210,6 +210,11 @@ class QuestionDialog(SubmitDialog[T]):
             self.show_notice(f"{self.question.name} has just opened; press the key again")
         else:
             super().attempt(value)
+
+    def failed(self, error: DraftsmanError) -> None:
+        """Show why the submission failed; without a database, that it can be repeated."""
+        lost = isinstance(error, DatabaseUnreachable)
+        self.show_notice(f"not confirmed, answer again: {error}" if lost else str(error))
 
     def _is_meant(self) -> bool:
         """Return whether the last key was pressed for this question."""
