@@ -227,8 +227,7 @@ BEGIN
     VALUES ($1, $2, $5, $6, $7, place, 'question', key)
         ON CONFLICT DO NOTHING
     RETURNING d.seq INTO sent;
-    RETURN coalesce(sent, (SELECT d.seq FROM draftsman.deliveries d
-                            WHERE d.thread_key = place AND d.dedupe_key = key));
+    RETURN coalesce(sent, (SELECT d.seq FROM draftsman.deliveries d WHERE d.thread_key = place AND d.dedupe_key = key));
 END $$;
 
 -- Takes the step of a ladder that is due, or with `later` postpones it; false if another session took or
@@ -270,8 +269,7 @@ BEGIN
             sent := draftsman.send_question(
                 $1, $2, $3, notice.recipient, notice.channel, notice.target, notice.thread);
         ELSIF notice.text IS NOT NULL THEN
-            PERFORM draftsman.notify_question(
-                $1, $2, notice.text, format('ladder:%s:%s:%s', $2, $3, notice.recipient));
+            PERFORM draftsman.notify_question($1, $2, notice.text, format('ladder:%s:%s:%s', $2, $3, notice.recipient));
         ELSIF notice.outcome = 'thread' THEN
             SELECT d.seq INTO sent FROM draftsman.deliveries d
              WHERE d.job = $1 AND d.question = $2 AND d.kind = 'question'
@@ -308,14 +306,11 @@ END $$;
 CREATE FUNCTION draftsman.delegate_question(
     job bigint, question int, source draftsman.channel, actor_id text, person text, seconds float8,
     delegate text, slack_target text
-) RETURNS timestamptz LANGUAGE plpgsql
-    SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+) RETURNS timestamptz LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     name    text := draftsman.require_responder($1, $2, $3, $4, $5, $6);
     until   timestamptz := draftsman.now() + make_interval(secs => $6);
-    account text := coalesce(draftsman.slack_account($7),
-                             CASE WHEN draftsman.session_kind() = 'owner' THEN $8 END);
-    place   text := 'D-' || $1 || ' slack:' || account;
+    account text := coalesce(draftsman.slack_account($7), CASE WHEN draftsman.session_kind() = 'owner' THEN $8 END);
     sent    bigint;
 BEGIN
     IF draftsman.session_kind() <> 'owner' AND NOT draftsman.may_answer($1, $2, $7) THEN
@@ -327,26 +322,20 @@ BEGIN
         ON CONFLICT ON CONSTRAINT question_delegations_pkey DO UPDATE
            SET person = excluded.person, delegated_by = excluded.delegated_by,
                expires_at = excluded.expires_at, created_at = excluded.created_at;
-    DELETE FROM draftsman.question_acknowledgments a
-     WHERE a.job = $1 AND a.question = $2 AND a.person = name;
+    DELETE FROM draftsman.question_acknowledgments a WHERE a.job = $1 AND a.question = $2 AND a.person = name;
     INSERT INTO draftsman.job_events (job, kind, actor, payload)
     VALUES ($1, 'question_delegated', $3 || ':' || $4,
             jsonb_build_object('question', $2, 'by', name, 'to', $7, 'until', until));
     IF account IS NOT NULL AND NOT EXISTS (
-        SELECT FROM draftsman.question_notifications n
-         WHERE n.job = $1 AND n.question = $2 AND n.step = 0 AND n.recipient = $7) THEN
-        IF EXISTS (SELECT FROM draftsman.deliveries d
-                    WHERE d.thread_key = place AND d.question = $2 AND d.kind = 'question'
-                      AND d.status NOT IN ('superseded', 'dead_letter')) THEN
-            INSERT INTO draftsman.deliveries AS d
-                   (job, question, channel, target, thread_key, kind, dedupe_key, payload)
-            VALUES ($1, $2, 'slack', account, place, 'notice', format('delegated:%s:%s', $2, $7),
-                    jsonb_build_object('text',
-                        format('D-%s/%s: %s asked you to answer', $1, $2, name), 'names_job', true))
-            RETURNING d.seq INTO sent;
-        ELSE
-            sent := draftsman.send_question($1, $2, 0, $7, 'slack', account, NULL);
-        END IF;
+        SELECT FROM draftsman.question_notifications n WHERE (n.job, n.question, n.step, n.recipient) = ($1, $2, 0, $7)) THEN
+        INSERT INTO draftsman.deliveries AS d (job, question, channel, target, thread_key, kind, dedupe_key, payload)
+        SELECT q.job, q.question, q.channel, q.target, q.thread_key, 'notice', format('delegated:%s:%s', $2, $7),
+               jsonb_build_object('text', format('D-%s/%s: %s asked you to answer', $1, $2, name), 'names_job', true)
+          FROM draftsman.deliveries q
+         WHERE q.thread_key = 'D-' || $1 || ' slack:' || account AND q.question = $2 AND q.kind = 'question'
+           AND q.status NOT IN ('superseded', 'dead_letter') LIMIT 1
+        RETURNING d.seq INTO sent;
+        sent := coalesce(sent, draftsman.send_question($1, $2, 0, $7, 'slack', account, NULL));
     END IF;
     INSERT INTO draftsman.question_notifications (job, question, step, recipient, outcome, delivery)
     VALUES ($1, $2, 0, $7, CASE WHEN sent IS NULL THEN 'inbox' ELSE 'sent' END, sent)
