@@ -56,7 +56,9 @@ TASKS = (
 )
 
 
-@pytest.mark.slow(fast="tests/tui/dashboard/test_review.py::test_review_opens_each_question_and_ends_at_zero")
+@pytest.mark.slow(
+    fast="tests/tui/dashboard/test_review.py::test_review_opens_each_question_and_ends_at_zero"
+)
 async def test_twenty_questions_are_cleared_in_the_order_of_their_deadlines(
     make: Factory, rt: Runtime, owner: Actor
 ) -> None:
