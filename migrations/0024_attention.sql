@@ -231,8 +231,7 @@ BEGIN
     VALUES ($1, $2, $5, $6, $7, place, 'question', key)
         ON CONFLICT DO NOTHING
     RETURNING d.seq INTO sent;
-    RETURN coalesce(sent, (SELECT d.seq FROM draftsman.deliveries d
-                            WHERE d.thread_key = place AND d.dedupe_key = key));
+    RETURN coalesce(sent, (SELECT d.seq FROM draftsman.deliveries d WHERE d.thread_key = place AND d.dedupe_key = key));
 END $$;
 
 -- Takes the step of a ladder that is due, or with `later` postpones it; false if another session took or
@@ -274,8 +273,7 @@ BEGIN
             sent := draftsman.send_question(
                 $1, $2, $3, notice.recipient, notice.channel, notice.target, notice.thread);
         ELSIF notice.text IS NOT NULL THEN
-            PERFORM draftsman.notify_question(
-                $1, $2, notice.text, format('ladder:%s:%s:%s', $2, $3, notice.recipient));
+            PERFORM draftsman.notify_question($1, $2, notice.text, format('ladder:%s:%s:%s', $2, $3, notice.recipient));
         ELSIF notice.outcome = 'thread' THEN
             SELECT d.seq INTO sent FROM draftsman.deliveries d
              WHERE d.job = $1 AND d.question = $2 AND d.kind = 'question'

@@ -199,8 +199,9 @@ BEGIN
      ORDER BY d.seq;
 END $$;
 
--- Asks another person to answer a question: that person is notified, the targets of the job get a notice,
--- the messages of the question show the delegation, and the next step of the ladder waits.
+-- Asks another person to answer a question: that person gets it, or a notice if a step sent it before, the
+-- targets of the job get a notice, the messages of the question show the delegation, and the next step of
+-- the ladder waits.
 CREATE FUNCTION draftsman.delegate_question(
     job bigint, question int, source draftsman.channel, actor_id text, person text, seconds float8,
     delegate text, slack_target text
@@ -211,6 +212,7 @@ DECLARE
     until   timestamptz := draftsman.now() + make_interval(secs => $6);
     account text := coalesce(draftsman.slack_account($7),
                              CASE WHEN draftsman.session_kind() = 'owner' THEN $8 END);
+    key     text := format('delegated:%s:%s:%s', $2, $7, extract(epoch FROM until));
     former  text;
     sent    bigint;
 BEGIN
@@ -235,15 +237,24 @@ BEGIN
     END IF;
     PERFORM draftsman.edit_question($1, $2);
     IF account IS NOT NULL AND former IS DISTINCT FROM $7 THEN
-        sent := draftsman.send_question($1, $2, 0, $7, 'slack', account, NULL);
+        INSERT INTO draftsman.deliveries AS d
+               (job, question, channel, target, thread_key, kind, dedupe_key, payload)
+        SELECT q.job, q.question, q.channel, q.target, q.thread_key, 'notice', key,
+               jsonb_build_object(
+                   'text', format('D-%s/%s: %s asked you to answer', $1, $2, name), 'names_job', true)
+          FROM draftsman.deliveries q
+         WHERE q.thread_key = 'D-' || $1 || ' slack:' || account AND q.question = $2
+           AND q.kind = 'question' AND q.status NOT IN ('superseded', 'dead_letter')
+         LIMIT 1
+        RETURNING d.seq INTO sent;
+        sent := coalesce(sent, draftsman.send_question($1, $2, 0, $7, 'slack', account, NULL));
     END IF;
     INSERT INTO draftsman.question_notifications (job, question, step, recipient, outcome, delivery)
     VALUES ($1, $2, 0, $7, CASE WHEN sent IS NULL THEN 'inbox' ELSE 'sent' END, sent)
         ON CONFLICT DO NOTHING;
     IF former IS DISTINCT FROM $7 THEN
         PERFORM draftsman.notify_question($1, $2,
-            format('D-%s/%s: %s asked %s to answer', $1, $2, name, $7),
-            format('delegated:%s:%s:%s', $2, $7, extract(epoch FROM until)));
+            format('D-%s/%s: %s asked %s to answer', $1, $2, name, $7), key);
     END IF;
     UPDATE draftsman.question_ladders l SET due_at = greatest(l.due_at, until)
      WHERE l.job = $1 AND l.question = $2 AND l.due_at IS NOT NULL;

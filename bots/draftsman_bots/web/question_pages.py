@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from starlette.responses import PlainTextResponse, RedirectResponse
@@ -10,7 +11,12 @@ from starlette.responses import PlainTextResponse, RedirectResponse
 from draftsman.domain.answer import Verdict
 from draftsman.domain.changes.diff import is_diff
 from draftsman.domain.deliveries.action_text import action_text
-from draftsman.domain.deliveries.plain_text import already_recorded, missing_diff, resolution_text
+from draftsman.domain.deliveries.plain_text import (
+    already_recorded,
+    holder_text,
+    missing_diff,
+    resolution_text,
+)
 from draftsman.domain.ids import job_number, question_name
 from draftsman.domain.question import (
     OpenQuestion,
@@ -50,7 +56,7 @@ async def inbox(context: WebContext, request: Request) -> Response:
     """Show the open questions, those for the person first."""
     visit = await context.access.required(request)
     questions = await context.rt.questions.open(limit=MAX_QUESTIONS, fold_for=visit.actor)
-    mine = [item for item in questions if context.rt.figures.may_answer(item, visit.actor)]
+    mine = [item for item in questions if _waits_for(context, visit, item)]
     names = {item.name for item in mine}
     others = [item for item in questions if item.name not in names]
     return page(
@@ -171,7 +177,8 @@ async def _question_page(
         choices=_choices(question),
         shown=shown_digest(question),
         key=(entered or {}).get("key") or secrets.token_urlsafe(12),
-        next_question=await _next_question(context, visit, question) if note else None,
+        holder="" if live is None else holder_text(live),
+        next_question=await _next_question(context, visit, question),
     )
 
 
@@ -204,16 +211,31 @@ async def _votes(context: WebContext, question: Question) -> list[str]:
 async def _next_question(
     context: WebContext, visit: Visit, question: Question
 ) -> dict[str, Any] | None:
-    """Return the first open question for the person."""
+    """Return the open question for the person that follows in the inbox, or else the first."""
     questions = await context.rt.questions.open(limit=MAX_QUESTIONS, fold_for=visit.actor)
-    return next(
-        (
-            _row(item)
-            for item in questions
-            if item.name != question.name and context.rt.figures.may_answer(item, visit.actor)
-        ),
-        None,
+    waiting = [
+        item
+        for item in questions
+        if item.name != question.name and _waits_for(context, visit, item)
+    ]
+    later = [item for item in waiting if _place(item) > _place(question)]
+    return next((_row(item) for item in (*later, *waiting)), None)
+
+
+def _waits_for(context: WebContext, visit: Visit, question: OpenQuestion) -> bool:
+    """Return whether the person may answer, and neither did nor leaves it to another person."""
+    voter = visit.actor.voter
+    return (
+        context.rt.figures.may_answer(question, visit.actor)
+        and not question.is_held_by_others(voter)
+        and question.decided_by != voter
     )
+
+
+def _place(question: Question) -> tuple[datetime, int, int]:
+    """Return the place of a question in the inbox."""
+    expires_at = question.expires_at or datetime.max.replace(tzinfo=UTC)
+    return expires_at, question.job, question.ordinal
 
 
 def _choices(question: Question) -> list[dict[str, str]]:
@@ -236,8 +258,7 @@ def _row(question: OpenQuestion) -> dict[str, Any]:
             question.others and f"{len(question.others) + 1:,} jobs ask this",
             question.repo,
             question.requester and f"for {question.requester}",
-            question.acknowledged_by and f"{question.acknowledged_by} works on it",
-            question.delegated_to and f"delegated to {question.delegated_to}",
+            holder_text(question),
         ],
     }
 

@@ -201,6 +201,15 @@ class OpenQuestion(Question):
     is_first: bool = True
     """Whether no identical question of the same requester was asked before it."""
 
+    @property
+    def holders(self) -> tuple[str, ...]:
+        """The people who work on the answer or were asked for it: others wait for them."""
+        return tuple(filter(None, (self.acknowledged_by, self.delegated_to)))
+
+    def is_held_by_others(self, voter: str) -> bool:
+        """Return whether other people, and not this person, have the answer for now."""
+        return bool(self.holders) and voter not in self.holders
+
 
 @dataclass(frozen=True, slots=True)
 class IdenticalQuestion:

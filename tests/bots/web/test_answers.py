@@ -62,6 +62,29 @@ async def test_identical_questions_are_shown_once_and_an_answer_counts_for_all(
     assert values == ["red", "red", "red", "blue"]
 
 
+async def test_the_next_question_is_the_following_that_nobody_else_holds(
+    inbox: Inbox, make: Factory, people: People, rt: Runtime
+) -> None:
+    works = [await make.asked(GATE, text=f"Ticket {nth}") for nth in range(4)]
+    paths = [f"/questions/{work.name}/1" for work in works]
+    await make.asked()
+    carol = await inbox.visit(people.carol)
+    await rt.acknowledgments.delegate(works[2].number, 1, people.carol, "dave", 60)
+    listed = (await carol.get("/")).text
+    assert 'For you <span class="count">3</span>' in listed
+    assert listed.index("For others") < listed.index("delegated to dave")
+    following = {0: 1, 1: 3, 2: 3, 3: 0}
+    for nth, other in following.items():
+        page = (await carol.get(paths[nth])).text
+        assert f'class="next" href="{paths[other]}"' in page
+        assert f"<pre>Ticket {nth}</pre>" in page
+        assert ("delegated to dave" in page) is (nth == 2)
+    await carol.answer(paths[1], decision="approve")
+    note = (await carol.get(f"{paths[1]}?recorded")).text
+    assert f'class="button" href="{paths[3]}">Next: {works[3].name}/1' in note
+    assert 'class="next"' not in note
+
+
 async def test_a_form_counts_once(inbox: Inbox, make: Factory, people: People, rt: Runtime) -> None:
     work = await make.asked(GATE.model_copy(update={"quorum": 2}))
     carol = await inbox.visit(people.carol)

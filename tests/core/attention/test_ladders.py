@@ -276,6 +276,21 @@ async def test_a_message_that_waits_for_the_former_delegate_is_not_sent(
     assert [item.delegation and item.delegation.person for item in edited][-1] == "ben"
 
 
+async def test_a_delegate_who_has_the_question_gets_a_notice_below_it(
+    team: TeamRuntime, make_with: MakeWith
+) -> None:
+    rt = await team(**LADDER)
+    number = (await make_with(rt).asked(ASK, actor=person(rt, "anna"))).number
+    await sweep(rt)
+    assert await sent(rt, number) == ["U0ANNA"]
+    for _ in range(2):
+        await rt.acknowledgments.delegate(number, 1, person(rt, "ben"), "anna", HOUR)
+    to_anna = [d for d in await deliveries_of(rt, number) if d.target == "U0ANNA"]
+    assert [d.kind for d in to_anna] == [DeliveryKind.QUESTION, DeliveryKind.NOTICE]
+    notified = (await rt.acknowledgments.attention([number]))[number, 1].notifications
+    assert [item.outcome for item in notified if item.recipient == "anna"] == ["sent", "sent"]
+
+
 class RecordingChannel:
     """A Slack that keeps the messages that it sends."""
 

@@ -9,8 +9,10 @@ from draftsman.domain.people.actor import Actor
 from draftsman.domain.question_spec import QuestionSpec
 from draftsman.runtime import Runtime
 from draftsman_tui.dashboard.alerts import TerminalAlerts, notification_text
+from draftsman_tui.dashboard.polling import attention
 from draftsman_tui.dashboard.polling.attention import AttentionCount, AttentionPoller
 from tests.factories import GATE, Factory
+from tests.support.clock import Clock
 from tests.support.event_history import wait_for_feed
 from tests.support.people import People
 from tests.tui.dashboard.pilot import open_dashboard
@@ -61,6 +63,35 @@ async def test_only_questions_that_the_user_may_answer_count(
     assert ([question.name for question in gate.new], gate.mine) == ([f"{work.name}/1"], 1)
     assert none == AttentionCount(1, 0)
     assert await pollers[0].poll([]) is None
+
+
+async def test_a_question_that_another_person_holds_waits_for_that_person(
+    make: Factory,
+    rt: Runtime,
+    people: People,
+    clock: Clock,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(attention, "HELD_INTERVAL", 0.0)
+    carol, dave = (people.on(Source.TUI, name) for name in ("carol", "dave"))
+    pollers = [AttentionPoller(lambda: rt, lambda user=user: user) for user in (carol, dave)]  # type: ignore[misc]
+    work = await make.asked(GATE)
+
+    async def counts() -> list[int]:
+        for poller in pollers:
+            poller._read_at = 0
+        return [count.mine for poller in pollers if (count := await poller.poll([])) is not None]
+
+    assert await counts() == [1, 1]
+    await rt.acknowledgments.delegate(work.number, 1, carol, "dave", 60)
+    await wait_for_feed(rt)
+    for poller in pollers:
+        poller._read_at = 0
+    events = await rt.read_model.job_events(work.number)
+    held = [await poller.poll(events) for poller in pollers]
+    assert [count and count.mine for count in held] == [0, 1]
+    await clock.forward(61)
+    assert await counts() == [1, 1]
 
 
 async def test_kinds_of_alerts_are_chosen(

@@ -15,6 +15,7 @@ from draftsman.domain.run import LeaderTerm
 from draftsman.runtime import Runtime
 from draftsman_tui.dashboard.dialogs.answer_dialog import AnswerDialog
 from draftsman_tui.dashboard.polling import question_watch
+from draftsman_tui.dashboard.widgets.multiline_input import MultilineInput
 from tests.core.loops.agent_jobs import job_at_gate
 from tests.factories import GATE, QUESTION, Factory
 from tests.support.people import People
@@ -57,18 +58,66 @@ async def test_numbered_choices_and_multiline_answers(
         await seen.press("9", "9")
         await seen.see("invalid choice 99; choose 1 to 14")
         await seen.press("1", "3", "backspace", "2")
-        await seen.see("enter: choose 12")
+        await seen.see("enter: choose 12, v12")
         await seen.press("enter")
         assert "v12" in await seen.wait_for_toast("answered")
         await seen.rows(f"D-{second}/1")
         await seen.press("a")
         await seen.dialog("AnswerDialog")
+        await seen.see("number, enter: choose   tab: free text   t: ticket   esc: back")
         await seen.press("tab", "1", "ctrl+j", "2")
+        await seen.see("enter: submit   ctrl+j: new line   tab: choices   alt+t: ticket")
         await seen.paste("\n\tthree\n")
         await seen.press("enter")
         await seen.wait_for_toast("D-2/1 answered")
     _, (answer,) = await rt.questions.of_job(second)
     assert answer.payload["text"] == "1\n2\n\tthree"
+
+
+async def test_many_choices_take_only_the_rows_that_they_need(
+    make: Factory, rt: Runtime, owner: Actor
+) -> None:
+    await make.asked(MANY)
+    for size, is_tall in (((100, 44), False), ((100, 24), True)):
+        async with open_dashboard(rt, owner, view="inbox", size=size) as seen:
+            await seen.rows("D-1/1")
+            await seen.press("a")
+            await seen.see("number, enter: choose")
+            box = seen.app.screen.query_one(".box")
+            blank = [line for line in seen.lines if line.replace("│", "").strip() == ""]
+            assert box.has_class("tall") is is_tall
+            assert is_tall or box.size.height < len(MANY.choices) + 12, blank
+
+
+async def test_the_ticket_is_read_beside_the_question(
+    make: Factory, rt: Runtime, owner: Actor
+) -> None:
+    request = {"title": "Move the service", "text": "Move it to port 8443."}
+    await make.asked(QUESTION, **request)
+    await make.asked(GATE, **request)
+    await make.asked(QuestionSpec(key="port", text="Which port?", freeform=True), payload={"n": 1})
+    async with open_dashboard(rt, owner, view="inbox", size=(140, 40)) as seen:
+        await seen.rows("D-1/1", "D-2/1", "D-3/1")
+        await seen.press("A")
+        for name, key in (("D-1/1", "t"), ("D-2/1", "t")):
+            await seen.see(name, f"{key}: ticket")
+            await seen.press(key)
+            await seen.see(f"Ticket of {name.partition('/')[0]}", "Move it to port 8443.")
+            await seen.press("escape")
+            await seen.see(f"of 3 · {name}")
+            await seen.press("s")
+        await seen.see("3 of 3 · D-3/1", "alt+t: ticket", "ctrl+n: skip")
+        await seen.press("t", "alt+t")
+        await seen.see("Ticket of D-3", '"n": 1')
+        await seen.press("escape")
+        await seen.see("3 of 3 · D-3/1")
+        assert seen.app.screen.query_one(MultilineInput).text == "t"
+        await seen.press("backspace", "alt+t")
+        await seen.see("Ticket of D-3")
+        await make.answer(3, "8443", n=1, actor=owner)
+        await seen.until(lambda: seen.app.screen_stack[-2].closed)  # type: ignore[attr-defined]
+        await seen.press("escape")
+        await seen.dialog("MainScreen")
 
 
 async def test_descriptions_of_choices_are_aligned(

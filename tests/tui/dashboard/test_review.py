@@ -13,10 +13,12 @@ from draftsman.domain.job import Source, Status
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.question import QuestionStatus
 from draftsman.domain.question_spec import QuestionSpec
+from draftsman.errors import DatabaseUnreachable
 from draftsman.runtime import Runtime
 from draftsman.store.postgres.database import Connection
+from draftsman_tui.common import answer_submission
 from draftsman_tui.dashboard.actions import bulk_answers, question_actions
-from draftsman_tui.dashboard.dialogs.question_dialog import QuestionDialog
+from draftsman_tui.dashboard.dialogs.question_dialog import QuestionDialog, wrap_hints
 from draftsman_tui.dashboard.screens.main import MainScreen
 from tests.factories import GATE, QUESTION, Factory
 from tests.support.people import People
@@ -27,6 +29,12 @@ WORDS = QuestionSpec(key="words", text="What is it called?", freeform=True)
 YES = QuestionSpec(key="yes", text="Go on?", choices=["no", "yes"])
 
 
+def test_hints_are_wrapped_between_keys() -> None:
+    hints = "1-2: choose   t: ticket\ns: skip   esc: end review"
+    assert wrap_hints(hints, 23) == "1-2: choose   t: ticket\ns: skip\nesc: end review"
+    assert wrap_hints(hints, 80) == hints
+
+
 async def test_review_opens_each_question_and_ends_at_zero(
     make: Factory, rt: Runtime, owner: Actor
 ) -> None:
@@ -35,7 +43,7 @@ async def test_review_opens_each_question_and_ends_at_zero(
     async with open_dashboard(rt, owner, view="inbox") as seen:
         await seen.rows("D-1/1", "D-2/1", "D-3/1")
         await seen.press("A")
-        await seen.see("1 of 3 · D-1/1 for", "Refunds · acme/pay", "s: skip   esc: end the review")
+        await seen.see("1 of 3 · D-1/1 for", "Refunds · acme/pay", "s: skip   esc: end review")
         await seen.press("y")
         await seen.see("2 of 3 · D-2/1 for", "1  red")
         await make.answer(red.number, "blue")
@@ -56,6 +64,33 @@ async def test_review_opens_each_question_and_ends_at_zero(
     assert [(value or {}).get("value") or (value or {}).get("text") for value in values] == [
         *("yes", "blue", "s3")
     ]
+
+
+async def test_an_answer_without_a_database_is_kept_and_can_be_repeated(
+    make: Factory, rt: Runtime, owner: Actor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    submitted: list[str] = []
+    submit = answer_submission.hold_response
+
+    async def fail_once(rt: Runtime, *args: Any) -> Any:
+        submitted.append(args[2].source_event_id)
+        if len(submitted) == 1:
+            raise DatabaseUnreachable("the database cannot be reached")
+        return await submit(rt, *args)
+
+    monkeypatch.setattr(question_actions, "hold_response", fail_once)
+    await make.asked(WORDS)
+    async with open_dashboard(rt, owner, view="inbox") as seen:
+        await seen.rows("D-1/1")
+        await seen.press("A")
+        await seen.see("1 of 1 · D-1/1")
+        await seen.type("s3")
+        await seen.press("enter")
+        await seen.see("not confirmed, answer again: the database cannot be reached", "s3")
+        await seen.press("enter")
+        await seen.wait_for_toast("No more questions: 1 answered")
+    assert len(submitted) == 2
+    assert len(set(submitted)) == 1, "the same event"
 
 
 async def test_review_of_marked_approvals_shows_the_keys_of_a_decision(
@@ -278,6 +313,18 @@ async def test_questions_are_acknowledged_snoozed_and_delegated_in_a_review(
         await seen.type("2h")
         await seen.press("enter")
         await seen.wait_for_toast("No more questions: 0 answered; 3 skipped")
+        await seen.see("2 waiting for you")
+        await seen.press("A")
+        await seen.see("1 of 2 · D-1/1", f"{owner.voter} works on it")
+        await seen.press("s")
+        await seen.see("2 of 2 · D-3/1")
+        await seen.press("escape")
+        await seen.dialog("MainScreen")
+        await seen.command("inbox kind:approval")
+        await seen.rows("D-2/1")
+        await seen.press("a")
+        await seen.see("D-2/1 needs approval", "delegated to dave")
+        await seen.press("escape")
     first, second, third = await rt.questions.open()
     assert (first.acknowledged_by, second.delegated_to) == (owner.voter, "dave")
     (snooze,) = await rt.acknowledgments.delays(third.job, 1)

@@ -40,6 +40,12 @@ def test_the_undo_line_counts_down_for_the_newest_batch() -> None:
     assert undo_text([first], NOW) == "D-1/1 approved · takes effect in 1 s · u: undo"
     text = "D-2, D-3 answered · takes effect in 5 s · ctrl+x: undo · 1 more pending"
     assert undo_text([first, batch], NOW, "ctrl+x") == text
+    long = HeldBatch("D-154/1 answered: allow for this job", (_decision(4.2),))
+    narrow = undo_text([first, long], NOW, width=66)
+    visible = narrow.removesuffix(" · 1 more pending")
+    assert visible == "D-154/1 answered: allow for this … · takes effect in 5 s · u: undo"
+    assert len(visible) == 66
+    assert undo_text([long], NOW, width=80).startswith(long.text)
     assert "in 0 s" in undo_text([first], NOW + timedelta(seconds=9))
 
 

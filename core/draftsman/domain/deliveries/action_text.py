@@ -16,6 +16,8 @@ PREPOSITIONS: Final = (
     *("after", "before", "until"),
 )
 """Keys that end the text, in this order, since the database does not keep the order of keys."""
+POLICY: Final = "policy"
+"""Key of the version of the policies that an approval meets: a hash, which ends the text."""
 _PLAIN: Final = re.compile(r"[^\s,()\"]+")
 """Text that needs no quotation marks."""
 
@@ -27,9 +29,12 @@ def action_text(action: Mapping[str, Any]) -> str:
     """
     verb = next((key for key in VERBS if isinstance(action.get(key), str)), None)
     head = [_value(action[verb])] if verb is not None else []
-    objects = [key for key in action if key != verb and key not in PREPOSITIONS]
+    last = (verb, POLICY, *PREPOSITIONS) if len(action) > 1 else (verb, *PREPOSITIONS)
+    objects = [key for key in action if key not in last]
     adverbials = [key for key in PREPOSITIONS if key in action]
     phrases = ", ".join(_phrase(key, action[key]) for key in objects)
+    if POLICY in last and POLICY in action:
+        adverbials.append(POLICY)
     return " ".join(
         [*head, *filter(None, [phrases]), *(_phrase(key, action[key]) for key in adverbials)]
     )

@@ -21,7 +21,7 @@ from draftsman.domain.deliveries.spans import (
     spans_text,
 )
 from draftsman.domain.job import Status
-from draftsman.domain.question import Question, QuestionKind, QuestionStatus
+from draftsman.domain.question import OpenQuestion, Question, QuestionKind, QuestionStatus
 from draftsman.domain.text import humanize
 
 _ENDED: Final = {
@@ -204,6 +204,13 @@ def question_lines(
     if delegation is not None:
         yield f"{delegation.text}, until {format_time(delegation.until)}"
     yield how_to_answer(question)
+
+
+def holder_text(question: OpenQuestion) -> str:
+    """Return the person who works on an open question, or was asked to; "" without any."""
+    if question.acknowledged_by:
+        return f"{question.acknowledged_by} works on it"
+    return f"delegated to {question.delegated_to}" if question.delegated_to else ""
 
 
 def missing_diff(question: Question) -> str:

@@ -20,6 +20,8 @@ from tests.support.cases import cases
         ({"push": "x\n- y", "to b": ""}, 'push "x\\n- y", "to b" ""'),
         ({"push": 'a"b (c)', "": 1}, 'push "a\\"b (c)", "" 1'),
         ({"do": "scale up"}, '"scale up"'),
+        ({"on": "b8e8", "policy": "eb42", "publish": "x/D-1"}, "publish x/D-1 on b8e8 policy eb42"),
+        ({"policy": "eb42"}, "policy eb42"),
         ({"action": {"push": "x"}}, "action (push x)"),
     ],
 )

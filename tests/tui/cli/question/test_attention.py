@@ -78,7 +78,10 @@ async def test_a_delegation_is_shown(as_: Callable[[str | None], Cli], make: Fac
     name = f"{(await make.asked(DAY)).name}/1"
     done = await root("delegate", name, "--to", "ben", "--for", "2h")
     assert f"{name} delegated to ben; others are not notified until " in done.out
-    assert "delegated by root to ben, others wait until " in (await root("questions")).out
+    listed = (await root("questions")).out
+    assert "delegated by root to ben, others wait until " in listed
+    places = [listed.index(text) for text in ("  1  ", "delegated by", "draftsman answer")]
+    assert places == sorted(places)
     again = (await root("delegate", name, "--to", "ben", "--json")).json
     assert (again["ordinal"], again["person"]) == (1, "ben")
 

@@ -44,6 +44,14 @@ async def test_comments_on_the_diff_of_an_approval_are_recorded_with_the_reason(
         await seen.press("m", "escape")  # leaves the comment, not the dialog
         await seen.press("right_square_bracket", "v")
         await seen.see("▸ src/app/new.sql  +1 -0  new  ✓ accepted", "    ✓ new.sql +1 -0")
+        await seen.press("slash")
+        await seen.type("gone")
+        await seen.press("enter")
+        assert _row(seen) == "40    - gone", "after the last line it goes on at the first"
+        await seen.press("slash", "n", "o", "n", "e", "enter")
+        await seen.wait_for_toast("no match of 'none'")
+        assert _row(seen) == "40    - gone"
+        await seen.press("slash", "escape")  # leaves the search, not the dialog
         await seen.press("minus")
         assert "gone" not in seen.text
         await seen.press("r")
@@ -53,6 +61,34 @@ async def test_comments_on_the_diff_of_an_approval_are_recorded_with_the_reason(
     reason = "not yet\nsrc/app/main.py:40: keep it\naccepted: src/app/new.sql"
     resolution = (await rt.questions.get(1, 1)).resolution or {}
     assert (resolution["outcome"], resolution["reason"]) == ("denied", reason)
+
+
+async def test_a_low_screen_gives_its_rows_to_the_diff(
+    make: Factory, rt: Runtime, people: People
+) -> None:
+    work = await make.running()
+    await rt.checkpoints.artifact(work.lease, "changes.patch", "patch", BIG[:9000].encode())
+    await rt.questions.ask(work.lease, GATE.model_copy(update={"context": "Every line counts."}))
+    async with open_dashboard(
+        rt, people.on(Source.TUI, "carol"), view="inbox", size=(80, 24)
+    ) as seen:
+        await seen.rows("D-1/1")
+        await seen.press("A")
+        await seen.see("1 of 1 · D-1/1", "+ one more line", "esc: end review")
+        shown = [line for line in seen.lines if "one more line" in line]
+        assert len(shown) >= 11
+        assert "Reason" not in seen.text
+        await seen.press("r")
+        await seen.see("Reason (optional, recorded)", "enter: done, then y or n")
+        await seen.type("read")
+        await seen.press("enter", "y")
+        await seen.dialog("MainScreen")
+    assert (await rt.questions.get(1, 1)).resolution == {
+        "by": ["carol"],
+        "via": "person",
+        "outcome": "approved",
+        "reason": "read",
+    }
 
 
 async def test_the_tab_of_a_job_shows_a_large_patch(

@@ -42,10 +42,10 @@ async def describe(rt: Runtime, question: Question) -> list[Text]:
         heading(question, await answerers(rt, question)),
         *job_lines(question),
         *(styled(f"  {text_line}") for text_line in question.text.splitlines()),
-        *attention_lines(attention.get((question.job, question.ordinal))),
         *detail_lines(question),
         *_diff(question, review),
         *choice_lines(question),
+        *attention_lines(attention.get((question.job, question.ordinal))),
         answer_command(question),
     ]
 
@@ -123,15 +123,6 @@ def pending_text(question: Question, now: datetime | None = None) -> str:
         return ""
     verb = "decided" if question.kind is QuestionKind.APPROVAL else "answered"
     return f"{verb} by {question.decided_by}, counts {times.left(question.applies_at, now)}"
-
-
-def holder_text(question: Question) -> str:
-    """Return the person who works on an open question, or was asked to; "" without any."""
-    if not isinstance(question, OpenQuestion):
-        return ""
-    if question.acknowledged_by:
-        return f"{question.acknowledged_by} works on it"
-    return f"delegated to {question.delegated_to}" if question.delegated_to else ""
 
 
 def escalation_text(question: Question) -> str:

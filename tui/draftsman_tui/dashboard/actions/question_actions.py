@@ -11,6 +11,7 @@ from uuid import uuid4
 from draftsman.domain.answer import parse_answer
 from draftsman.domain.attention.pending_decision import PendingDecision
 from draftsman.domain.changes.review import Review
+from draftsman.domain.deliveries.plain_text import holder_text
 from draftsman.domain.ids import job_name
 from draftsman.domain.job import Status
 from draftsman.domain.question import Question, QuestionKind, QuestionStatus, asking_text
@@ -28,6 +29,7 @@ from draftsman_tui.dashboard.dialogs.approval_dialog import ApprovalDialog
 from draftsman_tui.dashboard.dialogs.confirm_dialog import ConfirmDialog
 from draftsman_tui.dashboard.dialogs.prompt_dialog import PromptDialog
 from draftsman_tui.dashboard.dialogs.question_holds import QuestionHolds
+from draftsman_tui.dashboard.job.ticket import request_text
 from draftsman_tui.dashboard.polling.question_watch import ask_watched, votes
 
 if TYPE_CHECKING:
@@ -124,6 +126,7 @@ async def open_dialog(
     review = await _review(screen, question)
     read_only = screen.session.read_only
     holds = None if read_only else QuestionHolds(screen.rt, screen.actor, question)
+    read_ticket = partial(_ticket, screen, question.job)
     if question.kind is QuestionKind.APPROVAL:
         dialog = ApprovalDialog(
             question,
@@ -141,6 +144,7 @@ async def open_dialog(
             about=about,
             session=screen.session,
             holds=holds,
+            read_ticket=read_ticket,
         )
     else:
         dialog = AnswerDialog(
@@ -156,6 +160,7 @@ async def open_dialog(
             about=about,
             session=screen.session,
             holds=holds,
+            read_ticket=read_ticket,
         )
     if replaces and (question.choices or question.kind is QuestionKind.APPROVAL):
         dialog.ready_at = monotonic() + SETTLE
@@ -168,7 +173,7 @@ async def open_dialog(
 
 
 async def _about(screen: BaseScreen, question: Question) -> str:
-    """Return the title and the repository of the job, and the jobs for which an answer counts.
+    """Return the title and repository of the job, the holder, and the jobs of an answer.
 
     "" if it has no open question any more.
 
@@ -177,11 +182,17 @@ async def _about(screen: BaseScreen, question: Question) -> str:
     jobs = await screen.rt.questions.open_of([question.job])
     if not screen.session.read_only:
         await screen.rt.figures.record_views(jobs, screen.actor)
-    parts = [part for job in jobs for part in (one_line(job.title), job.repo) if part]
+    parts = [
+        part for job in jobs for part in (one_line(job.title), job.repo, holder_text(job)) if part
+    ]
     asking = "".join(
         asking_text(job.job, job.others) for job in jobs if job.ordinal == question.ordinal
     )
     return "\n".join(filter(None, (" · ".join(parts), asking)))
+
+
+async def _ticket(screen: BaseScreen, number: int) -> str:
+    return request_text(await screen.rt.read_model.job(number))
 
 
 async def _review(screen: BaseScreen, question: Question) -> Review:

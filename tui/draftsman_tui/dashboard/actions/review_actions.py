@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from draftsman.domain.question import OpenQuestion, QuestionStatus
 from draftsman_tui.dashboard.actions.question_actions import open_dialog
-from draftsman_tui.dashboard.polling.attention import responder_names, responders_of
+from draftsman_tui.dashboard.polling.attention import waits_for
 from draftsman_tui.dashboard.screens.main import MainScreen
 
 if TYPE_CHECKING:
@@ -65,12 +65,11 @@ async def _waiting(
     """Return the questions of the review that were not opened yet."""
     questions = chosen
     if questions is None:
-        names = responder_names(screen.actor, screen.rt.policy)
-        voter = screen.rt.policy.resolve(screen.actor).voter
+        actor, policy = screen.actor, screen.rt.policy
+        voter = policy.resolve(actor).voter
         questions = [
             question
-            for question in await screen.rt.questions.open(limit=MAX_READ, fold_for=screen.actor)
-            if (names is None or set(names).intersection(responders_of(question)))
-            and question.decided_by != voter
+            for question in await screen.rt.questions.open(limit=MAX_READ, fold_for=actor)
+            if waits_for(question, actor, policy) and question.decided_by != voter
         ]
     return [question for question in questions if question.name not in seen]

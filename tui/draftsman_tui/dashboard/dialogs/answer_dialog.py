@@ -23,6 +23,9 @@ from draftsman_tui.dashboard.widgets.multiline_input import MultilineInput
 SINGLE_DIGIT: Final = 9
 """Choices that a single digit selects; with more, Enter completes the number."""
 
+ROWS_BESIDE_CHOICES: Final = 18
+"""Rows of the screen that a dialog with many choices needs for everything else."""
+
 MAX_LABEL: Final = 48
 """Width of a label up to which descriptions are aligned."""
 
@@ -60,7 +63,7 @@ class AnswerDialog(QuestionDialog[Any]):
     def compose(self) -> ComposeResult:
         question = self.question
         numbered = len(question.choices) > SINGLE_DIGIT
-        with Vertical(classes="box tall" if numbered else "box"):
+        with Vertical(classes="box many" if numbered else "box"):
             yield Heading()
             with VerticalScroll(classes="body"):
                 yield Static(safe(question.text))
@@ -76,7 +79,13 @@ class AnswerDialog(QuestionDialog[Any]):
                 yield MultilineInput(self._text, placeholder="free text")
             yield Static(classes="error")
             yield UndoLine()
-            yield Static(self._hint(), classes="hint")
+            yield Static(classes="hint keys")
+
+    def on_resize(self) -> None:
+        """Give many choices the screen only if they need it."""
+        count = len(self.question.choices)
+        fits = count + ROWS_BESIDE_CHOICES <= self.app.size.height
+        self.query_one(".box").set_class(count > SINGLE_DIGIT and not fits, "tall")
 
     def on_mount(self) -> None:
         self.show_notice(self._error)
@@ -136,7 +145,8 @@ class AnswerDialog(QuestionDialog[Any]):
             self._number = ""
             return
         self._number = number
-        self.show_notice(f"enter: choose {number}" if number and count > SINGLE_DIGIT else "")
+        chosen = f"enter: choose {number}, {self._label(int(number) - 1)}" if number else ""
+        self.show_notice(chosen if count > SINGLE_DIGIT else "")
         if number:
             self.query_one(OptionList).highlighted = int(number) - 1
             if count <= SINGLE_DIGIT:
@@ -166,13 +176,16 @@ class AnswerDialog(QuestionDialog[Any]):
         is_default = choice["value"] == self.question.default_value
         return one_line(f"{choice['label']}{' (default)' if is_default else ''}")
 
-    def _hint(self) -> str:
+    def key_hints(self) -> str:
         question, parts = self.question, []
+        if self.is_typing:
+            parts.append("enter: submit   ctrl+j: new line")
+            parts += ["tab: choices"] if question.choices else []
+            return self.hints(*parts)
         if question.choices:
             count = len(question.choices)
             keys = "1" if count == 1 else f"1-{count}"
+            keys += ", y, n" if self._yes_or_no("y") is not None else ""
             parts.append("number, enter: choose" if count > SINGLE_DIGIT else f"{keys}: choose")
-        if question.freeform_allowed or not question.choices:
-            parts += ["tab: free text"] if question.choices else []
-            parts.append("enter: submit   ctrl+j: new line")
+        parts += ["tab: free text"] if question.choices and question.freeform_allowed else []
         return self.hints(*parts)

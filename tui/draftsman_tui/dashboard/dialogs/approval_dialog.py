@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -16,11 +16,15 @@ from draftsman_tui.dashboard.dialogs.question_dialog import QuestionDialog
 from draftsman_tui.dashboard.diff.diff_pane import DiffPane
 from draftsman_tui.dashboard.widgets.banner import UndoLine
 
+LOW: Final = 32
+"""Rows of the screen below which an approval has no blank lines beside its diff."""
+
 
 class ApprovalDialog(QuestionDialog[Any]):
     """Submits (approved, reason). Enter does not decide, and the two keys are far apart."""
 
     VERB = "needs approval from"
+    SHORT = " needs approval"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+a,y", "decide(True)", "Approve", id="approve-it"),
         Binding("ctrl+x,n", "decide(False)", "Deny", id="deny-it"),
@@ -38,7 +42,9 @@ class ApprovalDialog(QuestionDialog[Any]):
         **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
-        self._patch = DiffPane(diff, gate=True, reviews=True, classes="grow") if diff else None
+        self._patch = (
+            DiffPane(diff, gate=True, reviews=True, searches=True, classes="grow") if diff else None
+        )
         self._diff, self._review = diff, review
         self._since = False
         """Whether only the changes since the last approval are shown."""
@@ -53,14 +59,15 @@ class ApprovalDialog(QuestionDialog[Any]):
 
     def compose(self) -> ComposeResult:
         question = self.question
-        with Vertical(classes="box tall wide" if self._patch else "box"):
+        with Vertical(classes=f"box tall wide {self._low}" if self._patch else "box"):
             yield Heading()
             with VerticalScroll(classes="body", can_focus=not self._patch):
                 yield Static(safe(question.text))
                 if question.context_snippet:
-                    yield Static(safe(f"\n{question.context_snippet}"), classes="quiet")
+                    yield Static(safe(question.context_snippet), classes="quiet apart")
                 if question.action:
-                    yield Static(safe(f"\nIf approved: {action_text(question.action)}"))
+                    text = f"If approved: {action_text(question.action)}"
+                    yield Static(safe(text), classes="apart")
             if self._patch is None:
                 yield Static(safe(self._no_diff_text), classes="hint")
             else:
@@ -68,24 +75,36 @@ class ApprovalDialog(QuestionDialog[Any]):
             if changes := self._changes_text():
                 yield Static(safe(changes), classes="hint changes")
             placeholder = "Reason (optional, recorded)"
-            yield Input(self._reason, placeholder=placeholder, classes="reason")
+            classes = "reason used" if self._reason else "reason"
+            yield Input(self._reason, placeholder=placeholder, classes=classes)
             yield Static(classes="error")
             yield UndoLine()
-            yield Static(self._key_hints(), classes="hint")
+            yield Static(classes="hint keys")
 
     def on_mount(self) -> None:
         self._focus_body()
+
+    @property
+    def _low(self) -> str:
+        """The class of a screen whose rows all go to the diff."""
+        return "low" if self.app.size.height < LOW else ""
+
+    def on_resize(self) -> None:
+        """Give the rows of a low screen to the diff."""
+        self.query_one(".box").set_class(bool(self._patch and self._low), "low")
 
     def action_decide(self, approved: bool) -> None:
         if self._decision is None or approved is self._decision:
             self.attempt((approved, self.typed))
 
     def action_reason(self) -> None:
-        self.query_one(".reason", Input).focus()
+        line = self.query_one(".reason", Input)
+        line.add_class("used")
+        line.focus()
 
     def action_leave(self) -> None:
         """Close the line of a comment, or the dialog."""
-        if self._patch is None or not self._patch.close_comment():
+        if self._patch is None or not self._patch.close_line():
             self.dismiss(None)
 
     def action_since(self) -> None:
@@ -113,9 +132,13 @@ class ApprovalDialog(QuestionDialog[Any]):
     def _focus_body(self) -> None:
         (self._patch or self.query_one(".body")).focus()
 
-    def _key_hints(self) -> str:
+    def key_hints(self) -> str:
+        if self.is_typing:
+            return self.hints("enter: done, then y or n")
         hints = {True: "y: approve", False: "n: deny"}
         parts = list(hints.values()) if self._decision is None else [hints[self._decision]]
         if self._patch is not None:
-            parts.append("[ ]: file   { }: hunk   enter: fold   m: comment   v: accept the file")
+            parts.append(
+                "[ ]: file   { }: hunk   /: search   enter: fold   m: comment   v: accept the file"
+            )
         return self.hints(*parts, "r: reason")

@@ -21,6 +21,8 @@ from draftsman_tui.common.output import one_line, plain
 T = TypeVar("T")
 BORDER: Final = 6
 """Cells of a border beside its title."""
+NARROWEST: Final = 0.9
+"""Part of the screen that a dialog has at least, before its size is known."""
 Do = Callable[[Any], Awaitable[T]]
 """Handles the input of a dialog; on DraftsmanError, the dialog stays open."""
 Clock = Callable[[], datetime]
@@ -98,10 +100,11 @@ class Heading(Static):
     def __init__(self, text: str = "") -> None:
         super().__init__(classes="heading")
         self._title = text
+        self._short = ""
 
-    def show(self, text: str) -> None:
-        """Show a title; further lines are above the body."""
-        self._title = text
+    def show(self, text: str, short: str = "") -> None:
+        """Show a title, or `short` where it does not fit; further lines are above the body."""
+        self._title, self._short = text, short
         self._place()
 
     def on_mount(self) -> None:
@@ -115,7 +118,10 @@ class Heading(Static):
         if not isinstance(box, Widget):
             return
         title, _, rest = self._title.partition("\n")
-        fits = cell_len(title) + BORDER <= (box.size.width or self.app.size.width)
+        width = (box.size.width or round(self.app.size.width * NARROWEST)) - BORDER
+        if self._short and cell_len(title) > width >= cell_len(self._short):
+            title = self._short
+        fits = cell_len(title) <= width
         box.border_title = safe(title) if fits else None
         self.display = bool(rest) or not fits
         self.update(safe(rest if fits else self._title))

@@ -22,13 +22,13 @@ class DiffDialog(Dialog[str]):
         super().__init__()
         self._title = title
         self._reviews = reviews
-        self._pane = DiffPane(text, reviews=reviews, classes="grow")
+        self._pane = DiffPane(text, reviews=reviews, searches=True, classes="grow")
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="box tall wide"):
             yield Heading(self._title)
             yield self._pane
-            keys = "enter - : fold   [ ] : file   n N : hunk   tab: files"
+            keys = "enter - : fold   [ ] : file   n N : hunk   /: search   tab: files"
             more = "   m: comment   v: accept the file" if self._reviews else ""
             yield Static(safe(f"{keys}{more}   esc: back"), classes="hint")
 
@@ -37,5 +37,5 @@ class DiffDialog(Dialog[str]):
 
     def action_leave(self) -> None:
         """Close the line of a comment, or return the comments."""
-        if not self._pane.close_comment():
+        if not self._pane.close_line():
             self.dismiss(self._pane.view.review_text() or None)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from time import monotonic
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, TypeVar
 
+from textual import work
 from textual.binding import Binding, BindingType
+from textual.widgets import Input, Static, TextArea
 
-from draftsman.domain.question import Question, QuestionKind
-from draftsman.errors import DraftsmanError, Refused
+from draftsman.domain.question import Question
+from draftsman.errors import DatabaseUnreachable, DraftsmanError, Refused
 from draftsman_tui.common.text.question_text import deadline_text
 from draftsman_tui.dashboard.dialogs.base import (
     Clock,
@@ -18,8 +20,10 @@ from draftsman_tui.dashboard.dialogs.base import (
     SubmitDialog,
     local_now,
     return_value,
+    safe,
 )
 from draftsman_tui.dashboard.dialogs.key_guard import RELEASED
+from draftsman_tui.dashboard.dialogs.text_dialog import TextDialog
 from draftsman_tui.dashboard.widgets.banner import UndoLine
 
 if TYPE_CHECKING:
@@ -29,6 +33,25 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 HOLDS: Final = ("acknowledge", "snooze", "delegate")
+
+
+MIN_WIDTH: Final = 40
+"""Cells in which the keys are wrapped before the dialog has its size."""
+
+
+def wrap_hints(hints: str, width: int) -> str:
+    """Wrap lines of hints, which three spaces separate, without breaking a hint."""
+    lines: list[str] = []
+    for line in hints.splitlines():
+        items = line.split("   ")
+        lines.append(items[0])
+        for item in items[1:]:
+            joined = f"{lines[-1]}   {item}"
+            if len(joined) <= width:
+                lines[-1] = joined
+            else:
+                lines.append(item)
+    return "\n".join(lines)
 
 
 class Decisions(Protocol):
@@ -42,6 +65,8 @@ class QuestionDialog(SubmitDialog[T]):
     """Shows the deadline; keeps typed text for copying if the question closes meanwhile."""
 
     VERB: ClassVar[str] = "for"
+    SHORT: ClassVar[str] = ""
+    """What follows the name where the people do not fit."""
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+y", "copy", "Copy", show=False, priority=True, id="copy-typed"),
         Binding("s,ctrl+n", "skip", "Skip", show=False, id="skip"),
@@ -53,6 +78,8 @@ class QuestionDialog(SubmitDialog[T]):
         Binding("alt+s", "snooze", "Snooze", show=False, priority=True),
         Binding("D", "delegate", "Delegate", show=False, id="delegate-it"),
         Binding("alt+g", "delegate", "Delegate", show=False, priority=True),
+        Binding("t", "ticket", "Ticket", show=False, id="question-ticket"),
+        Binding("alt+t", "ticket", "Ticket", show=False, priority=True),
     ]
 
     def __init__(
@@ -68,13 +95,14 @@ class QuestionDialog(SubmitDialog[T]):
         subject: str = "",
         session: Decisions | None = None,
         holds: QuestionHolds | None = None,
+        read_ticket: Callable[[], Awaitable[str]] | None = None,
     ) -> None:
         """Create the dialog; `position` is that in a review: `7 of 20`.
 
         `about` has the title and the repository of the job; `subject` replaces the name of the
         question and its responders in the heading. With a `session`, decisions can be undone here,
         and a key that was held before the dialog opened decides nothing. With `holds`, the question
-        can be acknowledged, snoozed and delegated here.
+        can be acknowledged, snoozed and delegated here. `read_ticket` returns the job's request.
         """
         super().__init__(do)
         self.skipped = False
@@ -85,6 +113,7 @@ class QuestionDialog(SubmitDialog[T]):
         """Questions whose answers were undone here."""
         self._session = session
         self._holds = holds
+        self._read_ticket = read_ticket
         self._shown_at = 0.0
         self.ready_at = 0.0
         """Time of the monotonic clock from which on decisions are taken."""
@@ -103,6 +132,28 @@ class QuestionDialog(SubmitDialog[T]):
         """Text that was not submitted."""
         return ""
 
+    @property
+    def is_typing(self) -> bool:
+        """Whether letters go to a text field."""
+        return isinstance(self.focused, (Input, TextArea))
+
+    def key_hints(self) -> str:
+        """Return the lines of keys."""
+        raise NotImplementedError
+
+    def on_descendant_focus(self) -> None:
+        """Show the keys that work at the focus: beside a text field they are others."""
+        self._show_keys()
+        self._show_undo()
+
+    def on_resize(self) -> None:
+        """Wrap the keys between hints."""
+        self._show_keys()
+
+    def _show_keys(self) -> None:
+        width = max(MIN_WIDTH, self.query_one(".box").content_size.width)
+        self.query_one(".keys", Static).update(safe(wrap_hints(self.key_hints(), width)))
+
     def on_mount(self) -> None:
         if self._session is not None:
             pause = RELEASED if self._position else 0
@@ -113,10 +164,15 @@ class QuestionDialog(SubmitDialog[T]):
     def tick(self) -> None:
         """Redraw the deadline."""
         if not self.closed:
-            self.query_one(Heading).show(self._heading())
+            short = "" if self._subject else self._heading(people=False).partition("\n")[0]
+            self.query_one(Heading).show(self._heading(), short)
+        self._show_undo()
+
+    def _show_undo(self) -> None:
         if self._session is not None:
-            key = "alt+u" if self.question.freeform_allowed else "u"
-            self.query_one(UndoLine).show(self._session.undo.text(key))
+            line = self.query_one(UndoLine)
+            width = self.query_one(".box").content_size.width - 2  # its padding
+            line.show(self._session.undo.text(self._key("u", "alt+u"), max(MIN_WIDTH, width)))
 
     def update_question(self, question: Question, votes: Sequence[str]) -> None:
         """Apply a changed deadline, escalation or votes."""
@@ -133,12 +189,18 @@ class QuestionDialog(SubmitDialog[T]):
             return
         self.closed = True
         if not self.typed:
-            self.dismiss(None)
+            if self.app.screen is self:  # else `on_screen_resume` dismisses it
+                self.dismiss(None)
             return
         self.query_one(Heading).show(text)
         self._late = late
         hint = "enter: submit late" if late else "no more answers are accepted"
         self.show_notice(f"{hint}; ctrl+y: copy your text, esc: back")
+
+    def on_screen_resume(self) -> None:
+        """Dismiss the dialog if its question closed below another dialog."""
+        if self.closed and not self.typed:
+            self.dismiss(None)
 
     def attempt(self, value: object) -> None:
         """Submit, unless the question is closed."""
@@ -148,6 +210,11 @@ class QuestionDialog(SubmitDialog[T]):
             self.show_notice(f"{self.question.name} has just opened; press the key again")
         else:
             super().attempt(value)
+
+    def failed(self, error: DraftsmanError) -> None:
+        """Show why the submission failed; without a database, that it can be repeated."""
+        lost = isinstance(error, DatabaseUnreachable)
+        self.show_notice(f"not confirmed, answer again: {error}" if lost else str(error))
 
     def _is_meant(self) -> bool:
         """Return whether the last key was pressed for this question."""
@@ -201,6 +268,18 @@ class QuestionDialog(SubmitDialog[T]):
         else:
             self.show_notice(message)
 
+    @work
+    async def action_ticket(self) -> None:
+        """Show the request of the job."""
+        if self._read_ticket is None:
+            return
+        try:
+            text = await self._read_ticket()
+        except DraftsmanError as error:
+            self.show_notice(str(error))
+        else:
+            self.app.push_screen(TextDialog(f"Ticket of D-{self.question.job}", text))
+
     def action_skip(self) -> None:
         """Leave the question for later; in a review, the next follows."""
         if self._position and not self.busy:
@@ -208,19 +287,25 @@ class QuestionDialog(SubmitDialog[T]):
             self.dismiss(None)
 
     def hints(self, *keys: str) -> str:
-        """Return the line of keys, with those of a review."""
+        """Return the lines of keys, with those of a review."""
+        first = [*keys]
+        if self._read_ticket is not None:
+            first.append(f"{self._key('t', 'alt+t')}: ticket")
         if not self._position:
-            return "   ".join([*keys, "esc: back"])
-        has_text = not self.question.choices and self.question.kind is QuestionKind.INPUT
-        skip = "ctrl+n: skip" if has_text else "s: skip"
-        hold = self._hold_hint(has_text=has_text)
-        return "\n".join("   ".join(row) for row in (keys, [*hold, skip, "esc: end the review"]))
+            return "   ".join([*first, "esc: back"])
+        skip = f"{self._key('s', 'ctrl+n')}: skip"
+        second = [*self._hold_hint(), skip, "esc: end review"]
+        return "\n".join("   ".join(row) for row in (first, second))
 
-    def _hold_hint(self, *, has_text: bool) -> list[str]:
+    def _key(self, key: str, key_of_text: str) -> str:
+        """Return a key, or that beside a text field."""
+        return key_of_text if self.is_typing else key
+
+    def _hold_hint(self) -> list[str]:
         """Return the keys that have the question wait."""
         if self._holds is None:
             return []
-        keys = ("alt+i", "alt+s", "alt+g") if has_text else ("i", "I", "D")
+        keys = ("alt+i", "alt+s", "alt+g") if self.is_typing else ("i", "I", "D")
         return [f"{key}: {verb}" for key, verb in zip(keys, HOLDS, strict=True)]
 
     def action_copy(self) -> None:
@@ -229,11 +314,17 @@ class QuestionDialog(SubmitDialog[T]):
             self.app.copy_to_clipboard(self.typed)
             self.show_notice("Copied your text")
 
-    def _heading(self) -> str:
+    def _heading(self, *, people: bool = True) -> str:
+        """Return the heading, also without the people who may answer, for a narrow screen."""
         question = self.question
         parts = [self._position] if self._position else []
         parts += [
-            self._subject or f"{question.name} {self.VERB} {self._responders}",
+            self._subject
+            or (
+                f"{question.name} {self.VERB} {self._responders}"
+                if people
+                else f"{question.name}{self.SHORT}"
+            ),
             deadline_text(question, self._clock()),
         ]
         if question.quorum > 1:

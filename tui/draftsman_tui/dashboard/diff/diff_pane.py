@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Final
+from typing import ClassVar, Final
 
 from rich.text import Text
 from textual import on
 from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.message import Message
 from textual.widgets import Input, OptionList, Static
@@ -26,15 +27,27 @@ TREE_WIDTH: Final = 100
 
 
 class DiffPane(Vertical):
-    """The diff viewer of gates, of questions and of the job screen."""
+    """The diff viewer of gates, of questions and of the job screen, which searches by itself."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("slash", "search", "Search", show=False, id="search-diff"),
+    ]
 
     class Reviewed(Message):
         """A comment or an accepted file changed."""
 
     def __init__(
-        self, text: str = "", *, gate: bool = False, reviews: bool = False, classes: str = ""
+        self,
+        text: str = "",
+        *,
+        gate: bool = False,
+        reviews: bool = False,
+        searches: bool = False,
+        classes: str = "",
     ) -> None:
         super().__init__(classes=classes)
+        self._searches = searches
+        self._sought = ""
         self._text = text
         self._view = DiffView(gate=gate, reviews=reviews)
         self._tree: list[TreeRow] = []
@@ -46,7 +59,8 @@ class DiffPane(Vertical):
             yield OptionList(classes="files", compact=True)
             yield self._view
         yield Static("reading the diff …", classes="hint loading")
-        yield Input(classes="comment", placeholder="Comment; empty removes it")
+        yield Input(classes="line comment", placeholder="Comment; empty removes it")
+        yield Input(classes="line search", placeholder="Search; empty: the next match")
 
     @property
     def view(self) -> DiffView:
@@ -129,16 +143,42 @@ class DiffPane(Vertical):
         submitted.stop()
         if self._line is not None:
             self._view.set_comment(self._line, " ".join(submitted.value.split()))
-        self.close_comment()
+        self.close_line()
 
-    def close_comment(self) -> bool:
-        """Close the line for a comment; False if it is not open."""
-        if self._line is None:
-            return False
+    def action_search(self) -> None:
+        """Ask for a text to go to."""
+        line = self.query_one(".search", Input)
+        line.value = ""
+        line.add_class("open")
+        line.focus()
+
+    @on(Input.Submitted, ".search")
+    def _search(self, submitted: Input.Submitted) -> None:
+        """Go to the next match, after the last line to the first."""
+        submitted.stop()
+        self._sought = text = submitted.value or self._sought
+        self.close_line()
+        start = self._view.cursor
+        if not text or self._view.find(text, 1):
+            return
+        self._view.move_to(0)
+        if not self._view.find(text, 0):
+            self._view.move_to(start)
+            self.app.notify(f"no match of {text!r}", markup=False)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Leave the key of a search to a screen that searches."""
+        return self._searches if action == "search" else True
+
+    def close_line(self) -> bool:
+        """Close the line for a comment or a search; False if none is open."""
+        lines = [line for line in self.query(".line").results(Input) if line.has_class("open")]
+        for line in lines:
+            line.remove_class("open")
         self._line = None
-        self.query_one(".comment", Input).remove_class("open")
-        self._view.focus()
-        return True
+        if lines:
+            self._view.focus()
+        return bool(lines)
 
     @on(OptionList.OptionSelected, ".files")
     def _selected(self, selected: OptionList.OptionSelected) -> None:

@@ -34,6 +34,14 @@ def ticket(snapshot: JobSnapshot, width: int, now: datetime) -> list[Item]:
     ]
 
 
+def request_text(job: Job) -> str:
+    """Return the title, the text and, without a text, the payload of a request."""
+    payload = {name: value for name, value in job.payload.items() if name != "repo"}
+    body = job.ticket_text or (json.dumps(as_data(payload), indent=2, ensure_ascii=False))
+    title = one_line(job.ticket_title or job.type)
+    return bounded(f"{title}\n\n{body}" if body != "{}" else title, job)
+
+
 def pair(name: str, value: str, width: int, role: str = "") -> list[Row]:
     """Return a name and its value, wrapped with a hanging indent."""
     row = (Cell(f"{name:<{_INDENT}}", "dim"), Cell(one_line(value), role))

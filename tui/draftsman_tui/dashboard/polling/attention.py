@@ -22,7 +22,16 @@ MAX_COUNTED: Final = 1000
 """Open questions that are read to count them."""
 MIN_INTERVAL: Final = 1.0
 """Seconds between two counts."""
-OTHER_KINDS: Final = frozenset({"question_escalated", "answer_received"})
+HELD_INTERVAL: Final = 30.0
+"""Seconds between two counts while people hold questions: the end of a hold has no event."""
+OTHER_KINDS: Final = frozenset(
+    {
+        "question_escalated",
+        "answer_received",
+        "question_acknowledged",
+        "question_delegated",
+    }
+)
 """Events that change the questions of a user without a transition of the job."""
 
 
@@ -47,10 +56,23 @@ def responder_names(actor: Actor, policy: Policy) -> tuple[str, ...] | None:
 
 
 def responders_of(question: OpenQuestion) -> tuple[str, ...]:
-    """Return the people and groups that an open question waits for."""
+    """Return the people and groups that an open question waits for.
+
+    While a person works on the answer or was asked for it, these are its holders.
+    """
+    if question.holders:
+        return question.holders
     if question.approvers:
         return tuple(question.approvers)
     return () if question.kind is QuestionKind.APPROVAL else (ANYBODY,)
+
+
+def waits_for(question: OpenQuestion, actor: Actor, policy: Policy) -> bool:
+    """Return whether an open question waits for a user: not if another person holds it."""
+    names = responder_names(actor, policy)
+    if names is None:
+        return not question.is_held_by_others(policy.resolve(actor).voter)
+    return not set(names).isdisjoint(responders_of(question))
 
 
 class AttentionPoller:
@@ -61,22 +83,22 @@ class AttentionPoller:
         self._actor = actor
         self._known: frozenset[str] | None = None
         self._is_due = True
+        self._is_held = False
         self._read_at = -MIN_INTERVAL
 
     async def poll(self, events: Sequence[Event]) -> AttentionCount | None:
         """Return the count if the events may have changed it, at most once a second."""
         self._is_due = self._is_due or any(map(_may_change_questions, events))
-        if not self._is_due or time.monotonic() - self._read_at < MIN_INTERVAL:
+        interval = MIN_INTERVAL if self._is_due else HELD_INTERVAL
+        due = self._is_due or self._is_held
+        if not due or time.monotonic() - self._read_at < interval:
             return None
         actor = self._actor()
         questions = await self._runtime().questions.open(limit=MAX_COUNTED, fold_for=actor)
         self._is_due, self._read_at = False, time.monotonic()
-        names = responder_names(actor, self._runtime().policy)
-        mine = [
-            question
-            for question in questions
-            if names is None or set(names).intersection(responders_of(question))
-        ]
+        self._is_held = any(question.holders for question in questions)
+        policy = self._runtime().policy
+        mine = [question for question in questions if waits_for(question, actor, policy)]
         known, self._known = self._known, frozenset(question.name for question in mine)
         new = tuple(item for item in mine if known is not None and item.name not in known)
         return AttentionCount(len(questions), len(mine), len(questions) == MAX_COUNTED, new)

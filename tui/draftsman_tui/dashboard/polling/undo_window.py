@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
+from rich.cells import cell_len, set_cell_size
+
 from draftsman.domain.answer import Verdict
 from draftsman.errors import DatabaseUnreachable, DraftsmanError
 from draftsman_tui.common.answer_submission import outcome_text, rejection_error
@@ -24,6 +26,8 @@ RETRY: Final = 0.5
 """Seconds between attempts to apply a decision, as when the database is unreachable."""
 EARLY_ATTEMPTS: Final = 4
 """Attempts at a decision that is not due yet by the clock of the database."""
+MIN_TEXT: Final = 12
+"""Cells of the text of a batch that are always shown."""
 QUIT_TIMEOUT: Final = 3.0
 """Maximum seconds to apply the decisions when the dashboard quits; the leader applies the rest."""
 
@@ -41,13 +45,20 @@ class HeldBatch:
         return max(decision.applies_at for decision in self.decisions)
 
 
-def undo_text(batches: Sequence[HeldBatch], now: datetime, key: str = "u") -> str:
-    """Return the line about the newest batch, with the time until it takes effect."""
+def undo_text(
+    batches: Sequence[HeldBatch], now: datetime, key: str = "u", width: int | None = None
+) -> str:
+    """Return the line about the newest batch, with the time until it takes effect.
+
+    In a `width` that is too small, the answer is truncated, and not the key.
+    """
     if not batches:
         return ""
     newest = batches[-1]
     seconds = max(0, math.ceil((newest.applies_at - now).total_seconds()))
     parts = [one_line(newest.text), f"takes effect in {seconds} s", f"{key}: undo"]
+    if width is not None and (over := cell_len(" · ".join(parts)) - width) > 0:
+        parts[0] = set_cell_size(parts[0], max(MIN_TEXT, cell_len(parts[0]) - over - 1)) + "…"
     if batches[1:]:
         parts.append(f"{len(batches) - 1} more pending")
     return " · ".join(parts)
@@ -87,9 +98,9 @@ class UndoWindow:
         task.add_done_callback(self._tasks.discard)
         self._changed()
 
-    def text(self, key: str = "u") -> str:
-        """Return the line about the newest batch; "" without one."""
-        return undo_text(self.batches, self._now(), key)
+    def text(self, key: str = "u", width: int | None = None) -> str:
+        """Return the line about the newest batch, in a width; "" without one."""
+        return undo_text(self.batches, self._now(), key, width)
 
     async def undo(self) -> HeldBatch | None:
         """Undo the newest batch; None if there is none, or if it has taken effect.

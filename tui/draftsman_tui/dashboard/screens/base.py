@@ -198,7 +198,7 @@ class BaseScreen(Screen[None]):
         """Redraw elapsed times."""
         self.position_toasts()
         keys = [display_key(key) for key in self.keys_of(self.commands["undo"])]
-        self.query_one(UndoLine).show(self.session.undo.text(*keys[:1]))
+        self.query_one(UndoLine).show(self.session.undo.text(keys[0] if keys else "u"))
         if self.session.supervised is not None:
             self.query_one(Notice).show(self.session.supervised)
         if self.refresher.last_stats is not None:

@@ -7,9 +7,10 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from draftsman.domain.deliveries.action_text import action_text
+from draftsman.domain.deliveries.plain_text import holder_text
 from draftsman.domain.question import OpenQuestion, QuestionKind
 from draftsman.domain.text import first_line
-from draftsman_tui.common.text.question_text import holder_text, pending_text
+from draftsman_tui.common.text.question_text import pending_text
 from draftsman_tui.dashboard import cells
 from draftsman_tui.dashboard.filter import FilterFields
 from draftsman_tui.dashboard.polling.attention import responders_of
@@ -119,7 +120,7 @@ class InboxResource(Resource[OpenQuestion]):
 def _about(row: OpenQuestion) -> str:
     """Return the action that an approval allows, in words, and the question."""
     action = row.approved_action
-    changed = f", +{row.added} -{row.removed or 0}" if row.added is not None else ""
+    changed = f", +{row.added or 0} -{row.removed or 0}" if row.added or row.removed else ""
     return f"{action_text(action)}{changed} · {row.text}" if action else f"{row.text}{changed}"
 
 
