@@ -65,7 +65,7 @@ class SortParam(params.Param):
     examples=(
         "draftsman jobs --status waiting",
         "draftsman jobs --status failed,dead_letter --since 2h",
-        "draftsman jobs --queued",
+        "draftsman jobs --queued --queue nightly",
         "draftsman jobs --mine --tag team=pay --tag nightly --sort -finished",
         "draftsman jobs --type report:weekly --key week-31",
         "draftsman jobs --group release --status failed",
@@ -133,9 +133,10 @@ async def jobs(
     next retry, or the resource the job needs. For failed jobs, ERROR shows the last error.
     """
     if queued:
-        if status or since or before or mine or sort or _has_filters(filters):
-            raise UsageError("--queued can only be combined with --limit")
-        await print_queued(app, filters["limit"])
+        others = {name: value for name, value in filters.items() if name != "queue"}
+        if status or since or before or mine or sort or _has_filters(others):
+            raise UsageError("--queued can only be combined with --queue and --limit")
+        await print_queued(app, filters["limit"], filters["queue"])
         return
     names = [name for group in status for name in group]
     paused = params.PAUSED in names
