@@ -60,6 +60,36 @@ CREATE TABLE draftsman.partition_positions (
     PRIMARY KEY (queue, priority, value)
 ) WITH (fillfactor = 50);
 
+-- The position of the first job of a queue and priority that waits for a place of a limit or for the end
+-- of a pause. The first jobs of each bucket are read by index, of at most 1,000 of them.
+CREATE FUNCTION draftsman.first_waiting(queue text, priority int) RETURNS bigint
+LANGUAGE sql STABLE SET enable_seqscan = off SET jit = off AS $$
+    WITH RECURSIVE buckets AS (
+        (SELECT held_by AS name FROM draftsman.job_states
+          WHERE held_by IS NOT NULL ORDER BY held_by LIMIT 1)
+         UNION ALL
+        SELECT (SELECT s.held_by FROM draftsman.job_states s
+                 WHERE s.held_by > b.name ORDER BY s.held_by LIMIT 1)
+          FROM buckets b
+         WHERE b.name IS NOT NULL
+    )
+    SELECT min(w.position)
+      FROM ((SELECT f.queue, f.position
+               FROM (SELECT name FROM buckets LIMIT 1000) b
+              CROSS JOIN LATERAL (
+                    SELECT s.queue, s.position FROM draftsman.job_states s
+                     WHERE s.held_by = b.name AND s.priority = $2
+                     ORDER BY s.position, s.number
+                     LIMIT 1000) f)
+             UNION ALL
+            (SELECT s.queue, s.position FROM draftsman.job_states s
+              WHERE s.hold = 'paused' AND s.hold IS NOT NULL AND s.held_by IS NULL
+                AND s.concurrency_key IS NULL AND s.priority = $2
+              ORDER BY s.position, s.number
+              LIMIT 1000)) w
+     WHERE w.queue = $1
+$$;
+
 -- Gives new jobs of queues with partitions the positions of start-time fair queueing (Goyal, Vin and
 -- Cheng, 1996): a job is 100 behind the last job of its partition, but not ahead of the job that is
 -- first now. Jobs of equal priority are then taken in turn across the partitions, and a partition that
@@ -91,7 +121,8 @@ BEGIN
         SELECT p.position INTO earlier FROM draftsman.partition_positions p
          WHERE (p.queue, p.priority, p.value) = (part.queue, part.priority, part.value)
            FOR NO KEY UPDATE;
-        -- the first job that may be claimed, else the last that a worker has, else the newest position
+        -- the first job that may be claimed, else the last that a worker has, else the first that waits
+        -- for a place or a pause, else the newest position
         start := greatest(earlier + 100, coalesce(
             (SELECT s.position FROM draftsman.job_states s
               WHERE s.queue = part.queue AND s.priority = part.priority AND s.hold IS NULL
@@ -101,6 +132,7 @@ BEGIN
             (SELECT max(s.position) FROM draftsman.job_states s
               WHERE s.status IN ('claimed', 'running') AND s.queue = part.queue
                 AND s.priority = part.priority),
+            draftsman.first_waiting(part.queue, part.priority),
             part.first));
         UPDATE draftsman.job_states s SET position = start + 100 * (w.place - 1)
           FROM unnest(part.numbers) WITH ORDINALITY AS w (number, place)
