@@ -93,6 +93,8 @@ class JobFacts:
     """The limit in which the job waits for a place."""
     absent_agent: str | None = None
     """The agent of a failed job whose program the worker did not find."""
+    debounce_left: float | None = None
+    """Seconds until a debounced job starts, whatever further requests there are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -341,6 +343,10 @@ def _due(facts: JobFacts) -> tuple[str, str, NextStep]:
         no_worker = (f"; but the {name} is paused {_pause(facts)}",)
     elif not facts.workers:
         no_worker = ("; but no live worker serves its queue: ", _command("up"))
+    if facts.status is Status.SCHEDULED and facts.debounce_left is not None:
+        latest = f"; with further requests at the latest in {_span(max(0.0, facts.debounce_left))}"
+        text = "debounced: a further request replaces it and waits as long again"
+        return "debounced", text, (f"due {when}{latest}", *no_worker)
     if facts.status is Status.SCHEDULED:
         text = facts.sleep_reason or "scheduled for later"
         return "scheduled", text, (f"due {when}", *no_worker)

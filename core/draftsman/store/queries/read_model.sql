@@ -347,7 +347,10 @@ SELECT j.number, j.status, j.queue, j.type, j.run_at, j.next_retry_at, j.last_er
        CASE WHEN j.error_class = 'PERMANENT' AND j.status IN ('failed', 'dead_letter') AND EXISTS (
             SELECT FROM draftsman.job_events e WHERE e.job = j.number AND e.kind = 'job_failed'
                AND e.payload @> '{"code": "command_not_found", "origin": "agent"}')
-            THEN j.agent END AS absent_agent
+            THEN j.agent END AS absent_agent,
+       CASE WHEN j.status = 'scheduled' AND j.run_count = 0 THEN (
+           SELECT extract(epoch FROM u.debounce_until - draftsman.now())::float8
+             FROM draftsman.unique_keys u WHERE u.job = j.number) END AS debounce_left
   FROM draftsman.jobs j
   LEFT JOIN LATERAL (
        SELECT queue, type, reason, paused_by, paused_at FROM draftsman.queue_pauses
