@@ -238,7 +238,7 @@ def _held(facts: JobFacts) -> tuple[str, str, NextStep]:
     if facts.pause_reason is None and facts.hold == "key":
         return _waiting_for_key(facts)
     if facts.pause_reason is None and facts.limit is not None:
-        return _waiting_for_place(facts.limit)
+        return _waiting_for_place(facts, facts.limit)
     if facts.pause_reason is None and facts.reserved_for is not None:
         return _reserved(facts, facts.reserved_for)
     if facts.pause_reason is None:
@@ -276,11 +276,17 @@ def _waiting_for_key(facts: JobFacts) -> tuple[str, str, NextStep]:
     return "key", f"{holder} holds {key}", ("for its state: ", _command("why", holder))
 
 
-def _waiting_for_place(limit: LimitUse) -> tuple[str, str, NextStep]:
+def _waiting_for_place(facts: JobFacts, limit: LimitUse) -> tuple[str, str, NextStep]:
     full = limit.full()
     if not full:
         return "limit", "its limit has a free place", "the leader will queue it within a minute"
-    return "limit", full, ("for all limits: ", _command("limits"))
+    first = f"{_ahead(facts)}; " if facts.ahead else ""
+    return "limit", full, (f"{first}for all limits: ", _command("limits"))
+
+
+def _ahead(facts: JobFacts) -> str:
+    more = "at least " if facts.ahead >= 1000 else ""
+    return f"{more}{facts.ahead} {'job is' if facts.ahead == 1 else 'jobs are'} ahead of it"
 
 
 def reservation_text(queue: str, job: int, actor: str, expires_at: datetime | None) -> str:
@@ -305,16 +311,10 @@ def _pause(facts: JobFacts) -> str:
 
 def _queued(facts: JobFacts) -> tuple[str, str, NextStep]:
     if not facts.workers:
-        return (
-            "no_worker",
-            f"no live worker serves the queue {facts.queue!r}",
-            (
-                "to start a worker: ",
-                _command("up")
-                if facts.queue == "default"
-                else _command("worker", f"--queue {facts.queue}"),
-            ),
-        )
+        text = f"no live worker serves the queue {facts.queue!r}"
+        worker = _command("worker", f"--queue {facts.queue}")
+        start = _command("up") if facts.queue == "default" else worker
+        return "no_worker", text, ("to start a worker: ", start)
     if not facts.capable_workers:
         return (
             "unknown_type",
@@ -322,12 +322,8 @@ def _queued(facts: JobFacts) -> tuple[str, str, NextStep]:
             "a worker will claim the job and fail it; add the type to [handlers] first",
         )
     if facts.ahead:
-        more = "at least " if facts.ahead >= 1000 else ""
-        return (
-            "behind",
-            f"{more}{facts.ahead} jobs are ahead of it in the queue {facts.queue!r}",
-            f"{facts.slots} slots serve the queue",
-        )
+        text = f"{_ahead(facts)} in the queue {facts.queue!r}"
+        return "behind", text, f"{facts.slots} slots serve the queue"
     if facts.reserved_until is not None:
         until = f"reserved for it until {facts.reserved_until:%Y-%m-%d %H:%M %Z}"
         return "next", f"the queue {facts.queue!r} is {until}", "the next free slot claims it"

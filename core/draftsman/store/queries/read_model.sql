@@ -320,11 +320,16 @@ SELECT j.number, j.status, j.queue, j.type, j.run_at, j.next_retry_at, j.last_er
        coalesce(o.paused_by, p.paused_by) AS paused_by,
        coalesce(o.paused_at, p.paused_at) AS paused_at, o.job IS NOT NULL AS job_paused,
        (SELECT count(*) FROM (
-           SELECT c.priority, c.position, c.number FROM draftsman.claimable c
-            WHERE c.queue = j.queue AND j.status IN ('queued', 'resumed')
-              AND v.queue IS NULL
-            ORDER BY c.priority DESC, c.position, c.number
-            LIMIT 1000) b
+           (SELECT c.priority, c.position, c.number FROM draftsman.claimable c
+             WHERE c.queue = j.queue AND j.status IN ('queued', 'resumed')
+               AND v.queue IS NULL AND j.held_by IS NULL
+             ORDER BY c.priority DESC, c.position, c.number
+             LIMIT 1000)
+            UNION ALL
+           (SELECT h.priority, h.position, h.number FROM draftsman.job_states h
+             WHERE h.held_by = j.held_by
+             ORDER BY h.priority DESC, h.position, h.number
+             LIMIT 1000)) b
          WHERE b.priority > j.priority OR (b.priority = j.priority
                AND (b.position, b.number) < (j.position, j.number))) AS ahead,
        (SELECT count(*) FROM draftsman.workers w
