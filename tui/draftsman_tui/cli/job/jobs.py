@@ -13,7 +13,7 @@ from draftsman.domain.ids import job_name, question_name
 from draftsman.domain.job import TERMINAL, WAITING, Source, Status
 from draftsman.domain.retries.retry_policy import layer
 from draftsman.domain.text import first_line
-from draftsman.errors import NotFound, Refused, UsageError
+from draftsman.errors import NotFound, Refused, RejectedField, UsageError
 from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.cli.job.order import print_queued
 from draftsman_tui.common import params, times
@@ -176,6 +176,7 @@ async def jobs(
                 _print_no_jobs(
                     app, narrowed=bool(names or since or before or _has_filters(filters))
                 )
+            await _print_unknown_type(app, rt, filters["type"])
         if page.scanned_to is not None:
             options = {"status": ",".join(names), "since": since, **filters}
             older = _older(page.scanned_to, options)
@@ -311,6 +312,14 @@ def _retry_count(job: JobSummary) -> str:
 
 def _has_filters(filters: dict[str, Any]) -> bool:
     return any(value for name, value in filters.items() if name not in {"limit", "sort"})
+
+
+async def _print_unknown_type(app: App, rt: Runtime, type: str | None) -> None:
+    try:
+        if type is not None:
+            await rt.request_checks.check_type(type)
+    except RejectedField as error:
+        app.out.info(str(error))
 
 
 def _print_no_jobs(app: App, *, narrowed: bool) -> None:
