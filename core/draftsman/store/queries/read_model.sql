@@ -323,24 +323,12 @@ SELECT j.number, j.status, j.queue, j.type, j.run_at, j.next_retry_at, j.last_er
            (SELECT c.priority, c.position, c.number FROM draftsman.claimable c
              WHERE c.queue = j.queue AND j.status IN ('queued', 'resumed')
                AND v.queue IS NULL AND j.held_by IS NULL
-             ORDER BY c.priority DESC, c.position, c.number
-             LIMIT 1000)
+             ORDER BY c.priority DESC, c.position, c.number LIMIT 1000)
             UNION ALL
            (SELECT h.priority, h.position, h.number FROM draftsman.job_states h
-             WHERE h.held_by = j.held_by
-             ORDER BY h.priority DESC, h.position, h.number
-             LIMIT 1000)) b
-         WHERE b.priority > j.priority OR (b.priority = j.priority
-               AND (b.position, b.number) < (j.position, j.number))) AS ahead,
-       (SELECT count(*) FROM draftsman.workers w
-         WHERE j.queue = ANY (w.queues) AND NOT w.draining
-           AND w.heartbeat_at > draftsman.now() - make_interval(secs => %(lease)s)) AS workers,
-       (SELECT count(*) FROM draftsman.workers w
-         WHERE j.queue = ANY (w.queues) AND NOT w.draining AND j.type = ANY (w.types)
-           AND w.heartbeat_at > draftsman.now() - make_interval(secs => %(lease)s)) AS capable_workers,
-       (SELECT coalesce(sum(w.slots), 0) FROM draftsman.workers w
-         WHERE j.queue = ANY (w.queues) AND NOT w.draining
-           AND w.heartbeat_at > draftsman.now() - make_interval(secs => %(lease)s)) AS slots,
+             WHERE h.held_by = j.held_by ORDER BY h.priority DESC, h.position, h.number LIMIT 1000)) b
+         WHERE (-b.priority, b.position, b.number) < (-j.priority, j.position, j.number)) AS ahead,
+       l.workers, l.capable_workers, l.slots,
        b.host, extract(epoch FROM draftsman.now() - b.heartbeat_at)::float8 AS heartbeat_age,
        coalesce(b.heartbeat_at < draftsman.now() - make_interval(secs => %(lease)s), false) AS lost,
        CASE WHEN j.status IN ('scheduled', 'retrying') THEN extract(
@@ -353,9 +341,7 @@ SELECT j.number, j.status, j.queue, j.type, j.run_at, j.next_retry_at, j.last_er
             SELECT FROM draftsman.job_events e WHERE e.job = j.number AND e.kind = 'job_failed'
                AND e.payload @> '{"code": "command_not_found", "origin": "agent"}')
             THEN j.agent END AS absent_agent,
-       CASE WHEN j.status = 'scheduled' AND j.run_count = 0 THEN (
-           SELECT extract(epoch FROM u.debounce_until - draftsman.now())::float8
-             FROM draftsman.unique_keys u WHERE u.job = j.number) END AS debounce_left
+       extract(epoch FROM u.debounce_until - draftsman.now())::float8 AS debounce_left
   FROM draftsman.jobs j
   LEFT JOIN LATERAL (
        SELECT queue, type, reason, paused_by, paused_at FROM draftsman.queue_pauses
@@ -364,6 +350,12 @@ SELECT j.number, j.status, j.queue, j.type, j.run_at, j.next_retry_at, j.last_er
   LEFT JOIN draftsman.active_reservations v ON v.queue = j.queue
   LEFT JOIN draftsman.job_pauses o ON o.job = j.number
   LEFT JOIN draftsman.heartbeats b ON b.job = j.number
+  LEFT JOIN draftsman.unique_keys u ON u.job = j.number AND j.run_count = 0
+ CROSS JOIN LATERAL (
+       SELECT count(*) AS workers, coalesce(sum(w.slots), 0) AS slots,
+              count(*) FILTER (WHERE j.type = ANY (w.types)) AS capable_workers
+         FROM draftsman.workers w WHERE j.queue = ANY (w.queues) AND NOT w.draining
+          AND w.heartbeat_at > draftsman.now() - make_interval(secs => %(lease)s)) l
  WHERE j.number = %(job)s
 
 -- Exact counts of active jobs; of each final status, jobs are counted up to a limit.
