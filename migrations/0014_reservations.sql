@@ -197,18 +197,12 @@ CREATE TABLE draftsman.partition_positions (
 -- of a pause. The first jobs of each bucket are read by index, of at most 1,000 of them.
 CREATE FUNCTION draftsman.first_waiting(queue text, priority int) RETURNS bigint
 LANGUAGE sql STABLE SET enable_seqscan = off SET jit = off AS $$
-    WITH RECURSIVE buckets AS (
-        (SELECT held_by AS name FROM draftsman.job_states
-          WHERE held_by IS NOT NULL ORDER BY held_by LIMIT 1)
-         UNION ALL
-        SELECT (SELECT s.held_by FROM draftsman.job_states s
-                 WHERE s.held_by > b.name ORDER BY s.held_by LIMIT 1)
-          FROM buckets b
-         WHERE b.name IS NOT NULL
-    )
     SELECT min(w.position)
       FROM ((SELECT f.queue, f.position
-               FROM (SELECT name FROM buckets LIMIT 1000) b
+               FROM (SELECT 'pause' AS name
+                      UNION ALL
+                     SELECT name FROM draftsman.limit_buckets
+                      LIMIT 1000) b
               CROSS JOIN LATERAL (
                     SELECT s.queue, s.position FROM draftsman.job_states s
                      WHERE s.held_by = b.name AND s.priority = $2
