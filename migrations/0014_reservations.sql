@@ -1,4 +1,5 @@
--- Reservations: a queue whose only job that may be claimed is the reserving job.
+-- Reservations: a queue whose only job that may be claimed is the reserving job. And queues whose jobs
+-- are taken in turn.
 
 SELECT EXISTS (SELECT FROM draftsman.schema_migrations WHERE name = '0014_reservations') AS applied \gset
 \if :applied \echo '0014_reservations is already applied' \quit \endif
@@ -187,3 +188,93 @@ LANGUAGE sql STABLE AS $$
     SELECT w.* FROM draftsman.workers w
      WHERE NOT w.draining AND w.heartbeat_at > draftsman.now() - make_interval(secs => $1)
 $$;
+
+-- Partitions --------------------------------------------------------------------------------------
+
+-- The last position of each partition of a queue: the jobs of a repository, for example.
+CREATE TABLE draftsman.partition_positions (
+    queue     text NOT NULL,
+    priority  int NOT NULL,
+    value     text NOT NULL,
+    position  bigint NOT NULL,
+    PRIMARY KEY (queue, priority, value)
+) WITH (fillfactor = 50);
+
+-- The position of the first job of a queue and priority that waits for a place of a limit or for the end
+-- of a pause. The first jobs of each bucket are read by index, of at most 1,000 of them.
+CREATE FUNCTION draftsman.first_waiting(queue text, priority int) RETURNS bigint
+LANGUAGE sql STABLE SET enable_seqscan = off SET jit = off AS $$
+    SELECT min(w.position)
+      FROM ((SELECT f.queue, f.position
+               FROM (SELECT 'pause' AS name
+                      UNION ALL
+                     SELECT name FROM draftsman.limit_buckets
+                      LIMIT 1000) b
+              CROSS JOIN LATERAL (
+                    SELECT s.queue, s.position FROM draftsman.job_states s
+                     WHERE s.held_by = b.name AND s.priority = $2
+                     ORDER BY s.position, s.number
+                     LIMIT 1000) f)
+             UNION ALL
+            (SELECT s.queue, s.position FROM draftsman.job_states s
+              WHERE s.hold = 'paused' AND s.hold IS NOT NULL AND s.held_by IS NULL
+                AND s.concurrency_key IS NULL AND s.priority = $2
+              ORDER BY s.position, s.number
+              LIMIT 1000)) w
+     WHERE w.queue = $1
+$$;
+
+-- Gives new jobs of queues with partitions the positions of start-time fair queueing (Goyal, Vin and
+-- Cheng, 1996): a job is 100 behind the last job of its partition, but not ahead of the job that is
+-- first now. Jobs of equal priority are then taken in turn across the partitions, and a partition that
+-- was served before is not behind those that were not. A claim does not know of it.
+CREATE FUNCTION draftsman.set_positions(jobs bigint[]) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    part    record;
+    earlier bigint;
+    start   bigint;
+BEGIN
+    FOR part IN
+        SELECT w.queue, w.priority, w.value, min(w.first) AS first,
+               array_agg(w.number ORDER BY w.position, w.number) AS numbers
+          FROM (SELECT s.number, s.queue, s.priority, s.position,
+                       min(s.position) OVER (PARTITION BY s.queue, s.priority) AS first,
+                       coalesce(CASE l.partition WHEN 'person' THEN r.invoker_id
+                                WHEN 'agent' THEN r.agent WHEN 'type' THEN r.type
+                                ELSE concat_ws('/', r.repo_host, r.repo_owner, r.repo_name) END, '') AS value
+                  FROM draftsman.job_states s
+                  JOIN draftsman.job_requests r ON r.number = s.number
+                 CROSS JOIN LATERAL (
+                       SELECT l.partition FROM draftsman.limits l
+                        WHERE l.scope = 'queue' AND l.value IN (s.queue, '*')
+                        ORDER BY l.value = '*' LIMIT 1) l
+                 WHERE s.number = ANY (jobs) AND l.partition IS NOT NULL) w
+         GROUP BY w.queue, w.priority, w.value
+         ORDER BY w.queue, w.priority, w.value
+    LOOP
+        SELECT p.position INTO earlier FROM draftsman.partition_positions p
+         WHERE (p.queue, p.priority, p.value) = (part.queue, part.priority, part.value)
+           FOR NO KEY UPDATE;
+        -- the first job that may be claimed, else the last that a worker has, else the first that waits
+        -- for a place or a pause, else the newest position
+        start := greatest(earlier + 100, coalesce(
+            (SELECT s.position FROM draftsman.job_states s
+              WHERE s.queue = part.queue AND s.priority = part.priority AND s.hold IS NULL
+                AND s.status IN ('queued', 'resumed')
+                AND s.number < (SELECT min(j) FROM unnest(jobs) j)
+              ORDER BY s.priority DESC, s.position, s.number LIMIT 1),
+            (SELECT max(s.position) FROM draftsman.job_states s
+              WHERE s.status IN ('claimed', 'running') AND s.queue = part.queue
+                AND s.priority = part.priority),
+            draftsman.first_waiting(part.queue, part.priority),
+            part.first));
+        UPDATE draftsman.job_states s SET position = start + 100 * (w.place - 1)
+          FROM unnest(part.numbers) WITH ORDINALITY AS w (number, place)
+         WHERE s.number = w.number;
+        INSERT INTO draftsman.partition_positions AS p (queue, priority, value, position)
+        VALUES (part.queue, part.priority, part.value,
+                start + 100 * (cardinality(part.numbers) - 1))
+            ON CONFLICT ON CONSTRAINT partition_positions_pkey
+            DO UPDATE SET position = greatest(p.position, excluded.position);
+    END LOOP;
+END $$;

@@ -35,7 +35,7 @@ from typing import ClassVar
 class CommandHint:
     """A command that helps, with the word that introduces it.
 
-    Its text is for a terminal: `see: draftsman artifacts D-5`.
+    Its text is for a terminal: `see: draftsman artifacts list D-5`.
     """
 
     name: str

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from draftsman_tui.dashboard.command_table import COMMANDS
 from draftsman_tui.dashboard.filter import FIELDS, parse
 from draftsman_tui.dashboard.saved_views import BUILTIN_VIEWS
 from draftsman_tui.dashboard.themes import NAMES
@@ -28,6 +29,23 @@ def test_the_filters_of_the_page_can_be_typed() -> None:
     assert len(rows) > 5
     for text in rows:
         assert parse(text)
+
+
+def test_keys_on_other_pages_are_those_of_their_table() -> None:
+    keys = {
+        (view, key)
+        for command in COMMANDS
+        for view in (command.on or {command.name})
+        for key in command.keys.split(",")
+    }
+    named = []
+    for path in DOCS.glob("*.md"):
+        text = path.read_text(encoding="utf-8")
+        for sentence in re.findall(r"In the dashboard[^.]*?`:\w+`[^.]*\.", text):
+            (view,) = re.findall(r"`:(\w+)`", sentence)
+            named += [(view, key) for key in re.findall(r"`(\w)`", sentence)]
+    assert len(named) > 5
+    assert [pair for pair in named if pair not in keys] == []
 
 
 def test_pictures_of_the_readme_exist() -> None:

@@ -94,8 +94,13 @@ class Tidy:
         self.client.send("activity", kind="plan", entries=steps)
 
     def validate(self) -> list[Outcome]:
-        """Run the validators on the workspace."""
-        return [self._validate(settings) for settings in self.validators]
+        """Run the validators on the workspace, and remove the files that they leave in it."""
+        before = self.new_files(self.tree)
+        outcomes = [self._validate(settings) for settings in self.validators]
+        for name in self.new_files(self.tree) - before:
+            if not name.endswith("/"):  # a repository
+                (self.tree / name).unlink(missing_ok=True)
+        return outcomes
 
     def _validate(self, settings: dict[str, Any]) -> Outcome:
         try:
@@ -155,11 +160,15 @@ class Tidy:
     def changes(self, tree: Path) -> Outcome:
         """Return the number of changed files and lines against the base commit."""
         rows = self._git(tree, "diff", "--numstat", "--no-renames", "--no-ext-diff", self.base)
-        new = self._git(tree, "ls-files", "--others", "--exclude-standard")
+        new = self.new_files(tree)
         counts = [row.split("\t")[:2] for row in rows]
         added = sum(int(plus) for plus, _ in counts if plus != "-")
         removed = sum(int(minus) for _, minus in counts if minus != "-")
         return {"files": len(rows) + len(new), "insertions": added, "deletions": removed}
+
+    def new_files(self, tree: Path) -> set[str]:
+        """Return the files that are neither in the index nor ignored."""
+        return set(self._git(tree, "ls-files", "--others", "--exclude-standard"))
 
     def _git(self, tree: Path, *arguments: str) -> list[str]:
         where = (f"--git-dir={self.tree / '.git'}", f"--work-tree={tree}")

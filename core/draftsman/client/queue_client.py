@@ -103,13 +103,13 @@ class QueueClient:
         number, actor = await self._number(job), await self._rt.actor(Source.API)
         await self._rt.queues.prioritize(number, priority, actor)
 
-    async def order(self, limit: int = 50) -> list[QueuedJob]:
+    async def order(self, limit: int = 50, queue: str | None = None) -> list[QueuedJob]:
         """Return the waiting jobs by queue: those that can be claimed, in their order, then others.
 
         `hold` of the others is the reason of their wait.
         """
-        waiting = await self._rt.queues.order(limit)
-        return [*waiting, *await self._rt.queues.held(limit)][:limit]
+        waiting = await self._rt.queues.order(limit, queue)
+        return [*waiting, *await self._rt.queues.held(limit, queue)][:limit]
 
     async def why(self, job: JobName) -> WaitReason:
         """Return the reason of the status of a job, and the next step; raises NotFound."""

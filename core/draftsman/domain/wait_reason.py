@@ -93,6 +93,8 @@ class JobFacts:
     """The limit in which the job waits for a place."""
     absent_agent: str | None = None
     """The agent of a failed job whose program the worker did not find."""
+    debounce_left: float | None = None
+    """Seconds until a debounced job starts, whatever further requests there are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,7 +238,7 @@ def _held(facts: JobFacts) -> tuple[str, str, NextStep]:
     if facts.pause_reason is None and facts.hold == "key":
         return _waiting_for_key(facts)
     if facts.pause_reason is None and facts.limit is not None:
-        return _waiting_for_place(facts.limit)
+        return _waiting_for_place(facts, facts.limit)
     if facts.pause_reason is None and facts.reserved_for is not None:
         return _reserved(facts, facts.reserved_for)
     if facts.pause_reason is None:
@@ -274,11 +276,17 @@ def _waiting_for_key(facts: JobFacts) -> tuple[str, str, NextStep]:
     return "key", f"{holder} holds {key}", ("for its state: ", _command("why", holder))
 
 
-def _waiting_for_place(limit: LimitUse) -> tuple[str, str, NextStep]:
+def _waiting_for_place(facts: JobFacts, limit: LimitUse) -> tuple[str, str, NextStep]:
     full = limit.full()
     if not full:
         return "limit", "its limit has a free place", "the leader will queue it within a minute"
-    return "limit", full, ("for all limits: ", _command("limits"))
+    first = f"{_ahead(facts)}; " if facts.ahead else ""
+    return "limit", full, (f"{first}for all limits: ", _command("limits"))
+
+
+def _ahead(facts: JobFacts) -> str:
+    more = "at least " if facts.ahead >= 1000 else ""
+    return f"{more}{facts.ahead} {'job is' if facts.ahead == 1 else 'jobs are'} ahead of it"
 
 
 def reservation_text(queue: str, job: int, actor: str, expires_at: datetime | None) -> str:
@@ -303,16 +311,10 @@ def _pause(facts: JobFacts) -> str:
 
 def _queued(facts: JobFacts) -> tuple[str, str, NextStep]:
     if not facts.workers:
-        return (
-            "no_worker",
-            f"no live worker serves the queue {facts.queue!r}",
-            (
-                "to start a worker: ",
-                _command("up")
-                if facts.queue == "default"
-                else _command("worker", f"--queue {facts.queue}"),
-            ),
-        )
+        text = f"no live worker serves the queue {facts.queue!r}"
+        worker = _command("worker", f"--queue {facts.queue}")
+        start = _command("up") if facts.queue == "default" else worker
+        return "no_worker", text, ("to start a worker: ", start)
     if not facts.capable_workers:
         return (
             "unknown_type",
@@ -320,12 +322,8 @@ def _queued(facts: JobFacts) -> tuple[str, str, NextStep]:
             "a worker will claim the job and fail it; add the type to [handlers] first",
         )
     if facts.ahead:
-        more = "at least " if facts.ahead >= 1000 else ""
-        return (
-            "behind",
-            f"{more}{facts.ahead} jobs are ahead of it in the queue {facts.queue!r}",
-            f"{facts.slots} slots serve the queue",
-        )
+        text = f"{_ahead(facts)} in the queue {facts.queue!r}"
+        return "behind", text, f"{facts.slots} slots serve the queue"
     if facts.reserved_until is not None:
         until = f"reserved for it until {facts.reserved_until:%Y-%m-%d %H:%M %Z}"
         return "next", f"the queue {facts.queue!r} is {until}", "the next free slot claims it"
@@ -341,6 +339,10 @@ def _due(facts: JobFacts) -> tuple[str, str, NextStep]:
         no_worker = (f"; but the {name} is paused {_pause(facts)}",)
     elif not facts.workers:
         no_worker = ("; but no live worker serves its queue: ", _command("up"))
+    if facts.status is Status.SCHEDULED and facts.debounce_left is not None:
+        latest = f"; with further requests at the latest in {_span(max(0.0, facts.debounce_left))}"
+        text = "debounced: a further request replaces it and waits as long again"
+        return "debounced", text, (f"due {when}{latest}", *no_worker)
     if facts.status is Status.SCHEDULED:
         text = facts.sleep_reason or "scheduled for later"
         return "scheduled", text, (f"due {when}", *no_worker)

@@ -179,10 +179,10 @@ class Queues:
             raise Refused(f"the queue {queue!r} is not reserved", hint=CommandHint("queues list"))
         return job
 
-    async def order(self, limit: int = 50) -> list[QueuedJob]:
+    async def order(self, limit: int = 50, queue: str | None = None) -> list[QueuedJob]:
         """Return the jobs that can be claimed, by queue, in the order of the claim."""
         async with self._db.connection() as conn:
-            jobs = await store.in_order(conn, limit)
+            jobs = await store.in_order(conn, limit, queue)
             serving = await workers.serving(conn, self._lease)
         return [replace(job, hold=missing_of(serving, job.queue, job.type)) for job in jobs]
 
@@ -191,10 +191,10 @@ class Queues:
         async with self._db.connection() as conn:
             return await workers.serving(conn, self._lease)
 
-    async def held(self, limit: int = 50) -> list[QueuedJob]:
+    async def held(self, limit: int = 50, queue: str | None = None) -> list[QueuedJob]:
         """Return the jobs that wait for a place, their key or a pause, by queue, in its order."""
         async with self._db.connection() as conn:
-            return await store.held_in_order(conn, limit)
+            return await store.held_in_order(conn, limit, queue)
 
     async def move(self, job: int, place: Place, actor: Actor, anchor: int | None = None) -> None:
         """Move a queued job before or after another job of its queue, or to the top or bottom.

@@ -254,17 +254,21 @@ async def test_a_missing_optional_tool_is_named_in_the_result(repository: Path) 
         assert named in result.summary
 
 
-async def test_validators_that_hang_leave_a_child_or_print_too_much_do_not_block_the_agent(
+async def test_validators_that_hang_leave_a_child_or_a_file_or_print_too_much_do_not_disturb(
     repository: Path,
 ) -> None:
     hang = script("hang", "import signal; print('x', flush=True); signal.pause()", timeout=0.3)
     daemon = {"name": "daemon", "command": ("sh", "-c", "sleep 1000 & echo done")}
-    long = script("long", "print('first'); print('x' * 100_000); print('9 errors'); exit(1)")
+    leave = "open('.coverage', 'w').close()"
+    long = script(
+        "long", f"{leave}; print('first'); print('x' * 100_000); print('9 errors'); exit(1)"
+    )
     commands = tuple(CommandSettings(**command) for command in (hang, daemon, long))
     profile = ProfileSettings(validation_commands=commands, fix_commands=())
-    _, transcript = await tidy(repository, {}, profile)
+    workspace, transcript = await tidy(repository, {}, profile)
     [result] = transcript.of(ResultMessage)
     assert result.summary == "nothing to fix; hang: timed out after 0 s; long: 9 errors"
+    assert (await workspace.snapshot("files of validators")).files_changed == 0
     outcomes = [event.payload for event in transcript.of(EventMessage)]
     assert [outcome["passed"] for outcome in outcomes] == [False, True, False]
     payload = outcomes[-1]

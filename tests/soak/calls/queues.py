@@ -56,9 +56,11 @@ CALLS: Final[dict[str, Call]] = {
         2 * (ALL - FINISHED),
         "the unfinished jobs",
     ),
-    "queues.in_order": Call(lambda conn: queues.in_order(conn, 100), 3000, "a page of each queue"),
+    "queues.in_order": Call(
+        lambda conn: queues.in_order(conn, 100, None), 3000, "a page of each queue"
+    ),
     "queues.held_in_order": Call(
-        lambda conn: queues.held_in_order(conn, 100), 3000, "a page of each bucket and key"
+        lambda conn: queues.held_in_order(conn, 100, None), 3000, "a page of each bucket and key"
     ),
     "queues.queues": Call(
         lambda conn: queues.queues(conn, 300, 1000), 3000, "a thousand jobs of each queue"

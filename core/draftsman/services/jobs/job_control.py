@@ -120,7 +120,8 @@ class JobControl:
             raise unknown_job(job)
         self._policy.check(actor, Verb.CANCEL, invoker=locked.invoker_id)
         if locked.status in TERMINAL:
-            raise Refused(f"is already {locked.status}; nothing to cancel", subject=job_name(job))
+            ended = f"is already {humanize(locked.status)}; nothing to cancel"
+            raise Refused(ended, subject=job_name(job))
         return locked
 
     async def cancel_tree(

@@ -320,13 +320,14 @@ SELECT j.number, j.status, j.queue, j.type, j.run_at, j.next_retry_at, j.last_er
        coalesce(o.paused_by, p.paused_by) AS paused_by,
        coalesce(o.paused_at, p.paused_at) AS paused_at, o.job IS NOT NULL AS job_paused,
        (SELECT count(*) FROM (
-           SELECT c.priority, c.position, c.number FROM draftsman.claimable c
-            WHERE c.queue = j.queue AND j.status IN ('queued', 'resumed')
-              AND v.queue IS NULL
-            ORDER BY c.priority DESC, c.position, c.number
-            LIMIT 1000) b
-         WHERE b.priority > j.priority OR (b.priority = j.priority
-               AND (b.position, b.number) < (j.position, j.number))) AS ahead,
+           (SELECT c.priority, c.position, c.number FROM draftsman.claimable c
+             WHERE c.queue = j.queue AND j.status IN ('queued', 'resumed')
+               AND v.queue IS NULL AND j.held_by IS NULL
+             ORDER BY c.priority DESC, c.position, c.number LIMIT 1000)
+            UNION ALL
+           (SELECT h.priority, h.position, h.number FROM draftsman.job_states h
+             WHERE h.held_by = j.held_by ORDER BY h.priority DESC, h.position, h.number LIMIT 1000)) b
+         WHERE (-b.priority, b.position, b.number) < (-j.priority, j.position, j.number)) AS ahead,
        x.workers, x.capable_workers, x.slots,
        b.host, extract(epoch FROM draftsman.now() - b.heartbeat_at)::float8 AS heartbeat_age,
        coalesce(b.heartbeat_at < draftsman.now() - make_interval(secs => %(lease)s), false) AS lost,
@@ -339,7 +340,8 @@ SELECT j.number, j.status, j.queue, j.type, j.run_at, j.next_retry_at, j.last_er
        CASE WHEN j.error_class = 'PERMANENT' AND j.status IN ('failed', 'dead_letter') AND EXISTS (
             SELECT FROM draftsman.job_events e WHERE e.job = j.number AND e.kind = 'job_failed'
                AND e.payload @> '{"code": "command_not_found", "origin": "agent"}')
-            THEN j.agent END AS absent_agent
+            THEN j.agent END AS absent_agent,
+       extract(epoch FROM u.debounce_until - draftsman.now())::float8 AS debounce_left
   FROM draftsman.jobs j
   LEFT JOIN LATERAL (
        SELECT queue, type, reason, paused_by, paused_at FROM draftsman.queue_pauses
@@ -348,6 +350,7 @@ SELECT j.number, j.status, j.queue, j.type, j.run_at, j.next_retry_at, j.last_er
   LEFT JOIN draftsman.active_reservations v ON v.queue = j.queue
   LEFT JOIN draftsman.job_pauses o ON o.job = j.number
   LEFT JOIN draftsman.heartbeats b ON b.job = j.number
+  LEFT JOIN draftsman.unique_keys u ON u.job = j.number AND j.run_count = 0
  CROSS JOIN LATERAL (
        SELECT count(*) AS workers, count(*) FILTER (WHERE j.type = ANY (w.types)) AS capable_workers,
               coalesce(sum(w.slots), 0) AS slots

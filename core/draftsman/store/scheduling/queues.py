@@ -54,14 +54,14 @@ async def prioritize(conn: Connection, job: int, priority: int, actor: str) -> t
     return outcome, Status(status)
 
 
-async def in_order(conn: Connection, limit: int) -> list[QueuedJob]:
+async def in_order(conn: Connection, limit: int, queue: str | None) -> list[QueuedJob]:
     """Return the jobs that can be claimed, by queue, in the order of the claim."""
-    return await fetch_all(conn, _Q["in_order"], {"limit": limit}, QueuedJob)
+    return await fetch_all(conn, _Q["in_order"], {"limit": limit, "queue": queue}, QueuedJob)
 
 
-async def held_in_order(conn: Connection, limit: int) -> list[QueuedJob]:
+async def held_in_order(conn: Connection, limit: int, queue: str | None) -> list[QueuedJob]:
     """Return the jobs that wait for a place, their key or a pause, by queue, in its order."""
-    return await fetch_all(conn, _Q["held_in_order"], {"limit": limit}, QueuedJob)
+    return await fetch_all(conn, _Q["held_in_order"], {"limit": limit, "queue": queue}, QueuedJob)
 
 
 async def hold(conn: Connection, term: LeaderTerm, limit: int) -> int:

@@ -111,7 +111,7 @@ async def test_a_queued_job_has_its_position_in_the_order_of_claims(
     await make.queued(queue="other", priority=9)
     behind, first = await rt.read_model.why(last), await rt.read_model.why(urgent)
     assert (behind.reason, first.reason) == ("behind", "next")
-    assert behind.text == "1 jobs are ahead of it in the queue 'default'"
+    assert behind.text == "1 job is ahead of it in the queue 'default'"
     assert behind.next_step == "4 slots serve the queue"
     await make.running(urgent)
     assert (await rt.read_model.why(last)).reason == "next"

@@ -6,6 +6,7 @@ import pytest
 
 from draftsman.domain.outcome import Done
 from draftsman.domain.people.actor import Actor
+from draftsman.domain.run import LeaderTerm
 from draftsman.runtime import Runtime
 from draftsman.services.jobs.submissions import invocation
 from draftsman.store.postgres.database import Connection
@@ -33,9 +34,10 @@ async def _submit(
     return [job.number for job in await rt.submissions.submit_many(requests, owner)]
 
 
-async def _order(rt: Runtime) -> str:
+async def _order(rt: Runtime, queue: str | None = None, *, held: bool = False) -> str:
+    listed = await (rt.queues.held if held else rt.queues.order)(10_000, queue)
     jobs = {job.number: job for job in await rt.read_model.jobs(limit=10_000)}
-    return "".join((jobs[job.number].repo_host or "")[:1] for job in await rt.queues.order(10_000))
+    return "".join((jobs[job.number].repo_host or "")[:1] for job in listed)
 
 
 async def test_few_jobs_of_one_are_not_behind_many_of_another(
@@ -76,6 +78,26 @@ async def test_a_partition_that_is_being_served_is_not_ahead_of_a_new_one(
     assert len(await claim(conn, make, free=4)) == 4
     await _submit(rt, owner, "bb")
     assert await _order(rt) == "ababaa"
+
+
+async def test_jobs_are_in_turn_while_all_wait_for_a_rate_or_the_end_of_a_pause(
+    rt: Runtime, make: Factory, owner: Actor, conn: Connection
+) -> None:
+    rate = {"partition": "repo", "rate": "1/1h"}
+    await set_limits(rt, conn, queue={"q": rate, "type": {"partition": "repo"}})
+    await _submit(rt, owner, "a" * 6, queue="other")
+    await _submit(rt, owner, "a")
+    (work,) = await claim(conn, make)
+    await rt.settlement.outcome(work, Done())  # the rate is used, and no job runs
+    await _submit(rt, owner, "aaaa")
+    await _submit(rt, owner, "bb")
+    assert await _order(rt, "q", held=True) == "ababaa"
+
+    await rt.queues.pause("type", owner, "out of order", "noop")
+    for names in ("aaaa", "bb"):
+        await _submit(rt, owner, names, queue="type")
+        await rt.sweeps.names["holds"](LeaderTerm())
+    assert await _order(rt, "type", held=True) == "ababaa"
 
 
 async def test_priorities_and_other_queues_are_as_before(

@@ -44,6 +44,9 @@ async def test_a_window_never_has_more_starts_than_its_rate(
     assert await placed(conn) == numbers[:2]
     why = await rt.read_model.why(numbers[4])
     assert why.text.startswith("2 of 2 started in the last hour for queue q; next at ")
+    steps = [(await rt.read_model.why(number)).next_step for number in numbers[2:]]
+    then = "for all limits: draftsman limits"
+    assert steps == [then, f"1 job is ahead of it; {then}", f"2 jobs are ahead of it; {then}"]
     assert 3590 < await _due(rt) <= 3600
     await _age(conn, 3500)
     assert await rt.sweeps.names["limits"](LeaderTerm()) == 0

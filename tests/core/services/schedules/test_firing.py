@@ -159,6 +159,8 @@ async def test_queued_occurrences_fire_one_after_the_other(
     assert await _fire(rt) == 1
     assert await _fire(rt) == 0, "D-2 is unfinished"
     assert (await _history(rt))[:3] == [(S.FIRED, 1), (S.FIRED, 2), (S.WAITING, None)]
+    reasons = [fire.reason for fire in await rt.schedules.history()]
+    assert reasons == ["2 occurrences wait already", "D-2 is unfinished", None, None]
     await rt.job_control.cancel(2, owner)
     await _to_next(rt, clock)
     assert await _fire(rt) == 1
@@ -184,6 +186,9 @@ async def test_a_waiting_occurrence_fires_before_a_newer_one(
     await _fire(wire(rt.settings.model_copy(update={"sweeps": sweeps}), rt.db, False))
     outcomes = [status for status, _ in await _history(rt, "second")]
     assert outcomes == [S.FIRED, S.FIRED, S.WAITING]
+    await rt.schedules.pause("second", owner, "freeze")
+    paused = next(schedule for schedule in await rt.schedules.all() if schedule.name == "second")
+    assert (paused.last_status, paused.last_reason) == (S.WAITING, "the schedule is paused")
 
 
 @pytest.mark.parametrize("running", [True, False])

@@ -42,7 +42,8 @@ async def test_a_running_job_is_canceled_normally_or_by_force(
 @pytest.mark.parametrize("status", sorted(TERMINAL))
 async def test_a_cancel_after_the_end_is_reported(cli: Cli, make: Factory, status: Status) -> None:
     number = await make.job_in(status)
-    (await cli("cancel", number)).refused(1, f"D-{number} is already {status}")
+    ended = f"D-{number} is already {status.replace('_', ' ')}; nothing to cancel"
+    (await cli("cancel", number)).refused(1, ended)
 
 
 async def test_an_unauthorized_cancel_names_the_permitted_people(as_: As, make: Factory) -> None:

@@ -174,7 +174,11 @@ async def test_jobs_are_found_by_type_queue_source_key_person_and_tags(
     assert await numbers("--tag", "team=shop", "--tag", "nightly") == []
     assert await numbers("--mine") == [report]
     assert await numbers("--mine", who="anna") == [other]
-    assert "no jobs match the filters" in (await cli("jobs", "--type", "none")).err
+    none = (await cli("jobs", "--type", "http_requst")).err
+    assert "no jobs match the filters" in none
+    assert "unknown job type 'http_requst'" in none
+    assert "did you mean http_request?" in none
+    assert "unknown" not in (await cli("jobs", "--type", "http_request")).err
 
 
 async def test_waiting_matches_input_and_approval(cli: Cli, make: Factory) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from draftsman.runtime import Runtime
@@ -130,7 +132,7 @@ async def test_a_move_that_is_not_possible_is_one_line(as_: As, cli: Cli, make: 
     assert "there is no job D-99" in (await cli("move", other, "--before", "99")).refused(3)
     assert "allowed are -1000 to 1000" in (await cli("priority", other, "1001")).refused(2)
     assert "is not a valid integer" in (await cli("priority", other, "high")).refused(2)
-    assert "--queued can only be combined with --limit" in (
+    assert "--queued can only be combined with --queue and --limit" in (
         await cli("jobs", "--queued", "--status", "queued")
     ).refused(2)
     text = (await as_("anna")("move", other, "--top")).refused(1)
@@ -145,3 +147,11 @@ async def test_held_jobs_of_many_queues_are_a_single_line(cli: Cli, make: Factor
     assert "1 held in the queue q3; draftsman queues" in held
     assert "2 held in 2 other queues; draftsman queues" in held
     assert "queue q4" not in held
+
+    only = await cli("jobs", "--queued", "--queue", "q4")
+    assert [row.split()[1] for row in only.out.splitlines()[1:]] == ["q4"]
+    assert only.err == "no job can be claimed\n1 held in the queue q4; draftsman queues\n"
+    assert "no job waits in the queue 'q6'" in (await cli("jobs", "--queued", "--queue", "q6")).err
+    await cli("queues", "resume", "q4")
+    only = await cli("jobs", "--queued", "--queue", "q4", "--json")
+    assert [job["queue"] for job in json.loads(only.out)] == ["q4"]

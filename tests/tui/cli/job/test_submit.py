@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -382,3 +383,7 @@ async def test_the_limit_of_a_debounce_is_an_option(cli: Cli, rt: Runtime) -> No
             "SELECT debounce_until - now() BETWEEN '30 s' AND '40 s' FROM draftsman.unique_keys"
         )
         assert await cursor.fetchall() == [(True,)]
+    waits = (await cli("why", "D-1")).out
+    assert "scheduled: debounced: a further request replaces it and waits as long again" in waits
+    assert re.search(r"due in (29|30) s; with further requests at the latest in (39|40) s", waits)
+    assert (await cli("why", "D-1", "--json")).json["reason"] == "debounced"

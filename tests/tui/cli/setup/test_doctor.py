@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from draftsman import __version__
 from draftsman.runtime import Runtime
 from draftsman.services.deliveries.live_threads import LiveThreads
 from draftsman.store.postgres.database import Connection
@@ -47,7 +48,8 @@ async def test_a_valid_installation_has_no_failure(cli: Cli) -> None:
         "warn",
         "draftsman up",
     )
-    assert checks_by_name["agent tidy"]["status"] == "ok"
+    agent = checks_by_name["agent tidy"]
+    assert (agent["status"], agent["text"].partition(": ")[0]) == ("ok", f"version {__version__}")
     assert (
         "escape" in checks_by_name["sandbox"]["text"]
         or checks_by_name["sandbox"]["status"] == "warn"

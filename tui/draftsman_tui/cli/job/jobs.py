@@ -14,7 +14,7 @@ from draftsman.domain.job import TERMINAL, WAITING, Source, Status
 from draftsman.domain.queues.queue_models import missing_of
 from draftsman.domain.retries.retry_policy import layer
 from draftsman.domain.text import first_line
-from draftsman.errors import NotFound, Refused, UsageError
+from draftsman.errors import NotFound, Refused, RejectedField, UsageError
 from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.cli.job.order import print_queued
 from draftsman_tui.common import params, times
@@ -66,7 +66,7 @@ class SortParam(params.Param):
     examples=(
         "draftsman jobs --status waiting",
         "draftsman jobs --status failed,dead_letter --since 2h",
-        "draftsman jobs --queued",
+        "draftsman jobs --queued --queue nightly",
         "draftsman jobs --mine --tag team=pay --tag nightly --sort -finished",
         "draftsman jobs --type report:weekly --key week-31",
         "draftsman jobs --group release --status failed",
@@ -134,9 +134,10 @@ async def jobs(
     next retry, or the resource the job needs. For failed jobs, ERROR shows the last error.
     """
     if queued:
-        if status or since or before or mine or sort or _has_filters(filters):
-            raise UsageError("--queued can only be combined with --limit")
-        await print_queued(app, filters["limit"])
+        others = {name: value for name, value in filters.items() if name != "queue"}
+        if status or since or before or mine or sort or _has_filters(others):
+            raise UsageError("--queued can only be combined with --queue and --limit")
+        await print_queued(app, filters["limit"], filters["queue"])
         return
     names = [name for group in status for name in group]
     paused = params.PAUSED in names
@@ -176,6 +177,7 @@ async def jobs(
                 _print_no_jobs(
                     app, narrowed=bool(names or since or before or _has_filters(filters))
                 )
+            await _print_unknown_type(app, rt, filters["type"])
         if page.scanned_to is not None:
             options = {"status": ",".join(names), "since": since, **filters}
             older = _older(page.scanned_to, options)
@@ -310,6 +312,14 @@ def _retry_count(job: JobSummary) -> str:
 
 def _has_filters(filters: dict[str, Any]) -> bool:
     return any(value for name, value in filters.items() if name not in {"limit", "sort"})
+
+
+async def _print_unknown_type(app: App, rt: Runtime, type: str | None) -> None:
+    try:
+        if type is not None:
+            await rt.request_checks.check_type(type)
+    except RejectedField as error:
+        app.out.info(str(error))
 
 
 def _print_no_jobs(app: App, *, narrowed: bool) -> None:

@@ -86,12 +86,12 @@ async def priority(app: App, job: JobRef, priority: int) -> None:
         app.out.print(f"{job_name(number)}: priority {priority}")
 
 
-async def print_queued(app: App, limit: int) -> None:
+async def print_queued(app: App, limit: int, queue: str | None) -> None:
     """Print the jobs in the order of the claim, then those that wait for something else."""
     async with app.runtime(read_only=True) as rt:
-        queued = await rt.queues.order(limit)
-        waiting = await rt.queues.held(limit)
-        held = [summary for summary in await rt.queues.all() if summary.held]
+        queued = await rt.queues.order(limit, queue)
+        waiting = await rt.queues.held(limit, queue)
+        summaries = await rt.queues.all()
     if app.json:
         app.out.document([*queued, *waiting])
         return
@@ -114,8 +114,11 @@ async def print_queued(app: App, limit: int) -> None:
             for job, waits_for in conditions
         ]
         app.out.table(heads, rows, flexible=3, right=(2, 5))
-    if not queued:
+    if queue is not None and queue not in {summary.name for summary in summaries}:
+        app.out.info(f"no job waits in the queue {queue!r}; for the queues: draftsman queues")
+    elif not queued:
         app.out.info("no job can be claimed")
+    held = [item for item in summaries if item.held and queue in (None, item.name)]
     for summary in held[:MAX_HELD]:
         more = "+" if summary.capped else ""
         app.out.info(f"{summary.held:,}{more} held in the queue {summary.name}; draftsman queues")

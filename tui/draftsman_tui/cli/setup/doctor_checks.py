@@ -130,7 +130,8 @@ def programs(settings: Settings) -> Iterator[Finding]:
         elif checked.warning is not None:
             yield Finding(f"agent {name}", "warn", checked.warning, checked.hint)
         else:
-            yield Finding(f"agent {name}", "ok", " ".join(agent.command))
+            version = f"version {checked.version}: " if checked.version else ""
+            yield Finding(f"agent {name}", "ok", version + " ".join(agent.command))
 
 
 def _kinds(settings: Settings, chosen: SandboxMode | None) -> Finding:

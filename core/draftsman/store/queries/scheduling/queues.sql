@@ -72,7 +72,8 @@ SELECT c.queue, c.number, c.priority, c.type, c.status, r.ticket_title, r.repo_n
  CROSS JOIN LATERAL (
        SELECT ticket_title, repo_name, created_at FROM draftsman.job_requests
         WHERE number = c.number LIMIT 1) r
- WHERE w.queue <> ALL (ARRAY(SELECT queue FROM draftsman.queue_pauses WHERE type IS NULL))
+ WHERE w.queue = coalesce(%(queue)s, w.queue)
+   AND w.queue <> ALL (ARRAY(SELECT queue FROM draftsman.queue_pauses WHERE type IS NULL))
  ORDER BY c.queue, c.priority DESC, c.position, c.number
  LIMIT %(limit)s
 
@@ -107,7 +108,7 @@ SELECT h.queue, h.number, h.priority, h.type, h.status, r.ticket_title, r.repo_n
           CROSS JOIN LATERAL (
                 SELECT queue, number, priority, position, type, status, hold::text, held_by
                   FROM draftsman.job_states
-                 WHERE held_by = b.name
+                 WHERE held_by = b.name AND queue = coalesce(%(queue)s, queue)
                  ORDER BY priority DESC, position, number
                  LIMIT %(limit)s) s)
          UNION ALL
@@ -118,6 +119,7 @@ SELECT h.queue, h.number, h.priority, h.type, h.status, r.ticket_title, r.repo_n
                   FROM draftsman.job_states
                  WHERE hold = 'key' AND hold IS NOT NULL AND held_by IS NULL
                    AND concurrency_key = k.name AND status IN ('queued', 'resumed')
+                   AND queue = coalesce(%(queue)s, queue)
                  ORDER BY priority DESC, position, number
                  LIMIT %(limit)s) s)
          UNION ALL
@@ -131,7 +133,8 @@ SELECT h.queue, h.number, h.priority, h.type, h.status, r.ticket_title, r.repo_n
           CROSS JOIN LATERAL (
                 SELECT queue, number, priority, position, type, status, p.hold, NULL
                   FROM draftsman.job_states
-                 WHERE queue = p.queue AND status IN ('queued', 'resumed') AND hold IS NULL
+                 WHERE queue = p.queue AND p.queue = coalesce(%(queue)s, p.queue)
+                   AND status IN ('queued', 'resumed') AND hold IS NULL
                    AND number IS DISTINCT FROM p.job
                  ORDER BY priority DESC, position, number
                  LIMIT %(limit)s) s)
@@ -139,6 +142,7 @@ SELECT h.queue, h.number, h.priority, h.type, h.status, r.ticket_title, r.repo_n
         (SELECT queue, number, priority, position, type, status, hold::text, held_by
            FROM draftsman.job_states
           WHERE hold = 'paused' AND hold IS NOT NULL AND held_by IS NULL
+            AND queue = coalesce(%(queue)s, queue)
           ORDER BY concurrency_key, priority DESC, position, number
           LIMIT %(limit)s)
          ORDER BY queue, priority DESC, position, number

@@ -1,11 +1,19 @@
 -- Schedules and their occurrences.
 
+-- The reason of an outcome, or what an occurrence waits for.
+-- part: reason
+       coalesce(f.reason, CASE
+           WHEN f.status <> 'waiting' THEN NULL
+           WHEN s.paused_at IS NOT NULL THEN 'the schedule is paused'
+           ELSE coalesce('D-' || s.last_job, 'the previous job') || ' is unfinished' END)
+
 -- part: columns
 SELECT s.id, s.name, s.rule, s.timezone, s.template, s.params, s.request, s.misfire,
        s.misfire_limit, s.jitter, s.overlap, s.origin, s.created_by, s.created_at, s.updated_at,
        s.paused_at, s.paused_by, s.pause_reason, s.due_at, s.fire_at, s.last_job,
-       f.due_at AS last_due_at, f.status AS last_status, f.reason AS last_reason,
-       coalesce(f.job, s.last_job) AS newest_job
+       f.due_at AS last_due_at, f.status AS last_status,
+-- include: reason
+       AS last_reason, coalesce(f.job, s.last_job) AS newest_job
   FROM draftsman.schedules s
   LEFT JOIN LATERAL (
        SELECT due_at, status, reason, job FROM draftsman.schedule_fires
@@ -61,31 +69,29 @@ UPDATE draftsman.schedules
 -- name: remove
 DELETE FROM draftsman.schedules WHERE id = %(id)s RETURNING id
 
--- The occurrences of a schedule, newest first.
--- name: history
-SELECT s.name AS schedule, f.due_at, f.status, f.job, f.reason, f.recorded_at,
-       s.timezone
+-- part: occurrences
+SELECT s.name AS schedule, f.due_at, f.status, f.job,
+-- include: reason
+       AS reason, f.recorded_at, s.timezone
   FROM draftsman.schedules s
   JOIN draftsman.schedule_fires f ON f.schedule = s.id
+
+-- The occurrences of a schedule, newest first.
+-- name: history
+-- include: occurrences
  WHERE s.name = %(name)s
  ORDER BY f.due_at DESC
  LIMIT %(limit)s
 
 -- The occurrences of all schedules, newest first.
 -- name: latest
-SELECT s.name AS schedule, f.due_at, f.status, f.job, f.reason, f.recorded_at,
-       s.timezone
-  FROM draftsman.schedule_fires f
-  JOIN draftsman.schedules s ON s.id = f.schedule
+-- include: occurrences
  ORDER BY f.due_at DESC
  LIMIT %(limit)s
 
 -- The occurrence that submitted a job.
 -- name: of_job
-SELECT s.name AS schedule, f.due_at, f.status, f.job, f.reason, f.recorded_at,
-       s.timezone
-  FROM draftsman.schedule_fires f
-  JOIN draftsman.schedules s ON s.id = f.schedule
+-- include: occurrences
  WHERE f.job = %(job)s
 
 -- Schedules with an occurrence that is due, locked. Two leaders lock different schedules; the
