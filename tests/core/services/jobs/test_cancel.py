@@ -8,6 +8,7 @@ from draftsman.domain.job import TERMINAL, Source, Status
 from draftsman.domain.outcome import Done
 from draftsman.domain.question import QuestionStatus
 from draftsman.domain.run import RunStatus
+from draftsman.domain.text import humanize
 from draftsman.errors import LeaseLost, NotFound, NotPermitted, Refused
 from draftsman.runtime import Runtime
 from tests.factories import GATE, Factory
@@ -100,7 +101,7 @@ async def test_a_late_cancel_is_refused_with_the_final_status(
 ) -> None:
     number = await make.job_in(status)
     before = await rt.read_model.job(number)
-    with pytest.raises(Refused, match=f"D-{number} is already {status}"):
+    with pytest.raises(Refused, match=f"D-{number} is already {humanize(status)}"):
         await rt.job_control.cancel(number, make.owner, force=True)
     assert await rt.read_model.job(number) == before
 
