@@ -186,7 +186,7 @@ async def test_queues_show_a_reservation_and_release_it(
     assert "draftsman queues release q" in why
     assert "its reserved queue" in (await cli("jobs")).out
     jobs = (await cli("jobs", "--queued", "--json")).json
-    assert [(job["number"], job["hold"]) for job in jobs] == [(2, None), (1, "reserved")]
+    assert [(job["number"], job["hold"]) for job in jobs] == [(2, "no_worker"), (1, "reserved")]
     (await as_("anna")("queues", "release", "q", "--yes")).refused(1, "operator")
     (await cli("queues", "release", "q")).refused(1, "for D-2; to confirm, use --yes")
     assert (await cli("queues", "release", "q", "-y", "--json")).json == {
