@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
+from draftsman.domain.attention.pings import ACKNOWLEDGED, SNOOZED, parse_delay
 from draftsman.domain.deliveries.plain_text import format_time
-from draftsman.domain.durations import parse_duration
 from draftsman.domain.ids import question_name
 from draftsman.errors import UsageError
-from draftsman.services.attention.acknowledgments import MAX_DELAY
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,10 +20,6 @@ if TYPE_CHECKING:
     from draftsman.runtime import Runtime
 
 VERBS: Final = ("ack", "snooze", "delegate")
-ACKNOWLEDGED: Final = "1h"
-"""Default duration of an acknowledgment, and of a delegation."""
-SNOOZED: Final = "2h"
-"""Default duration of a snooze."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,19 +43,19 @@ async def execute(
     """
     name, attention = question_name(*question), rt.acknowledgments
     if verb == "ack":
-        seconds = parse_duration(text or ACKNOWLEDGED, most=MAX_DELAY)
+        seconds = parse_delay(text, ACKNOWLEDGED)
         held = await attention.acknowledge(*question, actor, seconds)
         reply = name + ": you work on the answer until {}; others wait."
         return AttentionReply(reply, (held.expires_at,))
     if verb == "snooze":
-        seconds = parse_duration(text or SNOOZED, most=MAX_DELAY)
+        seconds = parse_delay(text, SNOOZED)
         until = await attention.snooze(*question, actor, seconds)
         return AttentionReply(name + ": no reminders for you until {}.", (until,))
     person, _, duration = text.removeprefix("to ").strip().partition(" ")
     if not person:
         raise UsageError(f"a person is required: delegate {name} to PERSON")
     person = person_named(rt, actor, person)
-    seconds = parse_duration(duration or ACKNOWLEDGED, most=MAX_DELAY)
+    seconds = parse_delay(duration, ACKNOWLEDGED)
     until = await attention.delegate(*question, actor, person, seconds)
     reply = f"{name} is delegated to {_plain(person)}; others wait until {{}}."
     now = until - timedelta(seconds=seconds)

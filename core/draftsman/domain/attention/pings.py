@@ -5,8 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Final
 
+from draftsman.domain.durations import parse_duration
 from draftsman.domain.people.quiet_hours import InterruptibleHours
+
+MAX_DELAY: Final = 86_400.0
+"""Maximum seconds of an acknowledgment, a snooze or a delegation."""
+ACKNOWLEDGED: Final = 3600.0
+"""Default seconds of an acknowledgment and of a delegation."""
+SNOOZED: Final = 7200.0
+"""Default seconds of a snooze."""
+
+
+def parse_delay(text: str, default: float) -> float:
+    """Return the seconds of a duration, or the default without one; raises UsageError."""
+    return parse_duration(text, most=MAX_DELAY) if text else default
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from draftsman.domain.answer import LockedQuestion
 from draftsman.domain.attention.attention import QuestionAttention, attention_of
-from draftsman.domain.attention.pings import ReminderDelay
+from draftsman.domain.attention.pings import ACKNOWLEDGED, MAX_DELAY, ReminderDelay
 from draftsman.domain.deliveries.spans import spans_text
 from draftsman.domain.ids import question_name
 from draftsman.domain.job import Source
@@ -24,11 +24,6 @@ from draftsman.store.postgres.database import Connection, Database
 
 if TYPE_CHECKING:
     from draftsman.domain.attention.pager_event import PagerEvent
-
-MAX_DELAY: Final = 86_400.0
-"""Maximum seconds of an acknowledgment or a snooze."""
-PAGED: Final = 3600.0
-"""Seconds of an acknowledgment in a pager."""
 
 
 class Acknowledgments:
@@ -75,10 +70,10 @@ class Acknowledgments:
             if event.kind == "reopened" or actor is None:
                 return "recorded"
             try:
-                await self._check(conn, *place, actor, PAGED)
+                await self._check(conn, *place, actor, ACKNOWLEDGED)
             except DraftsmanError as error:
                 return f"recorded, without effect: {error}"
-            held = await store.acknowledge(conn, *place, actor, PAGED)
+            held = await store.acknowledge(conn, *place, actor, ACKNOWLEDGED)
             name = question_name(*place)
             return f"{name}: {held.person} works on it until {held.expires_at:%Y-%m-%d %H:%M %Z}"
 

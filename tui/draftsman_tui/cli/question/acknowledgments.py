@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from draftsman.domain.attention.pings import ACKNOWLEDGED, SNOOZED
 from draftsman.domain.ids import question_name
 from draftsman.errors import UsageError
 from draftsman_tui.cli.app import App, command
@@ -16,11 +17,6 @@ from draftsman_tui.common.output import line, styled
 
 if TYPE_CHECKING:
     from draftsman.domain.ids import JobRef
-
-
-ACKNOWLEDGED: Final = 3600.0
-SNOOZED: Final = 7200.0
-"""Seconds of an acknowledgment and of a snooze without a duration, as in a chat."""
 
 
 def delay_options(default: float) -> Callable[[Any], Any]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from draftsman.domain.attention.pings import ACKNOWLEDGED, MAX_DELAY, parse_delay
 from draftsman.domain.durations import parse_duration
 from draftsman.errors import UsageError
-from draftsman.services.attention.acknowledgments import MAX_DELAY
 from draftsman_tui.common.times import clock
 from draftsman_tui.dashboard.dialogs.prompt_dialog import PromptDialog
 
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from draftsman.domain.question import Question
     from draftsman.runtime import Runtime
 
-ACKNOWLEDGED: Final = "1h"
-"""Duration of an acknowledgment without one."""
 MAX_EXAMPLES: Final = 8
 """People that the field for a delegation lists."""
 
@@ -32,7 +30,7 @@ class QuestionHolds:
     async def acknowledge(self, text: str = "") -> str:
         """Tell others that the user works on the answer, for `text` or an hour."""
         question = self._question
-        seconds = parse_duration(text or ACKNOWLEDGED, most=MAX_DELAY)
+        seconds = parse_delay(text, ACKNOWLEDGED)
         held = await self._rt.acknowledgments.acknowledge(
             question.job, question.ordinal, self._actor, seconds
         )
@@ -54,7 +52,7 @@ class QuestionHolds:
         person, _, duration = text.strip().removeprefix("to ").partition(" ")
         if not person:
             raise UsageError("a person is required")
-        seconds = parse_duration(duration or ACKNOWLEDGED, most=MAX_DELAY)
+        seconds = parse_delay(duration, ACKNOWLEDGED)
         until = await self._rt.acknowledgments.delegate(
             question.job, question.ordinal, self._actor, person, seconds
         )
