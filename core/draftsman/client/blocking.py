@@ -268,9 +268,9 @@ class BlockingClient(BlockingSchedules):
         """Change the priority of a waiting job."""
         self._run(self._client.prioritize(job, priority))
 
-    def order(self, limit: int = 50) -> list[QueuedJob]:
+    def order(self, limit: int = 50, queue: str | None = None) -> list[QueuedJob]:
         """Return the waiting jobs by queue, those that can be claimed first, in their order."""
-        return self._run(self._client.order(limit))
+        return self._run(self._client.order(limit, queue))
 
     def why(self, job: JobName) -> WaitReason:
         """Return the reason of the status of a job, and the next step."""

@@ -106,7 +106,7 @@ class QueueClient:
     async def order(self, limit: int = 50, queue: str | None = None) -> list[QueuedJob]:
         """Return the waiting jobs by queue: those that can be claimed, in their order, then others.
 
-        `hold` of the others is the reason of their wait.
+        `hold` is the reason of their wait, also for a worker; None: they wait for a free slot.
         """
         waiting = await self._rt.queues.order(limit, queue)
         return [*waiting, *await self._rt.queues.held(limit, queue)][:limit]
