@@ -31,9 +31,9 @@ async def start_isolated(module: str, *arguments: object) -> Process:
 def run_isolated(
     module: str, data: bytes, timeout: float, *arguments: object
 ) -> subprocess.CompletedProcess[bytes]:
-    """Run the same with this input, and wait for its end.
+    """Run a module as `start_isolated` does, with this input, and wait for its end.
 
-    Raises OSError, and TimeoutExpired after so many seconds.
+    Raises OSError, and TimeoutExpired after `timeout` seconds.
     """
     return subprocess.run(
         [*module_command(module), json.dumps(sys.path), *map(str, arguments)],

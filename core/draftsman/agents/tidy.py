@@ -95,9 +95,9 @@ class Tidy:
 
     def validate(self) -> list[Outcome]:
         """Run the validators on the workspace, and remove the files that they leave in it."""
-        before = self.new_files(self.tree)
+        before = self._new_files(self.tree)
         outcomes = [self._validate(settings) for settings in self.validators]
-        for name in self.new_files(self.tree) - before:
+        for name in self._new_files(self.tree) - before:
             if not name.endswith("/"):  # a repository
                 (self.tree / name).unlink(missing_ok=True)
         return outcomes
@@ -160,13 +160,13 @@ class Tidy:
     def changes(self, tree: Path) -> Outcome:
         """Return the number of changed files and lines against the base commit."""
         rows = self._git(tree, "diff", "--numstat", "--no-renames", "--no-ext-diff", self.base)
-        new = self.new_files(tree)
+        new = self._new_files(tree)
         counts = [row.split("\t")[:2] for row in rows]
         added = sum(int(plus) for plus, _ in counts if plus != "-")
         removed = sum(int(minus) for _, minus in counts if minus != "-")
         return {"files": len(rows) + len(new), "insertions": added, "deletions": removed}
 
-    def new_files(self, tree: Path) -> set[str]:
+    def _new_files(self, tree: Path) -> set[str]:
         """Return the files that are neither in the index nor ignored."""
         return set(self._git(tree, "ls-files", "--others", "--exclude-standard"))
 

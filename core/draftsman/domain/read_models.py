@@ -114,7 +114,7 @@ class JobFilters(TypedDict, total=False):
     statuses: Sequence[Status] | None
     agent: str | None
     repo: str | None
-    """Name, or owner/name, in any case."""
+    """Name, owner/name or host/owner/name, in any case."""
     type: str | None
     queue: str | None
     source: str | None

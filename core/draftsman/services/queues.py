@@ -18,7 +18,7 @@ from draftsman.domain.queues.queue_models import (
     QueuePause,
     QueueSummary,
     ServingWorker,
-    missing_of,
+    missing_worker,
 )
 from draftsman.domain.run import LeaderTerm
 from draftsman.domain.text import clean, humanize
@@ -184,7 +184,7 @@ class Queues:
         async with self._db.connection() as conn:
             jobs = await store.in_order(conn, limit, queue)
             serving = await workers.serving(conn, self._lease)
-        return [replace(job, hold=missing_of(serving, job.queue, job.type)) for job in jobs]
+        return [replace(job, hold=missing_worker(serving, job.queue, job.type)) for job in jobs]
 
     async def serving(self) -> list[ServingWorker]:
         """Return the workers that claim jobs now."""

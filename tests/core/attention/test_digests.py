@@ -197,12 +197,7 @@ async def test_identical_questions_are_in_the_digest_of_the_first_job_only(
     jobs = [await make.asked(LONG, repo=SHOP, notify=chat) for chat in chats]
     later = await make.asked(LONG, notify=[f"trello:{card}"])
     await clock.forward(DAY)
-    assert (
-        await known.digests.sweep(
-            LeaderTerm(),
-        )
-        == 2
-    )
+    assert await known.digests.sweep(LeaderTerm()) == 2
     found = dict(await _digests(conn))
     assert f"• {jobs[0].name}/1 (3 jobs): " in found["U0BEN"]
     assert len(found["U0BEN"].splitlines()) == 2

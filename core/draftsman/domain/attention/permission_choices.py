@@ -12,20 +12,19 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from draftsman.domain.question_spec import Choice
 
+_ALWAYS: Final = "this call and calls like it, without further questions"
+_NEVER: Final = "neither this call nor calls like it, without further questions"
 ALLOWING: Final = {
     "allow once": "this call, a single time",
     "allow for this job": "the same tool with the same input, without further questions",
     "allow": "the agent makes this call",
-    "allow always": "this call and calls like it, without further questions",
-    "always allow": "this call and calls like it, without further questions",
+    **dict.fromkeys(("allow always", "always allow"), _ALWAYS),
 }
 REFUSING: Final = {
-    "deny": "the agent continues without this call",
-    "deny once": "the agent continues without this call",
-    "reject": "the agent continues without this call",
-    "reject once": "the agent continues without this call",
-    "deny always": "neither this call nor calls like it, without further questions",
-    "reject always": "neither this call nor calls like it, without further questions",
+    **dict.fromkeys(
+        ("deny", "deny once", "reject", "reject once"), "the agent continues without this call"
+    ),
+    **dict.fromkeys(("deny always", "reject always"), _NEVER),
 }
 _KINDS: Final = ALLOWING | REFUSING
 _QUOTES: Final = str.maketrans(dict.fromkeys('"“”„«»', "'"))

@@ -50,8 +50,8 @@ class ServingWorker:
     types: list[str]
 
 
-def missing_of(serving: Sequence[ServingWorker], queue: str, type: str) -> str | None:
-    """Return why none of these workers runs a queued job, as `why` does."""
+def missing_worker(serving: Sequence[ServingWorker], queue: str, type: str) -> str | None:
+    """Return `no_worker` or `unknown_type` as `why` does; None if a worker may run the job."""
     types = [worker.types for worker in serving if queue in worker.queues]
     if not types:
         return "no_worker"

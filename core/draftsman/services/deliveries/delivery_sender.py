@@ -134,7 +134,7 @@ class DeliverySender:
         delivery while this process was suspended.
         """
         facts, message, is_obsolete = await self._read(item)
-        sought = replace(message, kind=item.kind)
+        sought = replace(message, kind=item.kind)  # an edit has the kind of its message
         if item.in_doubt and (receipt := await channel.find(sought)) is not None:
             return receipt
         if item.call_left > 0:

@@ -118,8 +118,8 @@ SELECT * FROM draftsman.questions WHERE job = %(job)s ORDER BY ordinal
                 AND (own.invoker_id <> %(viewer)s::text OR theirs.invoker_id = own.invoker_id)))
 
 -- Open questions after a cursor, soonest expiry first, then those that never expire: each of the
--- two is a range of the index. Folded, of identical questions that the same people may answer only the
--- first, and of the viewer's own, which the viewer may answer in any case, the first.
+-- two is a range of the index. Folded, of identical questions that the same people may answer, only the
+-- first is returned; the viewer's own, which the viewer may answer in any case, are folded apart.
 -- name: open
 WITH soonest AS MATERIALIZED (
     (SELECT q.expires_at, q.job, q.ordinal FROM draftsman.job_questions q

@@ -11,7 +11,7 @@ import click
 
 from draftsman.domain.ids import job_name, question_name
 from draftsman.domain.job import TERMINAL, WAITING, Source, Status
-from draftsman.domain.queues.queue_models import missing_of
+from draftsman.domain.queues.queue_models import missing_worker
 from draftsman.domain.retries.retry_policy import layer
 from draftsman.domain.text import first_line
 from draftsman.errors import NotFound, Refused, RejectedField, UsageError
@@ -269,7 +269,7 @@ def _next(job: JobSummary, question: Question | None, serving: list[ServingWorke
         case Status.QUEUED | Status.RESUMED:
             if job.hold:
                 return hold_text(job)
-            missing = missing_of(serving, job.queue, job.type)
+            missing = missing_worker(serving, job.queue, job.type)
             return worker_text(missing, job.queue, job.type)
         case Status.CLAIMED:
             return "a worker to start it"

@@ -170,8 +170,12 @@ async def set_person(
         checked = PersonSettings.model_validate(fields | {"pager": page_accounts})
     except ValidationError as error:
         raise field_errors.field_error(error) from None
-    ids = {"cli": checked.login, "slack": checked.slack, "trello": checked.trello}
-    ids |= {"forge": checked.forge}
+    ids = {
+        "cli": checked.login,
+        "slack": checked.slack,
+        "trello": checked.trello,
+        "forge": checked.forge,
+    }
     entry = DirectoryEntry(
         frozenset(checked.roles),
         {channel: id for channel, id in ids.items() if id},

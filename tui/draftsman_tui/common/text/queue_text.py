@@ -1,4 +1,4 @@
-"""Text rendering of queues: pauses and reservations."""
+"""Text rendering of queues: pauses, reservations, and the conditions that jobs wait for."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def hold_text(job: JobSummary) -> str:
 
 
 def worker_text(missing: str | None, queue: str, type: str) -> str:
-    """Return the worker or the slot that a job waits for, which can be claimed."""
+    """Return the worker or the slot that a job waits for if it can be claimed."""
     if missing == "unknown_type":
         return f"a worker with the type {type}"
     return "a free slot" if missing is None else f"a worker for queue {queue}"

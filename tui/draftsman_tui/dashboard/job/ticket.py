@@ -25,21 +25,20 @@ def ticket(snapshot: JobSnapshot, width: int, now: datetime) -> list[Item]:
     job = snapshot.job
     fields = [row for name, value in _fields(job, now) for row in pair(name, value, width)]
     text = list(lines(bounded(job.ticket_text or "", job), width)) if job.ticket_text else []
-    payload = {name: value for name, value in job.payload.items() if name != "repo"}
     return [
         Item("facts", tuple(fields)),
         *section("text", "Text", text or [(Cell("No text.", "dim"),)]),
-        *section("payload", "Payload", list(json_rows(payload, job, width))),
+        *section("payload", "Payload", list(json_rows(_payload(job), job, width))),
         *section("overrides", "Overrides", list(json_rows(job.overrides, job, width))),
     ]
 
 
 def request_text(job: Job) -> str:
     """Return the title, the text and, without a text, the payload of a request."""
-    payload = {name: value for name, value in job.payload.items() if name != "repo"}
-    body = job.ticket_text or (json.dumps(as_data(payload), indent=2, ensure_ascii=False))
+    payload = _payload(job)
+    body = job.ticket_text or (_json(payload) if payload else "")
     title = one_line(job.ticket_title or job.type)
-    return bounded(f"{title}\n\n{body}" if body != "{}" else title, job)
+    return bounded(f"{title}\n\n{body}" if body else title, job)
 
 
 def pair(name: str, value: str, width: int, role: str = "") -> list[Row]:
@@ -51,8 +50,7 @@ def pair(name: str, value: str, width: int, role: str = "") -> list[Row]:
 def json_rows(value: Any, job: Job, width: int) -> Iterator[Row]:
     """Yield the rows of a value as JSON; nothing if it is empty."""
     if value:
-        text = json.dumps(as_data(value), indent=2, ensure_ascii=False)
-        yield from lines(bounded(text, job), width)
+        yield from lines(bounded(_json(value), job), width)
 
 
 def bounded(text: str, job: Job) -> str:
@@ -61,6 +59,15 @@ def bounded(text: str, job: Job) -> str:
         return text
     more = len(text) - MAX_LENGTH
     return f"{text[:MAX_LENGTH]}\n… {more:,} more characters: draftsman show {job.name} --json"
+
+
+def _payload(job: Job) -> dict[str, Any]:
+    """Return the payload without the repository, which is a field."""
+    return {name: value for name, value in job.payload.items() if name != "repo"}
+
+
+def _json(value: Any) -> str:
+    return json.dumps(as_data(value), indent=2, ensure_ascii=False)
 
 
 def _fields(job: Job, now: datetime) -> Iterator[tuple[str, str]]:

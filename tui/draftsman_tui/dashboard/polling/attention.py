@@ -29,6 +29,7 @@ OTHER_KINDS: Final = frozenset(
         "question_escalated",
         "answer_received",
         "question_acknowledged",
+        "question_unacknowledged",
         "question_delegated",
     }
 )

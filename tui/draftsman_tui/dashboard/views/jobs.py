@@ -181,12 +181,12 @@ def _next(row: JobSummary, now: datetime) -> Cell:
     match row.status:
         case Status.RUNNING:
             return cells.text(live_text(row, now), "busy")
+        case Status.WAITING_FOR_INPUT | Status.WAITING_FOR_APPROVAL if text := asked_text(row):
+            return cells.text(text)
         case Status.WAITING_FOR_INPUT:
-            text = asked_text(row)
-            return cells.text(text) if text else Cell("answer", "asks")
+            return Cell("answer", "asks")
         case Status.WAITING_FOR_APPROVAL:
-            text = asked_text(row)
-            return cells.text(text) if text else Cell("approve or deny", "asks")
+            return Cell("approve or deny", "asks")
         case Status.QUEUED | Status.RESUMED | Status.SCHEDULED if row.hold:
             return cells.text(hold_text(row), "warns")
         case Status.RETRYING | Status.SCHEDULED:

@@ -17,8 +17,9 @@ SELECT person FROM draftsman.digest_questions
  ORDER BY person
 
 -- Questions whose digest is due, marked as sent: each is in at most one. A question that has closed is
--- marked, and left out, and so are identical questions of later jobs: their answer counts for all. `slack` and `trello` are the accounts of the person, `card` is the card for digests
--- of the board whose card asks; each is NULL if there is none.
+-- marked, and left out, and so are identical questions of later jobs: their answer counts for all.
+-- `slack` and `trello` are the accounts of the person, `card` is the card for digests of the board
+-- whose card asks; each is NULL if there is none.
 -- name: take_due
 WITH due AS MATERIALIZED (
     SELECT d.job, d.question, d.person FROM draftsman.digest_questions d
