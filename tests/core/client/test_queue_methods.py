@@ -137,6 +137,8 @@ def test_the_blocking_client_has_the_same_methods(blocking: BlockingClient) -> N
     first, second = [blocking.submit(type="noop", queue="q") for _ in range(2)]
     blocking.move(second, "before", first)
     blocking.prioritize(first, -1)
+    assert [job.number for job in blocking.order(queue="q")] == [second.number, first.number]
+    assert blocking.order(queue="other") == []
     blocking.drain_queue("q", timeout=20)
     blocking.resume_queue("q")
     blocking.pause_queue("q", "r", type="noop")

@@ -134,11 +134,8 @@ async def _check_all(app: App, probe: bool, timeout: float) -> None:
         for check in checks
         if probe and check.installed
     }
-    failed = [
-        check.name
-        for check in checks
-        if not check.installed or not probes.get(check.name, {"succeeded": True})["succeeded"]
-    ]
+    failed = {check.name for check in checks if not check.installed}
+    failed |= {name for name, probe in probes.items() if not probe["succeeded"]}
     if app.json:
         app.out.document(
             [

@@ -11,10 +11,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+from rich.cells import cell_len
+
 from draftsman_tui.common import times
 from draftsman_tui.dashboard.job.phases import LOOKS, RUN, Phase
 from draftsman_tui.dashboard.job.row_layout import Row
 from draftsman_tui.dashboard.resource import Cell
+from draftsman_tui.dashboard.widgets.column_layout import fit
 
 BREAK: Final = "//"
 """Sign of a shortened phase."""
@@ -47,15 +50,12 @@ def chart(parts: Sequence[Phase], width: int, most: int, *, over: bool) -> list[
     """
     if not parts:
         return []
-    shown = parts[-(most - 1) :]
-    earlier = parts[: len(parts) - len(shown)]
-    if earlier:
-        shown = parts[-(most - 2) :]
-        earlier = parts[: len(parts) - len(shown)]
+    count = most - 1 if len(parts) < most else most - 2
+    earlier, shown = parts[:-count], parts[-count:]
     name = max(len(part.name) for part in shown)
     if earlier:
         name = max(name, len(_earlier_name(earlier)))
-    outcome = min(OUTCOME, max(len(part.outcome) for part in shown), max(8, width // 5))
+    outcome = min(OUTCOME, max(cell_len(part.outcome) for part in shown), max(8, width // 5))
     label = name + 2 + outcome + 1 + SPAN + 2
     room = width - label
     axis = _axis(shown, room) if room >= MIN_AXIS else None
@@ -65,11 +65,9 @@ def chart(parts: Sequence[Phase], width: int, most: int, *, over: bool) -> list[
         text = f"{_earlier_name(earlier):<{name + 2 + outcome + 1}}{length:>{SPAN}}"
         rows.append((Cell(text, "dim"),))
     for nth, part in enumerate(shown):
-        text = part.outcome
-        text = f"{text[: outcome - 1]}…" if len(text) > outcome else text
         row = (
             Cell(f"{part.name:<{name}}  ", LOOKS[part.kind][1]),
-            Cell(f"{text:<{outcome}} ", part.role),
+            Cell(f"{fit(part.outcome, outcome)} ", part.role),
             Cell(f"{times.span(part.seconds):>{SPAN}}  "),
         )
         rows.append(row if axis is None else (*row, *_bar(axis, nth)))

@@ -62,10 +62,10 @@ def layout(
     left; the first column stays.
     """
     all_columns = list(enumerate(columns))
-    heads = {column.head: (nth, column) for nth, column in all_columns}
-    selected = [heads[head] for head in chosen if head in heads] or all_columns
     if two_lines:
         return _stacked(all_columns, width, content)
+    heads = {column.head: (nth, column) for nth, column in all_columns}
+    selected = [heads[head] for head in chosen if head in heads] or all_columns
     if not chosen and not shift:
         useful = [
             (nth, column)
@@ -90,8 +90,9 @@ def _stacked(
         if column.head in below and column.width:
             wanted[nth] = max(wanted[nth], wanted[below[column.head][0]])
     placed = _placed(first, width, wanted)
-    starts = [(column.x, *below[column.column.head]) for column in placed
-              if column.column.head in below]  # fmt: skip
+    starts = [
+        (column.x, *below[column.column.head]) for column in placed if column.column.head in below
+    ]
     ends = [x - gap(width) for x, _, _ in starts[1:]] + [width - 1]
     second = [
         PlacedColumn(nth, column, x, end - x)
