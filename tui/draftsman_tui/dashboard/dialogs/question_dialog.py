@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 HOLDS: Final = ("acknowledge", "snooze", "delegate")
 
-
 MIN_WIDTH: Final = 40
 """Cells in which the keys are wrapped before the dialog has its size."""
 
