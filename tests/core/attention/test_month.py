@@ -334,13 +334,13 @@ def _users(rt: Runtime) -> dict[str, Person]:
 
 
 @pytest.mark.parametrize("seed", [21])
-async def test_two_days_of_questions(
+async def test_a_day_of_questions(
     team: TeamRuntime, make_with: MakeWith, clock: Clock, seed: int
 ) -> None:
-    await _simulate(team, make_with, clock, 2, seed)
+    await _simulate(team, make_with, clock, 1, seed)
 
 
-@pytest.mark.slow(fast="test_two_days_of_questions")
+@pytest.mark.slow(fast="test_a_day_of_questions")
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("seed", [8, 1972, 20261127])
 async def test_a_month_of_questions(
