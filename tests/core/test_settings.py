@@ -171,14 +171,6 @@ class TestRefusals:
                 "[people.a]\nslack = 'U1'\n[people.b]\nslack = 'U1'",
                 ["people.a and people.b have the same slack: 'U1'"],
             ),
-            (
-                "[people.a]\npager = ['ops:U1', 'ops:U2']\n[people.b]\npager = 'ops:u2'",
-                ["people.a and people.b have the same pager: 'ops:u2'"],
-            ),
-            (
-                "[forges.github]\nkind = 'github'\nhealth_listen = '127.0.0.1:9403'",
-                ["forges.github: health_listen needs events"],
-            ),
             ("x =", ["FILE: not valid TOML"]),
         ],
     )

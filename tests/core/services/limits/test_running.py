@@ -35,7 +35,8 @@ async def test_no_more_jobs_of_a_repository_run_than_its_limit(
     rt: Runtime, make: Factory, conn: Connection
 ) -> None:
     await set_limits(rt, conn, repo={"a/shop": {"running": 2}})
-    numbers = [await make.queued(**SHOP) for _ in range(4)]
+    numbers = [await make.queued(**SHOP) for _ in range(3)]
+    numbers.append(await make.queued(queue="q", repo="https://git.example.org/A/Shop"))
     other = await make.queued(queue="q", repo="https://git.example.org/a/other")
     works = await claim(conn, make)
     assert [work.number for work in works] == [*numbers[:2], other]
