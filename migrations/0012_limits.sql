@@ -61,7 +61,7 @@ CREATE INDEX limit_buckets_next ON draftsman.limit_buckets (next_at) WHERE next_
 -- Buckets of a job --------------------------------------------------------------------------------
 
 -- The buckets of a job in sorted order; NULL without any. A limit of a value replaces that of `*`; of a
--- repository, `host/owner/name` comes before `owner/name` and `name`, which are of any host.
+-- repository, in lower case, `host/owner/name` comes before `owner/name` and `name`, which are of any host.
 CREATE FUNCTION draftsman.limits_of(job bigint) RETURNS text[]
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
     SET enable_seqscan = off SET jit = off AS $$
@@ -71,8 +71,8 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
      CROSS JOIN LATERAL (VALUES
                ('all', '*', NULL, NULL), ('queue', s.queue, NULL, NULL), ('type', s.type, NULL, NULL),
                ('agent', r.agent, NULL, NULL), ('person', r.invoker_id, NULL, NULL),
-               ('repo', concat_ws('/', r.repo_host, r.repo_owner, r.repo_name),
-                concat_ws('/', r.repo_owner, r.repo_name), r.repo_name),
+               ('repo', lower(concat_ws('/', r.repo_host, r.repo_owner, r.repo_name)),
+                lower(concat_ws('/', r.repo_owner, r.repo_name)), lower(r.repo_name)),
                ('concurrency_key', s.concurrency_key, NULL, NULL)) AS v (scope, value, owned, short)
      CROSS JOIN LATERAL (
            SELECT * FROM draftsman.limits l

@@ -241,7 +241,7 @@ BEGIN
                        min(s.position) OVER (PARTITION BY s.queue, s.priority) AS first,
                        coalesce(CASE l.partition WHEN 'person' THEN r.invoker_id
                                 WHEN 'agent' THEN r.agent WHEN 'type' THEN r.type
-                                ELSE concat_ws('/', r.repo_host, r.repo_owner, r.repo_name) END, '') AS value
+                                ELSE lower(concat_ws('/', r.repo_host, r.repo_owner, r.repo_name)) END, '') AS value
                   FROM draftsman.job_states s
                   JOIN draftsman.job_requests r ON r.number = s.number
                  CROSS JOIN LATERAL (

@@ -100,7 +100,7 @@ CREATE FUNCTION draftsman.seconds_left(day date) RETURNS float8 LANGUAGE sql STA
 $$;
 
 -- The amounts of the budget of this name. A value replaces `*`; a repository has the budget of
--- `host/owner/name`, else of `owner/name`, else of its name; `own` replaces the amounts that it has.
+-- `host/owner/name`, else of `owner/name`, else of its name, in lower case; `own` replaces the amounts that it has.
 CREATE FUNCTION draftsman.budget_of(name text, own jsonb)
 RETURNS TABLE (measure text, amount numeric) LANGUAGE sql STABLE AS $$
     SELECT m.measure, coalesce(m.own, m.configured)
@@ -185,7 +185,7 @@ BEGIN
         RETURN NULL;
     END IF;
     SELECT array_remove(ARRAY['all:*', 'job:' || r.number, 'person:' || nullif(r.invoker_id, ''),
-               'repo:' || nullif(concat_ws('/', r.repo_host, r.repo_owner, r.repo_name), '')], NULL)
+               'repo:' || nullif(lower(concat_ws('/', r.repo_host, r.repo_owner, r.repo_name)), '')], NULL)
       INTO names FROM draftsman.job_requests r WHERE r.number = $1;
     INSERT INTO draftsman.budget_uses (name, day)
     SELECT n, CASE WHEN n LIKE 'job:%' THEN '-infinity' ELSE today END

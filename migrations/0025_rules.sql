@@ -91,10 +91,10 @@ CREATE UNIQUE INDEX permission_rules_current ON draftsman.permission_rules (repo
     WHERE status IN ('proposed', 'active');
 CREATE TRIGGER permission_rules_immutable BEFORE UPDATE ON draftsman.permission_rules FOR EACH ROW
     WHEN (OLD.status = 'revoked' OR (OLD.repo, OLD.pattern, OLD.decisions, OLD.proposed_at, OLD.proposed_by)
-             <> (NEW.repo, NEW.pattern, NEW.decisions, NEW.proposed_at, NEW.proposed_by)
+             IS DISTINCT FROM (NEW.repo, NEW.pattern, NEW.decisions, NEW.proposed_at, NEW.proposed_by)
           OR (OLD.status = 'active' AND (NEW.status = 'proposed' OR
               (OLD.seconds, OLD.ratified_at, OLD.ratified_by, OLD.expires_at)
-                  <> (NEW.seconds, NEW.ratified_at, NEW.ratified_by, NEW.expires_at))))
+                  IS DISTINCT FROM (NEW.seconds, NEW.ratified_at, NEW.ratified_by, NEW.expires_at))))
     EXECUTE FUNCTION draftsman.refuse_change('a rule that ended and its pattern are kept');
 CREATE TRIGGER permission_rules_no_delete BEFORE DELETE ON draftsman.permission_rules FOR EACH ROW
     EXECUTE FUNCTION draftsman.refuse_change('rules are never deleted');

@@ -145,7 +145,9 @@ BEGIN
     is_newest := FOUND AND NOT EXISTS (
         SELECT FROM draftsman.pager_events e
          WHERE e.job = $3 AND e.question = $4 AND e.pager = $1 AND e.occurred_at > $6);
-    IF is_newest AND $5 = 'reopened' THEN
+    IF is_newest AND $5 = 'reopened' AND EXISTS (
+        SELECT FROM draftsman.job_questions q
+         WHERE q.job = $3 AND q.ordinal = $4 AND q.status = 'open') THEN
         DELETE FROM draftsman.question_acknowledgments a
          WHERE a.job = $3 AND a.question = $4 AND a.pager = lower($1)
            AND a.expires_at > draftsman.now()

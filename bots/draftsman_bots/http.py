@@ -7,7 +7,7 @@ import contextlib
 import logging
 import os
 import socket
-from collections.abc import Coroutine, Iterator
+from collections.abc import Coroutine, Iterator, Mapping
 from typing import Any, Final, Protocol
 
 import uvicorn
@@ -147,6 +147,18 @@ def serve(
     server = Server(app)
     _log.info("serving HTTP on %s:%s", address[0], port)
     return server, server.serve([listener]), port
+
+
+def serve_health(
+    health: HealthSource, addresses: Mapping[str, tuple[str, int] | None]
+) -> Iterator[tuple[Server, Coroutine[Any, Any, None], int]]:
+    """Yield a server of the health endpoints for each `health_listen` of sections, as `serve`."""
+    sections: dict[tuple[str, int], str] = {}
+    for section, address in addresses.items():
+        if address is not None:
+            sections.setdefault(address, section)
+    for address, section in sections.items():
+        yield serve(health_application(health), address, section, "health_listen")
 
 
 def bind(address: tuple[str, int], section: str, key: str = "listen") -> socket.socket:

@@ -18,7 +18,7 @@ from draftsman_bots.forges.outbound.channel import ForgeChannel
 from draftsman_bots.forges.people import PeopleEventProcessor
 from draftsman_bots.forges.receiver import ForgeReceiver
 from draftsman_bots.forges.webhooks import application
-from draftsman_bots.http import Server, serve
+from draftsman_bots.http import Server, serve, serve_health
 
 if TYPE_CHECKING:
     from draftsman.runtime import Runtime
@@ -41,6 +41,8 @@ class ForgeService:
         self._deliveries = rt.delivery_process([ForgeChannel(rt.settings)])
         self.ports: dict[str, int] = {}
         """Port of the webhook server of each forge, once it listens."""
+        self.health_port: int | None = None
+        """Port of the server of the health endpoints; None without `health_listen`."""
         self._rt = rt
         self._owner = new_id()
         self._term: int | None = None
@@ -73,7 +75,7 @@ class ForgeService:
             server.end()
 
     def _servers_to_run(self) -> list[Coroutine[Any, Any, None]]:
-        """Return a server for each address, with the forges that share it."""
+        """Return a server for each address, with the forges that share it, and health servers."""
         by_address: dict[tuple[str, int], list[str]] = defaultdict(list)
         for name, forge in self._rt.settings.read_forges.items():
             if name in self._secrets and forge.address is not None:
@@ -84,6 +86,12 @@ class ForgeService:
             server, serving, port = serve(app, address, f"forges.{names[0]}")
             self._servers.append(server)
             self.ports |= dict.fromkeys(names, port)
+            parts.append(serving)
+        forges = self._rt.settings.read_forges.items()
+        health = {f"forges.{name}": forge.health_address for name, forge in forges}
+        for server, serving, port in serve_health(self.receiver.health, health):
+            self.health_port = port
+            self._servers.append(server)
             parts.append(serving)
         return parts
 

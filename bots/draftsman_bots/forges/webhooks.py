@@ -30,7 +30,10 @@ _log = logging.getLogger(__name__)
 
 
 def application(receiver: ForgeReceiver, secrets: Mapping[str, WebhookSecrets]) -> Starlette:
-    """Return the ASGI application of the forges whose webhook secrets are given."""
+    """Return the ASGI application of the forges whose webhook secrets are given.
+
+    Of the health endpoints it has `/healthz` only.
+    """
 
     async def receive(request: Request) -> Response:
         name = request.path_params["name"]
@@ -38,7 +41,7 @@ def application(receiver: ForgeReceiver, secrets: Mapping[str, WebhookSecrets]) 
             return PlainTextResponse("no such forge\n", status_code=404)
         return await _receive(receiver, name, secrets[name], request)
 
-    routes = http.health_routes(receiver.health)
+    routes = http.health_routes(receiver.health, alone=False)
     routes.append(Route("/forges/{name}", receive, methods=["POST"]))
     return Starlette(routes=routes)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from draftsman.loops.lifecycle import StopSignal
 from draftsman.settings.attention import webhook_pagers
 from draftsman_bots.credentials import read_credential
-from draftsman_bots.http import Server, health_application, serve
+from draftsman_bots.http import Server, serve, serve_health
 from draftsman_bots.pagers.webhooks import PagerReceiver
 from draftsman_bots.webhook_health import WebhookHealth
 
@@ -72,16 +72,11 @@ class PagerService:
 
     def _health_servers(self) -> list[Coroutine[Any, Any, None]]:
         """Return a server of the health endpoints for each `health_listen`."""
-        by_address: dict[tuple[str, int], str] = {}
-        for name, pager in webhook_pagers(self._rt.settings.pagers).items():
-            if pager.health_address is not None:
-                by_address.setdefault(pager.health_address, name)
+        pagers = webhook_pagers(self._rt.settings.pagers).items()
+        addresses = {f"pagers.{name}": pager.health_address for name, pager in pagers}
         parts = []
-        for address, name in by_address.items():
-            app = health_application(self.health)
-            server, serving, self.health_port = serve(
-                app, address, f"pagers.{name}", "health_listen"
-            )
+        for server, serving, port in serve_health(self.health, addresses):
+            self.health_port = port
             self._servers.append(server)
             parts.append(serving)
         return parts

@@ -253,7 +253,8 @@ class Settings(BaseSettings):
 
     def profile_of(self, host: str, repo: str) -> tuple[str, ProfileSettings]:
         """Return table and profile of the repository `owner/name`; the table may be of any host."""
-        name = next((item for item in (f"{host}/{repo}", repo) if item in self.profiles), "")
+        known = {name.casefold(): name for name in self.profiles}
+        name = known.get(f"{host}/{repo}".casefold(), known.get(repo.casefold(), ""))
         return name, self.profiles.get(name, self.profile)
 
     def resolve_network(self, network: bool | tuple[str, ...]) -> bool | tuple[str, ...]:
@@ -283,9 +284,8 @@ class Settings(BaseSettings):
         for channel in ("login", "slack", "trello", "forge"):
             owners: dict[str, str] = {}
             for name, person in self.people.items():
-                if (account := getattr(person, channel)) is None:
-                    continue
-                if (other := owners.setdefault(account, name)) != name:
+                account = getattr(person, channel)
+                if account and (other := owners.setdefault(account, name)) != name:
                     raise ValueError(
                         f"people.{other} and people.{name} have the same {channel}: {account!r}"
                     )

@@ -73,6 +73,8 @@ class ForgeSettings(Section):
     """Whether the branch of a pull request is deleted once it is merged or closed."""
     listen: Listen | None = None
     """`host:port` of the HTTP server of webhooks, which several forges may share."""
+    health_listen: Listen | None = None
+    """`host:port` of `/healthz`, `/readyz` and `/metrics`; `listen` has only `/healthz`."""
     webhook_secret: SecretSettings | None = None
     """Secret of the webhooks of the repositories without their own."""
     webhook_secrets: dict[_RepoPath, SecretSettings] = Field(default_factory=dict)
@@ -84,6 +86,11 @@ class ForgeSettings(Section):
     def address(self) -> tuple[str, int] | None:
         """Host and port of the HTTP server of webhooks, or None."""
         return address_of(self.listen)
+
+    @property
+    def health_address(self) -> tuple[str, int] | None:
+        """Host and port of the health endpoints, or None."""
+        return address_of(self.health_listen)
 
     @field_validator("webhook_url")
     @classmethod
@@ -98,6 +105,8 @@ class ForgeSettings(Section):
         for name, is_set in (("listen", self.listen), ("webhook_secret", has_secret)):
             if self.events == "webhook" and not is_set:
                 raise ValueError(f'events = "webhook" needs {name}; or set events = "poll"')
+        if self.health_listen is not None and self.events is None:
+            raise ValueError('health_listen needs events = "poll" or "webhook"')
         return self
 
     @field_validator("body")

@@ -329,6 +329,7 @@ _PagerUser = Annotated[
 _PagerUsers = Annotated[
     tuple[_PagerUser, ...],
     BeforeValidator(lambda value: (value,) if isinstance(value, str) else value or ()),
+    AfterValidator(lambda value: tuple(dict.fromkeys(value))),
 ]
 
 

@@ -34,6 +34,19 @@ def _check_rate(value: str) -> str:
     return value
 
 
+def _lower_keys(value: dict[str, Any]) -> dict[str, Any]:
+    """Return the values by name in lower case; forges ignore the case of a repository."""
+    lower: dict[str, Any] = {}
+    for name, item in value.items():
+        if name.lower() in lower:
+            raise ValueError(
+                f"{name!r} is there twice, in upper and lower case; remove one of them"
+            )
+        lower[name.lower()] = item
+    return lower
+
+
+_ByRepo: Final = AfterValidator(_lower_keys)
 _Rate = Annotated[str, AfterValidator(_check_rate)]
 _Count = Annotated[int, Field(ge=1, le=1_000_000)]
 _Tokens = Annotated[int, Field(ge=1, le=10**15)]
@@ -103,8 +116,8 @@ class UsageSettings(Section):
     queue: dict[str, QueueLimitSettings] = Field(default_factory=dict)
     type: dict[str, UsageLimitSettings] = Field(default_factory=dict)
     agent: dict[str, UsageLimitSettings] = Field(default_factory=dict)
-    repo: dict[str, UsageLimitSettings] = Field(default_factory=dict)
-    """By name, owner/name or host/owner/name."""
+    repo: Annotated[dict[str, UsageLimitSettings], _ByRepo] = Field(default_factory=dict)
+    """By name, owner/name or host/owner/name, in lower case."""
     person: dict[str, UsageLimitSettings] = Field(default_factory=dict)
     concurrency_key: dict[str, KeyLimitSettings] = Field(default_factory=dict)
 
@@ -159,8 +172,8 @@ class BudgetsSettings(Section):
     """A job, unless the profile of its repository has an amount of its own."""
     all: BudgetSettings | None = None
     """All jobs together, in a day."""
-    repo: dict[str, BudgetSettings] = Field(default_factory=dict)
-    """The jobs of a repository, by name, owner/name or host/owner/name, in a day."""
+    repo: Annotated[dict[str, BudgetSettings], _ByRepo] = Field(default_factory=dict)
+    """The jobs of a repository, by name, owner/name or host/owner/name in lower case, in a day."""
     person: dict[str, BudgetSettings] = Field(default_factory=dict)
     """The jobs that a person requested, in a day."""
 

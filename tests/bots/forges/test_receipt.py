@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+import httpx
 import pytest
 
 from draftsman.domain.job import Status
@@ -41,6 +42,7 @@ async def receiving(site: ForgeHarness, rt: Runtime) -> AsyncIterator[tuple[Forg
     table = site.table(
         events="webhook",
         listen="127.0.0.1:0",
+        health_listen="127.0.0.1:0",
         webhook_secret={"env": "WEBHOOK_SECRET"},
         webhook_secrets={"acme/own": {"env": "OWN_SECRET"}},
     )
@@ -61,6 +63,19 @@ async def stored(conn: Connection) -> list[tuple[str, str, str]]:
         "SELECT kind, author, text FROM draftsman.forge_events ORDER BY kind, text"
     )
     return [(row[0], row[1], row[2]) for row in await rows.fetchall()]
+
+
+async def _check_endpoints(service: ForgeService) -> None:
+    """Check that the public address has no figures."""
+    assert service.health_port is not None
+    async with httpx.AsyncClient() as client:
+        for port, statuses in (
+            (service.ports["acme"], [200, 404, 404]),
+            (service.health_port, [200, 200, 200]),
+        ):
+            url = f"http://127.0.0.1:{port}"
+            paths = ("/healthz", "/readyz", "/metrics")
+            assert [(await client.get(f"{url}{path}")).status_code for path in paths] == statuses
 
 
 async def test_events_are_stored_once_over_any_way_and_in_any_order(
@@ -128,6 +143,7 @@ async def test_events_are_stored_once_over_any_way_and_in_any_order(
         ):
             assert (await deliver(url, *wrong))[0] == status
         assert (await deliver(url[:-4] + "none", body, headers))[0] == 404
+        await _check_endpoints(service)
     assert await stored(conn) == [
         ("comment", "anna", "/draftsman go"),
         ("comment", "draftsman-bot", "Done?"),

@@ -233,6 +233,9 @@ async def test_a_resolved_alert_acknowledges_and_an_answer_resolves_the_alert(
     status, text = await paged.pagerduty("resolved", 3, user=None)
     assert (status, text) == (200, "recorded\n"), "the event of our own message"
     assert "already answered" in (await paged.pagerduty("acknowledged", 4))[1]
+    assert await paged.pagerduty("reopened", 5) == (200, "recorded\n")
+    events = await paged.rt.read_model.job_events(paged.work.number)
+    assert "question_unacknowledged" not in [event.kind for event in events], "it is answered"
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from draftsman_bots.slack.parsers.command_parser import (
     JobRequest,
     TextCommand,
     parse,
+    parse_request,
 )
 from tests.support.cases import cases
 
@@ -100,3 +101,8 @@ def test_any_text_is_parsed_without_loss(text: str) -> None:
             assert rest in text
         case InvalidText(message, _):
             assert message.strip() in text
+
+
+def test_the_request_of_a_schedule_may_begin_with_a_slash() -> None:
+    assert parse_request("/investigate the queue") == JobRequest("the queue", "investigate")
+    assert isinstance(parse_request("/deny D-142"), InvalidText)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 
+from draftsman.domain.attention.permission_rule import proposal_text
+from draftsman.domain.deliveries.delivery import ChannelName
 from draftsman.domain.job import Source, Status
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.run import LeaderTerm
@@ -33,6 +37,12 @@ VALUES (%(job)s, 1, 'acme/shop', '{ls}')"""
 LINK = """
 INSERT INTO draftsman.identity_links (channel, external_id, person, linked_by, linked_at)
 VALUES ('slack', 'U-OLGA', 'olga', 'cli:olga', now())"""
+UNRATIFIED = "ratified_at = NULL, ratified_by = NULL, expires_at = NULL"
+FORGED = """
+INSERT INTO draftsman.deliveries (job, channel, target, thread_key, kind, payload)
+SELECT max(number), 'slack', %(target)s, %(target)s, 'notice', jsonb_build_object(
+       'text', 'Rule 1: agents may run ls', 'acknowledged_by', 'olga', 'rule', %(rule)s::jsonb)
+  FROM draftsman.job_requests RETURNING seq"""
 Session = Callable[[str], Awaitable[Connection]]
 
 
@@ -152,6 +162,31 @@ async def test_the_bot_decides_for_operators_in_slack_on_a_rule_as_it_was_propos
     assert (await olga.rules.get(active.id)).ended_by == "olga", "not the person of the argument"
 
 
+async def test_the_message_with_buttons_has_the_rule_as_it_is_recorded(
+    as_role: As, make: Factory, session: Session
+) -> None:
+    """A worker writes messages, but not the text on which an operator decides."""
+    olga, bot, worker = await as_role("olga"), await as_role("bot"), await session("worker")
+    rule = await olga.rules.propose("acme/shop", "pytest tests/**", await olga.actor())
+    await make.queued()
+
+    async def sent(value: object, target: str = "C0") -> dict[str, Any] | None:
+        values = {"rule": json.dumps(value), "target": target}
+        ((seq,),) = await rows(worker, FORGED, values)
+        await worker.commit()
+        claimed = await bot.delivery_sender.claim(ChannelName.SLACK, free=9, share=9)
+        (item,) = [item for item in claimed if item.seq == seq]
+        return (await bot.delivery_sender._read(item))[1].payload
+
+    shown = await sent(rule.id)
+    assert shown == {"text": proposal_text(rule), "names_job": True, "rule": rule.id}
+    for place, unknown in enumerate((rule.id + 1, 10**30, -1, str(rule.id)), 1):
+        assert "rule" not in (await sent(unknown, f"C{place}") or {}), unknown
+    await olga.rules.ratify(rule.id, await olga.actor())
+    shown = await sent(rule.id, "C5")
+    assert shown == {"text": proposal_text(rule), "names_job": True}, "no buttons"
+
+
 async def test_a_rule_keeps_its_proposal_and_its_ratification(
     as_role: As, conn: Connection
 ) -> None:
@@ -164,6 +199,7 @@ async def test_a_rule_keeps_its_proposal_and_its_ratification(
         "decisions = 7", "proposed_by = 'x'", "proposed_at = now() - interval '1 day'",
         "seconds = 5", "ratified_by = 'x'", "ratified_at = now() - interval '1 day'",
         "expires_at = now() + interval '300 days'", "repo = 'x'", "pattern = '{ls}'",
+        f"{UNRATIFIED}, status = 'revoked', ended_at = now(), ended_by = 'x', end_reason = 'x'",
     ):  # fmt: skip
         async with refused(CHANGE, "a rule that ended and its pattern are kept"):
             await conn.execute(f"UPDATE draftsman.permission_rules SET {change}")

@@ -192,6 +192,8 @@ async def test_a_value_replaces_each_value_in_every_scope(
     assert {state.name: state.budget for state in await use(rt, other, 4)} == {
         "repo:gitlab.example/acme/shop": 4
     }, "of the same name on another host"
+    other = await make.running(repo="https://Git.example.org/ACME/Shop")
+    assert await outcome(rt, other, call()) == "used", "forges ignore the case"
     other = await make.running(repo="https://git.example.org/tools/x")
     assert [state.budget for state in await use(rt, other, 1.5)] == [1]
     assert await outcome(rt, work, call()) == "used"

@@ -132,8 +132,8 @@ def parse(text: str) -> Parsed:
 def parse_request(text: str) -> JobRequest | InvalidText:
     """Parse the request of a schedule, whose mode is `fix` unless the text begins with it."""
     word, rest = _word(text.strip())
-    if word.lower() in REQUESTS:
-        return _request(word.lower(), rest)
+    if (verb := word.lower().removeprefix("/")) in REQUESTS:
+        return _request(verb, rest)
     parsed = parse(text)
     is_command = isinstance(parsed, TextCommand) and (parsed.ref or not parsed.rest)
     if text.strip() and (is_command or isinstance(parsed, ScheduleRequest)):

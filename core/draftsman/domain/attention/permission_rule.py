@@ -72,20 +72,20 @@ class ProposedRule:
         """The key of the message, which is written once."""
         return f"rule {self.id} proposed"
 
-    @property
-    def text(self) -> str:
-        """The message about the rule."""
-        person = self.proposed_by.rpartition(":")[2]
-        by = "" if person == "system" else f" by {person}"
-        days = max(1, round(self.seconds / 86_400))
-        count = f"{self.decisions:,}" if self.decisions else "no"
-        commands = f"{count} matching command{'' if self.decisions == 1 else 's'}"
-        return (
-            f"Rule {self.id} is proposed{by} for {self.repo}: agents may run"
-            f" {pattern_text(self.pattern)} without a question for {days}"
-            f" day{'' if days == 1 else 's'}. People have allowed {commands}. An operator can"
-            f" ratify or decline it; to see the commands: draftsman rules show {self.id}"
-        )
+
+def proposal_text(rule: PermissionRule | ProposedRule) -> str:
+    """Return the message about a proposed rule."""
+    person = rule.proposed_by.rpartition(":")[2]
+    by = "" if person == "system" else f" by {person}"
+    days = max(1, round(rule.seconds / 86_400))
+    count = f"{rule.decisions:,}" if rule.decisions else "no"
+    commands = f"{count} matching command{'' if rule.decisions == 1 else 's'}"
+    return (
+        f"Rule {rule.id} is proposed{by} for {rule.repo}: agents may run"
+        f" {pattern_text(rule.pattern)} without a question for {days}"
+        f" day{'' if days == 1 else 's'}. People have allowed {commands}. An operator can"
+        f" ratify or decline it; to see the commands: draftsman rules show {rule.id}"
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from draftsman.domain.attention.permission_rule import (
     RuleUse,
     backtest,
     candidates,
+    proposal_text,
 )
 from draftsman.domain.deliveries.target import Target
 from draftsman.domain.people.actor import Actor
@@ -171,7 +172,8 @@ class PermissionRules:
 
         async def work(conn: Connection) -> None:
             for rule in await store.unannounced(conn, term, MAX_RULES):
-                await digests.send(conn, rule.job, target, rule.key, rule.text, rule=rule.id)
+                text = proposal_text(rule)
+                await digests.send(conn, rule.job, target, rule.key, text, rule=rule.id)
 
         await self._db.run_transaction(work)
 

@@ -51,6 +51,7 @@ from draftsman.services.deliveries.message_builder import (
     with_identity_links,
 )
 from draftsman.services.deliveries.quiet_delivery import PERSONAL_CHANNELS, quiet_delay
+from draftsman.services.deliveries.rule_message import with_rule
 from draftsman.services.reviews import Reviews
 from draftsman.settings import NotificationSettings
 from draftsman.store import checkpoints, questions
@@ -185,7 +186,7 @@ class DeliverySender:
             not is_closed or facts.copy_kind is DeliveryKind.NOTICE
         ):  # an edit of a message
             message = replace(message, kind=facts.copy_kind or item.kind)
-        message = await self._with_changes(message)
+        message = await with_rule(self._db, await self._with_changes(message))
         if stop is not None and stop.reporter not in (None, facts.number):
             return facts, message, item.channel in CHAT_CHANNELS
         return facts, message, item.kind in QUESTION_KINDS and is_closed
@@ -204,9 +205,8 @@ class DeliverySender:
                 error = f"{item.payload.get('name', 'file')}: {error}"
             transition = replace(transition, error=redact(error)[:2000])
         if _is_limited(outcome) and (transition.delay or 0) <= delivery_claims.HEAD_START:
-            transition = replace(
-                transition, due=item.due_at
-            )  # keeps its place in the order while the bucket is empty
+            # keeps its place in the order while the bucket is empty
+            transition = replace(transition, due=item.due_at)
 
         async def work(conn: Connection) -> tuple[DeliveryStatus, int | None] | None:
             await store.lock(conn, item.job)

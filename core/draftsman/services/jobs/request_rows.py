@@ -112,7 +112,7 @@ def set_default_keys(values: Sequence[dict[str, Any]], configured: JobLimits) ->
         key = configured.concurrency_keys.get(columns["type"])
         if key is None or columns["concurrency_key"] is not None:
             continue
-        repo = "/".join(filter(None, (columns[field] for field in _REPO)))
+        repo = "/".join(filter(None, (columns[field] for field in _REPO))).lower()
         known = {"repo": repo, **{item: columns[item] for item in ("type", "queue", "agent")}}
         text = f"{columns['ticket_title'] or ''}\n{columns['ticket_text'] or ''}"
         paths = configured.key_paths.get(columns["type"], ())

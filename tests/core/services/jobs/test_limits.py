@@ -104,7 +104,7 @@ async def test_a_retry_by_a_person_has_the_budgets_of_the_request(
 @pytest.mark.parametrize(
     ("fields", "expected"),
     [
-        ({"repo": "https://git.example/acme/shop"}, "deploy:git.example/acme/shop"),
+        ({"repo": "https://git.example/ACME/shop"}, "deploy:git.example/acme/shop"),
         ({"repo": "https://git.example/acme/shop", "concurrency_key": "own"}, "own"),
         ({}, None),
         ({"type": "other", "repo": "https://git.example/acme/shop"}, None),

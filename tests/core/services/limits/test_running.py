@@ -35,14 +35,14 @@ async def test_no_more_jobs_of_a_repository_run_than_its_limit(
     rt: Runtime, make: Factory, conn: Connection
 ) -> None:
     await set_limits(rt, conn, repo={"a/shop": {"running": 2}})
-    numbers = [await make.queued(**SHOP) for _ in range(4)]
+    shop = "https://git.example.org/{}/shop"
+    numbers = [await make.queued(queue="q", repo=shop.format(owner)) for owner in "aaaA"]
     other = await make.queued(queue="q", repo="https://git.example.org/a/other")
     works = await claim(conn, make)
     assert [work.number for work in works] == [*numbers[:2], other]
     assert await waiting(conn) == dict.fromkeys(numbers[2:], "repo:a/shop")
-    why = await rt.read_model.why(numbers[3])
-    expected = f"2 of 2 running for repo a/shop: D-{numbers[0]}, D-{numbers[1]}"
-    assert (why.reason, why.text) == ("limit", expected)
+    why, names = await rt.read_model.why(numbers[3]), f"D-{numbers[0]}, D-{numbers[1]}"
+    assert (why.reason, why.text) == ("limit", f"2 of 2 running for repo a/shop: {names}")
     await rt.settlement.outcome(works[1], Done())
     assert [work.number for work in await claim(conn, make)] == [numbers[2]]
 
