@@ -168,12 +168,13 @@ class Questions:
     ) -> Sequence[OpenQuestion]:
         """Return open questions of a job, or after a cursor, soonest expiry first.
 
-        With `fold_for`, of identical questions only the first, and the first of that person's own.
+        With `fold_for`, of identical questions only the first; for a person who may answer only
+        their own questions, also the first of these.
         """
         if job is not None:
             return await self.open_of([job])
         async with self._db.connection() as conn:
-            viewer = None if fold_for is None else fold_for.voter
+            viewer = None if fold_for is None else self._policy.answers_only_own(fold_for)
             return await store.open_questions(conn, limit, after, viewer)
 
     async def open_of(self, jobs: Sequence[int]) -> Sequence[OpenQuestion]:

@@ -104,7 +104,8 @@ async def open_questions(
 ) -> list[OpenQuestion]:
     """Return open questions after a cursor, soonest expiry first.
 
-    For a viewer, of identical questions only the first, and the first of the viewer's own.
+    For a viewer, of identical questions only the first, and the first of the viewer's own. A viewer
+    who may answer them all is "".
     """
     expires_at, job, ordinal = after or (None, 0, 0)
     never_expires = after is not None and expires_at is None

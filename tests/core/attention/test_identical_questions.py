@@ -216,6 +216,13 @@ async def test_identical_questions_are_folded_before_the_limit(
     assert [q.job for q in await shown(fold_for=people.ben)] == [folded[1].number, other.number]
 
 
+async def test_a_person_who_may_answer_all_questions_has_an_identical_question_once(
+    rt: Runtime, make: Factory, people: People
+) -> None:
+    first, _own = await _asked(make, actor=people.anna), await _asked(make)
+    assert [q.job for q in await rt.questions.open(fold_for=make.owner)] == [first.number]
+
+
 async def test_a_question_that_others_may_answer_or_that_is_due_sooner_is_not_folded(
     rt: Runtime, make: Factory, people: People
 ) -> None:

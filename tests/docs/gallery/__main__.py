@@ -50,7 +50,7 @@ async def tables(seen: DashboardPilot, keep: Keep) -> None:
 async def inbox(seen: DashboardPilot, keep: Keep) -> None:
     """Group and fold the inbox, and review it."""
     await seen.command("inbox")
-    await seen.see(f"inbox · {QUESTIONS}", "Newest events")
+    await seen.see(f" · {QUESTIONS} jobs", "Newest events")
     await seen.press("b")
     await seen.see("▾ acme/site")
     keep("inbox-grouped", seen)

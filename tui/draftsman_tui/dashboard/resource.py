@@ -162,6 +162,13 @@ class Resource(ABC, Generic[T]):
         """Return the table and filter that the row opens, if it has no job."""
         return None
 
+    def counted(self, rows: Sequence[T], more: str) -> str:
+        """Return the number of jobs of the rows for the title, if it differs from theirs.
+
+        `more` follows the number: `+` if there are more rows.
+        """
+        return ""
+
     def page_url(self, row: T) -> str | None:
         """Return the row's web page."""
         return None

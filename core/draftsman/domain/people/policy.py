@@ -216,6 +216,11 @@ class Policy:
         elif actor.person is None or actor.person not in self.approvers(names):
             self.check(actor, Verb.ANSWER, invoker=invoker)
 
+    def answers_only_own(self, actor: Actor) -> str:
+        """Return the voter who may answer only their own questions; "" if the actor answers all."""
+        person = self.resolve(actor)
+        return "" if person.owner or _ROLE[Verb.ANSWER] in person.roles else person.voter
+
     def check_vote(self, actor: Actor, names: Sequence[str], *, invoker: str) -> None:
         """Raise NotPermitted unless the actor may decide an approval with these approvers.
 

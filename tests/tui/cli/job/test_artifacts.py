@@ -87,7 +87,7 @@ async def test_a_missing_artifact_is_reported_with_the_existing_names(
     done = await cli("artifacts", "get", work.name, "nope")
     done.refused(3, "has no artifact 'nope'", "changes.patch")
     number = await make.queued()
-    (await cli("diff", number)).refused(1, f"D-{number}: diff not available")
+    (await cli("diff", number)).refused(1, f"D-{number} has no changes so far")
     (await cli("artifacts", "gte", work.name)).refused(2, "did you mean get?")
 
 

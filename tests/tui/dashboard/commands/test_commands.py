@@ -238,7 +238,7 @@ async def test_why_copy_help_and_theme(make: Factory, rt: Runtime, owner: Actor)
         await seen.press("o")
         await seen.wait_for_toast("no web page to open")
         await seen.press("d")
-        await seen.wait_for_toast("diff not available")
+        await seen.wait_for_toast("D-1 has no changes so far")
         await seen.press("t")
         assert seen.app.theme == "light"
         await seen.command("nonsense")

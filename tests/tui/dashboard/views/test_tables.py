@@ -174,7 +174,9 @@ async def test_inbox_shows_an_identical_question_of_several_people_once(
     for actor in (people.anna, people.erin):
         await make.asked(repo=repo, actor=actor)
     async with open_dashboard(rt, owner, view="inbox", size=(200, 40)) as seen:
-        await seen.see("2 jobs · Which one?", "anna +1")
+        await seen.see(
+            "2 jobs · Which one?", "anna +1", "inbox · 1 · 2 jobs", "2 jobs ask this: D-1"
+        )
         await seen.rows("D-1/1")
         await seen.command("filter by:erin")
         await seen.see("by:erin")

@@ -9,7 +9,7 @@ import click
 
 from draftsman.domain.ids import actor_name, job_name
 from draftsman.domain.job import TERMINAL, Job, Source, Status
-from draftsman.domain.question import QuestionStatus
+from draftsman.domain.question import QuestionStatus, asking_text
 from draftsman.domain.retries.error_classes import ErrorClass
 from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.common import params, times
@@ -124,8 +124,10 @@ async def show(app: App, job: JobRef, tree: bool) -> None:
             q.ordinal: await answerers(rt, q) for q in questions if q.status is OPEN
         }
         attention = await rt.acknowledgments.attention([number])
+        asking = ""
         if answerers_by_question and not app.json:
             seen = await rt.questions.open_of([number])
+            asking = "".join(asking_text(number, question.others) for question in seen)
             await rt.figures.record_views(seen, await rt.actor())
     over = details.status in TERMINAL
     sandbox = next((event.payload for event in reversed(events) if event.kind == APPLIED), None)
@@ -169,7 +171,7 @@ async def show(app: App, job: JobRef, tree: bool) -> None:
                 text
                 for q in questions
                 for text in _question(
-                    q, answers, answerers_by_question, attention.get((number, q.ordinal))
+                    q, answers, answerers_by_question, attention.get((number, q.ordinal)), asking
                 )
             ],
         ),
@@ -341,6 +343,7 @@ def _question(
     answers: Sequence[Answer],
     answerers_by_question: Mapping[int, str],
     attention: QuestionAttention | None,
+    asking: str,
 ) -> Iterator[Text]:
     resolution = question.resolution or {}
     outcome = resolution.get("outcome", "open")
@@ -353,6 +356,8 @@ def _question(
     )
     if (names := answerers_by_question.get(question.ordinal)) is not None:
         yield styled(f"    for {names} · {deadline_text(question)}", "yellow")
+        if asking:
+            yield styled(f"    {asking}", "yellow")
         details = (*attention_lines(attention), *detail_lines(question), *choice_lines(question))
         yield from (line("  ", detail) for detail in details)
         if question.freeform_allowed:

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 async def questions(app: App, job: JobRef | None) -> None:
     """List open questions and approvals.
 
-    Sorted by deadline, earliest first. Identical questions of several jobs are shown once.
+    Sorted by deadline, earliest first. Identical questions of several jobs are shown once,
+    and separately with --json.
     """
     async with app.runtime(read_only=app.json) as rt:
         number = None if job is None else await number_of(rt, job)

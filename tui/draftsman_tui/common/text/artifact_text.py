@@ -23,11 +23,14 @@ async def read_patch(rt: Runtime, number: int, run: int | None = None) -> str | 
 
 
 async def no_diff_reason(rt: Runtime, name: str, number: int, missing: bool) -> str:
-    """Explain why a job or a question has no diff; `missing`: there is no patch at all."""
-    status = (await rt.read_model.version(number)).status
-    if status in TERMINAL and "/" not in name:
-        return f"{name} has no changes"
-    return f"{name}: diff not available" if missing else f"{name} has no changes so far"
+    """Explain why a job or a question has no diff; `missing`: it has no patch at all.
+
+    A question without a patch is of a handler that saves none.
+    """
+    if "/" in name and missing:
+        return f"{name}: diff not available"
+    is_over = "/" not in name and (await rt.read_model.version(number)).status in TERMINAL
+    return f"{name} has no changes{'' if is_over else ' so far'}"
 
 
 def printable(patch: str) -> str:

@@ -13,9 +13,8 @@ def diff(snapshot: JobSnapshot, width: int, now: datetime) -> list[Item]:
     """Return a note that there is no diff."""
     if snapshot.patch is not None and snapshot.patch.text:
         return []
-    missing = ": diff not available" if snapshot.patch is None else " has no changes so far"
-    state = " has no changes" if snapshot.over else missing
-    return [note(f"{snapshot.job.name}{state}", width)]
+    so_far = "" if snapshot.over else " so far"
+    return [note(f"{snapshot.job.name} has no changes{so_far}", width)]
 
 
 def truncation(snapshot: JobSnapshot) -> str:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from draftsman.domain.activity.agent_progress import AgentProgress
 from draftsman.domain.deliveries.delivery import DeliveryStatus
 from draftsman.domain.job import LEASED, TERMINAL
-from draftsman.domain.question import QuestionStatus
+from draftsman.domain.question import QuestionStatus, asking_text
 from draftsman.domain.workflows.groups import GroupState
 from draftsman.services.runs.checkpoints import MAX_RUN
 from draftsman_tui.common.output import one_line
@@ -149,6 +149,7 @@ class JobLoader:
         open_questions = [
             question for question in questions if question.status is QuestionStatus.OPEN
         ]
+        asked = await rt.questions.open_of([self.number]) if open_questions else []
         return replace(
             await self._read_deliveries(rt, snapshot),
             runs=await rt.read_model.runs(self.number),
@@ -157,6 +158,7 @@ class JobLoader:
             responders={
                 question.ordinal: await answerers(rt, question) for question in open_questions
             },
+            asking="".join(asking_text(self.number, question.others) for question in asked),
             targets=await rt.outbox.targets(self.number),
             files=await rt.checkpoints.artifacts(self.number),
             chain=await rt.read_model.chain(self.number),

@@ -39,6 +39,8 @@ def _rows(question: Question, snapshot: JobSnapshot, width: int, now: datetime) 
         width,
         _INDENT,
     )
+    if is_open and snapshot.asking:
+        yield from wrap_row((Cell(f"  {snapshot.asking}", "warns"),), width, 2)
     yield from lines(question.text, width, "  ")
     details = [
         row_of(text)

@@ -52,6 +52,8 @@ class JobSnapshot:
     answers: Sequence[Answer] = ()
     responders: Mapping[int, str] = field(default_factory=dict)
     """Formatted responders of the open questions, by ordinal."""
+    asking: str = ""
+    """The jobs that an answer counts for, in words; "" for a single job."""
     deliveries: Sequence[Delivery] = ()
     targets: Sequence[Any] = ()
     files: Sequence[Any] = ()

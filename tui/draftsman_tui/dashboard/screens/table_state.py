@@ -93,8 +93,11 @@ def title_parts(table: str, state: TableState, marked: int = 0) -> list[str]:
     """Return the parts of the title."""
     rows = state.rows
     has_more = rows is not None and rows.next is not None
-    count = LOADING if rows is None else str(len(rows.items)) + ("+" if has_more else "")
+    more = "+" if has_more else ""
+    count = LOADING if rows is None else f"{len(rows.items)}{more}"
     parts = [f"{table} {state.name}".strip(), count]
+    if rows is not None and (jobs := VIEWS[table].counted(rows.items, more)):
+        parts.append(jobs)
     if marked:
         parts.append(f"{marked} marked")
     if state.filter:

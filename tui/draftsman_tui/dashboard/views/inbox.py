@@ -101,6 +101,10 @@ class InboxResource(Resource[OpenQuestion]):
             cells.left(row.expires_at, now),
         )
 
+    def counted(self, rows: Sequence[OpenQuestion], more: str) -> str:
+        jobs = {job for row in rows for job in (row.job, *row.others)}
+        return f"{len(jobs)}{more} jobs" if len(jobs) > len(rows) else ""
+
     def filter_fields(self, row: OpenQuestion) -> FilterFields:
         details = (row.title, row.repo, row.requester, row.agent, *row.other_requesters)
         text = f"{row.name} {row.kind} {_about(row)} {' '.join(row.labels())} "
