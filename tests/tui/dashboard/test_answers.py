@@ -229,7 +229,7 @@ async def test_late_answer_offers_a_retry(make: Factory, rt: Runtime, owner: Act
         await seen.wait_for_toast("D-1/1 expired")
         await seen.dialog("MainScreen")
         await seen.press("a")
-        await seen.wait_for_toast("D-1 has no open question")
+        await seen.wait_for_toast("D-1 has no open question; press w to see its state")
     late = (await make.asked(brief)).number
     async with open_dashboard(rt, owner) as seen:
         await seen.rows(f"D-{late}", f"D-{job}")

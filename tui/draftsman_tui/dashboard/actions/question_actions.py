@@ -283,5 +283,5 @@ async def question_of(screen: BaseScreen) -> Question:
     number = screen.jobs()[0]
     questions = await screen.rt.questions.open(number)
     if not questions:
-        raise Refused(f"{job_name(number)} has no open question; press w to see why it waits")
+        raise Refused(f"{job_name(number)} has no open question; press w to see its state")
     return questions[0]
