@@ -10,6 +10,7 @@ from tests.core.stateful.model.groups import GROUPS
 from tests.core.stateful.model.queues import Request
 from tests.core.stateful.world import CUTS, QUEUES, TYPES
 
+SHOP, WEB = "git.example.org/x/shop", "git.example.org/x/web"
 LIMITS: Final[tuple[dict[str, Any], ...]] = (
     {},
     {"type": {"noop": {"running": 2}}, "repo": {"*": {"running": 1}}},
@@ -82,7 +83,7 @@ def _requests(mix: str) -> st.SearchStrategy[Request]:
         st.sampled_from([0, 0, 0, 5, -5]),
         st.sampled_from(keys.get(mix, [None, None, "a", "b"])),
         st.sampled_from(["resume", "retry", "fail"]),
-        st.sampled_from([None, "x/shop", "x/shop", "x/web"]),
+        st.sampled_from([None, SHOP, SHOP, WEB]),
     )
     return columns.map(lambda values: Request(*values))
 

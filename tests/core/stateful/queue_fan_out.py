@@ -89,7 +89,7 @@ class FanOutDriver(QueueDriver):
             "priority": request.priority,
             "concurrency_key": request.key,
             "on_lost": request.on_lost,
-            "repo": request.repo and f"https://git.example.org/{request.repo}",
+            "repo": request.repo and f"https://{request.repo}",
             "max_attempts": ATTEMPTS,
         }
         if request.repo:

@@ -384,7 +384,7 @@ def _invocation(request: Request, name: str | None = None) -> Any:
         priority=request.priority,
         concurrency_key=request.key,
         on_lost=request.on_lost,
-        repo=request.repo and f"https://git.example.org/{request.repo}",
+        repo=request.repo and f"https://{request.repo}",
         max_attempts=ATTEMPTS,
         name=name,
         **fields,

@@ -67,14 +67,14 @@ class Limits:
         return self.partitions.get(queue, self.partitions.get("*"))
 
     def buckets(self, **values: str | None) -> list[str]:
-        """Return the buckets of a job with these values; `repo` has an owner and a name."""
+        """Return the buckets of a job with these values; `repo` is `host/owner/name`."""
         names = []
         for scope, value in {**values, "all": "*"}.items():
             limits = self.by_scope.get(scope, {})
             if value is None:
                 continue
-            short = value.rpartition("/")[2]
-            own = value if value in limits else short if short in limits else None
+            shorter = value, value.partition("/")[2], value.rpartition("/")[2]
+            own = next((name for name in shorter if name in limits), None)
             if own is not None or "*" in limits:
                 names.append(f"{scope}:{own or value}")
         return names

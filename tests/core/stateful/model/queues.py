@@ -28,6 +28,7 @@ class Request(NamedTuple):
     key: str | None
     on_lost: str
     repo: str | None = None
+    """`host/owner/name`."""
     after: tuple[int, ...] = ()
     condition: str = "success"
     behind: tuple[int, ...] = ()
