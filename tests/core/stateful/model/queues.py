@@ -275,13 +275,17 @@ class QueueModel:
             self.jobs.insert(self.jobs.index(behind[0]) if behind else len(self.jobs), job)
 
     def _turn_now(self, new: QueuedJob, taken: set[str]) -> int | None:
-        """Return the position of the first job of the queue that has none of the taken keys."""
+        """Return the position of the first job of the queue that has none of the taken keys.
+
+        Without such a job it is that of the last that runs, then of the first that waits for a
+        place or a pause.
+        """
         others = [o for o in self.in_queue(new.queue) if o.priority == new.priority]
-        free = [o for o in others if o.status in WAITING and self.hold(o) is None]
-        free = [o for o in free if o.key not in taken]
-        turns = [self.positions[o.number] for o in free]
+        waiting = [o for o in others if o.status in WAITING and o.key not in taken]
+        free = [self.positions[o.number] for o in waiting if self.hold(o) is None]
         running = [self.positions[o.number] for o in others if o.status == "running"]
-        return min(turns) if turns else max(running) if running else None
+        held = [self.positions[o.number] for o in waiting if self.hold(o) in {"limit", "paused"}]
+        return min(free) if free else max(running) if running else min(held, default=None)
 
     def join_groups(self, new: list[QueuedJob]) -> None:
         """Add new jobs to the groups of their requests."""
