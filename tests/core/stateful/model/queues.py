@@ -20,7 +20,7 @@ _LATER = {"scheduled": "scheduled", "retrying": "backoff"}
 
 
 class Request(NamedTuple):
-    """The request of a job."""
+    """The request of a job; `repo` is `host/owner/name`."""
 
     queue: str
     type: str
@@ -28,7 +28,6 @@ class Request(NamedTuple):
     key: str | None
     on_lost: str
     repo: str | None = None
-    """`host/owner/name`."""
     after: tuple[int, ...] = ()
     condition: str = "success"
     behind: tuple[int, ...] = ()
@@ -275,17 +274,14 @@ class QueueModel:
             self.jobs.insert(self.jobs.index(behind[0]) if behind else len(self.jobs), job)
 
     def _turn_now(self, new: QueuedJob, taken: set[str]) -> int | None:
-        """Return the position of the first job of the queue that has none of the taken keys.
-
-        Without such a job it is that of the last that runs, then of the first that waits for a
-        place or a pause.
-        """
+        """Return the position of the first job that may start, or that is next in its turn."""
         others = [o for o in self.in_queue(new.queue) if o.priority == new.priority]
         waiting = [o for o in others if o.status in WAITING and o.key not in taken]
-        free = [self.positions[o.number] for o in waiting if self.hold(o) is None]
+        free = [o.number for o in waiting if self.hold(o) is None]
         running = [self.positions[o.number] for o in others if o.status == "running"]
-        held = [self.positions[o.number] for o in waiting if self.hold(o) in {"limit", "paused"}]
-        return min(free) if free else max(running) if running else min(held, default=None)
+        held = [o.number for o in waiting if self.hold(o) in {"limit", "paused"}]
+        first = min((self.positions[number] for number in free or held), default=None)
+        return max(running) if running and not free else first
 
     def join_groups(self, new: list[QueuedJob]) -> None:
         """Add new jobs to the groups of their requests."""
