@@ -147,18 +147,19 @@ async def test_a_tree_of_forks_is_stopped_or_not_read(mode: str, tmp_path: Path)
     workspace, _ = await prepared(tmp_path, mode)
     async with await hostile(workspace, FORKS) as process:
         count, refused = workspace.path / "count", None
+        sizes: list[int] = []
+        running: list[int] = []
         try:
             async with process.frozen():
-                before = count.stat().st_size if count.exists() else 0
+                sizes.append(count.stat().st_size if count.exists() else 0)
                 running = [
                     pid for pid in _live_descendants(process) if not process_tree.is_stopped(pid)
                 ]
-                assert running == []
                 await workspace.snapshot("frozen")
-                assert (count.stat().st_size if count.exists() else 0) == before
-        except Failure as error:
+                sizes.append(count.stat().st_size if count.exists() else 0)
+        except Failure as error:  # also at the end of the block, if a process ran in it
             refused = error.code
-    assert refused in {None, "not_frozen"}
+    assert refused == "not_frozen" or (refused, running, sizes[0]) == (None, [], sizes[-1])
     await workspace.remove()
 
 

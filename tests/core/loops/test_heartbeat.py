@@ -119,7 +119,7 @@ async def test_a_worker_that_was_silent_longer_than_its_lease_stops_its_runs(
         assert worker_run(ctx).stopping == "lost"
         assert (await run_of(rt, number)).status == "running"
         proxy.mend()
-        assert (await blocking.next()).job.run == 2
+        assert (await blocking.next()).job.run > 1
     assert (await rt.read_model.job(number)).attempts == 0
 
 
