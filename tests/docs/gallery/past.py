@@ -1,4 +1,4 @@
-"""A history for the pictures: what was recorded in a moment, moved apart by hours."""
+"""A history for the pictures: events of a single moment, which are moved apart by hours."""
 
 from __future__ import annotations
 

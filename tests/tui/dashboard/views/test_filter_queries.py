@@ -1,4 +1,4 @@
-"""Filters of each table against its real query: what is accepted can be read."""
+"""Filters of each table against its real query: rows are read for each accepted filter."""
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Sequence
 from time import monotonic
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, TypeVar
@@ -136,9 +137,9 @@ class QuestionDialog(SubmitDialog[T]):
         """Whether letters go to a text field."""
         return isinstance(self.focused, (Input, TextArea))
 
+    @abstractmethod
     def key_hints(self) -> str:
         """Return the lines of keys."""
-        raise NotImplementedError
 
     def on_descendant_focus(self) -> None:
         """Show the keys that work at the focus: beside a text field they are others."""
