@@ -1,4 +1,4 @@
-"""Rules for every file: imports, places of SQL, and size."""
+"""Rules for every file: imports and places of SQL."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import ast
 import re
 import subprocess
 import sys
-from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -15,11 +14,6 @@ from tests.support.cases import cases
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = ("core", "tui", "bots", "soak")
-LINES = 400
-FILES = 20
-CLASS = re.compile(r"^class ([A-Z]\w*)", re.MULTILINE)
-REFERENCES = {"config/draftsman.toml", "tests/docs/data_model.toml"}
-"""Reference files, as long as the number of their keys and columns requires."""
 HEAVY = {"textual", "slack_bolt", "slack_sdk", "trello", "psycopg", "psycopg_pool"}
 """Packages that `--help` and similar commands must not import."""
 SQL = re.compile(
@@ -169,34 +163,6 @@ def test_sql_is_only_in_sql_files() -> None:
 )
 def test_sql_is_distinguished_from_english(text: str, is_sql: bool) -> None:
     assert bool(SQL.search(text)) is is_sql
-
-
-def test_no_file_is_over_400_lines() -> None:
-    ours = [path for path in _ours() if path.suffix in {".py", ".sql", ".sh", ".tcss", ".toml"}]
-    ours.remove(ROOT / "config" / "draftsman.toml")  # as long as the number of settings
-    sizes = {_name(path): len(path.read_text(encoding="utf-8").splitlines()) for path in ours}
-    long = {name: size for name, size in sizes.items() if size > LINES}
-    assert long.keys() <= REFERENCES, long
-
-
-def test_no_folder_has_over_20_files() -> None:
-    ours = [path for path in _ours() if path.suffix in {".py", ".sql"}]
-    places = (path.relative_to(ROOT).parent for path in ours)
-    sizes = Counter(str(place) for place in places if place.parts[0] in SOURCES)
-    assert {name: size for name, size in sizes.items() if size > FILES} == {}
-
-
-def test_no_two_classes_share_a_name_except_in_the_two_bots() -> None:
-    places: dict[str, set[str]] = {}
-    for path in _modules(*SOURCES):
-        for name in CLASS.findall(_source(path)):
-            places.setdefault(name, set()).add(_name(path))
-    shared = {name: paths for name, paths in places.items() if len(paths) > 1}
-    assert {name for name, paths in shared.items() if not _is_pair_of_bots(paths)} == set()
-
-
-def _is_pair_of_bots(paths: set[str]) -> bool:
-    return len(paths) == 2 and {Path(path).parts[2] for path in paths} == {"slack", "trello"}
 
 
 def test_every_module_has_a_docstring_and_defers_annotations() -> None:
