@@ -18,6 +18,7 @@ from draftsman.domain.queues.queue_models import (
     QueuePause,
     QueueSummary,
     ServingWorker,
+    UnhandledType,
     missing_worker,
 )
 from draftsman.domain.run import LeaderTerm
@@ -185,6 +186,11 @@ class Queues:
             jobs = await store.in_order(conn, limit, queue)
             serving = await workers.serving(conn, self._lease)
         return [replace(job, hold=missing_worker(serving, job.queue, job.type)) for job in jobs]
+
+    async def waiting_for_types(self) -> list[UnhandledType]:
+        """Return the types of queues with jobs that wait for a worker that handles them."""
+        async with self._db.connection() as conn:
+            return await store.waiting_for_types(conn, self._lease, COUNT_LIMIT)
 
     async def serving(self) -> list[ServingWorker]:
         """Return the workers that claim jobs now."""

@@ -50,6 +50,25 @@ class ServingWorker:
     types: list[str]
 
 
+@dataclass(frozen=True, slots=True)
+class UnhandledType:
+    """A type of a queue that no live worker of the queue handles, although jobs of it wait.
+
+    `jobs` are those among the first jobs of the queue; `oldest_wait` is in seconds.
+    """
+
+    queue: str
+    type: str
+    jobs: int
+    oldest_wait: float | None
+
+    @property
+    def text(self) -> str:
+        """The sentence for people."""
+        waiting = "1 job waits" if self.jobs == 1 else f"{self.jobs:,} jobs wait"
+        return f"no live worker of the queue {self.queue!r} handles {self.type!r}: {waiting}"
+
+
 def missing_worker(serving: Sequence[ServingWorker], queue: str, type: str) -> str | None:
     """Return `no_worker` or `unknown_type` as `why` does; None if a worker may run the job."""
     types = [worker.types for worker in serving if queue in worker.queues]
