@@ -53,7 +53,7 @@ CREATE FUNCTION draftsman.record_creation() RETURNS trigger LANGUAGE plpgsql
     SECURITY DEFINER SET search_path = pg_catalog, pg_temp
     SET jit = off SET enable_seqscan = off AS $$
 DECLARE
-    wrong  text;
+    wrong  record;
     role   text := draftsman.session_kind();
     who    text;
     detail jsonb := '{}';
@@ -109,15 +109,18 @@ BEGIN
          ORDER BY job;
     END IF;
     IF role <> 'owner' THEN
-        SELECT n.invoker_id INTO wrong
+        SELECT n.invoker_id AS invoker, draftsman.forged_column(j.job) AS forged INTO wrong
           FROM new_requests n
          CROSS JOIN LATERAL (
                SELECT j AS job FROM draftsman.jobs j WHERE j.number = n.number LIMIT 1) j
          WHERE n.number NOT BETWEEN 1 AND (SELECT last_value FROM draftsman.job_requests_number_seq)
+            OR draftsman.forged_column(j.job) IS NOT NULL
             OR draftsman.may_submit(j.job, role, who) IS NOT TRUE
          LIMIT 1;
         IF FOUND THEN
-            PERFORM draftsman.deny_access(format('%s may not submit a job of %s', who, wrong));
+            PERFORM draftsman.deny_access(CASE WHEN wrong.forged IS NOT NULL
+                THEN format('a request cannot have this %s', wrong.forged)
+                ELSE format('%s may not submit a job of %s', who, wrong.invoker) END);
         END IF;
     END IF;
     RETURN NULL;
@@ -150,6 +153,9 @@ BEGIN
         PERFORM draftsman.limit_jobs(array_agg(number)) FROM new_states;
     END IF;
     IF keyed THEN
+        IF EXISTS (SELECT FROM new_states n WHERE n.concurrency_key IS NOT NULL AND n.hold IS NULL) THEN
+            PERFORM draftsman.deny_access('a new job waits for its concurrency key');
+        END IF;
         PERFORM draftsman.assign_keys(array_agg(n.concurrency_key)) FROM new_states n
           WHERE n.hold IS DISTINCT FROM 'parents';
     END IF;

@@ -225,14 +225,6 @@ async def resolve(
     return await scalar(conn, _Q["resolve"], params)  # type: ignore[no-any-return]
 
 
-async def add_event(
-    conn: Connection, job: int, kind: str, actor: str, payload: dict[str, Any]
-) -> None:
-    """Append an event of a question; its job's lock is held."""
-    params = {"job": job, "kind": kind, "actor": actor, "payload": Jsonb(_shorten(payload))}
-    await execute(conn, _Q["add_event"], params)
-
-
 async def extend(
     conn: Connection, job: int, ordinal: int, seconds: float | None, actor: str
 ) -> tuple[bool, datetime | None]:

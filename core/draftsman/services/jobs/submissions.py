@@ -144,7 +144,10 @@ class Submissions:
                 columns["has_targets"] = True
             unique = unique_work.request_of(item, account, self._policy)
             files = _files(item, account)
-            batch.append(NewRequest(columns, targets, name, unique, item.parent_names, files))
+            is_operator = account.owner or "operator" in account.roles
+            batch.append(
+                NewRequest(columns, targets, name, unique, item.parent_names, files, is_operator)
+            )
         twins = same_keys([item for item, _ in resolved])
         results: list[SubmitResult | None] = [None] * len(batch)
         if linked is not None:

@@ -296,6 +296,8 @@ def to_domain_error(error: Exception) -> DraftsmanError:
     text = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
     if isinstance(error, psycopg.Error) and error.sqlstate in ("DM001", "DM002", "DM003"):
         return LostRace(text)
+    if isinstance(error, psycopg.Error) and error.sqlstate == "DM004":
+        return Refused(text)
     if isinstance(error, _SCHEMA_ERRORS):
         return SchemaOutdated(text, hint=CommandHint("migrate", lead="run"))
     if isinstance(error, errors.ReadOnlySqlTransaction):

@@ -263,10 +263,6 @@ SELECT new_status, notified FROM draftsman.resolve_question(
     %(resolution)s::jsonb, %(job_status)s::draftsman.job_status, %(actor)s::text,
     %(detail)s::text, %(kind)s::text, %(error)s::text)
 
--- name: add_event
-INSERT INTO draftsman.job_events (job, kind, actor, payload)
-VALUES (%(job)s, %(kind)s, %(actor)s, %(payload)s)
-
 -- name: extend
 SELECT expires_at, expires_at IS NULL FROM draftsman.extend_question(
     %(job)s::bigint, %(ordinal)s::int, %(seconds)s::float8, %(actor)s::text)
@@ -277,9 +273,4 @@ SELECT count(*) FILTER (WHERE voter = %(voter)s), count(*) FROM draftsman.job_an
  WHERE job = %(job)s AND question = %(ordinal)s AND NOT accepted
 
 -- name: count_refused
-INSERT INTO draftsman.refused_answers AS r (job, question, answers, last_voter, last_reason)
-VALUES (%(job)s, %(ordinal)s, 1, %(voter)s, %(reason)s)
-    ON CONFLICT (job, question) DO UPDATE
-       SET answers = r.answers + 1, last_voter = excluded.last_voter,
-           last_reason = excluded.last_reason, last_at = draftsman.now()
-RETURNING answers
+SELECT draftsman.count_refused(%(job)s::bigint, %(ordinal)s::int, %(voter)s::text, %(reason)s::text)

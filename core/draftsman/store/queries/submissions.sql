@@ -44,7 +44,6 @@ WITH shared AS MATERIALIZED (
       FROM jsonb_populate_record(NULL::draftsman.request, %(shared)s::jsonb) c
 ), fresh AS MATERIALIZED (
     SELECT w.*, nextval('draftsman.job_requests_number_seq') AS number,
-           nextval('draftsman.job_positions') AS position,
            coalesce(w.run_at, c.run_at, c.now + make_interval(secs => coalesce(w.delay, c.delay)))
            AS due, c.now
       FROM shared c
@@ -96,12 +95,13 @@ WITH shared AS MATERIALIZED (
       FROM fresh w
      CROSS JOIN shared c
 
+-- Positions are defaults, in the order of the requests: no role but the owner may choose one.
 -- part: batch_states
-    INSERT INTO draftsman.job_states AS s (number, type, queue, priority, position, subject_key,
+    INSERT INTO draftsman.job_states AS s (number, type, queue, priority, subject_key,
            concurrency_key, hold, status, run_at, max_attempts, max_retries, on_lost, has_targets,
            queued_at, updated_at)
     SELECT w.number, coalesce(w.type, c.type), coalesce(w.queue, c.queue),
-           coalesce(w.priority, c.priority), w.position,
+           coalesce(w.priority, c.priority),
            coalesce(w.subject_key, c.subject_key),
            coalesce(w.concurrency_key, c.concurrency_key),
            coalesce(w.hold, c.hold, CASE WHEN coalesce(w.concurrency_key, c.concurrency_key)
@@ -149,6 +149,7 @@ WITH request AS (
 -- include: batch_requests
 ), states AS (
 -- include: batch_states
+     ORDER BY w.ordinal
     RETURNING s.queue, s.status
 )
 SELECT array_agg(w.number ORDER BY w.ordinal) AS numbers,
@@ -177,6 +178,7 @@ SELECT array_agg(w.number ORDER BY w.ordinal) AS numbers,
 ), states AS (
 -- include: batch_states
      WHERE (w.number IN (SELECT number FROM requests)) IS TRUE
+     ORDER BY w.ordinal
     RETURNING s.number, s.queue, s.status
 ), created AS MATERIALIZED (
     SELECT w.ordinal, w.number, (w.due > w.now) IS TRUE AS scheduled
