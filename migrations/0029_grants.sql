@@ -215,7 +215,7 @@ BEGIN
         GRANT UPDATE (attempts, retry_count, queued_at, run_at, next_retry_at, cancel_requested_at,
             cancel_requested_by, cancel_reason, hold, held_by, last_error, error_class, pr_url,
             run_count, claimed_at, started_at, claimed_from, status, version, updated_at,
-            lease_token, worker_id, finished_at, result) ON draftsman.job_states TO draftsman_worker;
+            lease_token, worker_id, finished_at, result, result_token) ON draftsman.job_states TO draftsman_worker;
         -- allows SELECT ... FOR UPDATE; an update of the view would have the rights of its owner
         GRANT UPDATE (number) ON draftsman.claimable TO draftsman_worker;
         GRANT UPDATE (repo_host, repo_owner, repo_name) ON draftsman.job_requests TO draftsman_worker;

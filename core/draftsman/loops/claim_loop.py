@@ -64,7 +64,7 @@ class ClaimLoop:
         self._done: dict[int, Execution] = {}
         self._wake = asyncio.Event()
         self.in_grace: dict[Lease, asyncio.Event] = {}
-        """The parked runs that wait for an answer in a grace period, and the events to wake them."""
+        """The parked runs that wait for an answer in a grace period; the events wake them."""
         self._outage = OutageGuard("worker")
         self._revival = OutageGuard("database restart")
 

@@ -91,7 +91,7 @@ async def claim_in_grace(conn: Connection, worker: UUID, parked: Lease) -> tuple
     """
     params = {"worker": worker, "job": parked.job, "run": parked.run}
     records = await rows(conn, _Q["claim_in_grace"], params)
-    return records[0] if records else (False, None)  # type: ignore[return-value]
+    return records[0] if records else (False, None)
 
 
 async def end_grace(conn: Connection, worker: UUID, parked: Lease) -> None:

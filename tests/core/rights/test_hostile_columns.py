@@ -211,7 +211,6 @@ class World:
                 worker=uuid4(),
                 queues=[QUEUE, "default", ""],
                 types=["noop"],
-                skip=[],
                 free=5,
                 ahead=0,
             )
