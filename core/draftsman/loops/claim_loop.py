@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import math
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Container, Mapping
 from functools import cached_property
 from typing import Final
 
@@ -18,6 +19,7 @@ from draftsman.domain.job import Status
 from draftsman.domain.run import ClaimedJob, Lease
 from draftsman.errors import DatabaseUnreachable, DraftsmanError, Failure
 from draftsman.handlers.registry import Handler
+from draftsman.loops import clock
 from draftsman.loops.deadlines import Deadlines
 from draftsman.loops.execution import Execution, WorkerServices
 from draftsman.loops.lifecycle import OutageGuard, StopSignal
@@ -62,6 +64,8 @@ class ClaimLoop:
         self._types = sorted(handlers)
         self._ahead: list[ClaimedJob] = []
         self._done: dict[int, Execution] = {}
+        self._asked_at = clock.now()
+        """When the last claim was sent: the leases that it gave count from then."""
         self._wake = asyncio.Event()
         self.in_grace: dict[Lease, asyncio.Event] = {}
         """The parked runs that wait for an answer in a grace period; the events wake them."""
@@ -96,6 +100,41 @@ class ClaimLoop:
         self._done.pop(token, None)
         if token in self.running:
             self.running[token].cancel("lost")
+
+    def renew_leases(self, tokens: Container[int], end: float) -> None:
+        """Extend the leases of these runs until `end`, a time of `clock.now`."""
+        for token, execution in (*self.running.items(), *self._done.items()):
+            if token in tokens:
+                execution.lease_end = end
+
+    def end_leases(self, now: float, margin: float) -> list[str]:
+        """Stop the runs whose leases end within `margin` seconds; return their names.
+
+        Results that are not settled by the end of their leases are dropped.
+        """
+        ended = []
+        for token, execution in [*self.running.items(), *self._done.items()]:
+            if execution.holds_lease and execution.lease_end - margin <= now:
+                if token in self.running:
+                    ended += [execution.name] if execution.cancel("lost") else []
+                elif execution.lease_end <= now:
+                    self.lose_run(token)
+                    ended.append(execution.name)
+        return ended
+
+    def outlived(self, now: float) -> list[str]:
+        """Return the names of the runs whose handlers go on after the end of their leases."""
+        return [
+            execution.name
+            for execution in self.running.values()
+            if execution.lease_end <= now and execution.ignores_stop
+        ]
+
+    @property
+    def lease_end(self) -> float:
+        """The earliest end of a lease of a run, infinite without a run."""
+        ends = [run.lease_end for run in self.running.values() if run.holds_lease]
+        return min(ends, default=math.inf)
 
     async def run(self) -> None:
         """Claim and run until `stop`; then drain, abort the remaining runs, and release them."""
@@ -142,6 +181,7 @@ class ClaimLoop:
         return claimed
 
     async def _send(self, done: list[Execution], free: int, ahead: int) -> list[ClaimedJob]:
+        self._asked_at = clock.now()
         return await self._claim.exchange(
             [(execution.job.lease, execution.result or {}) for execution in done],
             types=self._types,
@@ -174,6 +214,7 @@ class ClaimLoop:
         """Start jobs that were claimed ahead in free slots."""
         first = self._ahead[: max(0, self.free)]
         if first:
+            self._asked_at = clock.now()
             started = await self._claim.start([job.lease for job in first])
             self._ahead = self._ahead[len(first) :]
             for job in started:
@@ -191,6 +232,7 @@ class ClaimLoop:
             self._deadlines,
             self._continue_in_grace,
         )
+        execution.lease_end = self._asked_at + self._settings.lease
         self.running[job.token] = execution
         execution.start(self._ended)
 
@@ -206,6 +248,7 @@ class ClaimLoop:
                 left = end - time.monotonic()
                 ends = left <= 0 or not waiting or bool(self._stop)
                 async with self.exchange_lock:  # else the claim would count as lost
+                    asked_at = clock.now()
                     try:
                         waiting, job = await self._claim.continue_in_grace(parked.lease, ends=ends)
                     except DatabaseUnreachable:
@@ -213,6 +256,7 @@ class ClaimLoop:
                     if job is not None:
                         self.running[job.token] = self.running.pop(parked.token)
                         execution.job = job
+                        execution.lease_end = asked_at + self._settings.lease
                         return job
                 if ends:
                     return None

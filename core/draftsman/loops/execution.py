@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import traceback
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -90,6 +91,8 @@ class Execution:
         self._continue = continue_in_grace
         self._context: RunContext | None = None
         self._stop_reason: str | None = None
+        self.lease_end = math.inf
+        """When the lease ends unless a heartbeat renews it, as a time of `clock.now`."""
         self._begun = False
         self._settling = False
         """Whether the handler has finished: from then on the task must not be canceled."""
@@ -98,18 +101,42 @@ class Execution:
         """Start the handler; `on_end` is called after it finished."""
         self.task = self._deadlines.loop.create_task(self._run(on_end))
 
-    def cancel(self, reason: str) -> None:
-        """Cancel the handler, once: `canceled`, `paused`, `shutdown`, `lost` or `timeout`."""
+    @property
+    def name(self) -> str:
+        """The job and the run, for the log."""
+        return f"{self.job.name} run {self.job.run}"
+
+    @property
+    def holds_lease(self) -> bool:
+        """Whether the run needs its lease: parking releases it, and cleanup may go on."""
+        return (run := self._worker_run) is None or not run.parked
+
+    @property
+    def ignores_stop(self) -> bool:
+        """Whether the handler goes on although its run was stopped."""
+        return (
+            self._stop_reason is not None
+            and self._begun
+            and self.holds_lease
+            and not (self._settling or self.ending)
+        )
+
+    def cancel(self, reason: str) -> bool:
+        """Cancel the handler, once: `canceled`, `paused`, `shutdown`, `lost` or `timeout`.
+
+        Return whether it was running until now.
+        """
         if self._stop_reason is not None or self.task is None:
-            return
-        if reason == "lost" and (run := self._worker_run) is not None and run.parked:
-            return  # parking released the lease; cleanup may go on
+            return False
+        if reason == "lost" and not self.holds_lease:
+            return False
         self._stop_reason = reason
         if self._context is not None:
             worker_run(self._context).stopping = reason
         # a task that is canceled before its first step would settle nothing
         if self._begun and not self._settling:
             self.task.cancel()
+        return True
 
     async def abandon(self) -> None:
         """Release the job of a handler that does not stop."""
@@ -277,7 +304,7 @@ class Execution:
     async def _persist(self, write: Callable[[], Awaitable[Any]]) -> None:
         """Write until it succeeds, the lease is lost or the worker shuts down."""
         try:
-            await self._wait(write, lambda: self._stop_reason == "shutdown")
+            await self._wait(write, lambda: self._stop_reason in ("shutdown", "lost"))
         except LeaseLost:
             return
         except DatabaseUnreachable as error:

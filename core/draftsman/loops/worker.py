@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from typing import Final
 
 from draftsman.domain.run import Lease
 from draftsman.handlers.registry import Handler
+from draftsman.loops import clock
 from draftsman.loops.claim_loop import ClaimLoop
 from draftsman.loops.execution import Execution, WorkerServices
 from draftsman.loops.lifecycle import StopSignal
@@ -34,6 +35,7 @@ class Worker:
         self.claim = services.claim
         self.stop = StopSignal()
         self._heartbeat_interval = services.settings.worker.heartbeat
+        self._stop_margin = services.settings.worker.lease - services.settings.worker.stop_after
         self._released_at = time.monotonic()
         self.release_lock = asyncio.Lock()
         """Held while claims whose reply was lost are released."""
@@ -65,8 +67,7 @@ class Worker:
 
     def names(self) -> str:
         """Return the names of the active runs, for the log."""
-        jobs = [execution.job for execution in self.running.values()]
-        return ", ".join(f"{job.name} run {job.run}" for job in jobs)
+        return ", ".join(execution.name for execution in self.running.values())
 
     def wake(self) -> None:
         """Claim at once instead of at the next poll."""
@@ -91,6 +92,27 @@ class Worker:
         """End a run that lost its lease, and drop its result."""
         for claim_loop in self._claim_loops:
             claim_loop.lose_run(token)
+
+    def renew_leases(self, tokens: Container[int], end: float) -> None:
+        """Extend the leases of these runs until `end`, a time of `clock.now`."""
+        for claim_loop in self._claim_loops:
+            claim_loop.renew_leases(tokens, end)
+
+    def end_leases(self) -> None:
+        """Stop the runs whose leases are about to end, and drop the results of ended leases."""
+        now, ended = clock.now(), list[str]()
+        for claim_loop in self._claim_loops:
+            ended += claim_loop.end_leases(now, self._stop_margin)
+        if ended:
+            _log.warning("no heartbeat was confirmed for a lease: stopping %s", ", ".join(ended))
+
+    def outlived(self, now: float) -> list[str]:
+        """Return the names of the runs whose handlers go on after the end of their leases."""
+        return [name for claim_loop in self._claim_loops for name in claim_loop.outlived(now)]
+
+    def lease_left(self) -> float:
+        """Return the seconds until the first lease of a run ends, infinite without a run."""
+        return min(claim_loop.lease_end for claim_loop in self._claim_loops) - clock.now()
 
     async def run(self) -> None:
         """Claim and run until `stop`; then drain, abort the remaining runs, and release them."""

@@ -20,6 +20,7 @@ from draftsman.loops.delivery_dispatcher import DeliveryDispatcher
 from draftsman.loops.execution import WorkerServices
 from draftsman.loops.heartbeat import Heartbeat
 from draftsman.loops.leader import Leader
+from draftsman.loops.lease_timer import LeaseTimer
 from draftsman.loops.notification_listener import NotificationListener
 from draftsman.loops.worker import Worker
 from draftsman.services.maintenance.sweeps import Sweeps
@@ -73,6 +74,7 @@ class WorkerProcess:
             self._registration.register,
             lambda: self.listener.lock_held,
         )
+        self.lease_timer = LeaseTimer(self.worker, settings.worker.lease)
         self.leader = None if sweeps is None else Leader(sweeps, settings.sweeps, id)
 
     async def run(self) -> None:
@@ -90,7 +92,13 @@ class WorkerProcess:
             types,
             extra=keys(event=LogEvent.WORKER_STARTED),
         )
-        candidates = (self.heartbeat, self.listener, self.leader, self.dispatcher)
+        candidates = (
+            self.heartbeat,
+            self.lease_timer,
+            self.listener,
+            self.leader,
+            self.dispatcher,
+        )
         loops = [loop for loop in candidates if loop is not None]
         tasks = [asyncio.create_task(loop.run(), name=type(loop).__name__) for loop in loops]
         for task in tasks:

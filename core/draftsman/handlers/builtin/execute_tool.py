@@ -131,7 +131,7 @@ async def _drive(
                 program,
                 cwd=sandbox.home,
                 home=sandbox.home,
-                lease=run.settings.worker.lease,
+                lease=run.settings.worker.stop_after,
                 on_stderr=on_stderr,
                 sandbox=sandbox,
                 proxy=proxy,
