@@ -87,7 +87,8 @@ class Runtime(configured.AttentionServices):
         """Submission of jobs."""
         from draftsman.services.jobs.submissions import Submissions
 
-        return Submissions(self.db, self.policy, self.limits, self.targets[0])
+        used = self.db, self.policy, self.limits, self.targets[0]
+        return Submissions(*used, lambda types: self.request_checks.type_warnings(types))
 
     @cached_property
     def request_checks(self) -> RequestChecks:

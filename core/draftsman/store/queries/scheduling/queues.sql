@@ -195,6 +195,9 @@ SELECT draftsman.set_unhandled_types(%(lease)s, %(failing)s::text[], %(limit)s)
        SELECT FROM draftsman.leases WHERE name = 'leader' AND owner = %(owner)s
           AND term = %(term)s AND expires_at > draftsman.now())
 
+-- name: unhandled_types
+SELECT queue, type FROM draftsman.unhandled_types ORDER BY queue, type
+
 -- The types of queues with jobs that wait for a worker that handles them.
 -- name: waiting_for_types
 SELECT queue, type, jobs, extract(epoch FROM draftsman.now() - since)::float8 AS oldest_wait
