@@ -126,6 +126,7 @@ WORK: Final = {
     "sweeps.rescue",
     "sweeps.watch_locks",
     "sweeps.deregister",
+    "sweeps.do_postponed",
     "sweeps.partitions",
     "workers.register",
     "workers.remove",
