@@ -160,7 +160,12 @@ async def _subject(story: Story) -> list[int]:
 async def _replaced(story: Story) -> list[int]:
     first = await story.running(type="two")
     unique = Unique(replace=True)
-    fields = {"type": "two", "subject_key": "s", "unique": unique, "concurrency_key": "k"}
+    fields: dict[str, Any] = {
+        "type": "two",
+        "subject_key": "s",
+        "unique": unique,
+        "concurrency_key": "k",
+    }
     old = await story.make.queued(queue="q", delay=3600, **fields)
     assert await story.submit(**fields) != old
     return [first]

@@ -49,6 +49,7 @@ REPOS: Final = {
 QUEUES: Final = {
     "limits.check",
     "limits.give",
+    "sweeps.do_postponed",
     "queues.assign",
     "queues.hold",
     "queues.move",
@@ -126,7 +127,6 @@ WORK: Final = {
     "sweeps.rescue",
     "sweeps.watch_locks",
     "sweeps.deregister",
-    "sweeps.do_postponed",
     "sweeps.partitions",
     "workers.register",
     "workers.remove",
