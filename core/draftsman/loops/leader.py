@@ -116,6 +116,7 @@ class Leader:
                 due = await self._sweeps.next_due()
                 if due is not None and due <= 0:
                     await self._sweep("promote", term)
+                    await self._sweep("postponed", term)
                     await self._sweep("limits", term)
                     await self._sweep("schedules", term)
                     await self._sweep("decisions", term)

@@ -106,6 +106,14 @@ class Submissions:
         """
         return (await self.submit_many([invocation], actor))[0]
 
+    async def postpone_until_commit(self, connection: CallersConnection) -> None:
+        """Let the commit of a caller's transaction take the locks that workers need.
+
+        The transaction may stay open for any time.
+        """
+        async with self._connection(connection) as conn:
+            await store.postpone_until_commit(conn)
+
     async def submit_many(
         self,
         invocations: Sequence[Invocation],
