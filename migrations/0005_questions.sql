@@ -12,7 +12,8 @@ CREATE TYPE draftsman.on_deny AS ENUM ('fail', 'continue');
 
 -- Tables --------------------------------------------------------------------------------------
 
--- An approval takes a decision only, and either expires or escalates.
+-- An approval takes a decision only, and either expires or escalates. A permission request is about a
+-- command, under whatever key the agent asks.
 CREATE TABLE draftsman.job_questions (
     job               bigint NOT NULL REFERENCES draftsman.job_requests,
     ordinal           int NOT NULL CHECK (ordinal > 0),
@@ -35,6 +36,7 @@ CREATE TABLE draftsman.job_questions (
     asked_at          timestamptz NOT NULL DEFAULT draftsman.now(),
     expires_at        timestamptz,
     answered_at       timestamptz,
+    is_permission     boolean NOT NULL DEFAULT false,
     PRIMARY KEY (job, ordinal),
     CONSTRAINT job_questions_approval CHECK (kind = 'input'
         OR (choices = '[]' AND NOT freeform_allowed AND on_expire IN ('expire', 'escalate'))),

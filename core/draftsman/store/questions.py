@@ -75,6 +75,7 @@ async def ask(
         "escalate_to": escalate_to,
         "grace": grace,
         "critical": item.critical,
+        "is_permission": item.is_permission,
         "ladder": None if ladder is None else ladder.name,
         "steps": Jsonb([step.as_json() for step in ladder.steps] if ladder else []),
         "owners": list(owners),

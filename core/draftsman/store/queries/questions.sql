@@ -32,13 +32,13 @@ WITH context AS MATERIALIZED (
 ), asked AS (
     INSERT INTO draftsman.job_questions (job, ordinal, run, key, kind, text, choices,
            freeform_allowed, context_snippet, approvers, quorum, on_expire, default_value, on_deny,
-           digest, action, expires_at)
+           digest, action, expires_at, is_permission)
     SELECT m.number,
            1 + coalesce((SELECT max(ordinal) FROM draftsman.job_questions
                           WHERE job = m.number), 0),
            m.run_count, %(key)s, %(kind)s, %(text)s, %(choices)s, %(freeform)s, %(context)s,
            %(approvers)s, %(quorum)s, %(on_expire)s, %(default)s, %(on_deny)s, %(digest)s,
-           %(action)s, draftsman.now() + make_interval(secs => %(expires_in)s)
+           %(action)s, draftsman.now() + make_interval(secs => %(expires_in)s), %(is_permission)s
       FROM owned m
      WHERE NOT m.canceled
     RETURNING job, ordinal, run
