@@ -101,6 +101,7 @@ CREATE TABLE draftsman.job_states (
     lease_token           bigint,
     worker_id             uuid,
     finished_at           timestamptz,
+    result_token          bigint,
     result                jsonb
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 10000,
     autovacuum_vacuum_cost_delay = 0, vacuum_index_cleanup = on);
@@ -142,6 +143,8 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN CASE
     WHEN NOT ((s.lease_token IS NOT NULL) = (s.status IN ('claimed', 'running')))
         THEN 'job_states_lease'
     WHEN NOT (s.queue <> '') THEN 'job_states_queue_check'
+    WHEN NOT ((s.result_token IS NOT NULL) = (s.status = 'completed'))
+        THEN 'job_states_result_token'
     WHEN NOT (s.retry_count BETWEEN 0 AND s.max_retries AND s.max_retries <= 100)
         THEN 'job_states_retries'
     WHEN NOT ((s.next_retry_at IS NOT NULL) = (s.status = 'retrying'))

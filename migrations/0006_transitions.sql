@@ -212,7 +212,9 @@ BEGIN
            WHEN n.status = 'running' AND o.status IN ('queued', 'resumed')
                 AND n.version = o.version + 2 THEN true
            WHEN n.status = 'completed' AND o.status = 'running'
-                AND n.version = o.version + 1 THEN true
+                AND n.version = o.version + 1
+               THEN n.result_token = o.lease_token OR draftsman.refuse_inconsistency(n.number,
+                   'the result of a job is that of its completed run')
            ELSE draftsman.check_transition(n.number, o.status, n.status, o.version, n.version,
                 o.claimed_from, o.run_count, n.lease_token = o.lease_token)
            END

@@ -66,8 +66,8 @@ class ClaimLoop:
         self._done: dict[int, Execution] = {}
         self._skip: dict[str, float] = {}
         self._wake = asyncio.Event()
-        self.in_grace: dict[int, asyncio.Event] = {}
-        """The jobs whose runs wait for an answer in a grace period, and the events to wake them."""
+        self.in_grace: dict[Lease, asyncio.Event] = {}
+        """The parked runs that wait for an answer in a grace period, and the events to wake them."""
         self._outage = OutageGuard("worker")
         self._revival = OutageGuard("database restart")
 
@@ -230,14 +230,14 @@ class ClaimLoop:
         """Wait until an answer has claimed the job for this worker, and start it in its slot."""
         end = time.monotonic() + seconds
         parked, waiting = execution.job, True
-        woken = self.in_grace[parked.number] = asyncio.Event()
+        woken = self.in_grace[parked.lease] = asyncio.Event()
         try:
             while True:
                 left = end - time.monotonic()
                 ends = left <= 0 or not waiting or bool(self._stop)
                 async with self.exchange_lock:  # else the claim would count as lost
                     try:
-                        waiting, job = await self._claim.continue_in_grace(parked.number, ends=ends)
+                        waiting, job = await self._claim.continue_in_grace(parked.lease, ends=ends)
                     except DatabaseUnreachable:
                         job, self.may_have_lost_claims = None, True
                     if job is not None:
@@ -247,16 +247,16 @@ class ClaimLoop:
                 if ends:
                     return None
                 if not on_poll():
-                    await self._claim.leave_grace(parked.number)
+                    await self._claim.leave_grace(parked.lease)
                     return None
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(woken.wait(), min(left, self._settings.poll))
                 woken.clear()
         except asyncio.CancelledError:
-            await asyncio.shield(self._claim.leave_grace(parked.number))
+            await asyncio.shield(self._claim.leave_grace(parked.lease))
             raise
         finally:
-            self.in_grace.pop(parked.number, None)
+            self.in_grace.pop(parked.lease, None)
 
     def _ended(self, execution: Execution) -> None:
         self.running.pop(execution.job.token, None)

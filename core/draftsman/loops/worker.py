@@ -110,7 +110,7 @@ class Worker:
             leases = self.leases() + [
                 lease for claim_loop in self._claim_loops for lease in claim_loop.ahead()
             ]
-            in_grace = [job for claim_loop in self._claim_loops for job in claim_loop.in_grace]
+            in_grace = [lease for claim_loop in self._claim_loops for lease in claim_loop.in_grace]
             if count := await self.claim.release_lost_claims(leases, in_grace):
                 _log.warning("released %s claims whose reply was lost", count)
             self._released_at = time.monotonic()

@@ -77,23 +77,35 @@ async def previous_runtime(conn: Connection, lease: Lease) -> float:
 
 
 async def release_lost_claims(
-    conn: Connection, worker: UUID, tokens: Sequence[int], in_grace: Sequence[int]
+    conn: Connection, worker: UUID, tokens: Sequence[int], in_grace: Sequence[Lease]
 ) -> int:
-    """Release jobs that the worker holds under other tokens; return their number."""
-    params = {"worker": worker, "tokens": list(tokens), "in_grace": list(in_grace)}
+    """Release jobs that the worker holds under other tokens; return their number.
+
+    Claims of jobs whose parked runs are `in_grace` are kept.
+    """
+    params = {
+        "worker": worker,
+        "tokens": list(tokens),
+        "grace_jobs": [lease.job for lease in in_grace],
+        "grace_runs": [lease.run for lease in in_grace],
+    }
     return len(await rows(conn, _Q["release_lost_claims"], params))
 
 
-async def claim_in_grace(conn: Connection, worker: UUID, job: int) -> tuple[bool, int | None]:
-    """Return whether the job waits for an answer, and the token if it is claimed for the worker."""
-    params = {"worker": worker, "job": job}
-    waiting, token = (await rows(conn, _Q["claim_in_grace"], params))[0]
-    return waiting, token
+async def claim_in_grace(conn: Connection, worker: UUID, parked: Lease) -> tuple[bool, int | None]:
+    """Return whether the job of a parked run waits for its answer.
+
+    The second value is the token of the claim that the answer made for the worker.
+    """
+    params = {"worker": worker, "job": parked.job, "run": parked.run}
+    records = await rows(conn, _Q["claim_in_grace"], params)
+    return records[0] if records else (False, None)  # type: ignore[return-value]
 
 
-async def end_grace(conn: Connection, worker: UUID, job: int) -> None:
-    """End the grace period of the job with this worker, if it has one."""
-    await execute(conn, _Q["end_grace"], {"worker": worker, "job": job})
+async def end_grace(conn: Connection, worker: UUID, parked: Lease) -> None:
+    """End the grace period of a parked run with this worker, if it has one."""
+    params = {"worker": worker, "job": parked.job, "token": parked.token}
+    await execute(conn, _Q["end_grace"], params)
 
 
 async def open_runs(conn: Connection, jobs: Sequence[int]) -> list[tuple[int, UUID, int | None]]:

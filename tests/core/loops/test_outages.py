@@ -9,6 +9,7 @@ import pytest
 
 from draftsman.domain.job import Status
 from draftsman.domain.outcome import Done, Outcome
+from draftsman.domain.run import LeaderTerm
 from draftsman.errors import DatabaseUnreachable
 from draftsman.handlers.context import RunContext
 from draftsman.loops import notification_listener
@@ -19,6 +20,7 @@ from tests.core.loops.workers import (
     UNREACHABLE_URL,
     BlockingHandler,
     CapturedLog,
+    is_free,
     noop,
     row_of,
     run_of,
@@ -147,6 +149,29 @@ async def test_results_of_an_outage_are_written_after_it(
     log = "".join(chunk.text for chunk in await rt.checkpoints.logs(number))
     assert log.startswith("it ended\n")
     assert ("ValueError: it failed meanwhile" in log) == fails
+
+
+async def test_the_result_of_a_run_that_was_lost_in_an_outage_never_becomes_that_of_a_later_run(
+    rt: Runtime, make: Factory, database_url: str
+) -> None:
+    """The outage is longer than the lease. No heartbeat tells the worker that the run was lost."""
+    blocking = BlockingHandler()
+    number = await make.queued(queue="default", on_lost="resume")
+    async with open_proxied(database_url) as (proxy, db):
+        process = runtime_with(rt, db, poll=0.05).worker_process({"noop": blocking})
+        async with background(process.worker.run()):
+            await blocking.next()
+            proxy.cut()
+            blocking.go.set()
+            await until(lambda: is_free(process), "the result of the first run")
+            refused = proxy.refused
+            await until(lambda: more(proxy.refused, refused + 1), "an attempt to settle it")
+            assert await rt.sweeps.rescue(LeaderTerm(), [process.id]) == 1
+            proxy.mend()
+            job = await wait_for_end(rt, number)
+    assert (job.result, job.run_count) == ({"run": 2}, 2)
+    assert [run.status for run in await rt.read_model.runs(number)] == ["interrupted", "completed"]
+    assert not any((await rt.read_model.invariants()).values())
 
 
 async def test_a_read_only_server_is_not_polled_without_a_delay(

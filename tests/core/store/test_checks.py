@@ -36,6 +36,7 @@ JOBS = [
     (S.QUEUED, "retry_count = max_retries + 1", "job_states_retries"),
     (S.QUEUED, "run_count = -1", "job_states_run_count_check"),
     (S.QUEUED, "queue = ''", "job_states_queue_check"),
+    (S.RUNNING, "result_token = lease_token", "job_states_result_token"),
     (S.RETRYING, "hold = 'paused'", "job_states_hold"),
     (S.QUEUED, "hold = 'key'", "job_states_hold"),
     (S.SCHEDULED, "hold = 'paused'", "job_states_hold"),

@@ -83,6 +83,21 @@ async def test_the_agent_of_a_running_job_is_set_once(make: Factory, conn: Conne
             await run(conn, statement, (agent, job))
 
 
+async def test_a_job_completes_only_with_the_result_of_its_run(
+    make: Factory, conn: Connection
+) -> None:
+    work = await make.running()
+    async with refused(CONSISTENCY, "the result of a job is that of its completed run"):
+        await run(
+            conn,
+            "WITH r AS (UPDATE draftsman.job_runs SET status = 'completed', finished_at = now())"
+            " UPDATE draftsman.job_states SET status = 'completed', finished_at = now(),"
+            " result = '{}', result_token = %s, lease_token = NULL, worker_id = NULL,"
+            " version = version + 1",
+            (work.token - 1,),
+        )
+
+
 async def test_a_finished_run_is_immutable(make: Factory, conn: Connection) -> None:
     await make.completed()
     async with refused(CHANGE, "a finished run is immutable"):

@@ -25,6 +25,9 @@ BREAK = {
     "open_run_belongs_to_running_job": (
         "UPDATE draftsman.job_runs SET lease_token = 99 WHERE job = %(run)s"
     ),
+    "result_is_that_of_the_completed_run": (
+        "UPDATE draftsman.job_states SET result_token = result_token - 1 WHERE status = 'completed'"
+    ),
     "waiting_has_one_open_question": (
         "UPDATE draftsman.job_questions SET status = 'canceled', resolution = '{}'"
         " WHERE status = 'open'"
@@ -151,6 +154,7 @@ async def test_every_violation_is_found_and_names_its_job(
     closed = await make.asked(notify=("log",))
     await make.answer(closed.number, "red")
     await make.asked(notify=("log",))
+    await make.completed()
     jobs = {"run": ran.number, "ask": asked.number, **await _groups(make)}
     assert BREAK.keys() == INVARIANTS.keys()
     async with conn.transaction(force_rollback=True):

@@ -77,8 +77,8 @@ CALLS: Final[dict[str, Call]] = {
     "claim.release_lost_claims: eight jobs": Call(
         lambda conn: claim.release_lost_claims(conn, WORKER, [], []), 2000, HANDS
     ),
-    "claim.claim_in_grace": Call(lambda conn: claim.claim_in_grace(conn, WORKER, RUNNING[0].job)),
-    "claim.end_grace": Call(lambda conn: claim.end_grace(conn, WORKER, RUNNING[0].job)),
+    "claim.claim_in_grace": Call(lambda conn: claim.claim_in_grace(conn, WORKER, RUNNING[0])),
+    "claim.end_grace": Call(lambda conn: claim.end_grace(conn, WORKER, RUNNING[0])),
     "claim.open_runs: running": Call(
         lambda conn: claim.open_runs(conn, [work.job for work in RUNNING]), 2000, HANDS
     ),

@@ -36,6 +36,17 @@ SELECT r.job, 'run ' || r.ordinal || ' is open, the job is ' || j.status
                                  OR j.run_count <> r.ordinal)
  LIMIT 100
 
+-- name: result_is_that_of_the_completed_run
+SELECT j.number, CASE WHEN j.status <> 'completed' THEN 'run ' || r.ordinal || ' completed, but the job is ' || j.status
+                      WHEN r.job IS NULL THEN 'completed, but its newest run did not complete'
+                      WHEN r.ordinal <> j.run_count THEN 'run ' || r.ordinal || ' of ' || j.run_count || ' completed'
+                      ELSE 'its result is not that of run ' || r.ordinal || ', which completed' END
+  FROM draftsman.job_states j
+  LEFT JOIN draftsman.job_runs r ON r.job = j.number AND r.status = 'completed'
+ WHERE (j.status = 'completed' AND r.ordinal = j.run_count AND r.lease_token = j.result_token) IS NOT TRUE
+   AND (j.status = 'completed' OR r.job IS NOT NULL)
+ LIMIT 100
+
 -- name: waiting_has_one_open_question
 SELECT j.number, j.status || ' with ' || count(q.job) || ' open questions'
   FROM draftsman.job_states j

@@ -28,6 +28,7 @@ WITH context AS MATERIALIZED (
     UPDATE draftsman.job_states j
        SET status = m.status,
            result = CASE WHEN m.status = 'completed' THEN %(result)s::jsonb END,
+           result_token = CASE WHEN m.status = 'completed' THEN %(token)s::bigint END,
            last_error = coalesce(%(error)s, j.last_error),
            error_class = coalesce(%(error_class)s::draftsman.error_class, j.error_class),
            attempts = j.attempts + CASE WHEN m.canceled THEN 0 ELSE %(attempt)s END,
