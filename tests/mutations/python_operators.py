@@ -49,7 +49,7 @@ class _Finder(ast.NodeVisitor):
             self._visit_block(node.body)
         self._names.pop()
 
-    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> None:  # noqa: N802
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> None:
         """Change the body."""
         self.visit_FunctionDef(node)
 

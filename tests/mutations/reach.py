@@ -47,7 +47,8 @@ def install(note: Callable[[str], None]) -> None:
         texts = queries.load(family(path))
         recording = RecordingQueries(texts, note_query)
         for module in [*sys.modules.values()]:
-            for name, value in [*vars(module).items()]:
+            names = vars(module) if isinstance(module, ModuleType) else {}
+            for name, value in [*names.items()]:
                 if value is texts:
                     setattr(module, name, recording)
     for path in FUNCTIONS:

@@ -27,8 +27,11 @@ _END: Final = {"FUNCTION": re.compile(r"\$\$;\n|^END;\n", re.MULTILINE), "VIEW":
 _OPENS: Final = ("WHERE", "ON", "HAVING", "WHEN", "IF", "ELSIF", "AND", "OR")
 """Words before a condition."""
 _ENDS: Final = frozenset(
-    "AND OR THEN GROUP ORDER LIMIT FOR RETURNING UNION LEFT CROSS JOIN FULL HAVING WHERE SET FROM"
-    " INNER LOOP ELSE END DO".split()
+    {
+        *("AND", "OR", "THEN", "GROUP", "ORDER", "LIMIT", "FOR", "RETURNING", "UNION", "LEFT"),
+        *("CROSS", "JOIN", "FULL", "HAVING", "WHERE", "SET", "FROM", "INNER", "LOOP", "ELSE"),
+        *("END", "DO"),
+    }
 )
 """Words after a condition, at its own level of parentheses."""
 _CLAUSES: Final = frozenset(

@@ -33,6 +33,7 @@ class RunRules(Driver):
         types=st.sampled_from([TYPES, TYPES, TYPES[:1]]),
         skip=st.sampled_from([(), (), TYPES[1:]]),
         n=pick,
+        older=st.booleans(),
     )
     def exchange(
         self,
@@ -44,10 +45,16 @@ class RunRules(Driver):
         types: tuple[str, ...],
         skip: tuple[str, ...],
         n: int,
+        older: bool,
     ) -> None:
+        """Settle and claim; with `older`, a batch also has the earlier runs of its jobs."""
         leases = self.leases(stale=n % 3 == 0)
         leases = sorted({leases[-1 - n % len(leases)], leases[0]}) if done and leases else []
-        self.claim(worker, leases, queues, types=types, skip=skip, free=free, ahead=ahead)
+        if older:
+            leases = sorted(other for lease in leases for other in self.leases_of_job(lease))
+        self.claim(
+            worker, sorted({*leases}), queues, types=types, skip=skip, free=free, ahead=ahead
+        )
 
     def claim(
         self, worker: int, leases: Sequence[int] = (), queues: Sequence[str] = QUEUES, **how: Any
