@@ -102,7 +102,7 @@ class Coverage:
         unit = mutant.unit
         while unit not in self.tests and "." in unit:
             unit = unit.rpartition(".")[0]
-        return self.tests.get(unit, [])
+        return [test for test in self.tests.get(unit, []) if targets.is_test_of(mutant, test)]
 
 
 async def _cover(runners: Sequence[Runner], collected: list[str]) -> Coverage:

@@ -47,7 +47,7 @@ def install(note: Callable[[str], None]) -> None:
         texts = queries.load(family(path))
         recording = RecordingQueries(texts, note_query)
         for module in [*sys.modules.values()]:
-            names = vars(module) if isinstance(module, ModuleType) else {}
+            names = getattr(module, "__dict__", {})
             for name, value in [*names.items()]:
                 if value is texts:
                     setattr(module, name, recording)

@@ -1,4 +1,7 @@
-"""The claim path: its code, and the tests that may notice a change of it."""
+"""The claim path: its code, and the tests that may notice a change of it.
+
+Each mutant runs those of the tests of its kind that reach its unit (`reach.py`).
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,7 @@ FUNCTIONS: Final = (
     "core/draftsman/loops/execution.py",
     "core/draftsman/services/runs/claim.py",
 )
-TESTS: Final = (
+SQL_TESTS: Final = (
     "tests/core/services/runs",
     "tests/core/races/test_fencing.py",
     "tests/core/races/test_runs.py",
@@ -50,6 +53,13 @@ TESTS: Final = (
     "tests/core/store/test_state_rules.py",
     "tests/core/store/test_leases.py",
     "tests/core/store/test_invariants.py",
+    "tests/core/stateful/test_late_results.py",
+)
+"""Tests of a change of SQL: those of services, of the store and of two sessions."""
+PYTHON_TESTS: Final = (
+    "tests/core/services/runs",
+    "tests/core/races/test_grace_periods.py",
+    "tests/core/races/test_limits.py",
     "tests/core/loops/test_claim_loop.py",
     "tests/core/loops/test_claiming.py",
     "tests/core/loops/test_outcomes.py",
@@ -59,9 +69,9 @@ TESTS: Final = (
     "tests/core/loops/test_shutdown.py",
     "tests/core/loops/test_programming_errors.py",
     "tests/core/handlers/test_context.py",
-    "tests/core/stateful",
 )
-"""Each mutant runs those of these tests that reach its unit (`reach.py`)."""
+"""Tests of a change in Python: those of whole workers."""
+TESTS: Final = tuple(dict.fromkeys((*SQL_TESTS, *PYTHON_TESTS)))
 _EQUIVALENT: Final = Path(__file__).with_name("equivalent.toml")
 
 
@@ -82,6 +92,11 @@ def mutants() -> list[Mutant]:
     for path in FUNCTIONS:
         found += mutants_of_functions(path, _read(path))
     return found
+
+
+def is_test_of(mutant: Mutant, test: str) -> bool:
+    """Return whether a test may notice a mutant; it runs if it also reaches its unit."""
+    return test.startswith(SQL_TESTS if mutant.path.endswith(".sql") else PYTHON_TESTS)
 
 
 def equivalent() -> dict[str, str]:

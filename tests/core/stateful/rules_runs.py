@@ -51,7 +51,7 @@ class RunRules(Driver):
         leases = self.leases(stale=n % 3 == 0)
         leases = sorted({leases[-1 - n % len(leases)], leases[0]}) if done and leases else []
         if older:
-            leases = sorted(other for lease in leases for other in self.leases_of_job(lease))
+            leases = [other for lease in leases for other in self.leases_of_job(lease)]
         self.claim(
             worker, sorted({*leases}), queues, types=types, skip=skip, free=free, ahead=ahead
         )
