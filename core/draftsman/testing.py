@@ -18,7 +18,13 @@ from draftsman.domain.answer import check_kind, fails_job, parse_answer
 from draftsman.domain.budgets import BudgetState
 from draftsman.domain.ids import new_id
 from draftsman.domain.job import Mode, Source
-from draftsman.domain.outcome import Outcome, Parked, Snooze, validate_result
+from draftsman.domain.outcome import (
+    Outcome,
+    Parked,
+    Snooze,
+    caught_pause_text,
+    validate_result,
+)
 from draftsman.domain.question import OnExpire, Question, QuestionStatus, Resolution
 from draftsman.domain.question_spec import QuestionSpec
 from draftsman.domain.read_models import Step
@@ -125,7 +131,7 @@ async def run_handler(
 
     Raises the handler's own error; Failure for an invalid result; AnswerTimeout or NotPermitted if
     an expired question or a denial ends the job; and AssertionError for a question without an entry
-    in `answers`.
+    in `answers`, and for a handler that returns after it has paused.
     """
     async with SchemaChecker() as schemas:
         memory = _Memory(answers or {}, set(lost_after), clock or Clock(), list(parents))
@@ -139,6 +145,9 @@ async def run_handler(
             except (Parked, _WorkerLost):
                 memory.answer_open_question()
             else:
+                if worker_run(ctx).parked:
+                    text = caught_pause_text("the handler", f"returned {type(outcome).__name__}")
+                    raise AssertionError(text)
                 validate_result(outcome)
                 if not isinstance(outcome, Snooze):
                     return memory.result(outcome)

@@ -54,3 +54,15 @@ class Parked(BaseException):
 
     Derives from BaseException so that a handler's `except Exception` does not catch it.
     """
+
+
+def caught_pause_text(handler: str, ended: str) -> str:
+    """Return the error of a handler that went on after its run had paused.
+
+    `ended` tells how it ended: `returned Done`, `raised KeyError`.
+    """
+    return (
+        f"{handler} {ended} after its run had paused; this was ignored, and the job waits as asked."
+        " Let the pause pass through the handler: around ctx.ask, ctx.approve, ctx.sleep and"
+        " ctx.gather, raise again each BaseException that you catch, and do not return in finally"
+    )

@@ -9,10 +9,13 @@ from pydantic import (
     ConfigDict,
     Field,
     SerializerFunctionWrapHandler,
+    ValidationInfo,
+    field_validator,
     model_serializer,
     model_validator,
 )
 
+from draftsman.domain.answer import matching_key, normalize_value
 from draftsman.domain.question import GATE_ENDS, OnDeny, OnExpire, QuestionKind
 from draftsman.domain.text import clean_fields, digest
 from draftsman.field_errors import matching
@@ -21,7 +24,10 @@ _EMOJI: Final = "must be the name of a Slack emoji without colons, such as tada"
 
 
 class Choice(BaseModel):
-    """A choice of a question: `value` is the answer, `label` is displayed."""
+    """A choice of a question: `value` is the answer, `label` is displayed.
+
+    The value is normalized (NFKC), so that an answer matches however it is typed.
+    """
 
     model_config = ConfigDict(defer_build=True, extra="forbid", frozen=True)
 
@@ -43,9 +49,12 @@ class Choice(BaseModel):
     def _from_text(cls, data: Any) -> Any:
         if isinstance(data, str):
             data = {"value": data}
-        if isinstance(data, dict) and not data.get("label"):
-            data = {**data, "label": str(data.get("value", ""))[:75]}
-        return data
+        if not isinstance(data, dict):
+            return data
+        value = data.get("value", "")
+        if not data.get("label"):
+            data = {**data, "label": str(value).strip()[:75]}
+        return {**data, "value": normalize_value(value)} if isinstance(value, str) else data
 
 
 class QuestionSpec(BaseModel):
@@ -83,12 +92,19 @@ class QuestionSpec(BaseModel):
     def _cleaned(cls, data: Any) -> Any:
         return clean_fields(data)
 
+    @field_validator("default")
+    @classmethod
+    def _of_choice(cls, default: str | None, info: ValidationInfo) -> str | None:
+        """Return the value of the choice that is the default; free text is unchanged."""
+        value = None if default is None else normalize_value(default)
+        return value if value in [item.value for item in info.data.get("choices", ())] else default
+
     @model_validator(mode="after")
     def _check_combination(self) -> QuestionSpec:
         if self.escalate_to is not None and self.on_expire is not OnExpire.ESCALATE:
             raise ValueError("escalate_to requires on_expire='escalate'")
         values = [choice.value for choice in self.choices]
-        if len(values) != len({value.casefold() for value in values}):
+        if len(values) != len({matching_key(value) for value in values}):
             raise ValueError("two choices have the same value; make them differ")
         emoji = [choice.emoji for choice in self.choices if choice.emoji]
         if len(emoji) != len(set(emoji)):

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
-from draftsman.domain.outcome import Parked, validate_result
+from draftsman.domain.outcome import Parked, caught_pause_text, validate_result
 from draftsman.domain.retries.error_classes import as_failure
 from draftsman.domain.retries.job_limits import JobLimits
 from draftsman.domain.run import ClaimedJob
@@ -153,15 +153,14 @@ class Execution:
 
     async def _settle_error(self, error: BaseException) -> None:
         """Settle a run that ended with an exception."""
-        if isinstance(error, Parked):
-            return
-        if isinstance(error, LeaseLost):
+        if (run := self._worker_run) is not None and run.parked:
+            if not _is_pause(error):
+                await self._end_caught_pause(run, f"raised {type(error).__name__}", error)
+        elif isinstance(error, LeaseLost):
             await self._end(self._settle_lost)
         elif isinstance(error, asyncio.CancelledError):
             await self._settle_stopped()
         else:  # also a handler's sys.exit(), which must not end the worker
-            if isinstance(error, BaseExceptionGroup) and error.split(Parked)[1] is None:
-                return
             failure = _failure(error, getattr(self._handler, "__module__", ""))
             if self._context is not None and (text := _details(error, failure)):
                 worker_run(self._context).log.write(redact(text))
@@ -187,6 +186,9 @@ class Execution:
         finally:
             self._deadlines.remove(expire)
             release(context)
+        if (run := used_worker_run(context)) is not None and run.parked:
+            await self._end_caught_pause(run, f"returned {type(outcome).__name__}")
+            return
         self._settling = True
         try:
             result = validate_result(outcome)
@@ -197,8 +199,22 @@ class Execution:
             await self._end(lambda: self._services.settlement.outcome(self.job, outcome))
             return
         self.result = result
-        if (run := used_worker_run(context)) is not None and run.has_open_log:
+        if run is not None and run.has_open_log:
             await self._persist(run.close)
+
+    async def _end_caught_pause(
+        self, run: WorkerRun, ended: str, error: BaseException | None = None
+    ) -> None:
+        """Report a handler that caught the pause of its run; nothing of it may reach the job.
+
+        The run owns the job no longer: a person may have answered, and another run may be active.
+        """
+        self._settling = True
+        text = caught_pause_text(_name(self._handler), ended)
+        _log.warning("%s: run %s: %s", self.job.name, self.job.run, text)
+        if error is not None:
+            text = f"{text}\n{''.join(traceback.format_exception(error))}"
+        await self._persist(lambda: run.log_parked(redact(text)))
 
     async def _continue_in_grace(
         self, seconds: float, on_poll: Callable[[], bool]
@@ -273,8 +289,24 @@ class Execution:
         )
 
 
+def _is_pause(error: BaseException) -> bool:
+    """Return whether the exception unwinds a parked run, maybe several of its tasks."""
+    if isinstance(error, BaseExceptionGroup):
+        return all(_is_pause(inner) for inner in error.exceptions)
+    return isinstance(error, Parked | asyncio.CancelledError)
+
+
+def _name(handler: Handler) -> str:
+    """Return a handler as the configuration names it: `company.jobs:report`."""
+    function = handler if hasattr(handler, "__qualname__") else type(handler)
+    return f"{function.__module__}:{function.__qualname__}"
+
+
 def _failure(error: BaseException, module: str) -> Failure:
     """Translate an exception of a handler, even if its text cannot be formatted."""
+    if isinstance(error, Parked):
+        text = "the handler raised Parked, but its run is not waiting for anything"
+        return Failure(text, code="programming_error")
     try:
         failure = as_failure(error)
         if (

@@ -56,6 +56,17 @@ async def test_an_answer_that_is_missing_or_wrong_fails_the_test() -> None:
         await run_handler(deploy, answers={"target": "staging", "go": "yes"})
 
 
+async def test_a_handler_that_returns_after_it_paused_fails_the_test() -> None:
+    async def handler(ctx: RunContext) -> Outcome:
+        try:
+            await ctx.ask("go", "Go on?", choices=["yes"])
+        finally:
+            return Done({})  # noqa: B012
+
+    with pytest.raises(AssertionError, match="returned Done after its run had paused"):
+        await run_handler(handler, answers={"go": "yes"})
+
+
 async def test_a_denial_or_an_expiry_ends_the_job_as_on_a_worker() -> None:
     with pytest.raises(NotPermitted, match="'go'"):
         await run_handler(deploy, answers={"target": "staging", "go": Deny("not today")})
