@@ -380,6 +380,16 @@ CREATE TABLE draftsman.workers (
     unlocked_at    timestamptz
 );
 
+-- Whether a session holds the session lock with this number: its process can reach the database.
+-- 1146242644 is "DRFT" in ASCII.
+CREATE FUNCTION draftsman.is_connected(lock_id int) RETURNS boolean LANGUAGE sql STABLE AS $$
+    SELECT EXISTS (
+        SELECT FROM pg_catalog.pg_locks l
+         WHERE l.locktype = 'advisory' AND l.classid = 1146242644 AND l.objid = $1::oid
+           AND l.database = (SELECT d.oid FROM pg_catalog.pg_database d
+                              WHERE d.datname = pg_catalog.current_database()))
+$$;
+
 CREATE TABLE draftsman.leases (
     name        text PRIMARY KEY,
     owner       uuid NOT NULL,

@@ -27,6 +27,7 @@ from tests.core.loops.workers import (
     CapturedLog,
     before_deadline,
     noop,
+    rescue_live,
     row_of,
     run_of,
     running_worker,
@@ -40,11 +41,6 @@ from tests.support.statements import run, value
 from tests.support.waits import background, until, wait_blocked
 
 S = Status
-
-
-async def rescue(rt: Runtime, worker: UUID) -> int:
-    """Rescue every job of a worker, as a leader does if it considers the worker dead."""
-    return await rt.sweeps.rescue(LeaderTerm(), [worker])
 
 
 async def connected(rt: Runtime, worker: UUID) -> bool:
@@ -81,7 +77,7 @@ async def test_a_run_that_lost_its_lease_is_stopped_with_a_warning(
     number = await make.queued(queue="default", on_lost="fail")
     async with running_worker(runtime_with(rt), {"noop": blocking}) as process:
         ctx = await blocking.next()
-        assert await rescue(rt, process.id) == 1
+        assert await rescue_live(rt, process.id) == 1
         before = await rt.read_model.job_events(number)
         await captured.wait(f"D-{number} lost its lease; the run was stopped without a result")
         assert (worker_run(ctx).stopping, process.worker.leases()) == ("lost", [])
@@ -99,7 +95,7 @@ async def test_a_heartbeat_does_not_include_a_run_that_lost_its_lease(
         worker_run(ctx).on_heartbeat(lambda: beats.append(1))
         await process.heartbeat.beat()
         assert beats == [1]
-        await rescue(rt, process.id)
+        await rescue_live(rt, process.id)
         await process.heartbeat.beat()
         assert (beats, worker_run(ctx).stopping) == ([1], "lost")
 
@@ -140,7 +136,7 @@ async def test_worker_that_was_suspended_during_a_heartbeat_sends_another_one_at
             monkeypatch.setattr(own.worker.claim, "heartbeat", send)
             reply = await send(*args, **kwargs)
             suspended += 701.0
-            await rescue(rt, own.id)
+            await rescue_live(rt, own.id)
             return reply
 
         monkeypatch.setattr(own.worker.claim, "heartbeat", suspend)
@@ -303,7 +299,7 @@ async def test_a_job_can_be_claimed_again_while_its_lost_run_ends(
     number = await make.queued(queue="default", on_lost="resume")
     async with running_worker(runtime_with(rt, abort=0), {"noop": stubborn}) as process:
         first = await before_deadline(entered.get())
-        await rescue(rt, process.id)
+        await rescue_live(rt, process.id)
         second = await before_deadline(entered.get())
         assert (second.job.run, worker_run(second).stopping) == (2, None)
         await until(lambda: is_stopping(first), "the stop of the first run")

@@ -12,7 +12,6 @@ import pytest
 from draftsman.domain.job import Job, Status
 from draftsman.domain.outcome import Cancel, Done, Outcome, Snooze
 from draftsman.domain.question import Answered
-from draftsman.domain.run import LeaderTerm
 from draftsman.errors import Failure
 from draftsman.handlers.context import RunContext, worker_run
 from draftsman.handlers.registry import Handler
@@ -23,6 +22,7 @@ from tests.core.loops.workers import (
     before_deadline,
     event_kinds,
     noop,
+    rescue_live,
     run_of,
     running_worker,
     runtime_with,
@@ -236,10 +236,10 @@ async def set_run(conn: Connection, job: int, run: int, began: str, outcome: str
 
 
 async def rescue_job(rt: Runtime, make: Factory, number: int) -> None:
-    """Rescue the job of a worker, as a leader does if it considers the worker dead."""
+    """Rescue the job of a worker whose lease has ended."""
     job = await rt.read_model.job(number)
     assert job.worker_id is not None
-    assert await rt.sweeps.rescue(LeaderTerm(), [job.worker_id]) == 1
+    assert await rescue_live(rt, job.worker_id) == 1
 
 
 @pytest.mark.parametrize("then", [returning(Done({"late": 1})), raising(ValueError("late"))])

@@ -17,7 +17,7 @@ from draftsman.domain.event import Event
 from draftsman.domain.job import Job, Status
 from draftsman.domain.outcome import Done, Outcome
 from draftsman.domain.read_models import RegisteredWorker
-from draftsman.domain.run import Run
+from draftsman.domain.run import LeaderTerm, Run
 from draftsman.handlers.context import RunContext
 from draftsman.handlers.registry import Handler
 from draftsman.loops.worker_process import WorkerProcess
@@ -30,7 +30,7 @@ from draftsman.settings import (
     TypeSettings,
     WorkerSettings,
 )
-from draftsman.store.postgres.database import Database
+from draftsman.store.postgres.database import Connection, Database
 from tests.support.waits import DEADLINE, until
 
 T = TypeVar("T")
@@ -138,6 +138,20 @@ async def wait_for_question(rt: Runtime, number: int, ordinal: int = 1) -> None:
         return [item.ordinal for item in await rt.questions.open(number)] == [ordinal]
 
     await until(look, f"D-{number}/{ordinal} open")
+
+
+async def rescue_live(rt: Runtime, worker: UUID) -> int:
+    """End the leases of the runs of a live worker, and rescue their jobs; return their number."""
+
+    async def work(conn: Connection) -> int:
+        await conn.execute(
+            "UPDATE draftsman.job_runs SET heartbeat_at = heartbeat_at - '1 day'::interval"
+            " WHERE worker_id = %s AND status = 'running'",
+            (worker,),
+        )
+        return await rt.sweeps.rescue_runs(conn, LeaderTerm(), [])
+
+    return await rt.db.run_transaction(work)
 
 
 async def run_of(rt: Runtime, number: int, ordinal: int = 1) -> Run:

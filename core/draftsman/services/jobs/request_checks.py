@@ -11,7 +11,6 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from draftsman import host
 from draftsman.domain import job_payloads
 from draftsman.domain.deliveries.delivery import ChannelName
 from draftsman.domain.deliveries.target import NONE, IssueTarget, parse
@@ -25,6 +24,7 @@ from draftsman.errors import NotFound, RejectedField, UnknownRepo
 from draftsman.services.jobs.read_model import ReadModel
 from draftsman.services.jobs.submissions import invocation
 from draftsman.services.repos import Repos
+from draftsman.services.runs.worker_liveness import is_lost
 from draftsman.settings import Settings
 
 if TYPE_CHECKING:
@@ -297,8 +297,7 @@ class RequestChecks:
         return {name for worker in workers if self._is_live(worker) for name in worker.types}
 
     def _is_live(self, worker: RegisteredWorker) -> bool:
-        gone = host.is_dead(worker.host_id, worker.pid, worker.pid_started)
-        return not gone and worker.heartbeat_age < self._settings.worker.lease
+        return not is_lost(worker, self._settings.worker.lease)
 
     async def _require_repos(self) -> None:
         """Reject an agent's request without a repository if none is known."""

@@ -15,7 +15,7 @@ from draftsman.domain.people.actor import SYSTEM, Actor
 from draftsman.domain.people.policy import Policy, Verb
 from draftsman.domain.run import LeaderTerm
 from draftsman.errors import Refused, UsageError
-from draftsman.host import is_dead, is_this_host
+from draftsman.host import Liveness, liveness
 from draftsman.services.attention.digests import Digests
 from draftsman.services.attention.ladders import LadderSweep
 from draftsman.services.attention.rules import PermissionRules
@@ -130,8 +130,9 @@ class Sweeps:
     async def rescue(self, term: LeaderTerm, known_dead: Sequence[UUID] = ()) -> int:
         """Rescue the jobs of dead workers; `known_dead` are workers that have stopped.
 
-        A worker is dead when its process on this host has ended, when it was silent with its
-        session lock free for 15 s, or when its lease expired.
+        A worker is dead when its process on this host has ended, or when it was silent with its
+        session lock free for 15 s and its process cannot be seen. As long as the lock is held, it
+        is alive until its lease expires.
         """
         dead = [*await self._dead(), *known_dead]
         return await self._bounded(lambda conn: self.rescue_runs(conn, term, dead))
@@ -201,17 +202,22 @@ class Sweeps:
         """Return whether the process of a registered worker on this host has ended."""
         async with self._db.connection() as conn:
             processes = await workers.processes(conn)
-        return any(is_dead(host_id, pid, started) for _, host_id, pid, started in processes)
+        return any(
+            liveness(host_id, pid, started) is Liveness.ENDED
+            for _, host_id, pid, started in processes
+        )
 
     async def _dead(self) -> list[UUID]:
+        """Return the workers that seem dead; statements leave out those with a session lock."""
         async with self._db.connection() as conn:
             await store.watch_locks(conn)
             unlocked = set(await store.unlocked(conn, UNLOCKED_TIMEOUT))
             processes = await workers.processes(conn)
+        states = {id: liveness(host_id, pid, started) for id, host_id, pid, started in processes}
         return [
             id
-            for id, host_id, pid, started in processes
-            if (is_dead(host_id, pid, started) if is_this_host(host_id) else id in unlocked)
+            for id, state in states.items()
+            if state is Liveness.ENDED or (state is Liveness.UNKNOWN and id in unlocked)
         ]
 
     async def _bounded(self, work: Callable[[Connection], Awaitable[int]]) -> int:

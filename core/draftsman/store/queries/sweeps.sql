@@ -206,14 +206,19 @@ SELECT d.number, r.invoker_id
   FROM due d JOIN draftsman.job_requests r ON r.number = d.number
  ORDER BY d.number
 
--- Runs of dead workers, and runs without a heartbeat for too long. A claimed job goes back and
+-- Runs of dead workers, and runs without a heartbeat for too long. Before the lease has ended, a
+-- worker whose session lock is held is alive, whatever its host says. A claimed job goes back and
 -- spends nothing; a running job spends an attempt and follows on_lost. The new jobs of a chain have
 -- their own counters, so the chain is limited: by the number of consecutive new jobs since a
 -- person's last request.
 -- name: rescue
-WITH lost AS MATERIALIZED (
+WITH dead AS MATERIALIZED (
+    SELECT array_agg(d.id) AS ids FROM unnest(%(dead)s::uuid[]) AS d (id)
+     WHERE NOT EXISTS (SELECT FROM draftsman.workers w
+                        WHERE w.id = d.id AND draftsman.is_connected(w.lock_id))
+), lost AS MATERIALIZED (
     SELECT b.job AS number FROM draftsman.heartbeats b
-     WHERE (b.worker_id = ANY (%(dead)s::uuid[])
+     WHERE (b.worker_id = ANY ((SELECT ids FROM dead)::uuid[])
             OR b.heartbeat_at < draftsman.now() - make_interval(secs => %(lease)s))
        AND (%(term)s::bigint IS NULL OR EXISTS (
            SELECT FROM draftsman.leases WHERE name = 'leader' AND owner = %(owner)s
@@ -240,7 +245,7 @@ WITH lost AS MATERIALIZED (
            error_class = 'TRANSIENT_INFRA'
       FROM locked l
      WHERE r.job = l.number AND r.ordinal = l.run_count AND r.status = 'running'
-       AND (r.worker_id = ANY (%(dead)s::uuid[])
+       AND (r.worker_id = ANY ((SELECT ids FROM dead)::uuid[])
             OR r.heartbeat_at < draftsman.now() - make_interval(secs => %(lease)s))
     RETURNING r.job
 ), chains AS MATERIALIZED (
@@ -303,16 +308,12 @@ SELECT number, status, on_lost,
 INSERT INTO draftsman.job_events (job, kind, actor, payload)
 VALUES (%(job)s, 'retry_not_created', 'system', jsonb_build_object('reason', %(reason)s::text))
 
--- Workers whose session lock is free, and since when; their own host checks the process instead.
+-- Workers whose session lock is free, and since when. A host that sees their process checks it too.
 -- name: watch_locks
 UPDATE draftsman.workers w
    SET unlocked_at = CASE WHEN s.connected THEN NULL
                      ELSE coalesce(w.unlocked_at, draftsman.now()) END
-  FROM (SELECT x.id, EXISTS (
-               SELECT FROM pg_locks l
-                WHERE l.locktype = 'advisory' AND l.classid = 1146242644 AND l.objid = x.lock_id
-                  AND l.database = (SELECT oid FROM pg_database
-                                     WHERE datname = current_database())) AS connected
+  FROM (SELECT x.id, draftsman.is_connected(x.lock_id) AS connected
           FROM draftsman.workers x) s
  WHERE s.id = w.id AND s.connected <> (w.unlocked_at IS NULL)
 
@@ -323,7 +324,7 @@ SELECT id FROM draftsman.workers
 
 -- name: deregister
 DELETE FROM draftsman.workers w
- WHERE (w.id = ANY (%(dead)s::uuid[])
+ WHERE ((w.id = ANY (%(dead)s::uuid[]) AND NOT draftsman.is_connected(w.lock_id))
         OR w.heartbeat_at < draftsman.now() - make_interval(secs => %(after)s))
    AND NOT EXISTS (SELECT FROM draftsman.job_states j
                     WHERE j.status IN ('claimed', 'running') AND j.worker_id = w.id)

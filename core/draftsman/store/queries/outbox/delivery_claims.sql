@@ -83,11 +83,7 @@ UPDATE draftsman.deliveries d
   FROM (SELECT o.seq FROM draftsman.deliveries o
          WHERE o.status = 'sending' AND o.channel = ANY (%(channels)s::draftsman.delivery_channel[])
            AND o.sender_lock_id IS NOT NULL AND o.next_attempt_at > draftsman.now()
-           AND NOT EXISTS (
-               SELECT FROM pg_locks l
-                WHERE l.locktype = 'advisory' AND l.classid = 1146242644 AND l.objid = o.sender_lock_id
-                  AND l.granted AND l.database = (SELECT oid FROM pg_database
-                                                   WHERE datname = current_database()))
+           AND NOT draftsman.is_connected(o.sender_lock_id)
          ORDER BY o.status, o.seq
          LIMIT %(limit)s
            FOR NO KEY UPDATE OF o SKIP LOCKED) g
