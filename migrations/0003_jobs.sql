@@ -91,6 +91,7 @@ CREATE TABLE draftsman.job_states (
     pr_url                text,
     has_targets           boolean NOT NULL DEFAULT false,
     has_children          boolean NOT NULL DEFAULT false,
+    by_type               boolean NOT NULL DEFAULT false,  -- see set_by_type()
     run_count             int NOT NULL DEFAULT 0,
     claimed_at            timestamptz,
     started_at            timestamptz,
@@ -223,6 +224,7 @@ END $$;
 --   job_requests_key    submission: a single job for a type and a given idempotency key
 --   job_states_pkey     the state of a job
 --   job_states_claim    the claim, in queue order
+--   job_states_by_type  the claim, in the order of each type, where many jobs are of types of other workers
 --   job_states_held     jobs that are left out of the claim: by reason and concurrency key, in queue order
 --   job_states_limited  jobs that wait for a place in a bucket of a limit, in queue order
 --   job_states_key      a single job that holds a concurrency key, from its claim or before to its end
@@ -233,7 +235,9 @@ CREATE UNIQUE INDEX job_requests_id ON draftsman.job_requests (id) WITH (fillfac
 CREATE UNIQUE INDEX job_requests_key ON draftsman.job_requests (type, idempotency_key) WITH (fillfactor = 50)
     WHERE NOT starts_with(idempotency_key, 'auto:');
 CREATE INDEX job_states_claim ON draftsman.job_states (queue, priority DESC, position, number)
-    WHERE status IN ('queued', 'resumed') AND hold IS NULL;
+    WHERE status IN ('queued', 'resumed') AND hold IS NULL AND NOT by_type;
+CREATE INDEX job_states_by_type ON draftsman.job_states (queue, type, priority DESC, position, number)
+    WHERE by_type AND status IN ('queued', 'resumed') AND hold IS NULL;
 CREATE INDEX job_states_held ON draftsman.job_states (hold, concurrency_key, priority DESC, position, number)
     WHERE hold IS NOT NULL AND held_by IS NULL;
 CREATE INDEX job_states_limited ON draftsman.job_states (held_by, priority DESC, position, number)

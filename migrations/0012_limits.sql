@@ -168,7 +168,8 @@ END $$;
 -- Gives free places of these buckets, whose rows the caller has locked together with others, to the
 -- jobs that wait for them: the first in queue order, at most 1,000. A job has its places when each
 -- of its buckets has; else it waits for a full bucket. A job of a paused queue or type waits for the
--- end of the pause, so that it does not keep others from the places.
+-- end of the pause, and a job of a type that no worker handles for such a worker, so that it does not
+-- keep others from the places.
 CREATE FUNCTION draftsman.admit(tried text[], locked draftsman.limit_buckets[]) RETURNS int
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -185,7 +186,8 @@ DECLARE
     later    text[] := '{}';  -- buckets that the leader tries again
     queues   text[] := '{}';
     pauses   boolean := EXISTS (SELECT FROM draftsman.queue_pauses)
-                     OR EXISTS (SELECT FROM draftsman.job_pauses);
+                     OR EXISTS (SELECT FROM draftsman.job_pauses)
+                     OR EXISTS (SELECT FROM draftsman.unhandled_types);
     place    text;
     bucket   text;
     at       int;
@@ -236,7 +238,9 @@ BEGIN
                   WHERE p.queue = job.queue AND (p.type IS NULL OR p.type = job.type)
                     FOR KEY SHARE;  -- a resume waits, and sees the job
                 place := CASE WHEN FOUND OR EXISTS (
-                    SELECT FROM draftsman.job_pauses p WHERE p.job = job.number) THEN 'pause' ELSE place END;
+                    SELECT FROM draftsman.job_pauses p WHERE p.job = job.number) OR EXISTS (
+                    SELECT FROM draftsman.unhandled_types u
+                     WHERE u.queue = job.queue AND u.type = job.type) THEN 'pause' ELSE place END;
             END IF;
             IF place IS NULL THEN
                 FOREACH bucket IN ARRAY job.limits LOOP

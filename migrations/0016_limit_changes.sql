@@ -269,7 +269,8 @@ END $$;
 -- Pauses ------------------------------------------------------------------------------------------
 
 -- Lets the first jobs of paused queues and types that may be claimed, and have places in buckets of
--- limits, wait for the end of the pause, so that others get these places; returns their number.
+-- limits, wait for the end of the pause, so that others get these places; returns their number. The
+-- same for types that no worker handles.
 CREATE FUNCTION draftsman.free_paused_places(most int) RETURNS int
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
     SET enable_seqscan = off SET jit = off AS $$
@@ -281,9 +282,12 @@ BEGIN
     IF NOT EXISTS (SELECT FROM draftsman.limit_buckets) THEN
         RETURN 0;
     END IF;
+    PERFORM FROM draftsman.queue_pauses p ORDER BY p.queue, p.type FOR KEY SHARE;
     FOR pause IN
         SELECT p.queue, p.type FROM draftsman.queue_pauses p
-         ORDER BY p.queue, p.type FOR KEY SHARE
+         UNION
+        SELECT u.queue, u.type FROM draftsman.unhandled_types u
+         ORDER BY queue, type
     LOOP
         UPDATE draftsman.job_states s SET hold = 'limit', held_by = 'pause'
          WHERE s.hold IS NULL AND s.status IN ('queued', 'resumed') AND s.ctid = ANY (ARRAY(
@@ -291,17 +295,29 @@ BEGIN
                  FROM (SELECT ctid AS location, type, limits
                          FROM draftsman.job_states
                         WHERE queue = pause.queue AND status IN ('queued', 'resumed')
-                          AND hold IS NULL
+                          AND hold IS NULL AND NOT by_type
                         ORDER BY priority DESC, position, number
                         LIMIT most) f
-                WHERE f.limits <> '{}' AND coalesce(pause.type, f.type) = f.type));
+                WHERE f.limits <> '{}' AND coalesce(pause.type, f.type) = f.type
+                UNION ALL
+               SELECT f.location
+                 FROM draftsman.types_found_by_type(pause.queue) AS t (type)
+                CROSS JOIN LATERAL (
+                      SELECT ctid AS location, limits
+                        FROM draftsman.job_states
+                       WHERE by_type AND queue = pause.queue AND type = t.type
+                         AND status IN ('queued', 'resumed') AND hold IS NULL
+                       ORDER BY priority DESC, position, number
+                       LIMIT most) f
+                WHERE f.limits <> '{}' AND coalesce(pause.type, t.type) = t.type));
         GET DIAGNOSTICS changed = ROW_COUNT;
         freed := freed + changed;
     END LOOP;
     RETURN freed;
 END $$;
 
--- Lets the jobs that waited for the end of a pause wait for places; returns their number.
+-- Lets the jobs that waited for the end of a pause, or for a worker with their type, wait for places;
+-- returns their number.
 CREATE FUNCTION draftsman.request_places(most int) RETURNS int
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
     SET enable_seqscan = off SET jit = off AS $$
@@ -314,7 +330,9 @@ BEGIN
             WHERE h.held_by = 'pause' AND NOT EXISTS (
                   SELECT FROM draftsman.job_pauses p WHERE p.job = h.number) AND NOT EXISTS (
                   SELECT FROM draftsman.queue_pauses p
-                   WHERE p.queue = h.queue AND (p.type IS NULL OR p.type = h.type))
+                   WHERE p.queue = h.queue AND (p.type IS NULL OR p.type = h.type)) AND NOT EXISTS (
+                  SELECT FROM draftsman.unhandled_types u
+                   WHERE u.queue = h.queue AND u.type = h.type)
             ORDER BY h.priority DESC, h.position, h.number
             LIMIT most
               FOR NO KEY UPDATE SKIP LOCKED));

@@ -180,7 +180,6 @@ class Factory:
                         worker=worker,
                         queues=[job.queue],
                         types=[job.type],
-                        skip=[],
                         free=free,
                         ahead=ahead,
                     )

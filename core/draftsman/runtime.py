@@ -87,7 +87,8 @@ class Runtime(configured.AttentionServices):
         """Submission of jobs."""
         from draftsman.services.jobs.submissions import Submissions
 
-        return Submissions(self.db, self.policy, self.limits, self.targets[0])
+        used = self.db, self.policy, self.limits, self.targets[0]
+        return Submissions(*used, lambda types: self.request_checks.type_warnings(types))
 
     @cached_property
     def request_checks(self) -> RequestChecks:
@@ -188,7 +189,8 @@ class Runtime(configured.AttentionServices):
         own = self.db, self.policy, self.settings.sweeps, self.settings.worker.lease
         parts = *own, self.archives, *timed, configured.ladder_sweep(*used)
         decisions = self.pending_decisions, self.rules, self.digests
-        more = *decisions, self.targets[1], *configured.sweep_rules(self.settings)
+        types = configured.type_sweep(self.settings, self.db, self.settlement)
+        more = *decisions, types, self.targets[1], *configured.sweep_rules(self.settings)
         return Sweeps(*(*parts, *more, self.settings.read_forges))
 
     @cached_property

@@ -47,7 +47,8 @@ async def run_worker(
                     "the database schema is newer than this version (it has %s); continuing", newer
                 )
             process = runtime.worker_process(handlers, queues=queues, slots=slots, leader=leader)
-            health.process, health.read_metrics = process, runtime.figures.metrics
+            health.process = process
+            health.read_metrics = (runtime.figures.metrics, runtime.queues.metrics)
             watchdog = Watchdog(settings.worker.lease, process.worker.names)
             with signals.handled_by(process.shut_down), watchdog:
                 await process.run()

@@ -237,6 +237,8 @@ def _job_paused(facts: JobFacts, question: Question | None) -> tuple[str, str, N
 def _held(facts: JobFacts) -> tuple[str, str, NextStep]:
     if facts.pause_reason is None and facts.hold == "key":
         return _waiting_for_key(facts)
+    if facts.pause_reason is None and facts.hold == "limit" and _is_unhandled(facts):
+        return _unhandled(facts)
     if facts.pause_reason is None and facts.limit is not None:
         return _waiting_for_place(facts, facts.limit)
     if facts.pause_reason is None and facts.reserved_for is not None:
@@ -315,12 +317,8 @@ def _queued(facts: JobFacts) -> tuple[str, str, NextStep]:
         worker = _command("worker", f"--queue {facts.queue}")
         start = _command("up") if facts.queue == "default" else worker
         return "no_worker", text, ("to start a worker: ", start)
-    if not facts.capable_workers:
-        return (
-            "unknown_type",
-            f"no live worker has a handler for the type {facts.type!r}",
-            "a worker will claim the job and fail it; add the type to [handlers] first",
-        )
+    if _is_unhandled(facts):
+        return _unhandled(facts)
     if facts.ahead:
         text = f"{_ahead(facts)} in the queue {facts.queue!r}"
         return "behind", text, f"{facts.slots} slots serve the queue"
@@ -328,6 +326,16 @@ def _queued(facts: JobFacts) -> tuple[str, str, NextStep]:
         until = f"reserved for it until {facts.reserved_until:%Y-%m-%d %H:%M %Z}"
         return "next", f"the queue {facts.queue!r} is {until}", "the next free slot claims it"
     return "next", f"first in the queue {facts.queue!r}", "the next free slot claims it"
+
+
+def _is_unhandled(facts: JobFacts) -> bool:
+    return facts.workers > 0 and not facts.capable_workers
+
+
+def _unhandled(facts: JobFacts) -> tuple[str, str, NextStep]:
+    text = f"no live worker of the queue {facts.queue!r} handles the type {facts.type!r}"
+    then = "it waits for such a worker: add the type to [handlers] of one, or "
+    return "unknown_type", text, (then, _command("cancel", job_name(facts.number)))
 
 
 def _due(facts: JobFacts) -> tuple[str, str, NextStep]:
@@ -339,6 +347,8 @@ def _due(facts: JobFacts) -> tuple[str, str, NextStep]:
         no_worker = (f"; but the {name} is paused {_pause(facts)}",)
     elif not facts.workers:
         no_worker = ("; but no live worker serves its queue: ", _command("up"))
+    elif _is_unhandled(facts):
+        no_worker = ("; but no live worker of its queue handles its type",)
     if facts.status is Status.SCHEDULED and facts.debounce_left is not None:
         latest = f"; with further requests at the latest in {_span(max(0.0, facts.debounce_left))}"
         text = "debounced: a further request replaces it and waits as long again"

@@ -22,8 +22,6 @@ from draftsman.loops.deadlines import Deadlines
 from draftsman.loops.execution import Execution, WorkerServices
 from draftsman.loops.lifecycle import OutageGuard, StopSignal
 
-SKIP_TIMEOUT: Final = 60.0
-"""Seconds for which jobs of a type that only other workers handle are skipped."""
 LOCKED_PAUSE: Final = 0.1
 """Seconds until a finished run is settled again whose job another transaction had locked."""
 CLEANUP_TIMEOUT: Final = 30.0
@@ -64,7 +62,6 @@ class ClaimLoop:
         self._types = sorted(handlers)
         self._ahead: list[ClaimedJob] = []
         self._done: dict[int, Execution] = {}
-        self._skip: dict[str, float] = {}
         self._wake = asyncio.Event()
         self.in_grace: dict[Lease, asyncio.Event] = {}
         """The parked runs that wait for an answer in a grace period, and the events to wake them."""
@@ -133,7 +130,7 @@ class ClaimLoop:
         try:
             async with self.exchange_lock:
                 claimed = await self._send(done, free, ahead)
-                unhandled = self._start_all(claimed)
+                self._start_all(claimed)
         except DatabaseUnreachable:
             raise
         except DraftsmanError as error:
@@ -142,20 +139,12 @@ class ClaimLoop:
             _log.warning("the database rejected a batch, settling runs separately: %s", error)
             await self._settle_singly(done)
             return []
-        for job in unhandled:
-            await self._return_or_fail(job)
         return claimed
 
     async def _send(self, done: list[Execution], free: int, ahead: int) -> list[ClaimedJob]:
-        if self._skip:
-            now = time.monotonic()
-            self._skip = {
-                type: since for type, since in self._skip.items() if now - since < SKIP_TIMEOUT
-            }
         return await self._claim.exchange(
             [(execution.job.lease, execution.result or {}) for execution in done],
             types=self._types,
-            skip=list(self._skip),
             free=free,
             ahead=ahead,
         )
@@ -171,22 +160,15 @@ class ClaimLoop:
                 await self._services.settlement.failure(execution.job, failure)
                 self._done.pop(execution.job.token, None)
 
-    def _start_all(self, claimed: list[ClaimedJob]) -> list[ClaimedJob]:
-        """Start the running jobs before any await: an outage must not lose them.
-
-        Return the jobs whose type has no handler.
-        """
-        unhandled = []
+    def _start_all(self, claimed: list[ClaimedJob]) -> None:
+        """Start the running jobs before any await: an outage must not lose them."""
         for job in claimed:
             if job.status is Status.RUNNING:
                 self._start(job)
             elif job.status is not Status.CLAIMED:
                 self._done.pop(job.token, None)
-            elif job.type in self._handlers:
-                self._ahead.append(job)
             else:
-                unhandled.append(job)
-        return unhandled
+                self._ahead.append(job)
 
     async def _start_ahead(self) -> None:
         """Start jobs that were claimed ahead in free slots."""
@@ -196,18 +178,6 @@ class ClaimLoop:
             self._ahead = self._ahead[len(first) :]
             for job in started:
                 self._start(job)
-
-    async def _return_or_fail(self, job: ClaimedJob) -> None:
-        """Return a job of an unhandled type if another worker handles it, else fail it."""
-        handling, handled = await self._claim.known_types(job.type, self._settings.lease)
-        if handling:
-            self._skip[job.type] = time.monotonic()
-            await self._claim.release_claims([job.lease], "this worker does not handle the type")
-            return
-        for started in await self._claim.start([job.lease]):
-            names = ", ".join(handled) or "none"
-            text = f"no worker handles type {job.type!r}; handled types: {names}"
-            await self._services.settlement.failure(started, Failure(text, code="unknown_type"))
 
     @cached_property
     def _deadlines(self) -> Deadlines:

@@ -10,7 +10,7 @@ import contextlib
 import json
 import logging
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from http import HTTPStatus
 from typing import Any, Final
@@ -37,8 +37,8 @@ class WorkerHealth:
     def __init__(self) -> None:
         self.process: WorkerProcess | None = None
         """The worker, once it exists."""
-        self.read_metrics: Callable[[], Awaitable[str]] | None = None
-        """Reads the metrics of the database, once it is connected."""
+        self.read_metrics: Sequence[Callable[[], Awaitable[str]]] = ()
+        """Functions that read the metrics of the database, once it is connected."""
 
     def problems(self) -> dict[str, str]:
         """Return the reasons why the worker is not ready, by key."""
@@ -63,7 +63,7 @@ class WorkerHealth:
 
     async def metrics(self) -> str | None:
         """Return the body of `/metrics`; None while the database is unavailable."""
-        if self.process is None or self.read_metrics is None:
+        if self.process is None or not self.read_metrics:
             return None
         worker = self.process.worker
         lines = (
@@ -76,7 +76,8 @@ class WorkerHealth:
         )
         try:
             async with asyncio.timeout(READ_TIMEOUT):
-                return "".join(f"{line}\n" for line in lines) + await self.read_metrics()
+                read = [await metrics() for metrics in self.read_metrics]
+                return "".join([*(f"{line}\n" for line in lines), *read])
         except (TimeoutError, DraftsmanError) as error:
             _log.debug("no metrics: %s", str(error) or "timeout")
             return None

@@ -204,6 +204,8 @@ class TypeSettings(LimitSettings):
     """Concurrency key of jobs whose request has none; `{repo}` is the repository of the job."""
     key_paths: Annotated[tuple[_KeyPath, ...], Field(max_length=1000)] = ()
     """Folders and files: `{path}` of the key is the first of them that the request names."""
+    unhandled: Literal["wait", "fail"] = "wait"
+    """What happens to a job while no live worker handles its type."""
 
     @field_validator("concurrency_key")
     @classmethod

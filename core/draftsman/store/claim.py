@@ -29,7 +29,6 @@ async def exchange(
     worker: UUID,
     queues: Sequence[str],
     types: Sequence[str],
-    skip: Sequence[str],
     free: int,
     ahead: int,
 ) -> list[ClaimedJob]:
@@ -47,7 +46,6 @@ async def exchange(
         "worker": worker,
         "queues": text_array(queues),
         "types": text_array(types),
-        "skip": text_array(skip),
         "free": free,
         "ahead": ahead,
     }
@@ -63,12 +61,6 @@ async def start(conn: Connection, leases: Sequence[Lease]) -> list[ClaimedJob]:
 async def release_claims(conn: Connection, leases: Sequence[Lease], detail: str) -> int:
     """Return claimed jobs to their previous status; return their number."""
     return await execute(conn, _Q["release_claims"], {**_leases(leases), "detail": detail})
-
-
-async def known_types(conn: Connection, type: str, lease: float) -> tuple[int, list[str]]:
-    """Return how many live workers handle the type, and all handled types."""
-    handling, types = (await rows(conn, _Q["known_types"], {"type": type, "lease": lease}))[0]
-    return handling, types
 
 
 async def previous_runtime(conn: Connection, lease: Lease) -> float:

@@ -190,24 +190,6 @@ async def test_a_read_only_server_is_not_polled_without_a_delay(
             assert clock() - began > 0.3
 
 
-async def test_a_failed_query_of_the_known_types_loses_no_claimed_job(
-    rt: Runtime, make: Factory, conn: Connection, database_url: str
-) -> None:
-    """The claim returns both jobs; the table of the next query is locked for a while."""
-    blocking = BlockingHandler()
-    blocking.go.set()
-    await make.queued(type="strange", queue="default", priority=5)
-    known = await make.queued(queue="default")
-    async with (
-        open_proxied(database_url, statement_timeout=0.2) as (_, db),
-        conn.transaction(),
-    ):
-        worker = runtime_with(rt, db).worker_process({"noop": blocking}, slots=2).worker
-        await conn.execute("LOCK TABLE draftsman.workers IN ACCESS EXCLUSIVE MODE")
-        async with background(worker.run()):
-            assert (await wait_for_end(rt, known)).run_count == 1
-
-
 async def test_a_connection_is_available_at_once_after_a_long_outage(
     database_url: str,
 ) -> None:

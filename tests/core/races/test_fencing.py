@@ -43,7 +43,7 @@ FENCED: dict[str, Write] = {
     "hand_back": lambda rt, work: rt.settlement.release_run(work, "stale"),
     "canceled": lambda rt, work: rt.settlement.canceled(work),
     "exchange": lambda rt, work: rt.claim(work.id, ()).exchange(
-        [(work.lease, {"stale": True})], types=[], skip=[], free=0, ahead=0
+        [(work.lease, {"stale": True})], types=[], free=0, ahead=0
     ),
     "start": lambda rt, work: rt.claim(work.id, ()).start([work.lease]),
     "give_back": lambda rt, work: rt.claim(work.id, ()).release_claims([work.lease], "stale"),

@@ -193,7 +193,6 @@ async def _end(
             worker=make.worker,
             queues=queues,
             types=["noop"],
-            skip=[],
             free=5,
             ahead=0,
         )
@@ -293,7 +292,7 @@ async def test_many_workers_never_start_more_jobs_than_places(
         claim, done = Claim(rt.db, make.worker, ("q", "p")), dict[int, ClaimedJob]()
         for free in itertools.cycle((3, 1, 2)):
             leases = [(job.lease, dict[str, object]()) for job in done.values()]
-            jobs = await claim.exchange(leases, types=["noop"], skip=[], free=free, ahead=0)
+            jobs = await claim.exchange(leases, types=["noop"], free=free, ahead=0)
             for job in jobs:  # a job that another worker has just locked is settled next time
                 if job.status is Status.RUNNING:
                     done[job.number] = job

@@ -52,7 +52,7 @@ async def test_a_reservation_does_not_wait_for_a_claim(
 ) -> None:
     earlier = await make.queued(queue="q")
     claiming = first.rt.claim(make.worker, ("q",))
-    async with first.doing(claiming.exchange([], types=["noop"], skip=[], free=1, ahead=0)):
+    async with first.doing(claiming.exchange([], types=["noop"], free=1, ahead=0)):
         async with asyncio.timeout(5):
             job = await reserve(rt, owner)
     assert (await rt.read_model.job(earlier)).status is Status.RUNNING

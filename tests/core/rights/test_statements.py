@@ -127,6 +127,8 @@ WORK: Final = {
     "sweeps.watch_locks",
     "sweeps.deregister",
     "sweeps.partitions",
+    "queues.set_by_type",
+    "queues.set_unhandled_types",
     "workers.register",
     "workers.remove",
 }

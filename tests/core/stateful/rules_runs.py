@@ -31,7 +31,6 @@ class RunRules(Driver):
         ahead=st.integers(0, 2),
         queues=st.sampled_from([QUEUES, QUEUES, QUEUES[::-1], QUEUES[:1]]),
         types=st.sampled_from([TYPES, TYPES, TYPES[:1]]),
-        skip=st.sampled_from([(), (), TYPES[1:]]),
         n=pick,
         older=st.booleans(),
     )
@@ -43,7 +42,6 @@ class RunRules(Driver):
         ahead: int,
         queues: tuple[str, ...],
         types: tuple[str, ...],
-        skip: tuple[str, ...],
         n: int,
         older: bool,
     ) -> None:
@@ -52,15 +50,13 @@ class RunRules(Driver):
         leases = sorted({leases[-1 - n % len(leases)], leases[0]}) if done and leases else []
         if older:
             leases = [other for lease in leases for other in self.leases_of_job(lease)]
-        self.claim(
-            worker, sorted({*leases}), queues, types=types, skip=skip, free=free, ahead=ahead
-        )
+        self.claim(worker, sorted({*leases}), queues, types=types, free=free, ahead=ahead)
 
     def claim(
         self, worker: int, leases: Sequence[int] = (), queues: Sequence[str] = QUEUES, **how: Any
     ) -> None:
-        """Settle and claim; every type is known unless some are named."""
-        how = {"types": TYPES, "skip": ()} | how
+        """Settle and claim; the worker handles every type unless some are named."""
+        how = {"types": TYPES} | how
         result = self.run_transaction(
             lambda: self.model.exchange(worker, [(i, i) for i in leases], queues=queues, **how),
             lambda rt: rt.claim(worker_id(worker), queues).exchange(
@@ -74,7 +70,7 @@ class RunRules(Driver):
     @rule(first=st.integers(1, 2), second=st.integers(1, 2), queue=st.sampled_from(QUEUES))
     def both_claim(self, first: int, second: int, queue: str) -> None:
         """The second worker claims before the first commits: each job is claimed once."""
-        picked = self.model.picks([queue], (), first + second)
+        picked = self.model.picks([queue], TYPES, first + second)
         halves = picked[:first], picked[first:]
         works = self.world.overlap(
             lambda rt: _claim(rt, 0, queue, first), lambda rt: _claim(rt, 1, queue, second)
@@ -234,7 +230,7 @@ class RunRules(Driver):
 
 async def _claim(rt: Runtime, worker: int, queue: str, free: int) -> list[ClaimedJob]:
     claim = rt.claim(worker_id(worker), [queue])
-    return await claim.exchange([], types=TYPES, skip=[], free=free, ahead=0)
+    return await claim.exchange([], types=TYPES, free=free, ahead=0)
 
 
 async def _write(rt: Runtime, work: ClaimedJob, kind: str, n: int, key: str) -> Any:

@@ -224,7 +224,6 @@ class World:
                 worker=worker_id(0),
                 queues=[queue],
                 types=TYPES,
-                skip=[],
                 free=1000,
                 ahead=0,
             )

@@ -33,7 +33,6 @@ def exchange(
             worker=WORKER,
             queues=queues,
             types=["seed"],
-            skip=[],
             free=free,
             ahead=ahead,
         ),
@@ -69,7 +68,6 @@ CALLS: Final[dict[str, Call]] = {
     "claim.exchange: of an empty queue": exchange(10, 0, queues=("none",)),
     "claim.start": Call(lambda conn: claim.start(conn, CLAIMED), 800),
     "claim.release_claims": Call(lambda conn: claim.release_claims(conn, CLAIMED, "{}"), 800),
-    "claim.known_types": Call(lambda conn: claim.known_types(conn, "seed", 300)),
     "claim.previous_runtime": Call(lambda conn: claim.previous_runtime(conn, RUNNING[0])),
     "claim.release_lost_claims: nothing": Call(
         lambda conn: claim.release_lost_claims(conn, UUID(int=1), [], []), 2000, HANDS

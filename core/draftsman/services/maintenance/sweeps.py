@@ -25,6 +25,7 @@ from draftsman.services.maintenance.budgets import BudgetSweep
 from draftsman.services.maintenance.follow_ups import FollowUpSweep
 from draftsman.services.maintenance.limits import LimitSweep
 from draftsman.services.maintenance.reminders import Reminders
+from draftsman.services.maintenance.types import TypeSweep
 from draftsman.services.pending_decisions import PendingDecisions
 from draftsman.services.queues import Queues
 from draftsman.services.schedules.firing import Firing
@@ -37,7 +38,7 @@ LEADER: Final = "leader"
 MONTHS_AHEAD: Final = 3
 INTERVALS: Final = {"prune": 3600.0}
 """Minimum seconds between two runs of a sweep that handles whole months."""
-URGENT: Final = {"follow_ups": 5.0}
+URGENT: Final = {"follow_ups": 5.0, "types": 2.0}
 """Maximum seconds between two runs of a sweep for whose work no time is stored."""
 LEASE_WAIT: Final = 2.0
 """Seconds to wait for the session of the leader's lease."""
@@ -62,6 +63,7 @@ class Sweeps:
         decisions: PendingDecisions,
         rules: PermissionRules,
         digests: Digests,
+        types: TypeSweep,
         fallback: Target | None = None,
         limits: Sequence[dict[str, Any]] = (),
         budgets: Sequence[dict[str, Any]] = (),
@@ -95,6 +97,7 @@ class Sweeps:
             "rescue": self.rescue,
             "deregister": self.deregister,
             "notify": self.notify,
+            "types": types.sweep,
             "holds": Queues(db, policy, lease).sweep,
             "digests": digests.sweep,
             "rules": rules.sweep,

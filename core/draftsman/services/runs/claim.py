@@ -46,7 +46,6 @@ class Claim:
         done: Sequence[tuple[Lease, dict[str, Any]]],
         *,
         types: Sequence[str],
-        skip: Sequence[str],
         free: int,
         ahead: int,
     ) -> list[ClaimedJob]:
@@ -69,7 +68,6 @@ class Claim:
                 worker=self._worker,
                 queues=self._queues,
                 types=types,
-                skip=skip,
                 free=free,
                 ahead=ahead,
             )
@@ -141,11 +139,6 @@ class Claim:
         async with self._db.connection() as conn:
             waiting, token = await store.claim_in_grace(conn, self._worker, parked)
         return waiting, None if token is None else Lease(parked.job, 0, token)
-
-    async def known_types(self, type: str, lease: float) -> tuple[int, list[str]]:
-        """Return how many live workers handle the type, and all handled types."""
-        async with self._db.connection() as conn:
-            return await store.known_types(conn, type, lease)
 
     async def previous_runtime(self, lease: Lease) -> float:
         """Return the runtime of the job's earlier runs, in seconds."""

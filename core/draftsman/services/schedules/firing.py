@@ -83,7 +83,6 @@ class _Requests:
         self._checks = checks
         self._settings = settings
         self._policy = policy
-        self._types: set[str] = set()
         self._built: dict[str, Invocation | str] = {}
 
     async def of(
@@ -117,7 +116,7 @@ class _Requests:
                 fields: Mapping[str, Any] = schedule.request or {}
                 require_instructions(fields)
                 request = build_request(fields, self._settings)
-            request = await self._checks.resolve(request, types=self._types, chats=False)
+            request = await self._checks.resolve(request, chats=False)
             if request.agent and request.type == AGENT_TYPE:
                 check_agent(request.agent, self._settings)
         except DatabaseUnreachable:

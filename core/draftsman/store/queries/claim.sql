@@ -2,7 +2,8 @@
 
 -- The worker's loop in a single statement: settle finished runs and claim jobs for the free slots.
 -- Queues are served in the order given, except for paused queues; of a reserved queue, only the
--- reserving job is claimed, before all others. Jobs of unknown types are only claimed, not started.
+-- reserving job is claimed, before all others. Jobs of other types than the worker's are left: those
+-- that many claims would pass are found by type (claimable_by_type).
 -- Free slots also take jobs that waited for the places of the settled runs (hand_over), which are not
 -- in the index of the claim. A finished job that another transaction has locked is left for the next
 -- call.
@@ -51,24 +52,41 @@ WITH clock AS MATERIALIZED (
        AND r.lease_token = ANY (ARRAY(SELECT lease_token FROM settled)) AND r.status = 'running'
 ), reserved AS MATERIALIZED (
     SELECT queue FROM draftsman.active_reservations ORDER BY queue
+), by_type AS MATERIALIZED (
+    SELECT FROM draftsman.job_states
+     WHERE by_type AND status IN ('queued', 'resumed') AND hold IS NULL
+     ORDER BY queue, type, priority DESC, position, number
+     LIMIT 1
 ), candidates AS MATERIALIZED (
-    SELECT c.location, c.type, row_number() OVER () AS place, (SELECT now FROM clock) AS now
-      FROM (SELECT q.location, q.type
-              FROM draftsman.claim_reserving_jobs(%(queues)s::text[], %(skip)s::text[]) q
+    SELECT c.location, row_number() OVER () AS place, (SELECT now FROM clock) AS now
+      FROM (SELECT q AS location
+              FROM draftsman.claim_reserving_jobs(%(queues)s::text[], %(types)s::text[]) q
              WHERE EXISTS (SELECT FROM reserved)
              UNION ALL
-            SELECT q.location, q.type
+            SELECT q.location
               FROM unnest(%(queues)s::text[]) WITH ORDINALITY AS w (queue, rank)
              CROSS JOIN LATERAL (
-                   SELECT location, type
+                   SELECT location
                      FROM draftsman.claimable
-                    WHERE queue = w.queue AND type <> ALL (%(skip)s::text[])
+                    WHERE queue = w.queue AND NOT by_type AND type = ANY (%(types)s::text[])
                     ORDER BY priority DESC, position, number
                     LIMIT %(free)s + %(ahead)s
                       FOR NO KEY UPDATE SKIP LOCKED) q
-             WHERE w.queue <> ALL (ARRAY(SELECT queue FROM draftsman.queue_pauses
+             WHERE NOT EXISTS (SELECT FROM by_type)
+               AND w.queue <> ALL (ARRAY(SELECT queue FROM draftsman.queue_pauses
                                           WHERE type IS NULL))
                AND w.queue <> ALL (ARRAY(SELECT queue FROM reserved))
+             UNION ALL
+            SELECT q.location
+              FROM draftsman.claimable_by_type(
+                   %(queues)s::text[], %(types)s::text[], %(free)s + %(ahead)s) f
+             CROSS JOIN LATERAL (
+                   SELECT location
+                     FROM draftsman.claimable
+                    WHERE location = f
+                    LIMIT 1
+                      FOR NO KEY UPDATE SKIP LOCKED) q
+             WHERE EXISTS (SELECT FROM by_type)
              LIMIT %(free)s + %(ahead)s) c
 ), handed AS MATERIALIZED (
     SELECT h AS location
@@ -86,8 +104,7 @@ WITH clock AS MATERIALIZED (
            run_count = j.run_count + CASE WHEN p.start THEN 1 ELSE 0 END,
            claimed_at = p.now, updated_at = p.now,
            started_at = CASE WHEN p.start THEN coalesce(j.started_at, p.now) ELSE j.started_at END
-      FROM (SELECT location, now, place,
-                   place <= %(free)s AND type = ANY (%(types)s::text[]) AS start
+      FROM (SELECT location, now, place, place <= %(free)s AS start
               FROM candidates
              UNION ALL
             SELECT location, (SELECT now FROM clock), %(free)s + %(ahead)s + 1, true FROM handed) p
@@ -184,13 +201,6 @@ WITH context AS MATERIALIZED (
     RETURNING j.number, j.queue
 )
 SELECT number, pg_notify('draftsman_jobs', queue)::text FROM released
-
--- Live workers that handle the type, and all types that a live worker handles.
--- name: known_types
-SELECT count(DISTINCT w.id) FILTER (WHERE %(type)s = ANY (w.types)) AS capable_workers,
-       coalesce(array_agg(DISTINCT t.type ORDER BY t.type), '{}') AS types
-  FROM draftsman.serving_workers(%(lease)s) w
- CROSS JOIN LATERAL unnest(w.types) AS t (type)
 
 -- Seconds that a job ran before this run. A lost run, which has an error, counts until its last
 -- heartbeat.

@@ -23,7 +23,7 @@ def claim(rt: Runtime, make: Factory) -> Claim:
 
 
 async def _settle(claim: Claim, *done: tuple[Lease, dict[str, Any]]) -> dict[int, Status]:
-    results = await claim.exchange(done, types=["noop"], skip=[], free=0, ahead=0)
+    results = await claim.exchange(done, types=["noop"], free=0, ahead=0)
     return {work.number: work.status for work in results}
 
 
@@ -32,9 +32,7 @@ async def test_a_finished_job_is_settled_and_its_slot_filled(
 ) -> None:
     work = await make.running(queue="default")
     following = await make.queued(queue="default")
-    results = await claim.exchange(
-        [(work.lease, {"n": 1})], types=["noop"], skip=[], free=1, ahead=0
-    )
+    results = await claim.exchange([(work.lease, {"n": 1})], types=["noop"], free=1, ahead=0)
     assert [(result.number, result.status) for result in results] == [
         (work.number, Status.COMPLETED),
         (following, Status.RUNNING),
@@ -47,7 +45,7 @@ async def test_a_finished_job_is_settled_and_its_slot_filled(
 
 async def test_a_settled_job_is_identified_by_its_lease(make: Factory, claim: Claim) -> None:
     work = await make.running()
-    (settled,) = await claim.exchange([(work.lease, {})], types=[], skip=[], free=0, ahead=0)
+    (settled,) = await claim.exchange([(work.lease, {})], types=[], free=0, ahead=0)
     assert (settled.number, settled.token, settled.run) == (work.number, work.token, 1)
 
 
@@ -107,7 +105,7 @@ async def test_a_locked_job_is_not_claimed_and_does_not_block_the_next_job(
             "SELECT 1 FROM draftsman.job_states WHERE number = %s FOR NO KEY UPDATE", (locked,)
         )
         async with asyncio.timeout(5):
-            results = await claim.exchange([], types=["noop"], skip=[], free=9, ahead=0)
+            results = await claim.exchange([], types=["noop"], free=9, ahead=0)
         assert [work.number for work in results] == [free]
 
 
@@ -120,7 +118,7 @@ async def test_an_uncommitted_child_does_not_hide_its_job(
         await other.execute(
             "INSERT INTO draftsman.job_checkpoints (job, run, data) VALUES (%s, 0, '{}')", (number,)
         )
-        results = await claim.exchange([], types=["noop"], skip=[], free=1, ahead=0)
+        results = await claim.exchange([], types=["noop"], free=1, ahead=0)
         assert [work.number for work in results] == [number]
 
 
@@ -130,7 +128,7 @@ async def test_concurrent_workers_share_the_queue(make: Factory, rt: Runtime) ->
     claimed: list[ClaimedJob] = []
     while len(claimed) < len(numbers):
         for results in await asyncio.gather(
-            *(claim.exchange([], types=["noop"], skip=[], free=2, ahead=0) for claim in claims)
+            *(claim.exchange([], types=["noop"], free=2, ahead=0) for claim in claims)
         ):
             claimed += results
     assert sorted(work.number for work in claimed) == sorted(numbers)

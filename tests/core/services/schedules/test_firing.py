@@ -54,6 +54,18 @@ async def _to_next(rt: Runtime, clock: Clock, name: str = "hourly", late: float 
     await clock.forward((schedule.fire_at - await rt.schedules.now()).total_seconds() + late)
 
 
+async def test_the_jobs_of_an_unknown_type_wait_and_the_schedule_says_so(
+    rt: Runtime, people: People, clock: Clock
+) -> None:
+    """The configuration of the leader does not decide which types other workers handle."""
+    added = await rt.schedules.add(spec(request={"type": "nothing"}), people.anna)
+    assert "a worker that handles the type 'nothing'" in (await rt.schedules.problem(added) or "")
+    await _to_next(rt, clock)
+    assert await _fire(rt) == 1
+    job = await rt.read_model.job(1)
+    assert (job.type, job.status) == ("nothing", Status.QUEUED)
+
+
 async def test_an_occurrence_submits_one_job_in_the_name_of_its_author(
     rt: Runtime, people: People, clock: Clock
 ) -> None:

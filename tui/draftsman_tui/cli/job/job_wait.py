@@ -86,7 +86,7 @@ def left_by_interrupt(app: App, number: int) -> Iterator[None]:
 async def print_missing_worker(app: App, rt: Runtime, number: int) -> None:
     """Print on stderr that no live worker can claim the job, and how to start one."""
     why = await rt.read_model.why(number)
-    if why.reason == "no_worker":
+    if why.reason in ("no_worker", "unknown_type"):
         app.out.info(f"{why.text}; {why.next_step}")
 
 

@@ -169,6 +169,9 @@ class TeamTools:
         except DraftsmanError as error:
             raise ToolError(str(error)) from None
         data = {"job": job.name, "outcome": str(job.outcome), "status": str(job.status)}
+        if job.warning is not None:
+            data["warning"] = job.warning
+            return data, f"{job.name} {job.outcome}; {job.warning}"
         return data, f"{job.name} {job.outcome}"
 
     async def _status(self, arguments: dict[str, Any]) -> tuple[dict[str, Any], str]:

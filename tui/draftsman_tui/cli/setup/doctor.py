@@ -185,6 +185,14 @@ async def _workers(rt: Runtime) -> Sequence[Finding]:
     return findings
 
 
+async def _types(rt: Runtime) -> Sequence[Finding]:
+    """Report the types of waiting jobs that no live worker handles."""
+    then = "add the type to [handlers] of a worker, or cancel the jobs: draftsman jobs --type TYPE"
+    return [
+        Finding("types", "warn", item.text, then) for item in await rt.queues.waiting_for_types()
+    ]
+
+
 async def _listen(rt: Runtime) -> Sequence[Finding]:
     url = rt.settings.listen_url
     name = "listen_url" if url else "database_url"
@@ -347,8 +355,9 @@ async def _schedules(rt: Runtime) -> Sequence[Finding]:
 
 
 CHECKS: Final = (
-    _server, _migrations, _rights, _clock, _people, _workers, _listen, _archives, _deliveries,
-    _dead_letters, _schedules, _code_owners, _forges, check_trello, doctor_checks.refused_methods,
+    _server, _migrations, _rights, _clock, _people, _workers, _types, _listen, _archives,
+    _deliveries, _dead_letters, _schedules, _code_owners, _forges, check_trello,
+    doctor_checks.refused_methods,
 )  # fmt: skip
 
 

@@ -33,10 +33,15 @@ WITH active AS MATERIALIZED (
      WHERE status IN ('claimed', 'running') AND limits IS NOT NULL
      UNION ALL
     SELECT number, limits
-      FROM (SELECT number, limits FROM draftsman.job_states
-             WHERE status IN ('queued', 'resumed') AND hold IS NULL
-             ORDER BY queue, priority DESC, position, number
-             LIMIT 1000) q
+      FROM ((SELECT number, limits FROM draftsman.job_states
+              WHERE status IN ('queued', 'resumed') AND hold IS NULL AND NOT by_type
+              ORDER BY queue, priority DESC, position, number
+              LIMIT 1000)
+             UNION ALL
+            (SELECT number, limits FROM draftsman.job_states
+              WHERE by_type AND status IN ('queued', 'resumed') AND hold IS NULL
+              ORDER BY queue, type, priority DESC, position, number
+              LIMIT 1000)) q
      WHERE limits IS NOT NULL
 ), names AS (
     SELECT l.scope || ':' || l.value AS name, l.running, l.rate, l.period, l.burst, NULL AS bucket
