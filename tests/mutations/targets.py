@@ -24,6 +24,7 @@ OBJECTS: Final = frozenset(
         "check_transition",
         "claim_reserving_jobs",
         "claimable",
+        "claimable_by_type",
         "hand_over",
         "record_transitions",
     }

@@ -101,7 +101,7 @@ async def test_a_batch_with_two_leases_of_a_job_stores_the_result_of_the_newer(
         await rt.job_control.cancel(current.number, make.owner)
     claim = rt.claim(make.worker, ())
     done = [(work.lease, {"token": work.token}) for work in (stale, current, other)]
-    settled = await claim.exchange(done, types=[], skip=[], free=0, ahead=0)
+    settled = await claim.exchange(done, types=[], free=0, ahead=0)
     assert sorted(job.token for job in settled) == [current.token, other.token]
     first, second = await rt.read_model.runs(stale.number)
     job = await rt.read_model.job(stale.number)
