@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Final
 
 from draftsman.domain.run import Lease
+from draftsman.errors import DraftsmanError
 from draftsman.handlers.registry import Handler
 from draftsman.loops import clock
 from draftsman.loops.claim_loop import ClaimLoop
@@ -37,6 +38,7 @@ class Worker:
         self._heartbeat_interval = services.settings.worker.heartbeat
         self._stop_margin = services.settings.worker.lease - services.settings.worker.stop_after
         self._released_at = time.monotonic()
+        self._release_failed = False
         self.release_lock = asyncio.Lock()
         """Held while claims whose reply was lost are released."""
         half = slots // 2 if slots >= TWO_LOOPS_MIN_SLOTS else 0
@@ -64,6 +66,21 @@ class Worker:
             for claim_loop in self._claim_loops
             for token, execution in claim_loop.running.items()
         }
+
+    @property
+    def unsettled(self) -> int:
+        """The number of runs whose end the database refuses."""
+        return sum(len(claim_loop.apart) for claim_loop in self._claim_loops)
+
+    @property
+    def silence(self) -> float:
+        """Seconds since the last successful exchange, of the loop for which that is longest."""
+        return max(claim_loop.silence for claim_loop in self._claim_loops)
+
+    @property
+    def is_stalled(self) -> bool:
+        """Whether a claim loop neither settles nor claims."""
+        return any(claim_loop.is_stalled for claim_loop in self._claim_loops)
 
     def names(self) -> str:
         """Return the names of the active runs, for the log."""
@@ -133,8 +150,22 @@ class Worker:
                 lease for claim_loop in self._claim_loops for lease in claim_loop.ahead()
             ]
             in_grace = [lease for claim_loop in self._claim_loops for lease in claim_loop.in_grace]
-            if count := await self.claim.release_lost_claims(leases, in_grace):
-                _log.warning("released %s claims whose reply was lost", count)
+            await self._release(leases, in_grace)
             self._released_at = time.monotonic()
             for claim_loop in self._claim_loops:
                 claim_loop.may_have_lost_claims = False
+
+    async def _release(self, leases: list[Lease], in_grace: list[Lease]) -> None:
+        """Release lost claims; only an outage keeps the worker from its other work."""
+        try:
+            count = await self.claim.release_lost_claims(leases, in_grace)
+        except DraftsmanError as error:
+            if error.is_outage:
+                raise
+            if not self._release_failed:
+                _log.error("claims whose reply was lost are not released, retrying: %s", error)
+            self._release_failed = True
+            return
+        self._release_failed = False
+        if count:
+            _log.warning("released %s claims whose reply was lost", count)
