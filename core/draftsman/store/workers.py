@@ -58,9 +58,9 @@ async def lock_number(conn: Connection) -> int:
     return int(await scalar(conn, _Q["lock_number"]))
 
 
-async def hold(conn: Connection, lock_id: int) -> None:
-    """Acquire the session lock on this connection."""
-    await execute(conn, _Q["hold"], {"lock_id": lock_id})
+async def hold(conn: Connection, lock_id: int) -> bool:
+    """Acquire the session lock on this connection; False while another session holds it."""
+    return bool(await scalar(conn, _Q["hold"], {"lock_id": lock_id}))
 
 
 async def remove(conn: Connection, id: UUID) -> None:

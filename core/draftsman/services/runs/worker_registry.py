@@ -24,11 +24,14 @@ class SessionLock:
     def __init__(self) -> None:
         self.number: int | None = None
 
-    async def hold(self, conn: Connection) -> None:
-        """Acquire the lock on this connection, with the same number each time."""
+    async def hold(self, conn: Connection) -> bool:
+        """Acquire the lock on this connection, with the same number each time.
+
+        False while another session holds it.
+        """
         if self.number is None:
             self.number = await store.lock_number(conn)
-        await store.hold(conn, self.number)
+        return await store.hold(conn, self.number)
 
 
 class WorkerRegistration:
@@ -78,10 +81,12 @@ class WorkerRegistration:
                 slots=self._slots,
             )
 
-    async def hold(self, conn: Connection) -> None:
-        """Acquire the session lock that shows other hosts that this worker is alive."""
-        if self._lock_id is not None:
-            await store.hold(conn, self._lock_id)
+    async def hold(self, conn: Connection) -> bool:
+        """Acquire the session lock that shows other hosts that this worker is alive.
+
+        False before registration, and while another session holds it.
+        """
+        return self._lock_id is not None and await store.hold(conn, self._lock_id)
 
     async def leave(self) -> None:
         """Delete the worker's registration."""

@@ -11,9 +11,10 @@ RETURNING lock_id
 -- name: lock_number
 SELECT nextval('draftsman.workers_lock_id_seq')
 
--- Held for the life of the worker's session; `is_connected` reads it.
+-- Held for the life of the worker's session; `is_connected` reads it. False as long as the server keeps
+-- an earlier session of the worker, whose connection is lost.
 -- name: hold
-SELECT pg_advisory_lock(1146242644, %(lock_id)s)
+SELECT pg_try_advisory_lock(1146242644, %(lock_id)s)
 
 -- A worker that still holds jobs stays registered: its missing process shows others that it died.
 -- name: remove
