@@ -125,6 +125,7 @@ BEGIN
             draftsman.are_plain_words(text[]), draftsman.is_inner_path(text),
             draftsman.is_pattern(text[]), draftsman.matches_pattern(text[], text[]),
             draftsman.serving_workers(float8), draftsman.types_found_by_type(text),
+            draftsman.is_served(text, text[]),
             draftsman.waiting_for_types(float8, int),
             draftsman.queues_in_use(), draftsman.is_allowed_by_rule(bigint, int, jsonb),
             draftsman.identical_to(bigint, int),
