@@ -295,3 +295,10 @@ class Failure(DraftsmanError):
         self.retry_after = retry_after
         self.declared = declared
         self.program_exit = program_exit
+
+
+class NotOnThisWorker(Failure):
+    """What a job names is not configured on this worker, and may be on another.
+
+    A job that needs it is retried without spending a retry: no worker decides for the others.
+    """
