@@ -339,6 +339,13 @@ class Failure(DraftsmanError):
         self.program_exit = program_exit
 
 
+class NotOnThisWorker(Failure):
+    """What a job names is not configured on this worker, and may be on another.
+
+    A job that needs it is retried without spending a retry: no worker decides for the others.
+    """
+
+
 def _check_text(name: str, value: object, *, optional: bool = False) -> None:
     if not (isinstance(value, str) or (optional and value is None)):
         raise TypeError(f"Failure: {name} must be a text, not {value!r:.100}")

@@ -49,7 +49,11 @@ async def run_worker(
                 )
             process = runtime.worker_process(handlers, queues=queues, slots=slots, leader=leader)
             health.process = process
-            health.read_metrics = (runtime.figures.metrics, runtime.queues.metrics)
+            health.read_metrics = (
+                runtime.figures.metrics,
+                runtime.queues.metrics,
+                runtime.outbox.metrics,
+            )
             watchdog = Watchdog(
                 settings.worker.lease,
                 process.worker.names,

@@ -31,7 +31,10 @@ _log = logging.getLogger(__name__)
 
 
 class WorkerProcess:
-    """A worker with its loops; without `sweeps` it does not lead."""
+    """A worker with its loops; without `sweeps` it does not lead.
+
+    It sends deliveries to `targets`, such as `webhook:team`.
+    """
 
     registered = False
     """Whether the worker has its row."""
@@ -47,6 +50,7 @@ class WorkerProcess:
         queues: Sequence[str],
         slots: int,
         sweeps: Sweeps | None,
+        targets: Sequence[str],
         dispatcher: Callable[[Callable[[], int | None]], DeliveryDispatcher],
     ) -> None:
         settings = services.settings
@@ -61,6 +65,7 @@ class WorkerProcess:
             types=self.worker.types,
             queues=queues,
             slots=slots,
+            targets=targets,
             session=services.claim.heartbeat_session,
         )
         listen = settings.listen_url.get_secret_value() if settings.listen_url else None

@@ -36,8 +36,12 @@ async def register(
     types: Sequence[str],
     queues: Sequence[str],
     slots: int,
+    targets: Sequence[str] = (),
 ) -> int:
-    """Insert or update the worker; return the number of its session lock."""
+    """Insert or update the worker; return the number of its session lock.
+
+    `targets` are those that it sends deliveries to, such as `webhook:team`.
+    """
     params = {
         "id": id,
         "lock_id": lock_id,
@@ -48,6 +52,7 @@ async def register(
         "version": version,
         "types": list(types),
         "queues": list(queues),
+        "targets": list(targets),
         "slots": slots,
     }
     return int(await scalar(conn, _Q["register"], params))

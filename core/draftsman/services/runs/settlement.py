@@ -14,7 +14,7 @@ from draftsman.domain.retries.job_limits import JobLimits
 from draftsman.domain.retries.retry_policy import after_failure, layer
 from draftsman.domain.run import ClaimedJob, RunStatus
 from draftsman.domain.text import REQUEST_LIMIT, clean, clean_within_limit
-from draftsman.errors import DraftsmanError, Failure
+from draftsman.errors import DraftsmanError, Failure, NotOnThisWorker
 from draftsman.log import redact
 from draftsman.store import run_state as store
 from draftsman.store.postgres.database import Database
@@ -61,6 +61,7 @@ class Settlement:
             retry_count=work.retry_count,
             max_retries=work.max_retries,
             retry_after=failure.retry_after,
+            absent_in=work.run if isinstance(failure, NotOnThisWorker) else None,
         )
         ending = store.RunEnd(
             after.status,

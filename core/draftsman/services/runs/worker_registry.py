@@ -46,9 +46,14 @@ class WorkerRegistration:
         types: Sequence[str],
         queues: Sequence[str],
         slots: int,
+        targets: Sequence[str] = (),
         session: DedicatedSession | None = None,
     ) -> None:
-        """`session` is the session for registration: the heartbeat's, which is always free."""
+        """`session` is the session for registration: the heartbeat's, which is always free.
+
+        `targets` are those that it sends deliveries to, such as `webhook:team`.
+        """
+        self._targets = targets
         self._db = db
         self._session = session or db.dedicated_session(pinned=False)
         self._id = id
@@ -79,6 +84,7 @@ class WorkerRegistration:
                 types=self._types,
                 queues=self._queues,
                 slots=self._slots,
+                targets=self._targets,
             )
 
     async def hold(self, conn: Connection) -> bool:
