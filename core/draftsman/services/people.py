@@ -100,10 +100,9 @@ class People:
         actor = self._policy.resolve(actor)
 
         async def work(conn: Connection) -> str | None:
+            person = await store.person(conn, channel, id)
             if channel is Source.FORGE:
                 person = self._policy.resolve(Actor(channel, id, id)).person or id
-            else:
-                person = await store.person(conn, channel, id)
             if person is None:
                 return None
             self._policy.check(actor, Verb.UNLINK, invoker=person)
