@@ -41,6 +41,16 @@ async def test_a_finished_job_is_settled_and_its_slot_filled(
     assert (job.status, job.result, job.worker_id) == (Status.COMPLETED, {"n": 1}, None)
     (run,) = await rt.read_model.runs(work.number)
     assert (run.status, run.finished_at, run.result) == (RunStatus.COMPLETED, job.finished_at, None)
+    assert job.updated_at == job.finished_at
+
+
+async def test_a_job_that_was_only_claimed_is_not_settled(
+    make: Factory, rt: Runtime, claim: Claim
+) -> None:
+    claimed, good = await make.claimed(), await make.running()
+    results = await _settle(claim, (claimed.lease, {}), (good.lease, {}))
+    assert results == {good.number: Status.COMPLETED}
+    assert (await rt.read_model.job(claimed.number)).status is Status.CLAIMED
 
 
 async def test_a_settled_job_is_identified_by_its_lease(make: Factory, claim: Claim) -> None:
