@@ -377,6 +377,7 @@ CREATE TABLE draftsman.workers (
     version        text NOT NULL,
     types          text[] NOT NULL,
     queues         text[] NOT NULL,
+    targets        text[] NOT NULL DEFAULT '{}',
     slots          int NOT NULL CHECK (slots > 0),
     draining       boolean NOT NULL DEFAULT false,
     started_at     timestamptz NOT NULL DEFAULT draftsman.now(),

@@ -184,9 +184,10 @@ BEGIN
     RETURN true;
 END $$;
 
--- Creates the partitions of this month and of some later months; returns the number of missing.
+-- Creates the partitions of this month and of some later months; returns the number of missing. Each
+-- write of an event waits behind the lock on the table, so it does not wait long for an open transaction.
 CREATE FUNCTION draftsman.make_event_partitions(ahead int) RETURNS int LANGUAGE plpgsql
-    SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '1s' AS $$
 DECLARE
     this  date := date_trunc('month', draftsman.now() AT TIME ZONE 'UTC');
     month date;

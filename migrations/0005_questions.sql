@@ -12,7 +12,8 @@ CREATE TYPE draftsman.on_deny AS ENUM ('fail', 'continue');
 
 -- Tables --------------------------------------------------------------------------------------
 
--- An approval takes a decision only, and either expires or escalates.
+-- An approval takes a decision only, and either expires or escalates. A permission request is about a
+-- command, under whatever key the agent asks.
 CREATE TABLE draftsman.job_questions (
     job               bigint NOT NULL REFERENCES draftsman.job_requests,
     ordinal           int NOT NULL CHECK (ordinal > 0),
@@ -35,6 +36,7 @@ CREATE TABLE draftsman.job_questions (
     asked_at          timestamptz NOT NULL DEFAULT draftsman.now(),
     expires_at        timestamptz,
     answered_at       timestamptz,
+    is_permission     boolean NOT NULL DEFAULT false,
     PRIMARY KEY (job, ordinal),
     CONSTRAINT job_questions_approval CHECK (kind = 'input'
         OR (choices = '[]' AND NOT freeform_allowed AND on_expire IN ('expire', 'escalate'))),
@@ -257,7 +259,11 @@ BEGIN
              OR asked.kind = 'input'
             AND (asker IN (NEW.voter, NEW.source || ':' || NEW.responder_id)
                  OR draftsman.has_role(person, 'responder')
-                 OR draftsman.list_includes(person, asked.approvers));
+                 OR draftsman.list_includes(person, asked.approvers))
+            AND CASE WHEN NEW.payload ? 'value'
+                THEN EXISTS (SELECT FROM jsonb_array_elements(asked.choices) c
+                              WHERE c -> 'value' = NEW.payload -> 'value')
+                ELSE asked.freeform_allowed AND jsonb_typeof(NEW.payload -> 'text') = 'string' END;
         IF NEW.kind <> asked.kind OR asked.status <> 'open' OR fits IS NOT TRUE
            OR (asked.expires_at <= coalesce(held.applies_at, draftsman.now())
                AND (asked.on_expire <> 'escalate' OR EXISTS (
@@ -272,22 +278,75 @@ END $$;
 CREATE TRIGGER job_answers_session BEFORE INSERT ON draftsman.job_answers FOR EACH ROW
     EXECUTE FUNCTION draftsman.check_answer();
 
--- Counts a refused answer, under the name of the person or channel identity.
-CREATE FUNCTION draftsman.count_refused() RETURNS trigger LANGUAGE plpgsql
+-- An accepted answer and its effect are committed together: an answer, a denial or the last vote of a
+-- quorum closes its question. No other answer could close it any more.
+CREATE FUNCTION draftsman.check_answer_effect() RETURNS trigger LANGUAGE plpgsql
     SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    IF draftsman.session_kind() <> 'owner' THEN
-        NEW.answers := 1 + CASE WHEN TG_OP = 'UPDATE' THEN OLD.answers ELSE 0 END;
-        NEW.last_at := draftsman.now();
+    IF EXISTS (
+        SELECT FROM draftsman.job_questions q
+         WHERE q.job = NEW.job AND q.ordinal = NEW.question AND q.status = 'open'
+           AND (q.kind = 'input' OR NEW.payload ->> 'decision' = 'deny' OR q.quorum <= (
+               SELECT count(DISTINCT a.voter) FROM draftsman.job_answers a
+                WHERE a.job = q.job AND a.question = q.ordinal AND a.accepted))) THEN
+        RAISE EXCEPTION 'D-%/%: an accepted answer closes its question in the same transaction',
+            NEW.job, NEW.question USING ERRCODE = 'DM003';
     END IF;
-    IF draftsman.session_kind() = 'person' THEN
-        NEW.last_voter := coalesce(draftsman.person_of('cli', session_user::text),
-                                   'cli:' || session_user);
-    END IF;
-    RETURN NEW;
+    RETURN NULL;
 END $$;
-CREATE TRIGGER refused_answers_count BEFORE INSERT OR UPDATE ON draftsman.refused_answers
-    FOR EACH ROW EXECUTE FUNCTION draftsman.count_refused();
+CREATE CONSTRAINT TRIGGER job_answers_effect AFTER INSERT ON draftsman.job_answers
+    DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (NEW.accepted)
+    EXECUTE FUNCTION draftsman.check_answer_effect();
+
+-- Writes the event of a refused answer, or of a vote below the quorum. That of an answer that resolves
+-- its question is written with the resolution.
+CREATE FUNCTION draftsman.record_answer() RETURNS trigger LANGUAGE plpgsql
+    SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    votes  bigint;
+    quorum int;
+BEGIN
+    IF NOT NEW.accepted THEN
+        INSERT INTO draftsman.job_events (job, kind, actor, payload)
+        VALUES (NEW.job, 'answer_refused', NEW.source || ':' || NEW.responder_id,
+                jsonb_build_object('question', NEW.question, 'reason', left(NEW.reason, 1000),
+                                   'voter', left(NEW.voter, 1000)));
+    ELSIF NEW.payload ->> 'decision' = 'approve' THEN
+        SELECT count(DISTINCT a.voter), max(q.quorum) INTO votes, quorum
+          FROM draftsman.job_questions q
+          JOIN draftsman.job_answers a ON a.job = q.job AND a.question = q.ordinal
+         WHERE q.job = NEW.job AND q.ordinal = NEW.question AND a.accepted;
+        IF votes < quorum THEN
+            INSERT INTO draftsman.job_events (job, kind, actor, payload)
+            VALUES (NEW.job, 'vote_received', NEW.source || ':' || NEW.responder_id,
+                    jsonb_build_object('question', NEW.question, 'voter', NEW.voter,
+                                       'votes', votes));
+        END IF;
+    END IF;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER job_answers_recorded AFTER INSERT ON draftsman.job_answers FOR EACH ROW
+    WHEN (NOT NEW.accepted OR NEW.kind = 'approval')
+    EXECUTE FUNCTION draftsman.record_answer();
+
+-- Counts a refused answer that is not stored, under the name of the person or channel identity;
+-- returns the number of all.
+CREATE FUNCTION draftsman.count_refused(job bigint, question int, voter text, reason text)
+RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    counted bigint;
+BEGIN
+    IF draftsman.session_kind() = 'person' THEN
+        voter := coalesce(draftsman.person_of('cli', session_user::text), 'cli:' || session_user);
+    END IF;
+    INSERT INTO draftsman.refused_answers AS r (job, question, answers, last_voter, last_reason)
+    VALUES ($1, $2, 1, left(voter, 1000), left($4, 3000))
+        ON CONFLICT ON CONSTRAINT refused_answers_pkey DO UPDATE
+           SET answers = r.answers + 1, last_voter = excluded.last_voter,
+               last_reason = excluded.last_reason, last_at = draftsman.now()
+    RETURNING answers INTO counted;
+    RETURN counted;
+END $$;
 
 -- The label of the choice with a value, for events; NULL if the label begins the value.
 CREATE FUNCTION draftsman.label_of(choices jsonb, value text) RETURNS text LANGUAGE sql IMMUTABLE

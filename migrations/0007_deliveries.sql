@@ -122,6 +122,12 @@ CREATE TRIGGER deliveries_no_delete BEFORE DELETE ON draftsman.deliveries FOR EA
 CREATE TRIGGER deliveries_no_truncate BEFORE TRUNCATE ON draftsman.deliveries
     EXECUTE FUNCTION draftsman.refuse_change('deliveries are never deleted');
 
+-- Whether a process that serves these targets serves this one. A name that ends with a slash is that of
+-- all targets that begin with it, such as the issues of a forge.
+CREATE FUNCTION draftsman.is_served(target text, served text[]) RETURNS boolean
+LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN
+    target = ANY (served) OR left(target, strpos(target, '/')) = ANY (served);
+
 -- Rate limits of the accounts and methods of a channel. A row is created with the first use.
 CREATE TABLE draftsman.channel_limits (
     bucket        text PRIMARY KEY CHECK (bucket <> ''),
@@ -279,6 +285,13 @@ BEGIN
         PERFORM draftsman.deny_access(
             'a target can be added only with a request, in its own thread');
     END IF;
+    IF draftsman.session_kind() <> 'owner' AND EXISTS (
+        SELECT FROM new_targets t
+         WHERE t.ordinal > 1000 OR char_length(t.target) > 4000 OR char_length(t.thread) > 500
+            OR cardinality(t.kinds) > 20 OR array_position(t.kinds, NULL) IS NOT NULL
+            OR cardinality(t.outcomes) > 20) THEN
+        PERFORM draftsman.deny_access('a target of this size cannot be stored');
+    END IF;
     -- A statement without rows runs its triggers too: a new job has neither of these rows.
     IF EXISTS (SELECT FROM new_targets t
                  JOIN draftsman.job_states j ON j.number = t.job
@@ -359,3 +372,31 @@ $$;
 CREATE TRIGGER job_questions_copies AFTER UPDATE OF status ON draftsman.job_questions FOR EACH ROW
     WHEN (OLD.status = 'open' AND NEW.status <> 'open')
     EXECUTE FUNCTION draftsman.enqueue_question_closed();
+
+-- Makes dead letters due again, whose jobs the caller has locked; returns those that were. A dead letter
+-- may have arrived: a copy is searched for first.
+CREATE FUNCTION draftsman.redeliver(seqs bigint[], actor text) RETURNS SETOF bigint
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF draftsman.session_kind() <> 'owner' AND (draftsman.session_kind() IN ('person', 'bot')
+       AND draftsman.has_role(draftsman.person_of_actor($2), 'operator')) IS NOT TRUE THEN
+        PERFORM draftsman.deny_access(format('%s may not redeliver', $2));
+    END IF;
+    RETURN QUERY
+    WITH revived AS (
+        UPDATE draftsman.deliveries d
+           SET status = 'unconfirmed', in_doubt = true, attempts = 0
+          FROM (SELECT seq FROM draftsman.deliveries
+                 WHERE seq = ANY (seqs) AND status = 'dead_letter'
+                 ORDER BY seq
+                   FOR NO KEY UPDATE) r
+         WHERE d.seq = r.seq
+        RETURNING d.seq, d.job
+    ), recorded AS (
+        INSERT INTO draftsman.job_events (job, kind, actor, payload)
+        SELECT job, 'redelivered', actor, jsonb_build_object('deliveries', array_agg(seq))
+          FROM revived
+         GROUP BY job
+    )
+    SELECT seq FROM revived ORDER BY seq;
+END $$;

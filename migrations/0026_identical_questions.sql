@@ -19,7 +19,8 @@ CREATE UNIQUE INDEX identical_questions_digest ON draftsman.identical_questions 
 
 -- The digest of all that people see of a question, and of its repository; NULL for a question that is never
 -- answered together with others: an approval, whose decision is bound to the changes of its job, a
--- permission request, and a question of the worker about this job.
+-- permission request, under whatever key, and a question of the worker about this job. What people would
+-- take for a permission request is one, whatever the agent says: it shows a command, or has the choices.
 CREATE FUNCTION draftsman.digest_of(asked draftsman.job_questions) RETURNS text
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     SELECT encode(sha256(convert_to(jsonb_build_array(
@@ -29,7 +30,10 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
                  WHERE t.job = ($1).job AND t.question = ($1).ordinal))::text, 'UTF8')), 'hex')
       FROM draftsman.job_requests r
      WHERE r.number = ($1).job AND r.repo_name <> '' AND ($1).kind = 'input'
-       AND ($1).key !~ '^(agent|permission):'
+       AND ($1).key !~ '^(agent|permission):' AND NOT ($1).is_permission
+       AND ($1).text !~ E'(^|[\n\r\u000B\u000C\u001C-\u001E\u0085\u2028\u2029])\\s*\\$\\s'
+       AND NOT EXISTS (SELECT FROM jsonb_array_elements(($1).choices) c
+                        WHERE c ->> 'value' IN ('allow once', 'allow for this job'))
 $$;
 
 -- The other open questions that are identical to a question, in the order asked.

@@ -89,6 +89,8 @@ class Client(QuestionClient):
         if not invocations:
             return []
         actor = await self._rt.actor(Source.API)
+        if connection is not None:
+            await self._rt.submissions.postpone_until_commit(connection)
         return await self._rt.submissions.submit_many(invocations, actor, connection=connection)
 
     async def submit_stream(

@@ -37,6 +37,8 @@ Outcome = Done | Snooze | Cancel
 def validate_result(outcome: object) -> dict[str, Any] | None:
     """Return the result of a Done, or None for another outcome; raises Failure if it is invalid."""
     if isinstance(outcome, Snooze | Cancel):
+        if problem := _problem(outcome):
+            raise Failure(problem, declared="INVALID_OUTPUT")
         return None
     if not isinstance(outcome, Done) or not isinstance(outcome.result, dict):
         text = "the handler returned no outcome; return Done({...}), Snooze(...) or Cancel(...)"
@@ -47,6 +49,21 @@ def validate_result(outcome: object) -> dict[str, Any] | None:
         return dict(clean_within_limit(outcome.result, REQUEST_LIMIT, "the result"))
     except UsageError as error:
         raise Failure(str(error), declared="INVALID_OUTPUT") from None
+
+
+def _problem(outcome: Snooze | Cancel) -> str | None:
+    """Return why an outcome of a handler, of any types, could not be stored."""
+    if isinstance(outcome, Cancel):
+        reason: object = outcome.reason
+        text = f"Cancel() takes a reason as text, not {reason!r:.100}"
+        return None if isinstance(reason, str) else text
+    until: object = outcome.until
+    if isinstance(until, datetime):
+        text = "Snooze() needs a time with a time zone, e.g. datetime.now(UTC)"
+        return text if until.tzinfo is None else None
+    if isinstance(until, int | float) and not isinstance(until, bool):
+        return None
+    return f"Snooze() takes a time or a number of seconds, not {until!r:.100}"
 
 
 class Parked(BaseException):

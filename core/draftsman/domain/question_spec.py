@@ -84,6 +84,8 @@ class QuestionSpec(BaseModel):
     """Whether it may interrupt people in their quiet hours, and page them."""
     action: dict[str, Any] | None = None
     """The action to approve; it is part of the digest, so a changed action is asked again."""
+    is_permission: bool = False
+    """Whether it asks for permission to run a command: it is answered alone, always."""
     command_words: tuple[str, ...] | None = None
     """Words of the plain command that the answer allows or denies, which a rule may allow."""
 

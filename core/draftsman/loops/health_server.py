@@ -49,6 +49,8 @@ class WorkerHealth:
             return {"worker": "draining"}
         if process.heartbeat.unavailable:
             return {"database": f"no heartbeat for {process.heartbeat.silence:.0f} s"}
+        if process.worker.is_stalled:
+            return {"claims": f"no exchange for {process.worker.silence:.0f} s"}
         return {}
 
     def as_json(self) -> dict[str, Any]:
@@ -58,7 +60,8 @@ class WorkerHealth:
         if self.process is not None:
             worker = self.process.worker
             body |= {"worker": worker_name(self.process.id), "slots": worker.slots}
-            body["runs"] = len(worker.running)
+            body |= {"runs": len(worker.running), "unsettled": worker.unsettled}
+            body["exchange_age"] = round(worker.silence, 1)
         return body
 
     async def metrics(self) -> str | None:
@@ -67,6 +70,12 @@ class WorkerHealth:
             return None
         worker = self.process.worker
         lines = (
+            "# HELP draftsman_worker_exchange_age_seconds Age of the last successful exchange.",
+            "# TYPE draftsman_worker_exchange_age_seconds gauge",
+            f"draftsman_worker_exchange_age_seconds {worker.silence:.1f}",
+            "# HELP draftsman_worker_unsettled Ended runs whose end the database refuses.",
+            "# TYPE draftsman_worker_unsettled gauge",
+            f"draftsman_worker_unsettled {worker.unsettled}",
             "# HELP draftsman_worker_slots Maximum number of concurrent runs of this worker.",
             "# TYPE draftsman_worker_slots gauge",
             f"draftsman_worker_slots {worker.slots}",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from dataclasses import replace
 from typing import Final
 
 from draftsman.domain.job import Source
@@ -49,11 +48,7 @@ class People:
             name = await store.person(conn, actor.channel, actor.id)
         if name is None:
             return actor
-        name = self._policy.requester(name)
-        person, owner = self._policy.people.get(name), self._policy.owner
-        if person is not None and name != owner:
-            return replace(actor, person=name, roles=person.roles)
-        return self._policy.resolve(replace(actor, person=name, owner=name == owner))
+        return self._policy.remote(actor, self._policy.requester(name))
 
     async def create_link_code(self, actor: Actor) -> str:
         """Return a new code that links this identity to the person who enters it.

@@ -298,12 +298,9 @@ class Questions:
         if refused is not None:
             return await self._with_votes(conn, locked.verdict(False, refused), voter)
         if response.token is not None:
-            await approval_tokens.spend(conn, question, response.token, actor)
+            await approval_tokens.spend(conn, response.token, actor)
         if resolution is None:
-            count = len(votes) + 1
-            detail = {"question": ordinal, "voter": voter, "votes": count}
-            await store.add_event(conn, job, "vote_received", actor.name, detail)
-            return replace(locked.verdict(True, None), votes=count)
+            return replace(locked.verdict(True, None), votes=len(votes) + 1)
         resolution = replace(
             resolution,
             by=resolution.by or (voter,),
@@ -336,15 +333,13 @@ class Questions:
         payload: dict[str, Any],
         refused: str | None,
     ) -> None:
-        """Store an answer, and a refusal also as an event; past a limit, only count refusals."""
+        """Store an answer, of which the database writes the event; past a limit, count refusals."""
         job, ordinal = question.job, question.ordinal
         if refused is not None:
             own, total = await store.refused(conn, job, ordinal, voter)
             if own >= MAX_REFUSALS_PER_VOTER or total >= MAX_REFUSALS:
                 await store.count_refused(conn, job, ordinal, voter, refused)
                 return
-            detail = {"question": ordinal, "reason": refused, "voter": voter}
-            await store.add_event(conn, job, "answer_refused", actor.name, detail)
         await store.record(conn, question, actor, voter, event, payload, refused)
 
     async def _resolve(

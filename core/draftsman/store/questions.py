@@ -75,6 +75,7 @@ async def ask(
         "escalate_to": escalate_to,
         "grace": grace,
         "critical": item.critical,
+        "is_permission": item.is_permission,
         "ladder": None if ladder is None else ladder.name,
         "steps": Jsonb([step.as_json() for step in ladder.steps] if ladder else []),
         "owners": list(owners),
@@ -223,14 +224,6 @@ async def resolve(
         "error": error,
     }
     return await scalar(conn, _Q["resolve"], params)  # type: ignore[no-any-return]
-
-
-async def add_event(
-    conn: Connection, job: int, kind: str, actor: str, payload: dict[str, Any]
-) -> None:
-    """Append an event of a question; its job's lock is held."""
-    params = {"job": job, "kind": kind, "actor": actor, "payload": Jsonb(_shorten(payload))}
-    await execute(conn, _Q["add_event"], params)
 
 
 async def extend(

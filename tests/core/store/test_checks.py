@@ -397,4 +397,5 @@ async def test_every_check_of_the_schema_is_tested(conn: Connection) -> None:
     tried = {entry[-1] for table in (*tables, *others) for entry in table}
     tried |= {"job_questions_approval", "workers_slots_check", "leases_term_check"}
     tried |= {"event_epoch_single_check", "channel_limits_bucket_check"}
-    assert {name for (name,) in known} == tried
+    names = {name for (name,) in known if not name.endswith("_sizes")}  # see test_size_checks.py
+    assert names == tried

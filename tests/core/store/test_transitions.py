@@ -143,7 +143,8 @@ UPDATE draftsman.job_states
        run_at = coalesce(run_at, now()), last_error = coalesce(last_error, 'it broke'),
        next_retry_at = CASE WHEN %(after)s = 'retrying' THEN now() END,
        finished_at = CASE WHEN %(over)s THEN now() END,
-       result_token = CASE WHEN %(after)s = 'completed' THEN coalesce(result_token, lease_token, 0) END,
+       result_token = CASE WHEN %(after)s = 'completed'
+                      THEN coalesce(result_token, lease_token, 0) END,
        run_count = run_count + CASE WHEN %(opens)s THEN 1 ELSE 0 END
  WHERE number = %(job)s
 RETURNING number, run_count, worker_id, lease_token

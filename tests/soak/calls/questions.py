@@ -94,16 +94,29 @@ CALLS: Final[dict[str, Call]] = {
     "questions.votes": Call(lambda conn: questions.votes(conn, MIDDLE, 1)),
     "questions.resolve: answered": _with(WAITS, _resolve(QuestionStatus.ANSWERED, Status.RESUMED)),
     "questions.resolve: expired": _with(WAITS, _resolve(QuestionStatus.EXPIRED, Status.EXPIRED)),
-    "questions.add_event": Call(lambda conn: questions.add_event(conn, WAITS, "said", "soak", {})),
     "questions.extend": Call(lambda conn: questions.extend(conn, WAITS, 1, 3600, "cli:soak")),
     "questions.refused": Call(lambda conn: questions.refused(conn, MIDDLE, 1, "anna")),
     "questions.count_refused": Call(
         lambda conn: questions.count_refused(conn, MIDDLE, 1, "anna", "too late")
     ),
     "approval_tokens.mint": Call(
-        lambda conn: approval_tokens.mint(conn, GATE, 1, "dave", "dave", "hash")
+        lambda conn: approval_tokens.mint(
+            conn, GATE, 1, approver="dave", minted_by="dave", token_hash="hash", actor="cli:dave"
+        )
+    ),
+    "approval_tokens.refuse": Call(
+        lambda conn: approval_tokens.refuse(
+            conn,
+            GATE,
+            1,
+            approver="dave",
+            voter="anna",
+            reason="only dave can",
+            actor="cli:anna",
+            most=20,
+        )
     ),
     "approval_tokens.find": Call(lambda conn: approval_tokens.find(conn, TOKEN)),
     "approval_tokens.find: none": Call(lambda conn: approval_tokens.find(conn, "none")),
-    "approval_tokens.use": Call(lambda conn: approval_tokens.use(conn, TOKEN)),
+    "approval_tokens.use": Call(lambda conn: approval_tokens.use(conn, TOKEN, "cli:soak")),
 }

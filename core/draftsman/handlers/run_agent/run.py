@@ -191,7 +191,7 @@ async def _run_session(
             agent,
             cwd=workspace.path,
             home=workspace.home,
-            lease=run.settings.worker.lease,
+            lease=run.settings.worker.stop_after,
             on_stderr=on_stderr,
             sandbox=sandbox,
             gateway=gateway,

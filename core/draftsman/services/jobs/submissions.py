@@ -106,6 +106,14 @@ class Submissions:
         """
         return (await self.submit_many([invocation], actor))[0]
 
+    async def postpone_until_commit(self, connection: CallersConnection) -> None:
+        """Let the commit of a caller's transaction take the locks that workers need.
+
+        The transaction may stay open for any time.
+        """
+        async with self._connection(connection) as conn:
+            await store.postpone_until_commit(conn)
+
     async def submit_many(
         self,
         invocations: Sequence[Invocation],
@@ -155,7 +163,10 @@ class Submissions:
                 columns["has_targets"] = True
             unique = unique_work.request_of(item, account, self._policy)
             files = _files(item, account)
-            batch.append(NewRequest(columns, targets, name, unique, item.parent_names, files))
+            is_operator = account.owner or "operator" in account.roles
+            batch.append(
+                NewRequest(columns, targets, name, unique, item.parent_names, files, is_operator)
+            )
         twins = same_keys([item for item, _ in resolved])
         results: list[SubmitResult | None] = [None] * len(batch)
         if linked is not None:

@@ -111,7 +111,9 @@ class Claim:
             lambda conn: store.release_lost_claims(conn, self._worker, tokens, in_grace)
         )
 
-    async def continue_in_grace(self, parked: Lease, *, ends: bool) -> tuple[bool, ClaimedJob | None]:
+    async def continue_in_grace(
+        self, parked: Lease, *, ends: bool
+    ) -> tuple[bool, ClaimedJob | None]:
         """Start the claim that an answer to a parked run made for this worker.
 
         Return whether the job still waits for the answer, and the started job. With `ends`, the
@@ -129,13 +131,9 @@ class Claim:
         if claimed is not None:
             await self.release_claims([claimed], "its agent has ended")
 
-    async def _claimed_in_grace(
-        self, parked: Lease, *, ends: bool
-    ) -> tuple[bool, Lease | None]:
+    async def _claimed_in_grace(self, parked: Lease, *, ends: bool) -> tuple[bool, Lease | None]:
         if ends:
-            await self._db.run_transaction(
-                lambda conn: store.end_grace(conn, self._worker, parked)
-            )
+            await self._db.run_transaction(lambda conn: store.end_grace(conn, self._worker, parked))
         async with self._db.connection() as conn:
             waiting, token = await store.claim_in_grace(conn, self._worker, parked)
         return waiting, None if token is None else Lease(parked.job, 0, token)

@@ -30,10 +30,8 @@ from draftsman.domain.text import canonical
 from draftsman.errors import DatabaseUnreachable, DraftsmanError, NotPermitted
 from draftsman.schemas.checker import SchemaChecker
 from draftsman.services.jobs.request_checks import (
-    AGENT_TYPE,
     RequestChecks,
     build_request,
-    check_agent,
     require_instructions,
 )
 from draftsman.services.jobs.submissions import Submissions, SubmittedJob
@@ -117,8 +115,6 @@ class _Requests:
                 require_instructions(fields)
                 request = build_request(fields, self._settings)
             request = await self._checks.resolve(request, chats=False)
-            if request.agent and request.type == AGENT_TYPE:
-                check_agent(request.agent, self._settings)
         except DatabaseUnreachable:
             raise
         except DraftsmanError as error:

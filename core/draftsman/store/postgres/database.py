@@ -42,6 +42,7 @@ T = TypeVar("T")
 Connection = AsyncConnection[Any]
 Params = Mapping[str, Any]
 
+DATA_EXCEPTION: Final = errors.DataException.sqlstate
 CONFLICT_RETRIES: Final = 3
 """Retries of a transaction after a deadlock or a serialization failure."""
 _ENUMS: Final[dict[str, type[StrEnum]]] = {
@@ -292,10 +293,26 @@ class translate_errors:
 
 
 def to_domain_error(error: Exception) -> DraftsmanError:
-    """Return draftsman's error for a database error."""
+    """Return draftsman's error for a database error, with its SQLSTATE."""
+    translated = _translate(error)
+    translated.sqlstate = _sqlstate(error)
+    return translated
+
+
+def _sqlstate(error: Exception) -> str | None:
+    """Return the SQLSTATE of an error; for a value that psycopg cannot send, of a data error."""
+    state = getattr(error, "sqlstate", None)
+    if state is None and isinstance(error, psycopg.DataError | psycopg.ProgrammingError):
+        return DATA_EXCEPTION
+    return state
+
+
+def _translate(error: Exception) -> DraftsmanError:
     text = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
     if isinstance(error, psycopg.Error) and error.sqlstate in ("DM001", "DM002", "DM003"):
         return LostRace(text)
+    if isinstance(error, psycopg.Error) and error.sqlstate == "DM004":
+        return Refused(text)
     if isinstance(error, _SCHEMA_ERRORS):
         return SchemaOutdated(text, hint=CommandHint("migrate", lead="run"))
     if isinstance(error, errors.ReadOnlySqlTransaction):
@@ -358,7 +375,9 @@ async def retry_conflicts(work: Callable[[], Awaitable[T]]) -> T:
     try:
         return await work()
     except (errors.DeadlockDetected, errors.SerializationFailure) as error:
-        raise LostRace("too many conflicts with other transactions; try again") from error
+        lost = LostRace("too many conflicts with other transactions; try again")
+        lost.sqlstate = error.sqlstate
+        raise lost from error
 
 
 async def fetch_all(

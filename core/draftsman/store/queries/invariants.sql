@@ -90,15 +90,18 @@ SELECT min(number), 'concurrency key ' || concurrency_key || ' is held by '
  GROUP BY concurrency_key
 HAVING count(*) FILTER (WHERE (hold >= 'key') IS NOT TRUE) > 1
     OR (count(*) FILTER (WHERE (hold >= 'key') IS NOT TRUE) = 0
-        AND count(*) FILTER (WHERE hold = 'key' AND status IN ('queued', 'resumed')) > 0)
+        AND count(*) FILTER (WHERE hold = 'key' AND status IN ('queued', 'resumed')) > 0
+        AND NOT EXISTS (SELECT FROM draftsman.postponed_work p WHERE p.key = concurrency_key))
  LIMIT 100
 
--- A bucket counts exactly the jobs that may be claimed, are claimed or run.
+-- A bucket, with its postponed changes, counts exactly the jobs that may be claimed, are claimed or run.
 -- name: bucket_counts_its_jobs
-SELECT w.job, 'bucket ' || w.name || ' counts ' || coalesce(b.taken, 0) || ' places, taken: '
-                        || w.taken
+SELECT w.job, 'bucket ' || w.name || ' counts ' || coalesce(b.taken, 0) + p.change
+                        || ' places, taken: ' || w.taken
   FROM (SELECT n.name, min(s.number) AS job, count(s.number) AS taken
           FROM (SELECT name FROM draftsman.limit_buckets
+                 UNION
+                SELECT bucket FROM draftsman.postponed_work WHERE bucket IS NOT NULL
                  UNION
                 SELECT unnest(limits) FROM draftsman.job_states WHERE finished_at IS NULL) n
           LEFT JOIN draftsman.job_states s ON n.name = ANY (s.limits)
@@ -106,7 +109,9 @@ SELECT w.job, 'bucket ' || w.name || ' counts ' || coalesce(b.taken, 0) || ' pla
                 OR (s.status IN ('queued', 'resumed') AND s.hold IS NULL))
          GROUP BY n.name) w
   LEFT JOIN draftsman.limit_buckets b ON b.name = w.name
- WHERE coalesce(b.taken, 0) <> w.taken
+ CROSS JOIN LATERAL (SELECT coalesce(sum(change), 0) AS change FROM draftsman.postponed_work
+                      WHERE bucket = w.name) p
+ WHERE coalesce(b.taken, 0) + p.change <> w.taken
  LIMIT 100
 
 -- A job waits for a parent that has not ended, and for none that ended against its condition.
@@ -137,9 +142,11 @@ SELECT d.job, 'the dependency on D-' || d.parent || ' is ' || coalesce(d.met::te
               || ', but D-' || d.parent || ' is ' || p.status
   FROM draftsman.job_dependencies d
   JOIN draftsman.job_states p ON p.number = d.parent
- WHERE d.met IS DISTINCT FROM CASE WHEN p.finished_at IS NOT NULL
-                              THEN draftsman.is_met(d.condition, p.status) END AND NOT d.spawned
-    OR d.met IS NULL AND (p.finished_at IS NOT NULL OR NOT p.has_children)
+ WHERE (d.met IS DISTINCT FROM CASE WHEN p.finished_at IS NOT NULL
+                               THEN draftsman.is_met(d.condition, p.status) END AND NOT d.spawned
+        OR d.met IS NULL AND (p.finished_at IS NOT NULL OR NOT p.has_children))
+   AND NOT (d.met IS NULL AND p.finished_at IS NOT NULL AND EXISTS (
+            SELECT FROM draftsman.postponed_work w WHERE w.ended = d.parent))
  LIMIT 100
 
 -- After a failure in a parallel group that stops, no job starts, except retries.
@@ -151,7 +158,9 @@ SELECT s.number, s.status || ', but its group ' || g.name || ' stopped at D-' ||
   JOIN draftsman.job_group_members m ON m.group_id = g.id JOIN draftsman.job_states s ON s.number = m.job
  WHERE g.kind = 'parallel' AND g.on_failure = 'stop' AND (m.skipped_by IS NOT NULL AND s.started_at IS NOT NULL
     OR f.job IS NOT NULL AND s.finished_at IS NULL AND s.run_count = 0
-       AND (SELECT r.retry_of FROM draftsman.job_requests r WHERE r.number = s.number) IS NULL)
+       AND (SELECT r.retry_of FROM draftsman.job_requests r WHERE r.number = s.number) IS NULL
+       AND NOT EXISTS (SELECT FROM draftsman.postponed_work w JOIN draftsman.job_group_members o ON o.job = w.ended
+                        WHERE o.group_id = g.id))
  LIMIT 100
 
 -- name: sequential_groups_run_one_job

@@ -32,13 +32,13 @@ WITH context AS MATERIALIZED (
 ), asked AS (
     INSERT INTO draftsman.job_questions (job, ordinal, run, key, kind, text, choices,
            freeform_allowed, context_snippet, approvers, quorum, on_expire, default_value, on_deny,
-           digest, action, expires_at)
+           digest, action, expires_at, is_permission)
     SELECT m.number,
            1 + coalesce((SELECT max(ordinal) FROM draftsman.job_questions
                           WHERE job = m.number), 0),
            m.run_count, %(key)s, %(kind)s, %(text)s, %(choices)s, %(freeform)s, %(context)s,
            %(approvers)s, %(quorum)s, %(on_expire)s, %(default)s, %(on_deny)s, %(digest)s,
-           %(action)s, draftsman.now() + make_interval(secs => %(expires_in)s)
+           %(action)s, draftsman.now() + make_interval(secs => %(expires_in)s), %(is_permission)s
       FROM owned m
      WHERE NOT m.canceled
     RETURNING job, ordinal, run
@@ -263,10 +263,6 @@ SELECT new_status, notified FROM draftsman.resolve_question(
     %(resolution)s::jsonb, %(job_status)s::draftsman.job_status, %(actor)s::text,
     %(detail)s::text, %(kind)s::text, %(error)s::text)
 
--- name: add_event
-INSERT INTO draftsman.job_events (job, kind, actor, payload)
-VALUES (%(job)s, %(kind)s, %(actor)s, %(payload)s)
-
 -- name: extend
 SELECT expires_at, expires_at IS NULL FROM draftsman.extend_question(
     %(job)s::bigint, %(ordinal)s::int, %(seconds)s::float8, %(actor)s::text)
@@ -277,9 +273,4 @@ SELECT count(*) FILTER (WHERE voter = %(voter)s), count(*) FROM draftsman.job_an
  WHERE job = %(job)s AND question = %(ordinal)s AND NOT accepted
 
 -- name: count_refused
-INSERT INTO draftsman.refused_answers AS r (job, question, answers, last_voter, last_reason)
-VALUES (%(job)s, %(ordinal)s, 1, %(voter)s, %(reason)s)
-    ON CONFLICT (job, question) DO UPDATE
-       SET answers = r.answers + 1, last_voter = excluded.last_voter,
-           last_reason = excluded.last_reason, last_at = draftsman.now()
-RETURNING answers
+SELECT draftsman.count_refused(%(job)s::bigint, %(ordinal)s::int, %(voter)s::text, %(reason)s::text)

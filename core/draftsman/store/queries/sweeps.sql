@@ -125,6 +125,13 @@ WITH candidates AS (
 SELECT number, CASE WHEN status = 'resumed' THEN pg_notify('draftsman_jobs', queue)::text END
   FROM updated
 
+-- Work that transactions postponed: at most so many buckets, keys and jobs.
+-- name: do_postponed
+SELECT draftsman.do_due_work(%(limit)s)
+ WHERE %(term)s::bigint IS NULL OR EXISTS (
+       SELECT FROM draftsman.leases WHERE name = 'leader' AND owner = %(owner)s
+          AND term = %(term)s AND expires_at > draftsman.now())
+
 -- name: promote
 WITH due AS MATERIALIZED (
     SELECT j.number FROM draftsman.job_states j
@@ -173,6 +180,7 @@ SELECT extract(epoch FROM least(
            (SELECT min(remind_at) FROM draftsman.question_times WHERE remind_at IS NOT NULL),
            (SELECT min(due_at) FROM draftsman.question_ladders WHERE due_at IS NOT NULL),
            (SELECT since FROM draftsman.unnotified_jobs ORDER BY job LIMIT 1),
+           (SELECT min(due_at) FROM draftsman.postponed_work),
            (SELECT min(next_at) FROM draftsman.limit_buckets WHERE next_at IS NOT NULL))
        - draftsman.now())::float8
 
