@@ -126,6 +126,8 @@ class _Unit:
         text = self._source[start:end]
         if text.lower() in ("true", "false") or self._is_key_beside_token(at, last):
             return
+        if last == at + 1 and self._tokens[last].kind == "string":  # a value of a simple CASE
+            return
         follows = self._word(last + 1)
         disjoint = token.upper == "OR" or follows == "OR"
         yield self._mutant(
@@ -154,7 +156,7 @@ class _Unit:
 
     def _orders(self, at: int, token: Token) -> Iterator[Mutant]:
         """Remove each ORDER BY, and turn each of its keys."""
-        if token.upper != "ORDER":
+        if token.upper != "ORDER" or self._is_probe(at):
             return
         last, keys = at + 1, [at + 1]
         while (after := self._token(last + 1)) is not None and not self._ends(after, token.depth):
@@ -180,7 +182,7 @@ class _Unit:
         elif token.text in ("+", "-") and self._word(at - 1) not in ("", "THEN", "SELECT", ","):
             other = "-" if token.text == "+" else "+"
             yield self._mutant(f"{other} in {around}", token.start, token.end, other)
-        elif token.kind == "number" and token.text.isdecimal() and self._word(at - 1) != "ROWS":
+        elif token.kind == "number" and token.text.isdecimal() and not self._is_bound(at):
             other = str(int(token.text) + 1)
             yield self._mutant(f"{other} in {around}", token.start, token.end, other)
         elif token.kind == "word" and (other := _WORDS.get(token.text)):
@@ -345,6 +347,20 @@ class _Unit:
                     break
             position += 1
         return position - 1
+
+    def _is_bound(self, at: int) -> bool:
+        """Whether a number is an estimate, or the LIMIT of a search for a single row by its key."""
+        return self._word(at - 1) == "ROWS" or (
+            self._word(at - 1) == "LIMIT" and self._tokens[at].text == "1"
+        )
+
+    def _is_probe(self, at: int) -> bool:
+        """Whether a clause is of a query that only asks for existence: it names an index."""
+        for position in range(at - 1, -1, -1):
+            token = self._tokens[position]
+            if token.depth == self._tokens[at].depth and token.upper == "SELECT":
+                return self._word(position + 1) == "FROM"
+        return False
 
     def _is_key_beside_token(self, at: int, last: int) -> bool:
         """Whether the condition finds a row by index that the token beside it identifies anyway.

@@ -37,8 +37,13 @@ FUNCTIONS: Final = (
     "core/draftsman/loops/execution.py",
     "core/draftsman/services/runs/claim.py",
 )
-SQL_TESTS: Final = (
-    "tests/core/services/runs",
+QUERY_TESTS: Final = (
+    "tests/core/services/runs/test_exchange.py",
+    "tests/core/services/runs/test_claim.py",
+    "tests/core/services/runs/test_settlement.py",
+    "tests/core/services/runs/test_rescue.py",
+    "tests/core/services/runs/test_worker_registry.py",
+    "tests/core/services/test_types.py",
     "tests/core/races/test_fencing.py",
     "tests/core/races/test_runs.py",
     "tests/core/races/test_queues.py",
@@ -48,15 +53,28 @@ SQL_TESTS: Final = (
     "tests/core/races/test_limits.py",
     "tests/core/races/test_reservations.py",
     "tests/core/races/test_grace_periods.py",
-    "tests/core/races/test_dependencies.py",
-    "tests/core/store/test_transitions.py",
-    "tests/core/store/test_guards.py",
-    "tests/core/store/test_state_rules.py",
-    "tests/core/store/test_leases.py",
-    "tests/core/store/test_invariants.py",
     "tests/core/stateful/test_late_results.py",
 )
-"""Tests of a change of SQL: those of services, of the store and of two sessions."""
+"""Tests of a change of a query: those of its service, and of two sessions."""
+OBJECT_TESTS: Final = (
+    "tests/core/services/runs/test_exchange.py",
+    "tests/core/services/runs/test_claim.py",
+    "tests/core/services/runs/test_settlement.py",
+    "tests/core/services/test_types.py",
+    "tests/core/services/test_queues.py",
+    "tests/core/services/limits/test_handover.py",
+    "tests/core/races/test_queues.py",
+    "tests/core/races/test_order.py",
+    "tests/core/races/test_pauses.py",
+    "tests/core/races/test_concurrency_keys.py",
+    "tests/core/races/test_limits.py",
+    "tests/core/races/test_reservations.py",
+    "tests/core/store/test_transitions.py",
+    "tests/core/store/test_guards.py",
+    "tests/core/store/test_events.py",
+    "tests/core/store/test_state_rules.py",
+)
+"""Tests of a change of a view or a function of the database."""
 PYTHON_TESTS: Final = (
     "tests/core/services/runs",
     "tests/core/races/test_grace_periods.py",
@@ -72,7 +90,7 @@ PYTHON_TESTS: Final = (
     "tests/core/handlers/test_context.py",
 )
 """Tests of a change in Python: those of whole workers."""
-TESTS: Final = tuple(dict.fromkeys((*SQL_TESTS, *PYTHON_TESTS)))
+TESTS: Final = tuple(dict.fromkeys((*QUERY_TESTS, *OBJECT_TESTS, *PYTHON_TESTS)))
 _EQUIVALENT: Final = Path(__file__).with_name("equivalent.toml")
 
 
@@ -97,7 +115,9 @@ def mutants() -> list[Mutant]:
 
 def is_test_of(mutant: Mutant, test: str) -> bool:
     """Return whether a test may notice a mutant; it runs if it also reaches its unit."""
-    return test.startswith(SQL_TESTS if mutant.path.endswith(".sql") else PYTHON_TESTS)
+    if mutant.path.endswith(".py"):
+        return test.startswith(PYTHON_TESTS)
+    return test.startswith(QUERY_TESTS if mutant.path in QUERIES else OBJECT_TESTS)
 
 
 def equivalent() -> dict[str, str]:

@@ -13,6 +13,7 @@ from draftsman.domain.run import ClaimedJob, LeaderTerm
 from draftsman.errors import Refused
 from draftsman.runtime import Runtime
 from draftsman.services.jobs.submissions import invocation
+from draftsman.store import claim as store
 from draftsman.store.postgres.database import Connection
 from tests.factories import Factory
 from tests.support.limits import check_places, set_limits
@@ -164,3 +165,28 @@ async def test_a_job_that_no_worker_can_run_reserves_no_queue(
     with pytest.raises(Refused, match="cannot reserve its queue; no job was submitted"):
         await rt.reservations.submit(invocation(type="odd", queue="q"), owner)
     assert await rt.reservations.all() == []
+
+
+async def test_a_claim_looks_types_up_only_while_a_job_that_it_may_take_is_found_by_type(
+    rt: Runtime, make: Factory, conn: Connection
+) -> None:
+    """Each lookup costs time; a job keeps the mark while it runs, waits for others, and ends."""
+    looked_up = (
+        "SELECT coalesce(sum(calls), 0) FROM pg_stat_xact_user_functions"
+        " WHERE funcname = 'claimable_by_type'"
+    )
+    mark = "UPDATE draftsman.job_states SET by_type = true WHERE number = ANY (%s)"
+    await conn.execute("SET track_functions = 'all'")
+    counts = []
+    parent = await make.running()
+    held = await make.queued(queue="q", after=(parent.number,))
+    waiting = await make.queued(queue="q")
+    for marked in ([], [parent.number], [held], [waiting]):
+        await conn.execute(mark, (marked,))
+        async with conn.transaction(force_rollback=True):
+            (claimed,) = await store.exchange(
+                conn, [], worker=make.worker, queues=["q"], types=["noop"], free=1, ahead=0
+            )
+            counts.append(await value(conn, looked_up))
+        assert claimed.number == waiting
+    assert counts == [0, 0, 0, 1]
