@@ -90,12 +90,12 @@ async def test_a_handler_can_cancel_its_job(rt: Runtime, make: Factory) -> None:
     [
         (Failure("slow down", http_status=429), S.RETRYING, "TRANSIENT_APP", (0, 1)),
         (Failure("no such page", http_status=404), S.FAILED, "PERMANENT", (0, 0)),
-        (Failure("odd"), S.RETRYING, "TRANSIENT_INFRA", (1, 0)),
+        (Failure("odd"), S.RETRYING, "TRANSIENT_INFRA", (1, 1)),
         (Failure("bad", declared="INVALID_OUTPUT"), S.FAILED, "INVALID_OUTPUT", (0, 0)),
         (TimeoutError(), S.RETRYING, "TRANSIENT_APP", (0, 1)),
         (FileNotFoundError(2, "No such file"), S.FAILED, "PERMANENT", (0, 0)),
         (ConnectionResetError(104, "reset"), S.RETRYING, "TRANSIENT_INFRA", (1, 0)),
-        (ValueError("what?"), S.RETRYING, "TRANSIENT_INFRA", (1, 0)),
+        (ValueError("what?"), S.RETRYING, "TRANSIENT_INFRA", (1, 1)),
     ],
 )
 async def test_an_exception_determines_the_next_status_and_the_used_budget(
@@ -112,8 +112,13 @@ async def test_an_exception_determines_the_next_status_and_the_used_budget(
     assert (run.status, run.error, run.error_class) == ("failed", job.last_error, error_class)
 
 
-async def test_a_failure_with_a_spent_budget_is_a_dead_letter(rt: Runtime, make: Factory) -> None:
-    job = await run_to_end(rt, make, raising(ValueError("no luck")), S.DEAD_LETTER, max_attempts=0)
+@pytest.mark.parametrize("limits", [{"max_attempts": 1}, {"max_retries": 0}])
+async def test_a_failure_with_a_spent_budget_is_a_dead_letter(
+    rt: Runtime, make: Factory, limits: dict[str, int]
+) -> None:
+    error = ValueError("no luck")
+    job = await run_to_end(rt, make, raising(error), S.DEAD_LETTER, **limits)
+    assert job.run_count == 1
     assert job.last_error == "ValueError: no luck"
     assert (await event_kinds(rt, job.number))[-1] == "job_dead_lettered"
 
@@ -164,7 +169,7 @@ async def test_a_cancellation_that_nobody_requested_is_a_failure_with_an_attempt
     assert (job.run_count, job.attempts) == (1, 1)
     assert job.next_retry_at is not None
     assert (job.last_error or "").startswith("CancelledError: nobody canceled the run")
-    assert f"D-{job.number}: run 1 failed (attempt 1 of 3)" in caplog.text
+    assert f"D-{job.number}: run 1 failed (attempt 1 of 3, retry 1 of 3)" in caplog.text
     log = "".join(chunk.text for chunk in await rt.checkpoints.logs(job.number))
     assert handler.__name__ in log, "the traceback"
 
@@ -316,7 +321,7 @@ async def _error_of(rt: Runtime, make: Factory, error: BaseException) -> tuple[J
     async def handler(ctx: RunContext) -> Outcome:
         raise error
 
-    number = await make.queued(type="it", queue="default", max_attempts=0, max_retries=0)
+    number = await make.queued(type="it", queue="default", max_attempts=1, max_retries=0)
     async with running_worker(runtime_with(rt), {"it": handler}):
         job = await wait_for_end(rt, number)
     run = await run_of(rt, number)
