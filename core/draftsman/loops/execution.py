@@ -236,7 +236,7 @@ class Execution:
         try:
             result = validate_result(outcome)
         except Failure:  # for debugging
-            context.log(redact(repr(outcome)[:MAX_INVALID_OUTCOME]))
+            context.log(redact(_shown(outcome)[:MAX_INVALID_OUTCOME]))
             raise
         if result is None:
             await self._end(lambda: self._services.settlement.outcome(self.job, outcome))
@@ -397,6 +397,14 @@ class Execution:
         return await wait_for_database(
             self.job.name, call, self._services.settings.worker, stopping
         )
+
+
+def _shown(outcome: object) -> str:
+    """Return an outcome as text, even if it cannot be formatted."""
+    try:
+        return repr(outcome)
+    except Exception as error:
+        return f"<{type(outcome).__name__}: {type(error).__name__} while it was formatted>"
 
 
 def _has_invalid_values(error: Exception) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 from datetime import UTC, datetime, timedelta
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import pytest
 
@@ -31,6 +31,7 @@ from tests.core.loops.workers import (
     wait_for_status,
 )
 from tests.factories import Factory
+from tests.support.cases import cases
 from tests.support.waits import until
 
 S = Status
@@ -197,6 +198,44 @@ async def test_a_result_that_cannot_be_stored_is_invalid_output(
     job = await run_to_end(rt, make, returning(Done(result)), S.FAILED)
     assert job.error_class == "INVALID_OUTPUT"
     assert message in (job.last_error or "")
+
+
+def nested(depth: int) -> Any:
+    """Return a value of nested lists."""
+    value: Any = 1
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+DEEP: Final = nested(5000)
+
+
+@cases(
+    "write",
+    {
+        "result": lambda ctx: asyncio.sleep(0, Done({"deep": DEEP})),
+        "checkpoint": lambda ctx: ctx.checkpoint({"deep": DEEP}),
+        "step": lambda ctx: ctx.step("effect", lambda _: DEEP),
+        "event": lambda ctx: ctx.event("looked", {"deep": DEEP}),
+        "usage": lambda ctx: ctx.usage({"deep": DEEP}),
+        "parameters": lambda ctx: worker_run(ctx).describe({"deep": DEEP}),
+        "action": lambda ctx: ctx.approve("send", "Send it?", action={"deep": DEEP}),
+        "payload": lambda ctx: ctx.spawn("child", "noop", payload={"deep": DEEP}),
+    }.items(),
+    ids=lambda write: write[0],
+)
+async def test_a_value_that_is_nested_too_deeply_is_an_error_of_the_handler(
+    rt: Runtime, make: Factory, write: tuple[str, Any]
+) -> None:
+    async def handler(ctx: RunContext) -> Outcome:
+        return await write[1](ctx) or Done()
+
+    number = await make.queued(type="it", queue="default")
+    async with running_worker(runtime_with(rt), {"it": handler}):
+        job = await wait_for_status(rt, number, S.FAILED, S.RETRYING, S.COMPLETED)
+    assert (job.status, job.run_count) == (S.FAILED, 1), job.last_error
+    assert "nested too deeply" in (job.last_error or "")
 
 
 async def test_a_question_inside_a_task_group_parks_the_run(
