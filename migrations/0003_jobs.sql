@@ -125,7 +125,7 @@ END $$;
 -- third of the fixed cost of a claim; these rules are in plans of triggers, which a session keeps.
 CREATE FUNCTION draftsman.violated_rule(s draftsman.job_states) RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN CASE
-    WHEN NOT (s.attempts BETWEEN 0 AND s.max_attempts AND s.max_attempts <= 100)
+    WHEN NOT (s.attempts BETWEEN 0 AND s.max_attempts AND s.max_attempts BETWEEN 1 AND 100)
         THEN 'job_states_attempts'
     WHEN NOT ((s.cancel_requested_at IS NULL) = (s.cancel_requested_by IS NULL))
         THEN 'job_states_cancel'

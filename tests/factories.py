@@ -127,7 +127,7 @@ class Factory:
 
     async def dead(self, **fields: Any) -> int:
         """Run a job that has no attempts left."""
-        work = await self.running(**{"max_attempts": 0} | fields)
+        work = await self.running(**{"max_attempts": 1} | fields)
         assert await self.rt.settlement.failure(work, Failure("gone")) is Status.DEAD_LETTER
         return work.number
 

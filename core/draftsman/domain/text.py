@@ -21,6 +21,7 @@ CHECKPOINT_LIMIT = 1024 * 1024
 """Bytes of a checkpoint as JSON."""
 REQUEST_LIMIT = 1024 * 1024
 """Bytes of a request, a result or an answer as JSON."""
+TOO_DEEP = "is nested too deeply; flatten it"
 _refuse = json.JSONEncoder().default
 # JSONEncoder makes such an encoder for each value, which costs three times the encoding
 _plain = make_encoder(None, _refuse, encode_basestring, None, ": ", ", ", False, False, True)
@@ -30,16 +31,23 @@ _canonical = make_encoder(None, _refuse, encode_basestring, None, ":", ",", True
 def clean(value: Any) -> Any:
     """Return the value with NUL and lone surrogates, which PostgreSQL refuses, replaced.
 
-    Raises UsageError for a value that is not JSON, including NaN and infinity, and for numbers of
-    more than 30 digits.
+    Raises UsageError for a value that is not JSON, including NaN and infinity, for numbers of more
+    than 30 digits, and for a value that is nested too deeply.
     """
+    try:
+        return _clean(value)
+    except RecursionError:
+        raise UsageError(f"a value {TOO_DEEP}") from None
+
+
+def _clean(value: Any) -> Any:
     kind = type(value)  # common values first: each request passes here
     if kind is str and value.isascii() and "\x00" not in value:
         return value
     if kind is int and -LARGEST <= value <= LARGEST:
         return value
     if kind is dict:
-        return {clean(str(key)): clean(item) for key, item in value.items()}
+        return {_clean(str(key)): _clean(item) for key, item in value.items()}
     if isinstance(value, str):
         return _clean_text(str(value))
     if value is None or isinstance(value, bool):
@@ -47,9 +55,9 @@ def clean(value: Any) -> Any:
     if isinstance(value, int | float):
         return _clean_number(value)
     if isinstance(value, dict):
-        return {clean(str(key)): clean(item) for key, item in value.items()}
+        return {_clean(str(key)): _clean(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [clean(item) for item in value]
+        return [_clean(item) for item in value]
     raise UsageError(f"a value of type {kind.__name__} is not JSON; use strings or numbers")
 
 
@@ -77,7 +85,7 @@ def clean_fields(data: Any) -> Any:
     try:
         return {key: _clean_field(value) for key, value in data.items()}
     except RecursionError:
-        raise ValueError("the value is nested too deeply; flatten it") from None
+        raise ValueError(f"the value {TOO_DEEP}") from None
     except UsageError as error:
         raise ValueError(str(error)) from None
 
@@ -85,9 +93,9 @@ def clean_fields(data: Any) -> Any:
 def clean_within_limit(value: Any, limit: int, what: str) -> Any:
     """Return the cleaned value; raises UsageError above `limit` bytes of JSON."""
     try:
-        value = clean(value)
+        value = _clean(value)
     except RecursionError:
-        raise UsageError(f"{what} is nested too deeply; flatten it") from None
+        raise UsageError(f"{what} {TOO_DEEP}") from None
     return check_size(value, limit, what)
 
 

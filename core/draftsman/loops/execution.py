@@ -279,7 +279,7 @@ class Execution:
         try:
             result = validate_result(outcome)
         except Failure:  # for debugging
-            context.log(redact(repr(outcome)[:MAX_INVALID_OUTCOME]))
+            context.log(redact(_shown(outcome)[:MAX_INVALID_OUTCOME]))
             raise
         if result is None:
             await self._end(lambda: self._services.settlement.outcome(self.job, outcome))
@@ -474,6 +474,14 @@ def _name(handler: Handler) -> str:
     """Return a handler as the configuration names it: `company.jobs:report`."""
     function = handler if hasattr(handler, "__qualname__") else type(handler)
     return f"{function.__module__}:{function.__qualname__}"
+
+
+def _shown(outcome: object) -> str:
+    """Return an outcome as text, even if it cannot be formatted."""
+    try:
+        return repr(outcome)
+    except Exception as error:
+        return f"<{type(outcome).__name__}: {type(error).__name__} while it was formatted>"
 
 
 def _has_invalid_values(error: Exception) -> bool:

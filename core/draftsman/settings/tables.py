@@ -178,10 +178,10 @@ class RuleSettings(Section):
 class LimitSettings(Section):
     """Limits of a job type, an agent or a tool; unset limits are inherited."""
 
-    max_attempts: int | None = Field(None, ge=0, le=100)
-    """Retries after infrastructure failures and lost runs."""
+    max_attempts: int | None = Field(None, ge=1, le=100)
+    """Runs that may be lost, or fail by the infrastructure or an unexpected exception."""
     max_retries: int | None = Field(None, ge=0, le=100)
-    """Retries after application failures."""
+    """Retries after errors of the work itself, unexpected exceptions included."""
     base_delay: float | None = Field(None, gt=0, le=_WEEK)
     """Seconds before the first application retry, before jitter."""
     max_delay: float | None = Field(None, gt=0, le=_WEEK)

@@ -105,7 +105,7 @@ async def test_a_handler_that_fails_during_the_cancel_is_settled_as_canceled(
         finally:
             raise ValueError("while tidying up")
 
-    number = await make.queued(queue="default", max_attempts=0)
+    number = await make.queued(queue="default", max_attempts=1)
     async with running_worker(runtime_with(rt), {"noop": handler}):
         await before_deadline(entered.wait())
         await rt.job_control.cancel(number, make.owner)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 from datetime import UTC, datetime, timedelta
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import pytest
 
@@ -31,6 +31,7 @@ from tests.core.loops.workers import (
     wait_for_status,
 )
 from tests.factories import Factory
+from tests.support.cases import cases
 from tests.support.waits import until
 
 S = Status
@@ -90,12 +91,12 @@ async def test_a_handler_can_cancel_its_job(rt: Runtime, make: Factory) -> None:
     [
         (Failure("slow down", http_status=429), S.RETRYING, "TRANSIENT_APP", (0, 1)),
         (Failure("no such page", http_status=404), S.FAILED, "PERMANENT", (0, 0)),
-        (Failure("odd"), S.RETRYING, "TRANSIENT_INFRA", (1, 0)),
+        (Failure("odd"), S.RETRYING, "TRANSIENT_INFRA", (1, 1)),
         (Failure("bad", declared="INVALID_OUTPUT"), S.FAILED, "INVALID_OUTPUT", (0, 0)),
         (TimeoutError(), S.RETRYING, "TRANSIENT_APP", (0, 1)),
         (FileNotFoundError(2, "No such file"), S.FAILED, "PERMANENT", (0, 0)),
         (ConnectionResetError(104, "reset"), S.RETRYING, "TRANSIENT_INFRA", (1, 0)),
-        (ValueError("what?"), S.RETRYING, "TRANSIENT_INFRA", (1, 0)),
+        (ValueError("what?"), S.RETRYING, "TRANSIENT_INFRA", (1, 1)),
     ],
 )
 async def test_an_exception_determines_the_next_status_and_the_used_budget(
@@ -112,8 +113,13 @@ async def test_an_exception_determines_the_next_status_and_the_used_budget(
     assert (run.status, run.error, run.error_class) == ("failed", job.last_error, error_class)
 
 
-async def test_a_failure_with_a_spent_budget_is_a_dead_letter(rt: Runtime, make: Factory) -> None:
-    job = await run_to_end(rt, make, raising(ValueError("no luck")), S.DEAD_LETTER, max_attempts=0)
+@pytest.mark.parametrize("limits", [{"max_attempts": 1}, {"max_retries": 0}])
+async def test_a_failure_with_a_spent_budget_is_a_dead_letter(
+    rt: Runtime, make: Factory, limits: dict[str, int]
+) -> None:
+    error = ValueError("no luck")
+    job = await run_to_end(rt, make, raising(error), S.DEAD_LETTER, **limits)
+    assert job.run_count == 1
     assert job.last_error == "ValueError: no luck"
     assert (await event_kinds(rt, job.number))[-1] == "job_dead_lettered"
 
@@ -164,7 +170,7 @@ async def test_a_cancellation_that_nobody_requested_is_a_failure_with_an_attempt
     assert (job.run_count, job.attempts) == (1, 1)
     assert job.next_retry_at is not None
     assert (job.last_error or "").startswith("CancelledError: nobody canceled the run")
-    assert f"D-{job.number}: run 1 failed (attempt 1 of 3)" in caplog.text
+    assert f"D-{job.number}: run 1 failed (attempt 1 of 3, retry 1 of 3)" in caplog.text
     log = "".join(chunk.text for chunk in await rt.checkpoints.logs(job.number))
     assert handler.__name__ in log, "the traceback"
 
@@ -192,6 +198,44 @@ async def test_a_result_that_cannot_be_stored_is_invalid_output(
     job = await run_to_end(rt, make, returning(Done(result)), S.FAILED)
     assert job.error_class == "INVALID_OUTPUT"
     assert message in (job.last_error or "")
+
+
+def nested(depth: int) -> Any:
+    """Return a value of nested lists."""
+    value: Any = 1
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+DEEP: Final = nested(5000)
+
+
+@cases(
+    "write",
+    {
+        "result": lambda ctx: asyncio.sleep(0, Done({"deep": DEEP})),
+        "checkpoint": lambda ctx: ctx.checkpoint({"deep": DEEP}),
+        "step": lambda ctx: ctx.step("effect", lambda _: DEEP),
+        "event": lambda ctx: ctx.event("looked", {"deep": DEEP}),
+        "usage": lambda ctx: ctx.usage({"deep": DEEP}),
+        "parameters": lambda ctx: worker_run(ctx).describe({"deep": DEEP}),
+        "action": lambda ctx: ctx.approve("send", "Send it?", action={"deep": DEEP}),
+        "payload": lambda ctx: ctx.spawn("child", "noop", payload={"deep": DEEP}),
+    }.items(),
+    ids=lambda write: write[0],
+)
+async def test_a_value_that_is_nested_too_deeply_is_an_error_of_the_handler(
+    rt: Runtime, make: Factory, write: tuple[str, Any]
+) -> None:
+    async def handler(ctx: RunContext) -> Outcome:
+        return await write[1](ctx) or Done()
+
+    number = await make.queued(type="it", queue="default")
+    async with running_worker(runtime_with(rt), {"it": handler}):
+        job = await wait_for_status(rt, number, S.FAILED, S.RETRYING, S.COMPLETED)
+    assert (job.status, job.run_count) == (S.FAILED, 1), job.last_error
+    assert "nested too deeply" in (job.last_error or "")
 
 
 async def test_a_question_inside_a_task_group_parks_the_run(
@@ -316,7 +360,7 @@ async def _error_of(rt: Runtime, make: Factory, error: BaseException) -> tuple[J
     async def handler(ctx: RunContext) -> Outcome:
         raise error
 
-    number = await make.queued(type="it", queue="default", max_attempts=0, max_retries=0)
+    number = await make.queued(type="it", queue="default", max_attempts=1, max_retries=0)
     async with running_worker(runtime_with(rt), {"it": handler}):
         job = await wait_for_end(rt, number)
     run = await run_of(rt, number)

@@ -42,7 +42,7 @@ def _configured(rt: Runtime, tmp_path: Path, **notifications: Any) -> Runtime:
     values = {
         "worker": {"poll": 0.05, "drain": 0},
         "data_dir": tmp_path,
-        "types": {"broken": {"max_attempts": 0, "max_retries": 0}},
+        "types": {"broken": {"max_attempts": 1, "max_retries": 0}},
         **notifications,
     }
     settings = Settings.model_validate(rt.settings.model_dump() | values)

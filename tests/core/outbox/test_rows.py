@@ -219,7 +219,7 @@ async def test_a_retry_inherits_the_targets(make: Factory, rt: Runtime) -> None:
 async def test_a_target_gets_only_its_selected_outcomes(
     make: Factory, rt: Runtime, conn: Connection, status: Status
 ) -> None:
-    number = await make.queued(max_attempts=0, **LOG)
+    number = await make.queued(max_attempts=1, **LOG)
     await run(
         conn,
         "INSERT INTO draftsman.job_targets (job, ordinal, channel, target, thread_key, kinds,"

@@ -47,7 +47,7 @@ async def test_a_request_without_targets_is_reported_to_the_fallback_once(
 
 
 async def test_a_job_of_a_lost_worker_is_reported_too(make: Factory, rt: Runtime) -> None:
-    work = await make.running(max_attempts=0)
+    work = await make.running(max_attempts=1)
     assert await rt.sweeps.rescue(LeaderTerm(), [make.worker]) == 1
     assert (await rt.read_model.job(work.number)).status is Status.DEAD_LETTER
     assert await rt.sweeps.notify(LeaderTerm()) == 1

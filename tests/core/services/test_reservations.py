@@ -128,7 +128,7 @@ async def test_a_job_that_is_retried_keeps_its_reservation_while_its_limits_have
     rt: Runtime, make: Factory, owner: Actor, conn: Connection
 ) -> None:
     await set_limits(rt, conn, type={"noop": {"running": 1}})
-    job = await reserve(rt, owner)
+    job = await reserve(rt, owner, max_attempts=4)
     for _ in range(2):
         await make.running(number=job)
         await rt.sweeps.rescue(LeaderTerm(), [make.worker])

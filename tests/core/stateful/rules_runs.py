@@ -272,7 +272,7 @@ async def _end(rt: Runtime, work: ClaimedJob, how: str, n: int) -> str | None:
         case "cancel":
             status = await rt.settlement.outcome(work, Cancel("unwanted"))
         case "infra":
-            status = await rt.settlement.failure(work, Failure("gone"))
+            status = await rt.settlement.failure(work, Failure("gone", http_status=502))
         case "app":
             failure = Failure("busy", http_status=429, retry_after=WAIT)
             status = await rt.settlement.failure(work, failure)

@@ -31,7 +31,7 @@ requests = st.builds(
     priority=st.sampled_from([0, 0, 5, -5]),
     subject=st.sampled_from([None, None, None, "card"]),
     delay=st.sampled_from([None, None, None, 10.0, 60.0]),
-    max_attempts=st.integers(0, 2),
+    max_attempts=st.integers(1, 3),
     max_retries=st.integers(0, 2),
     on_lost=st.sampled_from(["retry", "resume", "fail", "new_job"]),
 )

@@ -52,6 +52,7 @@ ENDS = [
 INSERTS = [
     ("max_attempts", "101", "job_states_attempts"),
     ("max_attempts", "-1", "job_states_attempts"),
+    ("max_attempts", "0", "job_states_attempts"),
     ("max_retries", "101", "job_states_retries"),
     ("chain_length", "-1", "job_requests_chain_length_check"),
     ("chain_length", "1001", "job_requests_chain_length_check"),

@@ -137,7 +137,7 @@ class Invocation(BaseModel):
     run_at: AwareDatetime | None = None
     delay: float | None = Field(None, gt=0, le=86_400 * 366)
     """Seconds from now, by the database's clock; instead of `run_at`."""
-    max_attempts: int | None = Field(None, ge=0, le=100)
+    max_attempts: int | None = Field(None, ge=1, le=100)
     max_retries: int | None = Field(None, ge=0, le=100)
     on_lost: OnLost | None = None
     notify: tuple[Annotated[str, Field(max_length=sizes.TARGET)], ...] = Field((), max_length=20)

@@ -130,6 +130,18 @@ def classify(failure: Failure) -> ErrorClass:
     return E.TRANSIENT_INFRA
 
 
+def is_unexpected(failure: Failure) -> bool:
+    """Return whether nothing tells the class of a handler's failure: any exception that it raised.
+
+    The cause may be the infrastructure or the handler itself, so it counts as both.
+    """
+    if failure.origin != "handler" or failure.declared in _DECLARED:
+        return False
+    if failure.code is not None and known(failure.origin, failure.code) is not None:
+        return False
+    return failure.http_status is None
+
+
 def known(origin: str, code: str) -> ErrorClass | None:
     """Return the class of a code in the table, else None."""
     for table_origin in (origin, _CODE_ORIGINS.get(origin, origin)):

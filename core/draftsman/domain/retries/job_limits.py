@@ -35,7 +35,7 @@ class Overrides(BaseModel):
 
     model_config = ConfigDict(defer_build=True, extra="ignore", strict=True, allow_inf_nan=False)
 
-    max_attempts: Annotated[int, Field(ge=0, le=100)] | None = None
+    max_attempts: Annotated[int, Field(ge=1, le=100)] | None = None
     max_retries: Annotated[int, Field(ge=0, le=100)] | None = None
     base_delay: Seconds | None = None
     max_delay: Seconds | None = None

@@ -30,7 +30,9 @@ class RetryPolicy:
     """Limits of a job type. Delays and timeouts are in seconds."""
 
     max_attempts: int = 3
+    """Runs that may be lost, or fail by the infrastructure or an unexpected exception."""
     max_retries: int = 3
+    """Retries after errors of the work itself, unexpected exceptions included."""
     base_delay: float = 2.0
     max_delay: float = 120.0
     multiplier: float = 2.0
@@ -99,12 +101,20 @@ class RetryDecision:
 
 
 def layer(
-    error: str | None, *, attempts: int, max_attempts: int, retry_count: int, max_retries: int
+    error: str | None,
+    *,
+    attempts: int,
+    max_attempts: int,
+    retry_count: int,
+    max_retries: int,
+    unexpected: bool = False,
 ) -> str:
-    """Return the used budget of the last failure: `retry 1 of 5`, `attempt 2 of 3`."""
+    """Return the used budget of the last failure: `retry 1 of 5`, `attempt 2 of 3`, or both."""
+    retry = f"retry {retry_count} of {max_retries}"
     if error == ErrorClass.TRANSIENT_APP:
-        return f"retry {retry_count} of {max_retries}"
-    return f"attempt {attempts} of {max_attempts}"
+        return retry
+    attempt = f"attempt {attempts} of {max_attempts}"
+    return f"{attempt}, {retry}" if unexpected else attempt
 
 
 def infra_delay(failures: int) -> float:
@@ -137,12 +147,15 @@ def after_failure(
     max_attempts: int,
     retry_count: int,
     max_retries: int,
+    unexpected: bool = False,
     retry_after: float | None = None,
     absent_in: int | None = None,
     jitter: Callable[[], float] = random.random,
 ) -> RetryDecision:
     """Return the decision after a failure; the counts exclude it.
 
+    Of infrastructure failures, the one that uses the last attempt is final. After an application
+    failure the job is retried while it has retries. An `unexpected` exception counts as both.
     `retry_after` is a minimum delay, of at most a day. `absent_in` is the number of a run whose
     worker lacked what the job names: another worker may have it, so that no retry is spent.
     """
@@ -155,8 +168,8 @@ def after_failure(
         delay = max(app_delay(policy, retry_count + 1, jitter), min_delay)
         return RetryDecision(Status.RETRYING, delay, spend_retry=True)
     if error is ErrorClass.TRANSIENT_INFRA:
-        if attempts >= max_attempts:
-            return RetryDecision(Status.DEAD_LETTER)
+        if attempts + 1 >= max_attempts or (unexpected and retry_count >= max_retries):
+            return RetryDecision(Status.DEAD_LETTER, spend_attempt=attempts < max_attempts)
         delay = max(infra_delay(attempts + 1), min_delay)
-        return RetryDecision(Status.RETRYING, delay, spend_attempt=True)
+        return RetryDecision(Status.RETRYING, delay, spend_attempt=True, spend_retry=unexpected)
     return RetryDecision(Status.FAILED)

@@ -9,7 +9,7 @@ from typing import Any
 
 from draftsman.domain.job import Status
 from draftsman.domain.outcome import Cancel, Done, Outcome, Snooze
-from draftsman.domain.retries.error_classes import ErrorClass, classify
+from draftsman.domain.retries.error_classes import ErrorClass, classify, is_unexpected
 from draftsman.domain.retries.job_limits import JobLimits
 from draftsman.domain.retries.retry_policy import after_failure, layer
 from draftsman.domain.run import ClaimedJob, RunStatus
@@ -53,6 +53,7 @@ class Settlement:
     async def failure(self, work: ClaimedJob, failure: Failure) -> Status | None:
         """Settle a failed run; return the job's status, None after a lost lease."""
         kind = classify(failure)
+        unexpected = is_unexpected(failure)
         after = after_failure(
             kind,
             self._limits.of_job(work),
@@ -60,6 +61,7 @@ class Settlement:
             max_attempts=work.max_attempts,
             retry_count=work.retry_count,
             max_retries=work.max_retries,
+            unexpected=unexpected,
             retry_after=failure.retry_after,
             absent_in=work.run if isinstance(failure, NotOnThisWorker) else None,
         )
@@ -75,7 +77,7 @@ class Settlement:
             detail=_origin(failure),
         )
         settled = await self._settle(work, ending)
-        _report(work, ending, settled)
+        _report(work, ending, settled, unexpected=unexpected)
         return settled.status if settled else None
 
     async def result(self, work: ClaimedJob, result: dict[str, Any]) -> Status | None:
@@ -124,7 +126,13 @@ class Settlement:
         return await self._db.run_transaction(lambda conn: store.settle(conn, work.lease, ending))
 
 
-def _report(work: ClaimedJob, ending: store.RunEnd, settled: store.SettledJob | None) -> None:
+def _report(
+    work: ClaimedJob,
+    ending: store.RunEnd,
+    settled: store.SettledJob | None,
+    *,
+    unexpected: bool,
+) -> None:
     """Log a failed run and the retry or end of its job."""
     prefix = f"{work.name}: run {work.run} failed"
     budget = layer(
@@ -133,6 +141,7 @@ def _report(work: ClaimedJob, ending: store.RunEnd, settled: store.SettledJob | 
         max_attempts=work.max_attempts,
         retry_count=work.retry_count + ending.retry,
         max_retries=work.max_retries,
+        unexpected=unexpected,
     )
     if settled is None:
         _log.warning("%s after losing its lease: %s", prefix, ending.error)

@@ -283,8 +283,8 @@ WITH dead AS MATERIALIZED (
     RETURNING r.job
 ), chains AS MATERIALIZED (
     SELECT l.number, c.replacements,
-           CASE WHEN c.replacements >= l.max_attempts
-                THEN c.replacements || ' of ' || l.max_attempts || ' replacement jobs are used up'
+           CASE WHEN c.replacements + 1 >= l.max_attempts
+                THEN c.replacements + 1 || ' of ' || l.max_attempts || ' jobs of its chain were lost'
                 WHEN r.chain_length >= %(longest)s
                 THEN 'it was already retried ' || r.chain_length || ' times' END AS over
       FROM locked l
@@ -323,7 +323,7 @@ WITH dead AS MATERIALIZED (
      CROSS JOIN LATERAL (SELECT (CASE
            WHEN l.canceled THEN 'canceled'
            WHEN l.status = 'claimed' THEN l.claimed_from::text
-           WHEN l.attempts >= l.max_attempts OR h.over IS NOT NULL THEN 'dead_letter'
+           WHEN l.attempts + 1 >= l.max_attempts OR h.over IS NOT NULL THEN 'dead_letter'
            WHEN l.on_lost = 'retry' THEN 'retrying'
            WHEN l.on_lost = 'resume' THEN 'resumed'
            ELSE 'failed' END)::draftsman.job_status AS status) t

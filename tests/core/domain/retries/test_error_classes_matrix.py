@@ -118,7 +118,7 @@ def test_name_resolution_errors_have_their_code(
 )
 def test_an_error_class_determines_the_next_status(kind: ErrorClass, status: Status) -> None:
     after = after_failure(
-        kind, RetryPolicy(), attempts=0, max_attempts=1, retry_count=0, max_retries=1
+        kind, RetryPolicy(), attempts=0, max_attempts=2, retry_count=0, max_retries=1
     )
     assert after.status is status
 

@@ -84,7 +84,21 @@ def _after(error: ErrorClass, **given_as: float) -> RetryDecision:
         (E.TRANSIENT_APP, {"retry_count": 2}, RetryDecision(Status.DEAD_LETTER)),
         (E.TRANSIENT_APP, {"attempts": 2}, RetryDecision(Status.RETRYING, 2.0, spend_retry=True)),
         (E.TRANSIENT_INFRA, {}, RetryDecision(Status.RETRYING, math.e, spend_attempt=True)),
-        (E.TRANSIENT_INFRA, {"attempts": 2}, RetryDecision(Status.DEAD_LETTER)),
+        (
+            E.TRANSIENT_INFRA,
+            {"attempts": 1},
+            RetryDecision(Status.DEAD_LETTER, spend_attempt=True),
+        ),
+        (
+            E.TRANSIENT_INFRA,
+            {"unexpected": True},
+            RetryDecision(Status.RETRYING, math.e, spend_attempt=True, spend_retry=True),
+        ),
+        (
+            E.TRANSIENT_INFRA,
+            {"unexpected": True, "max_retries": 0},
+            RetryDecision(Status.DEAD_LETTER, spend_attempt=True),
+        ),
         (
             E.TRANSIENT_INFRA,
             {"retry_count": 2},
@@ -132,7 +146,8 @@ def test_a_delay_is_finite_and_at_most_a_day(
         assert 0 <= after.delay <= 86_400
         assert after.spend_attempt != after.spend_retry
     else:
-        assert after == RetryDecision(after.status)
+        last = error is E.TRANSIENT_INFRA and attempts == 1
+        assert after == RetryDecision(after.status, spend_attempt=last)
 
 
 def test_built_in_types_have_the_documented_limits() -> None:
@@ -218,15 +233,23 @@ def test_retry_after_is_a_minimum_of_at_most_a_day(
     assert after.delay <= max(min(retry_after, 86_400), own)
 
 
-@given(st.booleans(), st.integers(0, 100), st.integers(0, 100))
-def test_a_job_is_a_dead_letter_when_a_budget_is_spent(app: bool, most: int, others: int) -> None:
-    """The other budget does not matter."""
-    error, budgets = E.TRANSIENT_INFRA, (("attempts", most), ("retries", others))
-    if app:
-        error, budgets = E.TRANSIENT_APP, (("retries", most), ("attempts", others))
-    limits: dict[str, float] = {f"max_{name}": limit for name, limit in budgets}
-    own = "retry_count" if app else "attempts"
+@given(st.integers(0, 100), st.integers(1, 100))
+def test_a_job_is_a_dead_letter_after_its_retries(most: int, others: int) -> None:
+    """The attempts do not matter."""
+    limits = {"max_retries": most, "max_attempts": others}
     for spent in range(most):
-        after = _after(error, **{own: spent}, **limits)
-        assert (after.spend_retry, after.spend_attempt) == (app, not app)
-    assert _after(error, **{own: most}, **limits) == RetryDecision(Status.DEAD_LETTER)
+        after = _after(E.TRANSIENT_APP, retry_count=spent, **limits)
+        assert (after.spend_retry, after.spend_attempt) == (True, False)
+    last = _after(E.TRANSIENT_APP, retry_count=most, **limits)
+    assert last == RetryDecision(Status.DEAD_LETTER)
+
+
+@given(st.integers(1, 100), st.integers(0, 100))
+def test_the_last_attempt_of_a_job_is_final(most: int, others: int) -> None:
+    """The retries do not matter."""
+    limits = {"max_attempts": most, "max_retries": others}
+    for spent in range(most - 1):
+        after = _after(E.TRANSIENT_INFRA, attempts=spent, **limits)
+        assert (after.spend_retry, after.spend_attempt) == (False, True)
+    last = _after(E.TRANSIENT_INFRA, attempts=most - 1, **limits)
+    assert last == RetryDecision(Status.DEAD_LETTER, spend_attempt=True)

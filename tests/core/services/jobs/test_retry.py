@@ -225,5 +225,5 @@ async def test_an_unauthorized_late_answer_is_not_used_by_a_retry(
 async def test_a_retry_is_run_like_any_other_job(make: Factory, rt: Runtime) -> None:
     job = await rt.job_control.retry(await make.dead(), make.owner)
     work = await make.running(job.number)
-    assert (work.retry_of, work.attempts, work.max_attempts) == (1, 0, 0)
+    assert (work.retry_of, work.attempts, work.max_attempts) == (1, 0, 1)
     assert await rt.settlement.outcome(work, Done()) is Status.COMPLETED

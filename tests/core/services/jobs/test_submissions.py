@@ -290,11 +290,11 @@ async def test_a_job_due_earlier_is_queued(rt: Runtime, owner: Actor) -> None:
 async def test_the_limits_of_the_type_are_fixed_at_intake(rt: Runtime, owner: Actor) -> None:
     agent = await rt.read_model.job((await _submit(rt, owner, type="run_agent")).number)
     other = await rt.read_model.job((await _submit(rt, owner)).number)
-    own = await _submit(rt, owner, max_attempts=0, max_retries=9, on_lost=OnLost.FAIL)
+    own = await _submit(rt, owner, max_attempts=1, max_retries=9, on_lost=OnLost.FAIL)
     stored = await rt.read_model.job(own.number)
     assert (agent.max_attempts, agent.max_retries, agent.on_lost) == (3, 5, OnLost.RESUME)
     assert (other.max_attempts, other.max_retries, other.on_lost) == (3, 3, OnLost.RETRY)
-    assert (stored.max_attempts, stored.max_retries, stored.on_lost) == (0, 9, OnLost.FAIL)
+    assert (stored.max_attempts, stored.max_retries, stored.on_lost) == (1, 9, OnLost.FAIL)
 
 
 async def test_every_field_of_the_request_is_stored(rt: Runtime, people: People) -> None:

@@ -108,14 +108,13 @@ async def test_a_chain_of_new_jobs_is_as_long_as_the_attempts_of_the_first(
     assert [(job.chain_length, job.attempts, job.status) for job in jobs] == [
         (0, 1, Status.FAILED),
         (1, 1, Status.FAILED),
-        (2, 1, Status.FAILED),
-        (3, 1, Status.DEAD_LETTER),
+        (2, 1, Status.DEAD_LETTER),
     ]
     assert [job.retry_of for job in jobs] == [None, *(job.number for job in jobs[:-1])]
-    assert jobs[2].last_error == "the worker was lost"
-    reason = "the worker was lost; 3 of 3 replacement jobs are used up"
-    assert jobs[3].last_error == reason
-    event = (await rt.read_model.job_events(jobs[3].number))[-1]
+    assert jobs[1].last_error == "the worker was lost"
+    reason = "the worker was lost; 3 of 3 jobs of its chain were lost"
+    assert jobs[2].last_error == reason
+    event = (await rt.read_model.job_events(jobs[2].number))[-1]
     assert (event.kind, event.payload) == (
         "job_dead_lettered",
         {
@@ -129,14 +128,14 @@ async def test_a_chain_of_new_jobs_is_as_long_as_the_attempts_of_the_first(
 
 
 async def test_a_manual_retry_of_a_chain_resets_its_attempts(make: Factory, rt: Runtime) -> None:
-    number = await make.queued(on_lost=OnLost.NEW_JOB, max_attempts=1)
+    number = await make.queued(on_lost=OnLost.NEW_JOB, max_attempts=2)
     chain = await _rescue_repeatedly(make, rt, number)
     job = await rt.job_control.retry(chain[-1], make.owner)
     more = await _rescue_repeatedly(make, rt, job.number)
     assert (len(chain), len(more)) == (2, 2)
     last = await rt.read_model.job(more[-1])
     assert (last.status, last.chain_length) == (Status.DEAD_LETTER, 3)
-    assert last.last_error == "the worker was lost; 1 of 1 replacement jobs are used up"
+    assert last.last_error == "the worker was lost; 2 of 2 jobs of its chain were lost"
 
 
 async def test_a_chain_of_new_jobs_has_the_limit_of_manual_retries(
@@ -187,9 +186,9 @@ async def test_lost_runs_use_the_budget_until_the_dead_letter(
 ) -> None:
     """A job that kills its workers must end."""
     if on_lost in (OnLost.FAIL, OnLost.NEW_JOB):
-        number = await _rescue(make, rt, on_lost=on_lost, max_attempts=0)
+        number = await _rescue(make, rt, on_lost=on_lost, max_attempts=1)
     else:
-        number = await make.queued(on_lost=on_lost, max_attempts=2)
+        number = await make.queued(on_lost=on_lost, max_attempts=3)
         for _ in range(3):
             await make.running(number)
             await rt.sweeps.rescue(LeaderTerm(), [make.worker])

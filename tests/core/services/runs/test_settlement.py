@@ -18,7 +18,8 @@ from tests.factories import Factory
 from tests.support.clock import Clock
 
 BUSY = Failure("busy", http_status=503)
-GONE = Failure("the network is gone")
+GONE = Failure("the network is gone", http_status=502)
+ODD = Failure("RuntimeError: odd")
 WRONG = Failure("no such branch", origin="git", code="no_such_ref")
 
 
@@ -95,37 +96,44 @@ async def _fail(make: Factory, failure: Failure, number: int) -> tuple[Status | 
 
 
 @pytest.mark.parametrize(
-    ("failure", "limits", "spent"),
-    [(BUSY, {"max_retries": 2}, "retry_count"), (GONE, {"max_attempts": 2}, "attempts")],
-    ids=["application", "infrastructure"],
+    ("failure", "limits", "runs"),
+    [
+        (BUSY, {"max_retries": 0}, 1),
+        (BUSY, {"max_retries": 2, "max_attempts": 1}, 3),
+        (GONE, {"max_attempts": 1}, 1),
+        (GONE, {"max_attempts": 3, "max_retries": 0}, 3),
+        (ODD, {"max_attempts": 3}, 3),
+        (ODD, {"max_attempts": 9, "max_retries": 2}, 3),
+        (ODD, {"max_attempts": 1}, 1),
+        (ODD, {"max_attempts": 9, "max_retries": 0}, 1),
+    ],
+    ids=str,
 )
-async def test_a_temporary_failure_is_retried_until_its_budget_is_used(
+async def test_a_job_runs_as_often_as_its_attempts_and_retries_say(
     make: Factory,
     rt: Runtime,
     clock: Clock,
     failure: Failure,
     limits: dict[str, Any],
-    spent: str,
+    runs: int,
 ) -> None:
     number = await make.queued(**limits)
-    counts = []
-    for _ in range(2):
+    for _ in range(runs - 1):
         assert (await _fail(make, failure, number))[0] is Status.RETRYING
-        counts.append(getattr(await rt.read_model.job(number), spent))
         assert await rt.sweeps.promote(LeaderTerm()) == 0
         await clock.forward(400)
         assert await rt.sweeps.promote(LeaderTerm()) == 1
         assert (await rt.read_model.job(number)).status is Status.QUEUED
     assert (await _fail(make, failure, number))[0] is Status.DEAD_LETTER
     job = await rt.read_model.job(number)
-    assert counts == [1, 2]
-    assert job.attempts + job.retry_count == 2
-    assert (job.run_count, job.last_error) == (3, str(failure))
+    assert job.attempts == (0 if failure is BUSY else runs)
+    assert job.retry_count == (0 if failure is GONE else runs - 1)
+    assert (job.run_count, job.last_error) == (runs, str(failure))
     assert (await rt.read_model.job_events(number))[-1].kind == "job_dead_lettered"
 
 
 async def test_the_two_budgets_are_independent(make: Factory, rt: Runtime, clock: Clock) -> None:
-    number = await make.queued(max_attempts=1, max_retries=1)
+    number = await make.queued(max_attempts=2, max_retries=1)
     for failure in (BUSY, GONE):
         assert (await _fail(make, failure, number))[0] is Status.RETRYING
         await clock.forward(400)
@@ -172,7 +180,7 @@ async def test_retry_after_is_limited_to_a_day(
 async def test_infrastructure_backoff_is_exponential(
     make: Factory, rt: Runtime, clock: Clock
 ) -> None:
-    number, waits = await make.queued(max_attempts=3), []
+    number, waits = await make.queued(max_attempts=4), []
     for _ in range(3):
         await _fail(make, GONE, number)
         job = await rt.read_model.job(number)
@@ -236,5 +244,5 @@ async def test_a_run_without_a_cancel_does_not_end_as_canceled(make: Factory, rt
 async def test_the_limits_of_the_job_count_not_those_of_its_type(
     make: Factory, rt: Runtime
 ) -> None:
-    number = await make.queued(type="run_agent", max_attempts=0, on_lost=OnLost.FAIL)
+    number = await make.queued(type="run_agent", max_attempts=1, on_lost=OnLost.FAIL)
     assert (await _fail(make, GONE, number))[0] is Status.DEAD_LETTER

@@ -80,7 +80,7 @@ async def test_a_condition_is_met_or_cancels_the_child(
         parent = await make.job_in(status)
         child = await make.queued(queue="q", after=(parent,), on=on)
     else:
-        parent = await make.queued(max_attempts=0)
+        parent = await make.queued(max_attempts=1)
         child = await make.queued(queue="q", after=(parent,), on=on)
         await end_as(rt, make, parent, end)
     if starts:

@@ -76,9 +76,10 @@ class RunModel(State):
         """End a run with an error of this class; `wait` is the retry-after of the service."""
         status, due = "failed", job.due
         if error == "TRANSIENT_INFRA":
-            status = "retrying" if job.attempts < job.request.max_attempts else "dead_letter"
+            last = job.attempts + 1 >= job.request.max_attempts
+            status = "dead_letter" if last else "retrying"
             due = self.now + max(exp(min(10, job.attempts + 1)), wait)
-            job.attempts += status == "retrying" and not job.cancel
+            job.attempts += not job.cancel
         elif error == "TRANSIENT_APP":
             status = "retrying" if job.retries < job.request.max_retries else "dead_letter"
             due = self.now + wait

@@ -148,9 +148,9 @@ class Model(SubmissionModel, QuestionModel):
         if job.status == "claimed":
             job.move(job.claimed_from or "")
             return
-        spent = job.attempts >= job.request.max_attempts
+        spent = job.attempts + 1 >= job.request.max_attempts
         status = {"retry": "retrying", "resume": "resumed"}.get(job.request.on_lost, "failed")
-        if not job.cancel and not spent:
+        if not job.cancel:
             job.attempts += 1
         spent = spent or self._chain_is_over(job)
         if status == "retrying" and not spent and not job.cancel:
@@ -167,4 +167,4 @@ class Model(SubmissionModel, QuestionModel):
         length, at = 0, job
         while at.retry_of is not None and at.invoker == SYSTEM.voter:
             length, at = length + 1, self.jobs[at.retry_of]
-        return length >= job.request.max_attempts or job.chain >= CHAIN_LIMIT
+        return length + 1 >= job.request.max_attempts or job.chain >= CHAIN_LIMIT

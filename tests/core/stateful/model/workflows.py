@@ -89,9 +89,9 @@ class WorkflowModel(QueueModel):
 
     def spend(self, job: QueuedJob, status: str) -> str:
         """Spend an attempt of a job; return its status, a dead letter without any left."""
+        job.attempts += 1
         if job.attempts >= ATTEMPTS:
             return "dead_letter"
-        job.attempts += 1
         job.wakes = self.now + exp(job.attempts)
         return status
 

@@ -228,7 +228,7 @@ INVALID_OPTIONS: list[tuple[list[str], str]] = [
     (["x", "--payload", "@no-such-file"], "no-such-file"),
     (["x", "--payload", '{"a": NaN}'], "finite"),
     (["x", "--override", "abc"], "key=value"),
-    (["x", "--max-attempts", "-1"], "max_attempts: must be at least 0"),
+    (["x", "--max-attempts", "-1"], "max_attempts: must be at least 1"),
     (["x", "--queue", "a b"], "queue"),
     (["x", "--timeout", "5s"], "--timeout requires --wait"),
     (["x", "--batch", "-"], "cannot be combined with TEXT"),

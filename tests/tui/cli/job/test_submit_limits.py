@@ -9,11 +9,11 @@ PAY = "https://git.example/acme/pay"
 
 
 async def test_limits_of_a_job_are_set_at_submission(cli: Cli, rt: Runtime) -> None:
-    arguments = ["--repo", PAY, "--max-attempts", "0", "--max-retries", "100"]
+    arguments = ["--repo", PAY, "--max-attempts", "1", "--max-retries", "100"]
     arguments += ["--run-timeout", "1h30m"]
     submitted = (await cli("submit", "--json", *arguments, "--on-lost", "new_job", "Tidy")).json
     job = await rt.read_model.job(submitted["number"])
-    assert (job.max_attempts, job.max_retries, job.on_lost) == (0, 100, "new_job")
+    assert (job.max_attempts, job.max_retries, job.on_lost) == (1, 100, "new_job")
     assert job.overrides == {"timeout": 5400}
     arguments = ["--repo", PAY, "--override", "max_retries=1", "--override", "timeout=5"]
     arguments += ["--run-timeout", "7"]

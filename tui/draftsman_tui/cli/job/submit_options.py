@@ -106,9 +106,15 @@ _OPTIONS: Final = (
         "forge:ISSUE or none; repeatable.",
     ),
     click.option(
-        "--max-attempts", type=int, help="Maximum attempts after infrastructure failures."
+        "--max-attempts",
+        type=int,
+        help="Runs that may be lost, or fail by the infrastructure or any exception.",
     ),
-    click.option("--max-retries", type=int, help="Maximum retries after the job's own errors."),
+    click.option(
+        "--max-retries",
+        type=int,
+        help="Retries after the job's own errors, any exception included.",
+    ),
     click.option("--run-timeout", type=params.DURATION, help="Total run time limit, e.g. 10m."),
     click.option("--on-lost", help="If the worker dies: retry, resume, fail or new_job."),
 )

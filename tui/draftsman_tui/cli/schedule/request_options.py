@@ -36,8 +36,16 @@ _OPTIONS: Final = (
         help="Target of updates: log, webhook:NAME, slack:CHANNEL, trello:CARD, forge:ISSUE or "
         "none.",
     ),
-    click.option("--max-attempts", type=int, help="Attempts after infrastructure failures."),
-    click.option("--max-retries", type=int, help="Retries after the job's own errors."),
+    click.option(
+        "--max-attempts",
+        type=int,
+        help="Runs that may be lost, or fail by the infrastructure or any exception.",
+    ),
+    click.option(
+        "--max-retries",
+        type=int,
+        help="Retries after the job's own errors, any exception included.",
+    ),
     click.option("--on-lost", help="If the worker dies: retry, resume, fail or new_job."),
 )
 
