@@ -7,6 +7,7 @@ import json
 import os
 import re
 import signal
+import subprocess
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -451,3 +452,30 @@ async def test_a_job_that_kills_its_worker_takes_no_neighbor_with_it(
         assert (job.status, job.attempts) == (S.COMPLETED, 0)
     assert (await rt.read_model.job(poison)).status is S.DEAD_LETTER
     assert len(workers) == 4, "together, alone, and once more: an attempt, then none left"
+
+
+@pytest.mark.slow(fast="test_a_step_of_the_wall_clock_ends_no_process")
+async def test_a_step_of_the_wall_clock_ends_no_worker(
+    rt: Runtime, make: Factory, installation: Installation, tmp_path: Path
+) -> None:
+    """The kernel moves the time of its boot in /proc/stat; here a file is mounted over it."""
+    stat = tmp_path / "stat"
+    stat.write_text(Path("/proc/stat").read_text())
+    script = 'mount --bind "$0" /proc/stat && exec "$@"'
+    through = ("unshare", "--mount", "sh", "-c", script, str(stat))
+    tried = await asyncio.to_thread(subprocess.run, [*through, "true"], capture_output=True)
+    if tried.returncode:
+        pytest.skip("a file cannot be mounted here: this needs root")
+    handlers(installation, worker__heartbeat=0.5)
+    number = await make.queued(queue="default", type="held")
+    installation.start("worker", through=through)
+    await wait_for_file(installation.folder / f"{number}.1")
+    stat.write_text(
+        re.sub(r"btime (\d+)", lambda found: f"btime {int(found[1]) + 2}", stat.read_text())
+    )
+    for _ in range(2):  # the leader looks for dead workers before it promotes a job
+        due = await make.queued(queue="elsewhere", type="held", delay=1)
+        await wait_for_status(rt, due, S.QUEUED)
+    assert (await rt.read_model.job(number)).status is S.RUNNING
+    (installation.folder / "go").write_text("now")
+    assert (await wait_for_end(rt, number)).run_count == 1
