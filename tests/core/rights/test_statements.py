@@ -127,6 +127,7 @@ WORK: Final = {
     "sweeps.watch_locks",
     "sweeps.deregister",
     "sweeps.partitions",
+    "sweeps.suspects",
     "workers.register",
     "workers.remove",
 }
