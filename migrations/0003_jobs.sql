@@ -16,6 +16,8 @@ CREATE TYPE draftsman.error_class AS ENUM (
     'TRANSIENT_INFRA', 'TRANSIENT_APP', 'PERMANENT', 'INVALID_OUTPUT', 'DENIED');
 -- In the reverse order in which a job passes them; from `key` on, it does not hold its concurrency key.
 CREATE TYPE draftsman.job_hold AS ENUM ('paused', 'limit', 'key', 'parents');
+-- In the order in which a suspect passes them; a lost trial makes it convicted, or waiting again.
+CREATE TYPE draftsman.suspect_status AS ENUM ('waiting', 'trial', 'acquitted', 'convicted');
 CREATE TYPE draftsman.step_status AS ENUM ('pending', 'done');
 
 -- Gaps of 100 leave room to move a job between two others with a single write.
@@ -384,6 +386,69 @@ CREATE TABLE draftsman.workers (
     heartbeat_at   timestamptz NOT NULL DEFAULT draftsman.now(),
     unlocked_at    timestamptz
 );
+
+-- Jobs that were lost together with other jobs of their worker: one of them may have ended it. They run
+-- again one at a time (`try_suspects`), and spend no attempt unless one ends a worker during its trial.
+CREATE TABLE draftsman.suspects (
+    job        bigint PRIMARY KEY REFERENCES draftsman.job_requests,
+    crash      uuid NOT NULL,
+    worker_id  uuid NOT NULL,
+    run        int NOT NULL,
+    seconds    double precision NOT NULL CHECK (seconds > 0),
+    losses     int NOT NULL CHECK (losses > 0),
+    status     draftsman.suspect_status NOT NULL
+);
+
+-- What the loss of a run means, given the status of its job as a suspect, the number of runs that its
+-- worker lost, and of those among them that are on trial or convicted. `charged`: it was alone.
+CREATE FUNCTION draftsman.verdict(suspect draftsman.suspect_status, lost bigint, tried bigint)
+RETURNS text LANGUAGE sql IMMUTABLE RETURN CASE
+    WHEN tried = 1 AND suspect IN ('trial', 'convicted') THEN 'convicted'
+    WHEN tried > 0 AND coalesce(suspect IN ('trial', 'convicted'), false) THEN 'waiting'
+    WHEN tried > 0 THEN 'innocent'
+    WHEN lost > 1 THEN 'waiting'
+    ELSE 'charged' END;
+
+-- Ends the trials of suspects that survived, releases those whose worker was ended by a convicted job, and
+-- begins the next trial of each crash; returns the number of changes. A suspect survives if its run
+-- ends in any other way, or lives for longer than the lost run did: at most for five minutes after the
+-- first loss, and for twice as long after each further one.
+CREATE FUNCTION draftsman.try_suspects() RETURNS int LANGUAGE plpgsql AS $$
+DECLARE
+    ended    int;
+    survived int;
+    freed    bigint[];
+    next     bigint[];
+BEGIN
+    DELETE FROM draftsman.suspects s USING draftsman.job_states j
+     WHERE j.number = s.job
+       AND (j.finished_at IS NOT NULL
+            OR j.status IN ('waiting_for_input', 'waiting_for_approval', 'scheduled')
+            OR (j.run_count > s.run AND j.status IN ('retrying', 'queued', 'resumed')));
+    GET DIAGNOSTICS ended = ROW_COUNT;
+    UPDATE draftsman.suspects s SET status = 'acquitted'
+      FROM draftsman.job_runs r
+     WHERE s.status = 'trial' AND r.job = s.job AND r.ordinal > s.run AND r.status = 'running'
+       AND r.started_at < draftsman.now() - make_interval(secs => s.seconds);
+    GET DIAGNOSTICS survived = ROW_COUNT;
+    freed := ARRAY(SELECT s.job FROM draftsman.suspects s
+                    WHERE s.status = 'waiting' AND EXISTS (
+                          SELECT FROM draftsman.suspects c
+                           WHERE c.crash = s.crash AND c.status = 'convicted'));
+    UPDATE draftsman.suspects SET status = 'acquitted' WHERE job = ANY (freed);
+    next := ARRAY(SELECT min(s.job) FROM draftsman.suspects s
+                   WHERE s.status = 'waiting' AND NOT EXISTS (
+                         SELECT FROM draftsman.suspects t
+                          WHERE t.crash = s.crash AND t.status = 'trial')
+                   GROUP BY s.crash);
+    UPDATE draftsman.suspects SET status = 'trial' WHERE job = ANY (next);
+    UPDATE draftsman.job_states j SET next_retry_at = draftsman.now(), updated_at = draftsman.now()
+      FROM (SELECT number FROM draftsman.job_states
+             WHERE number = ANY (freed || next) AND status = 'retrying'
+             ORDER BY number FOR NO KEY UPDATE) l
+     WHERE j.number = l.number;
+    RETURN ended + survived + cardinality(freed) + cardinality(next);
+END $$;
 
 -- Whether a session holds the session lock with this number: its process can reach the database.
 -- 1146242644 is "DRFT" in ASCII.

@@ -124,8 +124,9 @@ BEGIN
             draftsman.is_pattern(text[]), draftsman.matches_pattern(text[], text[]),
             draftsman.serving_workers(float8), draftsman.is_connected(int),
             draftsman.types_found_by_type(text), draftsman.is_served(text, text[]),
-            draftsman.waiting_for_types(float8, int),
-            draftsman.queues_in_use(), draftsman.is_allowed_by_rule(bigint, int, jsonb),
+            draftsman.waiting_for_types(float8, int), draftsman.queues_in_use(),
+            draftsman.verdict(draftsman.suspect_status, bigint, bigint),
+            draftsman.is_allowed_by_rule(bigint, int, jsonb),
             draftsman.identical_to(bigint, int),
             draftsman.shown_instead(bigint, draftsman.delivery_channel, text, text),
             draftsman.is_silent(bigint, int, draftsman.delivery_channel, text, text),
@@ -225,7 +226,7 @@ BEGIN
             draftsman.artifacts, draftsman.channel_limits, draftsman.leases TO draftsman_worker;
         GRANT INSERT, DELETE ON draftsman.artifact_chunks, draftsman.job_checkpoints,
             draftsman.run_log_chunks, draftsman.run_activity TO draftsman_worker;
-        GRANT INSERT, UPDATE, DELETE ON draftsman.workers, draftsman.grace_periods
+        GRANT INSERT, UPDATE, DELETE ON draftsman.workers, draftsman.grace_periods, draftsman.suspects
             TO draftsman_worker;
         GRANT DELETE ON draftsman.unnotified_jobs TO draftsman_worker;
         GRANT UPDATE (due_at, fire_at, last_job) ON draftsman.schedules TO draftsman_worker;
@@ -238,7 +239,7 @@ BEGIN
         GRANT INSERT (job, question, escalate_to, patch_sha256, critical),
             UPDATE (remind_at, reminders, escalated_at)
             ON draftsman.question_times TO draftsman_worker;
-        GRANT EXECUTE ON FUNCTION draftsman.make_event_partitions(int),
+        GRANT EXECUTE ON FUNCTION draftsman.try_suspects(), draftsman.make_event_partitions(int),
             draftsman.make_event_partition(date), draftsman.lock_event_month(date),
             draftsman.drop_event_month(date, text, text, text),
             draftsman.set_limits(jsonb, text),

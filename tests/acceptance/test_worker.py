@@ -7,6 +7,7 @@ import json
 import os
 import re
 import signal
+import subprocess
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -92,6 +93,12 @@ async def pays(ctx):
         ledger = HERE / "paid"
         return "paid before" if ledger.exists() and invocation in ledger.read_text() else None
     return Done({"how": await ctx.step("pay", pay, look)})
+async def dies(ctx):
+    await asyncio.sleep(0.3)
+    os.kill(os.getpid(), 9)
+async def slow(ctx):
+    await asyncio.sleep(4)
+    return Done({"run": ctx.job.run})
 async def saves(ctx):
     seen = await ctx.saved()
     if ctx.job.run == 1 and ctx.job.retry_of is None:
@@ -105,7 +112,7 @@ async def saves(ctx):
 def handlers(installation: Installation, **settings: object) -> None:
     """Configure an installation with handlers of its user."""
     (installation.folder / "user_handlers.py").write_text(HANDLERS)
-    names = ("held", "stuck", "naps", "pays", "saves")
+    names = ("held", "stuck", "naps", "pays", "saves", "dies", "slow")
     paths = {f"handlers.{name}": f"user_handlers:{name}" for name in names}
     installation.configure(None, **paths, **settings)
 
@@ -422,3 +429,53 @@ async def test_unloadable_handler_is_reported_in_one_line(installation: Installa
     bad = await installation.run("worker")
     assert (bad.returncode, bad.stderr.count("\n")) == (2, 1)
     assert "handlers.report: cannot import no_such_module:f" in bad.stderr
+
+
+@pytest.mark.slow(fast="test_the_job_that_ends_its_workers_is_convicted_and_its_neighbors_complete")
+async def test_a_job_that_kills_its_worker_takes_no_neighbor_with_it(
+    rt: Runtime, make: Factory, installation: Installation
+) -> None:
+    handlers(installation)
+    neighbors = [await make.queued(queue="default", type="slow") for _ in range(4)]
+    poison = await make.queued(queue="default", type="dies", max_attempts=1)
+    workers = [installation.start("worker")]
+
+    async def over() -> bool:
+        if workers[-1].popen.poll() is not None:
+            workers.append(installation.start("worker"))
+        jobs = [await rt.read_model.job(number) for number in (*neighbors, poison)]
+        return all(job.finished_at is not None for job in jobs)
+
+    await until(over, "the end of all jobs", 120)
+    for number in neighbors:
+        job = await rt.read_model.job(number)
+        assert (job.status, job.attempts) == (S.COMPLETED, 0)
+    assert (await rt.read_model.job(poison)).status is S.DEAD_LETTER
+    assert len(workers) == 4, "together, alone, and once more: an attempt, then none left"
+
+
+@pytest.mark.slow(fast="test_a_step_of_the_wall_clock_ends_no_process")
+async def test_a_step_of_the_wall_clock_ends_no_worker(
+    rt: Runtime, make: Factory, installation: Installation, tmp_path: Path
+) -> None:
+    """The kernel moves the time of its boot in /proc/stat; here a file is mounted over it."""
+    stat = tmp_path / "stat"
+    stat.write_text(Path("/proc/stat").read_text())
+    script = 'mount --bind "$0" /proc/stat && exec "$@"'
+    through = ("unshare", "--mount", "sh", "-c", script, str(stat))
+    tried = await asyncio.to_thread(subprocess.run, [*through, "true"], capture_output=True)
+    if tried.returncode:
+        pytest.skip("a file cannot be mounted here: this needs root")
+    handlers(installation, worker__heartbeat=0.5)
+    number = await make.queued(queue="default", type="held")
+    installation.start("worker", through=through)
+    await wait_for_file(installation.folder / f"{number}.1")
+    stat.write_text(
+        re.sub(r"btime (\d+)", lambda found: f"btime {int(found[1]) + 2}", stat.read_text())
+    )
+    for _ in range(2):  # the leader looks for dead workers before it promotes a job
+        due = await make.queued(queue="elsewhere", type="held", delay=1)
+        await wait_for_status(rt, due, S.QUEUED)
+    assert (await rt.read_model.job(number)).status is S.RUNNING
+    (installation.folder / "go").write_text("now")
+    assert (await wait_for_end(rt, number)).run_count == 1

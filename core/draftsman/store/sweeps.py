@@ -71,6 +71,11 @@ async def rescue(
     return await fetch_all(conn, _Q["rescue"], params, RescuedJob)
 
 
+async def suspects(conn: Connection, term: LeaderTerm) -> int:
+    """Try the jobs that were lost together one at a time; return the number of changes."""
+    return await scalar(conn, _Q["suspects"], term.params(0)) or 0
+
+
 async def not_followed(conn: Connection, job: int, reason: str) -> None:
     """Record why a lost job was not replaced by a new job."""
     await execute(conn, _Q["not_followed"], {"job": job, "reason": reason})

@@ -132,6 +132,7 @@ WORK: Final = {
     "sweeps.partitions",
     "queues.set_by_type",
     "queues.set_unhandled_types",
+    "sweeps.suspects",
     "workers.register",
     "workers.remove",
 }

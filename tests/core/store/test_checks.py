@@ -382,6 +382,19 @@ async def test_workers_have_slots_and_leases_have_a_term(conn: Connection) -> No
         )
 
 
+async def test_suspects_have_a_duration_and_losses(make: Factory, conn: Connection) -> None:
+    number = await make.queued()
+    for name, seconds, losses in (("seconds", 0, 1), ("losses", 1, 0)):
+        async with refused(CHECK, f'"suspects_{name}_check"'):
+            await run(
+                conn,
+                "INSERT INTO draftsman.suspects"
+                " (job, crash, worker_id, run, seconds, losses, status) VALUES"
+                " (%s, gen_random_uuid(), gen_random_uuid(), 1, %s, %s, 'waiting')",
+                (number, seconds, losses),
+            )
+
+
 async def test_every_check_of_the_schema_is_tested(conn: Connection) -> None:
     known = await rows(
         conn,
@@ -398,6 +411,7 @@ async def test_every_check_of_the_schema_is_tested(conn: Connection) -> None:
     others = [table for module in MODULES for table in module.TABLES]
     tried = {entry[-1] for table in (*tables, *others) for entry in table}
     tried |= {"job_questions_approval", "workers_slots_check", "leases_term_check"}
+    tried |= {"suspects_seconds_check", "suspects_losses_check"}
     tried |= {"event_epoch_single_check", "channel_limits_bucket_check"}
     names = {name for (name,) in known if not name.endswith("_sizes")}  # see test_size_checks.py
     assert names == tried

@@ -70,6 +70,7 @@ CALLS: Final[dict[str, Call]] = {
     "sweeps.next_due": Call(sweeps.next_due),
     "sweeps.rescue: nobody died": _rescue([]),
     "sweeps.rescue: a dead worker": _rescue([WORKER]),
+    "sweeps.suspects": Call(lambda conn: sweeps.suspects(conn, LEADER)),
     "sweeps.not_followed": Call(lambda conn: sweeps.not_followed(conn, MIDDLE, "reason")),
     "sweeps.watch_locks": Call(sweeps.watch_locks, 5 * WORKERS, "the workers"),
     "sweeps.unlocked": Call(lambda conn: sweeps.unlocked(conn, 15), WORKERS),

@@ -40,7 +40,7 @@ POSTPONED: Final = 20
 """Maximum number of buckets, keys and jobs whose locks a transaction has at a time."""
 INTERVALS: Final = {"prune": 3600.0}
 """Minimum seconds between two runs of a sweep that handles whole months."""
-URGENT: Final = {"follow_ups": 5.0, "types": 2.0}
+URGENT: Final = {"follow_ups": 5.0, "suspects": 2.0, "types": 2.0}
 """Maximum seconds between two runs of a sweep for whose work no time is stored."""
 LEASE_WAIT: Final = 2.0
 """Seconds to wait for the session of the leader's lease."""
@@ -98,6 +98,7 @@ class Sweeps:
             "budgets": BudgetSweep(db, budgets, timezone).sweep,
             "postponed": self.postponed,
             "rescue": self.rescue,
+            "suspects": self.suspects,
             "deregister": self.deregister,
             "notify": self.notify,
             "types": types.sweep,
@@ -159,6 +160,10 @@ class Sweeps:
             if job.status is Status.FAILED and job.on_lost is OnLost.NEW_JOB:
                 await _insert_replacement(conn, job.number)
         return len(rescued)
+
+    async def suspects(self, term: LeaderTerm) -> int:
+        """Try the jobs that were lost together, one at a time."""
+        return await self._bounded(lambda conn: store.suspects(conn, term))
 
     async def notify(self, term: LeaderTerm) -> int:
         """Send dead letters without a target to the fallback; without a fallback, log them."""

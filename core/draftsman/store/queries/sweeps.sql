@@ -241,7 +241,8 @@ SELECT d.number, r.invoker_id
 
 -- Runs of dead workers, and runs without a heartbeat for too long. Before the lease has ended, a
 -- worker whose session lock is held is alive, whatever its host says. A claimed job goes back and
--- spends nothing; a running job spends an attempt and follows on_lost. The new jobs of a chain have
+-- spends nothing; a running job follows on_lost. It spends an attempt if it was the only run of its
+-- worker, or if it is the one that ended it (`verdict`). The new jobs of a chain have
 -- their own counters, so the chain is limited: by the number of consecutive new jobs since a
 -- person's last request.
 -- name: rescue
@@ -263,7 +264,7 @@ WITH dead AS MATERIALIZED (
            set_config('draftsman.detail', '{"lost": true}', true)
 ), locked AS MATERIALIZED (
     SELECT j.number, j.lease_token, j.run_count, j.status, j.claimed_from, j.on_lost,
-           j.attempts, j.max_attempts, j.cancel_requested_at IS NOT NULL AS canceled
+           j.attempts, j.max_attempts, j.cancel_requested_at IS NOT NULL AS canceled, j.worker_id
       FROM draftsman.job_states j
       JOIN lost g ON g.number = j.number
      CROSS JOIN context
@@ -280,7 +281,28 @@ WITH dead AS MATERIALIZED (
      WHERE r.job = l.number AND r.ordinal = l.run_count AND r.status = 'running'
        AND (r.worker_id = ANY ((SELECT ids FROM dead)::uuid[])
             OR r.heartbeat_at < draftsman.now() - make_interval(secs => %(lease)s))
-    RETURNING r.job
+    RETURNING r.job, extract(epoch FROM draftsman.now() - r.started_at) AS seconds
+), crews AS MATERIALIZED (
+    SELECT w.worker_id, w.runs + s.earlier AS lost, w.tried + s.convicted AS tried
+      FROM (SELECT j.worker_id, count(*) AS runs,
+                   count(*) FILTER (WHERE p.status IN ('trial', 'convicted')) AS tried
+              FROM draftsman.job_states j
+              LEFT JOIN draftsman.suspects p ON p.job = j.number
+             WHERE j.status = 'running' AND j.worker_id IN (SELECT worker_id FROM locked)
+               AND j.worker_id = ANY ((SELECT ids FROM dead)::uuid[])
+             GROUP BY j.worker_id) w
+     CROSS JOIN LATERAL (
+           SELECT count(*) AS earlier, count(*) FILTER (WHERE p.status = 'convicted') AS convicted
+             FROM draftsman.suspects p
+             JOIN draftsman.job_states j ON j.number = p.job
+            WHERE p.worker_id = w.worker_id AND j.worker_id IS DISTINCT FROM w.worker_id) s
+), verdicts AS MATERIALIZED (
+    SELECT l.number, p.losses,
+           draftsman.verdict(p.status, coalesce(c.lost, 1), coalesce(c.tried, 0)) AS verdict
+      FROM locked l
+      LEFT JOIN crews c ON c.worker_id = l.worker_id
+      LEFT JOIN draftsman.suspects p ON p.job = l.number
+     WHERE l.status = 'running'
 ), chains AS MATERIALIZED (
     SELECT l.number, c.replacements,
            CASE WHEN c.replacements + 1 >= l.max_attempts
@@ -303,14 +325,18 @@ WITH dead AS MATERIALIZED (
     UPDATE draftsman.job_states j
        SET status = t.status,
            attempts = l.attempts + CASE WHEN l.status = 'running' AND NOT l.canceled
-                                         AND l.attempts < l.max_attempts THEN 1 ELSE 0 END,
+                                         AND l.attempts < l.max_attempts
+                                         AND v.verdict IN ('charged', 'convicted') THEN 1 ELSE 0 END,
            last_error = CASE WHEN l.status = 'running'
-                             THEN concat_ws('; ', 'the worker was lost', h.over)
+                             THEN concat_ws('; ', 'the worker was lost', h.over, CASE
+                                  WHEN v.verdict = 'waiting' AND t.status = 'retrying'
+                                  THEN 'its jobs are tried one at a time' END)
                         ELSE j.last_error END,
            error_class = CASE WHEN l.status = 'running' THEN 'TRANSIENT_INFRA'
                          ELSE j.error_class END,
            next_retry_at = CASE WHEN t.status = 'retrying' THEN draftsman.now()
-                           + make_interval(secs => exp(least(10, l.attempts + 1))) END,
+                           + CASE WHEN v.verdict = 'waiting' THEN interval '1 day'
+                                  ELSE make_interval(secs => exp(least(10, l.attempts + 1))) END END,
            queued_at = CASE WHEN t.status IN ('queued', 'resumed') THEN draftsman.now()
                        ELSE j.queued_at END,
            finished_at = CASE WHEN t.status IN ('failed', 'dead_letter', 'canceled')
@@ -320,21 +346,46 @@ WITH dead AS MATERIALIZED (
       FROM locked l
       LEFT JOIN closed c ON c.job = l.number
       LEFT JOIN chains h ON h.number = l.number
+      LEFT JOIN verdicts v ON v.number = l.number
      CROSS JOIN LATERAL (SELECT (CASE
            WHEN l.canceled THEN 'canceled'
            WHEN l.status = 'claimed' THEN l.claimed_from::text
-           WHEN l.attempts + 1 >= l.max_attempts OR h.over IS NOT NULL THEN 'dead_letter'
+           WHEN h.over IS NOT NULL OR (l.attempts + 1 >= l.max_attempts
+                                       AND v.verdict IN ('charged', 'convicted')) THEN 'dead_letter'
+           WHEN l.on_lost IN ('retry', 'resume') AND v.verdict = 'waiting' THEN 'retrying'
            WHEN l.on_lost = 'retry' THEN 'retrying'
            WHEN l.on_lost = 'resume' THEN 'resumed'
            ELSE 'failed' END)::draftsman.job_status AS status) t
      WHERE j.number = l.number AND j.lease_token = l.lease_token
        AND (l.status = 'claimed' OR c.job IS NOT NULL)
     RETURNING j.number, j.status, j.queue, j.on_lost
+), suspected AS (
+    INSERT INTO draftsman.suspects (job, crash, worker_id, run, seconds, losses, status)
+    SELECT l.number, l.worker_id, l.worker_id, l.run_count,
+           greatest(1, least(c.seconds, 300 * 2 ^ least(20, coalesce(v.losses, 0)))),
+           coalesce(v.losses, 0) + 1, v.verdict::draftsman.suspect_status
+      FROM locked l
+      JOIN closed c ON c.job = l.number
+      JOIN verdicts v ON v.number = l.number AND v.verdict IN ('waiting', 'convicted')
+      JOIN updated u ON u.number = l.number AND u.status IN ('retrying', 'resumed')
+     ORDER BY l.number
+        ON CONFLICT (job) DO UPDATE
+       SET crash = CASE WHEN excluded.status = 'convicted' THEN suspects.crash
+                   ELSE excluded.crash END,
+           worker_id = excluded.worker_id, run = excluded.run, seconds = excluded.seconds,
+           losses = excluded.losses, status = excluded.status
 )
 SELECT number, status, on_lost,
        CASE WHEN status IN ('queued', 'resumed')
             THEN pg_notify('draftsman_jobs', queue)::text END AS notified
   FROM updated
+
+-- The trials of jobs that were lost together.
+-- name: suspects
+SELECT draftsman.try_suspects()
+ WHERE %(term)s::bigint IS NULL OR EXISTS (
+       SELECT FROM draftsman.leases WHERE name = 'leader' AND owner = %(owner)s
+          AND term = %(term)s AND expires_at > draftsman.now())
 
 -- A lost job that could not be replaced by a new job; its rescue holds its lock.
 -- name: not_followed

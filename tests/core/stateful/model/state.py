@@ -116,6 +116,8 @@ class Job:
     lease: int | None = None
     claimed_at: float = 0.0
     beat: float = 0.0
+    suspected_of: int | None = None
+    """The worker that ended while it had this job and others."""
     attempts: int = 0
     retries: int = 0
     error: str | None = None

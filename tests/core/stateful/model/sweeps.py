@@ -17,6 +17,8 @@ UNLOCKED = 15.0
 """Seconds that a silent worker's session lock is free before it counts as dead."""
 FORGOTTEN = 60.0
 """Seconds after which a silent worker is deregistered."""
+DAY = 86_400.0
+"""Seconds until a job that was lost with others is tried at the latest."""
 Term = tuple[int, int] | None
 """Owner and term of a leader; None: a manual sweep."""
 
@@ -104,9 +106,26 @@ class Model(SubmissionModel, QuestionModel):
         due = [job for job in self.jobs if job.lease is not None and self._lost(job, dead)]
         if not self.leads(term):
             return 0
-        for job in due:
-            self._take_back(job)
+        alone = [self._was_alone(job, dead) for job in due]
+        for job, charged in zip(due, alone, strict=True):
+            self._take_back(job, charged=charged)
         return len(due)
+
+    def _was_alone(self, job: Job, dead: Collection[int]) -> bool:
+        """Return whether a lost run spends an attempt: its worker did not end with several."""
+        place = self._worker_of(job)
+        if place not in dead:
+            return True
+        crew = [
+            one
+            for one in self.jobs
+            if (one.status == "running" and self._worker_of(one) == place)
+            or (one.suspected_of == place and self._worker_of(one) != place)
+        ]
+        return len(crew) == 1
+
+    def _worker_of(self, job: Job) -> int | None:
+        return None if job.lease is None else self.leases[job.lease].worker
 
     def deregister(self, term: Term) -> int:
         dead = self._dead()
@@ -144,17 +163,20 @@ class Model(SubmissionModel, QuestionModel):
             sign = max(worker.beat, job.claimed_at) if worker.registered else job.claimed_at
         return place in dead or sign < self.now - LEASE
 
-    def _take_back(self, job: Job) -> None:
+    def _take_back(self, job: Job, *, charged: bool) -> None:
         if job.status == "claimed":
             job.move(job.claimed_from or "")
             return
-        spent = job.attempts + 1 >= job.request.max_attempts
+        spent = charged and job.attempts + 1 >= job.request.max_attempts
         status = {"retry": "retrying", "resume": "resumed"}.get(job.request.on_lost, "failed")
-        if not job.cancel:
+        if not charged and status == "resumed":
+            status = "retrying"
+        if charged and not job.cancel:
             job.attempts += 1
         spent = spent or self._chain_is_over(job)
         if status == "retrying" and not spent and not job.cancel:
-            job.due = self.now + exp(min(10, job.attempts))
+            job.due = self.now + (exp(min(10, job.attempts)) if charged else DAY)
+            job.suspected_of = job.suspected_of if charged else self._worker_of(job)
         status = self.end(job, "dead_letter" if spent else status, "interrupted", "TRANSIENT_INFRA")
         if status == "failed" and job.request.on_lost == "new_job":
             with suppress(Refusal):
