@@ -135,10 +135,8 @@ async def test_form_joins_an_equal_job_of_another_form(rt: Runtime, owner: Actor
 
 
 async def test_unsupported_values_are_errors_of_their_fields(rt: Runtime) -> None:
-    near = "no handler in [handlers], and no worker is running; did you mean http_request?; known"
     slack = "[slack] is not configured; see docs/slack.md"
     for typed, field, says in (
-        ({"type": "http_requst"}, "type", near),
         ({"type": "noop", "notify": "log slack:C1"}, "notify", slack),
         (
             {"type": "llm_generate", "payload": '{"prompt": "a"}'},
@@ -150,6 +148,18 @@ async def test_unsupported_values_are_errors_of_their_fields(rt: Runtime) -> Non
             await validate_request(typed, rt)
         assert caught.value.problems.keys() == {field}
         assert says in caught.value.problems[field]
+
+
+async def test_an_unknown_type_is_accepted_with_a_warning(
+    make: Factory, rt: Runtime, owner: Actor
+) -> None:
+    await make.queued(type="http_requst")
+    async with open_dashboard(rt, owner, size=(120, 40)) as seen:
+        await seen.rows("D-1")
+        await seen.press("N")
+        await seen.see("New job like D-1", "http_requst")
+        await seen.press("ctrl+s")
+        await seen.wait_for_toast("D-2 created; the job waits for a worker that handles the type")
 
 
 async def test_copy_of_a_job_fills_the_form(make: Factory, rt: Runtime, owner: Actor) -> None:

@@ -81,10 +81,10 @@ async def test_each_way_names_the_rejected_field(
 
 async def test_a_rejected_field_has_the_known_names(ways: Ways) -> None:
     with pytest.raises(RejectedField) as caught:
-        await Client(ways.bench.rt).submit(type="http_requst")
+        await Client(ways.bench.rt).submit("Tidy", repo="no/such")
     error = caught.value
-    assert (error.field, error.rule, error.value) == ("type", "unknown", "http_requst")
-    assert "http_request" in (error.known or ())
+    assert (error.field, error.rule, error.value) == ("repo", "unknown", "no/such")
+    assert error.known is not None
     assert "--" not in str(error), "the options of the command line"
     with pytest.raises(NotPermitted):  # after the checks
-        await Client(ways.bench.rt).submit(type="http_requst", unchecked=True)
+        await Client(ways.bench.rt).submit(type="http_requst")

@@ -258,3 +258,29 @@ async def test_doctor_reports_deliveries_without_a_sender(
     (late,) = (row for row in checks if row["name"] == "deliveries")
     assert late["text"] == "no running process sends to log: 1 delivery waits, for 60 min"
     assert (late["status"], "--status pending" in late["hint"]) == ("warn", True)
+
+
+async def test_a_target_without_a_process_is_named(cli: Cli, make: Factory) -> None:
+    _configure(cli, 'webhooks.ops.url = "http://h/"', 'webhooks.ops.secret.env = "NO_SUCH"')
+    assert (await cli("submit", "--type", "noop", "--notify", "webhook:ops")).code == 0
+    await make.worker_row(targets=["log", "webhook:other"])
+    text = "no running process sends to webhook:ops: 1 delivery waits"
+    listed = await cli("deliveries")
+    assert (listed.err, "pending" in listed.out) == (f"{text}\n", True)
+    checks = (await cli("doctor", "--json")).json["checks"]
+    assert any(row["text"].startswith(text) for row in checks if row["name"] == "deliveries")
+    await make.worker_row(targets=["webhook:ops"])
+    assert (await cli("deliveries")).err == ""
+
+
+async def test_a_type_without_a_worker_is_named(cli: Cli, make: Factory) -> None:
+    await make.worker_row(types=["noop"])
+    assert (await cli("submit", "--type", "odd")).out == "D-1 created\n"
+    text = "no live worker of the queue 'default' handles 'odd': 1 job waits"
+    (found,) = [
+        row for row in (await cli("doctor", "--json")).json["checks"] if row["name"] == "types"
+    ]
+    assert (found["status"], found["text"]) == ("warn", text)
+    assert "1 wait for a worker with the type odd" in (await cli("queues")).out
+    assert "handles the type 'odd'" in (await cli("why", "D-1")).out
+    assert "a worker with the type odd" in (await cli("jobs")).out

@@ -72,6 +72,11 @@ def submitted_text(job: SubmittedJob) -> str:
     return text
 
 
+def submitted_message(job: SubmittedJob) -> str:
+    """Return the job of a request, and why it may wait for long."""
+    return submitted_text(job) + (f"; {job.warning}" if job.warning is not None else "")
+
+
 def status_text(
     status: object, error_class: str | None = None, *, paused: bool = False, detail: bool = True
 ) -> Text:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, cast
 
 from draftsman.errors import Refused
 from draftsman_tui.common import times
-from draftsman_tui.common.text.job_text import submitted_text
+from draftsman_tui.common.text.job_text import submitted_message
 from draftsman_tui.dashboard.dialogs.confirm_dialog import ConfirmDialog
 from draftsman_tui.dashboard.dialogs.prompt_dialog import PromptDialog
 from draftsman_tui.dashboard.dialogs.text_dialog import TextDialog
@@ -38,7 +38,7 @@ async def run_schedule(screen: MainScreen, text: str) -> None:
     note = "Submits a job in your name, beside its occurrences."
     if await screen.ask(ConfirmDialog(f"Run {schedule.name} now?", note)):
         job = await screen.rt.schedules.run(schedule.name, screen.actor)
-        screen.show_message(submitted_text(job))
+        screen.show_message(submitted_message(job))
 
 
 async def remove_schedule(screen: MainScreen, text: str) -> None:

@@ -12,7 +12,7 @@ from draftsman.errors import IdempotencyConflict, NotFound, RejectedField, Usage
 from draftsman.services.jobs.request_checks import build_request, require_instructions
 from draftsman.services.jobs.submissions import invocation
 from draftsman_tui.common.job_request import OTHER_TEXT_IGNORED, field_text
-from draftsman_tui.common.text.job_text import submitted_text
+from draftsman_tui.common.text.job_text import submitted_message
 from draftsman_tui.dashboard import job_form
 from draftsman_tui.dashboard.dialogs.new_job_dialog import NewJobDialog
 
@@ -139,7 +139,7 @@ async def _form(screen: BaseScreen, title: str, typed: job_form.Typed, catalog: 
         "deduplicated": "already exists",
     }
     outcome = outcomes.get(submitted.outcome)
-    text = submitted_text(submitted) if outcome is None else f"{submitted.name} {outcome}"
+    text = submitted_message(submitted) if outcome is None else f"{submitted.name} {outcome}"
     screen.show_message(text)
     screen.show_job_row(submitted.number)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, cast
 
 from draftsman.errors import Refused
-from draftsman_tui.common.text.job_text import submitted_text
+from draftsman_tui.common.text.job_text import submitted_message
 from draftsman_tui.dashboard.dialogs.confirm_dialog import ConfirmDialog
 from draftsman_tui.dashboard.dialogs.parameters_dialog import ParametersDialog
 
@@ -34,7 +34,7 @@ async def run_template(screen: MainScreen, text: str) -> None:
     else:
         return
     if submitted is not None:
-        screen.show_message(submitted_text(submitted))
+        screen.show_message(submitted_message(submitted))
         screen.show_job_row(submitted.number)
 
 
