@@ -110,7 +110,13 @@ def _text(value: object) -> str:
 def first_error(error: ValidationError) -> tuple[str, str]:
     """Return the first invalid field (`choices.0.value`, or "") and its problem."""
     details = error.errors(include_url=False)[0]
-    return ".".join(str(part) for part in details["loc"]), describe_error(details)
+    field = ".".join(_cut(str(part)) for part in details["loc"])
+    return field, describe_error(details)
+
+
+def _cut(name: str) -> str:
+    """Return the name of a field, which may be a key of the input, in at most 60 characters."""
+    return name if len(name) <= 60 else f"{name[:59]}…"
 
 
 def error_line(error: ValidationError) -> str:
