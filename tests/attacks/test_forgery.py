@@ -267,8 +267,10 @@ async def test_refused_answers_cannot_be_forged(
 ) -> None:
     work, anna = await make.asked(GATE), await session("anna")
     for statement in (
-        "INSERT INTO draftsman.refused_answers (job, question, answers, last_voter, last_reason)"
-        " VALUES (%s, 1, 1000, 'carol', 'no')",
+        (
+            "INSERT INTO draftsman.refused_answers (job, question, answers, last_voter,"
+            " last_reason) VALUES (%s, 1, 1000, 'carol', 'no')"
+        ),
         "UPDATE draftsman.refused_answers SET answers = 1, last_voter = 'dave' WHERE job = %s",
     ):
         async with refused(FORBIDDEN, "permission denied"):
