@@ -122,6 +122,9 @@ BEGIN
                 THEN format('a request cannot have this %s', wrong.forged)
                 ELSE format('%s may not submit a job of %s', who, wrong.invoker) END);
         END IF;
+        INSERT INTO draftsman.unlinked_jobs (job)
+        SELECT n.number FROM new_requests n
+         WHERE (SELECT s.hold FROM draftsman.job_states s WHERE s.number = n.number) = 'parents';
     END IF;
     RETURN NULL;
 END $$;

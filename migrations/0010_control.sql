@@ -408,7 +408,7 @@ END $$;
 
 -- The column with a value that no program stores for a request, NULL without any. It is evaluated for
 -- every session but the owner's, whose programs check the same (draftsman.domain.requests). The clock,
--- the position and the state belong to the database: the roles may insert only what a request has.
+-- the position and the state belong to the database: the roles may insert only the columns of a request.
 CREATE FUNCTION draftsman.forged_column(job draftsman.jobs) RETURNS text
 LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE

@@ -37,6 +37,25 @@ CREATE TRIGGER job_dependencies_no_delete BEFORE DELETE ON draftsman.job_depende
 CREATE TRIGGER job_dependencies_no_truncate BEFORE TRUNCATE ON draftsman.job_dependencies
     EXECUTE FUNCTION draftsman.refuse_change('jobs keep their parents');
 
+-- New jobs that wait for parents, of sessions other than the owner's, until their transaction ends: without
+-- a parent that has not ended, a job would wait for ever.
+CREATE TABLE draftsman.unlinked_jobs (
+    job  bigint PRIMARY KEY
+);
+CREATE FUNCTION draftsman.check_linked() RETURNS trigger LANGUAGE plpgsql
+    SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF (SELECT s.hold FROM draftsman.job_states s WHERE s.number = NEW.job) = 'parents'
+       AND NOT EXISTS (SELECT FROM draftsman.job_dependencies d
+                        WHERE d.job = NEW.job AND d.met IS NULL) THEN
+        PERFORM draftsman.deny_access(format('D-%s waits for no other job', NEW.job));
+    END IF;
+    DELETE FROM draftsman.unlinked_jobs u WHERE u.job = NEW.job;
+    RETURN NULL;
+END $$;
+CREATE CONSTRAINT TRIGGER unlinked_jobs_checked AFTER INSERT ON draftsman.unlinked_jobs
+    DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION draftsman.check_linked();
+
 -- Whether a parent that ended with this status meets the condition.
 CREATE FUNCTION draftsman.is_met(
     condition draftsman.dependency_condition, status draftsman.job_status

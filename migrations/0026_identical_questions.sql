@@ -20,8 +20,8 @@ CREATE UNIQUE INDEX identical_questions_digest ON draftsman.identical_questions 
 -- The digest of all that people see of a question, and of its repository; NULL for a question that is never
 -- answered together with others: an approval, whose decision is bound to the changes of its job, a
 -- permission request, under whatever key, a question of the worker about this job, and the second of
--- two questions of a job that look the same. What people would take for a permission request is one,
--- whatever the agent says: it shows a command, or has the choices.
+-- two questions of a job that look the same. A question that shows a command, or has the choices of a
+-- permission request, is one even if the agent does not declare it.
 CREATE FUNCTION draftsman.digest_of(asked draftsman.job_questions) RETURNS text
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     SELECT encode(sha256(convert_to(jsonb_build_array(

@@ -214,7 +214,7 @@ BEGIN
             draftsman.await_jobs(bigint, bigint, bigint[]),
             draftsman.assign_agent(bigint, bigint, text) TO draftsman_worker;
         GRANT INSERT (job, run, kind, actor, payload) ON draftsman.job_events TO draftsman_worker;
-        -- neither what a request says nor what triggers keep: order, limits, children, targets
+        -- not the columns of a request, and not those of triggers: order, limits, children, targets
         GRANT UPDATE (attempts, retry_count, queued_at, run_at, next_retry_at, cancel_requested_at,
             cancel_requested_by, cancel_reason, hold, held_by, last_error, error_class, pr_url,
             run_count, claimed_at, started_at, claimed_from, status, version, updated_at,

@@ -92,17 +92,20 @@ async def test_only_a_voter_can_resolve_an_approval(
     session: Session, make: Factory, roles: Roles
 ) -> None:
     work, carol, anna = await make.asked(GATE), await session("carol"), await session("anna")
-    await carol.execute(ANSWER, (work.number, "cli", roles.name("carol"), YES))
     resolve = (
         "SELECT draftsman.resolve_question(%s, 1, 'answered', %s, 'resumed', %s, '{}',"
         " 'answer_received', NULL)"
     )
-    async with refused(FORBIDDEN, "did not answer"):
+    async with refused(FORBIDDEN, "do not support"):
         await anna.execute(resolve, (work.number, APPROVED, f"cli:{roles.name('anna')}"))
     resolution = Jsonb(APPROVED.obj | {"reason": "dave agrees"})
-    async with refused(FORBIDDEN, "do not support"):
-        await carol.execute(resolve, (work.number, resolution, f"cli:{roles.name('carol')}"))
-    await carol.execute(resolve, (work.number, APPROVED, f"cli:{roles.name('carol')}"))
+    async with carol.transaction():
+        await carol.execute(ANSWER, (work.number, "cli", roles.name("carol"), YES))
+        async with refused(FORBIDDEN, "do not support"), carol.transaction():
+            await carol.execute(resolve, (work.number, resolution, f"cli:{roles.name('carol')}"))
+        async with refused(FORBIDDEN, "did not answer"), carol.transaction():
+            await carol.execute(resolve, (work.number, APPROVED, f"tui:{roles.name('carol')}"))
+        await carol.execute(resolve, (work.number, APPROVED, f"cli:{roles.name('carol')}"))
     assert (await make.rt.read_model.job(work.number)).status is Status.RESUMED
 
 
@@ -155,7 +158,8 @@ async def test_an_event_of_a_missing_job_is_refused(
 async def test_an_event_with_another_voter_is_refused(
     session: Session, make: Factory, roles: Roles
 ) -> None:
-    work, conn = await make.asked(GATE), await session("carol")
+    work = await make.asked(GATE.model_copy(update={"quorum": 2}))
+    conn = await session("carol")
     await conn.execute(ANSWER, (work.number, "cli", roles.name("carol"), YES))
     async with refused(FORBIDDEN):
         await conn.execute(
@@ -262,12 +266,17 @@ async def test_refused_answers_cannot_be_forged(
     session: Session, make: Factory, conn: Connection, known: Runtime
 ) -> None:
     work, anna = await make.asked(GATE), await session("anna")
-    await anna.execute(
-        "INSERT INTO draftsman.refused_answers (job, question, answers, last_voter, last_reason)"
-        " VALUES (%s, 1, 1000, 'carol', 'no')",
-        (work.number,),
-    )
-    await anna.execute("UPDATE draftsman.refused_answers SET answers = 1, last_voter = 'dave'")
+    for statement in (
+        (
+            "INSERT INTO draftsman.refused_answers (job, question, answers, last_voter,"
+            " last_reason) VALUES (%s, 1, 1000, 'carol', 'no')"
+        ),
+        "UPDATE draftsman.refused_answers SET answers = 1, last_voter = 'dave' WHERE job = %s",
+    ):
+        async with refused(FORBIDDEN, "permission denied"):
+            await anna.execute(statement, (work.number,))
+    for _ in range(2):
+        await anna.execute("SELECT draftsman.count_refused(%s, 1, 'carol', 'no')", (work.number,))
     counted = "SELECT answers, last_voter FROM draftsman.refused_answers"
     assert await rows(conn, counted) == [(2, "anna")]
     with pytest.raises(Exception, match="the request of a job is immutable"):

@@ -18,9 +18,10 @@ from pydantic import (
 
 from draftsman.domain import sizes
 from draftsman.domain.answer import matching_key, normalize_value
+from draftsman.domain.document_field import document
 from draftsman.domain.question import GATE_ENDS, OnDeny, OnExpire, QuestionKind
 from draftsman.domain.text import clean_fields, digest
-from draftsman.field_errors import document, matching
+from draftsman.field_errors import matching
 
 _EMOJI: Final = "must be the name of a Slack emoji without colons, such as tada"
 

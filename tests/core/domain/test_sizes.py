@@ -58,7 +58,7 @@ PARSERS: Final[dict[type[BaseModel], Callable[[Any], object]]] = {RepoProfile: p
 """Functions that parse the input of a model."""
 
 KNOWN_WORDS: Final = ("at most", "must be", "allowed", "unknown", "not a", "is too long")
-"""Of which a message has one: the limit, or what is allowed instead."""
+"""Of which a message has one: it names the limit, or the allowed values."""
 
 
 def _huge(annotation: Any) -> Iterator[Any]:

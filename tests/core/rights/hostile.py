@@ -62,7 +62,7 @@ class Column:
 
 COLUMNS: Final = """
     SELECT c.relname, a.attname, format_type(a.atttypid, NULL),
-           coalesce((SELECT array_agg(e.enumlabel ORDER BY e.enumsortorder) FROM pg_enum e
+           coalesce((SELECT array_agg(e.enumlabel::text ORDER BY e.enumsortorder) FROM pg_enum e
                       WHERE e.enumtypid = CASE WHEN t.typelem <> 0 AND t.typcategory = 'A'
                                           THEN t.typelem ELSE t.oid END), '{}')
       FROM pg_class c

@@ -191,7 +191,7 @@ HARMLESS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """What a hostile value could break: jobs with limits, keys, targets and questions."""
+    """The jobs that a hostile value could break, with limits, keys, targets and questions."""
 
     params: dict[str, Any]
     lease: Lease

@@ -1,4 +1,4 @@
-"""The constraints on the size of texts, documents and times: each refuses what is too large."""
+"""The constraints on the size of texts, documents and times: each refuses too large values."""
 
 from __future__ import annotations
 

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from draftsman.domain import sizes
+from draftsman.domain.document_field import document
 from draftsman.domain.ids import MAX_JOB, job_name, job_number
 from draftsman.domain.job import Condition, Mode, OnLost
 from draftsman.domain.repos.repo_url import check_secret
