@@ -15,7 +15,8 @@ from itertools import count
 from typing import Any, Final, TypeVar
 
 from draftsman.domain.outcome import Parked
-from draftsman.domain.question_spec import AskedQuestion, QuestionSpec
+from draftsman.domain.question import AskedQuestion
+from draftsman.domain.question_spec import QuestionSpec
 from draftsman.errors import UsageError
 
 T = TypeVar("T")
