@@ -14,7 +14,9 @@ CREATE FUNCTION draftsman.close_others(job bigint, ends boolean, alternative_of 
 RETURNS draftsman.job_status LANGUAGE sql
     SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     UPDATE draftsman.job_questions q
-       SET status = 'canceled', resolution = '{"outcome": "canceled", "via": "system"}'
+       SET status = 'canceled', resolution = jsonb_build_object(
+               'outcome', 'canceled', 'via', 'system', 'reason',
+               CASE WHEN $2 THEN 'the job has ended' ELSE 'another question was closed first' END)
      WHERE q.job = $1 AND q.status = 'open' AND ($2 OR q.alternative_of = $3);
     SELECT max(CASE q.kind WHEN 'approval' THEN 'waiting_for_approval'
                ELSE 'waiting_for_input' END::draftsman.job_status)

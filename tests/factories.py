@@ -12,8 +12,8 @@ from draftsman.domain.answer import Verdict
 from draftsman.domain.job import Status
 from draftsman.domain.outcome import Done, Snooze
 from draftsman.domain.people.actor import Actor
-from draftsman.domain.question import QuestionKind
-from draftsman.domain.question_spec import AskedQuestion, QuestionSpec
+from draftsman.domain.question import AskedQuestion, QuestionKind
+from draftsman.domain.question_spec import QuestionSpec
 from draftsman.domain.response import Response
 from draftsman.domain.run import ClaimedJob, LeaderTerm
 from draftsman.errors import Failure

@@ -28,8 +28,8 @@ from draftsman.domain.outcome import (
     unasked_text,
     validate_result,
 )
-from draftsman.domain.question import OnExpire, Question, QuestionStatus, Resolution
-from draftsman.domain.question_spec import AskedQuestion, QuestionSpec
+from draftsman.domain.question import AskedQuestion, OnExpire, Question, QuestionStatus, Resolution
+from draftsman.domain.question_spec import QuestionSpec
 from draftsman.domain.read_models import Step
 from draftsman.domain.requests.attachments import AttachedFile, JobAttachment
 from draftsman.domain.reserved_names import Owner

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated, Any, Final
 
 from pydantic import (
@@ -143,17 +142,3 @@ class QuestionSpec(BaseModel):
                 "action": self.action,
             }
         )
-
-
-@dataclass(frozen=True, slots=True)
-class AskedQuestion:
-    """A question of a run, maybe one of several that it asks at once.
-
-    `given` is the answer that was submitted with the request. `alternative_to` is the place, from
-    1, of the first of several alternatives: the first of them that closes counts, and closes the
-    others.
-    """
-
-    item: QuestionSpec
-    given: str | None = None
-    alternative_to: int | None = None

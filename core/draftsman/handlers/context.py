@@ -239,7 +239,7 @@ class RunContext:
             for ask in asks:
                 ask.close()
             raise UsageError(f"return_when is 'all' or 'first', not {return_when!r}")
-        if return_when == "all":
+        if return_when == "all" or not asks:
             return list(await asyncio.gather(*asks))
         return await first_answers(self._run.pause, asks)
 

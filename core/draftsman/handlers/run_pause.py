@@ -15,7 +15,8 @@ from itertools import count
 from typing import Any, Final, TypeVar
 
 from draftsman.domain.outcome import Parked
-from draftsman.domain.question_spec import AskedQuestion, QuestionSpec
+from draftsman.domain.question import AskedQuestion
+from draftsman.domain.question_spec import QuestionSpec
 from draftsman.errors import UsageError
 
 T = TypeVar("T")
@@ -226,7 +227,10 @@ class _Branch:
 
 
 async def first_answers(pause: RunPause, asks: Sequence[Coroutine[Any, Any, T]]) -> list[T | None]:
-    """Return the results that exist, else wait for the first; None for the others."""
+    """Return the results that exist, else wait for the first; None for the others.
+
+    The questions are stored once each task is done or waits, as alternatives of each other.
+    """
     outer, changed = _branch.get(), asyncio.Event()
     branches = [_Branch(changed) for _ in asks]
     tasks = [_start(ask, branch) for ask, branch in zip(asks, branches, strict=True)]

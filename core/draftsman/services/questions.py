@@ -18,6 +18,7 @@ from draftsman.domain.people.actor import Actor
 from draftsman.domain.people.policy import Policy
 from draftsman.domain.question import (
     BUDGET_KEY,
+    AskedQuestion,
     OnExpire,
     OpenQuestion,
     Question,
@@ -25,7 +26,6 @@ from draftsman.domain.question import (
     QuestionStatus,
     Resolution,
 )
-from draftsman.domain.question_spec import AskedQuestion
 from draftsman.domain.run import Lease, lease_lost
 from draftsman.errors import NotPermitted, UsageError
 from draftsman.services import approval_tokens

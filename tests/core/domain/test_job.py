@@ -68,7 +68,11 @@ def test_a_job_has_a_lease_only_from_claim_to_end_or_release() -> None:
 
 
 def test_a_job_waits_for_people_only_after_its_run_asked() -> None:
-    assert {before for before, after in TRANSITIONS if after in WAITING} == {Status.RUNNING}
+    starts = {before for before, after in TRANSITIONS if after in WAITING}
+    assert starts - WAITING == {Status.RUNNING}
+    assert {pair for pair in TRANSITIONS if WAITING.issuperset(pair)} == {
+        (Status.WAITING_FOR_APPROVAL, Status.WAITING_FOR_INPUT)
+    }
 
 
 def test_no_event_kind_is_shared_by_different_ends() -> None:

@@ -210,6 +210,7 @@ async def test_the_handler_goes_on_with_the_first_of_alternatives(
         gate = ctx.approve("gate", "Deploy?", approvers=["carol"])
         answers = await ctx.wait_for_answers(ask(ctx, "one"), gate, return_when="first")
         one = answers[0] or await ask(ctx, "one")
+        assert await ctx.wait_for_answers(return_when="first") == []
         return Done(
             {"answers": [None if item is None else str(item) for item in answers], "one": one}
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from draftsman.domain.people.actor import Actor
 from draftsman.runtime import Runtime
 from draftsman_tui.dashboard.widgets.preview_pane import PreviewPane
-from tests.factories import Factory
+from tests.factories import QUESTION, Factory
 from tests.tui.dashboard.pilot import DashboardPilot, open_dashboard
 
 
@@ -37,6 +37,26 @@ async def test_preview_follows_the_cursor_and_the_job(
         await seen.see("canceled by cli:root: enough")
         await seen.press("escape")
         await seen.until(lambda: "job_canceled" in pane(seen).text)
+
+
+async def test_all_open_questions_of_a_job_are_shown_and_none_is_answered_by_chance(
+    make: Factory, rt: Runtime, owner: Actor
+) -> None:
+    other = QUESTION.model_copy(update={"key": "other", "text": "Which other?"})
+    work = await make.asked_at_once(QUESTION, other, title="Name the option")
+    async with open_dashboard(rt, owner, size=(160, 40)) as seen:
+        await seen.rows(work.name)
+        await seen.see("D-1 · Name the option", "Questions", "Which one?", "Which other?")
+        await seen.press("a")
+        await seen.wait_for_toast(
+            "D-1 has 2 open questions, D-1/1, D-1/2; select one in the inbox, or in the tab"
+            " questions of the job"
+        )
+        await make.answer(work.number, "red")
+        await seen.until(lambda: "Which one?" not in pane(seen).text)
+        await seen.press("a")
+        await seen.dialog("AnswerDialog")
+        await seen.see("D-1/2")
 
 
 async def test_place_of_the_preview(make: Factory, rt: Runtime, owner: Actor) -> None:

@@ -118,14 +118,16 @@ WITH candidates AS (
       FROM closed
      GROUP BY job
 ), others AS (
-    SELECT q.job, q.ordinal, q.kind,
+    SELECT q.job, q.ordinal, q.kind, c.ends,
            c.ends OR coalesce(q.alternative_of = ANY (c.alternatives), false) AS is_canceled
       FROM jobs c
       JOIN draftsman.job_questions q ON q.job = c.job AND q.status = 'open'
      WHERE q.ordinal <> ALL (c.closed)
 ), canceled AS (
     UPDATE draftsman.job_questions q
-       SET status = 'canceled', resolution = '{"outcome": "canceled", "via": "system"}'
+       SET status = 'canceled', resolution = jsonb_build_object(
+               'outcome', 'canceled', 'via', 'system', 'reason',
+               CASE WHEN o.ends THEN 'the job has ended' ELSE 'another question was closed first' END)
       FROM others o
      WHERE q.job = o.job AND q.ordinal = o.ordinal AND o.is_canceled
 ), updated AS (

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from draftsman.domain.deliveries.plain_text import resolution_text
 from draftsman.domain.job import Status
-from draftsman.domain.question import QuestionStatus
-from draftsman.domain.question_spec import AskedQuestion, QuestionSpec
+from draftsman.domain.question import AskedQuestion, QuestionStatus
+from draftsman.domain.question_spec import QuestionSpec
 from draftsman.domain.run import LeaderTerm
 from draftsman.runtime import Runtime
 from draftsman.store.postgres.database import Connection
@@ -107,6 +108,9 @@ async def test_a_denial_fails_the_job_and_withdraws_the_other_questions(
     assert await statuses(rt, work.number) == [Q.ANSWERED, Q.CANCELED]
     late = await make.answer(work.number, "red", n=2)
     assert (late.accepted, late.reason) == (False, f"{work.name}/2 was already canceled")
+    assert resolution_text(await rt.questions.get(work.number, 2)) == (
+        "was canceled: the job has ended"
+    )
 
 
 async def test_a_denial_that_the_handler_accepts_leaves_the_others(
@@ -184,7 +188,9 @@ async def test_the_first_of_several_alternatives_resumes_the_job(
         assert verdict.job_status == S.RESUMED
         expected = [Q.ANSWERED if n == first else Q.CANCELED for n in (1, 2, 3)]
         assert await statuses(rt, work.number) == expected
-        late = await make.answer(work.number, "red", n=2 if first == 1 else 1)
+        other = await rt.questions.get(work.number, 2 if first == 1 else 1)
+        assert resolution_text(other) == "was canceled: another question was closed first"
+        late = await make.answer(work.number, "red", n=other.ordinal)
         assert (late.accepted, late.resolved) == (False, True)
 
 

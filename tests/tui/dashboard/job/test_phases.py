@@ -108,6 +108,14 @@ def test_a_wait_ends_with_its_answer_or_expiry_or_with_what_follows() -> None:
     assert (wait.kind, wait.seconds / 60) == (WAIT, 90)
 
 
+def test_questions_that_were_asked_at_once_are_one_wait() -> None:
+    runs = [_run(1, 0, 10, RunStatus.PARKED), _run(2, 50, None, RunStatus.RUNNING)]
+    asked = [_question(1, 10, 20), _question(2, 10, 40)]
+    (wait,) = [part for part in phases(_job(), runs, asked, NOW) if part.kind == WAIT]
+    assert (wait.name, wait.seconds / 60) == ("questions /1, /2", 30)
+    assert wait.outcome == "answered by ben; answered by ben"
+
+
 def test_a_chart_has_a_bar_for_each_phase_on_one_axis() -> None:
     rows = chart(_story(), 120, 10, over=False)
     axis, *lines = _texts(rows)

@@ -74,10 +74,10 @@ def _runs(runs: Sequence[Run], end: datetime) -> Iterator[Phase]:
 def _waits(runs: Sequence[Run], questions: Sequence[Question], end: datetime) -> Iterator[Phase]:
     """Yield the waits for people: no run starts, and nothing else is asked, before one ends."""
     starts = [run.started_at for run in runs] + [question.asked_at for question in questions]
-    by_run: defaultdict[int, list[Question]] = defaultdict(list)
+    at_once: defaultdict[datetime, list[Question]] = defaultdict(list)
     for question in questions:
-        by_run[question.run].append(question)
-    for asked in by_run.values():
+        at_once[question.asked_at].append(question)
+    for asked in at_once.values():
         first = asked[0]
         later = [start for start in starts if start > first.asked_at]
         name = "approval" if first.kind is QuestionKind.APPROVAL else "question"
