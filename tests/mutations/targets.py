@@ -62,6 +62,7 @@ OBJECT_TESTS: Final = (
     "tests/core/services/runs/test_settlement.py",
     "tests/core/services/test_types.py",
     "tests/core/services/test_queues.py",
+    "tests/core/services/test_reservations.py",
     "tests/core/services/limits/test_handover.py",
     "tests/core/races/test_queues.py",
     "tests/core/races/test_order.py",
