@@ -1,7 +1,7 @@
 """Mutation testing of the claim path.
 
 python -m tests.mutations --list              the mutants, and the tests that each runs
-python -m tests.mutations                     runs them all; exit code 1 if one survives
+python -m tests.mutations                     runs them all; exit code 1 if any survives
 python -m tests.mutations --only 'exchange:'  those whose names match a regular expression
 """
 
@@ -28,7 +28,7 @@ REPLY: Final = 64 << 20
 
 @dataclass
 class Verdict:
-    """What became of a mutant."""
+    """The outcome of a mutant."""
 
     mutant: Mutant
     outcome: str
@@ -98,7 +98,7 @@ class Coverage:
                 self.tests[unit].append(test)
 
     def of(self, mutant: Mutant) -> list[str]:
-        """Return the tests of a mutant; of the enclosing function for a nested one."""
+        """Return the tests of a mutant; a nested function has those of the enclosing function."""
         unit = mutant.unit
         while unit not in self.tests and "." in unit:
             unit = unit.rpartition(".")[0]
