@@ -132,6 +132,9 @@ def _in_fork(session: pytest.Session, server: Server, order: Order, writer: int)
         for item, following in zip(chosen, [*chosen[1:], None], strict=True):
             current.clear()
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+            if reports.failed is not None:  # again: it may have been too slow
+                reports.failed = None
+                item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
             reached[item.nodeid] = sorted(current)
             if reports.failed is not None:
                 break
