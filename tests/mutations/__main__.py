@@ -130,6 +130,8 @@ async def _judge(
     try:
         for runner in runners:
             collected = (await runner.read())["collected"]
+        kinds = {mutant.path: mutant for mutant in mutants}.values()
+        collected = [t for t in collected if any(targets.is_test_of(m, t) for m in kinds)]
         _note(f"{len(collected)} tests run without a mutant, to see which code each reaches")
         coverage = await _cover(runners, collected)
         verdicts: dict[str, Verdict] = {}

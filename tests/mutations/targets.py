@@ -44,6 +44,7 @@ QUERY_TESTS: Final = (
     "tests/core/services/runs/test_rescue.py",
     "tests/core/services/runs/test_worker_registry.py",
     "tests/core/services/test_types.py",
+    "tests/core/services/limits/test_handover.py",
     "tests/core/races/test_fencing.py",
     "tests/core/races/test_runs.py",
     "tests/core/races/test_queues.py",
