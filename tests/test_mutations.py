@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.mutations import targets
+from tests.mutations.mutant import ROOT
 from tests.mutations.python_operators import mutants_of_functions
 from tests.mutations.sql_operators import mutants_of_queries
 from tests.support.cases import cases
@@ -84,4 +85,4 @@ def test_mutants_are_distinct_and_every_equivalent_one_exists() -> None:
 
 
 def test_the_tests_of_mutants_exist() -> None:
-    assert [test for test in targets.TESTS if not (targets.ROOT / test).exists()] == []
+    assert [test for test in targets.TESTS if not (ROOT / test).exists()] == []
