@@ -122,7 +122,7 @@ async def _cover(runners: Sequence[Runner], collected: list[str]) -> Coverage:
 
 
 async def _judge(
-    mutants: Sequence[Mutant], jobs: int, *, listing: bool
+    mutants: Sequence[Mutant], jobs: int, *, listing: bool, tests: str
 ) -> tuple[list[Verdict], Coverage]:
     """Run the mutants; return a verdict of each, in the same order."""
     reasons = targets.equivalent()
@@ -131,7 +131,11 @@ async def _judge(
         for runner in runners:
             collected = (await runner.read())["collected"]
         kinds = {mutant.path: mutant for mutant in mutants}.values()
-        collected = [t for t in collected if any(targets.is_test_of(m, t) for m in kinds)]
+        collected = [
+            test
+            for test in collected
+            if re.search(tests, test) and any(targets.is_test_of(m, test) for m in kinds)
+        ]
         _note(f"{len(collected)} tests run without a mutant, to see which code each reaches")
         coverage = await _cover(runners, collected)
         verdicts: dict[str, Verdict] = {}
@@ -216,6 +220,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.mutations", description=__doc__)
     parser.add_argument("--list", action="store_true", help="list the mutants and their tests")
     parser.add_argument("--only", default="", help="a regular expression of names")
+    parser.add_argument(
+        "--tests", default="", help="a regular expression of tests, to run no others"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--jobs", type=int, default=2, help="mutants at once (2)")
     options = parser.parse_args(arguments)
@@ -224,7 +231,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _print("equivalent.toml names unknown mutants: " + "; ".join(sorted(unknown)))
         return 1
     mutants = [mutant for mutant in known if re.search(options.only, mutant.name)]
-    verdicts, coverage = asyncio.run(_judge(mutants, options.jobs, listing=options.list))
+    verdicts, coverage = asyncio.run(
+        _judge(mutants, options.jobs, listing=options.list, tests=options.tests)
+    )
     if options.list:
         rows = [{"name": m.name, "path": m.path, "tests": coverage.of(m)} for m in mutants]
         _print(json.dumps(rows, indent=1) if options.json else "\n".join(map(_listed, rows)))
