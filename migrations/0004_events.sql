@@ -120,6 +120,7 @@ BEGIN
             WHEN 'expired' THEN 'job_expired'
             WHEN 'canceled' THEN 'job_canceled' END
         WHEN 'waiting_for_approval' THEN CASE after
+            WHEN 'waiting_for_input' THEN 'needs_input'
             WHEN 'resumed' THEN 'job_resumed'
             WHEN 'failed' THEN 'job_failed'
             WHEN 'expired' THEN 'job_expired'
@@ -142,7 +143,8 @@ CREATE FUNCTION draftsman.transition_details(
 BEGIN
     IF status = 'expired' THEN
         RETURN (SELECT jsonb_build_object('question', max(q.ordinal))
-                  FROM draftsman.job_questions q WHERE q.job = $1);
+                  FROM draftsman.job_questions q
+                 WHERE q.job = $1 AND q.status = 'expired' AND q.on_expire IN ('expire', 'escalate'));
     END IF;
     RETURN CASE status
         WHEN 'completed' THEN jsonb_build_object('summary', left(result ->> 'summary', 2000))

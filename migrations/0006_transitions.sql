@@ -19,7 +19,7 @@ BEGIN
             WHEN 'claimed' THEN CASE WHEN after IN ('running', 'queued', 'resumed', 'canceled') THEN 1 END
             WHEN 'running' THEN CASE WHEN after IN ('waiting_for_input', 'waiting_for_approval', 'scheduled', 'completed', 'failed', 'dead_letter', 'retrying', 'canceled', 'resumed') THEN 1 END
             WHEN 'waiting_for_input' THEN CASE WHEN after IN ('resumed', 'expired', 'canceled') THEN 1 END
-            WHEN 'waiting_for_approval' THEN CASE WHEN after IN ('resumed', 'failed', 'expired', 'canceled') THEN 1 END
+            WHEN 'waiting_for_approval' THEN CASE WHEN after IN ('waiting_for_input', 'resumed', 'failed', 'expired', 'canceled') THEN 1 END
             WHEN 'resumed' THEN CASE WHEN after IN ('claimed', 'canceled') THEN 1 WHEN after = 'running' THEN 2 END
             WHEN 'retrying' THEN CASE WHEN after IN ('queued', 'canceled') THEN 1 END
             END
@@ -443,15 +443,16 @@ BEGIN
                    'a running job has exactly one open run, every other job none')
            WHEN (n.status IN ('waiting_for_input', 'waiting_for_approval')) <> ((
                SELECT q.job FROM draftsman.job_questions q
-                WHERE q.job = n.number AND q.status = 'open') IS NOT NULL)
+                WHERE q.job = n.number AND q.status = 'open' LIMIT 1) IS NOT NULL)
                THEN draftsman.refuse_inconsistency(n.number,
-                   'a waiting job has exactly one open question, every other job none')
+                   'a waiting job has open questions, every other job none')
            ELSE true
            END;
 
     -- a single aggregate: PostgreSQL looks up each of them again for each statement
     SELECT bit_or(
-           CASE WHEN has_targets OR status IN ('resumed', 'dead_letter') THEN notified ELSE 0 END
+           CASE WHEN has_targets OR status IN ('waiting_for_input', 'resumed', 'dead_letter')
+                THEN notified ELSE 0 END
            | CASE WHEN concurrency_key IS NOT NULL THEN keyed ELSE 0 END
            | CASE WHEN limits IS NULL THEN 0
                   WHEN status IN ('queued', 'resumed') THEN limited | queued ELSE limited END
@@ -513,7 +514,8 @@ BEGIN
            FROM new_states n
            FULL JOIN old_states o ON o.number = n.number
           WHERE CASE WHEN n.status <> o.status
-                THEN n.has_targets OR n.status IN ('resumed', 'dead_letter') END;
+                THEN n.has_targets OR n.status IN ('resumed', 'dead_letter')
+                     OR (o.status = 'waiting_for_approval' AND n.status = 'waiting_for_input') END;
     END IF;
     RETURN NULL;
 END $$;

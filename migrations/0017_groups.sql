@@ -336,7 +336,9 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 $$;
 
 -- Records a job that a run spawned, in the transaction of its submission, or a completed job that it
--- takes over. Another job under the same key is refused by job_dependencies_keys.
+-- takes over. Another job under the same key is refused by job_dependencies_keys. Under keys of its MCP
+-- server, which serves agents, a job has at most 20: the lock of the job lets runs and sessions count one
+-- after another.
 CREATE FUNCTION draftsman.record_spawn(job bigint, token bigint, spawned bigint) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -350,6 +352,14 @@ BEGIN
        OR (starts_with(request_key, 'spawn:' || $1 || ':')
            OR $3 = draftsman.completed_spawn($1, given_key)) IS NOT TRUE THEN
         PERFORM draftsman.deny_access(format('D-%s is not running, or did not spawn D-%s', $1, $3));
+    END IF;
+    IF given_key LIKE 'mcp:%' THEN
+        PERFORM FROM draftsman.job_states s WHERE s.number = $1 FOR NO KEY UPDATE;
+        IF (SELECT count(*) FROM draftsman.job_dependencies d
+             WHERE d.job = $1 AND d.spawned AND d.spawn_key LIKE 'mcp:%' AND d.parent <> $3) >= 20 THEN
+            RAISE EXCEPTION 'D-% has submitted 20 jobs, the most that an agent may; finish the work in'
+                ' this job', $1 USING ERRCODE = 'DM004';
+        END IF;
     END IF;
     INSERT INTO draftsman.job_dependencies (job, parent, ordinal, condition, met, spawned, spawn_key)
     SELECT $1, $3, count(*) + 1, 'any', true, true, given_key

@@ -287,10 +287,11 @@ BEGIN
             draftsman.ratify_rule(bigint, text, text, float8),
             draftsman.revoke_rule(bigint, text, text, text) TO draftsman_bot;
         GRANT EXECUTE ON FUNCTION draftsman.refuse_action(bigint, text, jsonb),
+            draftsman.bind_account(text, text),
             draftsman.record_answer_change(bigint, int, text, text, text, jsonb)
             TO draftsman_bot;
         GRANT INSERT (job, kind, actor, payload) ON draftsman.job_events TO draftsman_bot;
-        GRANT INSERT (forge, project, number, key, kind, source, author, author_name, is_bot,
+        GRANT INSERT (forge, project, number, key, kind, source, author, author_name, author_id, is_bot,
             association, verdict, title, text, label, path, line, commit, thread, url, at),
             UPDATE (answered_at) ON draftsman.forge_events TO draftsman_bot;
         GRANT UPDATE (branch_deleted_at) ON draftsman.pull_requests TO draftsman_bot;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -69,7 +70,8 @@ def _problem(outcome: Snooze | Cancel) -> str | None:
 class Parked(BaseException):
     """The run is parked and has to unwind.
 
-    Derives from BaseException so that a handler's `except Exception` does not catch it.
+    A worker cancels the handler's task instead; code without one, such as a call after the pause,
+    gets this. Derives from BaseException so that a handler's `except Exception` does not catch it.
     """
 
 
@@ -82,4 +84,13 @@ def caught_pause_text(handler: str, ended: str) -> str:
         f"{handler} {ended} after its run had paused; this was ignored, and the job waits as asked."
         " Let the pause pass through the handler: around ctx.ask, ctx.approve, ctx.sleep and"
         " ctx.gather, raise again each BaseException that you catch, and do not return in finally"
+    )
+
+
+def unasked_text(keys: Sequence[str]) -> str:
+    """Return the error of a handler that returned before its questions were asked."""
+    names = ", ".join(map(repr, keys))
+    return (
+        f"the handler returned while it was about to ask {names}; await each ctx.ask and"
+        " ctx.approve, or cancel its task before you return"
     )

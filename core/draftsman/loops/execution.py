@@ -11,7 +11,12 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
-from draftsman.domain.outcome import Parked, caught_pause_text, validate_result
+from draftsman.domain.outcome import (
+    Parked,
+    caught_pause_text,
+    unasked_text,
+    validate_result,
+)
 from draftsman.domain.retries.error_classes import as_failure
 from draftsman.domain.retries.job_limits import JobLimits
 from draftsman.domain.run import ClaimedJob
@@ -21,6 +26,7 @@ from draftsman.handlers.context import (
     RunContext,
     allow_grace,
     captured_prints,
+    interrupt_by,
     release,
     used_worker_run,
     worker_run,
@@ -214,7 +220,10 @@ class Execution:
 
     async def _settle_error(self, error: BaseException) -> None:
         """Settle a run that ended with an exception."""
-        if (run := self._worker_run) is not None and run.parked:
+        self._settling = True
+        if (run := self._worker_run) is not None:
+            await run.pause.end()
+        if run is not None and run.parked:
             if not _is_pause(error):
                 await self._end_caught_pause(run, f"raised {type(error).__name__}", error)
             return
@@ -251,6 +260,7 @@ class Execution:
             left -= await self._check_runtime()
         context = self._context = RunContext(self.job, self._services, left, self._limits)
         allow_grace(context, self._continue_in_grace)
+        interrupt_by(context, self._interrupt)
         self._deadlines.add(expire := self._time_out, left)
         try:
             with captured_prints(context, self._deadlines.loop):
@@ -258,10 +268,14 @@ class Execution:
         finally:
             self._deadlines.remove(expire)
             release(context)
-        if (run := used_worker_run(context)) is not None and run.parked:
-            await self._end_caught_pause(run, f"returned {type(outcome).__name__}")
-            return
         self._settling = True
+        if (run := used_worker_run(context)) is not None:
+            unasked = await run.pause.end()
+            if run.parked:
+                await self._end_caught_pause(run, f"returned {type(outcome).__name__}")
+                return
+            if unasked:
+                raise Failure(unasked_text(unasked), code="programming_error")
         try:
             result = validate_result(outcome)
         except Failure:  # for debugging
@@ -274,6 +288,11 @@ class Execution:
         if run is not None and run.has_open_log:
             await self._store_log(run.close)
 
+    def _interrupt(self) -> None:
+        """Cancel the handler of a run that has parked."""
+        if self.task is not None and not self._settling:
+            self.task.cancel()
+
     async def _end_caught_pause(
         self, run: WorkerRun, ended: str, error: BaseException | None = None
     ) -> None:
@@ -281,7 +300,6 @@ class Execution:
 
         The run owns the job no longer: a person may have answered, and another run may be active.
         """
-        self._settling = True
         text = caught_pause_text(_name(self._handler), ended)
         _log.warning("%s: run %s: %s", self.job.name, self.job.run, text)
         if error is not None:

@@ -94,20 +94,32 @@ class People:
     async def unlink(self, channel: Source, id: str, actor: Actor) -> str:
         """Unlink an identity from its person; return the person's name.
 
+        The login of a forge keeps its person, and is bound to the next account that acts under it.
         People may unlink their own, operators any. Raises NotFound, NotPermitted.
         """
         actor = self._policy.resolve(actor)
 
         async def work(conn: Connection) -> str | None:
             person = await store.person(conn, channel, id)
-            if person is not None:
-                self._policy.check(actor, Verb.UNLINK, invoker=person)
-                await store.unlink(conn, channel, id)
-            return person
+            if channel is Source.FORGE:
+                person = self._policy.resolve(Actor(channel, id, id)).person or id
+            if person is None:
+                return None
+            self._policy.check(actor, Verb.UNLINK, invoker=person)
+            return None if await store.unlink(conn, channel, id) is None else person
 
         if (person := await self._db.run_transaction(work)) is None:
             raise NotFound(f"{channel}:{id} is not linked to a person")
         return person
+
+    async def bind_account(self, actor: Actor, account_id: str) -> str:
+        """Bind the login of a person at a forge to its account, at the first use.
+
+        Return the id of the account to which it is bound.
+        """
+        return await self._db.run_transaction(
+            lambda conn: store.bind_account(conn, actor.id, account_id)
+        )
 
     async def directory(self) -> Directory:
         """Return the people stored in the database."""

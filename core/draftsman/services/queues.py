@@ -23,6 +23,7 @@ from draftsman.domain.queues.queue_models import (
     missing_worker,
 )
 from draftsman.domain.run import LeaderTerm
+from draftsman.domain.sizes import JOB_TYPE, QUEUE, check_length
 from draftsman.domain.text import clean, humanize
 from draftsman.errors import CommandHint, NotFound, OptionHint, Refused, UsageError
 from draftsman.store import read_model, workers
@@ -310,7 +311,7 @@ def _name(kind: str, text: str) -> str:
     name: str = clean(text).strip()
     if not name:
         raise UsageError(f"the name of the {kind} is empty")
-    return name
+    return check_length(name, QUEUE if kind == "queue" else JOB_TYPE, f"the {kind}")
 
 
 def _already_paused(pauses: list[QueuePause], queue: str, type: str | None) -> Refused:

@@ -11,6 +11,7 @@ from draftsman.domain.job import Source
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.people.quiet_hours import InterruptibleHours
 from draftsman.domain.question import BUDGET_KEY
+from draftsman.domain.sizes import DISPLAY_NAME
 from draftsman.domain.text import clean
 from draftsman.errors import CommandHint, NotPermitted
 
@@ -145,7 +146,7 @@ class Policy:
 
     def resolve(self, actor: Actor) -> Actor:
         """Return the actor with its person and roles."""
-        id, display_name = clean(actor.id), clean(actor.display_name)
+        id, display_name = clean(actor.id), clean(actor.display_name)[:DISPLAY_NAME]
         if (id, display_name) != (actor.id, actor.display_name):
             actor = replace(actor, id=id, display_name=display_name)
         for person in self.people.values():

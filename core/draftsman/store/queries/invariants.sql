@@ -47,22 +47,42 @@ SELECT j.number, CASE WHEN j.status <> 'completed' THEN 'run ' || r.ordinal || '
    AND (j.status = 'completed' OR r.job IS NOT NULL)
  LIMIT 100
 
--- name: waiting_has_one_open_question
-SELECT j.number, j.status || ' with ' || count(q.job) || ' open questions'
+-- name: waiting_has_open_questions
+SELECT j.number, j.status || ' without an open question'
   FROM draftsman.job_states j
-  LEFT JOIN draftsman.job_questions q ON q.job = j.number AND q.status = 'open'
  WHERE j.status IN ('waiting_for_input', 'waiting_for_approval')
- GROUP BY j.number
-HAVING count(q.job) <> 1
+   AND NOT EXISTS (SELECT FROM draftsman.job_questions q
+                    WHERE q.job = j.number AND q.status = 'open')
  LIMIT 100
 
+-- A job that waits for an approval and for an answer waits for the approval.
 -- name: open_question_belongs_to_waiting_job
-SELECT q.job, 'question ' || q.ordinal || ' is open, the job is ' || j.status
+SELECT q.job, 'question ' || min(q.ordinal) || ' is open, the job is ' || j.status
   FROM draftsman.job_questions q
   JOIN draftsman.job_states j ON j.number = q.job
  WHERE q.status = 'open'
-   AND j.status <> CASE q.kind WHEN 'input' THEN 'waiting_for_input'
-                   ELSE 'waiting_for_approval' END::draftsman.job_status
+ GROUP BY q.job, j.status
+HAVING j.status <> CASE WHEN bool_or(q.kind = 'approval') THEN 'waiting_for_approval'
+                   ELSE 'waiting_for_input' END::draftsman.job_status
+ LIMIT 100
+
+-- name: open_questions_are_of_the_last_run
+SELECT q.job, 'question ' || q.ordinal || ' of run ' || q.run || ' is open, the last run is ' || j.run_count
+  FROM draftsman.job_questions q
+  JOIN draftsman.job_states j ON j.number = q.job
+ WHERE q.status = 'open' AND q.run <> j.run_count
+ LIMIT 100
+
+-- The first of several alternatives that closes is the only one that counts.
+-- name: alternatives_close_together
+SELECT q.job, count(*) FILTER (WHERE q.status = 'open') || ' open and '
+              || count(*) FILTER (WHERE q.status IN ('answered', 'expired')) || ' closed alternatives of question '
+              || q.alternative_of
+  FROM draftsman.job_questions q
+ WHERE q.alternative_of IS NOT NULL AND q.status IN ('open', 'answered', 'expired')
+ GROUP BY q.job, q.alternative_of
+HAVING count(*) FILTER (WHERE q.status = 'open') > 0
+   AND count(*) FILTER (WHERE q.status IN ('answered', 'expired')) > 0
  LIMIT 100
 
 -- name: answered_has_an_accepted_answer
@@ -368,14 +388,18 @@ SELECT q.job, 'question ' || q.ordinal || ' was ' || (q.resolution ->> 'outcome'
        END IS NOT TRUE
  LIMIT 100
 
--- Each passed approval belongs to a question that was decided; asking again supersedes it.
+-- Each passed approval belongs to a question that was decided, or to one with an alternative that closed
+-- first; asking again supersedes it.
 -- name: approvals_were_decided
 SELECT e.job, count(*) || ' passed approvals, ' || max(g.decided) || ' decided'
   FROM draftsman.job_events e
  CROSS JOIN LATERAL (
-       SELECT count(DISTINCT a.question) AS decided FROM draftsman.job_answers a
-        WHERE a.job = e.job AND a.accepted AND a.kind = 'approval') g
- WHERE e.from_status = 'waiting_for_approval' AND e.to_status = 'resumed'
+       SELECT count(DISTINCT q.run) AS decided FROM draftsman.job_questions q
+        WHERE q.job = e.job AND q.kind = 'approval'
+          AND (q.alternative_of IS NOT NULL OR EXISTS (
+               SELECT FROM draftsman.job_answers a
+                WHERE a.job = q.job AND a.question = q.ordinal AND a.accepted))) g
+ WHERE e.from_status = 'waiting_for_approval' AND e.to_status IN ('waiting_for_input', 'resumed')
  GROUP BY e.job
 HAVING count(*) > max(g.decided)
  LIMIT 100

@@ -94,7 +94,7 @@ class TeamTools:
             ),
             Tool(
                 "job_status",
-                "Return the status, the open question and the result of a job.",
+                "Return the status, the open questions and the result of a job.",
                 object_schema(("job",), job=JOB),
                 self._status,
                 read_only=True,

@@ -151,8 +151,7 @@ async def stats(app: App, people: bool, since: float | None) -> None:
     )
     pauses = statistics.pauses
     app.out.print(
-        f"{_counted(statistics.open_questions, 'job')} with an open question"
-        f"{next_expiry}{expiring_soon}",
+        f"{_counted(statistics.open_questions, 'open question')}{next_expiry}{expiring_soon}",
         f"{_counted(statistics.workers, 'worker')},"
         f" {statistics.busy} of {statistics.slots} slots busy",
         f"{_counted(statistics.answers_last_day, 'answer')} in the last 24 hours{median}",
