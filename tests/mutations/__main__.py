@@ -1,7 +1,7 @@
 """Mutation testing of the claim path.
 
 python -m tests.mutations --list              the mutants, and the tests that each runs
-python -m tests.mutations                     runs them all; exit code 1 if one survives
+python -m tests.mutations                     runs them all; exit code 1 if any survives
 python -m tests.mutations --only 'exchange:'  those whose names match a regular expression
 """
 
@@ -28,7 +28,7 @@ REPLY: Final = 64 << 20
 
 @dataclass
 class Verdict:
-    """What became of a mutant."""
+    """The outcome of a mutant."""
 
     mutant: Mutant
     outcome: str
@@ -98,7 +98,7 @@ class Coverage:
                 self.tests[unit].append(test)
 
     def of(self, mutant: Mutant) -> list[str]:
-        """Return the tests of a mutant; of the enclosing function for a nested one."""
+        """Return the tests of a mutant; a nested function has those of the enclosing function."""
         unit = mutant.unit
         while unit not in self.tests and "." in unit:
             unit = unit.rpartition(".")[0]
@@ -122,7 +122,7 @@ async def _cover(runners: Sequence[Runner], collected: list[str]) -> Coverage:
 
 
 async def _judge(
-    mutants: Sequence[Mutant], jobs: int, *, listing: bool
+    mutants: Sequence[Mutant], jobs: int, *, listing: bool, tests: str
 ) -> tuple[list[Verdict], Coverage]:
     """Run the mutants; return a verdict of each, in the same order."""
     reasons = targets.equivalent()
@@ -130,6 +130,12 @@ async def _judge(
     try:
         for runner in runners:
             collected = (await runner.read())["collected"]
+        kinds = {mutant.path: mutant for mutant in mutants}.values()
+        collected = [
+            test
+            for test in collected
+            if re.search(tests, test) and any(targets.is_test_of(m, test) for m in kinds)
+        ]
         _note(f"{len(collected)} tests run without a mutant, to see which code each reaches")
         coverage = await _cover(runners, collected)
         verdicts: dict[str, Verdict] = {}
@@ -214,6 +220,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.mutations", description=__doc__)
     parser.add_argument("--list", action="store_true", help="list the mutants and their tests")
     parser.add_argument("--only", default="", help="a regular expression of names")
+    parser.add_argument(
+        "--tests", default="", help="a regular expression of tests, to run no others"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--jobs", type=int, default=2, help="mutants at once (2)")
     options = parser.parse_args(arguments)
@@ -222,7 +231,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _print("equivalent.toml names unknown mutants: " + "; ".join(sorted(unknown)))
         return 1
     mutants = [mutant for mutant in known if re.search(options.only, mutant.name)]
-    verdicts, coverage = asyncio.run(_judge(mutants, options.jobs, listing=options.list))
+    verdicts, coverage = asyncio.run(
+        _judge(mutants, options.jobs, listing=options.list, tests=options.tests)
+    )
     if options.list:
         rows = [{"name": m.name, "path": m.path, "tests": coverage.of(m)} for m in mutants]
         _print(json.dumps(rows, indent=1) if options.json else "\n".join(map(_listed, rows)))

@@ -21,7 +21,7 @@ class Mutant:
     path: str
     unit: str
     change: str
-    """What is changed, which together with `unit` is the name of the mutant."""
+    """The change, which together with `unit` is the name of the mutant."""
     start: int
     """Offset of the changed text in the file, in characters."""
     end: int
@@ -44,7 +44,7 @@ class Mutant:
 
 
 def numbered(mutants: Iterable[Mutant]) -> list[Mutant]:
-    """Number mutants of the same name in the order of the file, and remove equal ones."""
+    """Number mutants of the same name in the order of the file, and remove duplicates."""
     distinct = {(m.start, m.end, m.text): m for m in mutants}
     seen: Counter[str] = Counter()
     result = []

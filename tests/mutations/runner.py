@@ -35,7 +35,7 @@ MISSING: Final = 10.0
 
 @dataclass
 class Order:
-    """What a fork does: run tests, with a mutant or to note what they reach."""
+    """Tests that a fork runs, with a mutant or to note the units that they reach."""
 
     tests: list[str] = field(default_factory=list)
     """The tests in their order; empty for all."""
@@ -114,7 +114,7 @@ class Reports:
 
 
 def _in_fork(session: pytest.Session, server: Server, order: Order, writer: int) -> None:
-    """Run the tests until one fails, and exit."""
+    """Run the tests until the first failure, and exit."""
     sink = os.open(os.devnull, os.O_RDWR)
     for descriptor in (0, 1):
         os.dup2(sink, descriptor)
@@ -132,6 +132,9 @@ def _in_fork(session: pytest.Session, server: Server, order: Order, writer: int)
         for item, following in zip(chosen, [*chosen[1:], None], strict=True):
             current.clear()
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+            if reports.failed is not None:  # again: it may have been too slow
+                reports.failed = None
+                item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
             reached[item.nodeid] = sorted(current)
             if reports.failed is not None:
                 break

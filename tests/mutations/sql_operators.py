@@ -112,7 +112,7 @@ class _Unit:
         return numbered(found)
 
     def _conditions(self, at: int, token: Token) -> Iterator[Mutant]:
-        """Replace each condition by what lets it through, and each branch by both."""
+        """Let each condition pass, and take each branch always and never."""
         if token.kind != "word" or token.upper not in _OPENS or self._is_between(at):
             return
         if token.upper == "ON" and self._word(at + 1) in ("CONFLICT", "CONSTRAINT"):

@@ -251,6 +251,7 @@ async def test_a_reserving_job_keeps_its_concurrency_key(
 async def test_a_job_of_a_paused_type_ends_its_reservation(
     rt: Runtime, make: Factory, owner: Actor, conn: Connection
 ) -> None:
+    await make.worker_row(queues=["q"], types=["noop", "report"])
     other = await make.queued(queue="q")
     job = await reserve(rt, owner, type="report")
     await rt.queues.pause("q", owner, "model is down", "report")

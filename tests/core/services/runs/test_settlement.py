@@ -235,6 +235,51 @@ async def test_every_end_of_a_canceled_job_is_canceled_without_using_an_attempt(
         assert run.result == {"n": 1}
 
 
+async def test_a_cancel_request_keeps_its_time_and_a_completed_run_has_no_result_of_its_own(
+    make: Factory, rt: Runtime
+) -> None:
+    work, completed = await make.running(), await make.running()
+    await rt.job_control.cancel(work.number, make.owner, "enough")
+    requested = (await rt.read_model.job(work.number)).cancel_requested_at
+    assert requested is not None
+    await rt.settlement.outcome(work, Cancel("the card was archived"))
+    job = await rt.read_model.job(work.number)
+    assert (job.cancel_requested_at, job.cancel_reason) == (requested, "enough")
+    await rt.settlement.outcome(completed, Done({"n": 1}))
+    job = await rt.read_model.job(completed.number)
+    (run,) = await rt.read_model.runs(completed.number)
+    assert (run.result, job.cancel_requested_at, job.cancel_reason) == (None, None, None)
+
+
+@pytest.mark.parametrize(("before", "at_end"), [(None, 3), (3, None), (4, 3)])
+async def test_the_exit_code_of_a_run_is_that_of_its_end_or_the_recorded_one(
+    make: Factory, rt: Runtime, before: int | None, at_end: int | None
+) -> None:
+    work = await make.running()
+    await rt.checkpoints.describe(work.lease, {"model": "small"}, before)
+    await rt.checkpoints.describe(work.lease, {"level": 2})
+    await rt.settlement.failure(work, Failure("no", declared="PERMANENT", program_exit=at_end))
+    (run,) = await rt.read_model.runs(work.number)
+    assert (run.exit_code, run.params_snapshot) == (3, {"model": "small", "level": 2})
+
+
+async def test_a_job_keeps_its_start_time_and_its_last_error_after_a_success(
+    make: Factory, rt: Runtime, clock: Clock
+) -> None:
+    number = await make.scheduled()
+    run_at = (await rt.read_model.job(number)).run_at
+    assert run_at is not None
+    await clock.forward(3601)
+    await rt.sweeps.promote(LeaderTerm())
+    work = await make.running(number)
+    await rt.settlement.failure(work, BUSY)
+    await clock.forward(400)
+    await rt.sweeps.promote(LeaderTerm())
+    await rt.settlement.outcome(await make.running(number), Done())
+    job = await rt.read_model.job(number)
+    assert (job.run_at, job.last_error, job.error_class) == (run_at, "busy", "TRANSIENT_APP")
+
+
 async def test_a_run_without_a_cancel_does_not_end_as_canceled(make: Factory, rt: Runtime) -> None:
     work = await make.running()
     assert await rt.settlement.canceled(work) is None
