@@ -17,7 +17,7 @@ from draftsman.domain.requests.unique_work import Unique, UniqueBy
 from draftsman.domain.retries.job_limits import check_overrides
 from draftsman.domain.text import clean_fields, digest, first_line, text_digest
 from draftsman.domain.workflows.groups import GroupKind, OnFailure
-from draftsman.field_errors import document, matching
+from draftsman.field_errors import matching
 
 FIRST_YEAR = 1971
 LAST_YEAR = 2200
