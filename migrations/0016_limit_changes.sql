@@ -286,7 +286,9 @@ BEGIN
          ORDER BY p.queue, p.type FOR KEY SHARE
     LOOP
         UPDATE draftsman.job_states s SET hold = 'limit', held_by = 'pause'
-         WHERE s.hold IS NULL AND s.status IN ('queued', 'resumed') AND s.ctid = ANY (ARRAY(
+         WHERE s.ctid = ANY (ARRAY(
+               SELECT j.ctid FROM draftsman.job_states j
+                WHERE j.hold IS NULL AND j.status IN ('queued', 'resumed') AND j.ctid = ANY (ARRAY(
                SELECT f.location
                  FROM (SELECT ctid AS location, type, limits
                          FROM draftsman.job_states
@@ -294,7 +296,8 @@ BEGIN
                           AND hold IS NULL
                         ORDER BY priority DESC, position, number
                         LIMIT most) f
-                WHERE f.limits <> '{}' AND coalesce(pause.type, f.type) = f.type));
+                WHERE f.limits <> '{}' AND coalesce(pause.type, f.type) = f.type))
+                FOR NO KEY UPDATE SKIP LOCKED));
         GET DIAGNOSTICS changed = ROW_COUNT;
         freed := freed + changed;
     END LOOP;
