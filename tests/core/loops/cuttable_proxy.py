@@ -26,6 +26,7 @@ class CuttableProxy:
         self._folder = folder
         self._sessions: set[asyncio.Task[None]] = set()
         self._up = True
+        self._forwards = True
         self._unheard: bytes | None = None
         self._asked: bytes | None = None
         self._often: bytes | None = None
@@ -52,6 +53,14 @@ class CuttableProxy:
     def mend(self) -> None:
         """Accept sessions again."""
         self._up = True
+
+    def swallow(self) -> None:
+        """Forward nothing any more, and close nothing: a firewall that drops packets."""
+        self._forwards = False
+
+    def forward(self) -> None:
+        """Forward new data again; what was sent meanwhile is lost."""
+        self._forwards = True
 
     def drop_reply(self, containing: bytes) -> None:
         """Drop the session whose next reply contains this, after the server's execution."""
@@ -106,8 +115,9 @@ class CuttableProxy:
                 self._heard = not self._heard
                 if not self._heard:
                     dropped.set()
-            target.write(data)
-            await target.drain()
+            if self._forwards:
+                target.write(data)
+                await target.drain()
 
     async def _reply(
         self, source: asyncio.StreamReader, target: asyncio.StreamWriter, dropped: asyncio.Event
@@ -120,8 +130,9 @@ class CuttableProxy:
             if dropped.is_set():
                 self.lost.set()
                 return
-            target.write(data)
-            await target.drain()
+            if self._forwards:
+                target.write(data)
+                await target.drain()
 
 
 @asynccontextmanager
