@@ -66,7 +66,7 @@ class Claimer:
         """Settle and claim."""
         done = [(job.lease, dict[str, object]()) for job in self._running]
         began = time.perf_counter()
-        jobs = await self._claim.exchange(done, types=["noop"], skip=[], free=SLOTS, ahead=0)
+        jobs = await self._claim.exchange(done, types=["noop"], free=SLOTS, ahead=0)
         self.times.append((time.perf_counter() - began) * 1e3)
         self._running = [job for job in jobs if job.status is Status.RUNNING]
         if len(self._running) != SLOTS or len(jobs) != SLOTS + len(done):

@@ -90,6 +90,21 @@ LANGUAGE sql STABLE PARALLEL SAFE RETURN
          THEN pg_catalog.now()
          ELSE pg_catalog.now() + draftsman.clock_offset() END;
 
+-- Limits of texts -----------------------------------------------------------------------------
+
+-- Whether a list has more texts, or a longer text, than so many; NULL is a text that it must not have.
+CREATE FUNCTION draftsman.has_long_texts(texts text[], most int, characters int) RETURNS boolean
+LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN
+    array_ndims(texts) > 1 OR cardinality(texts) > most OR array_position(texts, NULL) IS NOT NULL
+    OR EXISTS (SELECT FROM unnest(texts) AS t (text) WHERE char_length(text) > characters);
+
+-- Whether a document is an object with at most so many bytes as text, that programs can read: a parser
+-- gives up at a thousand levels.
+CREATE FUNCTION draftsman.is_document(document jsonb, bytes int) RETURNS boolean
+LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN
+    jsonb_typeof(document) = 'object' AND octet_length(document::text) <= bytes
+    AND NOT jsonb_path_exists(document, 'strict $.**{500}');
+
 -- Guards --------------------------------------------------------------------------------------
 
 -- Trigger function for rows that must not change; the argument is the reason.

@@ -91,6 +91,7 @@ CREATE TABLE draftsman.job_states (
     pr_url                text,
     has_targets           boolean NOT NULL DEFAULT false,
     has_children          boolean NOT NULL DEFAULT false,
+    by_type               boolean NOT NULL DEFAULT false,  -- see set_by_type()
     run_count             int NOT NULL DEFAULT 0,
     claimed_at            timestamptz,
     started_at            timestamptz,
@@ -101,6 +102,7 @@ CREATE TABLE draftsman.job_states (
     lease_token           bigint,
     worker_id             uuid,
     finished_at           timestamptz,
+    result_token          bigint,
     result                jsonb
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 10000,
     autovacuum_vacuum_cost_delay = 0, vacuum_index_cleanup = on);
@@ -142,6 +144,8 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN CASE
     WHEN NOT ((s.lease_token IS NOT NULL) = (s.status IN ('claimed', 'running')))
         THEN 'job_states_lease'
     WHEN NOT (s.queue <> '') THEN 'job_states_queue_check'
+    WHEN NOT ((s.result_token IS NOT NULL) = (s.status = 'completed'))
+        THEN 'job_states_result_token'
     WHEN NOT (s.retry_count BETWEEN 0 AND s.max_retries AND s.max_retries <= 100)
         THEN 'job_states_retries'
     WHEN NOT ((s.next_retry_at IS NOT NULL) = (s.status = 'retrying'))
@@ -220,6 +224,7 @@ END $$;
 --   job_requests_key    submission: a single job for a type and a given idempotency key
 --   job_states_pkey     the state of a job
 --   job_states_claim    the claim, in queue order
+--   job_states_by_type  the claim, in the order of each type, where many jobs are of types of other workers
 --   job_states_held     jobs that are left out of the claim: by reason and concurrency key, in queue order
 --   job_states_limited  jobs that wait for a place in a bucket of a limit, in queue order
 --   job_states_key      a single job that holds a concurrency key, from its claim or before to its end
@@ -230,7 +235,9 @@ CREATE UNIQUE INDEX job_requests_id ON draftsman.job_requests (id) WITH (fillfac
 CREATE UNIQUE INDEX job_requests_key ON draftsman.job_requests (type, idempotency_key) WITH (fillfactor = 50)
     WHERE NOT starts_with(idempotency_key, 'auto:');
 CREATE INDEX job_states_claim ON draftsman.job_states (queue, priority DESC, position, number)
-    WHERE status IN ('queued', 'resumed') AND hold IS NULL;
+    WHERE status IN ('queued', 'resumed') AND hold IS NULL AND NOT by_type;
+CREATE INDEX job_states_by_type ON draftsman.job_states (queue, type, priority DESC, position, number)
+    WHERE by_type AND status IN ('queued', 'resumed') AND hold IS NULL;
 CREATE INDEX job_states_held ON draftsman.job_states (hold, concurrency_key, priority DESC, position, number)
     WHERE hold IS NOT NULL AND held_by IS NULL;
 CREATE INDEX job_states_limited ON draftsman.job_states (held_by, priority DESC, position, number)
@@ -288,7 +295,7 @@ CREATE TABLE draftsman.job_runs (
 -- it published; no handler can write them.
 CREATE TABLE draftsman.job_steps (
     job            bigint NOT NULL REFERENCES draftsman.job_requests,
-    key            text NOT NULL CHECK (key <> ''),
+    key            text NOT NULL CHECK (key <> '' AND char_length(key) <= 1000),
     owner          text NOT NULL,
     status         draftsman.step_status NOT NULL DEFAULT 'pending',
     invocation_id  text NOT NULL,
@@ -307,7 +314,7 @@ CREATE TABLE draftsman.artifacts (
     id          bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     job         bigint NOT NULL REFERENCES draftsman.job_requests,
     run         int NOT NULL,
-    name        text NOT NULL CHECK (name <> ''),
+    name        text NOT NULL CHECK (name <> '' AND char_length(name) <= 1000),
     kind        text NOT NULL CHECK (kind IN ('patch', 'report', 'file', 'bundle',
                                               'transcript', 'evidence')),
     size        bigint NOT NULL CHECK (size BETWEEN 0 AND 26214400),
@@ -370,12 +377,23 @@ CREATE TABLE draftsman.workers (
     version        text NOT NULL,
     types          text[] NOT NULL,
     queues         text[] NOT NULL,
+    targets        text[] NOT NULL DEFAULT '{}',
     slots          int NOT NULL CHECK (slots > 0),
     draining       boolean NOT NULL DEFAULT false,
     started_at     timestamptz NOT NULL DEFAULT draftsman.now(),
     heartbeat_at   timestamptz NOT NULL DEFAULT draftsman.now(),
     unlocked_at    timestamptz
 );
+
+-- Whether a session holds the session lock with this number: its process can reach the database.
+-- 1146242644 is "DRFT" in ASCII.
+CREATE FUNCTION draftsman.is_connected(lock_id int) RETURNS boolean LANGUAGE sql STABLE AS $$
+    SELECT EXISTS (
+        SELECT FROM pg_catalog.pg_locks l
+         WHERE l.locktype = 'advisory' AND l.classid = 1146242644 AND l.objid = $1::oid
+           AND l.database = (SELECT d.oid FROM pg_catalog.pg_database d
+                              WHERE d.datname = pg_catalog.current_database()))
+$$;
 
 CREATE TABLE draftsman.leases (
     name        text PRIMARY KEY,

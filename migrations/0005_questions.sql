@@ -12,7 +12,10 @@ CREATE TYPE draftsman.on_deny AS ENUM ('fail', 'continue');
 
 -- Tables --------------------------------------------------------------------------------------
 
--- An approval takes a decision only, and either expires or escalates.
+-- An approval takes a decision only, and either expires or escalates. A permission request is about a
+-- command, under whatever key the agent asks. A run may ask several questions at once.
+-- `alternative_of` is the first of questions of which the first that closes counts: it closes the
+-- others. NULL: the job waits for this question.
 CREATE TABLE draftsman.job_questions (
     job               bigint NOT NULL REFERENCES draftsman.job_requests,
     ordinal           int NOT NULL CHECK (ordinal > 0),
@@ -35,6 +38,8 @@ CREATE TABLE draftsman.job_questions (
     asked_at          timestamptz NOT NULL DEFAULT draftsman.now(),
     expires_at        timestamptz,
     answered_at       timestamptz,
+    is_permission     boolean NOT NULL DEFAULT false,
+    alternative_of    int CHECK (alternative_of BETWEEN 1 AND ordinal),
     PRIMARY KEY (job, ordinal),
     CONSTRAINT job_questions_approval CHECK (kind = 'input'
         OR (choices = '[]' AND NOT freeform_allowed AND on_expire IN ('expire', 'escalate'))),
@@ -44,10 +49,11 @@ CREATE TABLE draftsman.job_questions (
     CONSTRAINT job_questions_resolved CHECK ((resolution IS NOT NULL) = (status <> 'open')),
     CONSTRAINT job_questions_answered CHECK (status <> 'answered' OR answered_at IS NOT NULL)
 );
---   job_questions_open    a single open question a job
+--   job_questions_open    the open questions of a job, one for each key
 --   job_questions_expiry  the sweep of expired questions; the inbox, page by page
 --   job_questions_budget  the jobs that ask about a budget: draftsman budgets
-CREATE UNIQUE INDEX job_questions_open ON draftsman.job_questions (job) WHERE status = 'open';
+CREATE UNIQUE INDEX job_questions_open ON draftsman.job_questions (job, key)
+    WHERE status = 'open';
 CREATE INDEX job_questions_budget ON draftsman.job_questions (job)
     WHERE status = 'open' AND key = 'agent:budget';
 CREATE INDEX job_questions_expiry ON draftsman.job_questions (expires_at, job, ordinal)
@@ -142,7 +148,8 @@ CREATE VIEW draftsman.questions AS
     SELECT q.job, q.ordinal, q.run, q.key, q.kind, q.status, q.text, q.choices, q.freeform_allowed,
            q.context_snippet, q.approvers, q.quorum, q.on_expire, q.default_value, q.on_deny, q.digest,
            q.action, q.resolution, q.asked_at, q.expires_at, q.answered_at, t.escalate_to, t.escalated_at,
-           coalesce(t.reminders, 0) AS reminders, t.patch_sha256, coalesce(t.critical, false) AS critical
+           coalesce(t.reminders, 0) AS reminders, t.patch_sha256, coalesce(t.critical, false) AS critical,
+           q.alternative_of
       FROM draftsman.job_questions q
       LEFT JOIN draftsman.question_times t ON t.job = q.job AND t.question = q.ordinal;
 
@@ -257,7 +264,11 @@ BEGIN
              OR asked.kind = 'input'
             AND (asker IN (NEW.voter, NEW.source || ':' || NEW.responder_id)
                  OR draftsman.has_role(person, 'responder')
-                 OR draftsman.list_includes(person, asked.approvers));
+                 OR draftsman.list_includes(person, asked.approvers))
+            AND CASE WHEN NEW.payload ? 'value'
+                THEN EXISTS (SELECT FROM jsonb_array_elements(asked.choices) c
+                              WHERE c -> 'value' = NEW.payload -> 'value')
+                ELSE asked.freeform_allowed AND jsonb_typeof(NEW.payload -> 'text') = 'string' END;
         IF NEW.kind <> asked.kind OR asked.status <> 'open' OR fits IS NOT TRUE
            OR (asked.expires_at <= coalesce(held.applies_at, draftsman.now())
                AND (asked.on_expire <> 'escalate' OR EXISTS (
@@ -272,22 +283,75 @@ END $$;
 CREATE TRIGGER job_answers_session BEFORE INSERT ON draftsman.job_answers FOR EACH ROW
     EXECUTE FUNCTION draftsman.check_answer();
 
--- Counts a refused answer, under the name of the person or channel identity.
-CREATE FUNCTION draftsman.count_refused() RETURNS trigger LANGUAGE plpgsql
+-- An accepted answer and its effect are committed together: an answer, a denial or the last vote of a
+-- quorum closes its question. No other answer could close it any more.
+CREATE FUNCTION draftsman.check_answer_effect() RETURNS trigger LANGUAGE plpgsql
     SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    IF draftsman.session_kind() <> 'owner' THEN
-        NEW.answers := 1 + CASE WHEN TG_OP = 'UPDATE' THEN OLD.answers ELSE 0 END;
-        NEW.last_at := draftsman.now();
+    IF EXISTS (
+        SELECT FROM draftsman.job_questions q
+         WHERE q.job = NEW.job AND q.ordinal = NEW.question AND q.status = 'open'
+           AND (q.kind = 'input' OR NEW.payload ->> 'decision' = 'deny' OR q.quorum <= (
+               SELECT count(DISTINCT a.voter) FROM draftsman.job_answers a
+                WHERE a.job = q.job AND a.question = q.ordinal AND a.accepted))) THEN
+        RAISE EXCEPTION 'D-%/%: an accepted answer closes its question in the same transaction',
+            NEW.job, NEW.question USING ERRCODE = 'DM003';
     END IF;
-    IF draftsman.session_kind() = 'person' THEN
-        NEW.last_voter := coalesce(draftsman.person_of('cli', session_user::text),
-                                   'cli:' || session_user);
-    END IF;
-    RETURN NEW;
+    RETURN NULL;
 END $$;
-CREATE TRIGGER refused_answers_count BEFORE INSERT OR UPDATE ON draftsman.refused_answers
-    FOR EACH ROW EXECUTE FUNCTION draftsman.count_refused();
+CREATE CONSTRAINT TRIGGER job_answers_effect AFTER INSERT ON draftsman.job_answers
+    DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (NEW.accepted)
+    EXECUTE FUNCTION draftsman.check_answer_effect();
+
+-- Writes the event of a refused answer, or of a vote below the quorum. That of an answer that resolves
+-- its question is written with the resolution.
+CREATE FUNCTION draftsman.record_answer() RETURNS trigger LANGUAGE plpgsql
+    SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    votes  bigint;
+    quorum int;
+BEGIN
+    IF NOT NEW.accepted THEN
+        INSERT INTO draftsman.job_events (job, kind, actor, payload)
+        VALUES (NEW.job, 'answer_refused', NEW.source || ':' || NEW.responder_id,
+                jsonb_build_object('question', NEW.question, 'reason', left(NEW.reason, 1000),
+                                   'voter', left(NEW.voter, 1000)));
+    ELSIF NEW.payload ->> 'decision' = 'approve' THEN
+        SELECT count(DISTINCT a.voter), max(q.quorum) INTO votes, quorum
+          FROM draftsman.job_questions q
+          JOIN draftsman.job_answers a ON a.job = q.job AND a.question = q.ordinal
+         WHERE q.job = NEW.job AND q.ordinal = NEW.question AND a.accepted;
+        IF votes < quorum THEN
+            INSERT INTO draftsman.job_events (job, kind, actor, payload)
+            VALUES (NEW.job, 'vote_received', NEW.source || ':' || NEW.responder_id,
+                    jsonb_build_object('question', NEW.question, 'voter', NEW.voter,
+                                       'votes', votes));
+        END IF;
+    END IF;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER job_answers_recorded AFTER INSERT ON draftsman.job_answers FOR EACH ROW
+    WHEN (NOT NEW.accepted OR NEW.kind = 'approval')
+    EXECUTE FUNCTION draftsman.record_answer();
+
+-- Counts a refused answer that is not stored, under the name of the person or channel identity;
+-- returns the number of all.
+CREATE FUNCTION draftsman.count_refused(job bigint, question int, voter text, reason text)
+RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    counted bigint;
+BEGIN
+    IF draftsman.session_kind() = 'person' THEN
+        voter := coalesce(draftsman.person_of('cli', session_user::text), 'cli:' || session_user);
+    END IF;
+    INSERT INTO draftsman.refused_answers AS r (job, question, answers, last_voter, last_reason)
+    VALUES ($1, $2, 1, left(voter, 1000), left($4, 3000))
+        ON CONFLICT ON CONSTRAINT refused_answers_pkey DO UPDATE
+           SET answers = r.answers + 1, last_voter = excluded.last_voter,
+               last_reason = excluded.last_reason, last_at = draftsman.now()
+    RETURNING answers INTO counted;
+    RETURN counted;
+END $$;
 
 -- The label of the choice with a value, for events; NULL if the label begins the value.
 CREATE FUNCTION draftsman.label_of(choices jsonb, value text) RETURNS text LANGUAGE sql IMMUTABLE
@@ -380,15 +444,16 @@ END $$;
 CREATE TRIGGER job_questions_session BEFORE INSERT OR UPDATE ON draftsman.job_questions FOR EACH ROW
     EXECUTE FUNCTION draftsman.check_question_change();
 
--- Error class DENIED means that an approver denied the last question of the job; no run has it.
+-- Error class DENIED means that an approver denied a question of the last run of the job; no run has
+-- it.
 CREATE FUNCTION draftsman.check_denial() RETURNS trigger LANGUAGE plpgsql
     SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    IF NEW.status <> 'failed' OR (
-        SELECT q.resolution ->> 'outcome' = 'denied' AND q.on_deny = 'fail'
-          FROM draftsman.job_questions q WHERE q.job = NEW.number
-         ORDER BY q.ordinal DESC LIMIT 1) IS NOT TRUE THEN
-        RAISE EXCEPTION 'D-%: error class DENIED requires that the last question was denied',
+    IF NEW.status <> 'failed' OR NOT EXISTS (
+        SELECT FROM draftsman.job_questions q
+         WHERE q.job = NEW.number AND q.run = NEW.run_count AND q.on_deny = 'fail'
+           AND q.resolution ->> 'outcome' = 'denied') THEN
+        RAISE EXCEPTION 'D-%: error class DENIED requires that a question of the last run was denied',
             NEW.number USING ERRCODE = 'DM003';
     END IF;
     RETURN NEW;

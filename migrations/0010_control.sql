@@ -7,8 +7,24 @@ INSERT INTO draftsman.schema_migrations (name) VALUES ('0010_control');
 
 -- Questions -----------------------------------------------------------------------------------
 
--- Closes a question and resumes or ends its job; the caller holds the locks of both. For a denial
--- the error of the job contains the person who denied and the reason.
+-- Closes the other open questions of a job: all of them if the job ends, else those of which
+-- `alternative_of` lists the first. Returns the status in which the job waits for the rest, that of an
+-- approval if one is open; NULL if nothing is open. The caller holds the job's lock.
+CREATE FUNCTION draftsman.close_others(job bigint, ends boolean, alternative_of int)
+RETURNS draftsman.job_status LANGUAGE sql
+    SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    UPDATE draftsman.job_questions q
+       SET status = 'canceled', resolution = '{"outcome": "canceled", "via": "system"}'
+     WHERE q.job = $1 AND q.status = 'open' AND ($2 OR q.alternative_of = $3);
+    SELECT max(CASE q.kind WHEN 'approval' THEN 'waiting_for_approval'
+               ELSE 'waiting_for_input' END::draftsman.job_status)
+      FROM draftsman.job_questions q
+     WHERE q.job = $1 AND q.status = 'open';
+$$;
+
+-- Closes a question, and resumes or ends its job; a job with other open questions waits for these. The
+-- caller holds the locks of both. For a denial the error of the job contains the person who denied and
+-- the reason.
 CREATE FUNCTION draftsman.resolve_question(
     job bigint, ordinal int, status draftsman.question_status, resolution jsonb,
     job_status draftsman.job_status, actor text, detail text, kind text, error text
@@ -17,6 +33,7 @@ CREATE FUNCTION draftsman.resolve_question(
 DECLARE
     asked   draftsman.job_questions;
     is_rule boolean;
+    waits   draftsman.job_status;
 BEGIN
     IF NOT draftsman.may_act_as(actor) THEN
         PERFORM draftsman.deny_access(format('%s cannot act as %s', session_user, actor));
@@ -67,6 +84,16 @@ BEGIN
             || coalesce(': ' || (asked.resolution ->> 'reason'), '');
     END IF;
     INSERT INTO draftsman.job_events (job, kind, actor, payload) VALUES ($1, $8, $6, $7::jsonb);
+    waits := draftsman.close_others($1, $5 <> 'resumed', asked.alternative_of);
+    IF waits IS NOT NULL THEN
+        PERFORM set_config('draftsman.detail', jsonb_build_object('question', min(q.ordinal))::text, true)
+           FROM draftsman.job_questions q WHERE q.job = $1 AND q.status = 'open';
+        UPDATE draftsman.job_states j
+           SET status = waits, version = j.version + 1, updated_at = draftsman.now()
+         WHERE j.number = $1 AND j.status <> waits;
+        RETURN QUERY SELECT waits, NULL::text;
+        RETURN;
+    END IF;
     RETURN QUERY
     UPDATE draftsman.job_states j
        SET status = $5, version = j.version + 1, updated_at = draftsman.now(),
@@ -87,6 +114,8 @@ CREATE FUNCTION draftsman.extend_question(
     job bigint, ordinal int, seconds float8, actor text
 ) RETURNS TABLE (expires_at timestamptz) LANGUAGE plpgsql
     SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    until timestamptz;
 BEGIN
     PERFORM draftsman.require_control($1, $4, 'operator');
     IF draftsman.session_kind() = 'worker' THEN
@@ -97,7 +126,6 @@ BEGIN
             'a question can be extended by more than 0 s and at most 366 days');
     END IF;
     PERFORM FROM draftsman.job_states j WHERE j.number = $1 FOR NO KEY UPDATE;
-    RETURN QUERY
     UPDATE draftsman.job_questions q
        SET expires_at = CASE WHEN $3 IS NULL OR q.expires_at IS NULL THEN NULL
            ELSE greatest(q.expires_at, draftsman.now()) + make_interval(secs => $3) END
@@ -106,23 +134,57 @@ BEGIN
             OR (q.on_expire = 'escalate' AND NOT EXISTS (
                 SELECT FROM draftsman.question_times t
                  WHERE t.job = q.job AND t.question = q.ordinal AND t.escalated_at IS NOT NULL)))
-    RETURNING q.expires_at;
+    RETURNING q.expires_at INTO until;
     IF FOUND THEN
         PERFORM draftsman.edit_question($1, $2);
+        INSERT INTO draftsman.job_events (job, kind, actor, payload)
+        VALUES ($1, 'question_extended', $4,
+                jsonb_build_object('question', $2, 'expires_at', until));
+        RETURN QUERY SELECT until;
     END IF;
+END $$;
+
+-- Records that an accepted answer was edited or deleted in its chat, once for each change; the decision
+-- stays. The caller holds the lock of the job. Returns whether it is a change of an answer of this actor.
+CREATE FUNCTION draftsman.record_answer_change(
+    job bigint, question int, event text, kind text, actor text, detail jsonb
+) RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    answered draftsman.job_answers;
+    changed  jsonb;
+BEGIN
+    IF draftsman.session_kind() NOT IN ('owner', 'bot') OR NOT draftsman.may_act_as($5)
+       OR $4 NOT IN ('answer_edited', 'answer_deleted') OR pg_column_size($6) > 16384 THEN
+        PERFORM draftsman.deny_access(format('%s cannot record a change of an answer', session_user));
+    END IF;
+    SELECT a.* INTO answered FROM draftsman.job_answers a
+     WHERE a.job = $1 AND a.question = $2 AND a.source_event_id = $3 AND a.accepted
+       AND (draftsman.session_kind() = 'owner' OR a.source || ':' || a.responder_id = $5);
+    IF NOT FOUND THEN
+        RETURN false;
+    END IF;
+    changed := jsonb_build_object('question', $2, 'answer', answered.id, 'event', $3) || $6;
+    INSERT INTO draftsman.job_events (job, kind, actor, payload)
+    SELECT $1, $4, $5, changed
+     WHERE NOT EXISTS (SELECT FROM draftsman.job_events e
+                        WHERE e.job = $1 AND e.kind = $4
+                          AND e.payload @> (jsonb_build_object('event', $3) || $6));
+    RETURN FOUND;
 END $$;
 
 -- Tokens --------------------------------------------------------------------------------------
 
 -- A new token replaces the unused token of the same approver.
 CREATE FUNCTION draftsman.mint_token(
-    token_hash text, job bigint, question int, approver text, minted_by text
+    token_hash text, job bigint, question int, approver text, minted_by text, actor text
 ) RETURNS SETOF text LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     person text := draftsman.person_of('cli', session_user::text);
+    minted text;
 BEGIN
     IF draftsman.session_kind() <> 'owner' AND NOT (
-        draftsman.session_kind() = 'person' AND person = $4 AND $5 = $4
+        draftsman.session_kind() = 'person' AND draftsman.may_act_as($6)
+        AND person = $4 AND $5 = $4
         AND draftsman.has_role(person, 'approver') AND EXISTS (
             SELECT FROM draftsman.job_questions q JOIN draftsman.jobs j ON j.number = q.job
              WHERE q.job = $2 AND q.ordinal = $3 AND draftsman.list_includes(person, q.approvers)
@@ -130,7 +192,6 @@ BEGIN
                     OR (SELECT p.self_approval FROM draftsman.approval_policy p)))) IS TRUE THEN
         PERFORM draftsman.deny_access(format('%s cannot mint a token for %s', session_user, $4));
     END IF;
-    RETURN QUERY
     INSERT INTO draftsman.approval_tokens AS t (token_hash, job, question, approver, minted_by)
     SELECT $1, q.job, q.ordinal, $4, $5
       FROM draftsman.job_questions q
@@ -139,23 +200,72 @@ BEGIN
            SET token_hash = excluded.token_hash, minted_by = excluded.minted_by,
                created_at = draftsman.now()
          WHERE t.used_at IS NULL
-    RETURNING t.approver;
+    RETURNING t.approver INTO minted;
+    IF FOUND THEN
+        INSERT INTO draftsman.job_events (job, kind, actor, payload)
+        VALUES ($2, 'token_minted', $6,
+                jsonb_build_object('question', $3, 'approver', $4, 'by', $5));
+        RETURN NEXT minted;
+    END IF;
+END $$;
+
+-- Records that a token was refused: always in the count of the question's refusals, and as an event
+-- while they are few.
+CREATE FUNCTION draftsman.refuse_token(
+    job bigint, question int, approver text, voter text, reason text, actor text, most int
+) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF draftsman.session_kind() NOT IN ('owner', 'person', 'bot')
+       OR NOT draftsman.may_act_as($6) THEN
+        PERFORM draftsman.deny_access(format('%s cannot act as %s', session_user, $6));
+    END IF;
+    IF draftsman.count_refused($1, $2, $4, $5) <= least($7, 100) THEN
+        INSERT INTO draftsman.job_events (job, kind, actor, payload)
+        VALUES ($1, 'token_refused', $6, jsonb_build_object(
+            'question', $2, 'approver', left($3, 1000), 'reason', left($5, 1000)));
+    END IF;
 END $$;
 
 -- Redeems a token together with the answer that its approver has just given.
-CREATE FUNCTION draftsman.use_token(token_hash text) RETURNS boolean
+CREATE FUNCTION draftsman.use_token(token_hash text, actor text) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    used draftsman.approval_tokens;
 BEGIN
     UPDATE draftsman.approval_tokens t SET used_at = draftsman.now()
      WHERE t.token_hash = $1 AND t.used_at IS NULL
        AND (draftsman.session_kind() = 'owner' OR EXISTS (
             SELECT FROM draftsman.job_answers a
              WHERE a.job = t.job AND a.question = t.question AND a.accepted AND a.voter = t.approver
-               AND draftsman.may_act_as(a.source || ':' || a.responder_id)));
-    RETURN FOUND;
+               AND a.source || ':' || a.responder_id = $2 AND draftsman.may_act_as($2)))
+    RETURNING t.* INTO used;
+    IF NOT FOUND THEN
+        RETURN false;
+    END IF;
+    INSERT INTO draftsman.job_events (job, kind, actor, payload)
+    VALUES (used.job, 'token_redeemed', $2,
+            jsonb_build_object('question', used.question, 'approver', used.approver));
+    RETURN true;
 END $$;
 
 -- Jobs ----------------------------------------------------------------------------------------
+
+-- Records an action on a job that a chat refused a person, once for each event of the chat and at most
+-- 200 for a job; the caller holds the lock of the job.
+CREATE FUNCTION draftsman.refuse_action(job bigint, actor text, detail jsonb) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF draftsman.session_kind() NOT IN ('owner', 'bot') OR NOT draftsman.may_act_as($2)
+       OR pg_column_size($3) > 16384 THEN
+        PERFORM draftsman.deny_access(format('%s cannot act as %s', session_user, $2));
+    END IF;
+    INSERT INTO draftsman.job_events (job, kind, actor, payload)
+    SELECT $1, 'action_refused', $2, $3
+     WHERE (SELECT count(*) < 200
+               AND count(*) FILTER (WHERE e.payload -> 'event' = $3 -> 'event') = 0
+              FROM draftsman.job_events e
+             WHERE e.job = $1 AND e.kind = 'action_refused');
+END $$;
 
 -- Requests that a running job stops.
 CREATE FUNCTION draftsman.request_cancel(job bigint, by text, reason text, detail jsonb)
@@ -175,7 +285,7 @@ BEGIN
     RETURN false;
 END $$;
 
--- Cancels an unfinished job with its open question and its open run.
+-- Cancels an unfinished job with its open questions and its open run.
 CREATE FUNCTION draftsman.cancel_job(job bigint, by text, reason text) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -296,6 +406,41 @@ BEGIN
             AND job.idempotency_key !~ '^(retry|schedule|spawn|follow-up):'));
 END $$;
 
+-- The column with a value that no program stores for a request, NULL without any. It is evaluated for
+-- every session but the owner's, whose programs check the same (draftsman.domain.requests). The clock,
+-- the position and the state belong to the database: the roles may insert only what a request has.
+CREATE FUNCTION draftsman.forged_column(job draftsman.jobs) RETURNS text
+LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT CASE
+        WHEN job.created_at <> draftsman.now() THEN 'created_at'
+        WHEN job.updated_at <> draftsman.now() THEN 'updated_at'
+        WHEN job.queued_at <> draftsman.now() THEN 'queued_at'
+        WHEN job.run_at NOT BETWEEN '1970-01-01Z' AND '2201-01-02Z' THEN 'run_at'
+        WHEN (job.status = 'scheduled') <> coalesce(job.run_at > draftsman.now(), false) THEN 'status'
+        WHEN job.priority NOT BETWEEN -1000 AND 1000 THEN 'priority'
+        WHEN job.hold = 'paused' THEN 'hold'
+        WHEN job.chain_length > 0 AND job.retry_of IS NULL THEN 'chain_length'
+        WHEN char_length(job.type) > 100 THEN 'type'
+        WHEN char_length(job.idempotency_key) > 600 THEN 'idempotency_key'
+        WHEN char_length(job.request_digest) > 64 THEN 'request_digest'
+        WHEN char_length(job.queue) > 63 THEN 'queue'
+        WHEN char_length(job.subject_key) > 500 THEN 'subject_key'
+        WHEN char_length(job.concurrency_key) > 4000 THEN 'concurrency_key'
+        WHEN char_length(job.external_event_id) > 500 THEN 'external_event_id'
+        WHEN char_length(job.invoker_display_name) > 200 THEN 'invoker_display_name'
+        WHEN char_length(job.repo_host) > 4000 THEN 'repo_host'
+        WHEN char_length(job.repo_owner) > 4000 THEN 'repo_owner'
+        WHEN char_length(job.repo_name) > 4000 THEN 'repo_name'
+        WHEN char_length(job.ticket_url) > 2000 THEN 'ticket_url'
+        WHEN char_length(job.ticket_title) > 500 THEN 'ticket_title'
+        WHEN char_length(job.ticket_text) > 200000 THEN 'ticket_text'
+        WHEN char_length(job.agent) > 100 THEN 'agent'
+        WHEN draftsman.has_long_texts(job.requested_skills, 100, 200) THEN 'requested_skills'
+        WHEN draftsman.has_long_texts(job.tags, 100, 200) THEN 'tags'
+        WHEN draftsman.is_document(job.payload, 3145728) IS NOT TRUE THEN 'payload'
+        WHEN draftsman.is_document(job.overrides, 3145728) IS NOT TRUE THEN 'overrides' END
+$$;
+
 -- The fields of a request as clients send them: those that all requests of a batch share.
 CREATE TYPE draftsman.request AS (
     id                    uuid,
@@ -348,13 +493,21 @@ CREATE TABLE draftsman.unique_keys (
 --   unique_keys_key  the jobs with a key, newest first
 CREATE INDEX unique_keys_key ON draftsman.unique_keys (key, job);
 
--- A key is stored with its request, before anything happens to the job.
+-- A key is stored with its request, before anything happens to the job, and after the end of a job that
+-- it replaces: no session but the owner's gives a key to an earlier job, which requests would then join.
 CREATE FUNCTION draftsman.check_unique_key() RETURNS trigger LANGUAGE plpgsql
     SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM FROM draftsman.job_states s
       WHERE s.number = NEW.job AND s.version = 1 AND s.status IN ('scheduled', 'queued');
-    IF NOT FOUND THEN
+    IF NOT FOUND OR draftsman.session_kind() <> 'owner' AND (
+           (SELECT r.created_at FROM draftsman.job_requests r WHERE r.number = NEW.job)
+               <> draftsman.now()
+        OR (SELECT s.status = 'canceled' AND s.finished_at = draftsman.now()
+              FROM draftsman.job_states s WHERE s.number = NEW.replaces) IS NOT TRUE
+           AND NEW.replaces IS NOT NULL
+        OR char_length(NEW.key) > 1200
+        OR NEW.debounce_until > draftsman.now() + interval '367 days') THEN
         RAISE EXCEPTION 'the unique key of D-% must be stored with its request', NEW.job
             USING ERRCODE = 'DM001';
     END IF;

@@ -41,6 +41,16 @@ CREATE TABLE draftsman.job_pauses (
     paused_at  timestamptz NOT NULL DEFAULT draftsman.now()
 );
 
+-- The types of queues that have jobs, but no worker that handles them now, as the leader found them. The
+-- claim does not read it: a worker claims the jobs of its own types. It keeps places of limits for the
+-- jobs that a worker can run (admit).
+CREATE TABLE draftsman.unhandled_types (
+    queue  text NOT NULL CHECK (queue <> ''),
+    type   text NOT NULL CHECK (type <> ''),
+    since  timestamptz NOT NULL DEFAULT draftsman.now(),
+    PRIMARY KEY (queue, type)
+);
+
 -- The jobs that a worker may claim from a queue that is not paused, and the location of each state
 -- in its table. Both the claim and the explanation of a waiting job read this view, so that they
 -- cannot disagree. The array is computed once for a statement; the second condition is reached only
@@ -48,7 +58,7 @@ CREATE TABLE draftsman.job_pauses (
 -- pauses of jobs is evaluated once for a statement.
 CREATE VIEW draftsman.claimable AS
     SELECT s.ctid AS location, s.number, s.queue, s.type, s.priority, s.position, s.status,
-           s.run_count
+           s.run_count, s.by_type
       FROM draftsman.job_states s
      WHERE s.status IN ('queued', 'resumed') AND s.hold IS NULL
        AND (s.type <> ALL (ARRAY(SELECT p.type FROM draftsman.queue_pauses p
@@ -57,6 +67,56 @@ CREATE VIEW draftsman.claimable AS
                             WHERE p.queue = s.queue AND p.type = s.type))
        AND (NOT EXISTS (SELECT FROM draftsman.job_pauses)
             OR NOT EXISTS (SELECT FROM draftsman.job_pauses p WHERE p.job = s.number));
+
+-- The types of a queue whose jobs are found by type (set_by_type); the index is read once for
+-- each name.
+CREATE FUNCTION draftsman.types_found_by_type(queue text) RETURNS SETOF text
+LANGUAGE sql STABLE ROWS 1 AS $$
+    WITH RECURSIVE next_type AS (
+        (SELECT s.type FROM draftsman.job_states s
+          WHERE s.by_type AND s.status IN ('queued', 'resumed') AND s.hold IS NULL AND s.queue = $1
+          ORDER BY s.type LIMIT 1)
+         UNION ALL
+        SELECT (SELECT s.type FROM draftsman.job_states s
+                 WHERE s.by_type AND s.status IN ('queued', 'resumed') AND s.hold IS NULL
+                   AND s.queue = $1 AND s.type > n.type
+                 ORDER BY s.type LIMIT 1)
+          FROM next_type n
+         WHERE n.type IS NOT NULL
+    )
+    SELECT type FROM next_type WHERE type IS NOT NULL
+$$;
+
+-- The queues with jobs that are not held; both indexes are read once for each name.
+CREATE FUNCTION draftsman.queues_in_use() RETURNS SETOF text
+LANGUAGE sql STABLE ROWS 10 AS $$
+    WITH RECURSIVE next_queue AS (
+        (SELECT s.queue FROM draftsman.job_states s
+          WHERE s.status IN ('queued', 'resumed') AND s.hold IS NULL AND NOT s.by_type
+          ORDER BY s.queue LIMIT 1)
+         UNION ALL
+        SELECT (SELECT s.queue FROM draftsman.job_states s
+                 WHERE s.status IN ('queued', 'resumed') AND s.hold IS NULL AND NOT s.by_type
+                   AND s.queue > n.queue
+                 ORDER BY s.queue LIMIT 1)
+          FROM next_queue n
+         WHERE n.queue IS NOT NULL
+    ), next_by_type AS (
+        (SELECT s.queue FROM draftsman.job_states s
+          WHERE s.by_type AND s.status IN ('queued', 'resumed') AND s.hold IS NULL
+          ORDER BY s.queue LIMIT 1)
+         UNION ALL
+        SELECT (SELECT s.queue FROM draftsman.job_states s
+                 WHERE s.by_type AND s.status IN ('queued', 'resumed') AND s.hold IS NULL
+                   AND s.queue > n.queue
+                 ORDER BY s.queue LIMIT 1)
+          FROM next_by_type n
+         WHERE n.queue IS NOT NULL
+    )
+    SELECT queue FROM next_queue WHERE queue IS NOT NULL
+     UNION
+    SELECT queue FROM next_by_type WHERE queue IS NOT NULL
+$$;
 
 -- The last sign of life of each job that a worker has: of its run, or, while it is only claimed, of
 -- its worker. Both the rescue and the explanation of a job read this view, so that they cannot disagree.
@@ -137,7 +197,7 @@ BEGIN
                  FROM (SELECT ctid AS location, type, concurrency_key, limits
                          FROM draftsman.job_states
                         WHERE queue = pause.queue AND status IN ('queued', 'resumed')
-                          AND hold IS NULL
+                          AND hold IS NULL AND NOT by_type
                         ORDER BY priority DESC, position, number
                         LIMIT most) f
                 WHERE f.type = pause.type AND f.concurrency_key IS NULL
@@ -177,15 +237,23 @@ END $$;
 
 -- Concurrency keys ----------------------------------------------------------------------------
 
--- Locks concurrency keys until the end of the transaction, in sorted order.
+-- Locks concurrency keys until the end of the transaction, in sorted order: 1,024 locks that keys
+-- share, because a batch may have more keys than the lock table of the server has room for.
 CREATE FUNCTION draftsman.lock_keys(keys text[]) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
-    key text;
+    slot int;
 BEGIN
-    FOR key IN SELECT DISTINCT k FROM unnest(keys) k WHERE k IS NOT NULL ORDER BY k LOOP
-        PERFORM pg_advisory_xact_lock(hashtextextended(key, 1146242645));
+    FOR slot IN SELECT DISTINCT hashtext(k) & 1023 AS s FROM unnest(keys) k
+                 WHERE k IS NOT NULL ORDER BY s LOOP
+        PERFORM pg_advisory_xact_lock(1146242645, slot);
     END LOOP;
 END $$;
+
+-- The keys whose locks are free now, which this transaction then has.
+CREATE FUNCTION draftsman.lock_free_keys(keys text[]) RETURNS text[] LANGUAGE sql AS $$
+    SELECT ARRAY(SELECT k FROM unnest(keys) k
+                  WHERE pg_try_advisory_xact_lock(1146242645, hashtext(k) & 1023))
+$$;
 
 -- Gives each of these keys that no job holds to the first queued job that waits for it. A job holds
 -- its key from then until it ends, also while it waits for a person unless a limit of the key says
@@ -206,6 +274,10 @@ DECLARE
     assigned int := 0;
 BEGIN
     keys := ARRAY(SELECT DISTINCT k FROM unnest(keys) k WHERE k IS NOT NULL ORDER BY k);
+    IF draftsman.postpones() THEN
+        INSERT INTO draftsman.postponed_work (key) SELECT unnest(keys);
+        RETURN 0;
+    END IF;
     PERFORM draftsman.lock_keys(keys);
     FOREACH key IN ARRAY keys LOOP
         SELECT number, priority, position, queue INTO first

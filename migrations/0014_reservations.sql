@@ -25,14 +25,14 @@ CREATE VIEW draftsman.active_reservations AS
 
 -- The locations of the reserving jobs that a worker may claim from these queues, locked. A function,
 -- because PostgreSQL initializes the whole plan of a claim each time, also the parts that read no row.
-CREATE FUNCTION draftsman.claim_reserving_jobs(queues text[], skip text[])
-RETURNS TABLE (location tid, type text) LANGUAGE sql VOLATILE ROWS 1 AS $$
-    SELECT c.location, c.type
+CREATE FUNCTION draftsman.claim_reserving_jobs(queues text[], types text[])
+RETURNS SETOF tid LANGUAGE sql VOLATILE ROWS 1 AS $$
+    SELECT c.location
       FROM draftsman.active_reservations r
      CROSS JOIN LATERAL (
-           SELECT q.location, q.type
+           SELECT q.location
              FROM draftsman.claimable q
-            WHERE q.number = r.job AND q.queue = r.queue AND q.type <> ALL ($2)
+            WHERE q.number = r.job AND q.queue = r.queue AND q.type = ANY ($2)
             LIMIT 1
               FOR NO KEY UPDATE SKIP LOCKED) c
      WHERE r.queue = ANY ($1)
@@ -41,14 +41,49 @@ RETURNS TABLE (location tid, type text) LANGUAGE sql VOLATILE ROWS 1 AS $$
      ORDER BY r.queue
 $$;
 
+-- The locations of the first jobs of these types that a worker may claim from these queues, in the
+-- order of the claim, while some jobs are found by type; 100 more than asked for, as others may lock
+-- the first. STABLE: of the rows that the statement of the claim sees, which locks them one by one.
+CREATE FUNCTION draftsman.claimable_by_type(queues text[], types text[], most bigint)
+RETURNS SETOF tid LANGUAGE sql STABLE ROWS 10 SET enable_sort = on SET jit = off AS $$
+    SELECT c.location
+      FROM unnest($1) WITH ORDINALITY AS w (queue, rank)
+     CROSS JOIN LATERAL (
+           (SELECT location, priority, position, number
+              FROM draftsman.claimable
+             WHERE queue = w.queue AND NOT by_type AND type = ANY ($2)
+             ORDER BY priority DESC, position, number
+             LIMIT $3 + 100)
+            UNION ALL
+           (SELECT q.location, q.priority, q.position, q.number
+              FROM unnest($2) AS t (type)
+             CROSS JOIN LATERAL (
+                   SELECT location, priority, position, number
+                     FROM draftsman.claimable
+                    WHERE by_type AND queue = w.queue AND type = t.type
+                    ORDER BY priority DESC, position, number
+                    LIMIT $3 + 100) q
+             WHERE NOT EXISTS (SELECT FROM draftsman.queue_pauses p
+                                WHERE p.queue = w.queue AND p.type = t.type))) c
+     WHERE w.queue <> ALL (ARRAY(SELECT queue FROM draftsman.queue_pauses WHERE type IS NULL))
+       AND w.queue <> ALL (ARRAY(SELECT queue FROM draftsman.active_reservations))
+     ORDER BY w.rank, c.priority DESC, c.position, c.number
+     LIMIT $3 + 100
+$$;
+
 -- Deletes the reservations for these jobs, with an event of each, and wakes the workers; returns
--- their number. A reservation that was renewed meanwhile has not expired.
+-- their number. A reservation that was renewed meanwhile has not expired. The jobs are locked first:
+-- the events of a job are written under its lock, so that their order is that of their commits.
 CREATE FUNCTION draftsman.delete_reservations(jobs bigint[], reason text, actor text) RETURNS int
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
     SET enable_seqscan = off SET jit = off AS $$
 DECLARE
     deleted int;
 BEGIN
+    PERFORM FROM draftsman.job_states s
+      WHERE s.number = ANY ($1)
+      ORDER BY s.number
+        FOR NO KEY UPDATE;
     WITH locked AS MATERIALIZED (
         SELECT r.job FROM draftsman.queue_reservations r
          WHERE r.job = ANY ($1) AND ($2 <> 'expired' OR r.expires_at <= draftsman.now())
@@ -66,12 +101,18 @@ BEGIN
     RETURN deleted;
 END $$;
 
--- Deletes the reservations that have expired, of any queue; returns their number.
+-- Deletes the reservations that have expired, of any queue; returns their number. Those that another
+-- transaction has locked, with their jobs, are left.
 CREATE FUNCTION draftsman.delete_expired_reservations() RETURNS int
 LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     SELECT draftsman.delete_reservations(ARRAY(
-               SELECT job FROM draftsman.queue_reservations
-                WHERE expires_at <= draftsman.now()), 'expired', 'system')
+               SELECT s.number
+                 FROM draftsman.queue_reservations r
+                 JOIN draftsman.job_states s ON s.number = r.job
+                WHERE r.expires_at <= draftsman.now()
+                ORDER BY s.number
+                  FOR NO KEY UPDATE OF s SKIP LOCKED
+                  FOR UPDATE OF r SKIP LOCKED), 'expired', 'system')
 $$;
 
 -- Reserves the queue of a job that was created in this transaction. Returns `reserved`, or the
@@ -189,6 +230,134 @@ LANGUAGE sql STABLE AS $$
      WHERE NOT w.draining AND w.heartbeat_at > draftsman.now() - make_interval(secs => $1)
 $$;
 
+-- The types of queues with jobs that wait for a worker that handles them, although a worker serves the
+-- queue: how many of the first jobs of the queue, and since when. Jobs that are found by type are
+-- counted for each type.
+CREATE FUNCTION draftsman.waiting_for_types(lease float8, most int)
+RETURNS TABLE (queue text, type text, jobs bigint, since timestamptz)
+LANGUAGE sql STABLE SET enable_seqscan = off SET jit = off AS $$
+    WITH served AS MATERIALIZED (
+        SELECT q.queue, array_agg(DISTINCT t.type) AS types
+          FROM draftsman.serving_workers($1) w
+         CROSS JOIN LATERAL unnest(w.queues) AS q (queue)
+         CROSS JOIN LATERAL unnest(w.types) AS t (type)
+         GROUP BY q.queue
+    )
+    SELECT v.queue, f.type, count(*), min(f.queued_at)
+      FROM served v
+     CROSS JOIN LATERAL (
+           (SELECT s.type, s.queued_at FROM draftsman.job_states s
+             WHERE s.queue = v.queue AND s.status IN ('queued', 'resumed') AND s.hold IS NULL
+               AND NOT s.by_type
+             ORDER BY s.priority DESC, s.position, s.number
+             LIMIT $2)
+            UNION ALL
+           (SELECT b.type, b.queued_at
+              FROM draftsman.types_found_by_type(v.queue) AS t (type)
+             CROSS JOIN LATERAL (
+                   SELECT s.type, s.queued_at FROM draftsman.job_states s
+                    WHERE s.by_type AND s.queue = v.queue AND s.type = t.type
+                      AND t.type <> ALL (v.types)
+                      AND s.status IN ('queued', 'resumed') AND s.hold IS NULL
+                    ORDER BY s.priority DESC, s.position, s.number
+                    LIMIT $2) b)
+            UNION ALL
+           (SELECT b.type, b.queued_at
+              FROM (SELECT 'pause' AS name
+                     UNION ALL
+                    SELECT name FROM draftsman.limit_buckets
+                     LIMIT 1000) l
+             CROSS JOIN LATERAL (
+                   SELECT s.type, s.queue, s.queued_at FROM draftsman.job_states s
+                    WHERE s.held_by = l.name AND s.status IN ('queued', 'resumed')
+                    ORDER BY s.priority DESC, s.position, s.number
+                    LIMIT $2) b
+             WHERE b.queue = v.queue)) f
+     WHERE f.type <> ALL (v.types)
+     GROUP BY v.queue, f.type
+$$;
+
+-- Stores the types of queues that no worker handles, and frees the places that their jobs have; returns
+-- the number of these jobs. Jobs of the types `failing` keep their places until the leader has failed
+-- them.
+CREATE FUNCTION draftsman.set_unhandled_types(lease float8, failing text[], most int) RETURNS int
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+    SET enable_seqscan = off SET jit = off AS $$
+DECLARE
+    freed int := 0;
+BEGIN
+    IF NOT EXISTS (SELECT FROM draftsman.serving_workers($1)) THEN
+        RETURN 0;
+    END IF;
+    WITH waiting AS MATERIALIZED (
+        SELECT w.queue, w.type, w.since FROM draftsman.waiting_for_types($1, $3) w
+         WHERE w.type <> ALL ($2)
+    ), gone AS (
+        DELETE FROM draftsman.unhandled_types u
+         WHERE NOT EXISTS (SELECT FROM waiting w WHERE w.queue = u.queue AND w.type = u.type)
+    )
+    INSERT INTO draftsman.unhandled_types (queue, type, since)
+    SELECT queue, type, coalesce(since, draftsman.now()) FROM waiting ORDER BY queue, type
+        ON CONFLICT DO NOTHING;
+    IF EXISTS (SELECT FROM draftsman.unhandled_types) THEN
+        freed := draftsman.free_paused_places($3);
+    END IF;
+    RETURN freed;
+END $$;
+
+-- Lets jobs be found by type that many claims would pass: those of types that some worker of their
+-- queue does not handle. Claims then pass none of them, however many there are. It looks at the first
+-- jobs of each queue, and changes nothing while fewer than 100 of them are passed, which costs a
+-- claim less than a lookup of each type. A job keeps the mark, which changes nothing but the index
+-- that has it. Returns the number of changed jobs.
+CREATE FUNCTION draftsman.set_by_type(lease float8, most int) RETURNS int
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+    SET enable_seqscan = off SET jit = off AS $$
+DECLARE
+    served  record;
+    passed  tid[];
+    changed int;
+    total   int := 0;
+BEGIN
+    FOR served IN
+        SELECT q.queue, ARRAY(
+                   SELECT t.type
+                     FROM draftsman.serving_workers($1) w
+                    CROSS JOIN LATERAL (SELECT DISTINCT unnest(w.types) AS type) t
+                    WHERE q.queue = ANY (w.queues)
+                    GROUP BY t.type HAVING count(*) = q.workers) AS types
+          FROM (SELECT q.queue, count(*) AS workers
+                  FROM draftsman.serving_workers($1) w
+                 CROSS JOIN LATERAL (SELECT DISTINCT unnest(w.queues) AS queue) q
+                 GROUP BY q.queue) q
+         ORDER BY q.queue
+    LOOP
+        passed := ARRAY(
+            SELECT f.location
+              FROM (SELECT ctid AS location, type
+                      FROM draftsman.job_states
+                     WHERE queue = served.queue AND status IN ('queued', 'resumed')
+                       AND hold IS NULL AND NOT by_type
+                     ORDER BY priority DESC, position, number
+                     LIMIT most) f
+             WHERE f.type <> ALL (served.types));
+        CONTINUE WHEN cardinality(passed) < 100;
+        UPDATE draftsman.job_states s SET by_type = true
+         WHERE s.ctid = ANY (ARRAY(
+               SELECT p.location
+                 FROM unnest(passed) AS p (location)
+                CROSS JOIN LATERAL (
+                      SELECT FROM draftsman.job_states
+                       WHERE ctid = p.location AND status IN ('queued', 'resumed')
+                       LIMIT 1
+                         FOR NO KEY UPDATE SKIP LOCKED) l));
+        GET DIAGNOSTICS changed = ROW_COUNT;
+        total := total + changed;
+        PERFORM pg_notify('draftsman_jobs', served.queue);  -- a claim may have skipped them
+    END LOOP;
+    RETURN total;
+END $$;
+
 -- Partitions --------------------------------------------------------------------------------------
 
 -- The last position of each partition of a queue: the jobs of a repository, for example.
@@ -258,11 +427,21 @@ BEGIN
         -- the first job that may be claimed, else the last that a worker has, else the first that waits
         -- for a place or a pause, else the newest position
         start := greatest(earlier + 100, coalesce(
-            (SELECT s.position FROM draftsman.job_states s
-              WHERE s.queue = part.queue AND s.priority = part.priority AND s.hold IS NULL
-                AND s.status IN ('queued', 'resumed')
-                AND s.number < (SELECT min(j) FROM unnest(jobs) j)
-              ORDER BY s.priority DESC, s.position, s.number LIMIT 1),
+            (SELECT min(f.position)
+               FROM ((SELECT s.position FROM draftsman.job_states s
+                       WHERE s.queue = part.queue AND s.priority = part.priority AND s.hold IS NULL
+                         AND s.status IN ('queued', 'resumed') AND NOT s.by_type
+                         AND s.number < (SELECT min(j) FROM unnest(jobs) j)
+                       ORDER BY s.priority DESC, s.position, s.number LIMIT 1)
+                      UNION ALL
+                     (SELECT b.position
+                        FROM draftsman.types_found_by_type(part.queue) AS t (type)
+                       CROSS JOIN LATERAL (
+                             SELECT s.position FROM draftsman.job_states s
+                              WHERE s.queue = part.queue AND s.type = t.type AND s.by_type
+                                AND s.priority = part.priority AND s.hold IS NULL
+                                AND s.status IN ('queued', 'resumed')
+                              ORDER BY s.priority DESC, s.position, s.number LIMIT 1) b)) f),
             (SELECT max(s.position) FROM draftsman.job_states s
               WHERE s.status IN ('claimed', 'running') AND s.queue = part.queue
                 AND s.priority = part.priority),

@@ -91,14 +91,32 @@ BEGIN
     PERFORM set_config('draftsman.detail', detail, true);
 END $$;
 
+-- Whether a person may add a job to a group: its creator, or if all of its jobs are the person's own. The
+-- end of a job stops its group, and a job in it can be canceled by its requester.
+CREATE FUNCTION draftsman.may_extend(target draftsman.job_groups, person text) RETURNS boolean
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    SELECT $2 IN (c.actor, coalesce(draftsman.person_of(c.channel, c.id), CASE
+                  WHEN c.channel IN ('cli', 'tui', 'api') THEN c.id END))
+        OR NOT EXISTS (SELECT FROM draftsman.job_group_members m
+                         JOIN draftsman.job_requests r ON r.number = m.job
+                        WHERE m.group_id = ($1).id AND r.invoker_id <> $2)
+      FROM (SELECT ($1).created_by AS actor, split_part(($1).created_by, ':', 1) AS channel,
+                   substr(($1).created_by, strpos(($1).created_by, ':') + 1) AS id) c
+$$;
+
 -- Adds new jobs, which wait for parents, to a group that this transaction has locked.
+--
+-- A group with jobs of others takes jobs of its creator and of operators only. That the actor is an
+-- operator counts as said for the owner of the schema, whose programs know the actor; for others it is
+-- looked up.
 --
 -- Returns each job, with the job that it waits for in a sequential group. `skipped` jobs were
 -- canceled: a job has failed in a parallel group that stops, or the group was canceled. Jobs that
 -- wait for nothing are released; `linked` jobs also wait for parents of their request. A failing
 -- member and an addition both lock the group: the later of them sees the other.
-CREATE FUNCTION draftsman.add_to_group(group_id bigint, jobs bigint[], linked bigint[])
-RETURNS TABLE (job bigint, parent bigint, skipped boolean) LANGUAGE plpgsql
+CREATE FUNCTION draftsman.add_to_group(
+    group_id bigint, jobs bigint[], linked bigint[], is_operator boolean
+) RETURNS TABLE (job bigint, parent bigint, skipped boolean) LANGUAGE plpgsql
     SECURITY DEFINER SET search_path = pg_catalog, pg_temp
     SET enable_seqscan = off SET jit = off AS $$
 #variable_conflict use_column
@@ -109,10 +127,12 @@ DECLARE
     failed   bigint;
     reason   text;
     free     bigint[];
+    invoker  text;
 BEGIN
     IF draftsman.session_kind() <> 'owner' THEN
         PERFORM draftsman.require_control(n, draftsman.session_actor(), 'operator')
            FROM unnest(jobs) n;
+        is_operator := false;
     END IF;
     IF EXISTS (SELECT FROM unnest(jobs) n
                 WHERE (SELECT s.number FROM draftsman.job_states s
@@ -120,6 +140,17 @@ BEGIN
         RAISE EXCEPTION 'only new jobs that wait for parents can be added' USING ERRCODE = 'DM001';
     END IF;
     SELECT * INTO STRICT target FROM draftsman.job_groups g WHERE g.id = $1 FOR NO KEY UPDATE;
+    IF is_operator IS NOT TRUE THEN
+        SELECT r.invoker_id INTO invoker FROM draftsman.job_requests r
+         WHERE r.number = ANY (jobs) AND NOT draftsman.has_role(r.invoker_id, 'operator')
+           AND NOT draftsman.may_extend(target, r.invoker_id)
+         LIMIT 1;
+        IF FOUND THEN
+            RAISE EXCEPTION '% may not add jobs to the group %, which has jobs of others;'
+                ' its creator or an operator can, or use another group', invoker, target.name
+                USING ERRCODE = 'DM004';
+        END IF;
+    END IF;
     SELECT m.job, m.ordinal INTO last_job, place
       FROM draftsman.job_group_members m
      WHERE m.group_id = $1
@@ -163,13 +194,16 @@ END $$;
 
 -- Cancels the members that have not started when one of them ends otherwise than completed, in
 -- parallel groups that stop. A worker that has claimed some of them cannot start them then. A
--- canceled group cancels its own jobs.
+-- canceled group cancels its own jobs. Of more than 1,000, the next in the order of the claim are
+-- canceled now, and the others in batches by the leader.
 CREATE FUNCTION draftsman.stop_groups(ended bigint[]) RETURNS void LANGUAGE plpgsql
     SECURITY DEFINER SET search_path = pg_catalog, pg_temp
     SET enable_seqscan = off SET jit = off AS $$
 DECLARE
+    most    CONSTANT int := 1000;
     stopped record;
     waiting bigint[];
+    found   bigint[];
 BEGIN
     FOR stopped IN
         SELECT m.group_id, min(e.number) AS job
@@ -186,14 +220,25 @@ BEGIN
         PERFORM FROM draftsman.job_groups g WHERE g.id = stopped.group_id FOR NO KEY UPDATE;
         CONTINUE WHEN (SELECT g.canceled_at FROM draftsman.job_groups g
                         WHERE g.id = stopped.group_id) IS NOT NULL;
+        found := ARRAY(
+            SELECT s.number
+              FROM draftsman.job_group_members m
+              JOIN draftsman.job_states s ON s.number = m.job
+             WHERE m.group_id = stopped.group_id
+               AND s.status IN ('queued', 'scheduled', 'claimed') AND s.run_count = 0
+             ORDER BY s.hold IS NOT NULL, s.status = 'scheduled', s.priority DESC, s.position,
+                      s.number
+             LIMIT most + 1);
         waiting := ARRAY(
             SELECT s.number
               FROM draftsman.job_states s
-             WHERE s.number = ANY (ARRAY(SELECT m.job FROM draftsman.job_group_members m
-                                          WHERE m.group_id = stopped.group_id))
+             WHERE s.number = ANY (found[:most])
                AND s.status IN ('queued', 'scheduled', 'claimed') AND s.run_count = 0
              ORDER BY s.number
                FOR NO KEY UPDATE);
+        IF cardinality(found) > most THEN
+            INSERT INTO draftsman.postponed_work (ended) VALUES (stopped.job);
+        END IF;
         IF waiting <> '{}' THEN
             PERFORM draftsman.skip_members(waiting, (
                 SELECT draftsman.end_text(s.number, s.status) FROM draftsman.job_states s
@@ -291,7 +336,9 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 $$;
 
 -- Records a job that a run spawned, in the transaction of its submission, or a completed job that it
--- takes over. Another job under the same key is refused by job_dependencies_keys.
+-- takes over. Another job under the same key is refused by job_dependencies_keys. Under keys of its MCP
+-- server, which serves agents, a job has at most 20: the lock of the job lets runs and sessions count one
+-- after another.
 CREATE FUNCTION draftsman.record_spawn(job bigint, token bigint, spawned bigint) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -305,6 +352,14 @@ BEGIN
        OR (starts_with(request_key, 'spawn:' || $1 || ':')
            OR $3 = draftsman.completed_spawn($1, given_key)) IS NOT TRUE THEN
         PERFORM draftsman.deny_access(format('D-%s is not running, or did not spawn D-%s', $1, $3));
+    END IF;
+    IF given_key LIKE 'mcp:%' THEN
+        PERFORM FROM draftsman.job_states s WHERE s.number = $1 FOR NO KEY UPDATE;
+        IF (SELECT count(*) FROM draftsman.job_dependencies d
+             WHERE d.job = $1 AND d.spawned AND d.spawn_key LIKE 'mcp:%' AND d.parent <> $3) >= 20 THEN
+            RAISE EXCEPTION 'D-% has submitted 20 jobs, the most that an agent may; finish the work in'
+                ' this job', $1 USING ERRCODE = 'DM004';
+        END IF;
     END IF;
     INSERT INTO draftsman.job_dependencies (job, parent, ordinal, condition, met, spawned, spawn_key)
     SELECT $1, $3, count(*) + 1, 'any', true, true, given_key

@@ -67,10 +67,8 @@ BEGIN
        AND NOT EXISTS (SELECT FROM draftsman.active_reservations r
                         WHERE r.queue = s.queue AND r.job <> s.number)
        AND EXISTS (SELECT FROM draftsman.workers w
-                     JOIN pg_catalog.pg_locks l ON l.objid = w.lock_id::oid
                     WHERE w.id = period.worker_id AND NOT w.draining
-                      AND l.locktype = 'advisory' AND l.classid = 1146242644 AND l.database = (
-                          SELECT oid FROM pg_database WHERE datname = current_database()))
+                      AND draftsman.is_connected(w.lock_id))
     RETURNING s.lease_token INTO token;
     IF NOT FOUND THEN
         UPDATE draftsman.grace_periods g SET ends_at = draftsman.now() WHERE g.job = $1;

@@ -102,17 +102,3 @@ BEGIN
     PERFORM pg_notify('draftsman_runs', undone::text) WHERE undone IS NOT NULL;
     RETURN undone IS NOT NULL;
 END $$;
-
--- Rights of the worker that applies a decision --------------------------------------------------
-
--- A vote below the quorum that a worker applies, after its answer.
-CREATE POLICY job_events_decision ON draftsman.job_events FOR INSERT WITH CHECK (
-    kind = 'vote_received' AND draftsman.applies_decision(actor) AND EXISTS (
-        SELECT FROM draftsman.job_answers a
-          JOIN draftsman.pending_decisions p
-            ON p.job = a.job AND p.question = a.question AND p.source = a.source
-           AND p.source_event_id = a.source_event_id AND p.actor_id = a.responder_id
-         WHERE p.taken_by = pg_current_xact_id_if_assigned() AND p.job = job_events.job
-           AND p.source || ':' || p.actor_id = job_events.actor
-           AND a.accepted AND a.voter = job_events.payload ->> 'voter'
-           AND a.question::text = job_events.payload ->> 'question'));

@@ -5,36 +5,35 @@ SELECT EXISTS (SELECT FROM draftsman.schema_migrations WHERE name = '0029_grants
 \if :applied \echo '0029_grants is already applied' \quit \endif
 INSERT INTO draftsman.schema_migrations (name) VALUES ('0029_grants');
 
--- Events that sessions insert directly, beside those of triggers and functions.
+-- Events that workers and bots insert directly, beside those of triggers and functions, which write the
+-- event of each change that they make: a person's session inserts none. A worker inserts those of its runs
+-- and sweeps, and both those of deliveries that they send. The list has the kinds that only functions
+-- write.
 CREATE FUNCTION draftsman.may_insert_event(
     job bigint, kind text, actor text, detail jsonb
 ) RETURNS boolean
 LANGUAGE sql STABLE PARALLEL SAFE RETURN
     CASE draftsman.session_kind()
          WHEN 'owner' THEN true
-         WHEN 'worker' THEN draftsman.may_act_as(actor) AND kind NOT LIKE 'job\_%'
-              AND kind NOT IN ('answer_received', 'vote_received', 'token_minted', 'rule_applied',
-                               'token_redeemed', 'cancel_requested', 'message_sent')
-         WHEN 'bot' THEN CASE WHEN actor = 'system'
-              THEN kind LIKE 'delivery\_%' OR kind LIKE 'attachment\_%'
-              ELSE draftsman.may_act_as(actor) END
-         WHEN 'person' THEN draftsman.may_act_as(actor) ELSE false END
+         WHEN 'worker' THEN draftsman.may_act_as(actor) AND actor !~ '^(internal|schedule):'
+              AND NOT draftsman.applies_decision(actor) AND kind <> ALL (
+              '{action_refused,answer_deleted,answer_edited,answer_received,answer_refused,
+                attachment_refused,attachments_added,budget_raised,cancel_requested,message_sent,
+                question_acknowledged,question_delegated,question_extended,question_notified,
+                question_unacknowledged,queue_reserved,redelivered,request_joined,
+                reservation_ended,rule_applied,token_minted,token_redeemed,token_refused,
+                vote_received}'::text[]) AND kind NOT LIKE 'job\_%' AND kind NOT LIKE 'needs\_%'
+         WHEN 'bot' THEN actor = 'system' AND kind IN ('delivery_sent', 'delivery_dead_lettered',
+              'attachment_uploaded', 'attachment_failed')
+         ELSE false END
     AND (draftsman.session_kind() = 'owner'
          OR EXISTS (SELECT FROM draftsman.job_requests j WHERE j.number = may_insert_event.job))
-    AND (draftsman.session_kind() IN ('owner', 'worker') OR actor = 'system'
-         OR CASE kind
-            WHEN 'vote_received' THEN EXISTS (
-                SELECT FROM draftsman.job_answers a WHERE a.job = may_insert_event.job AND a.accepted
-                   AND a.source || ':' || a.responder_id = actor
-                   AND a.question::text = detail ->> 'question' AND a.voter = detail ->> 'voter')
-            WHEN 'token_minted' THEN EXISTS (
-                SELECT FROM draftsman.approval_tokens t WHERE t.job = may_insert_event.job
-                   AND t.approver = draftsman.person_of_actor(actor))
-            WHEN 'token_redeemed' THEN EXISTS (
-                SELECT FROM draftsman.approval_tokens t WHERE t.job = may_insert_event.job
-                   AND t.approver = draftsman.person_of_actor(actor) AND t.used_at IS NOT NULL)
-            ELSE kind IN ('answer_refused', 'answer_edited', 'answer_deleted', 'token_refused',
-                          'action_refused', 'question_extended', 'redelivered') END);
+    AND (draftsman.session_kind() = 'owner' OR kind !~ '^(delivery|attachment)_'
+         OR EXISTS (SELECT FROM draftsman.deliveries d  -- as it is before this statement ends it
+                     WHERE d.job = may_insert_event.job AND d.status = 'sending'
+                       AND to_jsonb(d.seq) = detail -> 'delivery'
+                       AND d.seq = CASE WHEN jsonb_typeof(detail -> 'delivery') = 'number'
+                                   THEN (detail ->> 'delivery')::numeric END));
 ALTER TABLE draftsman.job_events ENABLE ROW LEVEL SECURITY;
 CREATE POLICY job_events_read ON draftsman.job_events FOR SELECT USING (true);
 CREATE POLICY job_events_insert ON draftsman.job_events FOR INSERT
@@ -66,8 +65,6 @@ CREATE TRIGGER trello_board_configs_operators
 CREATE TRIGGER trello_labels_operators BEFORE INSERT OR UPDATE OR DELETE ON draftsman.trello_labels
     EXECUTE FUNCTION draftsman.require_operator();
 CREATE TRIGGER poll_cursors_operators BEFORE INSERT OR UPDATE OR DELETE ON draftsman.poll_cursors
-    EXECUTE FUNCTION draftsman.require_operator();
-CREATE TRIGGER deliveries_operators BEFORE UPDATE ON draftsman.deliveries
     EXECUTE FUNCTION draftsman.require_operator();
 
 -- Grants the privileges of the four group roles, creating missing roles where this session may.
@@ -105,6 +102,7 @@ BEGIN
             created_at) ON draftsman.identity_links TO %I', role);
         EXECUTE format('GRANT EXECUTE ON FUNCTION draftsman.now(), draftsman.clock_offset(),
             draftsman.session_kind(), draftsman.session_actor(), draftsman.may_act_as(text),
+            draftsman.has_long_texts(text[], int, int),
             draftsman.person_of(text, text), draftsman.person_of_actor(text),
             draftsman.may_insert_event(bigint, text, text, jsonb), draftsman.has_role(text, text),
             draftsman.next_reminder(timestamptz, timestamptz), draftsman.current_epoch(),
@@ -124,7 +122,10 @@ BEGIN
             draftsman.applies_decision(text), draftsman.figures_of(),
             draftsman.are_plain_words(text[]), draftsman.is_inner_path(text),
             draftsman.is_pattern(text[]), draftsman.matches_pattern(text[], text[]),
-            draftsman.serving_workers(float8), draftsman.is_allowed_by_rule(bigint, int, jsonb),
+            draftsman.serving_workers(float8), draftsman.is_connected(int),
+            draftsman.types_found_by_type(text), draftsman.is_served(text, text[]),
+            draftsman.waiting_for_types(float8, int),
+            draftsman.queues_in_use(), draftsman.is_allowed_by_rule(bigint, int, jsonb),
             draftsman.identical_to(bigint, int),
             draftsman.shown_instead(bigint, draftsman.delivery_channel, text, text),
             draftsman.is_silent(bigint, int, draftsman.delivery_channel, text, text),
@@ -134,24 +135,32 @@ BEGIN
         CONTINUE WHEN role = 'draftsman_reader';
         EXECUTE format('GRANT USAGE ON ALL SEQUENCES IN SCHEMA draftsman TO %I', role);
         FOREACH step IN ARRAY ARRAY[
-            'GRANT INSERT (job, run, kind, actor, payload) ON draftsman.job_events TO %I',
             'GRANT INSERT (job, question, kind, source, source_event_id, responder_id,
                 responder_display_name, voter, payload, accepted, reason)
                 ON draftsman.job_answers TO %I',
-            'GRANT INSERT (job, question, answers, last_voter, last_reason),
-                UPDATE (answers, last_voter, last_reason, last_at)
-                ON draftsman.refused_answers TO %I',
-            'GRANT INSERT ON draftsman.job_requests, draftsman.job_states, draftsman.job_targets,
-                draftsman.unique_keys TO %I',
+            'GRANT INSERT (number, id, type, idempotency_key, request_digest, mode, source,
+                source_type, external_event_id, invoker_id, invoker_display_name, repo_host,
+                repo_owner, repo_name, ticket_url, ticket_title, ticket_text, payload, overrides,
+                requested_skills, tags, agent, retry_of, chain_length, template, template_version,
+                created_at) ON draftsman.job_requests TO %I',
+            'GRANT INSERT (number, type, queue, priority, subject_key, concurrency_key, hold,
+                status, run_at, max_attempts, max_retries, on_lost, has_targets, queued_at,
+                updated_at) ON draftsman.job_states TO %I',
+            'GRANT INSERT (job, ordinal, channel, target, thread, thread_key, kinds, outcomes)
+                ON draftsman.job_targets TO %I',
+            'GRANT INSERT (job, key, replaces, debounce_until) ON draftsman.unique_keys TO %I',
             'GRANT EXECUTE ON FUNCTION draftsman.resolve_question(bigint, int,
                 draftsman.question_status, jsonb, draftsman.job_status, text, text, text, text),
                 draftsman.extend_question(bigint, int, float8, text),
+                draftsman.count_refused(bigint, int, text, text),
+                draftsman.refuse_token(bigint, int, text, text, text, text, int),
+                draftsman.redeliver(bigint[], text),
                 draftsman.request_cancel(bigint, text, text, jsonb),
                 draftsman.cancel_job(bigint, text, text),
                 draftsman.link_jobs(bigint[], bigint[], draftsman.dependency_condition[]),
                 draftsman.cancel_tree(bigint, text, text),
                 draftsman.open_group(text, text, text, text),
-                draftsman.add_to_group(bigint, bigint[], bigint[]),
+                draftsman.add_to_group(bigint, bigint[], bigint[], boolean),
                 draftsman.inherit_group(bigint, bigint),
                 draftsman.cancel_group(bigint, text, text),
                 draftsman.join_request(bigint, text, jsonb),
@@ -159,12 +168,13 @@ BEGIN
                 draftsman.inherit_messages(bigint, bigint),
                 draftsman.inherit_attachments(bigint, bigint),
                 draftsman.pause_job(bigint, text, text, text),
-                draftsman.unpause_job(bigint, text, text), draftsman.use_token(text),
+                draftsman.unpause_job(bigint, text, text), draftsman.use_token(text, text),
                 draftsman.pause_queue(text, text, text, text),
                 draftsman.resume_queue(text, text, text), draftsman.hold_paused_types(int),
                 draftsman.release_resumed_types(int), draftsman.free_keys(int),
                 draftsman.assign_keys(text[]), draftsman.check_limits(int),
-                draftsman.give_places(int), draftsman.move_job(bigint, text, bigint, text),
+                draftsman.give_places(int), draftsman.do_due_work(int),
+                draftsman.lock_free_keys(text[]), draftsman.move_job(bigint, text, bigint, text),
                 draftsman.prioritize_job(bigint, int, text),
                 draftsman.reserve_queue(bigint, float8, text), draftsman.release_queue(text, text),
                 draftsman.delete_expired_reservations(),
@@ -175,6 +185,12 @@ BEGIN
         LOOP
             EXECUTE format(step, role);
         END LOOP;
+    END LOOP;
+    FOREACH role IN ARRAY '{draftsman_worker,draftsman_bot}'::text[] LOOP
+        CONTINUE WHEN to_regrole(role) IS NULL;
+        EXECUTE format('GRANT INSERT, UPDATE (status, attempts, in_doubt, next_attempt_at,
+            lease_token, sender_lock_id, call_ends_at, external_ref, last_error, sent_at)
+            ON draftsman.deliveries TO %I', role);
     END LOOP;
     FOREACH role IN ARRAY '{draftsman_bot,draftsman_person}'::text[] LOOP
         CONTINUE WHEN to_regrole(role) IS NULL;
@@ -196,11 +212,17 @@ BEGIN
             draftsman.completed_spawn(bigint, text),
             draftsman.await_jobs(bigint, bigint, bigint[]),
             draftsman.assign_agent(bigint, bigint, text) TO draftsman_worker;
-        GRANT UPDATE ON draftsman.job_states, draftsman.claimable TO draftsman_worker;
+        GRANT INSERT (job, run, kind, actor, payload) ON draftsman.job_events TO draftsman_worker;
+        -- neither what a request says nor what triggers keep: order, limits, children, targets
+        GRANT UPDATE (attempts, retry_count, queued_at, run_at, next_retry_at, cancel_requested_at,
+            cancel_requested_by, cancel_reason, hold, held_by, last_error, error_class, pr_url,
+            run_count, claimed_at, started_at, claimed_from, status, version, updated_at,
+            lease_token, worker_id, finished_at, result, result_token) ON draftsman.job_states TO draftsman_worker;
+        -- allows SELECT ... FOR UPDATE; an update of the view would have the rights of its owner
+        GRANT UPDATE (number) ON draftsman.claimable TO draftsman_worker;
         GRANT UPDATE (repo_host, repo_owner, repo_name) ON draftsman.job_requests TO draftsman_worker;
         GRANT INSERT, UPDATE ON draftsman.job_runs, draftsman.job_steps, draftsman.job_quotas,
-            draftsman.artifacts, draftsman.deliveries, draftsman.channel_limits, draftsman.leases
-            TO draftsman_worker;
+            draftsman.artifacts, draftsman.channel_limits, draftsman.leases TO draftsman_worker;
         GRANT INSERT, DELETE ON draftsman.artifact_chunks, draftsman.job_checkpoints,
             draftsman.run_log_chunks, draftsman.run_activity TO draftsman_worker;
         GRANT INSERT, UPDATE, DELETE ON draftsman.workers, draftsman.grace_periods
@@ -226,6 +248,8 @@ BEGIN
             draftsman.set_budgets(jsonb, text, text),
             draftsman.hand_over(text[], text[], text[], bigint),
             draftsman.claim_reserving_jobs(text[], text[]),
+            draftsman.claimable_by_type(text[], text[], bigint), draftsman.set_by_type(float8, int),
+            draftsman.set_unhandled_types(float8, text[], int),
             draftsman.send_forge_event(bigint, bigint, text, text),
             draftsman.decide_by_rule(bigint, int, text[]),
             draftsman.propose_rule(text, text[], bigint, float8, text),
@@ -244,8 +268,7 @@ BEGIN
         -- a column of each allows SELECT ... FOR UPDATE; no update passes the triggers
         GRANT UPDATE (number) ON draftsman.job_states TO draftsman_bot;
         GRANT UPDATE (run) ON draftsman.job_questions TO draftsman_bot;
-        GRANT INSERT, UPDATE ON draftsman.deliveries, draftsman.channel_limits, draftsman.leases
-            TO draftsman_bot;
+        GRANT INSERT, UPDATE ON draftsman.channel_limits, draftsman.leases TO draftsman_bot;
         GRANT INSERT, UPDATE, DELETE ON draftsman.trello_board_configs, draftsman.trello_labels,
             draftsman.poll_cursors, draftsman.live_threads, draftsman.trello_checklists,
             draftsman.trello_due_dates TO draftsman_bot;
@@ -263,7 +286,12 @@ BEGIN
             draftsman.record_pager_event(text, text, bigint, int, text, timestamptz),
             draftsman.ratify_rule(bigint, text, text, float8),
             draftsman.revoke_rule(bigint, text, text, text) TO draftsman_bot;
-        GRANT INSERT (forge, project, number, key, kind, source, author, author_name, is_bot,
+        GRANT EXECUTE ON FUNCTION draftsman.refuse_action(bigint, text, jsonb),
+            draftsman.bind_account(text, text),
+            draftsman.record_answer_change(bigint, int, text, text, text, jsonb)
+            TO draftsman_bot;
+        GRANT INSERT (job, kind, actor, payload) ON draftsman.job_events TO draftsman_bot;
+        GRANT INSERT (forge, project, number, key, kind, source, author, author_name, author_id, is_bot,
             association, verdict, title, text, label, path, line, commit, thread, url, at),
             UPDATE (answered_at) ON draftsman.forge_events TO draftsman_bot;
         GRANT UPDATE (branch_deleted_at) ON draftsman.pull_requests TO draftsman_bot;
@@ -271,13 +299,12 @@ BEGIN
     IF to_regrole('draftsman_person') IS NOT NULL THEN
         GRANT UPDATE (number) ON draftsman.job_states TO draftsman_person;
         GRANT UPDATE (run) ON draftsman.job_questions TO draftsman_person;
-        GRANT UPDATE (status, in_doubt, attempts) ON draftsman.deliveries TO draftsman_person;
         GRANT INSERT, UPDATE, DELETE ON draftsman.repos, draftsman.repo_mappings,
             draftsman.repo_profiles, draftsman.trello_board_configs, draftsman.trello_labels,
             draftsman.poll_cursors TO draftsman_person;
         GRANT INSERT ON draftsman.job_templates, draftsman.schedule_fires TO draftsman_person;
         GRANT INSERT, UPDATE, DELETE ON draftsman.schedules TO draftsman_person;
-        GRANT EXECUTE ON FUNCTION draftsman.mint_token(text, bigint, int, text, text),
+        GRANT EXECUTE ON FUNCTION draftsman.mint_token(text, bigint, int, text, text, text),
             draftsman.link_identity(text, text, text),
             draftsman.unlink_identity(draftsman.channel, text),
             draftsman.create_web_link(text, text, float8), draftsman.list_web_sessions(int),

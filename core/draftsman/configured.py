@@ -33,8 +33,10 @@ if TYPE_CHECKING:
     from draftsman.services.jobs.request_checks import RequestChecks
     from draftsman.services.jobs.submissions import Submissions
     from draftsman.services.maintenance.reminders import Reminders
+    from draftsman.services.maintenance.types import TypeSweep
     from draftsman.services.people import People
     from draftsman.services.questions import Questions
+    from draftsman.services.runs.settlement import Settlement
     from draftsman.services.schedules.firing import Firing
     from draftsman.services.schedules.templates import Templates
     from draftsman.settings import Settings
@@ -121,6 +123,18 @@ def worker_channels(settings: Settings) -> list[Channel]:
     log = LogChannel(sent.log_file or settings.data_dir / "notifications.jsonl")
     webhooks = WebhookChannel(settings.webhooks, settings.http, sent.timeout)
     return [log, webhooks, PagerChannel(settings.pagers, settings.http, sent.timeout)]
+
+
+def target_names(channels: Sequence[Channel]) -> list[str]:
+    """Return the targets that these channels can send to: `log`, `webhook:team`."""
+    names = []
+    for channel in channels:
+        served = channel.served()
+        if served is None:
+            names.append(str(channel.name))
+        else:
+            names += [f"{channel.name}:{target}" for target in served]
+    return names
 
 
 async def stored_directory(
@@ -249,6 +263,14 @@ def firing(
     from draftsman.services.schedules.firing import Firing
 
     return Firing(db, policy, settings, templates, checks, submissions)
+
+
+def type_sweep(settings: Settings, db: Database, settlement: Settlement) -> TypeSweep:
+    """Return the sweep for types without a worker."""
+    from draftsman.services.maintenance.types import TypeSweep
+
+    failing = [name for name, type in settings.types.items() if type.unhandled == "fail"]
+    return TypeSweep(db, settlement, settings.worker.lease, failing)
 
 
 def sweep_rules(

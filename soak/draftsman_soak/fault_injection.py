@@ -1,7 +1,10 @@
-"""Faults of a PostgreSQL server: cut connections and a shifted clock."""
+"""Faults of a PostgreSQL server: sessions that are cut, read-only, refused or left open."""
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
 
@@ -14,6 +17,12 @@ CONNECT_TIMEOUT: Final = 5
 """Seconds to wait for a connection."""
 CUT: Final = Path(__file__).with_name("cut.sql")
 SHIFT: Final = Path(__file__).with_name("shift_clock.sql")
+READ_ONLY: Final = Path(__file__).with_name("read_only.sql")
+WRITABLE: Final = Path(__file__).with_name("writable.sql")
+REFUSE_ENDS: Final = Path(__file__).with_name("refuse_ends.sql")
+REFUSE_END: Final = Path(__file__).with_name("refuse_end.sql")
+ACCEPT_ENDS: Final = Path(__file__).with_name("accept_ends.sql")
+Transaction = psycopg.AsyncConnection[tuple[object, ...]]
 
 
 def cut_connections(server: EmbeddedServer, share: float = 1.0) -> int:
@@ -34,6 +43,60 @@ def shift_clock(server: EmbeddedServer, seconds: float) -> None:
     _ask(url, statement)
 
 
+def make_read_only(server: EmbeddedServer) -> None:
+    """Make new sessions read-only; open sessions stay as they are. Raises DatabaseUnreachable."""
+    _ask(server.url("postgres"), READ_ONLY)
+
+
+def make_writable(server: EmbeddedServer) -> None:
+    """Let new sessions write again; open sessions stay read-only. Raises DatabaseUnreachable."""
+    _ask(server.url("postgres"), WRITABLE)
+
+
+def prepare_refusals(server: EmbeddedServer) -> None:
+    """Install the trigger that refuses the end of runs. Raises DatabaseUnreachable."""
+    _ask(server.url(), REFUSE_ENDS)
+
+
+def refuse_end(server: EmbeddedServer) -> int | None:
+    """Refuse the end of an active run until `accept_ends`; return its job, None if none runs.
+
+    Raises DatabaseUnreachable.
+    """
+    job = _ask(server.url(), REFUSE_END)
+    return None if job is None else int(str(job))
+
+
+def accept_ends(server: EmbeddedServer) -> None:
+    """Accept the end of every run again. Raises DatabaseUnreachable."""
+    _ask(server.url(), ACCEPT_ENDS)
+
+
+@asynccontextmanager
+async def open_transaction(server: EmbeddedServer) -> AsyncIterator[Transaction]:
+    """Give a transaction of a client, which the caller commits; else it is rolled back.
+
+    Raises DatabaseUnreachable.
+    """
+    try:
+        connection = await psycopg.AsyncConnection.connect(
+            server.url(), connect_timeout=CONNECT_TIMEOUT
+        )
+        try:
+            yield connection
+        finally:
+            with contextlib.suppress(psycopg.Error):
+                await connection.rollback()
+            await connection.close()
+    except psycopg.Error as error:
+        raise _unreachable(error) from error
+
+
+def _unreachable(error: psycopg.Error) -> DatabaseUnreachable:
+    reason = (str(error).strip().splitlines() or ["no reason given"])[0]
+    return DatabaseUnreachable(f"cannot connect to the database: {reason}")
+
+
 def _ask(url: str, query: Path | str, params: dict[str, object] | None = None) -> object:
     """Run a statement; return the first value, or None if there is no row."""
     statement = (query.read_text() if isinstance(query, Path) else query).encode()
@@ -42,6 +105,5 @@ def _ask(url: str, query: Path | str, params: dict[str, object] | None = None) -
             cursor = connection.execute(statement, params)
             row = cursor.fetchone() if cursor.description else None
     except psycopg.Error as error:
-        reason = (str(error).strip().splitlines() or ["no reason given"])[0]
-        raise DatabaseUnreachable(f"cannot connect to the database: {reason}") from error
+        raise _unreachable(error) from error
     return row[0] if row else None

@@ -8,18 +8,28 @@ import random
 import re
 import signal
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 import psutil
 
 from draftsman.errors import DatabaseUnreachable
 from draftsman.runtime import Runtime
+from draftsman_soak.actors import actor_for
 from draftsman_soak.database_clock import DatabaseClock
-from draftsman_soak.fault_injection import cut_connections
+from draftsman_soak.fault_injection import (
+    accept_ends,
+    cut_connections,
+    make_read_only,
+    make_writable,
+    open_transaction,
+    refuse_end,
+)
+from draftsman_soak.host_clock import HostClock
 from draftsman_soak.ledger import Fault, Ledger, retry_until_reachable
-from draftsman_soak.seed_config import LEASE
+from draftsman_soak.load_generator import LoadGenerator
+from draftsman_soak.seed_config import LEASE, PEOPLE
 from draftsman_soak.seed_environment import SeedEnvironment
 from draftsman_soak.worker_fleet import WorkerFleet, WorkerSlot
 
@@ -29,6 +39,12 @@ DOWN: Final = (0.0, 2.0)
 """Seconds of a database outage."""
 MIXED: Final = (0.5, 3.0)
 """Seconds during which old and new sessions have different clocks."""
+REFUSED: Final = (1.0, LEASE + 3.0)
+"""Seconds for which the database refuses the end of a run."""
+OPEN: Final = (4.0, 6.0)
+"""Seconds for which a client leaves a transaction open."""
+STEPS: Final = (2, 3600)
+"""Seconds by which the clock of the host is stepped, both on and back."""
 REVIVAL: Final = 20.0
 """Seconds for the workers to restart a killed server before the soak does."""
 LOOKOUT: Final = 5.0
@@ -48,9 +64,12 @@ class FaultInjector:
     ledger: Ledger
     clock: DatabaseClock
     chance: random.Random
+    load: LoadGenerator
+    host_clock: HostClock | None
     agents: bool = True
     other_clocks: bool = True
-    _suspended: set[asyncio.Task[None]] = field(default_factory=set, init=False)
+    _reverting: set[asyncio.Task[None]] = field(default_factory=set, init=False)
+    """Faults in the background that are not yet reverted."""
 
     async def run(self, seconds: float) -> None:
         """Inject faults for a time; return when all are reverted."""
@@ -62,7 +81,9 @@ class FaultInjector:
                 if time.monotonic() < end:
                     await self._act(deck.pop())
         finally:
-            await asyncio.gather(*self._suspended, return_exceptions=True)
+            await asyncio.gather(*self._reverting, return_exceptions=True)
+            await retry_until_reachable(lambda: asyncio.to_thread(make_writable, self.place.server))
+            await retry_until_reachable(lambda: asyncio.to_thread(accept_ends, self.place.server))
 
     async def _act(self, kind: str) -> None:
         before = len(self.ledger.faults)
@@ -75,6 +96,7 @@ class FaultInjector:
         kinds = [*self._acts(), *["worker killed"] * 4, "worker stopped", "worker drained"]
         kinds = [kind for kind in kinds if self.agents or kind != "agent killed"]
         kinds = [kind for kind in kinds if self.other_clocks or kind != "worker on another clock"]
+        kinds = [kind for kind in kinds if self.host_clock or kind != "clock of the host stepped"]
         self.chance.shuffle(kinds)
         return [*kinds, "worker killed"]
 
@@ -92,6 +114,12 @@ class FaultInjector:
             "connections cut": self._cut,
             "clock put on": lambda: self._shift(1),
             "clock put back": lambda: self._shift(-1),
+            "clock of the host stepped": self._step_host_clock,
+            "network silent": self._silence_network,
+            "server read-only": self._make_read_only,
+            "end of a run refused": self._refuse_end,
+            "transaction of a client open": self._leave_transaction_open,
+            "type without a worker": self._remove_rare_worker,
         }
 
     async def _kill_worker(self) -> None:
@@ -114,9 +142,7 @@ class FaultInjector:
         with contextlib.suppress(psutil.Error):
             worker.send_signal(signal.SIGSTOP)
             self._note("worker stopped", worker=name)
-            task = asyncio.create_task(self._wake(worker, LEASE + self.chance.uniform(1, 3)))
-            self._suspended.add(task)
-            task.add_done_callback(self._suspended.discard)
+            self._revert_later(self._wake(worker, LEASE + self.chance.uniform(1, 3)))
 
     async def _wake(self, worker: psutil.Process, seconds: float) -> None:
         try:
@@ -199,6 +225,99 @@ class FaultInjector:
             await asyncio.to_thread(cut_connections, self.place.server, 0.5)
         await asyncio.sleep(self.chance.uniform(*MIXED))
         await self.clock.apply_to_all()
+
+    async def _step_host_clock(self) -> None:
+        """Step the wall clock of the host, which must change nothing."""
+        if self.host_clock is not None:
+            step = self.chance.choice(STEPS) * self.chance.choice((1, -1))
+            self.host_clock.step(step)
+            self._note("clock of the host stepped", interrupts=False)
+
+    async def _silence_network(self) -> None:
+        """Drop all packets of a worker for longer than its lease, in the background."""
+        slot = self.crew.remote
+        if slot is None or slot.network is None or slot.network.is_silent:
+            return
+        worker = slot.worker()
+        name = await self._worker_id(worker) if worker else None
+        slot.network.silence()
+        self._note("network silent", worker=name)
+        self._revert_later(self._restore_network(LEASE + self.chance.uniform(1, 3)))
+
+    async def _restore_network(self, seconds: float) -> None:
+        try:
+            await asyncio.sleep(seconds)
+        finally:
+            if (slot := self.crew.remote) is not None and slot.network is not None:
+                slot.network.restore()
+
+    async def _make_read_only(self) -> None:
+        """Let sessions begin read-only for a while, and keep those that began so."""
+        server = self.place.server
+        try:
+            await asyncio.to_thread(make_read_only, server)
+            self._note("server read-only")
+            await asyncio.to_thread(cut_connections, server, self.chance.choice((0.3, 1.0)))
+            await asyncio.sleep(self.chance.uniform(*MIXED))
+        except DatabaseUnreachable:
+            pass
+        finally:
+            await retry_until_reachable(lambda: asyncio.to_thread(make_writable, server))
+
+    async def _refuse_end(self) -> None:
+        """Refuse the end of a run for a while, in the background."""
+        with contextlib.suppress(DatabaseUnreachable):
+            job = await asyncio.to_thread(refuse_end, self.place.server)
+            if job is not None:
+                self._note("end of a run refused", job=job)
+                self._revert_later(self._accept_ends(self.chance.uniform(*REFUSED)))
+
+    async def _accept_ends(self, seconds: float) -> None:
+        try:
+            await asyncio.sleep(seconds)
+        finally:
+            await retry_until_reachable(lambda: asyncio.to_thread(accept_ends, self.place.server))
+
+    async def _leave_transaction_open(self) -> None:
+        """Submit in a transaction that stays open, with a limit and a key of other jobs."""
+        requests = [self.load.request(name) for name in ("steps", "rest", "flaky")]
+        actor = actor_for(PEOPLE[0])
+        with contextlib.suppress(DatabaseUnreachable):
+            async with open_transaction(self.place.server) as connection:
+                jobs = await self.session.submissions.submit_many(
+                    requests, actor, connection=connection
+                )
+                self._note("transaction of a client open", interrupts=False)
+                began = time.time()
+                await asyncio.sleep(self.chance.uniform(*OPEN))
+                self.ledger.transactions.append((began, time.time()))
+                if self.chance.random() < 0.5:
+                    await connection.commit()
+                    for request, job in zip(requests, jobs, strict=True):
+                        self.load.acknowledge(request, job.number)
+
+    async def _remove_rare_worker(self) -> None:
+        """Kill the only worker of a type for a while, in the background; its jobs must wait."""
+        slot = self.crew.rare
+        worker = slot.worker()
+        if slot.supervised or worker is None or slot.is_away:
+            return
+        name = await self._worker_id(worker)
+        slot.is_away = True
+        slot.kill()
+        self._note("type without a worker", worker=name)
+        self._revert_later(self._return(slot, self.chance.uniform(1, 2 * LEASE)))
+
+    async def _return(self, slot: WorkerSlot, seconds: float) -> None:
+        try:
+            await asyncio.sleep(seconds)
+        finally:
+            slot.is_away = False
+
+    def _revert_later(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._reverting.add(task)
+        task.add_done_callback(self._reverting.discard)
 
     def _random_worker(self) -> tuple[WorkerSlot, psutil.Process | None]:
         running = [slot for slot in self.crew.slots if slot.worker() is not None]

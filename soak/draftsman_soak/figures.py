@@ -46,6 +46,8 @@ class Figures:
     jobs_lost: int = 0
     jobs_stuck: int = 0
     jobs_run_concurrently: int = 0
+    jobs_stalled: int = 0
+    """Transactions of a client during which no job made progress."""
     jobs_wrong_outcome: int = 0
     invariants_broken: int = 0
     unsupported_faults: list[str] = field(default_factory=list)
@@ -109,6 +111,7 @@ class Figures:
         self.jobs_lost += len(verdict.jobs_lost)
         self.jobs_stuck += len(verdict.stuck)
         self.jobs_run_concurrently += len(verdict.overlapping)
+        self.jobs_stalled += len(verdict.stalled)
         self.jobs_wrong_outcome += len(verdict.wrongly_ended)
         self.invariants_broken += len(verdict.broken)
         self.findings += [f"seed {seed}: {finding}" for finding in verdict.findings]

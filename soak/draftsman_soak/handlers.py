@@ -9,7 +9,9 @@ invocation id), and the fields that each handler names. A result has `effects` (
 from __future__ import annotations
 
 import asyncio
+import os
 import random
+import signal
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,7 +21,9 @@ from draftsman_soak.external_effects import ExternalSystem
 MARK: Final = "soak_mark"
 """Event whose fenced write proves that the run owned the job."""
 MODULE: Final = __name__
-TYPES: Final = ("steps", "ask", "defaulted", "gate", "rest", "flaky", "doomed")
+TYPES: Final = ("steps", "ask", "defaulted", "gate", "rest", "flaky", "doomed", "crash", "rare")
+RARE: Final = "rare"
+"""The type that only the last worker handles."""
 
 
 class _Work:
@@ -149,4 +153,21 @@ async def doomed(ctx: RunContext) -> Outcome:
     await work.effect("before")
     if ctx.job.retry_of is None:
         raise Failure("the other side is down", declared="TRANSIENT_APP")
+    return work.done()
+
+
+async def crash(ctx: RunContext) -> Outcome:
+    """Kill the worker in the first `crashes` runs, with all other runs of its process."""
+    work = _Work(ctx)
+    await work.effect("before")
+    if ctx.job.run <= work.payload["crashes"]:
+        os.kill(os.getpid(), signal.SIGKILL)
+    await work.effect("after")
+    return work.done()
+
+
+async def rare(ctx: RunContext) -> Outcome:
+    """Create an effect, of a type that no other worker handles."""
+    work = _Work(ctx)
+    await work.effect("only")
     return work.done()

@@ -15,7 +15,7 @@ from draftsman.runtime import Runtime
 from draftsman.services.jobs.submissions import invocation
 from draftsman_soak.actors import actor_for
 from draftsman_soak.ledger import Ledger, retry_until_reachable
-from draftsman_soak.seed_config import PEOPLE, PREFIX
+from draftsman_soak.seed_config import KEYS, PEOPLE, PREFIX
 
 LIVE: Final = 40
 """Live jobs above which no more are submitted."""
@@ -25,7 +25,7 @@ LOOK: Final = 0.25
 AGENTS: Final = 2
 """Maximum concurrent jobs of the sample agent; each clones a repository and runs a dozen
 programs."""
-WEIGHTS: Final = {
+WEIGHTS: Final[dict[str, float]] = {
     "steps": 5,
     "ask": 4,
     "gate": 3,
@@ -33,7 +33,11 @@ WEIGHTS: Final = {
     "rest": 2,
     "flaky": 2,
     "doomed": 1,
+    "crash": 0.3,
+    "rare": 2,
 }
+KEYED: Final = ("rest", "flaky")
+"""Types of which half of the jobs have a concurrency key."""
 
 
 @dataclass(slots=True)
@@ -66,17 +70,21 @@ class LoadGenerator:
 
         async def send(session: Runtime) -> None:
             job = await retry_until_reachable(lambda: session.submissions.submit(request, actor))
-            known = job.number in self.ledger.jobs
-            self.ledger.requests.setdefault(str(request.key), set()).add(job.number)
-            self.ledger.jobs[job.number] = request.type
-            if not known:
-                self.on_made(job.number)
+            self.acknowledge(request, job.number)
 
         await asyncio.gather(*(send(session) for session in self.sessions[:copies]))
 
-    def request(self) -> Invocation:
-        """Return the next request."""
-        name = self.chance.choices(list(WEIGHTS), list(WEIGHTS.values()))[0]
+    def acknowledge(self, request: Invocation, job: int) -> None:
+        """Record the job of a request that was acknowledged."""
+        is_new = job not in self.ledger.jobs
+        self.ledger.requests.setdefault(str(request.key), set()).add(job)
+        self.ledger.jobs[job] = request.type
+        if is_new:
+            self.on_made(job)
+
+    def request(self, name: str = "") -> Invocation:
+        """Return the next request, of any type unless named."""
+        name = name or self.chance.choices(list(WEIGHTS), list(WEIGHTS.values()))[0]
         payload: dict[str, Any] = {
             "outside": str(self.folder),
             "lookup": self.chance.random() < 0.5,
@@ -87,8 +95,15 @@ class LoadGenerator:
             "quorum": self.chance.randint(1, len(PEOPLE) - 1),
             "seconds": self.chance.uniform(0.2, 2),
             "failures": self.chance.randint(1, 3),
+            "crashes": self.chance.randint(1, 2),
         }
-        return invocation(type=f"{PREFIX}{name}", key=self._key(), payload=payload)
+        is_keyed = name in KEYED and self.chance.random() < 0.5
+        return invocation(
+            type=f"{PREFIX}{name}",
+            key=self._key(),
+            payload=payload,
+            concurrency_key=f"key-{self.chance.randrange(KEYS)}" if is_keyed else None,
+        )
 
     async def _submit_agent_job(self) -> None:
         if self.repo is None:

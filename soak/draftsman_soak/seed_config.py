@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -17,10 +18,15 @@ LOSSES: Final = 20
 PREFIX: Final = "soak:"
 PEOPLE: Final = ("anna", "ben", "cleo", "dirk")
 """People who answer and approve; the first person submits the jobs and approves none."""
+KEYS: Final = 3
+"""Concurrency keys that jobs of the load share."""
 
 
-def configuration(data_dir: Path, *, git: bool) -> str:
-    """Return the configuration file of a seed: ordinary settings with short timeouts."""
+def configuration(data_dir: Path, *, git: bool, types: Sequence[str]) -> str:
+    """Return the configuration file of workers that handle `types`.
+
+    These are ordinary settings with short timeouts. Few places and keys let jobs wait for others.
+    """
     lines = [
         f"data_dir = {json.dumps(str(data_dir))}",
         *("[embedded]", "idle_timeout = 60"),
@@ -29,7 +35,8 @@ def configuration(data_dir: Path, *, git: bool) -> str:
         *("drain = 3", "abort = 2"),
         *("[sweeps]", "interval = 1", "lease = 2"),
         "[handlers]",
-        *(f'"{PREFIX}{name}" = "{handlers.MODULE}:{name}"' for name in handlers.TYPES),
+        *(f'"{PREFIX}{name}" = "{handlers.MODULE}:{name}"' for name in types),
+        *(f'[limits.type."{PREFIX}steps"]', "running = 4"),
     ]
     for name in handlers.TYPES:
         lines += [f'[types."{PREFIX}{name}"]', f"max_attempts = {LOSSES}", 'on_lost = "resume"']

@@ -16,6 +16,7 @@ import psutil
 from draftsman import settings
 from draftsman.embedded import EmbeddedServer
 from draftsman.errors import Refused
+from draftsman_soak.handlers import RARE, TYPES
 from draftsman_soak.seed_config import configuration
 
 PREFIX: Final = "draftsman-soak-"
@@ -64,7 +65,10 @@ class SeedEnvironment:
         self.folder.mkdir(mode=0o755 if os.geteuid() == 0 else 0o700)
         self.effects.mkdir()
         (self.folder / TEMPORARY).mkdir(mode=0o711)
-        self.config.write_text(configuration(self.folder / "data", git=self.git))
+        data = self.folder / "data"
+        usual = [name for name in TYPES if name != RARE]
+        self.config.write_text(configuration(data, git=self.git, types=usual))
+        self.rare_config.write_text(configuration(data, git=self.git, types=TYPES))
         self.settings = settings.load(self.config)
         if self.settings.database_url is not None or self.folder not in self.data.parents:
             raise Refused(f"{self.config} does not configure a separate database for the soak")
@@ -72,8 +76,13 @@ class SeedEnvironment:
 
     @property
     def config(self) -> Path:
-        """The configuration file."""
+        """The configuration file of most workers."""
         return self.folder / "draftsman.toml"
+
+    @property
+    def rare_config(self) -> Path:
+        """The configuration file of the worker that also handles the rare type."""
+        return self.folder / "rare.toml"
 
     @property
     def data(self) -> Path:

@@ -17,12 +17,15 @@ from draftsman.errors import DraftsmanError
 from draftsman.handlers.clone.sample_repo import make_sample_repo
 from draftsman.runtime import Runtime, open_runtime
 from draftsman_soak.database_clock import DatabaseClock
+from draftsman_soak.fault_injection import prepare_refusals
 from draftsman_soak.faults import FaultInjector
 from draftsman_soak.final_state import FinalState, read_final_state
+from draftsman_soak.host_clock import HostClock, lacks_mount_namespace
 from draftsman_soak.ledger import Ledger, retry_until_reachable
 from draftsman_soak.load_generator import LoadGenerator
 from draftsman_soak.seed_config import GRACE
 from draftsman_soak.seed_environment import SeedEnvironment
+from draftsman_soak.silent_network import SilentNetwork
 from draftsman_soak.simulated_users import SimulatedUsers
 from draftsman_soak.worker_fleet import WorkerFleet, lacks_time_namespace
 
@@ -45,17 +48,30 @@ class SeedRun:
         self._chance = random.Random(seed)
         self._workers = workers
         self._clock = DatabaseClock(self.place.server)
+        self._network = SilentNetwork(self.place.server)
+        self._host_clock: HostClock | None = None
         if not self.place.git:
             self.ledger.unsupported.add("the sample agent: git is not installed")
         if reason := lacks_time_namespace():
             self.ledger.unsupported.add(f"time namespace: {reason}")
+        if reason := lacks_mount_namespace(folder):
+            self.ledger.unsupported.add(f"a step of the host's clock: {reason}")
+        else:
+            self._host_clock = HostClock(folder / "proc_stat")
 
     async def run(self, seconds: float) -> FinalState:
         """Run load and faults for a time, wait for all jobs to end, and return the final state."""
-        async with self._sessions() as (left, right):
+        async with self._sessions() as (left, right), self._network.open():
             sessions = (left, right)
+            await asyncio.to_thread(prepare_refusals, self.place.server)
             crowd = SimulatedUsers(sessions, self.ledger, self._stream())
-            crew = WorkerFleet(self._workers, self.place.config, self.ledger)
+            crew = WorkerFleet(
+                self._workers,
+                self.place,
+                self.ledger,
+                network=self._network,
+                host_clock=self._host_clock,
+            )
             crew.start()
             async with self._in_background(crew.run), self._in_background(crowd.run):
                 await self._inject(sessions, crowd, crew, seconds)
@@ -88,6 +104,8 @@ class SeedRun:
             self.ledger,
             self._clock,
             self._stream(),
+            load,
+            self._host_clock,
             agents=self.place.git,
             other_clocks=not any(lack.startswith("time") for lack in self.ledger.unsupported),
         )

@@ -5,6 +5,7 @@ Each finding is a line that names the job. Any finding fails the soak.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
@@ -34,6 +35,8 @@ class Violations:
     """Jobs that did not end."""
     overlapping: tuple[str, ...] = ()
     """Jobs that two runs wrote to at the same time, by the order of their fenced writes."""
+    stalled: tuple[str, ...] = ()
+    """Transactions of a client during which no job made progress."""
     wrongly_ended: tuple[str, ...] = ()
     """Jobs with an unexpected final status, such as after a cancel without effect."""
     broken: tuple[str, ...] = ()
@@ -43,7 +46,10 @@ class Violations:
     def findings(self) -> tuple[str, ...]:
         """All findings."""
         parts = (self.doubled, self.answers_lost, self.jobs_lost, self.stuck)
-        return sum((*parts, self.overlapping, self.wrongly_ended, self.broken), ())
+        return sum(
+            (*parts, self.overlapping, self.stalled, self.wrongly_ended, self.broken),
+            (),
+        )
 
 
 def find_violations(world: FinalState, ledger: Ledger) -> Violations:
@@ -57,6 +63,7 @@ def find_violations(world: FinalState, ledger: Ledger) -> Violations:
         jobs_lost=tuple(_jobs(world, ledger)),
         stuck=tuple(f"D-{j.number} ({j.type}) is {j.status}" for j in jobs if not _ended(j)),
         overlapping=tuple(line for job in jobs for line in _overlaps(job)),
+        stalled=tuple(_stalls(world, ledger)),
         wrongly_ended=tuple(line for job in jobs for line in _end(job, ledger)),
         broken=(*world.broken, *ledger.unexpected_errors),
     )
@@ -182,6 +189,22 @@ def _overlaps(job: JobRecord) -> Iterator[str]:
         elif moment.kind == MARK and (not running or moment.run != begun):
             state = f"run {begun} was active" if running else "no run was active"
             yield f"D-{job.number}: run {moment.run} wrote while {state}"
+
+
+def _stalls(world: FinalState, ledger: Ledger) -> Iterator[str]:
+    """Yield transactions of a client in which no worker started or finished a run.
+
+    The load always has jobs that can run, so that workers do so many times a second.
+    """
+    progress = sorted(
+        moment.at
+        for job in world.jobs.values()
+        for moment in job.job_events
+        if moment.to is not None and moment.actor.startswith("worker:")
+    )
+    for begin, end in ledger.transactions:
+        if bisect_left(progress, begin) == bisect_left(progress, end):
+            yield f"no job made progress for {end - begin:.1f} s, while a transaction was open"
 
 
 def _end(job: JobRecord, ledger: Ledger) -> Iterator[str]:

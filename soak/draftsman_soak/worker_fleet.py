@@ -1,4 +1,9 @@
-"""Worker processes: the first under `draftsman up`, the others started directly."""
+"""Worker processes: the first under `draftsman up`, the others started directly.
+
+The second reaches the database through a network that can be silent. The last alone handles the
+rare type, and sees a clock of the host that is stepped; agents are confined less strictly there,
+since bubblewrap mounts no /proc where a part of /proc is hidden.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +19,10 @@ from typing import Final
 import psutil
 
 from draftsman.shutdown import blocked
+from draftsman_soak.host_clock import HostClock
 from draftsman_soak.ledger import Ledger
-from draftsman_soak.seed_environment import TEMPORARY
+from draftsman_soak.seed_environment import TEMPORARY, SeedEnvironment
+from draftsman_soak.silent_network import SilentNetwork
 from draftsman_tui.common.own_command import DRAFTSMAN_COMMAND
 
 WATCH: Final = 0.3
@@ -47,19 +54,37 @@ def lacks_time_namespace() -> str | None:
 class WorkerSlot:
     """A worker process that is restarted whenever it exits."""
 
-    def __init__(self, number: int, config: Path, ledger: Ledger) -> None:
+    def __init__(
+        self,
+        number: int,
+        config: Path,
+        ledger: Ledger,
+        *,
+        network: SilentNetwork | None,
+        host_clock: HostClock | None,
+    ) -> None:
         self.supervised = number == 0
+        self.network = network
+        """The network between the worker and the database; None for the server's socket."""
         self.other_clock = False
         """Whether the worker is started in a time namespace."""
         self.process: subprocess.Popen[bytes] | None = None
         self._config = config
+        self._host_clock = host_clock
         self._ledger = ledger
         self._log = config.with_name(f"worker-{number + 1}.log")
         self._stop_requested = False
+        self.is_away = False
+        """Whether the worker is not restarted for a while."""
 
     def start(self) -> None:
         """Start the worker."""
-        wrapper = TIME_NAMESPACE if self.other_clock else ()
+        wrapper = list(TIME_NAMESPACE if self.other_clock else ())
+        if self._host_clock is not None:
+            wrapper += self._host_clock.wrapper()
+        environment = {**os.environ, "TMPDIR": str(self._config.with_name(TEMPORARY))}
+        if self.network is not None:
+            environment["DRAFTSMAN_DATABASE_URL"] = self.network.url
         draftsman = [*wrapper, *DRAFTSMAN_COMMAND, "--config", str(self._config)]
         command = (
             ["up", "--headless"] if self.supervised else ["worker", "--parent", str(os.getpid())]
@@ -70,7 +95,7 @@ class WorkerSlot:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                env={**os.environ, "TMPDIR": str(self._config.with_name(TEMPORARY))},
+                env=environment,
                 start_new_session=True,
             )
         self._stop_requested = False
@@ -120,7 +145,7 @@ class WorkerSlot:
 
     def refill(self) -> None:
         """Restart an exited worker, and record an unexpected exit."""
-        if self.process is None or (code := self.process.poll()) is None:
+        if self.is_away or self.process is None or (code := self.process.poll()) is None:
             return
         if not self._stop_requested:
             self._ledger.exits[code] += 1
@@ -131,11 +156,36 @@ class WorkerSlot:
 class WorkerFleet:
     """All worker slots."""
 
-    def __init__(self, count: int, config: Path, ledger: Ledger) -> None:
+    def __init__(
+        self,
+        count: int,
+        place: SeedEnvironment,
+        ledger: Ledger,
+        *,
+        network: SilentNetwork,
+        host_clock: HostClock | None,
+    ) -> None:
         self.slots: Sequence[WorkerSlot] = [
-            WorkerSlot(number, config, ledger) for number in range(count)
+            WorkerSlot(
+                number,
+                place.rare_config if number == count - 1 else place.config,
+                ledger,
+                network=network if number == 1 else None,
+                host_clock=host_clock if number == count - 1 else None,
+            )
+            for number in range(count)
         ]
         self._ledger = ledger
+
+    @property
+    def rare(self) -> WorkerSlot:
+        """The only worker that handles the rare type."""
+        return self.slots[-1]
+
+    @property
+    def remote(self) -> WorkerSlot | None:
+        """The worker behind the network, None in a fleet of one."""
+        return next((slot for slot in self.slots if slot.network is not None), None)
 
     def start(self) -> None:
         """Start every worker."""

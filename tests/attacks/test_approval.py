@@ -40,7 +40,15 @@ async def test_an_operator_cannot_create_an_approvers_token(
     with pytest.raises(NotPermitted, match="only carol can"):
         await olga.questions.mint_token(work.number, 1, "carol", await olga.actor())
     async with refused(FORBIDDEN, "cannot mint a token for carol"):
-        await token_store.mint(await session("olga"), work.number, 1, "carol", "carol", "hash")
+        await token_store.mint(
+            await session("olga"),
+            work.number,
+            1,
+            approver="carol",
+            minted_by="carol",
+            token_hash="hash",
+            actor=(await olga.actor()).name,
+        )
     assert (await olga.read_model.job_events(work.number))[-1].kind == "token_refused"
 
 
@@ -75,7 +83,15 @@ async def test_the_requester_cannot_use_a_token(as_role: As, make: Factory, rt: 
         await erin.questions.mint_token(work.number, 1, "erin", await erin.actor())
     conn = await erin.db.dedicated_connection()
     async with refused(FORBIDDEN, "cannot mint a token for erin"):
-        await token_store.mint(conn, work.number, 1, "erin", "erin", "hash")
+        await token_store.mint(
+            conn,
+            work.number,
+            1,
+            approver="erin",
+            minted_by="erin",
+            token_hash="hash",
+            actor=(await erin.actor()).name,
+        )
     await conn.close()
 
 

@@ -135,7 +135,6 @@ async def _exchange(
         worker=make.worker,
         queues=["q"],
         types=["noop"],
-        skip=[],
         free=free,
         ahead=0,
     )

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import stat
+import unicodedata
 from collections.abc import Mapping
 from typing import Any, Final
 
+from draftsman.agents.inputs import matching_key, stored_value
 from draftsman.agents.permissions import Call
 
 ASK: Final = "AskUserQuestion"
@@ -61,12 +63,14 @@ def _question(item: Mapping[str, Any]) -> dict[str, Any]:
             "description": str(option.get("description") or "")[:MAX_DESCRIPTION],
         }
         for option in (options if isinstance(options, list) else [])
-        if isinstance(option, dict) and isinstance(option.get("label"), str) and option["label"]
+        if isinstance(option, dict)
+        and isinstance(option.get("label"), str)
+        and stored_value(option["label"])
     ]
     text = item["question"][:MAX_TEXT] or "…"
     values = [choice["value"] for choice in choices]
-    if len({value.casefold() for value in values}) < len(values) or any(
-        len(value) > MAX_VALUE for value in values
+    if len({matching_key(value) for value in values}) < len(values) or any(
+        len(unicodedata.normalize("NFKC", value)) > MAX_VALUE for value in values
     ):
         text, choices = "\n".join([text, "", *values])[:MAX_TEXT], []
     context = SEVERAL if item.get("multiSelect") is True else None

@@ -7,6 +7,7 @@ questions again, because its run was interrupted, gets the same answers.
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, Self
 
@@ -18,6 +19,18 @@ MAX_TEXT: Final = 2500
 MAX_VALUE: Final = 150
 MAX_DESCRIPTION: Final = 500
 MAX_CHOICES: Final = 50
+
+
+def stored_value(text: str) -> str:
+    """Return the value of a choice as its question stores it, which is that of its answer."""
+    return unicodedata.normalize("NFKC", text).strip()[:MAX_VALUE].strip()
+
+
+def matching_key(text: str) -> str:
+    """Return a key that is equal for choices that draftsman takes for the same."""
+    folded = unicodedata.normalize("NFD", stored_value(text)).casefold()
+    folded = unicodedata.normalize("NFKD", folded).casefold()
+    return unicodedata.normalize("NFKC", folded).strip()
 
 
 class InputQuestion(NamedTuple):
@@ -38,11 +51,11 @@ class InputQuestion(NamedTuple):
         """
         values: dict[str, dict[str, str]] = {}
         for value, description in choices:
-            choice = {"value": value.strip()[:MAX_VALUE]}
+            choice = {"value": stored_value(value)}
             if description:
                 choice["description"] = description[:MAX_DESCRIPTION]
             if choice["value"]:
-                values.setdefault(choice["value"].casefold(), choice)
+                values.setdefault(matching_key(value), choice)
         kept = tuple(values.values())[:MAX_CHOICES]
         return cls(name, text.strip()[:MAX_TEXT] or name, kept, freeform or not kept)
 

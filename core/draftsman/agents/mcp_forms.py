@@ -7,10 +7,10 @@ a `requestedSchema` whose properties are the fields.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from draftsman.agents.inputs import InputQuestion
+from draftsman.agents.inputs import InputQuestion, stored_value
 from draftsman.agents.program import Message
 
 DECLINE: Final = "decline"
@@ -51,7 +51,7 @@ def form_content(params: Message, answers: Mapping[str, str]) -> dict[str, Any] 
         if answer == DECLINE:
             return None
         try:
-            content[name] = _typed(answer, field.get("type"))
+            content[name] = _typed(_listed(answer, _values(field)), field.get("type"))
         except ValueError:
             return None
     return content
@@ -69,6 +69,11 @@ def _values(field: Message) -> list[str]:
     listed = field.get("oneOf") or field.get("anyOf")
     constants = listed if isinstance(listed, list) else []
     return [str(item["const"]) for item in constants if isinstance(item, dict) and "const" in item]
+
+
+def _listed(answer: str, values: Sequence[str]) -> str:
+    """Return the value of the form that an answer chose, as the form lists it; else the answer."""
+    return next((value for value in values if stored_value(value) == answer), answer)
 
 
 def _typed(answer: str, kind: Any) -> Any:

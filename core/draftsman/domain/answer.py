@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from draftsman.domain.deliveries.spans import Spans, spans_text
 from draftsman.domain.ids import question_name
@@ -23,6 +24,9 @@ from draftsman.errors import CommandHint, UsageError
 
 if TYPE_CHECKING:
     from draftsman.domain.response import Response
+
+_ENDINGS: Final = ".)! "
+"""Characters at the end of an answer that people add to the name or number of a choice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,22 +122,34 @@ class Answer:
     created_at: datetime
 
 
+def normalize_value(text: str) -> str:
+    """Return the value of a choice as questions store it: NFKC, without surrounding space."""
+    return unicodedata.normalize("NFKC", text).strip()
+
+
+def matching_key(text: str) -> str:
+    """Return a key that is equal for texts that name the same choice.
+
+    Letters match without regard to case, width and composition: Unicode's compatibility caseless
+    match. Two choices of a question have different keys.
+    """
+    folded = unicodedata.normalize("NFD", text).casefold()
+    folded = unicodedata.normalize("NFKD", folded).casefold()
+    return unicodedata.normalize("NFKC", folded).strip()
+
+
 def parse_answer(question: Question, response: Response) -> ParsedAnswer:
     """Parse the response to an `input` question.
 
-    A choice is matched by value, label or number, in this order, without regard to case; a button
-    sends the value. Raises UsageError with the choices if none matches and free text is not
-    allowed.
+    A choice is matched by value, label or number, in this order, as `matching_key` compares them;
+    if none matches, without `.`, `)` and `!` at the end. A button sends the value. Raises
+    UsageError with the choices if none matches and free text is not allowed.
     """
     text = (response.text or "").strip()
     if not text:
         raise UsageError(f"{question.name}: the answer is empty; {_allowed(question)}")
-    values = [str(choice["value"]) for choice in question.choices]
-    labels = [str(choice["label"]) for choice in question.choices]
-    for names in (values, labels, [str(number) for number in range(1, len(values) + 1)]):
-        for value, name in zip(values, names, strict=True):
-            if name.casefold() == text.casefold():
-                return ParsedAnswer(value, None)
+    if (value := _chosen(question, text)) is not None:
+        return ParsedAnswer(value, None)
     if question.freeform_allowed:
         if question.key == BUDGET_KEY:
             from draftsman.domain.budgets import parse_added
@@ -141,6 +157,26 @@ def parse_answer(question: Question, response: Response) -> ParsedAnswer:
             parse_added(text)
         return ParsedAnswer(None, text)
     raise UsageError(f"{question.name}: {text[:60]!r} is not a choice; {_allowed(question)}")
+
+
+def _chosen(question: Question, text: str) -> str | None:
+    """Return the value of the choice that a text names; None without or with several matches."""
+    values = question.values()
+    if text in values:
+        return text
+    numbers = [str(number) for number in range(1, len(values) + 1)]
+    wanted = matching_key(text)
+    for ignored in ("", _ENDINGS):
+        key = wanted.rstrip(ignored)
+        for names in (values, question.labels(), numbers):
+            matches = [
+                value
+                for value, name in zip(values, names, strict=True)
+                if key and matching_key(name).rstrip(ignored) == key
+            ]
+            if len(matches) == 1:
+                return matches[0]
+    return None
 
 
 def interpret(question: Question, response: Response) -> tuple[dict[str, Any], Resolution | None]:

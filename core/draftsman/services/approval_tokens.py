@@ -45,11 +45,18 @@ async def mint(
             return error
         by = "system" if actor == SYSTEM else actor.voter
         hashed = token_hash(token)
-        if not await approval_tokens.mint(conn, job, ordinal, approver, by, hashed):
+        minted = await approval_tokens.mint(
+            conn,
+            job,
+            ordinal,
+            approver=approver,
+            minted_by=by,
+            token_hash=hashed,
+            actor=actor.name,
+        )
+        if not minted:
             name = locked.question.name
             return QuestionClosed(f"{name} is closed, or {approver} has already decided")
-        detail = {"question": ordinal, "approver": approver, "by": by}
-        await store.add_event(conn, job, "token_minted", actor.name, detail)
         return None
 
     if (error := await db.run_transaction(work)) is not None:
@@ -86,11 +93,9 @@ async def redeemable_by(
     return stored.approver
 
 
-async def spend(conn: Connection, question: Question, token: str, actor: Actor) -> None:
-    """Mark a token as used and record that it was redeemed."""
-    await approval_tokens.use(conn, token_hash(token))
-    detail = {"question": question.ordinal, "approver": actor.person}
-    await store.add_event(conn, question.job, "token_redeemed", actor.name, detail)
+async def spend(conn: Connection, token: str, actor: Actor) -> None:
+    """Mark a token as used; the database records that it was redeemed."""
+    await approval_tokens.use(conn, token_hash(token), actor.name)
 
 
 def token_hash(token: str) -> str:
@@ -125,10 +130,16 @@ def _check_minter(
 async def _record_refusal(
     conn: Connection, question: Question, approver: str, actor: Actor, reason: str
 ) -> None:
-    total = await store.count_refused(conn, question.job, question.ordinal, actor.voter, reason)
-    if total <= MAX_REFUSALS:
-        detail = {"question": question.ordinal, "approver": approver, "reason": reason}
-        await store.add_event(conn, question.job, "token_refused", actor.name, detail)
+    await approval_tokens.refuse(
+        conn,
+        question.job,
+        question.ordinal,
+        approver=approver,
+        voter=actor.voter,
+        reason=reason,
+        actor=actor.name,
+        most=MAX_REFUSALS,
+    )
 
 
 def unknown_question(job: int, ordinal: int) -> NotFound:

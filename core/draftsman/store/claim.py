@@ -29,7 +29,6 @@ async def exchange(
     worker: UUID,
     queues: Sequence[str],
     types: Sequence[str],
-    skip: Sequence[str],
     free: int,
     ahead: int,
 ) -> list[ClaimedJob]:
@@ -47,7 +46,6 @@ async def exchange(
         "worker": worker,
         "queues": text_array(queues),
         "types": text_array(types),
-        "skip": text_array(skip),
         "free": free,
         "ahead": ahead,
     }
@@ -65,35 +63,42 @@ async def release_claims(conn: Connection, leases: Sequence[Lease], detail: str)
     return await execute(conn, _Q["release_claims"], {**_leases(leases), "detail": detail})
 
 
-async def known_types(conn: Connection, type: str, lease: float) -> tuple[int, list[str]]:
-    """Return how many live workers handle the type, and all handled types."""
-    handling, types = (await rows(conn, _Q["known_types"], {"type": type, "lease": lease}))[0]
-    return handling, types
-
-
 async def previous_runtime(conn: Connection, lease: Lease) -> float:
     """Return the runtime of the job's earlier runs, in seconds."""
     return float(await scalar(conn, _Q["previous_runtime"], {"job": lease.job, "run": lease.run}))
 
 
 async def release_lost_claims(
-    conn: Connection, worker: UUID, tokens: Sequence[int], in_grace: Sequence[int]
+    conn: Connection, worker: UUID, tokens: Sequence[int], in_grace: Sequence[Lease]
 ) -> int:
-    """Release jobs that the worker holds under other tokens; return their number."""
-    params = {"worker": worker, "tokens": list(tokens), "in_grace": list(in_grace)}
+    """Release jobs that the worker holds under other tokens; return their number.
+
+    Claims of jobs whose parked runs are `in_grace` are kept.
+    """
+    params = {
+        "worker": worker,
+        "tokens": list(tokens),
+        "grace_jobs": [lease.job for lease in in_grace],
+        "grace_runs": [lease.run for lease in in_grace],
+    }
     return len(await rows(conn, _Q["release_lost_claims"], params))
 
 
-async def claim_in_grace(conn: Connection, worker: UUID, job: int) -> tuple[bool, int | None]:
-    """Return whether the job waits for an answer, and the token if it is claimed for the worker."""
-    params = {"worker": worker, "job": job}
-    waiting, token = (await rows(conn, _Q["claim_in_grace"], params))[0]
-    return waiting, token
+async def claim_in_grace(conn: Connection, worker: UUID, parked: Lease) -> tuple[bool, int | None]:
+    """Return whether the job of a parked run waits for its answer.
+
+    The second value is the token of the claim that the answer made for the worker.
+    """
+    params = {"worker": worker, "job": parked.job, "run": parked.run}
+    for waiting, token in await rows(conn, _Q["claim_in_grace"], params):
+        return waiting, token
+    return False, None
 
 
-async def end_grace(conn: Connection, worker: UUID, job: int) -> None:
-    """End the grace period of the job with this worker, if it has one."""
-    await execute(conn, _Q["end_grace"], {"worker": worker, "job": job})
+async def end_grace(conn: Connection, worker: UUID, parked: Lease) -> None:
+    """End the grace period of a parked run with this worker, if it has one."""
+    params = {"worker": worker, "job": parked.job, "token": parked.token}
+    await execute(conn, _Q["end_grace"], params)
 
 
 async def open_runs(conn: Connection, jobs: Sequence[int]) -> list[tuple[int, UUID, int | None]]:

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import unicodedata
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from draftsman.domain.answer import check_kind, fails_job, parse_answer, tally
+from draftsman.domain.answer import (
+    check_kind,
+    fails_job,
+    matching_key,
+    normalize_value,
+    parse_answer,
+    tally,
+)
 from draftsman.domain.question import (
     OnDeny,
     OnExpire,
@@ -25,13 +34,15 @@ from draftsman.errors import UsageError
 from tests.support.cases import cases
 
 VOTERS = st.lists(st.text(min_size=1, max_size=5), max_size=8, unique=True)
+TEXTS = st.text(min_size=1, max_size=20).map(clean)
 VALUES = st.lists(
-    st.text(min_size=1, max_size=20).map(clean).map(str.strip).filter(bool),
-    min_size=1,
-    max_size=8,
-    unique_by=str.casefold,
+    TEXTS.map(normalize_value).filter(bool), min_size=1, max_size=8, unique_by=matching_key
 )
-"""Values of choices as questions store them: cleaned, each once."""
+"""Values of choices as questions store them: normalized, each once."""
+WORDS = st.text(
+    "äöß Áñ\u0133é\u2177\uff2d²\ufb01AZ\u0130\u0131\u03c2\u03a3", min_size=1, max_size=12
+)
+"""Texts whose letters have several widths, cases and compositions."""
 
 
 def _question(
@@ -89,6 +100,94 @@ def test_a_parsed_answer_is_either_a_choice_or_free_text(values: list[str], text
             assert (parsed.value is None) != (parsed.text is None)
             assert parsed.value is None or parsed.value in values
         assert not refused or not freeform or not text.strip()
+
+
+@given(VALUES, st.data(), st.sampled_from(["NFC", "NFD", "NFKC", "NFKD"]), st.booleans())
+def test_a_value_matches_in_each_composition_and_case(
+    values: list[str], data: st.DataObject, form: Any, shout: bool
+) -> None:
+    value = data.draw(st.sampled_from(values))
+    typed = unicodedata.normalize(form, value)
+    typed = typed.upper() if shout and matching_key(typed.upper()) == matching_key(value) else typed
+    assert parse_answer(_question(values), _response(f" {typed} ")).value == value
+
+
+@given(VALUES, st.data(), st.sampled_from([".", ")", "!", "!!", " .", "\uff0e", "\uff01"]))
+def test_a_value_matches_with_a_stop_at_its_end_unless_two_do(
+    values: list[str], data: st.DataObject, ending: str
+) -> None:
+    value = data.draw(st.sampled_from(values))
+    same = [item for item in values if _bare(item) == _bare(value)]
+    numbers = [str(number) for number in range(1, len(values) + 1)]
+    if not _bare(value) or len(same) > 1 or _bare(value) in numbers:
+        return
+    if matching_key(value + ending) in map(matching_key, [*values, *numbers]):
+        return
+    assert parse_answer(_question(values), _response(value + ending)).value == value
+
+
+def _bare(text: str) -> str:
+    return matching_key(text).rstrip(".)! ")
+
+
+@given(st.integers(1, 8), st.sampled_from(["", ".", ")", ". ", "\uff0e"]), st.booleans())
+def test_a_number_selects_a_choice_however_it_is_written(
+    number: int, ending: str, wide: bool
+) -> None:
+    text = str(number).translate(
+        str.maketrans("12345678", "\uff11\uff12\uff13\uff14\uff15\uff16\uff17\uff18")
+        if wide
+        else {}
+    )
+    values = [f"choice {letter}" for letter in "abcdefgh"]
+    assert parse_answer(_question(values), _response(text + ending)).value == values[number - 1]
+
+
+@given(WORDS | TEXTS)
+def test_a_value_and_its_key_are_stable(text: str) -> None:
+    value = normalize_value(text)
+    assert normalize_value(value) == value
+    assert matching_key(value) == matching_key(text)
+    assert matching_key(matching_key(text)) == matching_key(text)
+
+
+@cases(
+    ("values", "text", "value"),
+    [
+        (["Málaga", "Cádiz"], unicodedata.normalize("NFD", "málaga"), "Málaga"),
+        (["yes", "no"], "Yes.", "yes"),
+        (["yes", "no"], "NO!!", "no"),
+        (["a", "b"], "2)", "b"),
+        (["a", "b"], "\uff12\uff0e", "b"),
+        (["a.", "a!"], "a!", "a!"),
+        (["a.", "a!", "b"], "2", "a!"),
+        (["c", "C++", "2."], "2.", "2."),
+        (["Straße", "x"], "STRASSE", "Straße"),
+        (["fine", "x"], "\ufb01ne", "fine"),
+    ],
+)
+def test_an_answer_matches_as_people_type_it(values: list[str], text: str, value: str) -> None:
+    for freeform in (False, True):
+        parsed = parse_answer(_question(values, freeform=freeform), _response(text))
+        assert (parsed.value, parsed.text) == (value, None)
+
+
+@cases(
+    ("values", "text"),
+    [(["a.", "a!"], "a"), (["a", "b"], "..."), (["a", "b"], "a b"), (["a"], "0")],
+)
+def test_an_answer_that_may_be_several_choices_or_none_is_refused(
+    values: list[str], text: str
+) -> None:
+    with pytest.raises(UsageError, match="is not a choice"):
+        parse_answer(_question(values), _response(text))
+    assert parse_answer(_question(values, freeform=True), _response(text)).text == text
+
+
+def test_a_label_of_two_choices_selects_neither() -> None:
+    long = "x" * 80
+    with pytest.raises(UsageError, match="is not a choice"):
+        parse_answer(_question([f"{long}1", f"{long}2"]), _response("x" * 75))
 
 
 def test_a_number_is_a_position_unless_a_choice_has_that_value() -> None:

@@ -20,7 +20,11 @@ PLAIN = {"key": "k", "text": "?", "choices": ["a", "b"]}
     [
         ({"key": "k", "text": "?"}, "needs choices, or freeform=True, or both"),
         (PLAIN | {"choices": ["a", "A"]}, "two choices have the same value"),
+        (PLAIN | {"choices": ["\uff21", "a "]}, "two choices have the same value"),
+        (PLAIN | {"choices": ["Málaga", "Ma\u0301laga"]}, "two choices have the same value"),
         (PLAIN | {"choices": [""]}, "at least 1 character"),
+        (PLAIN | {"choices": [" \u00a0"]}, "at least 1 character"),
+        (PLAIN | {"choices": ["\ufdfa" * 10]}, "at most 150 characters"),
         (PLAIN | {"choices": ["x" * 151]}, "at most 150 characters"),
         (PLAIN | {"choices": [{"value": "a", "label": "x" * 76}]}, "at most 75 characters"),
         (PLAIN | {"choices": [str(n) for n in range(501)]}, "at most 500 items"),
@@ -77,6 +81,18 @@ def test_a_choice_may_be_given_as_its_value_alone() -> None:
     assert Choice.model_validate("a") == Choice(value="a", label="a")
     assert Choice.model_validate("x" * 150).label == "x" * 75
     assert Choice.model_validate({"value": "a", "label": ""}).label == "a"
+
+
+def test_values_are_stored_normalized_and_a_default_is_that_of_its_choice() -> None:
+    item = QuestionSpec.model_validate(
+        PLAIN
+        | {"choices": [" Ma\u0301laga ", "m²"], "on_expire": "default", "default": "Ma\u0301laga"}
+    )
+    assert [choice.value for choice in item.choices] == ["Málaga", "m2"]
+    assert [choice.label for choice in item.choices] == ["Ma\u0301laga", "m²"]
+    assert item.default == "Málaga"
+    free = PLAIN | {"freeform": True, "on_expire": "default", "default": " m\u00b3 "}
+    assert QuestionSpec.model_validate(free).default == " m\u00b3 "
 
 
 def test_an_expired_approval_is_denied_unless_the_handler_continues() -> None:

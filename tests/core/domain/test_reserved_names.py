@@ -12,9 +12,13 @@ from draftsman.domain.reserved_names import EVENT_KINDS
 CORE: Final = Path(resources.__file__).parent
 IN_SQL: Final = re.compile(
     r"'([a-z]+_[a-z_]+|redelivered)'(?: END)?,\s*"
-    r"(?:'system'|%\((?:actor|by)\)s|who|[gs]\.status|e\.actor)"
+    r"(?:'system'|%\((?:actor|by)\)s|who|[gs]\.status|e\.actor|actor,)"
 )
 """A kind, before the actor of its event (of a new job: its status)."""
+IN_FUNCTIONS: Final = re.compile(
+    r"(?:VALUES \(|SELECT )(?:\$1|\$2|\w+\.job|job), '([a-z]+_[a-z_]+|redelivered)'"
+)
+"""A kind, after the job of its event."""
 CASES: Final = re.compile(r"(?:THEN|ELSE) '((?:delivery|attachment)_[a-z_]+)'")
 IN_PYTHON: Final = re.compile(
     r"(?:\badd_event\(\s*conn,[^\"]*|_record_change\([^\"]*|\.event\(\s*|\bkind=)\"([a-z]+_[a-z_]+)\""
@@ -24,10 +28,15 @@ IN_PYTHON: Final = re.compile(
 def test_every_kind_that_the_code_writes_is_reserved() -> None:
     statements = [text for _, text in resources.migrations()]
     statements += [path.read_text() for path in (CORE / "store" / "queries").rglob("*.sql")]
-    kinds = {kind for text in statements for kind in IN_SQL.findall(text) + CASES.findall(text)}
+    kinds = {
+        kind
+        for text in statements
+        for pattern in (IN_SQL, IN_FUNCTIONS, CASES)
+        for kind in pattern.findall(text)
+    }
     for part in ("services", "handlers", "loops"):
         for path in (CORE / part).rglob("*.py"):
             kinds |= {*IN_PYTHON.findall(path.read_text())}
-    assert {"job_created", "question_escalated", "delivery_dead_lettered", "answer_edited"} <= kinds
+    assert {"job_created", "question_escalated", "delivery_dead_lettered", "token_minted"} <= kinds
     assert {"branch_published", "vote_received", "repo_resolved", "answer_received"} <= kinds
     assert kinds <= EVENT_KINDS

@@ -9,7 +9,6 @@ import pytest
 
 from draftsman.domain.job import Status
 from draftsman.domain.outcome import Done, Outcome
-from draftsman.domain.run import LeaderTerm
 from draftsman.errors import LeaseLost, Refused
 from draftsman.handlers.context import RunContext, worker_run
 from draftsman.runtime import Runtime
@@ -20,6 +19,7 @@ from tests.core.loops.workers import (
     event_kinds,
     last_event,
     refuse_listening,
+    rescue_live,
     row_of,
     run_of,
     running_worker,
@@ -207,6 +207,6 @@ async def test_a_run_whose_write_is_refused_after_a_lost_lease_ends_with_a_warni
     slow = runtime_with(rt, heartbeat=30, lease=90)
     async with running_worker(slow, {"noop": write_late}) as process:
         await wait_for_status(rt, number, S.RUNNING)
-        assert await rt.sweeps.rescue(LeaderTerm(), [process.id]) == 1
+        assert await rescue_live(rt, process.id) == 1
         released.set()
         await captured.wait(f"D-{number} lost its lease; the run was stopped without a result")

@@ -19,7 +19,6 @@ from tests.core.loops.workers import (
     CapturedLog,
     before_deadline,
     event_kinds,
-    last_event,
     noop,
     run_of,
     running_worker,
@@ -156,53 +155,58 @@ async def test_a_finished_job_locked_by_another_session_is_settled_later(
         assert (await wait_for_end(rt, first)).result == {"run": 1}
 
 
-async def test_an_unknown_type_goes_to_the_worker_that_knows_it(rt: Runtime, make: Factory) -> None:
-    knows, knows_not = runtime_with(rt), runtime_with(rt)
+async def test_a_job_waits_for_a_worker_that_handles_its_type(rt: Runtime, make: Factory) -> None:
     blocking = BlockingHandler()
-    async with running_worker(knows_not, {"noop": noop}):
-        await make.worker_row(types=["special"])
-        number = await make.queued(type="special", queue="default")
-
-        async def is_released() -> bool:
-            return "job_returned" in await event_kinds(rt, number)
-
-        await until(is_released, "the released job")
-        assert (await rt.read_model.job(number)).status is S.QUEUED
-        async with running_worker(knows, {"special": blocking}) as second:
+    number = await make.queued(type="special", queue="default", priority=9)
+    after = await make.queued(queue="default")
+    async with running_worker(runtime_with(rt), {"noop": noop}, slots=1):
+        assert (await wait_for_end(rt, after)).status is S.COMPLETED
+        assert (await rt.read_model.why(number)).reason == "unknown_type"
+        async with running_worker(runtime_with(rt), {"special": blocking}) as second:
             assert (await blocking.next()).job.number == number
             assert (await rt.read_model.job(number)).worker_id == second.id
             blocking.go.set()
-            await wait_for_end(rt, number)
-    returned = await last_event(rt, number, "job_returned")
-    assert returned.payload["reason"] == "this worker does not handle the type"
-    assert (await event_kinds(rt, number)).count("job_returned") == 1
-    assert (await rt.read_model.job(number)).attempts == 0
+            job = await wait_for_end(rt, number)
+    assert (job.status, job.run_count, job.attempts) == (S.COMPLETED, 1, 0)
+    assert "job_returned" not in await event_kinds(rt, number)
 
 
-async def test_a_type_without_a_worker_fails_at_once_with_the_known_types(
+async def test_the_answer_of_a_job_waits_for_a_worker_with_its_type(
     rt: Runtime, make: Factory
 ) -> None:
-    await make.worker_row(types=["also"])
-    number = await make.queued(type="nope", queue="default")
-    after = await make.queued(queue="default")
-    async with running_worker(runtime_with(rt), {"noop": noop, "boom": noop}, slots=1):
-        job = await wait_for_end(rt, number)
-        assert (await wait_for_end(rt, after)).status is S.COMPLETED
-    assert (job.status, job.error_class) == (S.FAILED, "PERMANENT")
-    assert job.last_error == "no worker handles type 'nope'; handled types: also, boom, noop"
-    assert (await run_of(rt, number)).status == "failed"
+    """A rolling deploy: the workers that asked are away when the answer comes."""
 
+    async def asking(ctx: RunContext) -> Outcome:
+        await ctx.checkpoint({"step": 1})
+        return Done({"answer": (await ctx.ask("which", "which?", freeform=True)).text})
 
-async def test_a_type_of_a_draining_worker_only_fails_at_once(
-    rt: Runtime, make: Factory, conn: Connection
-) -> None:
-    draining = await make.worker_row(types=["nope"])
-    await conn.execute("UPDATE draftsman.workers SET draining = true WHERE id = %s", (draining,))
-    number = await make.queued(type="nope", queue="default")
+    number = await make.queued(type="asking", queue="default")
+    async with running_worker(runtime_with(rt), {"asking": asking}):
+        await wait_for_status(rt, number, S.WAITING_FOR_INPUT)
     async with running_worker(runtime_with(rt), {"noop": noop}):
-        assert (await wait_for_end(rt, number)).last_error == (
-            "no worker handles type 'nope'; handled types: noop"
-        )
+        await make.answer(number, "blue")
+        other = await make.queued(queue="default")
+        assert (await wait_for_end(rt, other)).status is S.COMPLETED
+        assert (await rt.read_model.job(number)).status is S.RESUMED
+    async with running_worker(runtime_with(rt), {"asking": asking}):
+        assert (await wait_for_end(rt, number)).result == {"answer": "blue"}
+
+
+async def test_a_type_fails_without_a_worker_where_its_setting_says_so(
+    rt: Runtime, make: Factory
+) -> None:
+    failing = {"gone": {"unhandled": "fail"}, "here": {"unhandled": "fail"}}
+    jobs = {type: await make.queued(type=type, queue="default") for type in ("gone", "here", "odd")}
+    held = await make.queued(type="gone", queue="default", concurrency_key="k")
+    leading = runtime_with(rt, types=failing)
+    async with running_worker(leading, {"here": noop}, leader=True):
+        job = await wait_for_end(rt, jobs["gone"])
+        assert (await wait_for_end(rt, jobs["here"])).status is S.COMPLETED
+        assert (await wait_for_end(rt, held)).status is S.FAILED
+        assert (await rt.read_model.job(jobs["odd"])).status is S.QUEUED
+    assert (job.status, job.error_class) == (S.FAILED, "PERMANENT")
+    assert job.last_error == "no live worker handles the type 'gone', and its unhandled is 'fail'"
+    assert (await run_of(rt, jobs["gone"])).status == "failed"
 
 
 async def test_a_result_refused_by_the_database_fails_only_its_job(

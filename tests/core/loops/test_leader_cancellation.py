@@ -45,7 +45,8 @@ async def test_a_cancellation_lost_in_a_broken_connection_does_not_block_the_lea
     services = rt.templates, rt.request_checks, rt.submissions
     firing = Firing(rt.db, rt.policy, rt.settings, *services)
     steps = configured.ladder_sweep(rt.settings, rt.db, rt.policy)
-    parts = rt.archives, reminders, firing, steps, rt.pending_decisions, rt.rules, rt.digests
+    types = configured.type_sweep(rt.settings, rt.db, rt.settlement)
+    parts = rt.archives, reminders, firing, steps, rt.pending_decisions, rt.rules, rt.digests, types
     sweeps = CutSweeps(rt.db, rt.policy, rt.settings.sweeps, 300, *parts)
     sweeps.inside = asyncio.Event()
     leader = Leader(sweeps, rt.settings.sweeps, uuid4())

@@ -9,6 +9,7 @@ import pytest
 
 from draftsman.domain.job import Status
 from draftsman.domain.outcome import Done, Outcome
+from draftsman.domain.run import LeaderTerm
 from draftsman.errors import DatabaseUnreachable
 from draftsman.handlers.context import RunContext
 from draftsman.loops import notification_listener
@@ -18,6 +19,7 @@ from tests.core.loops.cuttable_proxy import open_proxied
 from tests.core.loops.workers import (
     BlockingHandler,
     CapturedLog,
+    is_free,
     noop,
     refuse_listening,
     row_of,
@@ -150,6 +152,29 @@ async def test_results_of_an_outage_are_written_after_it(
     assert ("ValueError: it failed meanwhile" in log) == fails
 
 
+async def test_the_result_of_a_run_that_was_lost_in_an_outage_never_becomes_that_of_a_later_run(
+    rt: Runtime, make: Factory, database_url: str
+) -> None:
+    """The outage is longer than the lease. No heartbeat tells the worker that the run was lost."""
+    blocking = BlockingHandler()
+    number = await make.queued(queue="default", on_lost="resume")
+    async with open_proxied(database_url) as (proxy, db):
+        process = runtime_with(rt, db, poll=0.05).worker_process({"noop": blocking})
+        async with background(process.worker.run()):
+            await blocking.next()
+            proxy.cut()
+            blocking.go.set()
+            await until(lambda: is_free(process), "the result of the first run")
+            refused = proxy.refused
+            await until(lambda: more(proxy.refused, refused + 1), "an attempt to settle it")
+            assert await rt.sweeps.rescue(LeaderTerm(), [process.id]) == 1
+            proxy.mend()
+            job = await wait_for_end(rt, number)
+    assert (job.result, job.run_count) == ({"run": 2}, 2)
+    assert [run.status for run in await rt.read_model.runs(number)] == ["interrupted", "completed"]
+    assert not any((await rt.read_model.invariants()).values())
+
+
 async def test_a_read_only_server_is_not_polled_without_a_delay(
     rt: Runtime, conn: Connection, database_url: str, database: str
 ) -> None:
@@ -164,24 +189,6 @@ async def test_a_read_only_server_is_not_polled_without_a_delay(
             began, before = clock(), proxy.errors
             await until(lambda: more(proxy.errors, before + 4), "four more attempts")
             assert clock() - began > 0.3
-
-
-async def test_a_failed_query_of_the_known_types_loses_no_claimed_job(
-    rt: Runtime, make: Factory, conn: Connection, database_url: str
-) -> None:
-    """The claim returns both jobs; the table of the next query is locked for a while."""
-    blocking = BlockingHandler()
-    blocking.go.set()
-    await make.queued(type="strange", queue="default", priority=5)
-    known = await make.queued(queue="default")
-    async with (
-        open_proxied(database_url, statement_timeout=0.2) as (_, db),
-        conn.transaction(),
-    ):
-        worker = runtime_with(rt, db).worker_process({"noop": blocking}, slots=2).worker
-        await conn.execute("LOCK TABLE draftsman.workers IN ACCESS EXCLUSIVE MODE")
-        async with background(worker.run()):
-            assert (await wait_for_end(rt, known)).run_count == 1
 
 
 async def test_a_connection_is_available_at_once_after_a_long_outage(

@@ -17,7 +17,7 @@ from draftsman.domain.event import Event
 from draftsman.domain.job import Job, Status
 from draftsman.domain.outcome import Done, Outcome
 from draftsman.domain.read_models import RegisteredWorker
-from draftsman.domain.run import Run
+from draftsman.domain.run import LeaderTerm, Run
 from draftsman.errors import DatabaseUnreachable
 from draftsman.handlers.context import RunContext
 from draftsman.handlers.registry import Handler
@@ -31,7 +31,8 @@ from draftsman.settings import (
     TypeSettings,
     WorkerSettings,
 )
-from draftsman.store.postgres.database import Database
+from draftsman.settings.usage import UsageSettings
+from draftsman.store.postgres.database import Connection, Database
 from tests.support.waits import DEADLINE, until
 
 T = TypeVar("T")
@@ -53,6 +54,7 @@ def runtime_with(
     data_dir: Path | None = None,
     agents: dict[str, Any] | None = None,
     quotas: dict[str, Any] | None = None,
+    limits: dict[str, Any] | None = None,
     ask_grace: float = 0,
     **worker: Any,
 ) -> Runtime:
@@ -67,6 +69,7 @@ def runtime_with(
     values["agents"] = {
         name: AgentSettings.model_validate(agent) for name, agent in (agents or {}).items()
     }
+    values["limits"] = UsageSettings.model_validate(limits or {})
     values["quotas"] = QuotaSettings.model_validate(quotas or {})
     values["questions"] = rt.settings.questions.model_copy(update={"ask_grace": ask_grace})
     values["sweeps"] = SweepSettings.model_validate({"lease": 2} | (sweeps or {}))
@@ -143,6 +146,20 @@ async def wait_for_question(rt: Runtime, number: int, ordinal: int = 1) -> None:
         return [item.ordinal for item in await rt.questions.open(number)] == [ordinal]
 
     await until(look, f"D-{number}/{ordinal} open")
+
+
+async def rescue_live(rt: Runtime, worker: UUID) -> int:
+    """End the leases of the runs of a live worker, and rescue their jobs; return their number."""
+
+    async def work(conn: Connection) -> int:
+        await conn.execute(
+            "UPDATE draftsman.job_runs SET heartbeat_at = heartbeat_at - '1 day'::interval"
+            " WHERE worker_id = %s AND status = 'running'",
+            (worker,),
+        )
+        return await rt.sweeps.rescue_runs(conn, LeaderTerm(), [])
+
+    return await rt.db.run_transaction(work)
 
 
 async def run_of(rt: Runtime, number: int, ordinal: int = 1) -> Run:

@@ -54,7 +54,7 @@ async def test_a_claim_in_a_batch_releases_the_next_job_like_a_single_end(
     settling = rt.claim(make.worker, ("q",))
     async with first.doing(first.rt.submissions.submit(REQUEST, owner)) as submitted:
         await first.then(
-            settling.exchange([(work.lease, {})], types=["noop"], skip=[], free=0, ahead=0), conn
+            settling.exchange([(work.lease, {})], types=["noop"], free=0, ahead=0), conn
         )
     assert await holders(conn) == [submitted.result().number]
 
@@ -64,7 +64,7 @@ async def test_a_claimed_holder_is_not_overtaken_by_an_urgent_job(
 ) -> None:
     number = await make.queued(**KEY)
     claiming = first.rt.claim(make.worker, ("q",))
-    async with first.doing(claiming.exchange([], types=["noop"], skip=[], free=1, ahead=0)):
+    async with first.doing(claiming.exchange([], types=["noop"], free=1, ahead=0)):
         async with asyncio.timeout(5):
             urgent = await rt.submissions.submit(URGENT, owner)
     assert await holders(conn) == [number]

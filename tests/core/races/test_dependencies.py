@@ -85,7 +85,7 @@ async def test_a_settled_parent_in_a_claim_is_left_for_the_next_while_its_child_
     request = invocation(type="noop", queue="q", after=(work.number,))
 
     async def settle() -> None:
-        await settling.exchange([(work.lease, {})], types=["noop"], skip=[], free=0, ahead=0)
+        await settling.exchange([(work.lease, {})], types=["noop"], free=0, ahead=0)
 
     async with first.doing(first.rt.submissions.submit(request, owner)) as submitted:
         async with asyncio.timeout(5):

@@ -43,7 +43,7 @@ FENCED: dict[str, Write] = {
     "hand_back": lambda rt, work: rt.settlement.release_run(work, "stale"),
     "canceled": lambda rt, work: rt.settlement.canceled(work),
     "exchange": lambda rt, work: rt.claim(work.id, ()).exchange(
-        [(work.lease, {"stale": True})], types=[], skip=[], free=0, ahead=0
+        [(work.lease, {"stale": True})], types=[], free=0, ahead=0
     ),
     "start": lambda rt, work: rt.claim(work.id, ()).start([work.lease]),
     "give_back": lambda rt, work: rt.claim(work.id, ()).release_claims([work.lease], "stale"),
@@ -69,7 +69,7 @@ async def test_a_rescued_run_writes_nothing_after_the_next_claim(
         None,
         [],
         0,
-        (False, [LeaseState(stale.token, owned=False, canceled=False)]),
+        (False, [LeaseState(stale.token, owned=False, renewed=False, canceled=False)]),
     )
     assert await _all_rows(conn) == before
     assert await rt.settlement.outcome(current, Done()) is Status.COMPLETED
@@ -87,6 +87,33 @@ async def test_the_owner_of_the_lease_can_write(
     before = await _all_rows(conn)
     await FENCED[write](rt, work)
     assert await _all_rows(conn) != before
+
+
+@pytest.mark.parametrize("canceled", [False, True])
+async def test_a_batch_with_two_leases_of_a_job_stores_the_result_of_the_newer(
+    make: Factory, rt: Runtime, canceled: bool
+) -> None:
+    """As after an outage: the worker has the unsettled result of a lost run, and a newer run."""
+    stale = await make.running(on_lost="resume")
+    await rt.sweeps.rescue(LeaderTerm(), [make.worker])
+    current, other = await make.running(stale.number), await make.running()
+    if canceled:
+        await rt.job_control.cancel(current.number, make.owner)
+    claim = rt.claim(make.worker, ())
+    done = [(work.lease, {"token": work.token}) for work in (stale, current, other)]
+    settled = await claim.exchange(done, types=[], free=0, ahead=0)
+    assert sorted(job.token for job in settled) == [current.token, other.token]
+    first, second = await rt.read_model.runs(stale.number)
+    job = await rt.read_model.job(stale.number)
+    if canceled:
+        assert (job.status, job.result) == (Status.CANCELED, None)
+        assert (second.status, second.result) == ("canceled", {"token": current.token})
+    else:
+        assert (job.status, job.result) == (Status.COMPLETED, {"token": current.token})
+        assert second.status == "completed"
+    assert (first.status, first.result) == ("interrupted", None)
+    assert (await rt.read_model.job(other.number)).result == {"token": other.token}
+    assert not any((await rt.read_model.invariants()).values())
 
 
 async def test_a_guessed_token_is_refused(make: Factory, rt: Runtime) -> None:

@@ -56,9 +56,9 @@ async def test_an_answer_claims_the_job_for_the_worker_that_waits(
     make: Factory, rt: Runtime, conn: Connection
 ) -> None:
     work, claim = await kept(rt, make, conn)
-    assert await claim.continue_in_grace(work.number, ends=False) == (True, None)
+    assert await claim.continue_in_grace(work.lease, ends=False) == (True, None)
     assert (await make.answer(work.number, "red")).accepted
-    waiting, job = await claim.continue_in_grace(work.number, ends=False)
+    waiting, job = await claim.continue_in_grace(work.lease, ends=False)
     assert not waiting
     assert job is not None
     assert (job.run, job.status) == (2, Status.RUNNING)
@@ -74,7 +74,7 @@ async def test_the_end_of_the_period_waits_for_an_answer_under_way(
     work, claim = await kept(rt, make, conn)
     answering = Factory(first.rt, make.owner)
     async with first.doing(answering.answer(work.number, "red")):
-        _, job = await first.then(claim.continue_in_grace(work.number, ends=True), conn)
+        _, job = await first.then(claim.continue_in_grace(work.lease, ends=True), conn)
     assert job is not None
     assert job.run == 2
 
@@ -83,7 +83,7 @@ async def test_an_answer_after_the_end_leaves_the_job_to_any_worker(
     make: Factory, rt: Runtime, first: FirstSession, conn: Connection
 ) -> None:
     work, claim = await kept(rt, make, conn, first.rt)
-    async with first.doing(claim.leave_grace(work.number)):
+    async with first.doing(claim.leave_grace(work.lease)):
         verdict = await first.then(make.answer(work.number, "red"), conn)
     assert verdict.job_status is Status.RESUMED
     assert await status(rt, work) is Status.RESUMED
@@ -95,7 +95,7 @@ async def test_a_claim_whose_agent_has_ended_goes_back(
     work, claim = await kept(rt, make, conn)
     await make.answer(work.number, "red")
     assert await status(rt, work) is Status.CLAIMED
-    await claim.leave_grace(work.number)
+    await claim.leave_grace(work.lease)
     assert await status(rt, work) is Status.RESUMED
 
 
@@ -106,6 +106,33 @@ async def test_an_answer_at_the_end_of_the_period_is_late(
     await clock.forward(61)
     await make.answer(work.number, "red")
     assert await status(rt, work) is Status.RESUMED
+
+
+async def test_the_end_of_an_older_grace_period_leaves_a_newer_one_alone(
+    make: Factory, rt: Runtime, conn: Connection
+) -> None:
+    """The worker still waits for its first run, while the job is parked by a later run."""
+    old, claim = await kept(rt, make, conn)
+    await make.answer(old.number, "red")
+    _, job = await claim.continue_in_grace(old.lease, ends=False)
+    assert job is not None
+    second = QUESTION.model_copy(update={"key": "b"})
+    await rt.questions.ask(job.lease, second, grace=60)
+    assert await claim.continue_in_grace(old.lease, ends=True) == (False, None)
+    await make.answer(old.number, "red", n=2)
+    await claim.leave_grace(old.lease)
+    assert await status(rt, old) is Status.CLAIMED
+    assert await claim.release_lost_claims([], [old.lease]) == 1
+    assert await status(rt, old) is Status.RESUMED
+
+
+async def test_a_claim_in_a_grace_period_is_not_lost(
+    make: Factory, rt: Runtime, conn: Connection
+) -> None:
+    work, claim = await kept(rt, make, conn)
+    await make.answer(work.number, "red")
+    assert await claim.release_lost_claims([], [work.lease]) == 0
+    assert await status(rt, work) is Status.CLAIMED
 
 
 async def pause(rt: Runtime, conn: Connection, make: Factory) -> None:
@@ -135,7 +162,7 @@ async def test_a_job_that_no_worker_or_not_this_worker_may_claim_is_not_claimed(
     await prepare(rt, conn, make)
     await make.answer(work.number, "red")
     assert await status(rt, work) is Status.RESUMED
-    assert await claim.continue_in_grace(work.number, ends=False) == (False, None)
+    assert await claim.continue_in_grace(work.lease, ends=False) == (False, None)
 
 
 def call(cost: float) -> CallEstimate:
@@ -159,7 +186,7 @@ async def test_a_call_in_flight_reserves_while_its_agent_waits_and_after_the_ans
         assert await reserved() == "wait", "before the commit of the answer"
     assert await reserved() == "wait", "after it"
     assert await BudgetSweep(rt.db, [], "UTC").sweep(LeaderTerm()) == 0
-    _, job = await claim.continue_in_grace(work.number, ends=False)
+    _, job = await claim.continue_in_grace(work.lease, ends=False)
     assert job is not None
     assert await reserved() == "wait", "the next run has the call"
     await rt.model_calls.record(job.lease, {"cost_usd": 6}, "m", id)
@@ -175,7 +202,7 @@ async def test_a_call_that_ends_after_the_period_counts_and_reserves_until_then(
     id = new_id()
     work, claim = await kept(rt, make, conn, in_flight=id)
     other = await make.running()
-    assert await claim.continue_in_grace(work.number, ends=True) == (True, None)
+    assert await claim.continue_in_grace(work.lease, ends=True) == (True, None)
     await make.answer(work.number, "red")
     assert await status(rt, work) is Status.RESUMED
     state = await rt.model_calls.reserve(other.lease, new_id(), call(5))

@@ -120,7 +120,7 @@ async def test_a_member_that_fails_waits_for_the_start_of_a_claimed_job_which_co
     later = await add(rt, owner, "parallel")
     worker = first.rt.claim(make.worker, ("q",))
     running, claimed = await rt.claim(make.worker, ("q",)).exchange(
-        [], types=["noop"], skip=[], free=1, ahead=1
+        [], types=["noop"], free=1, ahead=1
     )
     async with first.doing(worker.start([claimed.lease])) as started:
         await first.then(end(rt, running, failed=True), conn)
@@ -134,7 +134,7 @@ async def test_the_start_of_a_claimed_job_waits_for_a_member_that_fails_and_does
     await add(rt, owner, "parallel")
     later = await add(rt, owner, "parallel")
     worker = rt.claim(make.worker, ("q",))
-    running, claimed = await worker.exchange([], types=["noop"], skip=[], free=1, ahead=1)
+    running, claimed = await worker.exchange([], types=["noop"], free=1, ahead=1)
     async with first.doing(end(first.rt, running, failed=True)):
         assert await first.then(worker.start([claimed.lease]), conn) == []
     assert (await rt.read_model.job(later.number)).status is Status.CANCELED

@@ -52,7 +52,7 @@ async def test_a_message_waits_for_the_claim_and_is_for_its_run(
 ) -> None:
     number = await make.queued(queue="q", **AGENT)
     claim = first.rt.claim(make.worker, ("q",))
-    async with first.doing(claim.exchange([], types=["run_agent"], skip=[], free=1, ahead=0)):
+    async with first.doing(claim.exchange([], types=["run_agent"], free=1, ahead=0)):
         sent = await first.then(rt.messages.send(number, make.owner, "x"), conn)
     assert sent.status is Status.RUNNING
 

@@ -31,7 +31,7 @@ async def test_a_move_waits_for_a_claim_and_is_refused(
     number = await make.queued(queue="q")
     await make.queued(queue="q")
     claiming = first.rt.claim(make.worker, ("q",))
-    async with first.doing(claiming.exchange([], types=["noop"], skip=[], free=1, ahead=0)):
+    async with first.doing(claiming.exchange([], types=["noop"], free=1, ahead=0)):
         with pytest.raises(Refused, match=f"D-{number} is running"):
             await first.then(rt.queues.move(number, "bottom", owner), conn)
 

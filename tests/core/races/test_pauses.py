@@ -20,7 +20,7 @@ async def test_a_pause_waits_for_the_claim_and_its_worker_learns_of_it(
 ) -> None:
     number = await make.queued(queue="q")
     claim = first.rt.claim(make.worker, ("q",))
-    async with first.doing(claim.exchange([], types=["noop"], skip=[], free=1, ahead=0)) as taken:
+    async with first.doing(claim.exchange([], types=["noop"], free=1, ahead=0)) as taken:
         paused = await first.then(rt.job_control.pause(number, make.owner, "r"), conn)
     assert paused.status is Status.RUNNING
     (job,) = taken.result()
@@ -35,8 +35,8 @@ async def test_a_claim_skips_a_job_that_is_being_paused(
     claim = rt.claim(make.worker, ("q",))
     async with first.doing(first.rt.job_control.pause(number, make.owner, "r")):
         async with asyncio.timeout(5):
-            assert await claim.exchange([], types=["noop"], skip=[], free=1, ahead=0) == []
-    assert await claim.exchange([], types=["noop"], skip=[], free=1, ahead=0) == []
+            assert await claim.exchange([], types=["noop"], free=1, ahead=0) == []
+    assert await claim.exchange([], types=["noop"], free=1, ahead=0) == []
 
 
 async def test_a_pause_after_the_end_is_refused(
@@ -64,7 +64,7 @@ async def test_an_answer_waits_for_the_pause_and_starts_nothing(
     async with first.doing(first.rt.job_control.pause(work.number, make.owner, "r")):
         assert (await first.then(make.answer(work.number, "red"), conn)).accepted
     claim = rt.claim(make.worker, ("q",))
-    assert await claim.exchange([], types=["noop"], skip=[], free=1, ahead=0) == []
+    assert await claim.exchange([], types=["noop"], free=1, ahead=0) == []
     assert (await rt.read_model.job(work.number)).status is Status.RESUMED
 
 

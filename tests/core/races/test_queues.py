@@ -55,7 +55,7 @@ async def test_a_drain_waits_for_a_claim_that_began_before_the_pause(
 ) -> None:
     number = await make.queued(queue="q")
     claiming = first.rt.claim(make.worker, ("q",))
-    async with first.doing(claiming.exchange([], types=["noop"], skip=[], free=1, ahead=0)):
+    async with first.doing(claiming.exchange([], types=["noop"], free=1, ahead=0)):
         drain = rt.queues.drain("q", owner, "r")
         progress = await anext(drain)
         assert (progress.running, progress.claims) == ([], 1)

@@ -62,8 +62,8 @@ async def test_a_batch_of_results_skips_a_job_locked_by_a_cancel_and_settles_it_
     done = [(work.lease, {"n": 1})]
     async with first.doing(first.rt.job_control.cancel(work.number, make.owner)):
         async with asyncio.timeout(5):
-            assert await claim.exchange(done, types=[], skip=[], free=0, ahead=0) == []
-    (settled,) = await claim.exchange(done, types=[], skip=[], free=0, ahead=0)
+            assert await claim.exchange(done, types=[], free=0, ahead=0) == []
+    (settled,) = await claim.exchange(done, types=[], free=0, ahead=0)
     assert settled.status is Status.CANCELED
 
 
@@ -103,7 +103,7 @@ async def test_a_cancel_waits_for_the_claim_and_stops_the_run(
 ) -> None:
     number = await make.queued(queue="q")
     claim = first.rt.claim(make.worker, ("q",))
-    taking = claim.exchange([], types=["noop"], skip=[], free=1, ahead=0)
+    taking = claim.exchange([], types=["noop"], free=1, ahead=0)
     async with first.doing(taking):
         canceled = await first.then(rt.job_control.cancel(number, make.owner), conn)
     assert canceled.requested
@@ -117,7 +117,7 @@ async def test_a_claim_skips_a_job_that_is_being_canceled(
     claim = rt.claim(make.worker, ("q",))
     async with first.doing(first.rt.job_control.cancel(number, make.owner)):
         async with asyncio.timeout(5):
-            claimed = await claim.exchange([], types=["noop"], skip=[], free=1, ahead=0)
+            claimed = await claim.exchange([], types=["noop"], free=1, ahead=0)
     assert claimed == []
 
 
@@ -140,7 +140,7 @@ async def test_a_claim_of_another_worker_is_not_started(
     async def lose(session: Connection) -> list[ClaimedJob]:
         await sweeps.rescue(session, LeaderTerm(), 100, dead=[make.worker], lease=300)
         return await claims.exchange(
-            session, [], worker=other, queues=[work.queue], types=[], skip=[], free=0, ahead=1
+            session, [], worker=other, queues=[work.queue], types=["noop"], free=0, ahead=1
         )
 
     claim = rt.claim(make.worker, ())

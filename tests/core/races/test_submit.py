@@ -180,7 +180,7 @@ async def test_a_request_that_waits_for_the_start_of_a_job_joins_it(
     request = invocation(type="noop", payload={"n": 1}, unique={"replace": True})
     number = (await rt.submissions.submit(request, owner)).number
     claim = first.rt.claim(make.worker, ("default",))
-    async with first.doing(claim.exchange([], types=["noop"], skip=[], free=1, ahead=0)):
+    async with first.doing(claim.exchange([], types=["noop"], free=1, ahead=0)):
         joined = await first.then(rt.submissions.submit(request, owner), conn)
     assert (joined.outcome, joined.number) == ("joined", number)
 

@@ -70,7 +70,7 @@ VERBS: Final = {
     Verb.PAUSE: "SELECT draftsman.pause_job(%(job)s, 'r', 'cli:' || %(id)s::text)",
     Verb.EXTEND: "SELECT draftsman.extend_question(%(job)s, 1, 60, 'cli:' || %(id)s::text)",
     Verb.UNLINK: "SELECT draftsman.unlink_identity('slack', 'U-NOBODY')",
-    Verb.REDELIVER: "UPDATE draftsman.deliveries SET attempts = 0 WHERE false",
+    Verb.REDELIVER: "SELECT draftsman.redeliver('{}', 'cli:' || %(id)s::text)",
     Verb.BOARDS: "DELETE FROM draftsman.trello_board_configs WHERE false",
     Verb.REPOS: "DELETE FROM draftsman.repos WHERE false",
 }
@@ -131,7 +131,8 @@ async def test_database_and_policy_agree_on_an_answer(
             actor = policy.resolve(Actor(Source.CLI, roles.name(user), user))
             check = policy.check_vote if gate else policy.check_answer
             by_policy[case] = _may(check, actor, names, invoker="erin")
-            params = {"id": roles.name(user), "job": job, "yes": Jsonb({"decision": "approve"})}
+            payload = {"decision": "approve"} if gate else {"text": "yes"}
+            params = {"id": roles.name(user), "job": job, "yes": Jsonb(payload)}
             by_database[case] = await outcome(sessions[user], ANSWER, params)
     assert by_database == by_policy
     assert set(by_policy.values()) == {"ok", "42501"}

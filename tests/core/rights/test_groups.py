@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from draftsman.domain.job import Status
+from draftsman.domain.job import Source, Status
+from draftsman.domain.people.actor import Actor
 from draftsman.errors import Refused
+from draftsman.runtime import Runtime
 from draftsman.services.jobs.submissions import invocation
 from draftsman.store.scheduling import groups
 from tests.core.rights.conftest import As
@@ -36,3 +38,35 @@ async def test_a_person_cancels_a_group_of_own_jobs_only(as_role: As) -> None:
     assert (await anna.workflows.groups.get("g")).canceled_at is None
     await anna.job_control.cancel_group("g", await anna.actor())
     assert (await anna.read_model.job(job.number)).status is Status.CANCELED
+
+
+async def test_a_group_with_jobs_of_others_takes_jobs_of_its_creator_and_operators_only(
+    as_role: As, known: Runtime
+) -> None:
+    """Else a person adds a job to a group of others and cancels it, which stops the group."""
+    anna, erin, bot = [await as_role(name) for name in ("anna", "erin", "bot")]
+    request = invocation(type="noop", group={"name": "g", "kind": "parallel"})
+    more = invocation(type="noop", group="g")
+    hers = await anna.submissions.submit(request, await anna.actor())
+    message = "may not add jobs to the group g, which has jobs of others; its creator or an"
+    with pytest.raises(Refused, match=f"erin {message}"):
+        await erin.submissions.submit(more, await erin.actor())
+    on_slack = Actor(Source.SLACK, "U-ANNA", "Anna")
+    assert (await bot.submissions.submit(more, on_slack)).outcome == "created"
+    # the programs of the owner of the schema decide by the same rule, and know the operators
+    for name, refused in (("erin", True), ("root", False)):
+        actor = Actor(Source.CLI, name, name, owner=name == "root")
+        person = known.policy.resolve(actor) if name == "erin" else actor
+        if refused:
+            with pytest.raises(Refused, match=f"erin {message}"):
+                await known.submissions.submit(more, person)
+        else:
+            mixed = await known.submissions.submit(more, person)
+    assert (await anna.submissions.submit(more, await anna.actor())).outcome == "created"
+    await known.job_control.cancel(mixed.number, Actor(Source.CLI, "root", "root", owner=True))
+    # a group with jobs of the operator's alone
+    created = invocation(type="noop", group={"name": "h", "kind": "parallel"})
+    await known.submissions.submit(created, Actor(Source.CLI, "root", "root", owner=True))
+    with pytest.raises(Refused, match="anna may not add jobs to the group h"):
+        await anna.submissions.submit(invocation(type="noop", group="h"), await anna.actor())
+    assert hers.outcome == "created"

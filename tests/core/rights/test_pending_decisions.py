@@ -14,12 +14,12 @@ from draftsman.domain.run import LeaderTerm
 from draftsman.errors import Refused
 from draftsman.runtime import Runtime
 from draftsman.store import job_control as jobs
-from draftsman.store import questions as question_store
 from draftsman.store.postgres.database import Connection
 from draftsman.store.scheduling import pending_decisions as store
 from tests.core.rights.conftest import As
 from tests.factories import GATE, Factory
 from tests.support.clock import Clock
+from tests.support.statements import run
 
 
 async def test_a_worker_applies_the_decisions_of_people_as_they_are(
@@ -93,7 +93,11 @@ async def test_a_decision_gives_the_rights_of_its_person_and_no_others(
 
     async def vote(conn: Connection) -> None:
         assert await store.take(conn, held.id, early=False)
-        await question_store.add_event(conn, other, "vote_received", actor.name, {})
+        await run(
+            conn,
+            "INSERT INTO draftsman.job_events (job, kind, actor) VALUES (%s, 'vote_received', %s)",
+            (other, actor.name),
+        )
 
     # decisions that the service does not make, such as of a person with psql
     stranger = await olga.actor()

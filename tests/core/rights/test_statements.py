@@ -49,6 +49,7 @@ REPOS: Final = {
 QUEUES: Final = {
     "limits.check",
     "limits.give",
+    "sweeps.do_postponed",
     "queues.assign",
     "queues.hold",
     "queues.move",
@@ -70,6 +71,8 @@ VIEWS: Final = {
     *("figures.record_views", "acknowledgments.acknowledge", "acknowledgments.snooze"),
     "ladders.delegate",
 }
+REFUSALS: Final = {"job_control.refuse", "threads.record_answer_change", "people.bind_account"}
+EVENTS: Final = {"checkpoints.event", "follow_ups.event", "sweeps.not_followed"}
 APPLYING: Final = {f"pending_decisions.{name}" for name in ("take", "finish")}
 RULES: Final = {"rules.ratify", "rules.revoke"}
 DIGESTS: Final = {"digests.choose"}
@@ -127,6 +130,8 @@ WORK: Final = {
     "sweeps.watch_locks",
     "sweeps.deregister",
     "sweeps.partitions",
+    "queues.set_by_type",
+    "queues.set_unhandled_types",
     "workers.register",
     "workers.remove",
 }
@@ -166,22 +171,18 @@ TALKING: Final = {
     "job_control.copy_checkpoint",
     "job_control.lock",
     "job_control.pause",
-    "job_control.refuse",
     "job_control.unpause",
     "attachments.inherit",
     "job_messages.inherit",
     "job_messages.send",
     "job_control.request_cancel",
-    "checkpoints.event",
+    "approval_tokens.refuse",
     "questions.count_refused",
     "questions.extend",
     "questions.lock",
     "questions.lock_job",
-    "questions.add_event",
     "questions.record",
     "questions.resolve",
-    "sweeps.not_followed",
-    "threads.record_answer_change",
     "approval_tokens.mint",
     "approval_tokens.use",
 }
@@ -205,21 +206,21 @@ SERVING: Final = {
 }
 FILES: Final = {"attachments.claim", "attachments.end"}
 REFUSED: Final = {
-    "worker": FILES | {"attachments.add"}
+    "worker": FILES | {"attachments.add"} | REFUSALS
     | SCHEMA | PEOPLE | BOARDS | TABLES | DECISIONS | VIEWS | RULES | DIGESTS
     | SIGNED_IN | SERVING | SHOWING | CARDS
     | RECEIVING | {"follow_ups.request"} | {"archives.forget", "approval_tokens.mint"},
     "bot": SCHEMA | BROWSERS | WORK | REPOS | FIRING | FOLLOWING
     | {"schedules.change", "schedules.advance", "schedules.record"}
     | {"people.link", "people.unlink", "approval_tokens.mint"}
-    | {"rules.propose", "rules.propose_in_term"},
-    "anna": FILES | SCHEMA | SERVING | SHOWING | WORK | FIRING | RECEIVING | FOLLOWING | LEASES
-    | SENDING | CARDS | {"people.create_link_code", "follow_ups.lock"},
-    "reader": FILES | {"attachments.add"}
+    | {"rules.propose", "rules.propose_in_term", "checkpoints.event"},
+    "anna": FILES | REFUSALS | EVENTS | SCHEMA | SERVING | SHOWING | WORK | FIRING | RECEIVING
+    | FOLLOWING | LEASES | SENDING | CARDS | {"people.create_link_code", "follow_ups.lock"},
+    "reader": FILES | REFUSALS | EVENTS | {"attachments.add"}
     | SCHEMA | PEOPLE | BOARDS | TABLES | PLANNED | FIRING | WORK | LEASES | SENDING
     | TALKING | QUEUES | DECISIONS | APPLYING | RECEIVING | FOLLOWING | VIEWS | RULES | DIGESTS
     | SIGNED_IN | SERVING | SHOWING | CARDS
-    | {"follow_ups.request", "follow_ups.event", "follow_ups.lock"},
+    | {"follow_ups.request", "follow_ups.lock"},
 }  # fmt: skip
 
 

@@ -30,7 +30,6 @@ async def claim(
         worker=make.worker,
         queues=list(queues or ("q",)),
         types=list(types or ("noop", "report")),
-        skip=[],
         free=free,
         ahead=0,
     )
@@ -208,7 +207,7 @@ async def test_the_claim_passes_no_held_job(
         for (line,) in await rows(
             conn,
             "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) SELECT number FROM draftsman.claimable"
-            " WHERE queue = 'q' ORDER BY priority DESC, position, number LIMIT 1",
+            " WHERE queue = 'q' AND NOT by_type ORDER BY priority DESC, position, number LIMIT 1",
         )
     )
     assert "Rows Removed by Filter" not in plan

@@ -366,7 +366,6 @@ async def _exchange(
             worker=worker_id(worker),
             queues=queues,
             types=list(TYPES),
-            skip=[],
             free=free,
             ahead=0,
         )

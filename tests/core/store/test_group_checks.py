@@ -78,7 +78,7 @@ async def test_only_a_new_job_that_waits_is_added(make: Factory, conn: Connectio
     async with refused("DM001", "only new jobs that wait for parents can be added"):
         await run(
             conn,
-            "SELECT draftsman.add_to_group(g.id, ARRAY[%s]::bigint[], '{}')"
+            "SELECT draftsman.add_to_group(g.id, ARRAY[%s]::bigint[], '{}', true)"
             " FROM draftsman.job_groups g",
             [job],
         )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from draftsman.domain.job import TERMINAL, Status
@@ -81,6 +83,21 @@ async def test_the_agent_of_a_running_job_is_set_once(make: Factory, conn: Conne
     for agent, job in (("tidy", number), (None, number), ("coder", await make.completed())):
         async with refused(CHANGE, "the request of a job is immutable"):
             await run(conn, statement, (agent, job))
+
+
+async def test_a_job_completes_only_with_the_result_of_its_run(
+    make: Factory, conn: Connection
+) -> None:
+    work = await make.running()
+    async with refused(CONSISTENCY, "the result of a job is that of its completed run"):
+        await run(
+            conn,
+            "WITH r AS (UPDATE draftsman.job_runs SET status = 'completed', finished_at = now())"
+            " UPDATE draftsman.job_states SET status = 'completed', finished_at = now(),"
+            " result = '{}', result_token = %s, lease_token = NULL, worker_id = NULL,"
+            " version = version + 1",
+            (work.token - 1,),
+        )
 
 
 async def test_a_finished_run_is_immutable(make: Factory, conn: Connection) -> None:
@@ -232,12 +249,33 @@ async def test_one_answer_of_an_input_and_one_vote_a_voter_can_be_accepted(
     for item in (QUESTION, GATE):
         work = await make.asked(item)
         answer = {"job": work.number, "kind": item.kind, "accepted": True}
-        await run(conn, _ANSWER, answer | {"event": "1"})
-        async with refused("23505", "job_answers_"):
-            await run(conn, _ANSWER, answer | {"event": "2"})
-        assert await run(conn, _ANSWER, answer | {"event": "2", "accepted": False}) == 1
-        async with refused("23505", "job_answers_event"):
-            await run(conn, _ANSWER, answer | {"event": "2", "accepted": False})
+        async with conn.transaction(force_rollback=True):
+            await run(conn, _ANSWER, answer | {"event": "1"})
+            async with refused("23505", "job_answers_"), conn.transaction():
+                await run(conn, _ANSWER, answer | {"event": "2"})
+            assert await run(conn, _ANSWER, answer | {"event": "2", "accepted": False}) == 1
+            async with refused("23505", "job_answers_event"), conn.transaction():
+                await run(conn, _ANSWER, answer | {"event": "2", "accepted": False})
+
+
+async def test_an_accepted_answer_is_committed_with_its_effect(
+    make: Factory, conn: Connection
+) -> None:
+    """The approval has a quorum of two, so that its first vote has no effect."""
+    for item, payload, closes in (
+        (QUESTION, {"value": "red"}, True),
+        (GATE, {"decision": "deny"}, True),
+        (GATE, {"decision": "approve"}, True),
+        (GATE.model_copy(update={"quorum": 2}), {"decision": "approve"}, False),
+    ):
+        work = await make.asked(item)
+        answer = {"job": work.number, "kind": item.kind, "accepted": True, "event": "1"}
+        statement = _ANSWER.replace("'{}'", f"'{json.dumps(payload)}'")
+        if closes:
+            async with refused(CONSISTENCY, f"D-{work.number}/1: an accepted answer closes"):
+                await run(conn, statement, answer)
+        else:
+            assert await run(conn, statement, answer) == 1
 
 
 _ANSWER = """

@@ -41,7 +41,6 @@ async def _claim_and_settle(
         worker=worker,
         queues=["default"],
         types=["noop"],
-        skip=[],
         free=free,
         ahead=0,
     )

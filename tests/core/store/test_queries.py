@@ -42,6 +42,7 @@ INDEXES = {
     "job_states": {
         "job_states_pkey",
         "job_states_claim",
+        "job_states_by_type",
         "job_states_held",
         "job_states_limited",
         "job_states_key",
@@ -154,7 +155,7 @@ async def test_the_claim_reads_its_index_in_order_and_sorts_nothing(conn: Connec
     await conn.execute("SET enable_seqscan = off")
     plan = await explain(
         conn,
-        "SELECT number FROM draftsman.claimable WHERE queue = 'q'"
+        "SELECT number FROM draftsman.claimable WHERE queue = 'q' AND NOT by_type"
         " ORDER BY priority DESC, position, number LIMIT 10",
         {},
     )

@@ -33,7 +33,11 @@ RESERVATIONS: Final = [
     ({"seconds": "86401"}, "queue_reservations_seconds_check"),
     ({"expires_at": "now() - interval '1 h'"}, "queue_reservations_check"),
 ]
-TABLES: Final = (PAUSES, CHANGES, RESERVATIONS)
+UNHANDLED: Final = [
+    ({"queue": "''"}, "unhandled_types_queue_check"),
+    ({"type": "''"}, "unhandled_types_type_check"),
+]
+TABLES: Final = (PAUSES, CHANGES, RESERVATIONS, UNHANDLED)
 
 
 @pytest.mark.parametrize(("wrong", "constraint"), PAUSES)
@@ -49,6 +53,14 @@ async def test_a_queue_or_type_is_paused_once(conn: Connection, type: str) -> No
     await run(conn, _insert("queue_pauses", PAUSE | {"type": type}))
     async with refused(UNIQUE, "queue_pauses_unique"):
         await run(conn, _insert("queue_pauses", PAUSE | {"type": type}))
+
+
+@pytest.mark.parametrize(("wrong", "constraint"), UNHANDLED)
+async def test_an_unhandled_type_has_valid_columns(
+    conn: Connection, wrong: dict[str, str], constraint: str
+) -> None:
+    async with refused(CHECK, f'"{constraint}"'):
+        await run(conn, _insert("unhandled_types", {"queue": "'q'", "type": "'t'"} | wrong))
 
 
 @pytest.mark.parametrize(("wrong", "constraint"), CHANGES)

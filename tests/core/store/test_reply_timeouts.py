@@ -54,7 +54,7 @@ async def test_a_statement_without_a_reply_ends_and_its_connection_is_replaced(
         async with db.dedicated_session().connection(2) as conn:
             committing = conn.transaction()
             await committing.__aenter__()
-            proxy.swallow()
+            proxy.drop_packets()
             began = asyncio.get_running_loop().time()
             calls = [_pid(lend) for lend in lenders]
             attempts = [*calls, committing.__aexit__(None, None, None)]
@@ -64,7 +64,7 @@ async def test_a_statement_without_a_reply_ends_and_its_connection_is_replaced(
             assert asyncio.get_running_loop().time() - began >= TIMEOUT + reply_margin(TIMEOUT)
         assert all("no reply from the server" in str(error) for error in errors), errors
         assert all(isinstance(error, DatabaseUnreachable) for error in errors[:-1]), errors
-        proxy.forward()
+        proxy.mend()
         after = [await _pid(lend) for lend in lenders]
         assert not {*before} & {*after}
         await unpooled.close()
@@ -79,7 +79,7 @@ async def test_a_canceled_statement_without_a_reply_ends(
         db,
     ):
         await _pid(db.connection)
-        proxy.swallow()
+        proxy.drop_packets()
         async with background(_pid(db.connection)) as asking:
             await asyncio.sleep(0)
             asking.cancel()
@@ -96,17 +96,17 @@ async def test_exchange_and_heartbeat_end_within_the_lease(
         claim = runtime_with(rt, db, lease=lease).claim(make.worker, ["q"])
 
         async def exchange() -> object:
-            return await claim.exchange([], types=["noop"], skip=[], free=1, ahead=0)
+            return await claim.exchange([], types=["noop"], free=1, ahead=0)
 
         async def heartbeat() -> object:
             return await claim.heartbeat([], draining=False)
 
         await asyncio.gather(exchange(), heartbeat())
-        proxy.swallow()
+        proxy.drop_packets()
         async with asyncio.timeout(lease / 2):
             errors = await asyncio.gather(exchange(), heartbeat(), return_exceptions=True)
         assert all(isinstance(error, DatabaseUnreachable) for error in errors), errors
-        proxy.forward()
+        proxy.mend()
         await asyncio.gather(exchange(), heartbeat())
 
 
@@ -134,15 +134,19 @@ async def test_a_listener_without_a_reply_ends(
     received: asyncio.Queue[str] = asyncio.Queue()
     async with open_proxied(database_url) as (proxy, db):
         conn = await db.dedicated_connection()
-        await notifications.listen(conn)
-        receiving = notifications.receive(conn, lambda _, payload: received.put_nowait(payload))
+
+        def receive(_: str, payload: str) -> None:
+            received.put_nowait(payload)
+
+        await notifications.listen(conn, receive)
+        receiving = notifications.receive(conn, receive)
         async with background(receiving) as listening:
             for payload in map(str, range(20)):  # probes do not delay or lose notifications
                 async with db.connection() as other:
                     await other.execute("SELECT pg_notify('draftsman_jobs', %s)", (payload,))
                 assert await asyncio.wait_for(received.get(), DEADLINE) == payload
             assert not listening.done()
-            proxy.swallow()
+            proxy.drop_packets()
             with pytest.raises(Exception, match="no reply from the server"):
                 await asyncio.wait_for(asyncio.shield(listening), DEADLINE)
         await conn.close()

@@ -33,7 +33,6 @@ def exchange(
             worker=WORKER,
             queues=queues,
             types=["seed"],
-            skip=[],
             free=free,
             ahead=ahead,
         ),
@@ -69,7 +68,6 @@ CALLS: Final[dict[str, Call]] = {
     "claim.exchange: of an empty queue": exchange(10, 0, queues=("none",)),
     "claim.start": Call(lambda conn: claim.start(conn, CLAIMED), 800),
     "claim.release_claims": Call(lambda conn: claim.release_claims(conn, CLAIMED, "{}"), 800),
-    "claim.known_types": Call(lambda conn: claim.known_types(conn, "seed", 300)),
     "claim.previous_runtime": Call(lambda conn: claim.previous_runtime(conn, RUNNING[0])),
     "claim.release_lost_claims: nothing": Call(
         lambda conn: claim.release_lost_claims(conn, UUID(int=1), [], []), 2000, HANDS
@@ -77,8 +75,8 @@ CALLS: Final[dict[str, Call]] = {
     "claim.release_lost_claims: eight jobs": Call(
         lambda conn: claim.release_lost_claims(conn, WORKER, [], []), 2000, HANDS
     ),
-    "claim.claim_in_grace": Call(lambda conn: claim.claim_in_grace(conn, WORKER, RUNNING[0].job)),
-    "claim.end_grace": Call(lambda conn: claim.end_grace(conn, WORKER, RUNNING[0].job)),
+    "claim.claim_in_grace": Call(lambda conn: claim.claim_in_grace(conn, WORKER, RUNNING[0])),
+    "claim.end_grace": Call(lambda conn: claim.end_grace(conn, WORKER, RUNNING[0])),
     "claim.open_runs: running": Call(
         lambda conn: claim.open_runs(conn, [work.job for work in RUNNING]), 2000, HANDS
     ),
@@ -110,6 +108,7 @@ CALLS: Final[dict[str, Call]] = {
         1000, rows=8000, targets=[parse("slack:C1/1.2")]
     ),
     "submissions.submit_with_targets: one": _submit(1, targets=[parse("slack:C1/1.2")]),
+    "submissions.postpone_until_commit": Call(submissions.postpone_until_commit),
     "submissions.lock_subjects": Call(lambda conn: submissions.lock_subjects(conn, ["card99"])),
     "submissions.existing: a twin of the past": _known(key=key(MIDDLE)),
     "submissions.recent_duplicates": Call(

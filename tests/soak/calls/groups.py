@@ -21,7 +21,7 @@ async def _grouped(conn: Connection) -> tuple[int, list[int]]:
     request = invocation(type="noop", group="soak")
     columns = [row(request, ME, NO_LIMITS) for _ in range(2)]
     jobs = sorted(job.number for job in await submissions.submit(conn, columns, "soak"))
-    added = await groups.add(conn, opened.id, jobs, [])
+    added = await groups.add(conn, opened.id, jobs, [], is_operator=True)
     assert [item.skipped for item in added] == [False, False]
     return opened.id, jobs
 

@@ -45,6 +45,19 @@ CALLS: Final[dict[str, Call]] = {
     "queues.release": _TYPE,
     "queues.changes": _TYPE,
     "queues.assign": _TYPE,
+    "queues.unhandled_types": Call(queues.unhandled_types),
+    "queues.leads": Call(lambda conn: queues.leads(conn, LeaderTerm())),
+    "queues.set_by_type": Call(
+        lambda conn: queues.set_by_type(conn, LeaderTerm(), 300, 1000), 3000, "a batch of a queue"
+    ),
+    "queues.set_unhandled_types": Call(
+        lambda conn: queues.set_unhandled_types(conn, LeaderTerm(), 300, [], 1000),
+        9000,
+        "a batch of a queue and of a bucket",
+    ),
+    "queues.waiting_for_types": Call(
+        lambda conn: queues.waiting_for_types(conn, 300, 1000), 9000, "a batch of a queue"
+    ),
     "reservations.reserve": _RESERVATION,
     "reservations.release": _RESERVATION,
     "reservations.active": _RESERVATION,

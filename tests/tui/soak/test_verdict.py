@@ -296,3 +296,13 @@ def test_a_vote_repeated_after_a_cancel_decides_nothing(
         1, 1, accepted=True, resolved=resolved, duplicate=True, resolution=resolution
     )
     assert is_decided(verdict) is counts
+
+
+def test_an_open_transaction_that_stops_all_jobs_is_found(ledger: Ledger) -> None:
+    ledger.transactions = [(4.5, 6.5), (2.5, 3.5), (8.5, 12.5)]
+    verdict = find_violations(world(), ledger)
+    assert verdict.stalled == (
+        "no job made progress for 1.0 s, while a transaction was open",
+        "no job made progress for 4.0 s, while a transaction was open",
+    )
+    assert finish(verdict, ledger, world()) == 1

@@ -10,10 +10,9 @@ if TYPE_CHECKING:
 
 def health_of(worker: Any, settings: Settings) -> str:
     """Return `alive`, `draining`, `silent` (two heartbeats missed) or `lost`."""
-    from draftsman import host
+    from draftsman.services.runs.worker_liveness import is_lost
 
-    gone = host.is_dead(worker.host_id, worker.pid, worker.pid_started)
-    if gone or worker.heartbeat_age >= settings.worker.lease:
+    if is_lost(worker, settings.worker.lease):
         return "lost"
     if worker.heartbeat_age > 2 * settings.worker.heartbeat + 5:
         return "silent"

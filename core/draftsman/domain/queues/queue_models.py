@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -50,6 +51,38 @@ class ServingWorker:
     types: list[str]
 
 
+@dataclass(frozen=True, slots=True)
+class UnhandledType:
+    """A type of a queue that no live worker of the queue handles, although jobs of it wait.
+
+    `jobs` are those among the first jobs of the queue; `oldest_wait` is in seconds.
+    """
+
+    queue: str
+    type: str
+    jobs: int
+    oldest_wait: float | None
+
+    @property
+    def text(self) -> str:
+        """The sentence for people."""
+        waiting = "1 job waits" if self.jobs == 1 else f"{self.jobs:,} jobs wait"
+        return f"no live worker of the queue {self.queue!r} handles {self.type!r}: {waiting}"
+
+
+def metrics_text(unhandled: Sequence[UnhandledType]) -> str:
+    """Return the jobs of types without a worker in the text format of Prometheus."""
+    name = "draftsman_unhandled_jobs"
+    lines = [
+        f"# HELP {name} Queued jobs whose type no live worker of their queue handles.",
+        f"# TYPE {name} gauge",
+    ]
+    for item in unhandled:
+        queue, type = json.dumps(item.queue), json.dumps(item.type)
+        lines.append(f"{name}{{queue={queue},type={type}}} {item.jobs}")
+    return "".join(f"{line}\n" for line in lines)
+
+
 def missing_worker(serving: Sequence[ServingWorker], queue: str, type: str) -> str | None:
     """Return `no_worker` or `unknown_type` as `why` does; None if a worker may run the job."""
     types = [worker.types for worker in serving if queue in worker.queues]
@@ -95,6 +128,8 @@ class QueueSummary:
     pauses: tuple[QueuePause, ...] = ()
     limited: int = 0
     reservation: QueueReservation | None = None
+    unhandled: tuple[UnhandledType, ...] = ()
+    """The types whose jobs wait for a worker that handles them."""
 
     @property
     def pause(self) -> QueuePause | None:

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
+from draftsman.domain.answer import matching_key
 from draftsman.domain.question import Answered
 from draftsman.domain.question_spec import Choice
 from draftsman.domain.read_models import SavedProfile
@@ -194,10 +195,10 @@ def _choices(locations: Iterable[RepoLocation]) -> Iterable[Choice]:
         value = _choice_value(location, qualified=names.count(location.name.casefold()) > 1)
         if (
             len(value) <= MAX_CHOICE_LENGTH
-            and value.casefold() not in seen
+            and (key := matching_key(value)) not in seen
             and len(seen) < MAX_CHOICES
         ):
-            seen.add(value.casefold())
+            seen.add(key)
             url = None if location.repo.remote_url.startswith("/") else location.repo.remote_url
             yield Choice(value=value, description=url and url[:500])
 

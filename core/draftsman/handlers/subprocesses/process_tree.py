@@ -168,19 +168,26 @@ def is_dead(pid: int) -> bool:
 
 
 def is_stopped(pid: int) -> bool:
-    """Return whether no thread of the process runs; True if it has exited."""
+    """Return whether no thread of the process runs; True if it has exited.
+
+    A process whose threads this user cannot see counts as running.
+    """
     return _all_threads(pid, STOPPED_STATES)
 
 
 def _all_threads(pid: int, states: bytes) -> bool:
     try:
         threads = os.listdir(f"/proc/{pid}/task")
+    except PermissionError:
+        return False
     except OSError:
         return True
     for thread in threads:
         try:
             with open(f"/proc/{pid}/task/{thread}/stat", "rb") as file:
                 state = file.read().rpartition(b") ")[2][:1]
+        except PermissionError:
+            return False
         except OSError:
             continue
         if state not in states:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 from draftsman.domain import refusals
 from draftsman.domain.answer import LockedQuestion
@@ -44,7 +44,4 @@ async def extend(
     was_open, expires_at = await store.extend(conn, job, ordinal, by, actor.name)
     if not was_open:
         raise QuestionClosed(spans_text(refusals.closed_reason(question)))
-    detail: dict[str, Any] = {"question": ordinal}
-    detail["expires_at"] = expires_at.isoformat() if expires_at else None
-    await store.add_event(conn, job, "question_extended", actor.name, detail)
     return expires_at

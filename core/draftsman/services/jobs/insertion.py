@@ -28,6 +28,8 @@ class NewRequest(NamedTuple):
     """Display names of its parents."""
     attachments: Sequence[dict[str, Any]] = ()
     """The rows of its files."""
+    is_operator: bool = False
+    """Whether its actor may control jobs of others."""
 
 
 async def insert(conn: Connection, batch: Sequence[NewRequest]) -> list[tuple[int, SubmitResult]]:

@@ -100,7 +100,9 @@ async def _add_to_groups(
             continue
         condition = Condition.SUCCESS if opened.on_failure is OnFailure.STOP else Condition.ANY
         with_parents = [job for job in jobs if links[job]]
-        for member in await groups.add(conn, opened.id, jobs, with_parents):
+        is_operator = all(batch[index].is_operator for index in indexes)
+        added = await groups.add(conn, opened.id, jobs, with_parents, is_operator=is_operator)
+        for member in added:
             if member.skipped:
                 skipped.add(member.job)
             elif member.parent is not None and all(

@@ -15,7 +15,7 @@ from draftsman.domain.people.actor import SYSTEM, Actor
 from draftsman.domain.people.policy import Policy, Verb
 from draftsman.domain.run import LeaderTerm
 from draftsman.errors import Refused, UsageError
-from draftsman.host import is_dead, is_this_host
+from draftsman.host import Liveness, liveness
 from draftsman.services.attention.digests import Digests
 from draftsman.services.attention.ladders import LadderSweep
 from draftsman.services.attention.rules import PermissionRules
@@ -25,6 +25,7 @@ from draftsman.services.maintenance.budgets import BudgetSweep
 from draftsman.services.maintenance.follow_ups import FollowUpSweep
 from draftsman.services.maintenance.limits import LimitSweep
 from draftsman.services.maintenance.reminders import Reminders
+from draftsman.services.maintenance.types import TypeSweep
 from draftsman.services.pending_decisions import PendingDecisions
 from draftsman.services.queues import Queues
 from draftsman.services.schedules.firing import Firing
@@ -35,9 +36,11 @@ from draftsman.store.postgres.database import Connection, Database
 
 LEADER: Final = "leader"
 MONTHS_AHEAD: Final = 3
+POSTPONED: Final = 20
+"""Maximum number of buckets, keys and jobs whose locks a transaction has at a time."""
 INTERVALS: Final = {"prune": 3600.0}
 """Minimum seconds between two runs of a sweep that handles whole months."""
-URGENT: Final = {"follow_ups": 5.0}
+URGENT: Final = {"follow_ups": 5.0, "types": 2.0}
 """Maximum seconds between two runs of a sweep for whose work no time is stored."""
 LEASE_WAIT: Final = 2.0
 """Seconds to wait for the session of the leader's lease."""
@@ -62,6 +65,7 @@ class Sweeps:
         decisions: PendingDecisions,
         rules: PermissionRules,
         digests: Digests,
+        types: TypeSweep,
         fallback: Target | None = None,
         limits: Sequence[dict[str, Any]] = (),
         budgets: Sequence[dict[str, Any]] = (),
@@ -92,9 +96,11 @@ class Sweeps:
             "follow_ups": FollowUpSweep(db, policy, forges or {}).sweep,
             "limits": LimitSweep(db, limits).sweep,
             "budgets": BudgetSweep(db, budgets, timezone).sweep,
+            "postponed": self.postponed,
             "rescue": self.rescue,
             "deregister": self.deregister,
             "notify": self.notify,
+            "types": types.sweep,
             "holds": Queues(db, policy, lease).sweep,
             "digests": digests.sweep,
             "rules": rules.sweep,
@@ -127,11 +133,18 @@ class Sweeps:
         """Queue scheduled and retrying jobs that are due."""
         return await self._bounded(lambda conn: store.promote(conn, term, self._settings.limit))
 
+    async def postponed(self, term: LeaderTerm) -> int:
+        """Give places and keys, and resolve children and groups, that transactions left."""
+        return await self._bounded(
+            lambda conn: store.do_postponed(conn, term, min(self._settings.limit, POSTPONED))
+        )
+
     async def rescue(self, term: LeaderTerm, known_dead: Sequence[UUID] = ()) -> int:
         """Rescue the jobs of dead workers; `known_dead` are workers that have stopped.
 
-        A worker is dead when its process on this host has ended, when it was silent with its
-        session lock free for 15 s, or when its lease expired.
+        A worker is dead when its process on this host has ended, or when it was silent with its
+        session lock free for 15 s and its process cannot be seen. As long as the lock is held, it
+        is alive until its lease expires.
         """
         dead = [*await self._dead(), *known_dead]
         return await self._bounded(lambda conn: self.rescue_runs(conn, term, dead))
@@ -201,17 +214,22 @@ class Sweeps:
         """Return whether the process of a registered worker on this host has ended."""
         async with self._db.connection() as conn:
             processes = await workers.processes(conn)
-        return any(is_dead(host_id, pid, started) for _, host_id, pid, started in processes)
+        return any(
+            liveness(host_id, pid, started) is Liveness.ENDED
+            for _, host_id, pid, started in processes
+        )
 
     async def _dead(self) -> list[UUID]:
+        """Return the workers that seem dead; statements leave out those with a session lock."""
         async with self._db.connection() as conn:
             await store.watch_locks(conn)
             unlocked = set(await store.unlocked(conn, UNLOCKED_TIMEOUT))
             processes = await workers.processes(conn)
+        states = {id: liveness(host_id, pid, started) for id, host_id, pid, started in processes}
         return [
             id
-            for id, host_id, pid, started in processes
-            if (is_dead(host_id, pid, started) if is_this_host(host_id) else id in unlocked)
+            for id, state in states.items()
+            if state is Liveness.ENDED or (state is Liveness.UNKNOWN and id in unlocked)
         ]
 
     async def _bounded(self, work: Callable[[Connection], Awaitable[int]]) -> int:

@@ -54,7 +54,6 @@ class Claim:
         done: Sequence[tuple[Lease, dict[str, Any]]],
         *,
         types: Sequence[str],
-        skip: Sequence[str],
         free: int,
         ahead: int,
     ) -> list[ClaimedJob]:
@@ -77,7 +76,6 @@ class Claim:
                 worker=self._worker,
                 queues=self._queues,
                 types=types,
-                skip=skip,
                 free=free,
                 ahead=ahead,
             )
@@ -109,46 +107,44 @@ class Claim:
         await self._db.run_transaction(lambda conn: store.release_claims(conn, leases, detail))
 
     async def release_lost_claims(
-        self, leases: Sequence[Lease], in_grace: Sequence[int] = ()
+        self, leases: Sequence[Lease], in_grace: Sequence[Lease] = ()
     ) -> int:
         """Return claims of this worker other than `leases`: their replies were lost.
 
-        An answer may have claimed the jobs `in_grace`, which their runs are about to start.
+        An answer may have claimed the jobs of the parked runs `in_grace`, which are about to start
+        them.
         """
         tokens = [lease.token for lease in leases]
         return await self._db.run_transaction(
             lambda conn: store.release_lost_claims(conn, self._worker, tokens, in_grace)
         )
 
-    async def continue_in_grace(self, job: int, *, ends: bool) -> tuple[bool, ClaimedJob | None]:
-        """Start the claim that an answer made for this worker.
+    async def continue_in_grace(
+        self, parked: Lease, *, ends: bool
+    ) -> tuple[bool, ClaimedJob | None]:
+        """Start the claim that an answer to a parked run made for this worker.
 
         Return whether the job still waits for the answer, and the started job. With `ends`, the
         grace period ends first, so that a later answer leaves the job to any worker.
         """
-        waiting, claimed = await self._claimed_in_grace(job, ends=ends)
+        waiting, claimed = await self._claimed_in_grace(parked, ends=ends)
         if claimed is None:
             return waiting, None
         started = await self.start([claimed])
         return False, started[0] if started else None
 
-    async def leave_grace(self, job: int) -> None:
-        """End the grace period of a job with this worker, and release a claim that it made."""
-        _, claimed = await self._claimed_in_grace(job, ends=True)
+    async def leave_grace(self, parked: Lease) -> None:
+        """End the grace period of a parked run, and release a claim that it made."""
+        _, claimed = await self._claimed_in_grace(parked, ends=True)
         if claimed is not None:
             await self.release_claims([claimed], "its agent has ended")
 
-    async def _claimed_in_grace(self, job: int, *, ends: bool) -> tuple[bool, Lease | None]:
+    async def _claimed_in_grace(self, parked: Lease, *, ends: bool) -> tuple[bool, Lease | None]:
         if ends:
-            await self._db.run_transaction(lambda conn: store.end_grace(conn, self._worker, job))
+            await self._db.run_transaction(lambda conn: store.end_grace(conn, self._worker, parked))
         async with self._db.connection() as conn:
-            waiting, token = await store.claim_in_grace(conn, self._worker, job)
-        return waiting, None if token is None else Lease(job, 0, token)
-
-    async def known_types(self, type: str, lease: float) -> tuple[int, list[str]]:
-        """Return how many live workers handle the type, and all handled types."""
-        async with self._db.connection() as conn:
-            return await store.known_types(conn, type, lease)
+            waiting, token = await store.claim_in_grace(conn, self._worker, parked)
+        return waiting, None if token is None else Lease(parked.job, 0, token)
 
     async def previous_runtime(self, lease: Lease) -> float:
         """Return the runtime of the job's earlier runs, in seconds."""

@@ -76,8 +76,12 @@ async def record_answer_change(
     detail: dict[str, Any],
 ) -> bool:
     """Record a change of an accepted answer; False where there is none, or it is recorded."""
-    params = {"job": job, "question": question, "event": event, "kind": kind, "actor": actor}
-    return (
-        await scalar(conn, _Q["record_answer_change"], params | {"detail": Jsonb(detail)})
-        is not None
-    )
+    params = {
+        "job": job,
+        "question": question,
+        "event": event,
+        "kind": kind,
+        "actor": actor,
+        "detail": Jsonb(detail),
+    }
+    return bool(await scalar(conn, _Q["record_answer_change"], params))

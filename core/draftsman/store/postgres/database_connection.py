@@ -45,7 +45,9 @@ async def retry_conflicts(work: Callable[[], Awaitable[T]]) -> T:
     try:
         return await work()
     except CONFLICTS as error:
-        raise LostRace("too many conflicts with other transactions; try again") from error
+        lost = LostRace("too many conflicts with other transactions; try again")
+        lost.sqlstate = error.sqlstate
+        raise lost from error
 
 
 class DatabaseCursor(AsyncCursor[Any]):

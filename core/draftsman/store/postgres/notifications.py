@@ -18,11 +18,18 @@ PROBE_TIMEOUT: Final = 5.0
 _Q = load("schema")
 
 
-async def listen(conn: Connection) -> None:
+OnNotification = Callable[[str, str], None]
+"""Gets the channel and the payload of a notification."""
+
+
+async def listen(conn: Connection, on_notification: OnNotification) -> None:
     """Listen for claimable jobs (`draftsman_jobs`) and runs to stop (`draftsman_runs`).
 
-    Also for due deliveries, with the channel as payload (`draftsman_deliveries`).
+    Also for due deliveries, with the channel as payload (`draftsman_deliveries`). From now on,
+    `on_notification` gets what arrives with the replies to other statements; `receive` reads the
+    rest.
     """
+    conn.add_notify_handler(lambda notice: on_notification(notice.channel, notice.payload))
     await conn.execute(_Q["listen"])
 
 
@@ -35,8 +42,12 @@ async def receives_notifications(conn: Connection, seconds: float) -> bool:
     return False
 
 
-async def receive(conn: Connection, on_notification: Callable[[str, str], None]) -> None:
-    """Pass channel and payload of each notification, until the connection is lost.
+async def receive(
+    conn: Connection, on_notification: OnNotification, seconds: float | None = None
+) -> None:
+    """Pass channel and payload of each notification for `seconds`; None: without end.
+
+    Raises psycopg's error when the connection is lost.
 
     The event loop calls `on_notification` as soon as it reads the socket, without a task between:
     an idle worker claims a new job some tenths of a millisecond earlier. An idle connection is
@@ -45,6 +56,10 @@ async def receive(conn: Connection, on_notification: Callable[[str, str], None])
     loop, pgconn, codec = asyncio.get_running_loop(), conn.pgconn, conn.info.encoding
     lost: asyncio.Future[None] = loop.create_future()
     replied = asyncio.Event()
+    ends_at = None if seconds is None else loop.time() + seconds
+
+    def remaining(limit: float) -> float:
+        return limit if ends_at is None else max(0.0, min(limit, ends_at - loop.time()))
 
     def read() -> None:
         try:
@@ -62,8 +77,10 @@ async def receive(conn: Connection, on_notification: Callable[[str, str], None])
         socket = pgconn.socket
         loop.add_reader(socket, read)
         try:
-            read()  # notifications that arrived with the reply to LISTEN
-            while not (await asyncio.wait({lost}, timeout=PROBE_INTERVAL))[0]:
+            read()  # notifications that arrived with an earlier reply
+            while not (await asyncio.wait({lost}, timeout=remaining(PROBE_INTERVAL)))[0]:
+                if remaining(PROBE_INTERVAL) == 0:
+                    return
                 replied.clear()
                 pgconn.send_query(b"")
                 pgconn.flush()

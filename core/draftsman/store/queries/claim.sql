@@ -2,10 +2,14 @@
 
 -- The worker's loop in a single statement: settle finished runs and claim jobs for the free slots.
 -- Queues are served in the order given, except for paused queues; of a reserved queue, only the
--- reserving job is claimed, before all others. Jobs of unknown types are only claimed, not started.
+-- reserving job is claimed, before all others. Jobs of other types than the worker's are left: those
+-- that many claims would pass are found by type (claimable_by_type).
 -- Free slots also take jobs that waited for the places of the settled runs (hand_over), which are not
 -- in the index of the claim. A finished job that another transaction has locked is left for the next
 -- call.
+--
+-- The result of a run goes with its lease token, never with the number of its job: a worker may hold
+-- an unsettled result of a run that lost its lease, and a newer run of the same job.
 --
 -- A session plans this once, maybe while the tables are empty, and a join could then read a whole
 -- table for each call: locked states are updated where they are (ctid), runs are found by an array of
@@ -14,8 +18,9 @@
 WITH clock AS MATERIALIZED (
     SELECT draftsman.now() AS now
 ), owned AS MATERIALIZED (
-    SELECT j.location
-      FROM unnest(%(jobs)s::bigint[], %(tokens)s::bigint[]) AS d (job, token)
+    SELECT j.location, d.token, d.result
+      FROM unnest(%(jobs)s::bigint[], %(tokens)s::bigint[], %(results)s::jsonb[])
+           AS d (job, token, result)
      CROSS JOIN LATERAL (
            SELECT ctid AS location
              FROM draftsman.job_states
@@ -25,42 +30,63 @@ WITH clock AS MATERIALIZED (
     UPDATE draftsman.job_states j
        SET status = CASE WHEN j.cancel_requested_at IS NULL THEN 'completed' ELSE 'canceled'
                     END::draftsman.job_status,
-           result = CASE WHEN j.cancel_requested_at IS NULL
-                    THEN (%(results)s::jsonb[])[array_position(%(jobs)s::bigint[], j.number)] END,
+           result = CASE WHEN j.cancel_requested_at IS NULL THEN m.result END,
+           result_token = CASE WHEN j.cancel_requested_at IS NULL THEN m.token END,
            worker_id = NULL, lease_token = NULL, version = j.version + 1,
            finished_at = (SELECT now FROM clock), updated_at = (SELECT now FROM clock)
-     WHERE j.ctid = ANY (ARRAY(SELECT location FROM owned))
+      FROM owned m
+     WHERE j.ctid = m.location
     RETURNING j.number, j.run_count, j.cancel_requested_at IS NOT NULL AS canceled, j.limits,
               j.concurrency_key IS NOT NULL OR j.has_children AS followed,
-              (%(tokens)s::bigint[])[array_position(%(jobs)s::bigint[], j.number)] AS lease_token
+              m.token AS lease_token
 ), closed AS (
     UPDATE draftsman.job_runs r
-       SET status = CASE WHEN r.job = ANY (ARRAY(SELECT number FROM settled WHERE canceled))
+       SET status = CASE WHEN r.lease_token = ANY (
+                                  ARRAY(SELECT lease_token FROM settled WHERE canceled))
                     THEN 'canceled' ELSE 'completed' END::draftsman.run_status,
-           result = CASE WHEN r.job = ANY (ARRAY(SELECT number FROM settled WHERE canceled))
-                    THEN (%(results)s::jsonb[])[array_position(%(jobs)s::bigint[], r.job)] END,
+           result = CASE WHEN r.lease_token = ANY (
+                                  ARRAY(SELECT lease_token FROM settled WHERE canceled))
+                    THEN (SELECT result FROM owned WHERE token = r.lease_token) END,
            finished_at = (SELECT now FROM clock)
-     WHERE r.job = ANY (ARRAY(SELECT number FROM settled)) AND r.status = 'running'
+     WHERE r.job = ANY (ARRAY(SELECT number FROM settled))
+       AND r.lease_token = ANY (ARRAY(SELECT lease_token FROM settled)) AND r.status = 'running'
 ), reserved AS MATERIALIZED (
     SELECT queue FROM draftsman.active_reservations ORDER BY queue
+), by_type AS MATERIALIZED (
+    SELECT FROM draftsman.job_states
+     WHERE by_type AND status IN ('queued', 'resumed') AND hold IS NULL
+     ORDER BY queue, type, priority DESC, position, number
+     LIMIT 1
 ), candidates AS MATERIALIZED (
-    SELECT c.location, c.type, row_number() OVER () AS place, (SELECT now FROM clock) AS now
-      FROM (SELECT q.location, q.type
-              FROM draftsman.claim_reserving_jobs(%(queues)s::text[], %(skip)s::text[]) q
+    SELECT c.location, row_number() OVER () AS place, (SELECT now FROM clock) AS now
+      FROM (SELECT q AS location
+              FROM draftsman.claim_reserving_jobs(%(queues)s::text[], %(types)s::text[]) q
              WHERE EXISTS (SELECT FROM reserved)
              UNION ALL
-            SELECT q.location, q.type
+            SELECT q.location
               FROM unnest(%(queues)s::text[]) WITH ORDINALITY AS w (queue, rank)
              CROSS JOIN LATERAL (
-                   SELECT location, type
+                   SELECT location
                      FROM draftsman.claimable
-                    WHERE queue = w.queue AND type <> ALL (%(skip)s::text[])
+                    WHERE queue = w.queue AND NOT by_type AND type = ANY (%(types)s::text[])
                     ORDER BY priority DESC, position, number
                     LIMIT %(free)s + %(ahead)s
                       FOR NO KEY UPDATE SKIP LOCKED) q
-             WHERE w.queue <> ALL (ARRAY(SELECT queue FROM draftsman.queue_pauses
+             WHERE NOT EXISTS (SELECT FROM by_type)
+               AND w.queue <> ALL (ARRAY(SELECT queue FROM draftsman.queue_pauses
                                           WHERE type IS NULL))
                AND w.queue <> ALL (ARRAY(SELECT queue FROM reserved))
+             UNION ALL
+            SELECT q.location
+              FROM draftsman.claimable_by_type(
+                   %(queues)s::text[], %(types)s::text[], %(free)s + %(ahead)s) f
+             CROSS JOIN LATERAL (
+                   SELECT location
+                     FROM draftsman.claimable
+                    WHERE location = f
+                    LIMIT 1
+                      FOR NO KEY UPDATE SKIP LOCKED) q
+             WHERE EXISTS (SELECT FROM by_type)
              LIMIT %(free)s + %(ahead)s) c
 ), handed AS MATERIALIZED (
     SELECT h AS location
@@ -78,8 +104,7 @@ WITH clock AS MATERIALIZED (
            run_count = j.run_count + CASE WHEN p.start THEN 1 ELSE 0 END,
            claimed_at = p.now, updated_at = p.now,
            started_at = CASE WHEN p.start THEN coalesce(j.started_at, p.now) ELSE j.started_at END
-      FROM (SELECT location, now, place,
-                   place <= %(free)s AND type = ANY (%(types)s::text[]) AS start
+      FROM (SELECT location, now, place, place <= %(free)s AS start
               FROM candidates
              UNION ALL
             SELECT location, (SELECT now FROM clock), %(free)s + %(ahead)s + 1, true FROM handed) p
@@ -177,13 +202,6 @@ WITH context AS MATERIALIZED (
 )
 SELECT number, pg_notify('draftsman_jobs', queue)::text FROM released
 
--- Live workers that handle the type, and all types that a live worker handles.
--- name: known_types
-SELECT count(DISTINCT w.id) FILTER (WHERE %(type)s = ANY (w.types)) AS capable_workers,
-       coalesce(array_agg(DISTINCT t.type ORDER BY t.type), '{}') AS types
-  FROM draftsman.serving_workers(%(lease)s) w
- CROSS JOIN LATERAL unnest(w.types) AS t (type)
-
 -- Seconds that a job ran before this run. A lost run, which has an error, counts until its last
 -- heartbeat.
 -- name: previous_runtime
@@ -211,7 +229,8 @@ WITH context AS MATERIALIZED (
      CROSS JOIN context
      WHERE j.status IN ('claimed', 'running') AND j.worker_id = %(worker)s
        AND j.lease_token <> ALL (%(tokens)s::bigint[])
-       AND (j.status <> 'claimed' OR j.number <> ALL (%(in_grace)s::bigint[]))
+       AND (j.status <> 'claimed' OR (j.number, j.run_count) NOT IN (
+            SELECT * FROM unnest(%(grace_jobs)s::bigint[], %(grace_runs)s::int[])))
      ORDER BY j.number
        FOR NO KEY UPDATE OF j SKIP LOCKED
 ), closed AS (
@@ -235,16 +254,17 @@ WITH context AS MATERIALIZED (
 )
 SELECT number, pg_notify('draftsman_jobs', queue)::text FROM released
 
--- Whether the job still waits for the answer in whose grace period this worker keeps its agent, and
--- the token of the claim that the answer made for this worker.
+-- Whether the job still waits for the answer in whose grace period this worker keeps the agent of the
+-- parked run, and the token of the claim that the answer made for this worker. A later run of the job
+-- is none of the run's business.
 -- name: claim_in_grace
 SELECT status IN ('waiting_for_input', 'waiting_for_approval') AS waiting,
        CASE WHEN status = 'claimed' AND worker_id = %(worker)s THEN lease_token END AS token
   FROM draftsman.job_states
- WHERE number = %(job)s
+ WHERE number = %(job)s AND run_count = %(run)s
 
 -- An answer under way is waited for: it has claimed the job for this worker, or will not. The row is
 -- kept for the calls that the agent still makes, and removed by the leader.
 -- name: end_grace
 UPDATE draftsman.grace_periods SET ends_at = least(ends_at, draftsman.now())
- WHERE job = %(job)s AND worker_id = %(worker)s
+ WHERE job = %(job)s AND worker_id = %(worker)s AND lease_token = %(token)s

@@ -102,11 +102,7 @@ SELECT q.key, coalesce(a.payload ->> 'value', a.payload ->> 'text')
 
 -- Once for each source event; the job's lock is held.
 -- name: refuse
-INSERT INTO draftsman.job_events (job, kind, actor, payload)
-SELECT %(job)s, 'action_refused', %(by)s, %(detail)s::jsonb
- WHERE NOT EXISTS (SELECT FROM draftsman.job_events
-                    WHERE job = %(job)s AND kind = 'action_refused'
-                      AND payload @> jsonb_build_object('event', %(detail)s::jsonb -> 'event'))
+SELECT draftsman.refuse_action(%(job)s::bigint, %(by)s::text, %(detail)s::jsonb)
 
 -- The unique key of a job, the job that it replaced, and the job that replaced it.
 -- name: replacement

@@ -322,7 +322,12 @@ SELECT j.number, j.status, j.queue, j.type, j.run_at, j.next_retry_at, j.last_er
        (SELECT count(*) FROM (
            (SELECT c.priority, c.position, c.number FROM draftsman.claimable c
              WHERE c.queue = j.queue AND j.status IN ('queued', 'resumed')
-               AND v.queue IS NULL AND j.held_by IS NULL
+               AND v.queue IS NULL AND j.held_by IS NULL AND NOT c.by_type
+             ORDER BY c.priority DESC, c.position, c.number LIMIT 1000)
+            UNION ALL
+           (SELECT c.priority, c.position, c.number FROM draftsman.claimable c
+             WHERE c.by_type AND c.queue = j.queue AND c.type = j.type
+               AND j.status IN ('queued', 'resumed') AND v.queue IS NULL AND j.held_by IS NULL
              ORDER BY c.priority DESC, c.position, c.number LIMIT 1000)
             UNION ALL
            (SELECT h.priority, h.position, h.number FROM draftsman.job_states h

@@ -44,7 +44,6 @@ WITH shared AS MATERIALIZED (
       FROM jsonb_populate_record(NULL::draftsman.request, %(shared)s::jsonb) c
 ), fresh AS MATERIALIZED (
     SELECT w.*, nextval('draftsman.job_requests_number_seq') AS number,
-           nextval('draftsman.job_positions') AS position,
            coalesce(w.run_at, c.run_at, c.now + make_interval(secs => coalesce(w.delay, c.delay)))
            AS due, c.now
       FROM shared c
@@ -96,12 +95,13 @@ WITH shared AS MATERIALIZED (
       FROM fresh w
      CROSS JOIN shared c
 
+-- Positions are defaults, in the order of the requests: no role but the owner may choose one.
 -- part: batch_states
-    INSERT INTO draftsman.job_states AS s (number, type, queue, priority, position, subject_key,
+    INSERT INTO draftsman.job_states AS s (number, type, queue, priority, subject_key,
            concurrency_key, hold, status, run_at, max_attempts, max_retries, on_lost, has_targets,
            queued_at, updated_at)
     SELECT w.number, coalesce(w.type, c.type), coalesce(w.queue, c.queue),
-           coalesce(w.priority, c.priority), w.position,
+           coalesce(w.priority, c.priority),
            coalesce(w.subject_key, c.subject_key),
            coalesce(w.concurrency_key, c.concurrency_key),
            coalesce(w.hold, c.hold, CASE WHEN coalesce(w.concurrency_key, c.concurrency_key)
@@ -113,11 +113,18 @@ WITH shared AS MATERIALIZED (
       FROM fresh w
      CROSS JOIN shared c
 
+-- The consequences of the changes of this transaction are applied at its commit.
+-- name: postpone_until_commit
+SELECT set_config('draftsman.postpone', 'commit', true)
+
 -- A concurrent request with one of the subjects waits for the end of this transaction; the next
--- statement then sees its job. 1146242644 is "DRFT" in ASCII.
+-- statement then sees its job. Subjects share 1,024 locks, because a batch may have more subjects than
+-- the lock table of the server has room for; they are taken in order. 1146242648 is "DRFX" in ASCII.
 -- name: lock_subjects
-SELECT pg_advisory_xact_lock(hashtextextended(subject, 1146242644))
-  FROM unnest(%(subjects)s::text[]) AS w (subject)
+SELECT pg_advisory_xact_lock(1146242648, slot)
+  FROM (SELECT DISTINCT hashtext(subject) & 1023 AS slot
+          FROM unnest(%(subjects)s::text[]) AS w (subject)
+         ORDER BY slot) s
 
 -- A single request that cannot have a job: it has neither a key nor a subject. No row conflicts with
 -- it, and ON CONFLICT costs a search of each unique index and a record of the log.
@@ -149,6 +156,7 @@ WITH request AS (
 -- include: batch_requests
 ), states AS (
 -- include: batch_states
+     ORDER BY w.ordinal
     RETURNING s.queue, s.status
 )
 SELECT array_agg(w.number ORDER BY w.ordinal) AS numbers,
@@ -177,6 +185,7 @@ SELECT array_agg(w.number ORDER BY w.ordinal) AS numbers,
 ), states AS (
 -- include: batch_states
      WHERE (w.number IN (SELECT number FROM requests)) IS TRUE
+     ORDER BY w.ordinal
     RETURNING s.number, s.queue, s.status
 ), created AS MATERIALIZED (
     SELECT w.ordinal, w.number, (w.due > w.now) IS TRUE AS scheduled

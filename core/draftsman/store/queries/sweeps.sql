@@ -58,7 +58,9 @@ WITH candidates AS (
 )
 SELECT job FROM escalated
 
--- A question with a pending decision that is due before its expiry waits for the decision.
+-- A question with a pending decision that is due before its expiry waits for the decision. If a question
+-- ends its job, the others are canceled, and so are the alternatives of one that closes; a job with
+-- other open questions waits for these.
 -- name: expire
 WITH candidates AS (
     SELECT q.job FROM draftsman.job_questions q
@@ -101,7 +103,7 @@ WITH candidates AS (
        AND NOT EXISTS (SELECT FROM draftsman.pending_decisions p
                         WHERE p.job = q.job AND p.question = q.ordinal
                           AND p.applies_at < q.expires_at)
-    RETURNING q.job, q.ordinal, q.key, q.on_expire, q.resolution,
+    RETURNING q.job, q.ordinal, q.key, q.on_expire, q.resolution, q.alternative_of,
               jsonb_strip_nulls(jsonb_build_object('label',
                   draftsman.label_of(q.choices, q.resolution ->> 'value'))) AS label
 ), recorded AS (
@@ -109,21 +111,51 @@ WITH candidates AS (
     SELECT job, 'question_expired', 'system',
            jsonb_build_object('question', ordinal, 'key', key) || resolution || label
       FROM closed
+), jobs AS (
+    SELECT job, bool_or(on_expire IN ('expire', 'escalate')) AS ends,
+           array_agg(ordinal) AS closed,
+           array_agg(alternative_of) FILTER (WHERE alternative_of IS NOT NULL) AS alternatives
+      FROM closed
+     GROUP BY job
+), others AS (
+    SELECT q.job, q.ordinal, q.kind,
+           c.ends OR coalesce(q.alternative_of = ANY (c.alternatives), false) AS is_canceled
+      FROM jobs c
+      JOIN draftsman.job_questions q ON q.job = c.job AND q.status = 'open'
+     WHERE q.ordinal <> ALL (c.closed)
+), canceled AS (
+    UPDATE draftsman.job_questions q
+       SET status = 'canceled', resolution = '{"outcome": "canceled", "via": "system"}'
+      FROM others o
+     WHERE q.job = o.job AND q.ordinal = o.ordinal AND o.is_canceled
 ), updated AS (
     UPDATE draftsman.job_states j
-       SET status = CASE WHEN c.on_expire IN ('expire', 'escalate') THEN 'expired' ELSE 'resumed'
-                    END::draftsman.job_status,
-           finished_at = CASE WHEN c.on_expire IN ('expire', 'escalate') THEN draftsman.now() END,
-           hold = CASE WHEN c.on_expire NOT IN ('expire', 'escalate') THEN j.hold END,
-           queued_at = CASE WHEN c.on_expire IN ('expire', 'escalate') THEN j.queued_at
+       SET status = coalesce(CASE WHEN c.ends THEN 'expired'::draftsman.job_status END, w.status,
+                             'resumed'),
+           finished_at = CASE WHEN c.ends THEN draftsman.now() END,
+           hold = CASE WHEN NOT c.ends THEN j.hold END,
+           queued_at = CASE WHEN c.ends OR w.status IS NOT NULL THEN j.queued_at
                        ELSE draftsman.now() END,
            version = j.version + 1, updated_at = draftsman.now()
-      FROM closed c
+      FROM jobs c
+     CROSS JOIN LATERAL (
+           SELECT max(CASE o.kind WHEN 'approval' THEN 'waiting_for_approval'
+                      ELSE 'waiting_for_input' END::draftsman.job_status) AS status
+             FROM others o WHERE o.job = c.job AND NOT o.is_canceled) w
      WHERE j.number = c.job AND j.status IN ('waiting_for_input', 'waiting_for_approval')
+       AND j.status IS DISTINCT FROM w.status
     RETURNING j.number, j.status, j.queue
 )
-SELECT number, CASE WHEN status = 'resumed' THEN pg_notify('draftsman_jobs', queue)::text END
-  FROM updated
+SELECT c.job, CASE WHEN u.status = 'resumed' THEN pg_notify('draftsman_jobs', u.queue)::text END
+  FROM closed c
+  LEFT JOIN updated u ON u.number = c.job
+
+-- Work that transactions postponed: at most so many buckets, keys and jobs.
+-- name: do_postponed
+SELECT draftsman.do_due_work(%(limit)s)
+ WHERE %(term)s::bigint IS NULL OR EXISTS (
+       SELECT FROM draftsman.leases WHERE name = 'leader' AND owner = %(owner)s
+          AND term = %(term)s AND expires_at > draftsman.now())
 
 -- name: promote
 WITH due AS MATERIALIZED (
@@ -173,6 +205,7 @@ SELECT extract(epoch FROM least(
            (SELECT min(remind_at) FROM draftsman.question_times WHERE remind_at IS NOT NULL),
            (SELECT min(due_at) FROM draftsman.question_ladders WHERE due_at IS NOT NULL),
            (SELECT since FROM draftsman.unnotified_jobs ORDER BY job LIMIT 1),
+           (SELECT min(due_at) FROM draftsman.postponed_work),
            (SELECT min(next_at) FROM draftsman.limit_buckets WHERE next_at IS NOT NULL))
        - draftsman.now())::float8
 
@@ -206,14 +239,19 @@ SELECT d.number, r.invoker_id
   FROM due d JOIN draftsman.job_requests r ON r.number = d.number
  ORDER BY d.number
 
--- Runs of dead workers, and runs without a heartbeat for too long. A claimed job goes back and
+-- Runs of dead workers, and runs without a heartbeat for too long. Before the lease has ended, a
+-- worker whose session lock is held is alive, whatever its host says. A claimed job goes back and
 -- spends nothing; a running job spends an attempt and follows on_lost. The new jobs of a chain have
 -- their own counters, so the chain is limited: by the number of consecutive new jobs since a
 -- person's last request.
 -- name: rescue
-WITH lost AS MATERIALIZED (
+WITH dead AS MATERIALIZED (
+    SELECT array_agg(d.id) AS ids FROM unnest(%(dead)s::uuid[]) AS d (id)
+     WHERE NOT EXISTS (SELECT FROM draftsman.workers w
+                        WHERE w.id = d.id AND draftsman.is_connected(w.lock_id))
+), lost AS MATERIALIZED (
     SELECT b.job AS number FROM draftsman.heartbeats b
-     WHERE (b.worker_id = ANY (%(dead)s::uuid[])
+     WHERE (b.worker_id = ANY ((SELECT ids FROM dead)::uuid[])
             OR b.heartbeat_at < draftsman.now() - make_interval(secs => %(lease)s))
        AND (%(term)s::bigint IS NULL OR EXISTS (
            SELECT FROM draftsman.leases WHERE name = 'leader' AND owner = %(owner)s
@@ -240,7 +278,7 @@ WITH lost AS MATERIALIZED (
            error_class = 'TRANSIENT_INFRA'
       FROM locked l
      WHERE r.job = l.number AND r.ordinal = l.run_count AND r.status = 'running'
-       AND (r.worker_id = ANY (%(dead)s::uuid[])
+       AND (r.worker_id = ANY ((SELECT ids FROM dead)::uuid[])
             OR r.heartbeat_at < draftsman.now() - make_interval(secs => %(lease)s))
     RETURNING r.job
 ), chains AS MATERIALIZED (
@@ -303,16 +341,12 @@ SELECT number, status, on_lost,
 INSERT INTO draftsman.job_events (job, kind, actor, payload)
 VALUES (%(job)s, 'retry_not_created', 'system', jsonb_build_object('reason', %(reason)s::text))
 
--- Workers whose session lock is free, and since when; their own host checks the process instead.
+-- Workers whose session lock is free, and since when. A host that sees their process checks it too.
 -- name: watch_locks
 UPDATE draftsman.workers w
    SET unlocked_at = CASE WHEN s.connected THEN NULL
                      ELSE coalesce(w.unlocked_at, draftsman.now()) END
-  FROM (SELECT x.id, EXISTS (
-               SELECT FROM pg_locks l
-                WHERE l.locktype = 'advisory' AND l.classid = 1146242644 AND l.objid = x.lock_id
-                  AND l.database = (SELECT oid FROM pg_database
-                                     WHERE datname = current_database())) AS connected
+  FROM (SELECT x.id, draftsman.is_connected(x.lock_id) AS connected
           FROM draftsman.workers x) s
  WHERE s.id = w.id AND s.connected <> (w.unlocked_at IS NULL)
 
@@ -323,7 +357,7 @@ SELECT id FROM draftsman.workers
 
 -- name: deregister
 DELETE FROM draftsman.workers w
- WHERE (w.id = ANY (%(dead)s::uuid[])
+ WHERE ((w.id = ANY (%(dead)s::uuid[]) AND NOT draftsman.is_connected(w.lock_id))
         OR w.heartbeat_at < draftsman.now() - make_interval(secs => %(after)s))
    AND NOT EXISTS (SELECT FROM draftsman.job_states j
                     WHERE j.status IN ('claimed', 'running') AND j.worker_id = w.id)

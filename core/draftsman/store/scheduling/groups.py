@@ -40,10 +40,24 @@ async def open_group(
 
 
 async def add(
-    conn: Connection, group: int, jobs: Sequence[int], linked: Sequence[int]
+    conn: Connection,
+    group: int,
+    jobs: Sequence[int],
+    linked: Sequence[int],
+    *,
+    is_operator: bool = False,
 ) -> list[NewMember]:
-    """Add new jobs to a locked group; `linked` jobs also wait for parents of their request."""
-    params = {"group": group, "jobs": [*jobs], "linked": [*linked]}
+    """Add new jobs to a locked group; `linked` jobs also wait for parents of their request.
+
+    Only an operator, as the programs of the owner of the schema know, and the creator add jobs to
+    a group that has jobs of others. Raises Refused.
+    """
+    params = {
+        "group": group,
+        "jobs": [*jobs],
+        "linked": [*linked],
+        "is_operator": is_operator,
+    }
     return [NewMember(*row) for row in await rows(conn, _Q["add"], params)]
 
 

@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from draftsman.domain.job import Status
-from draftsman.domain.queues.queue_models import QueueChange, QueuedJob, QueuePause, QueueSummary
+from draftsman.domain.queues.queue_models import (
+    QueueChange,
+    QueuedJob,
+    QueuePause,
+    QueueSummary,
+    UnhandledType,
+)
 from draftsman.domain.run import LeaderTerm
 from draftsman.store.postgres.database import Connection, fetch_all, rows, scalar
 from draftsman.store.queries import load
@@ -72,6 +80,38 @@ async def hold(conn: Connection, term: LeaderTerm, limit: int) -> int:
 async def release(conn: Connection, term: LeaderTerm, limit: int) -> int:
     """Release held jobs of types that are not paused; return their number."""
     return await scalar(conn, _Q["release"], term.params(limit)) or 0
+
+
+async def set_by_type(conn: Connection, term: LeaderTerm, lease: float, limit: int) -> int:
+    """Let jobs be found by type that many claims would pass; return their number."""
+    return await scalar(conn, _Q["set_by_type"], {**term.params(limit), "lease": lease}) or 0
+
+
+async def leads(conn: Connection, term: LeaderTerm) -> bool:
+    """Return whether a leader still has its term."""
+    return bool(await scalar(conn, _Q["leads"], {"owner": term.owner, "term": term.term}))
+
+
+async def set_unhandled_types(
+    conn: Connection, term: LeaderTerm, lease: float, failing: Sequence[str], limit: int
+) -> int:
+    """Store the types that no worker handles; return the number of jobs whose places are free.
+
+    Jobs of the types `failing` keep their places until they fail.
+    """
+    params = {**term.params(limit), "lease": lease, "failing": list(failing)}
+    return await scalar(conn, _Q["set_unhandled_types"], params) or 0
+
+
+async def unhandled_types(conn: Connection) -> list[tuple[str, str]]:
+    """Return queue and type of the jobs that no worker handles, as the leader found them."""
+    return [(queue, type) for queue, type in await rows(conn, _Q["unhandled_types"])]
+
+
+async def waiting_for_types(conn: Connection, lease: float, most: int) -> list[UnhandledType]:
+    """Return the types of queues with jobs that wait for a worker that handles them."""
+    params = {"lease": lease, "most": most}
+    return await fetch_all(conn, _Q["waiting_for_types"], params, UnhandledType)
 
 
 async def assign(conn: Connection, term: LeaderTerm, limit: int) -> int:

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from draftsman.domain.job import Status
-from draftsman.domain.run import LeaderTerm
 from draftsman.handlers.run_agent.session import agent_session
 from draftsman.runtime import Runtime
 from tests.core.handlers.run_agent.test_run_agent import WORK, done, guards
@@ -19,7 +18,7 @@ from tests.core.loops.agent_jobs import (
     submit_agent_job,
     wait_for_exit,
 )
-from tests.core.loops.workers import RARELY, run_of, wait_for_end, wait_for_status
+from tests.core.loops.workers import RARELY, rescue_live, run_of, wait_for_end, wait_for_status
 from tests.factories import Factory
 from tests.support.clock import skip
 from tests.support.waits import until
@@ -238,7 +237,7 @@ async def test_a_run_that_lost_its_lease_kills_its_agent(
     number = await submit_agent_job(make, repo, text="pids", on_lost="fail")
     async with agent_worker(rt, data, f"{FAMILY}\ntime.sleep(600)") as process:
         pids = await family(data)
-        await rt.sweeps.rescue(LeaderTerm(), [process.id])
+        await rescue_live(rt, process.id)
         await wait_for_exit(*pids)
     assert (await rt.read_model.job(number)).last_error == "the worker was lost"
 

@@ -29,7 +29,7 @@ S: Final = Status
 
 async def claimed(rt: Runtime, make: Factory, queue: str) -> list[int]:
     claim = rt.claim(make.worker, (queue,))
-    found = await claim.exchange([], types=["noop"], skip=[], free=5, ahead=0)
+    found = await claim.exchange([], types=["noop"], free=5, ahead=0)
     return [job.number for job in found]
 
 

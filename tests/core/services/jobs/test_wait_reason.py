@@ -123,7 +123,7 @@ async def test_the_job_reported_as_next_is_claimed_next(make: Factory, rt: Runti
     claim = rt.claim(uuid4(), ("default",))
     while numbers:
         (announced,) = [n for n in numbers if (await rt.read_model.why(n)).reason == "next"]
-        (work,) = await claim.exchange([], types=["noop"], skip=[], free=1, ahead=0)
+        (work,) = await claim.exchange([], types=["noop"], free=1, ahead=0)
         assert work.number == announced
         numbers.remove(announced)
 

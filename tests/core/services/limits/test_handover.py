@@ -16,9 +16,7 @@ from tests.support.statements import rows
 
 
 async def _exchange(claim: Claim, done: list[ClaimedJob]) -> list[int]:
-    jobs = await claim.exchange(
-        [(job.lease, {}) for job in done], types=["noop"], skip=[], free=2, ahead=0
-    )
+    jobs = await claim.exchange([(job.lease, {}) for job in done], types=["noop"], free=2, ahead=0)
     done[:] = [job for job in jobs if job.status is Status.RUNNING]
     return [job.number for job in done]
 

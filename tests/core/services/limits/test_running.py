@@ -149,7 +149,7 @@ async def _cancel(rt: Runtime, make: Factory, work: ClaimedJob) -> None:
 
 async def _settle(rt: Runtime, make: Factory, work: ClaimedJob) -> None:
     await rt.claim(make.worker, ("q",)).exchange(
-        [(work.lease, {})], types=["noop"], skip=[], free=0, ahead=0
+        [(work.lease, {})], types=["noop"], free=0, ahead=0
     )
 
 
@@ -354,7 +354,6 @@ async def test_a_job_is_not_passed_when_places_of_two_limits_are_freed_at_once(
         worker=await make.worker_row(),
         queues=["q"],
         types=["noop"],
-        skip=[],
         free=0,
         ahead=0,
     )

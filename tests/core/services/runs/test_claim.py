@@ -21,13 +21,9 @@ def claim(rt: Runtime, make: Factory) -> Claim:
 
 
 async def _claim_numbers(
-    claim: Claim,
-    free: int,
-    ahead: int = 0,
-    types: tuple[str, ...] = ("noop",),
-    skip: tuple[str, ...] = (),
+    claim: Claim, free: int, ahead: int = 0, types: tuple[str, ...] = ("noop",)
 ) -> list[ClaimedJob]:
-    return await claim.exchange([], types=types, skip=skip, free=free, ahead=ahead)
+    return await claim.exchange([], types=types, free=free, ahead=ahead)
 
 
 async def test_an_empty_queue_has_no_claims(claim: Claim) -> None:
@@ -104,16 +100,13 @@ async def test_a_full_first_queue_precedes_the_second(make: Factory, rt: Runtime
     assert [work.queue for work in claimed] == ["a", "a"]
 
 
-async def test_a_skipped_type_does_not_block_later_jobs(make: Factory, claim: Claim) -> None:
+@pytest.mark.parametrize("free", [9, 0])
+async def test_only_own_types_are_claimed_and_others_block_nothing(
+    make: Factory, claim: Claim, free: int
+) -> None:
     await make.queued(queue="default", type="odd", priority=9)
     number = await make.queued(queue="default")
-    assert [work.number for work in await _claim_numbers(claim, 9, skip=("odd",))] == [number]
-
-
-async def test_an_unknown_type_is_claimed_and_not_started(make: Factory, claim: Claim) -> None:
-    await make.queued(queue="default", type="odd")
-    (work,) = await _claim_numbers(claim, 9)
-    assert (work.type, work.status, work.run) == ("odd", Status.CLAIMED, 0)
+    assert [work.number for work in await _claim_numbers(claim, free, 9)] == [number]
 
 
 async def test_each_claim_has_a_new_token_and_each_run_an_ordinal(
@@ -218,12 +211,3 @@ async def test_a_claim_unknown_to_its_worker_is_released_or_canceled(
         Status.RESUMED,
         Status.CANCELED,
     ]
-
-
-async def test_known_types_are_those_of_live_workers(make: Factory, claim: Claim) -> None:
-    assert await claim.known_types("noop", 300) == (0, [])
-    await make.worker_row(types=["noop", "b"])
-    await make.worker_row(types=["noop", "a"])
-    assert await claim.known_types("noop", 300) == (2, ["a", "b", "noop"])
-    assert await claim.known_types("odd", 300) == (0, ["a", "b", "noop"])
-    assert await claim.known_types("noop", 0) == (0, [])

@@ -23,7 +23,7 @@ def claim(rt: Runtime, make: Factory) -> Claim:
 
 
 async def _settle(claim: Claim, *done: tuple[Lease, dict[str, Any]]) -> dict[int, Status]:
-    results = await claim.exchange(done, types=["noop"], skip=[], free=0, ahead=0)
+    results = await claim.exchange(done, types=["noop"], free=0, ahead=0)
     return {work.number: work.status for work in results}
 
 
@@ -32,9 +32,7 @@ async def test_a_finished_job_is_settled_and_its_slot_filled(
 ) -> None:
     work = await make.running(queue="default")
     following = await make.queued(queue="default")
-    results = await claim.exchange(
-        [(work.lease, {"n": 1})], types=["noop"], skip=[], free=1, ahead=0
-    )
+    results = await claim.exchange([(work.lease, {"n": 1})], types=["noop"], free=1, ahead=0)
     assert [(result.number, result.status) for result in results] == [
         (work.number, Status.COMPLETED),
         (following, Status.RUNNING),
@@ -43,11 +41,21 @@ async def test_a_finished_job_is_settled_and_its_slot_filled(
     assert (job.status, job.result, job.worker_id) == (Status.COMPLETED, {"n": 1}, None)
     (run,) = await rt.read_model.runs(work.number)
     assert (run.status, run.finished_at, run.result) == (RunStatus.COMPLETED, job.finished_at, None)
+    assert job.updated_at == job.finished_at
+
+
+async def test_a_job_that_was_only_claimed_is_not_settled(
+    make: Factory, rt: Runtime, claim: Claim
+) -> None:
+    claimed, good = await make.claimed(), await make.running()
+    results = await _settle(claim, (claimed.lease, {}), (good.lease, {}))
+    assert results == {good.number: Status.COMPLETED}
+    assert (await rt.read_model.job(claimed.number)).status is Status.CLAIMED
 
 
 async def test_a_settled_job_is_identified_by_its_lease(make: Factory, claim: Claim) -> None:
     work = await make.running()
-    (settled,) = await claim.exchange([(work.lease, {})], types=[], skip=[], free=0, ahead=0)
+    (settled,) = await claim.exchange([(work.lease, {})], types=[], free=0, ahead=0)
     assert (settled.number, settled.token, settled.run) == (work.number, work.token, 1)
 
 
@@ -107,7 +115,7 @@ async def test_a_locked_job_is_not_claimed_and_does_not_block_the_next_job(
             "SELECT 1 FROM draftsman.job_states WHERE number = %s FOR NO KEY UPDATE", (locked,)
         )
         async with asyncio.timeout(5):
-            results = await claim.exchange([], types=["noop"], skip=[], free=9, ahead=0)
+            results = await claim.exchange([], types=["noop"], free=9, ahead=0)
         assert [work.number for work in results] == [free]
 
 
@@ -120,7 +128,7 @@ async def test_an_uncommitted_child_does_not_hide_its_job(
         await other.execute(
             "INSERT INTO draftsman.job_checkpoints (job, run, data) VALUES (%s, 0, '{}')", (number,)
         )
-        results = await claim.exchange([], types=["noop"], skip=[], free=1, ahead=0)
+        results = await claim.exchange([], types=["noop"], free=1, ahead=0)
         assert [work.number for work in results] == [number]
 
 
@@ -130,7 +138,7 @@ async def test_concurrent_workers_share_the_queue(make: Factory, rt: Runtime) ->
     claimed: list[ClaimedJob] = []
     while len(claimed) < len(numbers):
         for results in await asyncio.gather(
-            *(claim.exchange([], types=["noop"], skip=[], free=2, ahead=0) for claim in claims)
+            *(claim.exchange([], types=["noop"], free=2, ahead=0) for claim in claims)
         ):
             claimed += results
     assert sorted(work.number for work in claimed) == sorted(numbers)
@@ -162,7 +170,7 @@ async def test_a_heartbeat_updates_the_worker_and_its_own_runs_only(
     registered, _ = await claim.heartbeat([owned.lease, Lease(lost.number, 1, 999)], draining=True)
     assert registered
     (worker,) = await rt.read_model.workers()
-    assert (worker.draining, round(worker.heartbeat_age)) == (True, 0)
+    assert (worker.draining, worker.heartbeat_age < 100) == (True, True)
     (beating,) = await rt.read_model.runs(owned.number)
     (silent,) = await rt.read_model.runs(lost.number)
     assert (beating.heartbeat_at - silent.heartbeat_at).total_seconds() > 99
@@ -193,4 +201,4 @@ async def test_the_seconds_that_a_job_ran_before_add_up(
         await rt.settlement.release_run(work, "shutdown")
         await clock.forward(1000)
         work = await make.running(work.number)
-    assert round(await claim.previous_runtime(work.lease)) == 120
+    assert 120 <= await claim.previous_runtime(work.lease) < 1000, "not the time between"

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import os
+from pathlib import Path
 from uuid import uuid4
 
+import pytest
+
 from draftsman import host
+from draftsman.domain.job import Status
 from draftsman.domain.run import LeaderTerm
 from draftsman.runtime import Runtime
+from draftsman.services.runs.worker_liveness import is_lost
 from draftsman.services.runs.worker_registry import WorkerRegistration
 from draftsman.store import workers
 from draftsman.store.postgres.database import Connection, Database
 from tests.factories import Factory
 from tests.support.clock import Clock
+from tests.support.statements import value
 from tests.support.waits import until
 
 
@@ -78,6 +84,45 @@ async def test_a_dead_process_of_this_host_is_removed_at_once(make: Factory, rt:
     assert await rt.sweeps.deregister(LeaderTerm()) == 1
     await make.worker_row(host_id=host.identity(), pid=os.getpid(), pid_started=1.0)
     assert await rt.sweeps.deregister(LeaderTerm()) == 1, "another process has its number now"
+
+
+async def test_a_worker_whose_session_lock_is_held_is_alive_until_its_lease_ends(
+    make: Factory, rt: Runtime, db: Database, clock: Clock
+) -> None:
+    """Whatever its host says of the process: it may be a process of the same number elsewhere."""
+    here = {"host_id": host.identity(), "pid": os.getpid(), "pid_started": 1.0}
+    worker = await make.worker_row(**here)
+    work = await make.running(worker=worker, on_lost="resume")
+    session = await db.dedicated_connection()
+    lock = await value(session, "SELECT lock_id FROM draftsman.workers")
+    await workers.hold(session, lock)
+    assert await rt.sweeps.acquire(worker, rt.settings.worker.lease * 2) == 1
+    assert await rt.sweeps.rescue(LeaderTerm()) == 0
+    assert await rt.sweeps.acquire(uuid4(), 30) is None
+    assert await rt.sweeps.deregister(LeaderTerm()) == 0
+    assert not is_lost((await rt.read_model.workers())[0], rt.settings.worker.lease)
+    await clock.forward(rt.settings.worker.lease + 1)
+    assert await rt.sweeps.rescue(LeaderTerm()) == 1, "after the lease, the lock protects nobody"
+    assert (await rt.read_model.job(work.number)).status is Status.RESUMED
+    await session.close()
+    await until(lambda: _acquires(rt), "the lease of a leader whose process and session ended")
+    assert await rt.sweeps.deregister(LeaderTerm()) == 1
+
+
+async def _acquires(rt: Runtime) -> bool:
+    return await rt.sweeps.acquire(uuid4(), 30) == 2
+
+
+async def test_a_process_that_cannot_be_seen_is_dead_only_without_its_session(
+    make: Factory, rt: Runtime, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process of another user with hidden processes is like that of another host."""
+    monkeypatch.setattr(host, "PROC", Path("/nonexistent"))
+    await make.worker_row(host_id=host.identity(), pid=os.getpid(), pid_started=1.0)
+    assert not await rt.sweeps.has_dead_local_workers()
+    assert await rt.sweeps.deregister(LeaderTerm()) == 0
+    await clock.forward(16)
+    assert await rt.sweeps.deregister(LeaderTerm()) == 1
 
 
 async def test_a_dead_worker_that_still_holds_a_job_is_kept(

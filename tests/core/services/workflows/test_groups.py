@@ -127,7 +127,7 @@ async def test_a_claimed_job_of_a_group_that_stops_cannot_start(
 ) -> None:
     jobs = await add(rt, owner, 2, kind="parallel")
     worker = rt.claim(make.worker, ("q",))
-    running, claimed = await worker.exchange([], types=["noop"], skip=[], free=1, ahead=1)
+    running, claimed = await worker.exchange([], types=["noop"], free=1, ahead=1)
     assert await statuses(rt, *jobs) == ["running", "claimed"]
     await fail(rt, running)
     assert await statuses(rt, *jobs) == ["failed", "canceled"]

@@ -19,32 +19,24 @@ class RunModel(State):
         *,
         queues: Sequence[str],
         types: Collection[str],
-        skip: Collection[str],
         free: int,
         ahead: int,
     ) -> set[tuple[int, str]]:
         """Settle and claim; return (job, status) of the settled and the claimed jobs."""
-        picked = self.picks(queues, skip, free + ahead)
+        picked = self.picks(queues, types, free + ahead)
         answer = set()
         for lease, result in done:
             if (job := self.holder(lease)) is not None:
                 answer.add((self.leases[lease].job, self.end(job, "completed", "completed")))
                 job.result = result if job.status == "completed" else None
         for rank, place in enumerate(picked):
-            answer.add(
-                (
-                    place,
-                    self.take(
-                        place, worker, slot=rank < free and self.jobs[place].request.type in types
-                    ),
-                )
-            )
+            answer.add((place, self.take(place, worker, slot=rank < free)))
         return answer
 
-    def picks(self, queues: Sequence[str], skip: Collection[str], limit: int) -> list[int]:
+    def picks(self, queues: Sequence[str], types: Collection[str], limit: int) -> list[int]:
         """Return the jobs that a claim takes, in order."""
         places = [place for queue in queues for place in self.order(queue)]
-        return [place for place in places if self.jobs[place].request.type not in skip][:limit]
+        return [place for place in places if self.jobs[place].request.type in types][:limit]
 
     def start(self, lease: int) -> bool:
         """Start jobs that were claimed ahead."""

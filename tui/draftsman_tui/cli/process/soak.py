@@ -28,6 +28,7 @@ MUST_BE_NONE: Final = {
     "jobs_lost": "lost jobs",
     "jobs_stuck": "stuck jobs",
     "jobs_run_concurrently": "jobs with concurrent runs",
+    "jobs_stalled": "stalls of all jobs",
     "jobs_wrong_outcome": "jobs with a wrong outcome",
     "invariants_broken": "broken invariants",
 }

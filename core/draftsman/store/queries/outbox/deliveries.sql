@@ -350,24 +350,8 @@ SELECT seq, job FROM draftsman.deliveries
  ORDER BY status, seq
  LIMIT %(limit)s
 
--- A dead letter may have arrived: a copy is searched for first.
 -- name: redeliver
-WITH revived AS (
-    UPDATE draftsman.deliveries d
-       SET status = 'unconfirmed', in_doubt = true, attempts = 0
-      FROM (SELECT seq FROM draftsman.deliveries
-             WHERE seq = ANY (%(seqs)s::bigint[]) AND status = 'dead_letter'
-             ORDER BY seq
-               FOR NO KEY UPDATE) r
-     WHERE d.seq = r.seq
-    RETURNING d.seq, d.job
-), recorded AS (
-    INSERT INTO draftsman.job_events (job, kind, actor, payload)
-    SELECT job, 'redelivered', %(actor)s, jsonb_build_object('deliveries', array_agg(seq))
-      FROM revived
-     GROUP BY job
-)
-SELECT seq FROM revived ORDER BY seq
+SELECT draftsman.redeliver(%(seqs)s::bigint[], %(actor)s::text)
 
 -- name: statuses_of
 SELECT seq, status FROM draftsman.deliveries WHERE seq = ANY (%(seqs)s::bigint[])

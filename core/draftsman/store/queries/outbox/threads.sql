@@ -114,17 +114,7 @@ SELECT q.job, d.question, d.external_ref AS ref, d.thread,
         LIMIT %(limit)s) d
  ORDER BY q.job DESC, d.seq
 
--- The job's lock is held. Once for each source event.
+-- The job's lock is held. Once for each change.
 -- name: record_answer_change
-INSERT INTO draftsman.job_events (job, kind, actor, payload)
-SELECT a.job, %(kind)s, %(actor)s,
-       jsonb_build_object('question', a.question, 'answer', a.id, 'event', %(event)s::text)
-           || %(detail)s::jsonb
-  FROM draftsman.job_answers a
- WHERE a.job = %(job)s AND a.question = %(question)s AND a.source_event_id = %(event)s
-   AND a.accepted
-   AND NOT EXISTS (SELECT FROM draftsman.job_events e
-                    WHERE e.job = a.job AND e.kind = %(kind)s
-                      AND e.payload @> (jsonb_build_object('event', %(event)s::text)
-                                        || %(detail)s::jsonb))
-RETURNING id
+SELECT draftsman.record_answer_change(%(job)s::bigint, %(question)s::int, %(event)s::text,
+                                      %(kind)s::text, %(actor)s::text, %(detail)s::jsonb)

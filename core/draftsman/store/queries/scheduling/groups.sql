@@ -7,7 +7,8 @@ SELECT id, kind, on_failure
 
 -- name: add
 SELECT job, parent, skipped
-  FROM draftsman.add_to_group(%(group)s::bigint, %(jobs)s::bigint[], %(linked)s::bigint[])
+  FROM draftsman.add_to_group(%(group)s::bigint, %(jobs)s::bigint[], %(linked)s::bigint[],
+                              %(is_operator)s::boolean)
 
 -- name: inherit
 SELECT draftsman.inherit_group(%(old)s::bigint, %(new)s::bigint)

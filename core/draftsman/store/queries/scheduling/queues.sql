@@ -45,25 +45,24 @@ SELECT outcome, status
 -- The jobs that can be claimed, by queue, in the order of the claim: it reads the same view. A
 -- reserved queue has no other than the reserving job.
 -- name: in_order
-WITH RECURSIVE next_queue AS (
-    (SELECT queue FROM draftsman.job_states
-      WHERE status IN ('queued', 'resumed') AND hold IS NULL ORDER BY queue LIMIT 1)
-     UNION ALL
-    SELECT (SELECT s.queue FROM draftsman.job_states s
-             WHERE s.status IN ('queued', 'resumed') AND s.hold IS NULL AND s.queue > n.queue
-             ORDER BY s.queue LIMIT 1)
-      FROM next_queue n
-     WHERE n.queue IS NOT NULL
-)
 SELECT c.queue, c.number, c.priority, c.type, c.status, r.ticket_title, r.repo_name, r.created_at
-  FROM next_queue w
+  FROM draftsman.queues_in_use() AS w (queue)
   LEFT JOIN draftsman.active_reservations v ON v.queue = w.queue
  CROSS JOIN LATERAL (
        (SELECT queue, number, priority, position, type, status
           FROM draftsman.claimable
-         WHERE queue = w.queue AND v.queue IS NULL
+         WHERE queue = w.queue AND v.queue IS NULL AND NOT by_type
          ORDER BY priority DESC, position, number
          LIMIT %(limit)s)
+        UNION ALL
+       (SELECT b.*
+          FROM draftsman.types_found_by_type(w.queue) AS t (type)
+         CROSS JOIN LATERAL (
+               SELECT queue, number, priority, position, type, status
+                 FROM draftsman.claimable
+                WHERE by_type AND queue = w.queue AND type = t.type AND v.queue IS NULL
+                ORDER BY priority DESC, position, number
+                LIMIT %(limit)s) b)
         UNION ALL
        (SELECT queue, number, priority, position, type, status
           FROM draftsman.claimable
@@ -131,13 +130,25 @@ SELECT h.queue, h.number, h.priority, h.type, h.status, r.ticket_title, r.repo_n
                   WHERE NOT EXISTS (SELECT FROM draftsman.queue_pauses p
                                      WHERE p.queue = v.queue AND p.type IS NULL)) p
           CROSS JOIN LATERAL (
-                SELECT queue, number, priority, position, type, status, p.hold, NULL
-                  FROM draftsman.job_states
-                 WHERE queue = p.queue AND p.queue = coalesce(%(queue)s, p.queue)
-                   AND status IN ('queued', 'resumed') AND hold IS NULL
-                   AND number IS DISTINCT FROM p.job
-                 ORDER BY priority DESC, position, number
-                 LIMIT %(limit)s) s)
+                (SELECT queue, number, priority, position, type, status, p.hold, NULL
+                   FROM draftsman.job_states
+                  WHERE queue = p.queue AND p.queue = coalesce(%(queue)s, p.queue)
+                    AND status IN ('queued', 'resumed') AND hold IS NULL AND NOT by_type
+                    AND number IS DISTINCT FROM p.job
+                  ORDER BY priority DESC, position, number
+                  LIMIT %(limit)s)
+                 UNION ALL
+                (SELECT b.*
+                   FROM draftsman.types_found_by_type(p.queue) AS t (type)
+                  CROSS JOIN LATERAL (
+                        SELECT queue, number, priority, position, type, status, p.hold, NULL
+                          FROM draftsman.job_states
+                         WHERE by_type AND queue = p.queue AND type = t.type
+                           AND p.queue = coalesce(%(queue)s, p.queue)
+                           AND status IN ('queued', 'resumed') AND hold IS NULL
+                           AND number IS DISTINCT FROM p.job
+                         ORDER BY priority DESC, position, number
+                         LIMIT %(limit)s) b)) s)
          UNION ALL
         (SELECT queue, number, priority, position, type, status, hold::text, held_by
            FROM draftsman.job_states
@@ -164,9 +175,38 @@ SELECT draftsman.release_resumed_types(%(limit)s)
        SELECT FROM draftsman.leases WHERE name = 'leader' AND owner = %(owner)s
           AND term = %(term)s AND expires_at > draftsman.now())
 
+-- Lets jobs be found by type that many claims would pass.
+-- name: set_by_type
+SELECT draftsman.set_by_type(%(lease)s, %(limit)s)
+ WHERE %(term)s::bigint IS NULL OR EXISTS (
+       SELECT FROM draftsman.leases WHERE name = 'leader' AND owner = %(owner)s
+          AND term = %(term)s AND expires_at > draftsman.now())
+
+-- Whether a leader still has its term; also without a term, of a sweep that is run by hand.
+-- name: leads
+SELECT %(term)s::bigint IS NULL OR EXISTS (
+       SELECT FROM draftsman.leases WHERE name = 'leader' AND owner = %(owner)s
+          AND term = %(term)s AND expires_at > draftsman.now())
+
+-- Stores the types of queues that no worker handles, and frees the places that their jobs have.
+-- name: set_unhandled_types
+SELECT draftsman.set_unhandled_types(%(lease)s, %(failing)s::text[], %(limit)s)
+ WHERE %(term)s::bigint IS NULL OR EXISTS (
+       SELECT FROM draftsman.leases WHERE name = 'leader' AND owner = %(owner)s
+          AND term = %(term)s AND expires_at > draftsman.now())
+
+-- name: unhandled_types
+SELECT queue, type FROM draftsman.unhandled_types ORDER BY queue, type
+
+-- The types of queues with jobs that wait for a worker that handles them.
+-- name: waiting_for_types
+SELECT queue, type, jobs, extract(epoch FROM draftsman.now() - since)::float8 AS oldest_wait
+  FROM draftsman.waiting_for_types(%(lease)s, %(most)s)
+ ORDER BY queue, type
+
 -- Gives free concurrency keys to waiting jobs.
 -- name: assign
-SELECT draftsman.assign_keys(draftsman.free_keys(%(limit)s))
+SELECT draftsman.assign_keys(draftsman.lock_free_keys(draftsman.free_keys(%(limit)s)))
  WHERE %(term)s::bigint IS NULL OR EXISTS (
        SELECT FROM draftsman.leases WHERE name = 'leader' AND owner = %(owner)s
           AND term = %(term)s AND expires_at > draftsman.now())
@@ -175,16 +215,7 @@ SELECT draftsman.assign_keys(draftsman.free_keys(%(limit)s))
 -- from the indexes one by one, and at most so many jobs of each queue are counted, the next first, and
 -- ten times as many held jobs of all queues.
 -- name: queues
-WITH RECURSIVE next_queue AS (
-    (SELECT queue FROM draftsman.job_states
-      WHERE status IN ('queued', 'resumed') AND hold IS NULL ORDER BY queue LIMIT 1)
-     UNION ALL
-    SELECT (SELECT s.queue FROM draftsman.job_states s
-             WHERE s.status IN ('queued', 'resumed') AND s.hold IS NULL AND s.queue > n.queue
-             ORDER BY s.queue LIMIT 1)
-      FROM next_queue n
-     WHERE n.queue IS NOT NULL
-), running AS MATERIALIZED (
+WITH running AS MATERIALIZED (
     SELECT queue, count(*) AS count
       FROM draftsman.job_states
      WHERE status IN ('claimed', 'running')
@@ -202,7 +233,7 @@ WITH RECURSIVE next_queue AS (
               LIMIT 10 * %(most)s)) h
      GROUP BY queue
 ), names AS (
-    SELECT queue FROM next_queue WHERE queue IS NOT NULL
+    SELECT draftsman.queues_in_use() AS queue
      UNION
     SELECT queue FROM draftsman.queue_pauses
      UNION
@@ -228,9 +259,20 @@ SELECT n.queue AS name,
                       SELECT FROM draftsman.queue_pauses t
                        WHERE t.queue = s.queue AND t.type = s.type)
                    OR EXISTS (SELECT FROM draftsman.job_pauses o WHERE o.job = s.number) AS paused
-                 FROM draftsman.job_states s
-                WHERE s.queue = n.queue AND s.status IN ('queued', 'resumed') AND s.hold IS NULL
-                ORDER BY s.priority DESC, s.position, s.number
+                 FROM ((SELECT number, type, queue, queued_at FROM draftsman.job_states
+                         WHERE queue = n.queue AND status IN ('queued', 'resumed')
+                           AND hold IS NULL AND NOT by_type
+                         ORDER BY priority DESC, position, number
+                         LIMIT %(most)s)
+                        UNION ALL
+                       (SELECT b.*
+                          FROM draftsman.types_found_by_type(n.queue) AS t (type)
+                         CROSS JOIN LATERAL (
+                               SELECT number, type, queue, queued_at FROM draftsman.job_states
+                                WHERE by_type AND queue = n.queue AND type = t.type
+                                  AND status IN ('queued', 'resumed') AND hold IS NULL
+                                ORDER BY priority DESC, position, number
+                                LIMIT %(most)s) b)) s
                 LIMIT %(most)s) f) q
   LEFT JOIN held h ON h.queue = n.queue
   LEFT JOIN running r ON r.queue = n.queue

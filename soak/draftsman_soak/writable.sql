@@ -1,0 +1,1 @@
+ALTER DATABASE draftsman RESET default_transaction_read_only;

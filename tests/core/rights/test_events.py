@@ -1,0 +1,80 @@
+"""Events are written with their change: a session inserts none of its own making."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+import pytest
+
+from draftsman.domain.deliveries.delivery import ChannelName
+from draftsman.domain.reserved_names import EVENT_KINDS
+from draftsman.runtime import Runtime
+from draftsman.store.postgres.database import Connection
+from tests.core.rights.conftest import As
+from tests.factories import QUESTION, Factory
+from tests.support.roles import Roles
+from tests.support.statements import outcome, value
+
+INSERT: Final = (
+    "INSERT INTO draftsman.job_events (job, kind, actor, payload)"
+    " VALUES (%(job)s, %(kind)s, %(actor)s, %(payload)s::jsonb)"
+)
+OF_A_RUN: Final = frozenset(
+    {"base_updated", "branch_published", "command_executed", "pr_created", "iteration_finished"}
+    | {"iteration_started", "message_delivered", "repo_resolved", "sandbox_applied"}
+    | {"validation_ran", "agent.note", "my_kind"}
+)
+"""Events that a worker inserts for its runs."""
+OF_A_SWEEP: Final = frozenset(
+    {"question_escalated", "question_expired", "retry_not_created", "follow_up_created"}
+    | {"forge_event_ignored", "pull_request_ended", "pull_request_reopened"}
+)
+"""Events that a worker inserts as the leader."""
+OF_A_DELIVERY: Final = frozenset(
+    {"delivery_sent", "delivery_dead_lettered", "attachment_uploaded", "attachment_failed"}
+)
+
+
+@pytest.mark.parametrize(
+    ("user", "allowed"),
+    [("worker", OF_A_RUN | OF_A_SWEEP), ("bot", set()), ("anna", set()), ("olga", set())],
+)
+async def test_a_session_inserts_only_the_events_of_its_own_statements(
+    make: Factory,
+    roles: Roles,
+    session: Callable[[str], Awaitable[Connection]],
+    user: str,
+    allowed: set[str],
+) -> None:
+    job = (await make.asked(QUESTION)).number
+    conn = await session(user)
+    actors = {"worker": ("worker:1", "system"), "bot": ("slack:U-ANNA", "system")}
+    written = set()
+    for kind in EVENT_KINDS | {"agent.note", "my_kind"}:
+        for actor in actors.get(user, (f"cli:{roles.name(user)}",)):
+            params = {"job": job, "kind": kind, "actor": actor, "payload": '{"question": 1}'}
+            if await outcome(conn, INSERT, params) == "ok":
+                written.add(kind)
+    assert written == allowed
+
+
+async def test_an_event_of_a_delivery_names_one_that_is_being_sent(
+    as_role: As, make: Factory, known: Runtime, session: Callable[[str], Awaitable[Connection]]
+) -> None:
+    job = await make.queued(notify=("slack:C1",))
+    (sending,) = await known.delivery_sender.claim(ChannelName.SLACK, free=1, share=1)
+    other = await make.queued(notify=("slack:C2",))
+    waiting = await value(await session("bot"), _DELIVERY, {"job": other})
+    for user in ("bot", "worker"):
+        conn, written = await session(user), {}
+        for number, seq in ((job, sending.seq), (job, waiting), (other, waiting), (job, None)):
+            detail = f'{{"delivery": {seq}}}' if seq else "{}"
+            params = {"job": number, "actor": "system", "payload": detail}
+            results = {await outcome(conn, INSERT, params | {"kind": k}) for k in OF_A_DELIVERY}
+            written[number, seq] = results
+        assert written.pop((job, sending.seq)) == {"ok"}
+        assert set().union(*written.values()) == {"42501"}
+
+
+_DELIVERY: Final = "SELECT min(seq) FROM draftsman.deliveries WHERE job = %(job)s"
