@@ -344,8 +344,11 @@ BEGIN
     END IF;
     UPDATE draftsman.deliveries
        SET status = 'superseded', next_attempt_at = NULL
-     WHERE job = NEW.job AND question = NEW.ordinal AND kind IN ('question', 'reminder')
-       AND status = 'pending';
+     WHERE seq = ANY (ARRAY(
+           SELECT seq FROM draftsman.deliveries
+            WHERE job = NEW.job AND question = NEW.ordinal AND kind IN ('question', 'reminder')
+              AND status = 'pending'
+            ORDER BY seq FOR NO KEY UPDATE));
     INSERT INTO draftsman.deliveries
            (job, question, original, channel, target, thread, thread_key, kind, dedupe_key)
     SELECT job, question, seq, channel, target, thread, thread_key, 'question_closed',

@@ -190,7 +190,9 @@ BEGIN
          ORDER BY p.queue, p.type FOR KEY SHARE
     LOOP
         UPDATE draftsman.job_states s SET hold = 'paused'
-         WHERE s.hold IS NULL AND s.status IN ('queued', 'resumed') AND s.ctid = ANY (ARRAY(
+         WHERE s.ctid = ANY (ARRAY(
+               SELECT j.ctid FROM draftsman.job_states j
+                WHERE j.hold IS NULL AND j.status IN ('queued', 'resumed') AND j.ctid = ANY (ARRAY(
                SELECT f.location
                  FROM (SELECT ctid AS location, type, concurrency_key, limits
                          FROM draftsman.job_states
@@ -199,7 +201,7 @@ BEGIN
                         ORDER BY priority DESC, position, number
                         LIMIT most) f
                 WHERE f.type = pause.type AND f.concurrency_key IS NULL
-                  AND coalesce(f.limits, '{}') = '{}'));
+                  AND coalesce(f.limits, '{}') = '{}')) FOR NO KEY UPDATE SKIP LOCKED));
         GET DIAGNOSTICS changed = ROW_COUNT;
         held := held + changed;
     END LOOP;

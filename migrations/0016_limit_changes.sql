@@ -317,7 +317,9 @@ BEGIN
          ORDER BY queue, type
     LOOP
         UPDATE draftsman.job_states s SET hold = 'limit', held_by = 'pause'
-         WHERE s.hold IS NULL AND s.status IN ('queued', 'resumed') AND s.ctid = ANY (ARRAY(
+         WHERE s.ctid = ANY (ARRAY(
+               SELECT j.ctid FROM draftsman.job_states j
+                WHERE j.hold IS NULL AND j.status IN ('queued', 'resumed') AND j.ctid = ANY (ARRAY(
                SELECT f.location
                  FROM (SELECT ctid AS location, type, limits
                          FROM draftsman.job_states
@@ -336,7 +338,8 @@ BEGIN
                          AND status IN ('queued', 'resumed') AND hold IS NULL
                        ORDER BY priority DESC, position, number
                        LIMIT most) f
-                WHERE f.limits <> '{}' AND coalesce(pause.type, t.type) = t.type));
+                WHERE f.limits <> '{}' AND coalesce(pause.type, t.type) = t.type))
+                FOR NO KEY UPDATE SKIP LOCKED));
         GET DIAGNOSTICS changed = ROW_COUNT;
         freed := freed + changed;
     END LOOP;

@@ -242,8 +242,11 @@ BEGIN
     END IF;
     UPDATE draftsman.attachments a
        SET status = 'refused', reason = 'it could not be downloaded', ended_at = draftsman.now()
-     WHERE a.channel = $1 AND a.status = 'pending' AND a.attempts >= 5
-       AND a.claimed_until < draftsman.now();
+     WHERE a.id = ANY (ARRAY(
+           SELECT p.id FROM draftsman.attachments p
+            WHERE p.channel = $1 AND p.status = 'pending' AND p.attempts >= 5
+              AND p.claimed_until < draftsman.now()
+            ORDER BY p.id FOR UPDATE SKIP LOCKED));
     RETURN QUERY
     UPDATE draftsman.attachments a
        SET attempts = a.attempts + 1,

@@ -174,6 +174,9 @@ CREATE FUNCTION draftsman.replace_delegate(
     job bigint, question int, former text, delegated_by text, delegate text
 ) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
+    PERFORM FROM draftsman.deliveries d
+     WHERE d.job = $1 AND d.question = $2 AND d.status = 'pending'
+     ORDER BY d.seq FOR NO KEY UPDATE;
     UPDATE draftsman.deliveries d SET status = 'superseded', next_attempt_at = NULL
      WHERE d.job = $1 AND d.question = $2 AND d.kind = 'question' AND d.status = 'pending'
        AND d.thread_key = (

@@ -49,7 +49,7 @@ async def run_bots(settings: Settings, *, only: Sequence[str], parent: int | Non
         shutdown_signals(parent) as signals,
         open_runtime(_with_slack_timeout(settings, channels)) as rt,
     ):
-        if unknown_migrations := await migrate.check_compatible(rt.db.url):
+        if unknown_migrations := await migrate.check_compatible(rt.db.session_url):
             _log.warning(
                 "the database has %s, which this version does not know; continuing",
                 unknown_migrations,

@@ -62,6 +62,21 @@ PERSON: Final[Mapping[str, Any]] = {
     "holidays": None,
 }
 """Defaults of a table of `[people]`."""
+_SCHEME: Final = re.compile(r"(?:[a-z][a-z0-9+.-]*:)?[a-z][a-z0-9+.-]*:(?://)?", re.IGNORECASE)
+_POSTGRESQL: Final = re.compile(
+    r"(?:jdbc:)?(?:postgres(?:ql)?(?:\+[a-z0-9_]+)?|postgis|pgsql|psql)://", re.IGNORECASE
+)
+_OF_ORMS: Final = frozenset(
+    {
+        "connection_limit",
+        "pgbouncer",
+        "pool_timeout",
+        "prepared_statement_cache_size",
+        "schema",
+        "statement_cache_size",
+    }
+)
+"""Parameters of URLs that set the connections of an ORM, such as Prisma, and not the database."""
 _TYPES: Final = {float: (float, int), type(None): (str,), tuple: (list,)}
 """Types of a value in the file, by the type of its default, if they differ."""
 
@@ -166,17 +181,31 @@ def expand_user(path: str) -> str:
 
 
 def fallback_url() -> str | None:
-    """Return the value of `DATABASE_URL` if it names a PostgreSQL database."""
-    url = os.environ.get(FALLBACK_URL, "")
-    return url if url.startswith(("postgresql://", "postgres://")) else None
+    """Return the value of `DATABASE_URL`, None if it is unset or empty; raises ValueError."""
+    url = os.environ.get(FALLBACK_URL)
+    return read_url(url) if url else None
 
 
-def check_url(url: str) -> None:
-    """Raise ValueError unless it is a URL or connection string of PostgreSQL."""
-    if url and not url.startswith(("postgresql://", "postgres://")) and "=" not in url:
-        raise ValueError("must be a URL: postgresql://user@host/database")
-    if "://" in url and not _is_encoded(url):
+def read_url(url: str) -> str:
+    """Return a URL or connection string as libpq takes it, without the additions of other programs.
+
+    These are a driver in the scheme (`postgresql+asyncpg://`, `jdbc:postgresql://`), and settings
+    of an ORM's own pool or schema. Raises ValueError for another database, naming its scheme.
+    """
+    scheme = _SCHEME.match(url)
+    if scheme is None:
+        if url and "=" not in url:
+            raise ValueError("must be a URL: postgresql://user@host/database")
+        return url
+    if _POSTGRESQL.fullmatch(scheme[0]) is None:
+        raise ValueError(f"{scheme[0]} is no PostgreSQL database: use postgresql://user@host/name")
+    if scheme[0] not in ("postgresql://", "postgres://"):
+        url = f"postgresql://{url[scheme.end() :]}"
+    if not _is_encoded(url):
         raise ValueError("a password in a URL must be percent-encoded: %25 for %, %40 for @")
+    address, _, query = url.partition("?")
+    parameters = [item for item in query.split("&") if item.partition("=")[0] not in _OF_ORMS]
+    return "?".join(part for part in (address, "&".join(parameters)) if part)
 
 
 def _is_encoded(url: str) -> bool:
@@ -228,7 +257,7 @@ def _values(data: Mapping[str, Any], load: Callable[[], Any]) -> dict[str, Any]:
     for name in ("database_url", "listen_url"):
         url = data.get(name)
         if url is not None:
-            check_url(_checked(url, ""))
+            url = read_url(_checked(url, ""))
         values[name] = None if url is None else SecretText(url)
     folder = data.get("data_dir")
     values["data_dir"] = (

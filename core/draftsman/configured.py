@@ -106,9 +106,11 @@ def _holidays(settings: Settings, name: str) -> Holidays | None:
     return Holidays(name, frozenset(table.dates), str(table.file), holidays_of(table.file))
 
 
-def listen_url(settings: Settings) -> str | None:
-    """Return the URL of the session for notifications, if it differs."""
-    return settings.listen_url.get_secret_value() if settings.listen_url else None
+def session_url(settings: Settings, url: str) -> str:
+    """Return the URL of the server itself, if `url` is that of a transaction pooler."""
+    if settings.database_url is None or settings.listen_url is None:
+        return url
+    return settings.listen_url.get_secret_value()
 
 
 def worker_channels(settings: Settings) -> list[Channel]:

@@ -19,13 +19,17 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
-from psycopg import AsyncConnection, errors
+from psycopg import errors
 
 from draftsman import resources
 from draftsman.errors import CommandHint, LostRace, SchemaOutdated, SchemaUnsupported
 from draftsman.store.postgres import schema
 from draftsman.store.postgres.database import Connection, translate_errors
+from draftsman.store.postgres.direct_connection import connect_direct
+from draftsman.store.postgres.session_settings import OF_SESSIONS, PINNED
 
+CONNECT_TIMEOUT: Final = 10.0
+"""Seconds to wait for a connection."""
 LOCK_TIMEOUT: Final = 2.0
 """Seconds that a migration waits for a lock."""
 RETRY_DELAY: Final = 1.0
@@ -139,8 +143,22 @@ async def start_epoch(url: str) -> int:
 @asynccontextmanager
 async def _connect(url: str) -> AsyncIterator[Connection]:
     with translate_errors():
-        async with await AsyncConnection.connect(url, autocommit=True) as conn:
+        settings = {**PINNED, **OF_SESSIONS, "statement_timeout": "0"}
+        conn = await connect_direct(url, settings, connect_timeout=CONNECT_TIMEOUT)
+        async with conn:
+            _check_encoding(conn)
             yield conn
+
+
+def _check_encoding(conn: Connection) -> None:
+    """Raise SchemaOutdated unless the database stores every character."""
+    encoding = conn.info.parameter_status("server_encoding")
+    if encoding != "UTF8":
+        name = conn.info.dbname
+        raise SchemaOutdated(
+            f"the encoding of database {name} is {encoding}, which cannot store every text; create"
+            f" another: CREATE DATABASE {name}_utf8 ENCODING 'UTF8' LOCALE 'C' TEMPLATE template0"
+        )
 
 
 async def _apply(

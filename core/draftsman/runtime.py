@@ -299,7 +299,13 @@ class Runtime(configured.AttentionServices):
         """Return the claim service of a worker."""
         from draftsman.services.runs.claim import Claim
 
-        return Claim(self.db, worker, queues, limited=bool(self.settings.limits.rules()))
+        return Claim(
+            self.db,
+            worker,
+            queues,
+            limited=bool(self.settings.limits.rules()),
+            lease=self.settings.worker.lease,
+        )
 
     def worker_process(
         self,
@@ -342,14 +348,14 @@ class Runtime(configured.AttentionServices):
         """Return the delivery process of these channels, for a process without a worker."""
         from draftsman.loops.delivery_process import DeliveryProcess
 
-        used = self.settings.notifications, self.db, configured.listen_url(self.settings)
+        used = self.settings.notifications, self.db
         return DeliveryProcess(self.delivery_sender, channels, *used)
 
     def listener(self, on_notification: Callable[[str, str], None]) -> NotificationListener:
         """Return a listener that passes channel and payload of each notification."""
         from draftsman.loops.notification_listener import NotificationListener
 
-        return NotificationListener(self.db, configured.listen_url(self.settings), on_notification)
+        return NotificationListener(self.db, on_notification)
 
     async def revive(self) -> None:
         """Restart the embedded server if it was killed; raises EmbeddedServerError."""
@@ -373,7 +379,13 @@ async def open_runtime(
 ) -> AsyncIterator[Runtime]:
     """Connect and build the services; raises DatabaseUnreachable, SchemaOutdated."""
     url, embedded = await configured.database_url(settings, migrations=False)
-    db = Database(url, settings.database, read_only=read_only, pooled=pooled)
+    db = Database(
+        url,
+        settings.database,
+        session_url=configured.session_url(settings, url),
+        read_only=read_only,
+        pooled=pooled,
+    )
     try:
         await db.open(partial(migrate.migrate_pending, url) if embedded else None)
         rt = wire(settings, db, embedded)

@@ -43,7 +43,7 @@ async def run_worker(
         if health_port is not None:
             await stack.enter_async_context(serve_health(health, health_port))
         async with open_runtime(settings) as runtime:
-            if newer := await migrate.check_compatible(runtime.db.url):
+            if newer := await migrate.check_compatible(runtime.db.session_url):
                 _log.warning(
                     "the database schema is newer than this version (it has %s); continuing", newer
                 )

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from psycopg.conninfo import conninfo_to_dict
 
 from draftsman import basic_settings
 from draftsman.basic_settings import BasicSettings, digest, read, remember
 from draftsman.errors import ConfigError
 from draftsman.settings import PersonSettings, Settings, load
+from tests.support.cases import cases
 
 FILE = """
 database_url = "postgresql://draftsman:secret@db/jobs"
@@ -140,13 +143,60 @@ def test_database_url_is_used_if_nothing_else_names_the_database(
     assert not load().uses_fallback_url
 
 
-@pytest.mark.parametrize("url", ["mysql://app@db/app", "sqlite:///app.db", "", "app"])
-def test_database_url_of_another_database_is_ignored(
-    monkeypatch: pytest.MonkeyPatch, url: str
+@pytest.mark.parametrize(
+    ("url", "name"),
+    [
+        ("mysql://app:s3cr3t@db/app", "mysql://"),
+        ("jdbc:mysql://db/app?user=app", "jdbc:mysql://"),
+        ("sqlite:///app.db?cache=shared", "sqlite://"),
+        ("mongodb+srv://db", "mongodb+srv://"),
+        ("app", "must be a URL"),
+    ],
+)
+def test_database_url_of_another_database_is_refused_with_its_scheme(
+    monkeypatch: pytest.MonkeyPatch, url: str, name: str
 ) -> None:
+    """The embedded database must never replace a database that somebody named."""
     monkeypatch.setenv("DATABASE_URL", url)
+    assert read(None, no_models) is None
+    with pytest.raises(ConfigError, match=rf"^DATABASE_URL: {re.escape(name)}.*unset") as refused:
+        load()
+    assert "s3cr3t" not in str(refused.value)
+    assert load(database_url="postgresql://db/app").database_url is not None
+    for setting in ("DRAFTSMAN_DATABASE_URL", "DRAFTSMAN_LISTEN_URL"):
+        monkeypatch.setenv(setting, url)
+        assert read(None, no_models) is None
+        with pytest.raises(ConfigError, match=re.escape(name)):
+            load()
+        monkeypatch.delenv(setting)
+
+
+def test_an_empty_database_url_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DATABASE_URL", "")
     assert_same(basic(None), load())
     assert load().database_url is None
+
+
+@cases(
+    ("url", "understood"),
+    [
+        ("postgresql+asyncpg://app:x@db/app", "postgresql://app:x@db/app"),
+        ("postgresql+psycopg://db/app", "postgresql://db/app"),
+        ("jdbc:postgresql://db:5433/app?user=app", "postgresql://db:5433/app?user=app"),
+        ("postgis://db/app", "postgresql://db/app"),
+        ("POSTGRES://db/app", "postgresql://db/app"),
+        ("postgres://db/app?schema=public", "postgres://db/app"),
+        (
+            "postgres://db/app?pgbouncer=true&sslmode=require&connection_limit=1",
+            "postgres://db/app?sslmode=require",
+        ),
+        ("postgresql:///app?host=/run&port=5433", "postgresql:///app?host=/run&port=5433"),
+        ("host=db dbname=app options='-c a=b'", "host=db dbname=app options='-c a=b'"),
+    ],
+)
+def test_urls_of_other_programs_are_understood(url: str, understood: str) -> None:
+    assert basic_settings.read_url(url) == understood
+    assert conninfo_to_dict(understood)["dbname"] == "app"
 
 
 def test_an_invalid_database_url_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -33,9 +33,11 @@ class PooledLine(DedicatedSession):
 class HeldDatabase(Database):
     """A database whose transactions stay open after their last statement until release."""
 
-    def dedicated_session(self, *, pinned: bool = True) -> DedicatedSession:
+    def dedicated_session(
+        self, *, pinned: bool = True, lease: float | None = None
+    ) -> DedicatedSession:
         """Return a session that is held like any other."""
-        return PooledLine(self, pinned=pinned)
+        return PooledLine(self, pinned=pinned, lease=lease)
 
     def hold(self) -> None:
         """Hold the next transaction."""

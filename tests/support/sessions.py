@@ -48,7 +48,10 @@ RESUME: Final = b"RESET application_name; SELECT FROM pg_db_role_setting"
 """Returns rows if any database has settings: planning SETTINGS takes longer than all the rest."""
 APPLY: Final = f"""
 SELECT set_config(name, value, false) FROM ({SETTINGS}) AS settings (name, value)
+ WHERE NOT EXISTS (SELECT FROM pg_settings s
+                    WHERE lower(s.name) = lower(settings.name) AND s.source = 'client')
 """.encode()
+"""Start-up options of the connection stay as they are."""
 
 
 @dataclass

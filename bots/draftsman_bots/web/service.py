@@ -97,7 +97,7 @@ async def run_web(
     """
     deny_inspection()
     async with shutdown_signals(parent) as signals, open_runtime(settings) as rt:
-        if unknown_migrations := await migrate.check_compatible(rt.db.url):
+        if unknown_migrations := await migrate.check_compatible(rt.db.session_url):
             _log.warning(
                 "the database has %s, which this version does not know; continuing",
                 unknown_migrations,

@@ -7,8 +7,6 @@ from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 
-from pydantic import SecretStr
-
 from draftsman import settings as configuration
 from draftsman.client.asynchronous import Client
 from draftsman.client.blocking import BlockingClient
@@ -52,11 +50,9 @@ class Draftsman:
 
     @asynccontextmanager
     async def _connect(self) -> AsyncIterator[Client]:
-        settings = configuration.load(self._config)
+        settings = configuration.load(self._config, database_url=self._url)
         for warning in settings.deprecations:
             warnings.warn(warning, DeprecationWarning, stacklevel=2)
-        if self._url is not None:
-            settings = settings.model_copy(update={"database_url": SecretStr(self._url)})
         async with open_runtime(settings) as runtime:
             yield Client(runtime)
 

@@ -23,12 +23,9 @@ class DeliveryProcess:
         channels: Sequence[Channel],
         settings: NotificationSettings,
         db: Database,
-        listen_url: str | None,
     ) -> None:
         self._lock = SessionLock()
-        self._listener = NotificationListener(
-            db, listen_url, self._on_notification, self._lock.hold
-        )
+        self._listener = NotificationListener(db, self._on_notification, self._lock.hold)
         self._dispatcher = DeliveryDispatcher(delivery_sender, channels, settings, self.sender)
 
     def sender(self) -> int | None:

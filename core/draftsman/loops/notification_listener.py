@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import math
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from draftsman.errors import DatabaseUnreachable
+from draftsman.errors import DatabaseUnreachable, DraftsmanError
 from draftsman.loops.lifecycle import StopSignal
 from draftsman.store.postgres.database import Connection, Database, translate_errors
 from draftsman.store.postgres.notifications import OnNotification, listen, receive
@@ -16,6 +17,7 @@ RECONNECT: Final = 2.0
 """Reconnect interval, in seconds."""
 LOCK_RETRY: Final = 1.0
 """Seconds between attempts to acquire a session lock that an earlier session still holds."""
+_log = logging.getLogger(__name__)
 
 
 class NotificationListener:
@@ -30,7 +32,6 @@ class NotificationListener:
     def __init__(
         self,
         db: Database,
-        url: str | None,
         on_notification: OnNotification,
         hold: Callable[[Connection], Awaitable[bool]] | None = None,
     ) -> None:
@@ -38,9 +39,9 @@ class NotificationListener:
         self.lock_held = False
         """Whether the session lock is held."""
         self._db = db
-        self._url = url
         self._on_notification = on_notification
         self._hold = hold
+        self._reported = ""
 
     async def run(self) -> None:
         """Listen until stopped; reconnect when the connection is lost."""
@@ -52,12 +53,20 @@ class NotificationListener:
                 task.cancel()
             result, _ = await asyncio.gather(listening, stopping, return_exceptions=True)
             self.lock_held = False
-            if isinstance(result, Exception) and not isinstance(result, DatabaseUnreachable):
-                raise result
+            if isinstance(result, Exception):
+                self._report(result)
             await self.stop.wait(RECONNECT)
 
+    def _report(self, error: Exception) -> None:
+        """Log an error that is no outage, once; raise it unless it is of the database."""
+        if not isinstance(error, DraftsmanError):
+            raise error
+        if not isinstance(error, DatabaseUnreachable) and str(error) != self._reported:
+            self._reported = str(error)
+            _log.warning("no notifications, retrying: %s", error)
+
     async def _listen(self) -> None:
-        connection = await self._db.dedicated_connection(self._url)
+        connection = await self._db.dedicated_connection()
         try:
             with translate_errors():
                 await listen(connection, self._on_notification)

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from draftsman import host
 from draftsman.domain.ids import worker_name
-from draftsman.errors import DatabaseUnreachable
+from draftsman.errors import DraftsmanError
 from draftsman.handlers.clone.clone_cleanup import remove_stale_clones
 from draftsman.handlers.print_capture import route_standard_streams
 from draftsman.handlers.registry import Handler
@@ -68,10 +68,7 @@ class WorkerProcess:
             targets=targets,
             session=services.claim.heartbeat_session,
         )
-        listen = settings.listen_url.get_secret_value() if settings.listen_url else None
-        self.listener = NotificationListener(
-            db, listen, self._on_notification, self._registration.hold
-        )
+        self.listener = NotificationListener(db, self._on_notification, self._registration.hold)
         self.dispatcher = dispatcher(self._lock_number)
         self.heartbeat = Heartbeat(
             self.worker,
@@ -122,7 +119,7 @@ class WorkerProcess:
             self.listener.stop.set()  # last: its session lock covers deliveries under way
             results = await asyncio.gather(*tasks, return_exceptions=True)
             await self._schemas.close()
-            with contextlib.suppress(DatabaseUnreachable):
+            with contextlib.suppress(DraftsmanError):
                 await self._registration.leave()
         _log.info("worker %s stopped", name, extra=keys(event=LogEvent.WORKER_STOPPED))
         if errors := [result for result in results if isinstance(result, Exception)]:

@@ -34,10 +34,10 @@ from pydantic_settings import (
 
 from draftsman.basic_settings import (
     FALLBACK_URL,
-    check_url,
     config_path,
     default_data_dir,
     fallback_url,
+    read_url,
 )
 from draftsman.errors import ConfigError, OptionHint
 from draftsman.settings import env_variables, former_names
@@ -168,7 +168,7 @@ class Settings(BaseSettings):
     database_url: SecretStr | None = None
     """PostgreSQL 15 or later; default: the embedded server."""
     listen_url: SecretStr | None = None
-    """URL for LISTEN if `database_url` is a transaction pooler."""
+    """URL of the server itself if `database_url` is a transaction pooler."""
     data_dir: UserPath = Field(default_factory=lambda: default_data_dir())
     """Directory of the embedded database, repository mirrors and runs."""
     database: DatabaseSettings = Field(default_factory=DatabaseSettings.model_construct)
@@ -268,10 +268,8 @@ class Settings(BaseSettings):
 
     @field_validator("database_url", "listen_url")
     @classmethod
-    def _check_url(cls, value: SecretStr | None) -> SecretStr | None:
-        if value is not None:
-            check_url(value.get_secret_value())
-        return value
+    def _read_url(cls, value: SecretStr | None) -> SecretStr | None:
+        return None if value is None else SecretStr(read_url(value.get_secret_value()))
 
     @model_validator(mode="after")
     def _check_names(self) -> Self:
@@ -335,8 +333,8 @@ class Settings(BaseSettings):
         return (former_names.CurrentNames(env_settings), init_settings)
 
 
-def load(config: Path | None = None) -> Settings:
-    """Load the configuration.
+def load(config: Path | None = None, *, database_url: str | None = None) -> Settings:
+    """Load the configuration; `database_url` replaces its database.
 
     Raises ConfigError with the file or variable, the key, the value and the allowed values.
     """
@@ -352,18 +350,34 @@ def load(config: Path | None = None) -> Settings:
         raise ConfigError(unparsable(error)) from None
     finally:
         former_names.used_keys.reset(context)
-    if settings.database_url is None and (url := fallback_url()) is not None:
-        settings = _with_fallback(settings, url)
+    if database_url is not None:
+        settings = _with_url(settings, database_url)
+    elif settings.database_url is None:
+        settings = _with_fallback(settings)
     settings._deprecations = tuple(key.warning for key in former_keys)
     env_variables.refuse(unread_variables(settings), os.environ)
     return settings
 
 
-def _with_fallback(settings: Settings, url: str) -> Settings:
+def _with_url(settings: Settings, url: str) -> Settings:
+    """Return the settings with another database, whose sessions use the same URL."""
     try:
-        check_url(url)
+        own = SecretStr(read_url(url))
     except ValueError as error:
-        raise ConfigError(f"{FALLBACK_URL}: {error}") from None
+        raise ConfigError(f"the database URL: {error}") from None
+    return settings.model_copy(update={"database_url": own, "listen_url": None})
+
+
+def _with_fallback(settings: Settings) -> Settings:
+    try:
+        url = fallback_url()
+    except ValueError as error:
+        raise ConfigError(
+            f"{FALLBACK_URL}: {error}; or set DRAFTSMAN_DATABASE_URL, or unset {FALLBACK_URL} to"
+            " use the embedded database"
+        ) from None
+    if url is None:
+        return settings
     settings = settings.model_copy(update={"database_url": SecretStr(url)})
     settings._uses_fallback_url = True
     return settings

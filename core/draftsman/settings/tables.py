@@ -54,7 +54,7 @@ class DatabaseSettings(Section):
     """Database connections."""
 
     pool_size: int = Field(5, ge=1, le=100)
-    """Maximum connections of a process, besides its LISTEN connection."""
+    """Maximum connections of a process, besides its dedicated sessions."""
     connect_timeout: float = Field(10, gt=0, le=300)
     """Seconds to wait for a connection."""
     statement_timeout: float = Field(60, gt=0, le=3600)

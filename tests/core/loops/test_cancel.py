@@ -13,12 +13,12 @@ from draftsman.errors import LeaseLost, Refused
 from draftsman.handlers.context import RunContext, worker_run
 from draftsman.runtime import Runtime
 from tests.core.loops.workers import (
-    UNREACHABLE_URL,
     BlockingHandler,
     CapturedLog,
     before_deadline,
     event_kinds,
     last_event,
+    refuse_listening,
     rescue_live,
     row_of,
     run_of,
@@ -58,13 +58,12 @@ async def listening(rt: Runtime, worker: object) -> bool:
 
 
 async def test_a_heartbeat_reports_a_cancel_whose_notification_was_lost(
-    rt: Runtime, make: Factory
+    rt: Runtime, make: Factory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    refuse_listening(monkeypatch)
     blocking = BlockingHandler()
     number = await make.queued(queue="default")
-    async with running_worker(
-        runtime_with(rt, listen_url=UNREACHABLE_URL), {"noop": blocking}
-    ) as process:
+    async with running_worker(runtime_with(rt), {"noop": blocking}) as process:
         await blocking.next()
         await rt.job_control.cancel(number, make.owner)
         assert (await wait_for_end(rt, number)).status is S.CANCELED

@@ -22,11 +22,11 @@ from draftsman.settings import DatabaseSettings
 from draftsman.store.postgres.database import Connection, Database
 from tests.core.loops.cuttable_proxy import CuttableProxy, open_proxied
 from tests.core.loops.workers import (
-    UNREACHABLE_URL,
     BlockingHandler,
     CapturedLog,
     before_deadline,
     noop,
+    refuse_listening,
     rescue_live,
     row_of,
     run_of,
@@ -337,7 +337,9 @@ async def test_a_live_worker_of_another_host_keeps_its_runs_between_heartbeats(
     monkeypatch.setattr(heartbeat, "TICK", 0.02)
     blocking = BlockingHandler()
     number = await make.queued(queue="default")
-    slow = runtime_with(rt, heartbeat=20, listen_url=None if listens else UNREACHABLE_URL)
+    if not listens:
+        refuse_listening(monkeypatch)
+    slow = runtime_with(rt, heartbeat=20)
     async with running_worker(slow, {"noop": blocking}) as process:
         await blocking.next()
         await until(lambda: is_registered(rt, process, listens), "the state of the lock")

@@ -25,7 +25,7 @@ async def test_notifications_arrive_while_an_earlier_session_still_has_the_lock(
     lock.number = await workers.lock_number(conn)
     assert await workers.hold(conn, lock.number)
     listener = NotificationListener(
-        db, None, lambda channel, payload: received.put_nowait((channel, payload)), lock.hold
+        db, lambda channel, payload: received.put_nowait((channel, payload)), lock.hold
     )
 
     async def sent(payload: str) -> tuple[str, str]:

@@ -17,11 +17,11 @@ from draftsman.runtime import Runtime
 from draftsman.store.postgres.database import Connection
 from tests.core.loops.cuttable_proxy import open_proxied
 from tests.core.loops.workers import (
-    UNREACHABLE_URL,
     BlockingHandler,
     CapturedLog,
     is_free,
     noop,
+    refuse_listening,
     row_of,
     run_of,
     running_worker,
@@ -39,12 +39,13 @@ async def connected(rt: Runtime, worker: object) -> bool:
     return any(row.connected for row in await rt.read_model.workers() if row.id == worker)
 
 
-async def test_jobs_are_found_by_polling_without_notifications(rt: Runtime, make: Factory) -> None:
+async def test_jobs_are_found_by_polling_without_notifications(
+    rt: Runtime, make: Factory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refuse_listening(monkeypatch)
     blocking = BlockingHandler()
     blocking.go.set()
-    async with running_worker(
-        runtime_with(rt, listen_url=UNREACHABLE_URL), {"noop": blocking}
-    ) as process:
+    async with running_worker(runtime_with(rt), {"noop": blocking}) as process:
         for _ in range(2):
             number = await make.queued(queue="default")
             assert (await wait_for_end(rt, number)).status is S.COMPLETED

@@ -18,14 +18,15 @@ from draftsman.domain.job import Job, Status
 from draftsman.domain.outcome import Done, Outcome
 from draftsman.domain.read_models import RegisteredWorker
 from draftsman.domain.run import LeaderTerm, Run
+from draftsman.errors import DatabaseUnreachable
 from draftsman.handlers.context import RunContext
 from draftsman.handlers.registry import Handler
+from draftsman.loops.notification_listener import NotificationListener
 from draftsman.loops.worker_process import WorkerProcess
 from draftsman.runtime import Runtime, wire
 from draftsman.settings import (
     AgentSettings,
     QuotaSettings,
-    Settings,
     SweepSettings,
     TypeSettings,
     WorkerSettings,
@@ -37,8 +38,6 @@ from tests.support.waits import DEADLINE, until
 T = TypeVar("T")
 RARELY = 60.0
 """An interval in seconds that does not pass during a test."""
-UNREACHABLE_URL = "postgresql://127.0.0.1:1/nothing"
-"""URL of a database that refuses connections."""
 FAST = {"poll": 0.5, "lease": RARELY, "drain": 0, "abort": 5}
 """A worker that aborts its runs at once at a shutdown. It polls seldom, as in production:
 notifications wake it, and each poll costs statements."""
@@ -54,7 +53,6 @@ def runtime_with(
     sweeps: dict[str, Any] | None = None,
     data_dir: Path | None = None,
     agents: dict[str, Any] | None = None,
-    listen_url: str | None = None,
     quotas: dict[str, Any] | None = None,
     limits: dict[str, Any] | None = None,
     ask_grace: float = 0,
@@ -76,9 +74,16 @@ def runtime_with(
     values["questions"] = rt.settings.questions.model_copy(update={"ask_grace": ask_grace})
     values["sweeps"] = SweepSettings.model_validate({"lease": 2} | (sweeps or {}))
     settings = rt.settings.model_copy(update=values)
-    if listen_url is not None:
-        settings = Settings.model_validate(settings.model_dump() | {"listen_url": listen_url})
     return wire(settings, db or rt.db, False)
+
+
+def refuse_listening(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the session of each listener fail, as behind a firewall."""
+
+    async def fail(self: NotificationListener) -> None:
+        raise DatabaseUnreachable("the test has no notifications")
+
+    monkeypatch.setattr(NotificationListener, "_listen", fail)
 
 
 @asynccontextmanager

@@ -90,9 +90,11 @@ class FrozenDatabase(Database):
     admin: psycopg.Connection[Any]
     _lent: Connection | None = None
 
-    def dedicated_session(self, *, pinned: bool = True) -> DedicatedSession:
+    def dedicated_session(
+        self, *, pinned: bool = True, lease: float | None = None
+    ) -> DedicatedSession:
         """Return a session whose clock stands still and that can be cut, like any other."""
-        return PooledLine(self, pinned=pinned)
+        return PooledLine(self, pinned=pinned, lease=lease)
 
     @asynccontextmanager
     async def connection(self, wait: float | None = None) -> AsyncIterator[Connection]:

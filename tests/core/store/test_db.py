@@ -18,13 +18,17 @@ from draftsman.errors import (
     SchemaOutdated,
 )
 from draftsman.settings import DatabaseSettings
+from draftsman.store.postgres import direct_connection
 from draftsman.store.postgres.database import (
-    CONFLICT_RETRIES,
     Connection,
     Database,
-    retry_conflicts,
     to_domain_error,
     translate_errors,
+)
+from draftsman.store.postgres.database_connection import (
+    CONFLICT_RETRIES,
+    TransactionConflict,
+    retry_conflicts,
 )
 from tests.factories import Factory
 from tests.support.cases import cases
@@ -158,15 +162,15 @@ async def test_a_dropped_dedicated_session_is_connected_again(
 async def test_a_dedicated_session_dropped_while_it_connects_is_unreachable(
     db: Database, conn: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    configure = db._configure
+    check = direct_connection.has_start_up_options
 
-    async def cut(session_conn: Connection) -> None:
-        await configure(session_conn)
+    async def cut(session_conn: Connection) -> bool:
         await conn.execute(
             "SELECT pg_terminate_backend(%s, 10000)", (session_conn.info.backend_pid,)
         )
+        return await check(session_conn)
 
-    monkeypatch.setattr(db, "_configure", cut)
+    monkeypatch.setattr(direct_connection, "has_start_up_options", cut)
     with pytest.raises(DatabaseUnreachable):
         async with db.dedicated_session().connection(5):
             raise AssertionError
@@ -205,7 +209,7 @@ async def test_a_dedicated_session_that_times_out_is_unreachable(
     db = Database(database_url, DatabaseSettings())
     await db.open()
     never = asyncio.Event()
-    monkeypatch.setattr(db, "dedicated_connection", lambda pinned: never.wait())
+    monkeypatch.setattr(db, "dedicated_connection", lambda **_: never.wait())
     with pytest.raises(DatabaseUnreachable, match="no connection within"):
         async with db.dedicated_session().connection(0.05):
             pass
@@ -322,6 +326,8 @@ async def test_a_waiting_session_is_detected(db: Database, conn: Connection) -> 
 @cases(
     ("error", "becomes"),
     [
+        (errors.DeadlockDetected("x"), TransactionConflict),
+        (errors.SerializationFailure("x"), TransactionConflict),
         (errors.UndefinedTable("x"), SchemaOutdated),
         (errors.UndefinedColumn("x"), SchemaOutdated),
         (errors.InvalidSchemaName("x"), SchemaOutdated),

@@ -33,9 +33,7 @@ OTHER_NAMES = {
     "schema.record": "apply",
     "schema.enums": "_load_enums",
     "schema.lock_timeout": "apply",
-    "schema.configure": "Database",
-    "schema.read_only": "Database",
-    "schema.pin_plans": "Database",
+    "schema.set_local": "PoolerConnection",
     "schema.wake": "receives_notifications",
 }
 """Queries whose function has another name: theirs is a builtin, or they are part of a whole."""

@@ -93,12 +93,14 @@ CALLS: Final[dict[str, Call]] = {
     "schema.record": _schema("record", name="none", checksum="none"),
     "schema.lock_timeout": _schema("lock_timeout", timeout="2000ms"),
     "schema.lock_holders": Call(schema.lock_holders),
-    "schema.pin_plans": _schema("pin_plans"),
     "schema.new_epoch": Call(schema.new_epoch),
     "schema.grant_roles": Call(schema.grant_roles, rows=1000, why="the objects of the schema"),
     "schema.enums": _schema("enums"),
-    "schema.configure": _schema("configure", timeout="60s"),
-    "schema.read_only": _schema("read_only"),
+    "schema.set_local": _schema("set_local", settings='{"jit": "off"}'),
+    "schema.has_start_up_options": _schema("has_start_up_options"),
+    "schema.foreign_settings": Call(
+        schema.foreign_settings, rows=1000, why="the settings of roles, which have no index"
+    ),
     "schema.listen": _schema("listen"),
     "schema.wake": _schema("wake"),
     **{f"invariants.{name}": _invariant(query) for name, query in load("invariants").items()},

@@ -6,6 +6,7 @@ import asyncio
 from dataclasses import replace
 
 import pytest
+from psycopg import AsyncConnection
 from textual.message import Message
 
 from draftsman.domain.job import Status
@@ -80,7 +81,7 @@ async def test_lost_database_is_reported_and_reconnected(
     await make.queued()
     async with open_runtime(settings) as rt, open_dashboard(rt, owner) as seen:
         await seen.rows("D-1")
-        admin = await rt.db.dedicated_connection(server.url("postgres"))
+        admin = await AsyncConnection.connect(server.url("postgres"), autocommit=True)
         await cut(admin, database)
         await seen.see("Database unreachable. Showing data from", "Retrying", "D-1")
         assert "db start" not in seen.text
@@ -102,7 +103,7 @@ async def test_stopped_embedded_database_is_reported_with_its_command_before_the
         open_dashboard(replace(opened, embedded=True), owner) as seen,
     ):
         await seen.rows("D-1")
-        admin = await opened.db.dedicated_connection(server.url("postgres"))
+        admin = await AsyncConnection.connect(server.url("postgres"), autocommit=True)
         await cut(admin, database)
         await seen.see("Database unreachable. Showing data from", "draftsman db start", "D-1")
         await seen.see("Retrying in")

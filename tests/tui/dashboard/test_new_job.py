@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from psycopg import AsyncConnection
 
 from draftsman.domain.job import Mode, Status
 from draftsman.domain.people.actor import Actor
@@ -91,7 +92,7 @@ async def test_form_stays_open_when_the_database_is_lost(
         await seen.press("n")
         await seen.dialog("NewJobDialog")
         await seen.press(*"Tidy")
-        admin = await rt.db.dedicated_connection(server.url("postgres"))
+        admin = await AsyncConnection.connect(server.url("postgres"), autocommit=True)
         await cut(admin, database)
         await seen.press("enter")
         await seen.see("Tidy", "couldn't get a connection")

@@ -21,7 +21,9 @@ from draftsman.settings import AgentSettings
 
 ALLOWED: Final = re.compile(r"(PATH|LANG|LC_[A-Z]+|TZ|TERM|TMPDIR|USER|LOGNAME)\Z")
 FORBIDDEN: Final = re.compile(r"DRAFTSMAN_|PG[A-Z]|.*DATABASE_URL", re.IGNORECASE)
-DATABASE_URL: Final = re.compile(r"postgres(ql)?://", re.IGNORECASE)
+DATABASE_URL: Final = re.compile(
+    r"(jdbc:)?(postgres(ql)?(\+\w+)?|postgis|pgsql|psql)://", re.IGNORECASE
+)
 
 
 ADAPTERS: Final = {

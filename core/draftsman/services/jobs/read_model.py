@@ -33,6 +33,7 @@ from draftsman.errors import CommandHint, NotFound, UsageError
 from draftsman.services.jobs import selected_page
 from draftsman.store import job_control, questions, workers
 from draftsman.store import read_model as store
+from draftsman.store.postgres import schema
 from draftsman.store.postgres.database import Database, translate_errors
 from draftsman.store.postgres.notifications import receives_notifications
 
@@ -364,14 +365,19 @@ class ReadModel:
             health = await store.health(conn)
             return health, (before + time.time()) / 2 - health.clock
 
-    async def receives_notifications(self, url: str | None = None) -> bool:
-        """Return whether a session of this URL (None: the database's) receives notifications."""
-        connection = await self._db.dedicated_connection(url)
+    async def receives_notifications(self) -> bool:
+        """Return whether a session receives notifications."""
+        connection = await self._db.dedicated_connection()
         try:
             with translate_errors():
                 return await receives_notifications(connection, NOTIFICATION_TIMEOUT)
         finally:
             await connection.close()
+
+    async def foreign_settings(self) -> list[str]:
+        """Return the settings of the database and the role that draftsman does not replace."""
+        async with self._db.connection() as conn:
+            return await schema.foreign_settings(conn)
 
     async def invariants(self) -> dict[str, Sequence[tuple[Any, ...]]]:
         """Return, for each data invariant, the rows that violate it."""

@@ -44,9 +44,9 @@ from draftsman.store.postgres.caller_connection import CallersConnection, adapt
 from draftsman.store.postgres.database import (
     Connection,
     Database,
-    retry_conflicts,
     translate_errors,
 )
+from draftsman.store.postgres.database_connection import retry_conflicts
 
 if TYPE_CHECKING:
     from draftsman.services.jobs.linked_requests import Plan

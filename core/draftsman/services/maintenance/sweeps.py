@@ -84,7 +84,7 @@ class Sweeps:
         self._lease = lease
         self._decisions = decisions
         self._fallback = fallback
-        self._leading = db.dedicated_session(pinned=False)
+        self._leading = db.dedicated_session(pinned=False, lease=settings.lease)
         """Session of the leader's lease, so that it never waits for a pooled connection."""
         self.names: Final[dict[str, Callable[[LeaderTerm], Awaitable[int]]]] = {
             "decisions": self.decisions,

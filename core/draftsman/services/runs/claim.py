@@ -11,7 +11,8 @@ from draftsman.domain.job import Status
 from draftsman.domain.run import ClaimedJob, Lease, LeaseState
 from draftsman.store import claim as store
 from draftsman.store import run_state
-from draftsman.store.postgres.database import Connection, Database, retry_conflicts
+from draftsman.store.postgres.database import Connection, Database
+from draftsman.store.postgres.database_connection import retry_conflicts
 
 CLAIMED: Final = (Status.CLAIMED, Status.RUNNING)
 CONNECT_TIMEOUT: Final = 2.0
@@ -24,22 +25,29 @@ class Claim:
     """Claims for a worker, and heartbeats for its leases."""
 
     def __init__(
-        self, db: Database, worker: UUID, queues: Sequence[str], *, limited: bool = False
+        self,
+        db: Database,
+        worker: UUID,
+        queues: Sequence[str],
+        *,
+        limited: bool = False,
+        lease: float | None = None,
     ) -> None:
-        """`limited` says whether jobs may have limits."""
+        """`limited` says whether jobs may have limits; `lease` is the time of leases in seconds."""
         self._db = db
         self._limited = limited
         self._in_two_steps = 0
         """The next calls that are made in two statements."""
         self._worker = worker
         self._queues = queues
-        self._session = db.dedicated_session()
-        self.heartbeat_session = db.dedicated_session(pinned=False)
+        self._lease = lease
+        self._session = db.dedicated_session(lease=lease)
+        self.heartbeat_session = db.dedicated_session(pinned=False, lease=lease)
         """Session of the heartbeat, so that it never waits for a pooled connection."""
 
     def with_own_session(self) -> Claim:
         """Return claims of the same worker with a separate session."""
-        return Claim(self._db, self._worker, self._queues, limited=self._limited)
+        return Claim(self._db, self._worker, self._queues, limited=self._limited, lease=self._lease)
 
     async def exchange(
         self,

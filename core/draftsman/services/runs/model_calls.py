@@ -14,7 +14,6 @@ from draftsman.domain.run import Lease, lease_lost
 from draftsman.domain.text import clean
 from draftsman.store import budgets
 from draftsman.store.postgres.database import Database
-from draftsman.store.postgres.single_statement import run_statement
 
 
 class ModelCalls:
@@ -31,9 +30,8 @@ class ModelCalls:
         own: Mapping[str, float] | None = None,
     ) -> BudgetState:
         """Reserve the estimate of a call, or only check the budgets; `own` as for `record`."""
-        state = await run_statement(
-            self._db, lambda conn: budgets.reserve(conn, lease, call, estimate, own)
-        )
+        async with self._db.connection() as conn:
+            state = await budgets.reserve(conn, lease, call, estimate, own)
         if state is None:
             raise lease_lost(lease)
         return state
@@ -52,16 +50,16 @@ class ModelCalls:
         job by the profile of its repository.
         """
         cleaned, model = clean(amounts), clean(model)
-        used_up = await run_statement(
-            self._db, lambda conn: budgets.record(conn, lease, cleaned, model, call, own)
-        )
+        async with self._db.connection() as conn:
+            used_up = await budgets.record(conn, lease, cleaned, model, call, own)
         if used_up is None:
             raise lease_lost(lease)
         return used_up
 
     async def release(self, call: UUID) -> None:
         """End the reservation of a call that used nothing."""
-        await run_statement(self._db, lambda conn: budgets.release(conn, call))
+        async with self._db.connection() as conn:
+            await budgets.release(conn, call)
 
     async def raise_budget(self, lease: Lease, question: int, amount: float) -> None:
         """Add the amount of a person's answer to the budget of its question, once."""

@@ -6,15 +6,18 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import Any, Final
+from time import monotonic
+from typing import TYPE_CHECKING, Final
 
-from psycopg import AsyncConnection
 from psycopg.pq import TransactionStatus
 from psycopg_pool import AsyncConnectionPool
 
 from draftsman.settings import DatabaseSettings
 from draftsman.store.postgres.connection_state import cancellations, is_disconnected
-from draftsman.store.postgres.pinned_connection import PinnedConnection
+from draftsman.store.postgres.database_connection import DatabaseConnection
+
+if TYPE_CHECKING:
+    from psycopg.abc import AdaptContext
 
 RECONNECT_TIMEOUT: Final = 2.0
 """Seconds of reconnecting in the background: then the next caller that needs a connection
@@ -31,23 +34,28 @@ class ConnectionPool:
 
     def __init__(
         self,
-        url: str,
+        parameters: str,
         settings: DatabaseSettings,
-        options: dict[str, Any],
-        configure: Callable[[AsyncConnection[Any]], Awaitable[None]],
+        connection_class: type[DatabaseConnection],
+        *,
+        context: AdaptContext,
+        configure: Callable[[DatabaseConnection], Awaitable[None]],
+        is_left_over: Callable[[DatabaseConnection], bool],
     ) -> None:
-        self._pool: AsyncConnectionPool[AsyncConnection[Any]] = AsyncConnectionPool(
-            url,
-            connection_class=PinnedConnection,
+        """`is_left_over` says whether a connection is to be replaced before its next use."""
+        self._pool: AsyncConnectionPool[DatabaseConnection] = AsyncConnectionPool(
+            parameters,
+            connection_class=connection_class,
             min_size=1,
             max_size=settings.pool_size,
             timeout=settings.connect_timeout,
-            kwargs=options,
+            kwargs={"autocommit": True, "context": context},
             configure=configure,
             reconnect_timeout=RECONNECT_TIMEOUT,
             open=False,
         )
-        self._kept: AsyncConnection[Any] | None = None
+        self._is_left_over = is_left_over
+        self._kept: DatabaseConnection | None = None
         self._waiting = 0
 
     async def open(self, timeout: float) -> None:
@@ -66,17 +74,17 @@ class ConnectionPool:
             await self._pool.putconn(kept)
 
     @asynccontextmanager
-    async def connection(self, wait: float | None) -> AsyncIterator[AsyncConnection[Any]]:
+    async def connection(self, wait: float | None) -> AsyncIterator[DatabaseConnection]:
         """Lend a connection; raises PoolTimeout when none is free within `wait` seconds."""
         conn, self._kept = self._kept, None
-        if conn is None or is_disconnected(conn):
+        if conn is None or is_disconnected(conn) or self._is_left_over(conn):
             conn = await self._replace(conn, wait)
         try:
             yield conn
         finally:
             await self._put_back(conn)
 
-    async def _put_back(self, conn: AsyncConnection[Any]) -> None:
+    async def _put_back(self, conn: DatabaseConnection) -> None:
         """Keep the connection, or return it; the pool ends a transaction that was left open."""
         idle = conn.pgconn.transaction_status == TransactionStatus.IDLE
         if idle and self._kept is None and not self._waiting and not self._pool.closed:
@@ -85,9 +93,9 @@ class ConnectionPool:
             await self._pool.putconn(conn)
 
     async def _replace(
-        self, lost: AsyncConnection[Any] | None, wait: float | None
-    ) -> AsyncConnection[Any]:
-        """Get a connection of the pool, after the return of a disconnected connection."""
+        self, lost: DatabaseConnection | None, wait: float | None
+    ) -> DatabaseConnection:
+        """Get a connection of the pool, after the return of one that cannot be used."""
         self._waiting += 1
         try:
             if lost is not None:
@@ -96,20 +104,23 @@ class ConnectionPool:
         finally:
             self._waiting -= 1
 
-    async def _get_live(self, wait: float | None) -> AsyncConnection[Any]:
+    async def _get_live(self, wait: float | None) -> DatabaseConnection:
         """Get a connection of the pool; replace disconnected connections at once.
 
-        The pool's own check waits a second after the first of them, then two, then four.
+        The pool's own check waits a second after the first of them, then two, then four. A session
+        that was opened for this call is used also if its server is read-only.
         """
-        before = cancellations()
-        while is_disconnected(conn := await self._pool.getconn(timeout=wait)):
+        before, began = cancellations(), monotonic()
+        conn = await self._pool.getconn(timeout=wait)
+        while is_disconnected(conn) or (self._is_left_over(conn) and conn.opened_at < began):
             await self._discard(conn)
+            conn = await self._pool.getconn(timeout=wait)
         if cancellations() > before:  # the pool ignores a cancellation that arrives with it
             await self._pool.putconn(conn)
             raise asyncio.CancelledError
         return conn
 
-    async def _discard(self, conn: AsyncConnection[Any]) -> None:
+    async def _discard(self, conn: DatabaseConnection) -> None:
         try:
             await conn.close()
         finally:

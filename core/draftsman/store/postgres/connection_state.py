@@ -24,6 +24,18 @@ def is_disconnected(conn: psycopg.AsyncConnection[Any]) -> bool:
     return conn.pgconn.status != ConnStatus.OK
 
 
+def is_read_only(conn: psycopg.AsyncConnection[Any]) -> bool:
+    """Return whether the server last reported a standby, or a default of read-only transactions.
+
+    Another server may be the primary by now, and a default of the database or the role is read only
+    once: a session that was opened in such a time would stay read-only for ever.
+    """
+    if conn.closed:
+        return False
+    reported = (b"in_hot_standby", b"default_transaction_read_only")
+    return any(conn.pgconn.parameter_status(name) == b"on" for name in reported)
+
+
 def cancellations() -> int:
     """Return how often this task was canceled, also where that had no effect."""
     task = asyncio.current_task()

@@ -32,7 +32,32 @@ from draftsman.errors import (
     SchemaUnsupported,
     UsageError,
 )
-from draftsman.store.postgres.connection_state import cancellations, is_disconnected
+from draftsman.store.postgres.connection_state import (
+    cancellations,
+    is_disconnected,
+    is_read_only,
+)
+from draftsman.store.postgres.database_connection import (
+    CONFLICTS,
+    DatabaseConnection,
+    TransactionConflict,
+    retry_conflicts,
+)
+from draftsman.store.postgres.direct_connection import (
+    connect,
+    connect_direct,
+    has_start_up_options,
+    refuses_options,
+)
+from draftsman.store.postgres.pooler_connection import PoolerConnection
+from draftsman.store.postgres.session_settings import (
+    INDEX_SCANS,
+    OF_SESSIONS,
+    PINNED,
+    conninfo,
+    milliseconds,
+    reply_margin,
+)
 from draftsman.store.queries import load
 
 if TYPE_CHECKING:
@@ -41,12 +66,12 @@ if TYPE_CHECKING:
 
 _Q = load("schema")
 T = TypeVar("T")
+SHORTEST_TIMEOUT: Final = 1.0
+"""Seconds that any statement may take, however short a lease is."""
 Connection = AsyncConnection[Any]
 Params = Mapping[str, Any]
 
 DATA_EXCEPTION: Final = errors.DataException.sqlstate
-CONFLICT_RETRIES: Final = 3
-"""Retries of a transaction after a deadlock or a serialization failure."""
 _ENUMS: Final[dict[str, type[StrEnum]]] = {
     "job_status": Status,
     "job_mode": Mode,
@@ -78,12 +103,23 @@ class Database:
 
     Without `pooled`, for commands that run a few queries one after the other, the first connection
     serves all of them; a pool is opened only if they overlap, or after a lost connection.
+    `session_url` leads to the server itself if `url` is that of a transaction pooler: sessions that
+    listen, hold a lock or prepare their statements use it.
     """
 
     def __init__(
-        self, url: str, settings: DatabaseSettings, *, read_only: bool = False, pooled: bool = True
+        self,
+        url: str,
+        settings: DatabaseSettings,
+        *,
+        session_url: str | None = None,
+        read_only: bool = False,
+        pooled: bool = True,
     ) -> None:
         self.url = url
+        self.session_url = session_url or url
+        self.behind_pooler = False
+        """Whether `url` leads to a transaction pooler; known after `open`."""
         self._settings = settings
         self._read_only = read_only
         self._pooled = pooled
@@ -92,11 +128,6 @@ class Database:
         self._first: Connection | None = None
         self._pool: ConnectionPool | None = None
         self._pool_lock = asyncio.Lock()
-        self._connect_options: dict[str, Any] = {
-            "autocommit": True,
-            "application_name": "draftsman",
-            "context": self._adapters,
-        }
         self._sessions: list[DedicatedSession] = []
 
     async def open(self, prepare: Callable[[Connection], Awaitable[None]] | None = None) -> None:
@@ -105,7 +136,7 @@ class Database:
         `prepare` gets the first connection before it is used for anything else.
         """
         with translate_errors():
-            conn = await self._connect(self.url)
+            conn = await self._connect_first()
             try:
                 if prepare is not None:
                     await prepare(conn)
@@ -113,7 +144,6 @@ class Database:
                 _register_enums(enums, self._adapters)
                 if not self._pooled:
                     _register_enums(enums, conn.adapters)
-                    await self._configure(conn)
                     self._first = conn
             finally:
                 if self._first is not conn:
@@ -143,7 +173,7 @@ class Database:
         """
         if not self._is_open:
             raise DatabaseUnreachable("the database is not open")
-        with translate_errors():
+        with translate_errors(conflicts=True):
             if (first := await self._take_first()) is not None:
                 try:
                     yield first
@@ -166,41 +196,77 @@ class Database:
         return await retry_conflicts(lambda: self._attempt_transaction(work))
 
     async def dedicated_connection(
-        self, url: str | None = None, *, pinned: bool = False
+        self, *, pinned: bool = False, lease: float | None = None
     ) -> Connection:
-        """Open a connection outside the pool, which the caller closes; `pinned`: fixed plans."""
+        """Open a connection outside the pool, which the caller closes; `pinned`: fixed plans.
+
+        With `lease`, in seconds, a statement ends in time for another attempt within it.
+        Raises ConfigError if its URL leads to a transaction pooler.
+        """
+        timeout = self._settings.statement_timeout
+        if lease is not None:
+            timeout = min(timeout, max(SHORTEST_TIMEOUT, lease / 4))
+        settings = {**self._pinned_settings(timeout), **(INDEX_SCANS if pinned else {})}
         with translate_errors():
-            conn = await self._connect(url or self.url, pinned=pinned)
-            try:
-                await self._configure(conn)
-                if pinned:
-                    conn.prepare_threshold = 0
-                    await conn.execute(_Q["pin_plans"])
-            except BaseException:
-                await conn.close()
-                raise
+            conn = await connect_direct(
+                self.session_url,
+                settings,
+                connect_timeout=self._settings.connect_timeout,
+                pinned=pinned,
+                context=self._adapters,
+            )
+        conn.reply_timeout = timeout + reply_margin(timeout)
+        if pinned:
+            conn.prepare_threshold = 0
         return conn
 
-    def dedicated_session(self, *, pinned: bool = True) -> DedicatedSession:
-        """Return a session outside the pool; `pinned` if it repeats a single statement."""
-        self._sessions.append(DedicatedSession(self, pinned=pinned))
+    def dedicated_session(
+        self, *, pinned: bool = True, lease: float | None = None
+    ) -> DedicatedSession:
+        """Return a session outside the pool; `pinned` if it repeats a single statement.
+
+        With `lease`, in seconds, a statement ends in time for another attempt within it.
+        """
+        self._sessions.append(DedicatedSession(self, pinned=pinned, lease=lease))
         return self._sessions[-1]
+
+    def is_left_over(self, conn: Connection) -> bool:
+        """Return whether a session is to be replaced, because it began on a read-only server."""
+        if self._read_only or isinstance(conn, PoolerConnection):
+            return False
+        return is_read_only(conn)
 
     async def _attempt_transaction(self, work: Callable[[Connection], Awaitable[T]]) -> T:
         async with self.transaction() as conn:
             return await work(conn)
 
-    async def _connect(self, url: str, *, pinned: bool = False) -> Connection:
-        kind: type[Connection] = AsyncConnection
-        if pinned:
-            from draftsman.store.postgres.pinned_connection import PinnedConnection
+    def _pinned_settings(self, statement_timeout: float) -> dict[str, str]:
+        settings = {**PINNED, **OF_SESSIONS, "statement_timeout": milliseconds(statement_timeout)}
+        if self._read_only:
+            settings["default_transaction_read_only"] = "on"
+        return settings
 
-            kind = PinnedConnection
-        return await kind.connect(
-            url,
-            connect_timeout=max(2, round(self._settings.connect_timeout)),
-            **self._connect_options,
+    async def _connect_first(self) -> DatabaseConnection:
+        """Open a connection, and find out whether the URL leads to a transaction pooler."""
+        connect_timeout = self._settings.connect_timeout
+        settings = self._pinned_settings(self._settings.statement_timeout)
+        try:
+            conn = await connect(
+                conninfo(self.url, settings, connect_timeout), context=self._adapters
+            )
+            if await has_start_up_options(conn):
+                await self._configure(conn)
+                return conn
+            await conn.close()
+        except psycopg.OperationalError as error:
+            if not refuses_options(error):
+                raise
+        self.behind_pooler = True
+        conn = await connect(
+            conninfo(self.url, {}, connect_timeout), PoolerConnection, context=self._adapters
         )
+        await self._configure(conn)
+        return conn
 
     async def _take_first(self) -> Connection | None:
         """Take the first connection if it is free and connected."""
@@ -212,7 +278,7 @@ class Database:
 
     async def _return_first(self, conn: Connection) -> None:
         is_idle = conn.info.transaction_status is TransactionStatus.IDLE
-        if self._is_open and is_idle:
+        if self._is_open and is_idle and not self.is_left_over(conn):
             self._first = conn
         else:
             await conn.close()
@@ -223,17 +289,32 @@ class Database:
 
         async with self._pool_lock:
             if self._pool is None:
-                options = self._connect_options
-                pool = ConnectionPool(self.url, self._settings, options, self._configure)
+                if self.behind_pooler:
+                    kind: type[DatabaseConnection] = PoolerConnection
+                    settings: dict[str, str] = {}
+                else:
+                    from draftsman.store.postgres.pinned_connection import PinnedConnection
+
+                    kind = PinnedConnection
+                    settings = self._pinned_settings(self._settings.statement_timeout)
+                pool = ConnectionPool(
+                    conninfo(self.url, settings, self._settings.connect_timeout),
+                    self._settings,
+                    kind,
+                    context=self._adapters,
+                    configure=self._configure,
+                    is_left_over=self.is_left_over,
+                )
                 await pool.open(timeout)
                 self._pool = pool
             return self._pool
 
-    async def _configure(self, conn: Connection) -> None:
-        timeout = f"{round(self._settings.statement_timeout * 1000)}ms"
-        await conn.execute(_Q["configure"], {"timeout": timeout})
-        if self._read_only:
-            await conn.execute(_Q["read_only"])
+    async def _configure(self, conn: DatabaseConnection) -> None:
+        timeout = self._settings.statement_timeout
+        conn.reply_timeout = timeout + reply_margin(timeout)
+        if isinstance(conn, PoolerConnection):
+            settings = {**PINNED, "statement_timeout": milliseconds(timeout)}
+            await conn.begin_with(settings, read_only=self._read_only)
 
 
 class DedicatedSession:
@@ -244,9 +325,10 @@ class DedicatedSession:
     wrong, lead to a sequential scan or a sort, and no call pays for planning.
     """
 
-    def __init__(self, db: Database, *, pinned: bool = True) -> None:
+    def __init__(self, db: Database, *, pinned: bool = True, lease: float | None = None) -> None:
         self._db = db
         self._pinned = pinned
+        self._lease = lease
         self._conn: Connection | None = None
         self._lent = asyncio.Lock()
 
@@ -254,11 +336,16 @@ class DedicatedSession:
     async def connection(self, wait: float) -> AsyncIterator[Connection]:
         """Lend the session; raises DatabaseUnreachable if connecting takes over `wait` seconds."""
         async with self._lent:
-            with translate_errors():
-                if self._conn is None or is_disconnected(self._conn):
+            with translate_errors(conflicts=True):
+                conn = self._conn
+                if conn is None or is_disconnected(conn):
                     await self.close()
-                    self._conn = await self._connect(wait)
-                yield self._conn
+                    conn = self._conn = await self._connect(wait)
+                try:
+                    yield conn
+                finally:
+                    if self._db.is_left_over(conn):
+                        await self.close()
 
     async def close(self) -> None:
         """Disconnect; safe to call twice."""
@@ -269,18 +356,23 @@ class DedicatedSession:
     async def _connect(self, wait: float) -> Connection:
         try:
             async with asyncio.timeout(wait):
-                return await self._db.dedicated_connection(pinned=self._pinned)
+                return await self._db.dedicated_connection(pinned=self._pinned, lease=self._lease)
         except TimeoutError:
             raise DatabaseUnreachable(f"no connection within {wait:.0f} s") from None
 
 
 class translate_errors:
-    """Translate PostgreSQL errors to draftsman's errors, except deadlocks.
+    """Translate PostgreSQL errors to draftsman's errors.
 
-    `retry_conflicts` handles deadlocks. A connection that breaks while a statement is being
-    canceled raises its own error instead of the cancellation; the cancellation is raised here, so
-    that no caller takes it for an outage.
+    Conflicts of a transaction are kept for the code that can repeat it, which is outside of the
+    connection's block: there, with `conflicts`, they become a TransactionConflict.
+
+    A connection that breaks while a statement is being canceled raises its own error instead of the
+    cancellation; the cancellation is raised here, so that no caller takes it for an outage.
     """
+
+    def __init__(self, *, conflicts: bool = False) -> None:
+        self._conflicts = conflicts
 
     def __enter__(self) -> None:
         self._before = cancellations()
@@ -290,7 +382,7 @@ class translate_errors:
             return
         if cancellations() > self._before:
             raise asyncio.CancelledError from error
-        if not isinstance(error, errors.DeadlockDetected | errors.SerializationFailure):
+        if self._conflicts or not isinstance(error, CONFLICTS):
             raise to_domain_error(error) from error
 
 
@@ -313,6 +405,8 @@ def _translate(error: Exception) -> DraftsmanError:
     text = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
     if isinstance(error, psycopg.Error) and (own := _own_error(error, text)) is not None:
         return own
+    if isinstance(error, CONFLICTS):
+        return TransactionConflict(f"a conflict with another transaction: {text}; try again")
     if isinstance(error, _SCHEMA_ERRORS):
         return SchemaOutdated(text, hint=CommandHint("migrate", lead="run"))
     if isinstance(error, errors.ReadOnlySqlTransaction):
@@ -372,24 +466,6 @@ def _register_enums(infos: dict[str, EnumInfo], adapters: AdaptersMap) -> None:
         enum = _ENUMS[name]
         texts = {member: member.value for member in enum if member != "VALID"}
         register_enum(info, adapters, enum, mapping=texts)
-
-
-async def retry_conflicts(work: Callable[[], Awaitable[T]]) -> T:
-    """Await `work`; retry three times after a deadlock or a serialization failure.
-
-    Raises LostRace after the last retry.
-    """
-    for attempt in range(CONFLICT_RETRIES):
-        try:
-            return await work()
-        except (errors.DeadlockDetected, errors.SerializationFailure):
-            await asyncio.sleep(0.01 * 2**attempt)
-    try:
-        return await work()
-    except (errors.DeadlockDetected, errors.SerializationFailure) as error:
-        lost = LostRace("too many conflicts with other transactions; try again")
-        lost.sqlstate = error.sqlstate
-        raise lost from error
 
 
 async def fetch_all(

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Callable
+from typing import Any, Final
+
+from psycopg import OperationalError
 
 from draftsman.store.postgres.database import Connection
 from draftsman.store.queries import load
 
+PROBE_INTERVAL: Final = 10.0
+"""Seconds between two probes of a connection that waits for notifications."""
+PROBE_TIMEOUT: Final = 5.0
+"""Seconds in which the server must reply to a probe."""
 _Q = load("schema")
 
 
@@ -44,16 +50,24 @@ async def receive(
     Raises psycopg's error when the connection is lost.
 
     The event loop calls `on_notification` as soon as it reads the socket, without a task between:
-    an idle worker claims a new job some tenths of a millisecond earlier.
+    an idle worker claims a new job some tenths of a millisecond earlier. An idle connection is
+    probed: its server may have vanished.
     """
     loop, pgconn, codec = asyncio.get_running_loop(), conn.pgconn, conn.info.encoding
     lost: asyncio.Future[None] = loop.create_future()
+    replied = asyncio.Event()
+    ends_at = None if seconds is None else loop.time() + seconds
+
+    def remaining(limit: float) -> float:
+        return limit if ends_at is None else max(0.0, min(limit, ends_at - loop.time()))
 
     def read() -> None:
         try:
             pgconn.consume_input()
             while notice := pgconn.notifies():
                 on_notification(notice.relname.decode(codec), notice.extra.decode(codec))
+            while not pgconn.is_busy() and pgconn.get_result() is not None:
+                replied.set()
         except Exception as error:
             loop.remove_reader(socket)
             if not lost.done():
@@ -64,8 +78,20 @@ async def receive(
         loop.add_reader(socket, read)
         try:
             read()  # notifications that arrived with an earlier reply
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(seconds):
-                    await lost
+            while not (await asyncio.wait({lost}, timeout=remaining(PROBE_INTERVAL)))[0]:
+                if remaining(PROBE_INTERVAL) == 0:
+                    return
+                replied.clear()
+                pgconn.send_query(b"")
+                pgconn.flush()
+                waiting = asyncio.ensure_future(replied.wait())
+                futures: set[asyncio.Future[Any]] = {lost, waiting}
+                await asyncio.wait(
+                    futures, timeout=PROBE_TIMEOUT, return_when=asyncio.FIRST_COMPLETED
+                )
+                waiting.cancel()
+                if not replied.is_set() and not lost.done():
+                    raise OperationalError(f"no reply from the server within {PROBE_TIMEOUT:.0f} s")
+            await lost
         finally:
             loop.remove_reader(socket)

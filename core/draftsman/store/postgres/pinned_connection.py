@@ -24,6 +24,8 @@ from psycopg.pq import ExecStatus, TransactionStatus
 from psycopg.pq.abc import PGresult
 from psycopg.rows import tuple_row
 
+from draftsman.store.postgres.database_connection import DatabaseConnection, retry_conflicts
+
 T = TypeVar("T")
 BIGINT: Final = 20
 """Type of a parameter that is an integer; other types are inferred by the server."""
@@ -52,7 +54,7 @@ def statement(query: LiteralString, *integers: str) -> Statement:
     return Statement(query, integers)
 
 
-class PinnedConnection(AsyncConnection[Any]):
+class PinnedConnection(DatabaseConnection):
     """A connection that prepares each statement once and keeps it.
 
     `fetch` is for autocommit only: psycopg deallocates all prepared statements after a rollback,
@@ -77,7 +79,15 @@ class PinnedConnection(AsyncConnection[Any]):
     async def fetch(
         self, statement: Statement, values: Mapping[str, object]
     ) -> list[tuple[Any, ...]]:
-        """Return all rows; a value is text, an integer or None."""
+        """Return all rows; a value is text, an integer or None.
+
+        Raises LostRace after repeated conflicts with other transactions.
+        """
+        return await retry_conflicts(lambda: self._fetch(statement, values))
+
+    async def _fetch(
+        self, statement: Statement, values: Mapping[str, object]
+    ) -> list[tuple[Any, ...]]:
         codec = self._codec
         parameters = [
             None if (value := values[name]) is None else str(value).encode(codec)
@@ -130,7 +140,8 @@ class PinnedConnection(AsyncConnection[Any]):
             self._reader[0].add_reader(self._reader[1], self._read)
         self._waiter, self._last_result = self._reader[0].create_future(), None
         try:
-            return await self._waiter
+            with self.limited_reply():
+                return await self._waiter
         except BaseException:
             if self.pgconn.transaction_status == TransactionStatus.ACTIVE:
                 await self._cancel_statement()

@@ -7,6 +7,7 @@ from datetime import datetime
 from psycopg import errors
 
 from draftsman.store.postgres.database import Connection, execute, rows, scalar
+from draftsman.store.postgres.session_settings import OF_SESSIONS, PINNED
 from draftsman.store.queries import load
 
 _Q = load("schema")
@@ -53,3 +54,9 @@ async def grant_roles(conn: Connection) -> str:
 async def new_epoch(conn: Connection) -> int:
     """Start a new epoch of the event feed."""
     return int(await scalar(conn, _Q["new_epoch"]))
+
+
+async def foreign_settings(conn: Connection) -> list[str]:
+    """Return the settings of the database and the role that apply to draftsman's sessions."""
+    pinned = [*PINNED, *OF_SESSIONS, "client_encoding", "statement_timeout"]
+    return [row[0] for row in await rows(conn, _Q["foreign_settings"], {"pinned": pinned})]

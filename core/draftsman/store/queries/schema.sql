@@ -42,20 +42,23 @@ SELECT t.typname AS name, t.oid, t.typarray AS array_oid, t.oid::regtype::text A
  WHERE t.typnamespace = to_regnamespace('draftsman')
  GROUP BY t.oid
 
--- Settings of every session. Statements read few rows, and compiling them (`jit`, on by default)
--- takes longer than running them.
--- name: configure
-SELECT set_config('statement_timeout', %(timeout)s, false), set_config('jit', 'off', false)
+-- Settings of a transaction behind a pooler.
+-- name: set_local
+SELECT set_config(name, value, true) FROM jsonb_each_text(%(settings)s::jsonb) AS s (name, value)
 
--- The session's statements are planned once, with index scans and nested loops. Hash joins stay:
--- the trigger that writes events joins two transition tables, which have no index.
--- name: pin_plans
-SELECT set_config('plan_cache_mode', 'force_generic_plan', false),
-       set_config('enable_seqscan', 'off', false), set_config('enable_bitmapscan', 'off', false),
-       set_config('enable_mergejoin', 'off', false), set_config('enable_sort', 'off', false)
+-- Whether the server got the start-up options of this session: some poolers ignore them.
+-- name: has_start_up_options
+SELECT coalesce(current_setting('draftsman.start_up_options', true), '') = 'on'
 
--- name: read_only
-SELECT set_config('default_transaction_read_only', 'on', false)
+-- Settings that a database or a role defines for this session, except those that are pinned.
+-- name: foreign_settings
+SELECT DISTINCT c.setting
+  FROM pg_db_role_setting s
+  JOIN pg_database d ON d.datname = current_database() AND s.setdatabase IN (0, d.oid)
+  JOIN pg_roles r ON r.rolname = session_user AND s.setrole IN (0, r.oid)
+ CROSS JOIN LATERAL unnest(s.setconfig) AS c (setting)
+ WHERE lower(split_part(c.setting, '=', 1)) <> ALL (%(pinned)s::text[])
+ ORDER BY c.setting
 
 -- name: listen
 LISTEN draftsman_jobs; LISTEN draftsman_runs; LISTEN draftsman_deliveries

@@ -13,7 +13,7 @@ from draftsman.runtime import Runtime
 from draftsman.signing import signing_key
 from tests.core.handlers.run_agent.profiled_jobs import profiled_job
 from tests.core.loops.agent_jobs import agent_worker, git
-from tests.core.loops.workers import UNREACHABLE_URL, wait_for_end
+from tests.core.loops.workers import wait_for_end
 from tests.factories import Factory
 from tests.tui.cli.cli_runner import Cli, process
 
@@ -42,7 +42,7 @@ async def test_evidence_is_verified_offline_and_each_change_of_it_is_noticed(
     offline = process(
         *("verify", evidence, "--json"),
         DRAFTSMAN_EVIDENCE__TRUSTED_KEYS=keys,
-        DRAFTSMAN_DATABASE_URL=UNREACHABLE_URL,
+        DRAFTSMAN_DATABASE_URL="postgresql://127.0.0.1:1/nothing",
     )
     assert json.loads(offline.stdout)["evidence"]["head"] == head
 

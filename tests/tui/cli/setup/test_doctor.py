@@ -14,10 +14,12 @@ import pytest
 from draftsman import __version__
 from draftsman.runtime import Runtime
 from draftsman.services.deliveries.live_threads import LiveThreads
+from draftsman.store.postgres import session_settings
 from draftsman.store.postgres.database import Connection
 from draftsman_bots.trello import doctor
 from tests.bots.trello.webhook_receiver import WebhookReceiver
 from tests.factories import Factory
+from tests.support.server import Server
 from tests.support.trello import FakeTrello, Fault
 from tests.tui.cli.cli_runner import Cli
 from tests.tui.cli.conftest import As
@@ -26,6 +28,7 @@ from tests.tui.cli.trello_board import CliBoard
 
 async def _checks(cli: Cli) -> dict[str, dict[str, Any]]:
     done = await cli("doctor", "--json")
+    assert done.out, done.err
     document = json.loads(done.out)
     assert document["ok"] is (done.code == 0)
     return {check["name"]: check for check in document["checks"]}
@@ -263,6 +266,37 @@ async def test_an_unreachable_listen_url_is_reported(
     monkeypatch.setenv("DRAFTSMAN_LISTEN_URL", "postgresql://127.0.0.1:1/x")
     checks_by_name = (await _checks(cli))["notifications"]
     assert (checks_by_name["status"], checks_by_name["text"][:10]) == ("fail", "listen_url")
+
+
+async def test_settings_of_the_role_and_the_database_are_named(
+    cli: Cli, server: Server, database: str
+) -> None:
+    """Those that draftsman replaces are none of the administrator's business."""
+    assert "settings" not in await _checks(cli)
+    server.set(database, "default_transaction_read_only", "on")
+    server.set(database, "work_mem", "64kB")
+    server.set(database, "datestyle", "German")
+    try:
+        check = (await _checks(cli))["settings"]
+    finally:
+        server.admin.execute(f'ALTER DATABASE "{database}" RESET ALL')
+    named = "default_transaction_read_only=on, work_mem=64kB"
+    assert (check["status"], check["text"]) == (
+        "warn",
+        f"defined for the database or the role: {named}",
+    )
+
+
+async def test_a_pooler_without_listen_url_is_reported(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PgBouncer itself is in tests/soak/soak_pooler.py; here the server drops the mark."""
+    monkeypatch.setattr(session_settings, "start_up_options", lambda settings: "-c geqo=on")
+    checks_by_name = await _checks(cli)
+    for name in ("migrations", "notifications"):
+        assert checks_by_name[name]["status"] == "fail"
+        assert "transaction pooler" in checks_by_name[name]["text"]
+    assert "docs/connections.md" in checks_by_name["notifications"]["hint"]
 
 
 async def test_violated_invariants_are_shown_with_their_rows(

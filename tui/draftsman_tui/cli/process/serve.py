@@ -145,13 +145,13 @@ async def up(app: App, headless: bool, attached: bool) -> None:
     other database with: draftsman migrate
     """
     from draftsman import migrate
-    from draftsman.configured import database_url
+    from draftsman.configured import database_url, session_url
     from draftsman.shutdown import shutdown_signals
 
     code = 0
     async with shutdown_signals() as signals:
         url, _ = await database_url(app.settings)
-        await migrate.check_compatible(url)
+        await migrate.check_compatible(session_url(app.settings, url))
         if headless or not app.out.interactive:
             from draftsman_tui.cli.process.supervisor import Supervisor
 

@@ -40,11 +40,12 @@ async def migrate(app: App, check: bool, sql: bool, restored: bool, grant: bool,
     gives up after two seconds and is retried for five minutes.
     """
     from draftsman import migrate as migrations
-    from draftsman.configured import database_url
+    from draftsman.configured import database_url, session_url
 
     if check + sql + restored + grant > 1:
         raise UsageError("--check, --sql, --restored and --grant cannot be combined")
     url, embedded = await database_url(app.settings, migrations=False)
+    url = session_url(app.settings, url)
     if grant:
         if statements := await migrations.grant(url):
             raise Refused(migrations.ROLES_HINT.format(statements))

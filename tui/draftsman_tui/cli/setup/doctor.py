@@ -17,7 +17,7 @@ import click
 from draftsman import host
 from draftsman.domain.deliveries.target import NONE
 from draftsman.domain.ids import job_name, worker_name
-from draftsman.errors import DraftsmanError, SchemaOutdated
+from draftsman.errors import ConfigError, DatabaseUnreachable, DraftsmanError, SchemaOutdated
 from draftsman_tui.cli.app import App, command
 from draftsman_tui.cli.process.serve import check_slack, check_trello
 from draftsman_tui.cli.setup import doctor_checks
@@ -112,7 +112,12 @@ async def _server(rt: Runtime) -> Sequence[Finding]:
 async def _migrations(rt: Runtime) -> Sequence[Finding]:
     from draftsman import migrate
 
-    migrations = await migrate.applied_migrations(rt.db.url)
+    try:
+        migrations = await migrate.applied_migrations(rt.db.session_url)
+    except SchemaOutdated:
+        raise
+    except (ConfigError, DatabaseUnreachable) as error:  # later checks do not need this session
+        return [Finding("migrations", "fail", f"not checked: {error}")]
     missing = [migration.name for migration in migrations if migration.applied_at is None]
     if missing:
         return [
@@ -183,6 +188,15 @@ async def _workers(rt: Runtime) -> Sequence[Finding]:
     return findings
 
 
+async def _session_settings(rt: Runtime) -> Sequence[Finding]:
+    """Report settings of the database and the role that draftsman does not replace."""
+    if not (foreign := await rt.read_model.foreign_settings()):
+        return []
+    text = f"defined for the database or the role: {', '.join(foreign)}"
+    then = "ALTER ROLE … RESET or ALTER DATABASE … RESET, unless intended; see docs/connections.md"
+    return [Finding("settings", "warn", text, then)]
+
+
 async def _types(rt: Runtime) -> Sequence[Finding]:
     """Report the types of waiting jobs that no live worker handles."""
     then = "add the type to [handlers] of a worker, or cancel the jobs: draftsman jobs --type TYPE"
@@ -192,12 +206,13 @@ async def _types(rt: Runtime) -> Sequence[Finding]:
 
 
 async def _listen(rt: Runtime) -> Sequence[Finding]:
-    url = rt.settings.listen_url
-    name = "listen_url" if url else "database_url"
+    name = "listen_url" if rt.settings.listen_url else "database_url"
+    if rt.db.behind_pooler and name == "database_url":
+        text = "database_url leads to a transaction pooler, so no worker and no bot can start"
+        then = "set listen_url to the server itself; see docs/connections.md"
+        return [Finding("notifications", "fail", text, then)]
     try:
-        received = await rt.read_model.receives_notifications(
-            url.get_secret_value() if url else None
-        )
+        received = await rt.read_model.receives_notifications()
     except DraftsmanError as error:
         then = "set listen_url to a direct connection, not through a transaction pooler"
         return [Finding("notifications", "fail", f"{name}: {error}", then)]
@@ -351,8 +366,8 @@ async def _schedules(rt: Runtime) -> Sequence[Finding]:
 
 
 CHECKS: Final = (
-    _server, _migrations, _rights, _clock, _people, _workers, _types, _listen, _archives,
-    _deliveries, _dead_letters, _schedules, _code_owners, _forges, check_trello,
+    _server, _migrations, _rights, _clock, _people, _workers, _types, _session_settings, _listen,
+    _archives, _deliveries, _dead_letters, _schedules, _code_owners, _forges, check_trello,
     doctor_checks.refused_methods,
 )  # fmt: skip
 

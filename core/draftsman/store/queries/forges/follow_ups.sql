@@ -41,7 +41,10 @@ SELECT m.job, m.ordinal, s.status, r.invoker_id, s.cancel_requested_at IS NOT NU
 -- name: ignore
 UPDATE draftsman.forge_events
    SET outcome = 'ignored', reason = %(reason)s, processed_at = draftsman.now()
- WHERE id = ANY (%(ids)s::bigint[]) AND processed_at IS NULL
+ WHERE id = ANY (ARRAY(
+       SELECT id FROM draftsman.forge_events
+        WHERE id = ANY (%(ids)s::bigint[]) AND processed_at IS NULL
+        ORDER BY id FOR NO KEY UPDATE))
 
 -- Events of pull requests that no job opened; the job of a new pull request may not be recorded yet.
 -- name: ignore_others
@@ -55,7 +58,7 @@ UPDATE draftsman.forge_events e
           AND NOT EXISTS (SELECT FROM draftsman.pull_requests p
                            WHERE (p.forge, p.project, p.number) = (n.forge, n.project, n.number))
         ORDER BY n.id
-        LIMIT %(limit)s))
+        LIMIT %(limit)s FOR NO KEY UPDATE))
 
 -- name: send
 SELECT draftsman.send_forge_event(
@@ -72,7 +75,7 @@ UPDATE draftsman.forge_events e
         WHERE s.outcome = 'sent' AND s.answered_at IS NULL AND m.delivered_at IS NULL
           AND j.status = 'completed'
         ORDER BY s.id
-        LIMIT %(limit)s))
+        LIMIT %(limit)s FOR NO KEY UPDATE OF s))
 
 -- name: add
 INSERT INTO draftsman.follow_ups (job, root, ordinal, parent)
@@ -159,7 +162,10 @@ SELECT e.id, e.forge, e.project, e.number, e.kind, e.thread, e.source::text, e.a
 
 -- name: answered
 UPDATE draftsman.forge_events SET answered_at = draftsman.now()
- WHERE id = ANY (%(ids)s::bigint[]) AND outcome = 'sent' AND answered_at IS NULL
+ WHERE id = ANY (ARRAY(
+       SELECT id FROM draftsman.forge_events
+        WHERE id = ANY (%(ids)s::bigint[]) AND outcome = 'sent' AND answered_at IS NULL
+        ORDER BY id FOR NO KEY UPDATE))
 
 -- name: ended_branches
 SELECT root, forge, project, number, url, branch, base, head FROM draftsman.pull_requests

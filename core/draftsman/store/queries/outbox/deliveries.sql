@@ -304,8 +304,11 @@ WITH opened AS (
     RETURNING bucket
 )
 UPDATE draftsman.deliveries SET next_attempt_at = draftsman.now()
- WHERE channel = %(channel)s AND next_attempt_at > draftsman.now()
-   AND status IN ('pending', 'unconfirmed') AND EXISTS (SELECT FROM opened)
+ WHERE seq = ANY (ARRAY(
+       SELECT seq FROM draftsman.deliveries
+        WHERE channel = %(channel)s AND next_attempt_at > draftsman.now()
+          AND status IN ('pending', 'unconfirmed') AND EXISTS (SELECT FROM opened)
+        ORDER BY seq FOR NO KEY UPDATE))
 
 -- name: page
 SELECT p.*
