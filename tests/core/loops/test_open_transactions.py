@@ -12,6 +12,7 @@ import pytest
 from draftsman import Client, Draftsman
 from draftsman.domain.job import Status
 from draftsman.domain.requests.unique_work import Unique
+from draftsman.handlers.registry import Handler
 from draftsman.host import login
 from draftsman.runtime import Runtime
 from draftsman.store.postgres.database import Connection
@@ -91,7 +92,7 @@ async def story(
     config = tmp_path / "draftsman.toml"
     config.write_text(f'[people.me]\nlogin = "{login()}"\nroles = ["invoker", "operator"]\n')
     handler = BlockingHandler()
-    handlers = {"slow": handler, "one": handler, "two": handler, "noop": noop}
+    handlers: dict[str, Handler] = {"slow": handler, "one": handler, "two": handler, "noop": noop}
     limited = runtime_with(rt, limits=LIMITS)
     async with (
         Draftsman(database_url, config=config) as client,
