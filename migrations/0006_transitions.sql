@@ -166,7 +166,7 @@ BEGIN
     RETURN coalesce(current_setting('draftsman.postpone', true), '') <> '';
 END $$;
 
--- Applies the consequences of a change of jobs. It waits for a lock for half a second at most: other
+-- Applies the consequences of a change of jobs. It waits for a lock for a second at most: other
 -- jobs, which the same statement settles or claims, must not wait for a transaction that stays open.
 --   ended    jobs that have ended and have children
 --   waiting  jobs with a concurrency key that have begun to wait for a person
@@ -176,7 +176,7 @@ END $$;
 CREATE FUNCTION draftsman.follow_transitions(
     ended bigint[], waiting bigint[], keys text[], buckets text[], changes int[], waited text[],
     arrived bigint[], jobs bigint[]
-) RETURNS void LANGUAGE plpgsql SET lock_timeout = '500ms' AS $$
+) RETURNS void LANGUAGE plpgsql SET lock_timeout = '900ms' AS $$
 BEGIN
     IF NOT draftsman.postpones() THEN
         BEGIN
@@ -222,7 +222,7 @@ END $$;
 
 -- Sets the positions and places of new jobs, and gives them free concurrency keys.
 CREATE FUNCTION draftsman.place_jobs(numbers bigint[], keys text[]) RETURNS void
-LANGUAGE plpgsql SET lock_timeout = '500ms' AS $$
+LANGUAGE plpgsql SET lock_timeout = '900ms' AS $$
 DECLARE
     limited boolean := EXISTS (SELECT FROM draftsman.limits);
 BEGIN
@@ -307,7 +307,7 @@ END $$;
 -- is not free.
 CREATE FUNCTION draftsman.do_work_at_commit() RETURNS trigger LANGUAGE plpgsql
     SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-    SET enable_seqscan = off SET jit = off SET lock_timeout = '500ms' AS $$
+    SET enable_seqscan = off SET jit = off SET lock_timeout = '900ms' AS $$
 BEGIN
     IF current_setting('draftsman.postpone', true) = 'commit' AND EXISTS (
            SELECT FROM draftsman.postponed_work p WHERE p.id = NEW.id) THEN

@@ -274,13 +274,21 @@ CREATE FUNCTION draftsman.request_cancel(job bigint, by text, reason text, detai
 RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM draftsman.require_control($1, $2, 'operator');
+    RETURN draftsman.record_cancel_request($1, $2, $3, $4, $2);
+END $$;
+
+-- The same for a caller that has checked who cancels the job.
+CREATE FUNCTION draftsman.record_cancel_request(
+    job bigint, by text, reason text, detail jsonb, actor text
+) RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
     UPDATE draftsman.job_states j
        SET cancel_requested_at = draftsman.now(), cancel_requested_by = $2, cancel_reason = $3,
            updated_at = draftsman.now()
      WHERE j.number = $1 AND j.status = 'running' AND j.cancel_requested_at IS NULL;
     IF FOUND THEN
         INSERT INTO draftsman.job_events (job, kind, actor, payload)
-        VALUES ($1, 'cancel_requested', $2, $4);
+        VALUES ($1, 'cancel_requested', $5, $4);
         PERFORM pg_notify('draftsman_runs', $1::text);
         RETURN true;
     END IF;
@@ -293,6 +301,13 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM draftsman.require_control($1, $2, 'operator');
     PERFORM set_config('draftsman.actor', $2, true), set_config('draftsman.detail', '', true);
+    RETURN draftsman.end_canceled_job($1, $2, $3);
+END $$;
+
+-- The same for a caller that has checked who cancels the job, and set the actor.
+CREATE FUNCTION draftsman.end_canceled_job(job bigint, by text, reason text) RETURNS boolean
+LANGUAGE plpgsql AS $$
+BEGIN
     UPDATE draftsman.job_questions q SET status = 'canceled', resolution = jsonb_build_object(
                'outcome', 'canceled', 'via', 'person', 'by', jsonb_build_array($2))
      WHERE q.job = $1 AND q.status = 'open';

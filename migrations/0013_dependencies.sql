@@ -342,14 +342,46 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
     SELECT number FROM tree
 $$;
 
--- Cancels these locked jobs; running jobs are requested to stop. Those that wait for parents are
--- first, so that the person and not the end of a parent cancels them.
+-- Jobs that a person has canceled with a tree or a group of more than 1,000 jobs, and that the leader
+-- cancels in batches.
+CREATE TABLE draftsman.pending_cancels (
+    job     bigint PRIMARY KEY,
+    actor   text NOT NULL CHECK (actor <> ''),
+    reason  text,
+    due_at  timestamptz NOT NULL DEFAULT draftsman.now()
+);
+CREATE INDEX pending_cancels_due ON draftsman.pending_cancels (due_at);
+
+-- Cancels these locked jobs; running jobs are requested to stop. Of more than 1,000, the next in the
+-- order of the claim are canceled now, and the others in batches by the leader.
 CREATE FUNCTION draftsman.cancel_jobs(jobs bigint[], by text, reason text) RETURNS void
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+    SET enable_seqscan = off SET jit = off AS $$
+DECLARE
+    most CONSTANT int := 1000;
+BEGIN
+    IF cardinality(jobs) > most THEN
+        jobs := ARRAY(
+            SELECT s.number FROM draftsman.job_states s
+             WHERE s.number = ANY (jobs)
+             ORDER BY s.hold IS NOT NULL, s.status NOT IN ('queued', 'resumed'), s.priority DESC,
+                      s.position, s.number);
+        INSERT INTO draftsman.pending_cancels (job, actor, reason)
+        SELECT n, $2, $3 FROM unnest(jobs[most + 1:]) n ORDER BY n
+            ON CONFLICT DO NOTHING;
+        jobs := jobs[:most];
+    END IF;
+    PERFORM draftsman.cancel_batch(jobs, $2, $3, $2);
+END $$;
+
+-- Cancels these locked jobs. Those that wait for parents are first, so that the person and not the
+-- end of a parent cancels them.
+CREATE FUNCTION draftsman.cancel_batch(jobs bigint[], by text, reason text, actor text)
+RETURNS void LANGUAGE plpgsql SET jit = off AS $$
 DECLARE
     state record;
 BEGIN
-    PERFORM set_config('draftsman.actor', $2, true), set_config('draftsman.detail', '', true);
+    PERFORM set_config('draftsman.actor', $4, true), set_config('draftsman.detail', '', true);
     UPDATE draftsman.job_states s
        SET status = 'canceled', hold = NULL, version = s.version + 1,
            finished_at = draftsman.now(), updated_at = draftsman.now(),
@@ -361,16 +393,48 @@ BEGIN
          ORDER BY s.number
     LOOP
         IF state.status = 'running' THEN
-            PERFORM draftsman.request_cancel(state.number, $2, $3,
-                                             jsonb_strip_nulls(jsonb_build_object('reason', $3)));
+            PERFORM draftsman.record_cancel_request(state.number, $2, $3,
+                jsonb_strip_nulls(jsonb_build_object('reason', $3)), $4);
         ELSE
-            PERFORM draftsman.cancel_job(state.number, $2, $3);
+            PERFORM draftsman.end_canceled_job(state.number, $2, $3);
         END IF;
     END LOOP;
 END $$;
 
+-- Cancels the next jobs of larger trees and groups, at most so many; returns their number. Jobs that
+-- another transaction has locked are left for a second.
+CREATE FUNCTION draftsman.do_pending_cancels(most int) RETURNS int
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+    SET enable_seqscan = off SET jit = off AS $$
+DECLARE
+    due    bigint[] := ARRAY(
+        SELECT p.job FROM draftsman.pending_cancels p
+         WHERE p.due_at <= draftsman.now()
+         ORDER BY p.due_at, p.job
+         LIMIT most
+           FOR UPDATE SKIP LOCKED);
+    locked bigint[] := ARRAY(
+        SELECT s.number FROM draftsman.job_states s
+         WHERE s.number = ANY (due)
+         ORDER BY s.number
+           FOR NO KEY UPDATE SKIP LOCKED);
+    person record;
+BEGIN
+    FOR person IN
+        SELECT p.actor, p.reason, array_agg(p.job) AS jobs FROM draftsman.pending_cancels p
+         WHERE p.job = ANY (locked)
+         GROUP BY p.actor, p.reason
+    LOOP
+        PERFORM draftsman.cancel_batch(person.jobs, person.actor, person.reason, 'system');
+    END LOOP;
+    DELETE FROM draftsman.pending_cancels p WHERE p.job = ANY (locked);
+    UPDATE draftsman.pending_cancels p SET due_at = draftsman.now() + interval '1 s'
+     WHERE p.job = ANY (due);
+    RETURN cardinality(due);
+END $$;
+
 -- Cancels a job and all in its tree; running jobs are requested to stop.
--- Returns each unfinished job, and whether its worker stops it first. Jobs that were submitted
+-- Returns each unfinished job, and whether its worker or the leader ends it later. Jobs that were submitted
 -- meanwhile are locked in another round; with all locked, no further job can be added.
 CREATE FUNCTION draftsman.cancel_tree(job bigint, by text, reason text)
 RETURNS TABLE (number bigint, requested boolean) LANGUAGE plpgsql

@@ -183,10 +183,11 @@ DECLARE
 BEGIN
     PERFORM draftsman.require_queue_control($1, $2);
     SELECT r.job INTO reserving FROM draftsman.queue_reservations r
-     WHERE r.queue = $1 AND r.expires_at > draftsman.now()
-       FOR UPDATE;
+     WHERE r.queue = $1 AND r.expires_at > draftsman.now();
     IF FOUND THEN
-        PERFORM draftsman.delete_reservations(ARRAY[reserving], 'released', $2);
+        IF draftsman.delete_reservations(ARRAY[reserving], 'released', $2) = 0 THEN
+            RETURN NULL;  -- it ended meanwhile
+        END IF;
         INSERT INTO draftsman.queue_changes (queue, action, actor, reason)
         VALUES ($1, 'release', $2, 'of D-' || reserving);
     END IF;

@@ -209,7 +209,8 @@ BEGIN
         SELECT m.group_id, min(e.number) AS job
           FROM unnest(ended) AS e (number)
          CROSS JOIN LATERAL (
-               SELECT group_id FROM draftsman.job_group_members WHERE job = e.number LIMIT 1) m
+               SELECT group_id FROM draftsman.job_group_members
+                WHERE job = e.number AND skipped_by IS NULL LIMIT 1) m
          CROSS JOIN LATERAL (
                SELECT status FROM draftsman.job_states WHERE number = e.number LIMIT 1) s
          CROSS JOIN LATERAL (
@@ -272,7 +273,7 @@ END $$;
 
 -- Cancels the unfinished jobs of a group; running jobs are requested to stop. Jobs that are added
 -- later are canceled at once. Members are locked before their group, as their ends lock them.
--- Returns each unfinished job, and whether its worker stops it first.
+-- Returns each unfinished job, and whether its worker or the leader ends it later.
 CREATE FUNCTION draftsman.cancel_group(group_id bigint, by text, reason text)
 RETURNS TABLE (number bigint, requested boolean) LANGUAGE plpgsql
     SECURITY DEFINER SET search_path = pg_catalog, pg_temp

@@ -5,17 +5,21 @@ SELECT EXISTS (SELECT FROM draftsman.schema_migrations WHERE name = '0026_identi
 INSERT INTO draftsman.schema_migrations (name) VALUES ('0026_identical_questions');
 
 -- The open questions that may be answered together, in the order in which they were asked. Questions
--- with the same digest are identical.
+-- with the same digest are identical. Only a few of them have messages, `shown`: thousands of identical
+-- questions cost the next no more than a single one.
 CREATE TABLE draftsman.identical_questions (
     id        bigint GENERATED ALWAYS AS IDENTITY,
     digest    text NOT NULL CHECK (digest ~ '^[0-9a-f]{64}$'),
     job       bigint NOT NULL,
     question  int NOT NULL,
+    shown     boolean NOT NULL DEFAULT false,
     PRIMARY KEY (job, question),
     FOREIGN KEY (job, question) REFERENCES draftsman.job_questions (job, ordinal)
 );
 --   identical_questions_digest  the questions that are identical to another
+--   identical_questions_shown   those of them that have messages
 CREATE UNIQUE INDEX identical_questions_digest ON draftsman.identical_questions (digest, id);
+CREATE INDEX identical_questions_shown ON draftsman.identical_questions (digest, id) WHERE shown;
 
 -- The digest of all that people see of a question, and of its repository; NULL for a question that is never
 -- answered together with others: an approval, whose decision is bound to the changes of its job, a
@@ -97,15 +101,30 @@ CREATE TRIGGER job_questions_unregister AFTER UPDATE OF status ON draftsman.job_
 
 -- Messages -------------------------------------------------------------------------------------
 
+-- Marks an open question that has a message.
+CREATE FUNCTION draftsman.mark_shown() RETURNS trigger LANGUAGE plpgsql
+    SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    UPDATE draftsman.identical_questions i SET shown = true
+     WHERE i.job = NEW.job AND i.question = NEW.question AND NOT i.shown;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER deliveries_shown AFTER INSERT OR UPDATE OF status ON draftsman.deliveries FOR EACH ROW
+    WHEN (NEW.kind IN ('question', 'reminder') AND NEW.status = 'pending')
+    EXECUTE FUNCTION draftsman.mark_shown();
+
 -- The messages that show an identical question of the same requester: one for each target and thread.
 CREATE FUNCTION draftsman.messages_of(digest text, requester text)
 RETURNS SETOF draftsman.deliveries LANGUAGE sql STABLE
     SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     SELECT DISTINCT ON (d.channel, d.target, d.thread) d.*
       FROM draftsman.identical_questions i
-      JOIN draftsman.job_requests r ON r.number = i.job AND r.invoker_id = $2
-      JOIN draftsman.deliveries d ON d.job = i.job AND d.question = i.question
-     WHERE i.digest = $1 AND d.kind = 'question'
+     CROSS JOIN LATERAL (
+           SELECT invoker_id FROM draftsman.job_requests WHERE number = i.job LIMIT 1) r
+     CROSS JOIN LATERAL (
+           SELECT * FROM draftsman.deliveries
+            WHERE job = i.job AND question = i.question OFFSET 0) d
+     WHERE i.digest = $1 AND i.shown AND r.invoker_id = $2 AND d.kind = 'question'
        AND d.status IN ('pending', 'sending', 'unconfirmed', 'sent')
      ORDER BY d.channel, d.target, d.thread, d.seq
 $$;
@@ -131,7 +150,8 @@ CREATE FUNCTION draftsman.shown_instead(
 ) RETURNS text LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     SELECT format('D-%s/%s', i.job, i.question)
       FROM draftsman.job_questions q
-     CROSS JOIN LATERAL draftsman.identical_to(q.job, q.ordinal) i
+      JOIN draftsman.identical_questions me ON me.job = q.job AND me.question = q.ordinal
+      JOIN draftsman.identical_questions i ON i.digest = me.digest AND i.shown AND i.id <> me.id
      WHERE q.job = $1 AND q.status = 'open'
        AND NOT EXISTS (
            SELECT FROM draftsman.deliveries d
@@ -150,20 +170,20 @@ CREATE FUNCTION draftsman.edit_messages(digest text) RETURNS void LANGUAGE sql
     SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     SELECT draftsman.edit_question(i.job, i.question)
       FROM draftsman.identical_questions i
-     WHERE i.digest = $1
+     WHERE i.digest = $1 AND i.shown
      ORDER BY i.id
 $$;
 
 -- Writes the messages of the open questions of a job, whose lock the caller holds. A target that shows
 -- an identical question of the same requester gets none, and that message is edited; nor does the
--- target of a person who has it in a digest. The jobs of identical questions are locked first: an
--- answer that is being committed is waited for, and answers them only.
+-- target of a person who has it in a digest. The job of the first identical question is locked first,
+-- as by an answer to any of them: an answer that is being committed is waited for, and answers them only.
 CREATE FUNCTION draftsman.enqueue_questions(job bigint) RETURNS void LANGUAGE plpgsql
     SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off AS $$
 DECLARE
     asked  draftsman.job_questions;
     same   text[];
-    others bigint[];
+    firsts bigint[];
 BEGIN
     -- the trigger of the questions may follow that of the job
     PERFORM draftsman.register_identical(d.asked, d.digest)
@@ -171,12 +191,16 @@ BEGIN
               WHERE q.job = $1 AND q.status = 'open'
               ORDER BY digest
              OFFSET 0) d;
-    SELECT array_agg(DISTINCT me.digest), array_agg(DISTINCT i.job) INTO same, others
+    SELECT array_agg(DISTINCT me.digest), array_agg(DISTINCT f.job) INTO same, firsts
       FROM draftsman.identical_questions me
-      JOIN draftsman.identical_questions i ON i.digest = me.digest AND i.job <> me.job
+     CROSS JOIN LATERAL (
+           SELECT i.job FROM draftsman.identical_questions i
+            WHERE i.digest = me.digest AND i.job <> me.job
+            ORDER BY i.id
+            LIMIT 1) f
      WHERE me.job = $1;
-    IF others IS NOT NULL THEN
-        PERFORM FROM draftsman.job_states j WHERE j.number = ANY (others)
+    IF firsts IS NOT NULL THEN
+        PERFORM FROM draftsman.job_states j WHERE j.number = ANY (firsts)
           ORDER BY j.number FOR NO KEY UPDATE;
     END IF;
     FOR asked IN
@@ -195,7 +219,7 @@ BEGIN
          WHERE t.job = $1 AND 'question' = ANY (t.kinds)
          ORDER BY t.ordinal;
     END LOOP;
-    IF others IS NOT NULL THEN
+    IF firsts IS NOT NULL THEN
         PERFORM draftsman.edit_messages(d) FROM unnest(same) d;
     END IF;
 END $$;
@@ -203,32 +227,40 @@ END $$;
 -- A question closed alone, for example because its job was canceled: those that are left have a
 -- message in each of their targets. Runs at the end of the transaction, which may have answered all.
 CREATE FUNCTION draftsman.post_left() RETURNS trigger LANGUAGE plpgsql
-    SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+    SET enable_seqscan = off SET jit = off AS $$
 DECLARE
     remaining record;
 BEGIN
-    FOR remaining IN
-        SELECT i.job, i.question, r.invoker_id FROM draftsman.identical_questions i
-          JOIN draftsman.job_requests r ON r.number = i.job
-         WHERE i.digest = OLD.digest ORDER BY i.id
-    LOOP
-        PERFORM FROM draftsman.job_states j WHERE j.number = remaining.job FOR NO KEY UPDATE;
-        INSERT INTO draftsman.deliveries
-               (job, question, channel, target, thread, thread_key, kind, dedupe_key)
-        SELECT t.job, remaining.question, t.channel, t.target, t.thread, t.thread_key, 'question',
-               'question:' || remaining.question || ':left'
-          FROM draftsman.job_targets t
-          JOIN draftsman.identical_questions i ON i.job = t.job AND i.question = remaining.question
-         WHERE t.job = remaining.job AND 'question' = ANY (t.kinds) AND NOT EXISTS (
-               SELECT FROM draftsman.messages_of(OLD.digest, remaining.invoker_id) d
-                WHERE d.channel = t.channel AND d.target = t.target
-                  AND (t.thread IS NULL OR d.thread = t.thread))
-         ORDER BY t.ordinal
-            ON CONFLICT DO NOTHING;
-    END LOOP;
-    IF FOUND THEN
-        PERFORM draftsman.edit_messages(OLD.digest);
+    IF OLD.shown THEN
+        FOR remaining IN  -- the first question of each requester and target that no message shows
+            SELECT f.job, f.question, f.invoker_id
+              FROM (SELECT DISTINCT ON (r.invoker_id, t.channel, t.target, t.thread)
+                           i.id, i.job, i.question, r.invoker_id
+                      FROM draftsman.identical_questions i
+                      JOIN draftsman.job_requests r ON r.number = i.job
+                      JOIN draftsman.job_targets t ON t.job = i.job AND 'question' = ANY (t.kinds)
+                     WHERE i.digest = OLD.digest AND NOT i.shown
+                     ORDER BY r.invoker_id, t.channel, t.target, t.thread, i.id) f
+             ORDER BY f.id
+        LOOP
+            PERFORM FROM draftsman.job_states j WHERE j.number = remaining.job FOR NO KEY UPDATE;
+            INSERT INTO draftsman.deliveries
+                   (job, question, channel, target, thread, thread_key, kind, dedupe_key)
+            SELECT t.job, remaining.question, t.channel, t.target, t.thread, t.thread_key,
+                   'question', 'question:' || remaining.question || ':left'
+              FROM draftsman.job_targets t
+              JOIN draftsman.identical_questions i
+                ON i.job = t.job AND i.question = remaining.question
+             WHERE t.job = remaining.job AND 'question' = ANY (t.kinds) AND NOT EXISTS (
+                   SELECT FROM draftsman.messages_of(OLD.digest, remaining.invoker_id) d
+                    WHERE d.channel = t.channel AND d.target = t.target
+                      AND (t.thread IS NULL OR d.thread = t.thread))
+             ORDER BY t.ordinal
+                ON CONFLICT DO NOTHING;
+        END LOOP;
     END IF;
+    PERFORM draftsman.edit_messages(OLD.digest);
     RETURN NULL;
 END $$;
 CREATE CONSTRAINT TRIGGER identical_questions_left AFTER DELETE ON draftsman.identical_questions

@@ -174,7 +174,7 @@ BEGIN
                 draftsman.resume_queue(text, text, text), draftsman.hold_paused_types(int),
                 draftsman.release_resumed_types(int), draftsman.free_keys(int),
                 draftsman.assign_keys(text[]), draftsman.check_limits(int),
-                draftsman.give_places(int), draftsman.do_due_work(int),
+                draftsman.give_places(int), draftsman.do_due_work(int), draftsman.do_pending_cancels(int),
                 draftsman.lock_free_keys(text[]), draftsman.move_job(bigint, text, bigint, text),
                 draftsman.prioritize_job(bigint, int, text),
                 draftsman.reserve_queue(bigint, float8, text), draftsman.release_queue(text, text),

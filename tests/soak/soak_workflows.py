@@ -13,13 +13,14 @@ import pytest
 from draftsman.domain.job import Status
 from draftsman.domain.outcome import Done
 from draftsman.domain.people.actor import Actor
-from draftsman.domain.run import ClaimedJob
+from draftsman.domain.run import ClaimedJob, LeaderTerm
 from draftsman.errors import Failure
 from draftsman.runtime import Runtime
 from draftsman.services.jobs.submissions import invocation
 from draftsman.store.claim import exchange
 from draftsman.store.postgres.database import Connection, Database
 from tests.factories import Factory
+from tests.support.clock import Clock
 from tests.support.statements import rows
 
 JOBS: Final = 10_000
@@ -102,6 +103,7 @@ async def test_a_failure_cancels_ten_thousand_jobs(
     assert work.number == numbers[0]
     with timed(f"{shape}: the first job fails"):
         await rt.settlement.failure(work, Failure("broken", declared="PERMANENT"))
+    await _postponed(rt)
     counts = dict(
         await rows(conn, "SELECT status::text, count(*) FROM draftsman.job_states GROUP BY 1")
     )
@@ -122,7 +124,58 @@ async def test_a_tree_of_ten_thousand_jobs_is_read_and_canceled(
     with timed(f"{shape}: cancel the tree"):
         canceled = await rt.job_control.cancel_tree(numbers[0], owner)
     assert len(canceled) == tree.total
-    assert {job.status for job in canceled} == {Status.CANCELED}
+    await _postponed(rt)
+    assert (await rt.workflows.tree(numbers[0])).total == len(canceled)
+    assert not any((await rt.read_model.invariants()).values())
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("kind", ["dependents", "members"])
+async def test_the_failure_of_a_job_with_a_hundred_thousand_others_is_stored_at_once(
+    rt: Runtime, make: Factory, owner: Actor, conn: Connection, kind: str
+) -> None:
+    group: dict[str, Any] = {"group": {"name": "g", "kind": "parallel"}}
+    first = await make.queued(queue="q", **({} if kind == "dependents" else group))
+    fields: dict[str, Any] = {"after": (first,)} if kind == "dependents" else {"group": "g"}
+    requests = [invocation(type="noop", queue="q", **fields) for _ in range(1000)]
+    with timed(f"{kind}: submit"):
+        for _ in range(100):
+            await rt.submissions.submit_many(requests, owner)
+    (work, *_) = await _exchange(conn, make, [], free=1)
+    began = time.monotonic()
+    await rt.settlement.failure(work, Failure("broken", declared="PERMANENT"))
+    sys.stdout.write(f"{kind}: the failure: {time.monotonic() - began:.2f} s\n")
+    assert time.monotonic() - began < 5
+    with timed(f"{kind}: the leader"):
+        await _postponed(rt)
+    ended = await rows(
+        conn, "SELECT status::text, count(*) FROM draftsman.job_states GROUP BY 1 ORDER BY 1"
+    )
+    assert ended == [("canceled", 100_000), ("failed", 1)]
+
+
+@pytest.mark.timeout(900)
+async def test_a_hundred_thousand_jobs_that_are_due_in_the_same_minute_are_queued_within_it(
+    rt: Runtime, owner: Actor, clock: Clock
+) -> None:
+    requests = [invocation(type="noop", queue="q", delay=60) for _ in range(1000)]
+    for _ in range(100):
+        await rt.submissions.submit_many(requests, owner)
+    await clock.forward(61)
+    began = time.monotonic()
+    queued = 0
+    while some := await rt.sweeps.names["promote"](LeaderTerm()):
+        queued += some
+    seconds = time.monotonic() - began
+    sys.stdout.write(f"promoted {queued} jobs in {seconds:.1f} s\n")
+    assert queued == 100_000
+    assert seconds < 60
+
+
+async def _postponed(rt: Runtime) -> None:
+    """Do the postponed work as the leader does."""
+    while await rt.sweeps.names["postponed"](LeaderTerm()):
+        pass
 
 
 async def _exchange(

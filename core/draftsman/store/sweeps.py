@@ -47,6 +47,11 @@ async def do_postponed(conn: Connection, term: LeaderTerm, limit: int) -> int:
     return await scalar(conn, _Q["do_postponed"], term.params(limit)) or 0
 
 
+async def do_cancels(conn: Connection, term: LeaderTerm, limit: int) -> int:
+    """Cancel jobs of large trees and groups; return their number."""
+    return await scalar(conn, _Q["do_cancels"], term.params(limit)) or 0
+
+
 async def next_due(conn: Connection) -> float | None:
     """Return the seconds until something is due, negative when it is overdue."""
     return await scalar(conn, _Q["next_due"])  # type: ignore[no-any-return]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from draftsman.domain.answer import Verdict
 from draftsman.domain.job import Status
 from draftsman.domain.response import Response
@@ -14,6 +16,7 @@ from tests.core.outbox.rows import deliveries_of
 from tests.factories import QUESTION, Factory
 from tests.support.permissions import SHOP
 from tests.support.races import FirstSession
+from tests.support.statements import rows
 
 HERE: dict[str, Any] = {"repo": SHOP, "notify": ["slack:C1"]}
 
@@ -110,3 +113,21 @@ async def test_a_cancel_waits_for_the_next_that_asks_and_posts_it(
     async with first.doing(first.rt.questions.ask(two.lease, QUESTION)):
         await first.then(rt.job_control.cancel(one.number, make.owner), conn)
     assert await _posted(rt, two) == ["superseded", "pending"]
+
+
+@pytest.mark.parametrize("asked", [2, 12])
+async def test_another_question_locks_and_reads_no_more_rows_the_more_are_identical(
+    make: Factory, rt: Runtime, first: FirstSession, conn: Connection, asked: int
+) -> None:
+    for _ in range(asked):
+        await make.asked(**HERE)
+    another = await make.running(**HERE)
+    async with first.doing(first.rt.questions.ask(another.lease, QUESTION)), conn.transaction():
+        ((free,),) = await rows(
+            conn,
+            "SELECT count(*) FROM (SELECT FROM draftsman.job_states"
+            " FOR NO KEY UPDATE SKIP LOCKED) s",
+        )
+    assert asked + 1 - free == 2, "its own job, and the first that asks the same"
+    ((shown,),) = await rows(conn, "SELECT count(*) FROM draftsman.identical_questions WHERE shown")
+    assert shown == 1

@@ -49,6 +49,7 @@ REPOS: Final = {
 QUEUES: Final = {
     "limits.check",
     "limits.give",
+    "sweeps.do_cancels",
     "sweeps.do_postponed",
     "queues.assign",
     "queues.hold",

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 import math
+import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 from uuid import UUID
 
@@ -38,6 +40,10 @@ LEADER: Final = "leader"
 MONTHS_AHEAD: Final = 3
 POSTPONED: Final = 20
 """Maximum number of buckets, keys and jobs whose locks a transaction has at a time."""
+SWEEP_TIME: Final = 5.0
+"""Seconds after which a sweep with more to do lets the next one run."""
+CANCELED: Final = 500
+"""Maximum number of jobs that a transaction cancels."""
 INTERVALS: Final = {"prune": 3600.0}
 """Minimum seconds between two runs of a sweep that handles whole months."""
 URGENT: Final = {"follow_ups": 5.0, "suspects": 2.0, "types": 2.0}
@@ -86,24 +92,25 @@ class Sweeps:
         self._fallback = fallback
         self._leading = db.dedicated_session(pinned=False, lease=settings.lease)
         """Session of the leader's lease, so that it never waits for a pooled connection."""
+        limit = settings.limit
         self.names: Final[dict[str, Callable[[LeaderTerm], Awaitable[int]]]] = {
-            "decisions": self.decisions,
-            "expire": self.expire,
-            "remind": reminders.remind,
-            "ladders": ladders.sweep,
-            "promote": self.promote,
+            "decisions": partial(repeat, self.decisions, limit),
+            "expire": partial(repeat, self.expire, limit),
+            "remind": partial(repeat, reminders.remind, limit),
+            "ladders": partial(repeat, ladders.sweep, limit),
+            "promote": partial(repeat, self.promote, limit),
             "schedules": firing.fire,
             "follow_ups": FollowUpSweep(db, policy, forges or {}).sweep,
             "limits": LimitSweep(db, limits).sweep,
             "budgets": BudgetSweep(db, budgets, timezone).sweep,
             "postponed": self.postponed,
-            "rescue": self.rescue,
+            "rescue": partial(repeat, self.rescue, limit),
             "suspects": self.suspects,
             "deregister": self.deregister,
-            "notify": self.notify,
+            "notify": partial(repeat, self.notify, limit),
             "types": types.sweep,
             "holds": Queues(db, policy, lease).sweep,
-            "digests": digests.sweep,
+            "digests": partial(repeat, digests.sweep, limit),
             "rules": rules.sweep,
             "partitions": self.partitions,
             "prune": archives.prune,
@@ -136,8 +143,8 @@ class Sweeps:
 
     async def postponed(self, term: LeaderTerm) -> int:
         """Give places and keys, and resolve children and groups, that transactions left."""
-        return await self._bounded(
-            lambda conn: store.do_postponed(conn, term, min(self._settings.limit, POSTPONED))
+        return await repeat(self._do_postponed, POSTPONED, term) + await repeat(
+            self._do_cancels, CANCELED, term
         )
 
     async def rescue(self, term: LeaderTerm, known_dead: Sequence[UUID] = ()) -> int:
@@ -237,6 +244,12 @@ class Sweeps:
             if state is Liveness.ENDED or (state is Liveness.UNKNOWN and id in unlocked)
         ]
 
+    async def _do_postponed(self, term: LeaderTerm) -> int:
+        return await self._bounded(lambda conn: store.do_postponed(conn, term, POSTPONED))
+
+    async def _do_cancels(self, term: LeaderTerm) -> int:
+        return await self._bounded(lambda conn: store.do_cancels(conn, term, CANCELED))
+
     async def _bounded(self, work: Callable[[Connection], Awaitable[int]]) -> int:
         return await self._db.run_transaction(work)
 
@@ -244,6 +257,21 @@ class Sweeps:
 def seconds_between(name: str, interval: float) -> float:
     """Return the seconds between two runs of a sweep; `interval` is that of the configuration."""
     return min(max(interval, INTERVALS.get(name, 0.0)), URGENT.get(name, math.inf))
+
+
+async def repeat(
+    sweep: Callable[[LeaderTerm], Awaitable[int]], limit: int, term: LeaderTerm
+) -> int:
+    """Repeat a sweep that changes at most `limit` rows until a pass is not full, or for SWEEP_TIME.
+
+    Return the number of changed rows.
+    """
+    end = time.monotonic() + SWEEP_TIME
+    total = changed = await sweep(term)
+    while changed >= limit and time.monotonic() < end:
+        changed = await sweep(term)
+        total += changed
+    return total
 
 
 async def _insert_replacement(conn: Connection, number: int) -> None:

@@ -418,7 +418,7 @@ def _translate(error: Exception) -> DraftsmanError:
     if isinstance(error, errors.InsufficientPrivilege):
         return Refused(f"permission denied for the database role: {text}")
     if isinstance(
-        error, errors.ProgramLimitExceeded
+        error, errors.ProgramLimitExceeded | errors.OutOfMemory
     ):  # an OperationalError that retries do not resolve
         return DraftsmanError(f"database error: {text}")
     if password_file := _PASSWORD_FILE.search(str(error)):

@@ -159,6 +159,13 @@ SELECT draftsman.do_due_work(%(limit)s)
        SELECT FROM draftsman.leases WHERE name = 'leader' AND owner = %(owner)s
           AND term = %(term)s AND expires_at > draftsman.now())
 
+-- Jobs that were canceled with a large tree or group.
+-- name: do_cancels
+SELECT draftsman.do_pending_cancels(%(limit)s)
+ WHERE %(term)s::bigint IS NULL OR EXISTS (
+       SELECT FROM draftsman.leases WHERE name = 'leader' AND owner = %(owner)s
+          AND term = %(term)s AND expires_at > draftsman.now())
+
 -- name: promote
 WITH due AS MATERIALIZED (
     SELECT j.number FROM draftsman.job_states j
@@ -208,6 +215,7 @@ SELECT extract(epoch FROM least(
            (SELECT min(due_at) FROM draftsman.question_ladders WHERE due_at IS NOT NULL),
            (SELECT since FROM draftsman.unnotified_jobs ORDER BY job LIMIT 1),
            (SELECT min(due_at) FROM draftsman.postponed_work),
+           (SELECT min(due_at) FROM draftsman.pending_cancels),
            (SELECT min(next_at) FROM draftsman.limit_buckets WHERE next_at IS NOT NULL))
        - draftsman.now())::float8
 

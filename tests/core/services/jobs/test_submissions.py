@@ -336,3 +336,17 @@ async def test_only_an_invoker_may_submit(rt: Runtime, people: People) -> None:
 async def test_a_person_is_known_by_the_id_of_the_channel(rt: Runtime) -> None:
     submitted = await _submit(rt, Actor(Source.SLACK, "U-ANNA", "Anna"))
     assert (await rt.read_model.job(submitted.number)).invoker_id == "anna"
+
+
+@pytest.mark.parametrize("field", ["subject_key", "concurrency_key"])
+async def test_a_batch_with_any_number_of_names_has_few_locks(
+    rt: Runtime, owner: Actor, conn: Connection, field: str
+) -> None:
+    requests = [invocation(**{"type": "noop", field: f"name {n}"}) for n in range(2500)]
+    async with conn.transaction():
+        await rt.submissions.submit_many(requests, owner, connection=conn)
+        ((locks,),) = await rows(
+            conn,
+            "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()",
+        )
+    assert 0 < locks <= 1024

@@ -159,3 +159,16 @@ async def test_a_sweep_keeps_the_invariants(
         status for (status,) in statuses
     } == set()
     assert not any((await rt.read_model.invariants()).values())
+
+
+async def test_a_sweep_is_repeated_until_nothing_is_due(
+    make: Factory, rt: Runtime, clock: Clock
+) -> None:
+    few = rt.settings.model_copy(
+        update={"sweeps": rt.settings.sweeps.model_copy(update={"limit": 2})}
+    )
+    numbers = [await make.scheduled(delay=60) for _ in range(5)]
+    await clock.forward(61)
+    sweeps = wire(few, rt.db, False).sweeps
+    assert await sweeps.names["promote"](LeaderTerm()) == 5
+    assert await _statuses(rt, numbers) == [Status.QUEUED] * 5

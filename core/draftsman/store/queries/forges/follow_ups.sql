@@ -113,9 +113,14 @@ SELECT s.number FROM draftsman.job_requests r
    AND NOT starts_with(r.idempotency_key, 'auto:')
  ORDER BY s.number
 
+-- The job is locked first: its events are written under its lock, so that their order is that of their
+-- commits.
 -- name: event
+WITH locked AS MATERIALIZED (
+    SELECT number FROM draftsman.job_states WHERE number = %(job)s FOR NO KEY UPDATE
+)
 INSERT INTO draftsman.job_events (job, kind, actor, payload)
-VALUES (%(job)s, %(kind)s, 'system', %(payload)s)
+SELECT number, %(kind)s, 'system', %(payload)s FROM locked
 
 -- The pull request that a job follows up on; the last follow-up before it that people allowed to go
 -- on is that of `allowed`.
