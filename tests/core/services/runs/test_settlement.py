@@ -208,7 +208,7 @@ async def test_retry_count_stays_after_a_later_success(
     ]
 
 
-@pytest.mark.parametrize("end", ["done", "snooze", "failure", "hand_back", "canceled"])
+@pytest.mark.parametrize("end", ["done", "snooze", "failure", "busy", "hand_back", "canceled"])
 async def test_every_end_of_a_canceled_job_is_canceled_without_using_an_attempt(
     make: Factory, rt: Runtime, end: str
 ) -> None:
@@ -221,6 +221,8 @@ async def test_every_end_of_a_canceled_job_is_canceled_without_using_an_attempt(
             status = await rt.settlement.outcome(work, Snooze(60))
         case "failure":
             status = await rt.settlement.failure(work, GONE)
+        case "busy":
+            status = await rt.settlement.failure(work, BUSY)
         case "hand_back":
             status = await rt.settlement.release_run(work, "shutdown")
         case _:
@@ -233,6 +235,12 @@ async def test_every_end_of_a_canceled_job_is_canceled_without_using_an_attempt(
     assert (job.cancel_reason, job.cancel_requested_by) == ("enough", "cli:root")
     if end == "done":
         assert run.result == {"n": 1}
+
+
+async def test_a_job_that_was_only_claimed_has_no_end(make: Factory, rt: Runtime) -> None:
+    work = await make.claimed()
+    assert await rt.settlement.outcome(work, Done({"n": 1})) is None
+    assert (await rt.read_model.job(work.number)).status is Status.CLAIMED
 
 
 async def test_a_cancel_request_keeps_its_time_and_a_completed_run_has_no_result_of_its_own(
