@@ -11,15 +11,15 @@ SELECT g, gen_random_uuid(), 'noop', 'past:' || g, md5(g::text) || md5(g::text),
 
 -- name: states
 INSERT INTO draftsman.job_states (number, type, status, run_count, version, queued_at, claimed_at,
-       started_at, finished_at)
+       started_at, finished_at, result_token)
 SELECT g, 'noop', CASE WHEN g <= %(finished)s THEN 'completed' ELSE 'waiting_for_input'
        END::draftsman.job_status, 1, 4, now(), now(), now(),
-       CASE WHEN g <= %(finished)s THEN now() END
+       CASE WHEN g <= %(finished)s THEN now() END, CASE WHEN g <= %(finished)s THEN g END
   FROM generate_series(%(first)s::int, %(last)s::int) g
 
 -- name: runs
 INSERT INTO draftsman.job_runs (job, ordinal, worker_id, lease_token, status, finished_at)
-SELECT g, 1, %(worker)s, nextval('draftsman.lease_tokens'),
+SELECT g, 1, %(worker)s, g,
        CASE WHEN g <= %(finished)s THEN 'completed' ELSE 'parked' END::draftsman.run_status, now()
   FROM generate_series(%(first)s::int, %(last)s::int) g
 
@@ -43,4 +43,5 @@ SELECT g, 1, 1, 'pick', 'input', 'Which one?', '[{"value": "red", "label": "red"
   FROM generate_series(greatest(%(first)s::int, %(finished)s::int + 1), %(last)s::int) g
 
 -- name: done
-SELECT setval(pg_get_serial_sequence('draftsman.job_requests', 'number'), greatest(%(last)s::int, 1))
+SELECT setval(pg_get_serial_sequence('draftsman.job_requests', 'number'), greatest(%(last)s::int, 1)),
+       setval('draftsman.lease_tokens', greatest(%(last)s::int, 1))

@@ -35,6 +35,14 @@ CREATE TABLE draftsman.person_identities (
 CREATE UNIQUE INDEX person_identities_unique ON draftsman.person_identities (person, channel)
     WHERE channel <> 'pager';
 
+-- The account at the forge that first acted under a login of a person: a login can be renamed, and then
+-- taken by another account. `login` is the external id of the identity.
+CREATE TABLE draftsman.forge_accounts (
+    login       text PRIMARY KEY CHECK (login <> ''),
+    account_id  text NOT NULL CHECK (account_id <> ''),
+    bound_at    timestamptz NOT NULL DEFAULT draftsman.now()
+);
+
 -- Chat identities that people linked themselves, with a code that works once.
 CREATE TABLE draftsman.identity_links (
     channel          draftsman.channel NOT NULL,
@@ -214,13 +222,19 @@ END $$;
 CREATE FUNCTION draftsman.unlink_identity(channel draftsman.channel, external_id text)
 RETURNS SETOF text LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    whose text := (SELECT l.person FROM draftsman.identity_links l
-                    WHERE l.channel = $1 AND l.external_id = $2);
+    whose text := CASE WHEN $1 = 'forge' THEN draftsman.person_of('forge', $2)
+                  ELSE (SELECT l.person FROM draftsman.identity_links l
+                         WHERE l.channel = $1 AND l.external_id = $2) END;
     me    text := draftsman.person_of('cli', session_user::text);
 BEGIN
     IF draftsman.session_kind() <> 'owner' AND (draftsman.session_kind() = 'person'
        AND (me = whose OR draftsman.has_role(me, 'operator'))) IS NOT TRUE THEN
         PERFORM draftsman.deny_access(format('%s cannot unlink %s', session_user, $2));
+    END IF;
+    IF $1 = 'forge' THEN
+        RETURN QUERY DELETE FROM draftsman.forge_accounts a WHERE a.login = $2
+                     RETURNING coalesce(whose, a.login);
+        RETURN;
     END IF;
     RETURN QUERY
     UPDATE draftsman.identity_links AS l
@@ -228,4 +242,17 @@ BEGIN
            code_expires_at = NULL
      WHERE l.channel = $1 AND l.external_id = $2 AND l.person IS NOT NULL
     RETURNING whose;
+END $$;
+
+-- Binds the login of a person to the account that acts under it, at its first use; returns the id of the
+-- account to which it is bound.
+CREATE FUNCTION draftsman.bind_account(login text, account_id text) RETURNS text
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF draftsman.session_kind() <> 'owner' AND (draftsman.session_kind() = 'bot'
+       AND draftsman.person_of('forge', $1) IS NOT NULL) IS NOT TRUE THEN
+        PERFORM draftsman.deny_access(format('%s cannot bind %s', session_user, $1));
+    END IF;
+    INSERT INTO draftsman.forge_accounts (login, account_id) VALUES ($1, $2) ON CONFLICT DO NOTHING;
+    RETURN (SELECT a.account_id FROM draftsman.forge_accounts a WHERE a.login = $1);
 END $$;

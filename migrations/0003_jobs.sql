@@ -295,7 +295,7 @@ CREATE TABLE draftsman.job_runs (
 -- it published; no handler can write them.
 CREATE TABLE draftsman.job_steps (
     job            bigint NOT NULL REFERENCES draftsman.job_requests,
-    key            text NOT NULL CHECK (key <> ''),
+    key            text NOT NULL CHECK (key <> '' AND char_length(key) <= 1000),
     owner          text NOT NULL,
     status         draftsman.step_status NOT NULL DEFAULT 'pending',
     invocation_id  text NOT NULL,
@@ -314,7 +314,7 @@ CREATE TABLE draftsman.artifacts (
     id          bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     job         bigint NOT NULL REFERENCES draftsman.job_requests,
     run         int NOT NULL,
-    name        text NOT NULL CHECK (name <> ''),
+    name        text NOT NULL CHECK (name <> '' AND char_length(name) <= 1000),
     kind        text NOT NULL CHECK (kind IN ('patch', 'report', 'file', 'bundle',
                                               'transcript', 'evidence')),
     size        bigint NOT NULL CHECK (size BETWEEN 0 AND 26214400),
@@ -377,6 +377,7 @@ CREATE TABLE draftsman.workers (
     version        text NOT NULL,
     types          text[] NOT NULL,
     queues         text[] NOT NULL,
+    targets        text[] NOT NULL DEFAULT '{}',
     slots          int NOT NULL CHECK (slots > 0),
     draining       boolean NOT NULL DEFAULT false,
     started_at     timestamptz NOT NULL DEFAULT draftsman.now(),

@@ -120,6 +120,7 @@ BEGIN
             WHEN 'expired' THEN 'job_expired'
             WHEN 'canceled' THEN 'job_canceled' END
         WHEN 'waiting_for_approval' THEN CASE after
+            WHEN 'waiting_for_input' THEN 'needs_input'
             WHEN 'resumed' THEN 'job_resumed'
             WHEN 'failed' THEN 'job_failed'
             WHEN 'expired' THEN 'job_expired'
@@ -142,7 +143,8 @@ CREATE FUNCTION draftsman.transition_details(
 BEGIN
     IF status = 'expired' THEN
         RETURN (SELECT jsonb_build_object('question', max(q.ordinal))
-                  FROM draftsman.job_questions q WHERE q.job = $1);
+                  FROM draftsman.job_questions q
+                 WHERE q.job = $1 AND q.status = 'expired' AND q.on_expire IN ('expire', 'escalate'));
     END IF;
     RETURN CASE status
         WHEN 'completed' THEN jsonb_build_object('summary', left(result ->> 'summary', 2000))
@@ -184,9 +186,10 @@ BEGIN
     RETURN true;
 END $$;
 
--- Creates the partitions of this month and of some later months; returns the number of missing.
+-- Creates the partitions of this month and of some later months; returns the number of missing. Each
+-- write of an event waits behind the lock on the table, so it does not wait long for an open transaction.
 CREATE FUNCTION draftsman.make_event_partitions(ahead int) RETURNS int LANGUAGE plpgsql
-    SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '1s' AS $$
 DECLARE
     this  date := date_trunc('month', draftsman.now() AT TIME ZONE 'UTC');
     month date;

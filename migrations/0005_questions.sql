@@ -12,7 +12,10 @@ CREATE TYPE draftsman.on_deny AS ENUM ('fail', 'continue');
 
 -- Tables --------------------------------------------------------------------------------------
 
--- An approval takes a decision only, and either expires or escalates.
+-- An approval takes a decision only, and either expires or escalates. A permission request is about a
+-- command, under whatever key the agent asks. A run may ask several questions at once.
+-- `alternative_of` is the first of questions of which the first that closes counts: it closes the
+-- others. NULL: the job waits for this question.
 CREATE TABLE draftsman.job_questions (
     job               bigint NOT NULL REFERENCES draftsman.job_requests,
     ordinal           int NOT NULL CHECK (ordinal > 0),
@@ -35,6 +38,8 @@ CREATE TABLE draftsman.job_questions (
     asked_at          timestamptz NOT NULL DEFAULT draftsman.now(),
     expires_at        timestamptz,
     answered_at       timestamptz,
+    is_permission     boolean NOT NULL DEFAULT false,
+    alternative_of    int CHECK (alternative_of BETWEEN 1 AND ordinal),
     PRIMARY KEY (job, ordinal),
     CONSTRAINT job_questions_approval CHECK (kind = 'input'
         OR (choices = '[]' AND NOT freeform_allowed AND on_expire IN ('expire', 'escalate'))),
@@ -44,10 +49,11 @@ CREATE TABLE draftsman.job_questions (
     CONSTRAINT job_questions_resolved CHECK ((resolution IS NOT NULL) = (status <> 'open')),
     CONSTRAINT job_questions_answered CHECK (status <> 'answered' OR answered_at IS NOT NULL)
 );
---   job_questions_open    a single open question a job
+--   job_questions_open    the open questions of a job, one for each key
 --   job_questions_expiry  the sweep of expired questions; the inbox, page by page
 --   job_questions_budget  the jobs that ask about a budget: draftsman budgets
-CREATE UNIQUE INDEX job_questions_open ON draftsman.job_questions (job) WHERE status = 'open';
+CREATE UNIQUE INDEX job_questions_open ON draftsman.job_questions (job, key)
+    WHERE status = 'open';
 CREATE INDEX job_questions_budget ON draftsman.job_questions (job)
     WHERE status = 'open' AND key = 'agent:budget';
 CREATE INDEX job_questions_expiry ON draftsman.job_questions (expires_at, job, ordinal)
@@ -142,7 +148,8 @@ CREATE VIEW draftsman.questions AS
     SELECT q.job, q.ordinal, q.run, q.key, q.kind, q.status, q.text, q.choices, q.freeform_allowed,
            q.context_snippet, q.approvers, q.quorum, q.on_expire, q.default_value, q.on_deny, q.digest,
            q.action, q.resolution, q.asked_at, q.expires_at, q.answered_at, t.escalate_to, t.escalated_at,
-           coalesce(t.reminders, 0) AS reminders, t.patch_sha256, coalesce(t.critical, false) AS critical
+           coalesce(t.reminders, 0) AS reminders, t.patch_sha256, coalesce(t.critical, false) AS critical,
+           q.alternative_of
       FROM draftsman.job_questions q
       LEFT JOIN draftsman.question_times t ON t.job = q.job AND t.question = q.ordinal;
 
@@ -437,15 +444,16 @@ END $$;
 CREATE TRIGGER job_questions_session BEFORE INSERT OR UPDATE ON draftsman.job_questions FOR EACH ROW
     EXECUTE FUNCTION draftsman.check_question_change();
 
--- Error class DENIED means that an approver denied the last question of the job; no run has it.
+-- Error class DENIED means that an approver denied a question of the last run of the job; no run has
+-- it.
 CREATE FUNCTION draftsman.check_denial() RETURNS trigger LANGUAGE plpgsql
     SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    IF NEW.status <> 'failed' OR (
-        SELECT q.resolution ->> 'outcome' = 'denied' AND q.on_deny = 'fail'
-          FROM draftsman.job_questions q WHERE q.job = NEW.number
-         ORDER BY q.ordinal DESC LIMIT 1) IS NOT TRUE THEN
-        RAISE EXCEPTION 'D-%: error class DENIED requires that the last question was denied',
+    IF NEW.status <> 'failed' OR NOT EXISTS (
+        SELECT FROM draftsman.job_questions q
+         WHERE q.job = NEW.number AND q.run = NEW.run_count AND q.on_deny = 'fail'
+           AND q.resolution ->> 'outcome' = 'denied') THEN
+        RAISE EXCEPTION 'D-%: error class DENIED requires that a question of the last run was denied',
             NEW.number USING ERRCODE = 'DM003';
     END IF;
     RETURN NEW;

@@ -19,7 +19,7 @@ BEGIN
             WHEN 'claimed' THEN CASE WHEN after IN ('running', 'queued', 'resumed', 'canceled') THEN 1 END
             WHEN 'running' THEN CASE WHEN after IN ('waiting_for_input', 'waiting_for_approval', 'scheduled', 'completed', 'failed', 'dead_letter', 'retrying', 'canceled', 'resumed') THEN 1 END
             WHEN 'waiting_for_input' THEN CASE WHEN after IN ('resumed', 'expired', 'canceled') THEN 1 END
-            WHEN 'waiting_for_approval' THEN CASE WHEN after IN ('resumed', 'failed', 'expired', 'canceled') THEN 1 END
+            WHEN 'waiting_for_approval' THEN CASE WHEN after IN ('waiting_for_input', 'resumed', 'failed', 'expired', 'canceled') THEN 1 END
             WHEN 'resumed' THEN CASE WHEN after IN ('claimed', 'canceled') THEN 1 WHEN after = 'running' THEN 2 END
             WHEN 'retrying' THEN CASE WHEN after IN ('queued', 'canceled') THEN 1 END
             END
@@ -129,6 +129,222 @@ CREATE TRIGGER job_requests_inserted AFTER INSERT ON draftsman.job_requests
     REFERENCING NEW TABLE AS new_requests
     FOR EACH STATEMENT EXECUTE FUNCTION draftsman.record_creation();
 
+-- Postponed work ------------------------------------------------------------------------------
+
+-- Consequences of a change of a job that its transaction left to a later one: because another
+-- transaction holds a lock that they need, because they are too many for a statement, or because it
+-- is the transaction of a caller, which may stay open for any time and must not hold a lock that
+-- workers need. Each row is of one kind:
+--   bucket  the change of the places taken in a bucket; 0 if only waiting jobs ask for places
+--   key     a concurrency key that may be free
+--   ended   a job whose end has yet to release or cancel its children and the jobs of its group, or that
+--           has a reservation which has yet to be ended
+--   jobs    new jobs whose positions have yet to be set
+-- The count of a bucket is its row with these changes: whoever locks the bucket adds them first.
+CREATE TABLE draftsman.postponed_work (
+    id      bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    bucket  text,
+    change  int,
+    key     text,
+    ended   bigint,
+    jobs    bigint[],
+    txid    xid8 NOT NULL DEFAULT pg_current_xact_id(),
+    due_at  timestamptz NOT NULL DEFAULT draftsman.now(),
+    CONSTRAINT postponed_work_kind CHECK (num_nonnulls(bucket, key, ended, jobs) = 1),
+    CONSTRAINT postponed_work_change CHECK ((bucket IS NULL) = (change IS NULL))
+);
+CREATE INDEX postponed_work_bucket ON draftsman.postponed_work (bucket) WHERE bucket IS NOT NULL;
+CREATE INDEX postponed_work_due ON draftsman.postponed_work (due_at);
+
+-- Whether this transaction postpones all that needs locks of others: until its `commit`, or until
+-- the `sweep` of the leader, because such a lock was not free.
+CREATE FUNCTION draftsman.postpones() RETURNS boolean LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN coalesce(current_setting('draftsman.postpone', true), '') <> '';
+END $$;
+
+-- Applies the consequences of a change of jobs. It waits for a lock for half a second at most: other
+-- jobs, which the same statement settles or claims, must not wait for a transaction that stays open.
+--   ended    jobs that have ended and have children
+--   waiting  jobs with a concurrency key that have begun to wait for a person
+--   keys     concurrency keys that may be free, or have a new first job
+--   places   see change_places()
+--   jobs     jobs that may have a reservation
+CREATE FUNCTION draftsman.follow_transitions(
+    ended bigint[], waiting bigint[], keys text[], buckets text[], changes int[], waited text[],
+    arrived bigint[], jobs bigint[]
+) RETURNS void LANGUAGE plpgsql SET lock_timeout = '500ms' AS $$
+BEGIN
+    IF NOT draftsman.postpones() THEN
+        BEGIN
+            IF ended IS NOT NULL THEN  -- first: waits for rows could deadlock with locked keys
+                PERFORM draftsman.resolve_children(ended);
+            END IF;
+            IF waiting IS NOT NULL THEN
+                PERFORM draftsman.release_keys(waiting);
+            END IF;
+            IF keys IS NOT NULL THEN
+                PERFORM draftsman.assign_keys(keys);
+            END IF;
+            IF num_nonnulls(buckets, waited, arrived) > 0 THEN
+                PERFORM draftsman.change_places(buckets, changes, waited, arrived);
+            END IF;
+            IF jobs IS NOT NULL THEN
+                PERFORM draftsman.follow_reservations(jobs);
+            END IF;
+            RETURN;
+        EXCEPTION WHEN lock_not_available THEN
+            PERFORM set_config('draftsman.postpone', 'sweep', true);
+        END;
+    END IF;
+    INSERT INTO draftsman.postponed_work (ended)
+    SELECT unnest(ended)
+     UNION
+    SELECT r.job FROM draftsman.queue_reservations r WHERE r.job = ANY (jobs);
+    IF waiting IS NOT NULL THEN
+        PERFORM draftsman.release_keys(waiting);
+    END IF;
+    IF keys IS NOT NULL THEN
+        PERFORM draftsman.assign_keys(keys);
+    END IF;
+    INSERT INTO draftsman.postponed_work (bucket, change)
+    SELECT c.name, c.change FROM unnest(buckets, changes) AS c (name, change)
+     UNION ALL
+    SELECT w, 0 FROM unnest(waited) w;
+    IF arrived IS NOT NULL THEN
+        UPDATE draftsman.job_states s SET hold = 'limit', held_by = s.limits[1]
+         WHERE s.number = ANY (arrived);
+    END IF;
+END $$;
+
+-- Sets the positions and places of new jobs, and gives them free concurrency keys.
+CREATE FUNCTION draftsman.place_jobs(numbers bigint[], keys text[]) RETURNS void
+LANGUAGE plpgsql SET lock_timeout = '500ms' AS $$
+DECLARE
+    limited boolean := EXISTS (SELECT FROM draftsman.limits);
+BEGIN
+    IF numbers IS NULL THEN
+        RETURN;
+    END IF;
+    IF NOT draftsman.postpones() THEN
+        BEGIN
+            IF limited THEN
+                IF keys IS NOT NULL THEN  -- before the buckets, as at the end of a job
+                    PERFORM draftsman.lock_keys(keys);
+                END IF;
+                PERFORM draftsman.limit_jobs(numbers);
+            END IF;
+            IF keys IS NOT NULL THEN
+                PERFORM draftsman.assign_keys(keys);
+            END IF;
+            RETURN;
+        EXCEPTION WHEN lock_not_available THEN
+            PERFORM set_config('draftsman.postpone', 'sweep', true);
+        END;
+    END IF;
+    IF limited THEN
+        PERFORM draftsman.limit_jobs(numbers);
+    END IF;
+    IF keys IS NOT NULL THEN
+        PERFORM draftsman.assign_keys(keys);
+    END IF;
+END $$;
+
+-- Does postponed work; false if a lock is not free, and then nothing is done.
+CREATE FUNCTION draftsman.do_work(work draftsman.postponed_work[]) RETURNS boolean
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+    SET enable_seqscan = off SET jit = off AS $$
+DECLARE
+    ended   bigint[] := ARRAY(SELECT w.ended FROM unnest(work) w WHERE w.ended IS NOT NULL
+                               ORDER BY w.ended);
+    jobs    bigint[] := ARRAY(
+        SELECT s.number
+          FROM unnest(work) w
+         CROSS JOIN unnest(w.jobs) j
+         CROSS JOIN LATERAL (
+               SELECT number, status, version FROM draftsman.job_states
+                WHERE number = j LIMIT 1) s
+         WHERE s.status IN ('queued', 'scheduled') AND s.version = 1);
+    keys    text[] := ARRAY(SELECT w.key FROM unnest(work) w WHERE w.key IS NOT NULL);
+    buckets text[] := ARRAY(SELECT DISTINCT w.bucket FROM unnest(work) w
+                             WHERE w.bucket IS NOT NULL);
+    former  text := current_setting('draftsman.postpone', true);
+BEGIN
+    PERFORM set_config('draftsman.postpone', '', true);
+    BEGIN
+        DELETE FROM draftsman.postponed_work p
+         WHERE p.bucket IS NULL AND p.id = ANY (ARRAY(SELECT w.id FROM unnest(work) w));
+        IF ended <> '{}' THEN
+            PERFORM draftsman.resolve_more_children(e) FROM unnest(ended) e;
+            BEGIN
+                PERFORM draftsman.follow_reservations(ended);
+            EXCEPTION WHEN lock_not_available THEN
+                INSERT INTO draftsman.postponed_work (ended, due_at)
+                SELECT e, draftsman.now() + interval '1 s' FROM unnest(ended) e;
+            END;
+        END IF;
+        IF jobs <> '{}' THEN
+            PERFORM draftsman.set_positions(jobs);
+        END IF;
+        IF keys <> '{}' THEN
+            PERFORM draftsman.assign_keys(keys);
+        END IF;
+        IF buckets <> '{}' THEN
+            PERFORM draftsman.try_places(buckets);
+        END IF;
+    EXCEPTION WHEN lock_not_available THEN
+        PERFORM set_config('draftsman.postpone', coalesce(former, ''), true);
+        RETURN false;
+    END;
+    PERFORM set_config('draftsman.postpone', coalesce(former, ''), true);
+    RETURN true;
+END $$;
+
+-- Does the work that this transaction postponed until its commit. The leader does the rest, if a lock
+-- is not free.
+CREATE FUNCTION draftsman.do_work_at_commit() RETURNS trigger LANGUAGE plpgsql
+    SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+    SET enable_seqscan = off SET jit = off SET lock_timeout = '500ms' AS $$
+BEGIN
+    IF current_setting('draftsman.postpone', true) = 'commit' AND EXISTS (
+           SELECT FROM draftsman.postponed_work p WHERE p.id = NEW.id) THEN
+        PERFORM set_config('draftsman.postpone', 'sweep', true);
+        PERFORM draftsman.do_work(ARRAY(
+            SELECT p FROM draftsman.postponed_work p WHERE p.txid = pg_current_xact_id()));
+    END IF;
+    RETURN NULL;
+END $$;
+CREATE CONSTRAINT TRIGGER postponed_work_commit AFTER INSERT ON draftsman.postponed_work
+    DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION draftsman.do_work_at_commit();
+
+-- Does postponed work that is due, at most so many buckets, keys and jobs, each apart; returns their
+-- number. Work whose locks are not free is due again after a second.
+CREATE FUNCTION draftsman.do_due_work(most int) RETURNS int
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+    SET enable_seqscan = off SET jit = off SET lock_timeout = '20ms' AS $$
+DECLARE
+    due  record;
+    done int := 0;
+BEGIN
+    FOR due IN
+        SELECT array_agg(p) AS work, array_agg(p.id) AS ids
+          FROM draftsman.postponed_work p
+         WHERE p.id = ANY (ARRAY(SELECT id FROM draftsman.postponed_work
+                                  WHERE due_at <= draftsman.now()
+                                  ORDER BY due_at LIMIT most))
+         GROUP BY p.bucket, p.key, p.ended, p.jobs
+         ORDER BY min(p.id)
+    LOOP
+        done := done + 1;
+        IF NOT draftsman.do_work(due.work) THEN
+            UPDATE draftsman.postponed_work p
+               SET due_at = draftsman.now() + interval '1 s'
+             WHERE p.id = ANY (due.ids);
+        END IF;
+    END LOOP;
+    RETURN done;
+END $$;
+
 -- The rules of a state; and its request, instead of a foreign key, which looks up the request of
 -- each row in a query of its own.
 CREATE FUNCTION draftsman.check_request() RETURNS trigger LANGUAGE plpgsql
@@ -145,19 +361,13 @@ BEGIN
     IF wrong IS NOT NULL THEN
         RAISE EXCEPTION 'D-%: the state has no request', wrong USING ERRCODE = 'DM001';
     END IF;
-    IF EXISTS (SELECT FROM draftsman.limits) THEN
-        IF keyed THEN  -- before the buckets, as at the end of a job
-            PERFORM draftsman.lock_keys(array_agg(n.concurrency_key)) FROM new_states n
-              WHERE n.hold IS DISTINCT FROM 'parents';
-        END IF;
-        PERFORM draftsman.limit_jobs(array_agg(number)) FROM new_states;
+    IF keyed AND EXISTS (SELECT FROM new_states n WHERE n.concurrency_key IS NOT NULL AND n.hold IS NULL) THEN
+        PERFORM draftsman.deny_access('a new job waits for its concurrency key');
     END IF;
-    IF keyed THEN
-        IF EXISTS (SELECT FROM new_states n WHERE n.concurrency_key IS NOT NULL AND n.hold IS NULL) THEN
-            PERFORM draftsman.deny_access('a new job waits for its concurrency key');
-        END IF;
-        PERFORM draftsman.assign_keys(array_agg(n.concurrency_key)) FROM new_states n
-          WHERE n.hold IS DISTINCT FROM 'parents';
+    IF keyed OR EXISTS (SELECT FROM draftsman.limits) THEN
+        PERFORM draftsman.place_jobs(array_agg(n.number), array_agg(n.concurrency_key) FILTER (
+                    WHERE n.concurrency_key IS NOT NULL AND n.hold IS DISTINCT FROM 'parents'))
+           FROM new_states n;
     END IF;
     RETURN NULL;
 END $$;
@@ -187,7 +397,8 @@ DECLARE
     parents  CONSTANT int := 16;
     reserved CONSTANT int := 32;
     needed   int;
-    buckets  text[]; changes int[]; waited text[]; arrived bigint[];
+    ended    bigint[]; waiting bigint[]; keys text[]; buckets text[]; changes int[]; waited text[];
+    arrived  bigint[]; jobs bigint[];
 BEGIN
     -- a worker sets no actor, and PL/pgSQL prepares an expression again for each transaction
     IF coalesce(current_setting('draftsman.actor', true), '') <> ''
@@ -232,15 +443,16 @@ BEGIN
                    'a running job has exactly one open run, every other job none')
            WHEN (n.status IN ('waiting_for_input', 'waiting_for_approval')) <> ((
                SELECT q.job FROM draftsman.job_questions q
-                WHERE q.job = n.number AND q.status = 'open') IS NOT NULL)
+                WHERE q.job = n.number AND q.status = 'open' LIMIT 1) IS NOT NULL)
                THEN draftsman.refuse_inconsistency(n.number,
-                   'a waiting job has exactly one open question, every other job none')
+                   'a waiting job has open questions, every other job none')
            ELSE true
            END;
 
     -- a single aggregate: PostgreSQL looks up each of them again for each statement
     SELECT bit_or(
-           CASE WHEN has_targets OR status IN ('resumed', 'dead_letter') THEN notified ELSE 0 END
+           CASE WHEN has_targets OR status IN ('waiting_for_input', 'resumed', 'dead_letter')
+                THEN notified ELSE 0 END
            | CASE WHEN concurrency_key IS NOT NULL THEN keyed ELSE 0 END
            | CASE WHEN limits IS NULL THEN 0
                   WHEN status IN ('queued', 'resumed') THEN limited | queued ELSE limited END
@@ -250,24 +462,24 @@ BEGIN
     IF coalesce(needed, 0) = 0 THEN
         RETURN NULL;
     END IF;
-    IF needed & parents <> 0 THEN  -- first: waits for rows could deadlock with locked keys
-        PERFORM draftsman.resolve_children(array_agg(number))
-           FROM new_states WHERE has_children AND finished_at IS NOT NULL;
+    IF needed & parents <> 0 THEN
+        SELECT array_agg(number) INTO ended
+          FROM new_states WHERE has_children AND finished_at IS NOT NULL;
     END IF;
     IF needed & keyed <> 0 THEN
-        PERFORM draftsman.release_keys(array_agg(n.number))
-           FROM new_states n
-           FULL JOIN old_states o ON o.number = n.number
-          WHERE CASE WHEN n.concurrency_key IS NOT NULL AND n.status <> o.status
-                THEN n.status IN ('waiting_for_input', 'waiting_for_approval') END;
-        PERFORM draftsman.assign_keys(array_agg(n.concurrency_key))
-           FROM new_states n
-           FULL JOIN old_states o ON o.number = n.number
-          WHERE CASE WHEN n.finished_at IS NOT NULL
-                THEN o.finished_at IS NULL AND o.hold IS DISTINCT FROM 'parents'
-                WHEN n.status IN ('queued', 'resumed') THEN (n.status, n.priority, n.position)
-                     <> (o.status, o.priority, o.position)
-                ELSE n.status <> 'scheduled' AND n.hold = 'key' AND o.hold IS NULL END;
+        SELECT array_agg(n.number) INTO waiting
+          FROM new_states n
+          FULL JOIN old_states o ON o.number = n.number
+         WHERE CASE WHEN n.concurrency_key IS NOT NULL AND n.status <> o.status
+               THEN n.status IN ('waiting_for_input', 'waiting_for_approval') END;
+        SELECT array_agg(n.concurrency_key) INTO keys
+          FROM new_states n
+          FULL JOIN old_states o ON o.number = n.number
+         WHERE CASE WHEN n.finished_at IS NOT NULL
+               THEN o.finished_at IS NULL AND o.hold IS DISTINCT FROM 'parents'
+               WHEN n.status IN ('queued', 'resumed') THEN (n.status, n.priority, n.position)
+                    <> (o.status, o.priority, o.position)
+               ELSE n.status <> 'scheduled' AND n.hold = 'key' AND o.hold IS NULL END;
     END IF;
     IF needed & limited <> 0 THEN  -- a claim keeps its places
         SELECT array_agg(c.bucket), array_agg(c.change) INTO buckets, changes
@@ -289,19 +501,21 @@ BEGIN
               INTO waited, arrived
               FROM new_states n FULL JOIN old_states o ON o.number = n.number;
         END IF;
-        IF num_nonnulls(buckets, waited, arrived) > 0 THEN
-            PERFORM draftsman.change_places(buckets, changes, waited, arrived);
-        END IF;
     END IF;
     IF needed & reserved <> 0 THEN  -- a job that asked for places has them now, or waits for them
-        PERFORM draftsman.follow_reservations(array_agg(number)) FROM new_states;
+        SELECT array_agg(number) INTO jobs FROM new_states;
+    END IF;
+    IF num_nonnulls(ended, waiting, keys, buckets, waited, arrived, jobs) > 0 THEN
+        PERFORM draftsman.follow_transitions(
+            ended, waiting, keys, buckets, changes, waited, arrived, jobs);
     END IF;
     IF needed & notified <> 0 THEN
         PERFORM draftsman.enqueue_deliveries(o::draftsman.job_states, n::draftsman.job_states)
            FROM new_states n
            FULL JOIN old_states o ON o.number = n.number
           WHERE CASE WHEN n.status <> o.status
-                THEN n.has_targets OR n.status IN ('resumed', 'dead_letter') END;
+                THEN n.has_targets OR n.status IN ('resumed', 'dead_letter')
+                     OR (o.status = 'waiting_for_approval' AND n.status = 'waiting_for_input') END;
     END IF;
     RETURN NULL;
 END $$;

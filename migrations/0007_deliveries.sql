@@ -122,6 +122,12 @@ CREATE TRIGGER deliveries_no_delete BEFORE DELETE ON draftsman.deliveries FOR EA
 CREATE TRIGGER deliveries_no_truncate BEFORE TRUNCATE ON draftsman.deliveries
     EXECUTE FUNCTION draftsman.refuse_change('deliveries are never deleted');
 
+-- Whether a process that serves these targets serves this one. A name that ends with a slash is that of
+-- all targets that begin with it, such as the issues of a forge.
+CREATE FUNCTION draftsman.is_served(target text, served text[]) RETURNS boolean
+LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN
+    target = ANY (served) OR left(target, strpos(target, '/')) = ANY (served);
+
 -- Rate limits of the accounts and methods of a channel. A row is created with the first use.
 CREATE TABLE draftsman.channel_limits (
     bucket        text PRIMARY KEY CHECK (bucket <> ''),
@@ -218,18 +224,20 @@ CREATE TRIGGER deliveries_updated AFTER UPDATE ON draftsman.deliveries
 -- A job changed its status: record_transitions() calls this for jobs with targets, resumed jobs and
 -- dead letters. A pending status message is updated, which locks it: no sender can claim it with the
 -- previous status before this transaction commits. A message that is being sent is followed by
--- another. A job leaves an open approval only by an approval, or by a denial that it accepts. A dead
--- letter without a result for somebody is notified by the leader.
+-- another. A job leaves its open approvals only by approvals, by denials that it accepts, or by an
+-- alternative that closed first. A dead letter without a result for somebody is notified by the leader.
 CREATE FUNCTION draftsman.enqueue_deliveries(
     before draftsman.job_states, after draftsman.job_states
 ) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
-    IF before.status = 'waiting_for_approval' AND after.status = 'resumed' AND (
-        SELECT q.kind = 'approval' AND q.status = 'answered'
-               AND (q.resolution ->> 'outcome' = 'approved'
-                    OR (q.resolution ->> 'outcome' = 'denied' AND q.on_deny = 'continue'))
-          FROM draftsman.job_questions q WHERE q.job = after.number
-         ORDER BY q.ordinal DESC LIMIT 1) IS NOT TRUE THEN
+    IF before.status = 'waiting_for_approval' AND after.status IN ('waiting_for_input', 'resumed') AND (
+        SELECT bool_and(q.status = 'answered'
+                        AND (q.resolution ->> 'outcome' = 'approved'
+                             OR (q.resolution ->> 'outcome' = 'denied' AND q.on_deny = 'continue'))
+                        OR q.status = 'canceled' AND q.alternative_of IS NOT NULL)
+          FROM draftsman.job_questions q
+         WHERE q.job = after.number AND q.run = after.run_count AND q.kind = 'approval'
+       ) IS NOT TRUE THEN
         RAISE EXCEPTION 'D-%: a job leaves an approval only when it was decided', after.number
             USING ERRCODE = 'DM003';
     END IF;
@@ -242,8 +250,9 @@ BEGIN
          ORDER BY t.ordinal
             ON CONFLICT (thread_key) WHERE kind = 'status' AND status = 'pending'
                DO UPDATE SET version = excluded.version;
-        IF after.status IN ('waiting_for_input', 'waiting_for_approval') THEN
-            PERFORM draftsman.enqueue_question(after.number);
+        IF after.status IN ('waiting_for_input', 'waiting_for_approval')
+           AND before.status <> 'waiting_for_approval' THEN
+            PERFORM draftsman.enqueue_questions(after.number);
         ELSIF after.finished_at IS NOT NULL THEN
             INSERT INTO draftsman.deliveries
                    (job, channel, target, thread, thread_key, kind, dedupe_key)
@@ -263,7 +272,7 @@ BEGIN
     END IF;
 END $$;
 
--- A new target receives the current status and the open question at once.
+-- A new target receives the current status and the open questions at once.
 CREATE FUNCTION draftsman.enqueue_target_deliveries() RETURNS trigger LANGUAGE plpgsql
     SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off AS $$
 BEGIN
@@ -316,7 +325,7 @@ BEGIN
           FROM new_targets t
           JOIN draftsman.job_questions q ON q.job = t.job AND q.status = 'open'
          WHERE 'question' = ANY (t.kinds)
-         ORDER BY t.job, t.ordinal;
+         ORDER BY t.job, t.ordinal, q.ordinal;
     END IF;
     RETURN NULL;
 END $$;

@@ -7,8 +7,24 @@ INSERT INTO draftsman.schema_migrations (name) VALUES ('0010_control');
 
 -- Questions -----------------------------------------------------------------------------------
 
--- Closes a question and resumes or ends its job; the caller holds the locks of both. For a denial
--- the error of the job contains the person who denied and the reason.
+-- Closes the other open questions of a job: all of them if the job ends, else those of which
+-- `alternative_of` lists the first. Returns the status in which the job waits for the rest, that of an
+-- approval if one is open; NULL if nothing is open. The caller holds the job's lock.
+CREATE FUNCTION draftsman.close_others(job bigint, ends boolean, alternative_of int)
+RETURNS draftsman.job_status LANGUAGE sql
+    SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    UPDATE draftsman.job_questions q
+       SET status = 'canceled', resolution = '{"outcome": "canceled", "via": "system"}'
+     WHERE q.job = $1 AND q.status = 'open' AND ($2 OR q.alternative_of = $3);
+    SELECT max(CASE q.kind WHEN 'approval' THEN 'waiting_for_approval'
+               ELSE 'waiting_for_input' END::draftsman.job_status)
+      FROM draftsman.job_questions q
+     WHERE q.job = $1 AND q.status = 'open';
+$$;
+
+-- Closes a question, and resumes or ends its job; a job with other open questions waits for these. The
+-- caller holds the locks of both. For a denial the error of the job contains the person who denied and
+-- the reason.
 CREATE FUNCTION draftsman.resolve_question(
     job bigint, ordinal int, status draftsman.question_status, resolution jsonb,
     job_status draftsman.job_status, actor text, detail text, kind text, error text
@@ -17,6 +33,7 @@ CREATE FUNCTION draftsman.resolve_question(
 DECLARE
     asked   draftsman.job_questions;
     is_rule boolean;
+    waits   draftsman.job_status;
 BEGIN
     IF NOT draftsman.may_act_as(actor) THEN
         PERFORM draftsman.deny_access(format('%s cannot act as %s', session_user, actor));
@@ -67,6 +84,16 @@ BEGIN
             || coalesce(': ' || (asked.resolution ->> 'reason'), '');
     END IF;
     INSERT INTO draftsman.job_events (job, kind, actor, payload) VALUES ($1, $8, $6, $7::jsonb);
+    waits := draftsman.close_others($1, $5 <> 'resumed', asked.alternative_of);
+    IF waits IS NOT NULL THEN
+        PERFORM set_config('draftsman.detail', jsonb_build_object('question', min(q.ordinal))::text, true)
+           FROM draftsman.job_questions q WHERE q.job = $1 AND q.status = 'open';
+        UPDATE draftsman.job_states j
+           SET status = waits, version = j.version + 1, updated_at = draftsman.now()
+         WHERE j.number = $1 AND j.status <> waits;
+        RETURN QUERY SELECT waits, NULL::text;
+        RETURN;
+    END IF;
     RETURN QUERY
     UPDATE draftsman.job_states j
        SET status = $5, version = j.version + 1, updated_at = draftsman.now(),
@@ -258,7 +285,7 @@ BEGIN
     RETURN false;
 END $$;
 
--- Cancels an unfinished job with its open question and its open run.
+-- Cancels an unfinished job with its open questions and its open run.
 CREATE FUNCTION draftsman.cancel_job(job bigint, by text, reason text) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN

@@ -235,15 +235,23 @@ END $$;
 
 -- Concurrency keys ----------------------------------------------------------------------------
 
--- Locks concurrency keys until the end of the transaction, in sorted order.
+-- Locks concurrency keys until the end of the transaction, in sorted order: 1,024 locks that keys
+-- share, because a batch may have more keys than the lock table of the server has room for.
 CREATE FUNCTION draftsman.lock_keys(keys text[]) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
-    key text;
+    slot int;
 BEGIN
-    FOR key IN SELECT DISTINCT k FROM unnest(keys) k WHERE k IS NOT NULL ORDER BY k LOOP
-        PERFORM pg_advisory_xact_lock(hashtextextended(key, 1146242645));
+    FOR slot IN SELECT DISTINCT hashtext(k) & 1023 AS s FROM unnest(keys) k
+                 WHERE k IS NOT NULL ORDER BY s LOOP
+        PERFORM pg_advisory_xact_lock(1146242645, slot);
     END LOOP;
 END $$;
+
+-- The keys whose locks are free now, which this transaction then has.
+CREATE FUNCTION draftsman.lock_free_keys(keys text[]) RETURNS text[] LANGUAGE sql AS $$
+    SELECT ARRAY(SELECT k FROM unnest(keys) k
+                  WHERE pg_try_advisory_xact_lock(1146242645, hashtext(k) & 1023))
+$$;
 
 -- Gives each of these keys that no job holds to the first queued job that waits for it. A job holds
 -- its key from then until it ends, also while it waits for a person unless a limit of the key says
@@ -264,6 +272,10 @@ DECLARE
     assigned int := 0;
 BEGIN
     keys := ARRAY(SELECT DISTINCT k FROM unnest(keys) k WHERE k IS NOT NULL ORDER BY k);
+    IF draftsman.postpones() THEN
+        INSERT INTO draftsman.postponed_work (key) SELECT unnest(keys);
+        RETURN 0;
+    END IF;
     PERFORM draftsman.lock_keys(keys);
     FOREACH key IN ARRAY keys LOOP
         SELECT number, priority, position, queue INTO first

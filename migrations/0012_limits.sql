@@ -139,8 +139,8 @@ $$;
 
 -- Creates the missing buckets, and locks them all in sorted order, so that two sessions cannot
 -- deadlock: a statement locks jobs, then all buckets that it needs, then only jobs that no other
--- session has locked.
-CREATE FUNCTION draftsman.lock_buckets(names text[]) RETURNS SETOF draftsman.limit_buckets
+-- session has locked. Adds the postponed changes of their places.
+CREATE FUNCTION draftsman.lock_buckets(names text[]) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
     locked int;
@@ -156,11 +156,20 @@ BEGIN
              ORDER BY w.name
                 ON CONFLICT DO NOTHING;
         END IF;
-        RETURN QUERY SELECT * FROM draftsman.limit_buckets b
-                      WHERE b.name = ANY (names) ORDER BY b.name FOR NO KEY UPDATE;
+        PERFORM FROM draftsman.limit_buckets b
+          WHERE b.name = ANY (names) ORDER BY b.name FOR NO KEY UPDATE;
         GET DIAGNOSTICS locked = ROW_COUNT;
         EXIT WHEN locked = cardinality(names);  -- else a bucket was removed meanwhile
     END LOOP;
+    IF EXISTS (SELECT FROM draftsman.postponed_work p WHERE p.bucket = ANY (names)) THEN
+        WITH counted AS (
+            DELETE FROM draftsman.postponed_work p WHERE p.bucket = ANY (names)
+            RETURNING p.bucket, p.change
+        )
+        UPDATE draftsman.limit_buckets b SET taken = b.taken + c.change
+          FROM (SELECT bucket, sum(change)::int AS change FROM counted GROUP BY bucket) c
+         WHERE b.name = c.bucket;
+    END IF;
 END $$;
 
 -- Places ------------------------------------------------------------------------------------------
@@ -346,7 +355,7 @@ BEGIN
                     ORDER BY s.priority DESC, s.position, s.number
                     LIMIT 100) w);
     END IF;
-    PERFORM FROM draftsman.lock_buckets(names);
+    PERFORM draftsman.lock_buckets(names);
     IF buckets IS NOT NULL THEN
         UPDATE draftsman.limit_buckets b SET taken = b.taken + c.change
           FROM unnest(buckets, changes) AS c (name, change) WHERE b.name = c.name;
@@ -377,7 +386,9 @@ BEGIN
         UPDATE draftsman.limit_buckets b
            SET taken = b.taken + changes[1], next_at = CASE WHEN changes[1] > 0 THEN b.next_at END
          WHERE b.name = buckets[1] AND (changes[1] > 0 OR NOT EXISTS (
-               SELECT FROM draftsman.job_states s WHERE s.held_by = buckets[1]));
+               SELECT FROM draftsman.job_states s WHERE s.held_by = buckets[1]))
+           AND NOT EXISTS (
+               SELECT FROM draftsman.postponed_work p WHERE p.bucket = buckets[1]);
         IF FOUND THEN
             IF changes[1] < 0 AND EXISTS (
                    SELECT FROM draftsman.job_states s WHERE s.held_by = buckets[1]) THEN

@@ -56,7 +56,8 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN
 -- subquery with LIMIT 1 is never a hashed table.
 
 -- Releases or cancels those of these locked jobs whose parents allow or exclude it. Canceled jobs
--- get a skipped run; those that can then only be canceled too are canceled by the same statement.
+-- get a skipped run; those of the locked jobs that can then only be canceled too are canceled by the
+-- same statement.
 CREATE FUNCTION draftsman.resolve_jobs(locked bigint[]) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
     SET enable_seqscan = off SET jit = off AS $$
@@ -116,11 +117,12 @@ BEGIN
              CROSS JOIN LATERAL (
                    SELECT job, condition, met FROM draftsman.job_dependencies
                     WHERE parent = x.job OFFSET 0) d
-             WHERE d.met IS NULL AND d.condition = 'success'
+             WHERE d.met IS NULL AND d.condition = 'success' AND d.job = ANY (locked)
         )
         SELECT array_agg(job) INTO excluded FROM doomed;
         UPDATE draftsman.job_dependencies d SET met = false
-         WHERE d.parent = ANY (excluded) AND d.met IS NULL AND d.condition = 'success';
+         WHERE d.parent = ANY (excluded) AND d.met IS NULL AND d.condition = 'success'
+           AND d.job = ANY (excluded);
         WITH canceled AS (
             UPDATE draftsman.job_states s
                SET status = 'canceled', hold = NULL, run_count = 1, version = s.version + 1,
@@ -149,7 +151,8 @@ BEGIN
     END IF;
 END $$;
 
--- Resolves the children of jobs that have ended in this transaction.
+-- Resolves the children of jobs that have ended in this transaction. More than 1,000 jobs are left to
+-- the leader, which resolves them in batches, so that no end takes longer than a statement may.
 --
 -- Two parents of a job that end at once must not both see the other as unfinished: each locks the
 -- job, and only then reads in another statement whether parents are left. All locks are taken in
@@ -159,9 +162,11 @@ CREATE FUNCTION draftsman.resolve_children(ended bigint[]) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
     SET enable_seqscan = off SET jit = off AS $$
 DECLARE
+    most   CONSTANT int := 1000;
+    found  bigint[];
     locked bigint[];
 BEGIN
-    locked := ARRAY(
+    found := ARRAY(
         WITH RECURSIVE affected (job, is_doomed) AS (
             SELECT d.job, NOT draftsman.is_met(d.condition, p.status)
               FROM unnest(ended) AS e (number)
@@ -179,20 +184,62 @@ BEGIN
                     WHERE parent = a.job OFFSET 0) d
              WHERE a.is_doomed AND d.met IS NULL
         )
+        SELECT job FROM affected LIMIT most + 1);
+    IF cardinality(found) > most THEN
+        INSERT INTO draftsman.postponed_work (ended) SELECT unnest(ended);
+    ELSE
+        locked := ARRAY(
+            SELECT s.number
+              FROM draftsman.job_states s
+             WHERE s.number = ANY (found) AND (s.hold = 'parents' OR s.status = 'scheduled')
+             ORDER BY s.number
+               FOR NO KEY UPDATE OF s);
+        UPDATE draftsman.job_dependencies d
+           SET met = draftsman.is_met(d.condition, (
+                   SELECT s.status FROM draftsman.job_states s WHERE s.number = d.parent))
+         WHERE d.parent = ANY (ended) AND d.met IS NULL;
+        IF locked <> '{}' THEN
+            PERFORM draftsman.resolve_jobs(locked);
+        END IF;
+    END IF;
+    PERFORM draftsman.stop_groups(ended);
+END $$;
+
+-- Resolves the next 1,000 children of a job that ended in an earlier transaction, and stops its
+-- group. Children that another transaction has locked are left. The work that is left is postponed
+-- again.
+CREATE FUNCTION draftsman.resolve_more_children(ended bigint) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+    SET enable_seqscan = off SET jit = off AS $$
+DECLARE
+    locked bigint[];
+BEGIN
+    IF (SELECT s.finished_at FROM draftsman.job_states s WHERE s.number = $1) IS NULL THEN
+        RETURN;
+    END IF;
+    locked := ARRAY(
         SELECT s.number
-          FROM draftsman.job_states s
-         WHERE s.number = ANY (ARRAY(SELECT job FROM affected))
-           AND (s.hold = 'parents' OR s.status = 'scheduled')
+          FROM draftsman.job_dependencies d
+          JOIN draftsman.job_states s ON s.number = d.job
+         WHERE d.parent = $1 AND d.met IS NULL
          ORDER BY s.number
-           FOR NO KEY UPDATE OF s);
+         LIMIT 1000
+           FOR NO KEY UPDATE OF s SKIP LOCKED);
     UPDATE draftsman.job_dependencies d
        SET met = draftsman.is_met(d.condition, (
                SELECT s.status FROM draftsman.job_states s WHERE s.number = d.parent))
-     WHERE d.parent = ANY (ended) AND d.met IS NULL;
+     WHERE d.parent = $1 AND d.job = ANY (locked) AND d.met IS NULL;
     IF locked <> '{}' THEN
-        PERFORM draftsman.resolve_jobs(locked);
+        PERFORM draftsman.resolve_jobs(ARRAY(
+            SELECT s.number FROM draftsman.job_states s
+             WHERE s.number = ANY (locked) AND (s.hold = 'parents' OR s.status = 'scheduled')));
     END IF;
-    PERFORM draftsman.stop_groups(ended);
+    IF (SELECT d.job FROM draftsman.job_dependencies d
+         WHERE d.parent = $1 AND d.met IS NULL LIMIT 1) IS NOT NULL THEN
+        INSERT INTO draftsman.postponed_work (ended, due_at)
+        VALUES ($1, draftsman.now() + CASE WHEN locked = '{}' THEN interval '1 s' ELSE '0' END);
+    END IF;
+    PERFORM draftsman.stop_groups(ARRAY[$1]);
 END $$;
 
 -- Lets new jobs wait for their parents; returns those that no parent allows to start. The parents

@@ -72,13 +72,18 @@ RETURNS SETOF tid LANGUAGE sql STABLE ROWS 10 SET enable_sort = on SET jit = off
 $$;
 
 -- Deletes the reservations for these jobs, with an event of each, and wakes the workers; returns
--- their number. A reservation that was renewed meanwhile has not expired.
+-- their number. A reservation that was renewed meanwhile has not expired. The jobs are locked first:
+-- the events of a job are written under its lock, so that their order is that of their commits.
 CREATE FUNCTION draftsman.delete_reservations(jobs bigint[], reason text, actor text) RETURNS int
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
     SET enable_seqscan = off SET jit = off AS $$
 DECLARE
     deleted int;
 BEGIN
+    PERFORM FROM draftsman.job_states s
+      WHERE s.number = ANY ($1)
+      ORDER BY s.number
+        FOR NO KEY UPDATE;
     WITH locked AS MATERIALIZED (
         SELECT r.job FROM draftsman.queue_reservations r
          WHERE r.job = ANY ($1) AND ($2 <> 'expired' OR r.expires_at <= draftsman.now())
@@ -96,12 +101,18 @@ BEGIN
     RETURN deleted;
 END $$;
 
--- Deletes the reservations that have expired, of any queue; returns their number.
+-- Deletes the reservations that have expired, of any queue; returns their number. Those that another
+-- transaction has locked, with their jobs, are left.
 CREATE FUNCTION draftsman.delete_expired_reservations() RETURNS int
 LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     SELECT draftsman.delete_reservations(ARRAY(
-               SELECT job FROM draftsman.queue_reservations
-                WHERE expires_at <= draftsman.now()), 'expired', 'system')
+               SELECT s.number
+                 FROM draftsman.queue_reservations r
+                 JOIN draftsman.job_states s ON s.number = r.job
+                WHERE r.expires_at <= draftsman.now()
+                ORDER BY s.number
+                  FOR NO KEY UPDATE OF s SKIP LOCKED
+                  FOR UPDATE OF r SKIP LOCKED), 'expired', 'system')
 $$;
 
 -- Reserves the queue of a job that was created in this transaction. Returns `reserved`, or the

@@ -8,6 +8,7 @@ INSERT INTO draftsman.schema_migrations (name) VALUES ('0016_limit_changes');
 
 -- Sets the limits of new jobs. Those that are queued take their places at once where all of them
 -- have places and no other job waits; else they wait, and the trigger admits the first of them.
+-- In a transaction that postpones work, all of them wait.
 CREATE FUNCTION draftsman.limit_jobs(jobs bigint[]) RETURNS void
 LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
@@ -18,7 +19,11 @@ DECLARE
     fits     boolean;
 BEGIN
     IF EXISTS (SELECT FROM draftsman.limits WHERE partition IS NOT NULL) THEN
-        PERFORM draftsman.set_positions(jobs);
+        IF draftsman.postpones() THEN
+            INSERT INTO draftsman.postponed_work (jobs) VALUES (limit_jobs.jobs);
+        ELSE
+            PERFORM draftsman.set_positions(jobs);
+        END IF;
     END IF;
     SELECT array_agg(w.number), array_agg(w.limits::text) INTO numbers, literals
       FROM (SELECT j AS number, draftsman.limits_of(j) AS limits FROM unnest(jobs) j) w
@@ -33,9 +38,9 @@ BEGIN
              CROSS JOIN unnest(l.literal::text[]) b
              WHERE s.status = 'queued' AND s.hold IS NULL
              GROUP BY b) w;
-    fits := draftsman.fits(names, counts);
+    fits := NOT draftsman.postpones() AND draftsman.fits(names, counts);
     IF fits THEN
-        PERFORM FROM draftsman.lock_buckets(names);
+        PERFORM draftsman.lock_buckets(names);
         fits := draftsman.fits(names, counts);
     END IF;
     UPDATE draftsman.job_states s
@@ -108,9 +113,10 @@ END $$;
 -- Configuration -----------------------------------------------------------------------------------
 
 -- Replaces the limits; false when they are the same. Buckets follow at once; the limits of unfinished
--- jobs by check_limits().
+-- jobs by check_limits(). Others wait behind its lock, so it does not wait long for it.
 CREATE FUNCTION draftsman.set_limits(limits jsonb, actor text) RETURNS boolean
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off
+    SET lock_timeout = '2s' AS $$
 BEGIN
     IF draftsman.session_kind() NOT IN ('owner', 'worker')
        OR NOT draftsman.may_act_as(actor) THEN
@@ -153,7 +159,7 @@ END $$;
 -- A job without limits keeps an empty array, so that its earlier places are counted.
 CREATE FUNCTION draftsman.check_limits(most int) RETURNS int
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-    SET enable_seqscan = off SET jit = off AS $$
+    SET enable_seqscan = off SET jit = off SET lock_timeout = '2s' AS $$
 DECLARE
     change  draftsman.limit_changes;
     checked bigint[]; asking bigint[];
@@ -217,12 +223,15 @@ BEGIN
 END $$;
 
 -- Gives places of buckets that are due, or that have both free places and waiting jobs, at most so
--- many buckets; returns the number of jobs. Removes buckets that count nothing.
+-- many buckets; returns the number of jobs. Removes buckets that count nothing. Buckets that another
+-- transaction has locked are left for the next call.
 CREATE FUNCTION draftsman.give_places(most int) RETURNS int
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-    SET enable_seqscan = off SET jit = off AS $$
+    SET enable_seqscan = off SET jit = off SET lock_timeout = '100ms' AS $$
 DECLARE
-    tried text[];
+    tried  text[];
+    bucket text;
+    given  int := 0;
 BEGIN
     WITH RECURSIVE waited AS (
         (SELECT held_by FROM draftsman.job_states
@@ -244,14 +253,32 @@ BEGIN
      WHERE b.name = ANY (ARRAY(
            SELECT o.name FROM draftsman.limit_buckets o
             WHERE o.taken = 0 AND o.next_at IS NULL
+              AND NOT EXISTS (SELECT FROM draftsman.postponed_work p WHERE p.bucket = o.name)
               AND (o.rate IS NULL OR draftsman.free_places(o) >= coalesce(o.burst, o.rate))
               AND NOT EXISTS (SELECT FROM draftsman.job_states s WHERE s.held_by = o.name)
             ORDER BY o.name LIMIT most
               FOR UPDATE SKIP LOCKED));
-    IF tried IS NULL THEN
+    tried := ARRAY(SELECT t FROM unnest(tried) t
+                    WHERE NOT EXISTS (SELECT FROM draftsman.limit_buckets b WHERE b.name = t))
+          || ARRAY(SELECT b.name FROM draftsman.limit_buckets b
+                    WHERE b.name = ANY (tried)
+                    ORDER BY b.name
+                      FOR NO KEY UPDATE SKIP LOCKED);
+    IF tried = '{}' THEN
         RETURN 0;
     END IF;
-    RETURN draftsman.try_places(tried);
+    BEGIN
+        RETURN draftsman.try_places(tried);
+    EXCEPTION WHEN lock_not_available THEN
+        FOREACH bucket IN ARRAY tried LOOP
+            BEGIN
+                given := given + draftsman.try_places(ARRAY[bucket]);
+            EXCEPTION WHEN lock_not_available THEN
+                NULL;  -- a job waits for this bucket and for a locked one
+            END;
+        END LOOP;
+        RETURN given;
+    END;
 END $$;
 
 -- Gives the concurrency keys of jobs that have begun to wait for a person to others, where the limit

@@ -194,13 +194,16 @@ END $$;
 
 -- Cancels the members that have not started when one of them ends otherwise than completed, in
 -- parallel groups that stop. A worker that has claimed some of them cannot start them then. A
--- canceled group cancels its own jobs.
+-- canceled group cancels its own jobs. Of more than 1,000, the next in the order of the claim are
+-- canceled now, and the others in batches by the leader.
 CREATE FUNCTION draftsman.stop_groups(ended bigint[]) RETURNS void LANGUAGE plpgsql
     SECURITY DEFINER SET search_path = pg_catalog, pg_temp
     SET enable_seqscan = off SET jit = off AS $$
 DECLARE
+    most    CONSTANT int := 1000;
     stopped record;
     waiting bigint[];
+    found   bigint[];
 BEGIN
     FOR stopped IN
         SELECT m.group_id, min(e.number) AS job
@@ -217,14 +220,25 @@ BEGIN
         PERFORM FROM draftsman.job_groups g WHERE g.id = stopped.group_id FOR NO KEY UPDATE;
         CONTINUE WHEN (SELECT g.canceled_at FROM draftsman.job_groups g
                         WHERE g.id = stopped.group_id) IS NOT NULL;
+        found := ARRAY(
+            SELECT s.number
+              FROM draftsman.job_group_members m
+              JOIN draftsman.job_states s ON s.number = m.job
+             WHERE m.group_id = stopped.group_id
+               AND s.status IN ('queued', 'scheduled', 'claimed') AND s.run_count = 0
+             ORDER BY s.hold IS NOT NULL, s.status = 'scheduled', s.priority DESC, s.position,
+                      s.number
+             LIMIT most + 1);
         waiting := ARRAY(
             SELECT s.number
               FROM draftsman.job_states s
-             WHERE s.number = ANY (ARRAY(SELECT m.job FROM draftsman.job_group_members m
-                                          WHERE m.group_id = stopped.group_id))
+             WHERE s.number = ANY (found[:most])
                AND s.status IN ('queued', 'scheduled', 'claimed') AND s.run_count = 0
              ORDER BY s.number
                FOR NO KEY UPDATE);
+        IF cardinality(found) > most THEN
+            INSERT INTO draftsman.postponed_work (ended) VALUES (stopped.job);
+        END IF;
         IF waiting <> '{}' THEN
             PERFORM draftsman.skip_members(waiting, (
                 SELECT draftsman.end_text(s.number, s.status) FROM draftsman.job_states s
@@ -322,7 +336,9 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 $$;
 
 -- Records a job that a run spawned, in the transaction of its submission, or a completed job that it
--- takes over. Another job under the same key is refused by job_dependencies_keys.
+-- takes over. Another job under the same key is refused by job_dependencies_keys. Under keys of its MCP
+-- server, which serves agents, a job has at most 20: the lock of the job lets runs and sessions count one
+-- after another.
 CREATE FUNCTION draftsman.record_spawn(job bigint, token bigint, spawned bigint) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -336,6 +352,14 @@ BEGIN
        OR (starts_with(request_key, 'spawn:' || $1 || ':')
            OR $3 = draftsman.completed_spawn($1, given_key)) IS NOT TRUE THEN
         PERFORM draftsman.deny_access(format('D-%s is not running, or did not spawn D-%s', $1, $3));
+    END IF;
+    IF given_key LIKE 'mcp:%' THEN
+        PERFORM FROM draftsman.job_states s WHERE s.number = $1 FOR NO KEY UPDATE;
+        IF (SELECT count(*) FROM draftsman.job_dependencies d
+             WHERE d.job = $1 AND d.spawned AND d.spawn_key LIKE 'mcp:%' AND d.parent <> $3) >= 20 THEN
+            RAISE EXCEPTION 'D-% has submitted 20 jobs, the most that an agent may; finish the work in'
+                ' this job', $1 USING ERRCODE = 'DM004';
+        END IF;
     END IF;
     INSERT INTO draftsman.job_dependencies (job, parent, ordinal, condition, met, spawned, spawn_key)
     SELECT $1, $3, count(*) + 1, 'any', true, true, given_key

@@ -85,6 +85,7 @@ CREATE TABLE draftsman.forge_events (
     source        draftsman.channel NOT NULL,
     author        text NOT NULL,
     author_name   text NOT NULL,
+    author_id     text NOT NULL DEFAULT '',
     is_bot        boolean NOT NULL,
     association   text,
     verdict       text,
@@ -124,8 +125,8 @@ CREATE INDEX forge_events_sent ON draftsman.forge_events (id)
     WHERE outcome = 'sent' AND answered_at IS NULL;
 
 CREATE TRIGGER forge_events_immutable BEFORE UPDATE OF forge, project, number, key, kind, source,
-    author, author_name, is_bot, association, verdict, title, text, label, path, line, commit,
-    thread, url, at, received_at
+    author, author_name, author_id, is_bot, association, verdict, title, text, label, path, line,
+    commit, thread, url, at, received_at
     ON draftsman.forge_events FOR EACH ROW
     EXECUTE FUNCTION draftsman.refuse_change('an event of a forge is immutable');
 CREATE TRIGGER forge_events_no_delete BEFORE DELETE ON draftsman.forge_events FOR EACH ROW

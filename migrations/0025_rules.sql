@@ -123,11 +123,13 @@ CREATE TRIGGER rule_uses_no_truncate BEFORE TRUNCATE ON draftsman.rule_uses
 
 -- Decisions of people on commands. Only those made in a chat, a terminal, the dashboard or on a forge
 -- are evidence for a rule: an answer that came with the request, or of a program, is none. Denials count from
--- everywhere. Answers are immutable, whatever happens to their question.
+-- everywhere. Answers are immutable, whatever happens to their question. `press` identifies the click or
+-- message, which may have answered several questions and is a single decision.
 CREATE VIEW draftsman.permission_decisions AS
     SELECT p.job, p.question, p.repo, p.words, a.voter, a.created_at,
            coalesce(a.payload ->> 'value' IN ('allow once', 'allow for this job'), false) AS allowed,
-           a.source IN ('slack', 'trello', 'tui', 'cli', 'forge') AS is_evidence
+           a.source IN ('slack', 'trello', 'tui', 'cli', 'forge') AS is_evidence,
+           a.source || ':' || a.responder_id || ' ' || a.source_event_id AS press
       FROM draftsman.permission_requests p
       JOIN draftsman.job_answers a ON a.job = p.job AND a.question = p.question AND a.accepted;
 
@@ -252,7 +254,7 @@ BEGIN
      WHERE r.repo = $1 AND r.pattern = $2 AND r.status = 'active' AND r.expires_at <= draftsman.now();
     SELECT max(r.ended_at) INTO last_end FROM draftsman.permission_rules r
      WHERE r.repo = $1 AND r.pattern = $2;
-    SELECT count(*) FILTER (WHERE d.allowed AND d.is_evidence
+    SELECT count(DISTINCT d.press) FILTER (WHERE d.allowed AND d.is_evidence
                               AND d.created_at > coalesce(last_end, '-infinity')),
            count(*) FILTER (WHERE NOT d.allowed)
       INTO decisions, denials

@@ -19,7 +19,9 @@ CREATE UNIQUE INDEX identical_questions_digest ON draftsman.identical_questions 
 
 -- The digest of all that people see of a question, and of its repository; NULL for a question that is never
 -- answered together with others: an approval, whose decision is bound to the changes of its job, a
--- permission request, and a question of the worker about this job.
+-- permission request, under whatever key, a question of the worker about this job, and the second of
+-- two questions of a job that look the same. What people would take for a permission request is one,
+-- whatever the agent says: it shows a command, or has the choices.
 CREATE FUNCTION draftsman.digest_of(asked draftsman.job_questions) RETURNS text
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     SELECT encode(sha256(convert_to(jsonb_build_array(
@@ -29,7 +31,17 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
                  WHERE t.job = ($1).job AND t.question = ($1).ordinal))::text, 'UTF8')), 'hex')
       FROM draftsman.job_requests r
      WHERE r.number = ($1).job AND r.repo_name <> '' AND ($1).kind = 'input'
-       AND ($1).key !~ '^(agent|permission):'
+       AND ($1).key !~ '^(agent|permission):' AND NOT ($1).is_permission
+       AND ($1).text !~ E'(^|[\n\r\u000B\u000C\u001C-\u001E\u0085\u2028\u2029])\\s*\\$\\s'
+       AND NOT EXISTS (SELECT FROM jsonb_array_elements(($1).choices) c
+                        WHERE c ->> 'value' IN ('allow once', 'allow for this job'))
+       AND NOT EXISTS (
+           SELECT FROM draftsman.job_questions q
+            WHERE q.job = ($1).job AND q.run = ($1).run AND q.ordinal < ($1).ordinal
+              AND (q.text, q.choices, q.freeform_allowed, q.context_snippet, q.action, q.on_expire,
+                   q.default_value, q.approvers) IS NOT DISTINCT FROM
+                  (($1).text, ($1).choices, ($1).freeform_allowed, ($1).context_snippet, ($1).action,
+                   ($1).on_expire, ($1).default_value, ($1).approvers))
 $$;
 
 -- The other open questions that are identical to a question, in the order asked.
@@ -56,21 +68,32 @@ BEGIN
     END IF;
 END $$;
 
-CREATE FUNCTION draftsman.register_question() RETURNS trigger LANGUAGE plpgsql
+-- The questions of a run are registered in the order of their digests, so that two runs never wait for
+-- each other.
+CREATE FUNCTION draftsman.register_questions() RETURNS trigger LANGUAGE plpgsql
     SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    IF TG_OP = 'UPDATE' THEN
-        DELETE FROM draftsman.identical_questions WHERE job = NEW.job AND question = NEW.ordinal;
-    ELSE
-        PERFORM draftsman.register_identical(NEW, draftsman.digest_of(NEW));
-    END IF;
+    PERFORM draftsman.register_identical(d.asked, d.digest)
+       FROM (SELECT n::draftsman.job_questions AS asked,
+                    draftsman.digest_of(n::draftsman.job_questions) AS digest
+               FROM new_questions n
+              ORDER BY digest
+             OFFSET 0) d;
     RETURN NULL;
 END $$;
-CREATE TRIGGER job_questions_register AFTER INSERT ON draftsman.job_questions FOR EACH ROW
-    EXECUTE FUNCTION draftsman.register_question();
+CREATE TRIGGER job_questions_register AFTER INSERT ON draftsman.job_questions
+    REFERENCING NEW TABLE AS new_questions
+    FOR EACH STATEMENT EXECUTE FUNCTION draftsman.register_questions();
+
+CREATE FUNCTION draftsman.unregister_question() RETURNS trigger LANGUAGE plpgsql
+    SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    DELETE FROM draftsman.identical_questions WHERE job = NEW.job AND question = NEW.ordinal;
+    RETURN NULL;
+END $$;
 CREATE TRIGGER job_questions_unregister AFTER UPDATE OF status ON draftsman.job_questions FOR EACH ROW
     WHEN (OLD.status = 'open' AND NEW.status <> 'open')
-    EXECUTE FUNCTION draftsman.register_question();
+    EXECUTE FUNCTION draftsman.unregister_question();
 
 -- Messages -------------------------------------------------------------------------------------
 
@@ -101,8 +124,8 @@ CREATE FUNCTION draftsman.is_shown(
            AND d.channel = $3 AND d.target = $4 AND ($5 IS NULL OR d.thread = $5))
 $$;
 
--- The name of the identical question that a target shows instead of the open question of a job; NULL if
--- the thread of the job shows its own.
+-- The name of the identical question that a target shows instead of the first open question of a job
+-- that its thread does not show; NULL if the thread of the job shows its own.
 CREATE FUNCTION draftsman.shown_instead(
     job bigint, channel draftsman.delivery_channel, target text, thread_key text
 ) RETURNS text LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -118,7 +141,7 @@ CREATE FUNCTION draftsman.shown_instead(
            SELECT FROM draftsman.deliveries d
             WHERE d.job = i.job AND d.question = i.question AND d.channel = $2 AND d.target = $3
               AND d.kind = 'question' AND d.status <> 'superseded')
-     ORDER BY i.id
+     ORDER BY q.ordinal, i.id
      LIMIT 1
 $$;
 
@@ -131,39 +154,49 @@ CREATE FUNCTION draftsman.edit_messages(digest text) RETURNS void LANGUAGE sql
      ORDER BY i.id
 $$;
 
--- Writes the messages of the open question of a job, whose lock the caller holds. A target that shows
+-- Writes the messages of the open questions of a job, whose lock the caller holds. A target that shows
 -- an identical question of the same requester gets none, and that message is edited; nor does the
 -- target of a person who has it in a digest. The jobs of identical questions are locked first: an
 -- answer that is being committed is waited for, and answers them only.
-CREATE FUNCTION draftsman.enqueue_question(job bigint) RETURNS void LANGUAGE plpgsql
+CREATE FUNCTION draftsman.enqueue_questions(job bigint) RETURNS void LANGUAGE plpgsql
     SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off AS $$
 DECLARE
     asked  draftsman.job_questions;
-    same   text;
+    same   text[];
     others bigint[];
 BEGIN
-    SELECT q.* INTO asked FROM draftsman.job_questions q WHERE q.job = $1 AND q.status = 'open';
-    same := draftsman.digest_of(asked);
-    PERFORM draftsman.register_identical(asked, same);
-    SELECT array_agg(i.job) INTO others
-      FROM draftsman.identical_questions i WHERE i.digest = same AND i.job <> $1;
+    -- the trigger of the questions may follow that of the job
+    PERFORM draftsman.register_identical(d.asked, d.digest)
+       FROM (SELECT q AS asked, draftsman.digest_of(q) AS digest FROM draftsman.job_questions q
+              WHERE q.job = $1 AND q.status = 'open'
+              ORDER BY digest
+             OFFSET 0) d;
+    SELECT array_agg(DISTINCT me.digest), array_agg(DISTINCT i.job) INTO same, others
+      FROM draftsman.identical_questions me
+      JOIN draftsman.identical_questions i ON i.digest = me.digest AND i.job <> me.job
+     WHERE me.job = $1;
     IF others IS NOT NULL THEN
         PERFORM FROM draftsman.job_states j WHERE j.number = ANY (others)
           ORDER BY j.number FOR NO KEY UPDATE;
     END IF;
-    PERFORM draftsman.plan_digests(asked);
-    INSERT INTO draftsman.deliveries
-           (job, question, channel, target, thread, thread_key, kind, dedupe_key, status)
-    SELECT t.job, asked.ordinal, t.channel, t.target, t.thread, t.thread_key, 'question',
-           'question:' || asked.ordinal,
-           CASE WHEN draftsman.is_silent($1, asked.ordinal, t.channel, t.target, t.thread)
-           THEN 'superseded'
-           ELSE 'pending' END::draftsman.delivery_status
-      FROM draftsman.job_targets t
-     WHERE t.job = $1 AND 'question' = ANY (t.kinds)
-     ORDER BY t.ordinal;
+    FOR asked IN
+        SELECT q.* FROM draftsman.job_questions q WHERE q.job = $1 AND q.status = 'open'
+         ORDER BY q.ordinal
+    LOOP
+        PERFORM draftsman.plan_digests(asked);
+        INSERT INTO draftsman.deliveries
+               (job, question, channel, target, thread, thread_key, kind, dedupe_key, status)
+        SELECT t.job, asked.ordinal, t.channel, t.target, t.thread, t.thread_key, 'question',
+               'question:' || asked.ordinal,
+               CASE WHEN draftsman.is_silent($1, asked.ordinal, t.channel, t.target, t.thread)
+               THEN 'superseded'
+               ELSE 'pending' END::draftsman.delivery_status
+          FROM draftsman.job_targets t
+         WHERE t.job = $1 AND 'question' = ANY (t.kinds)
+         ORDER BY t.ordinal;
+    END LOOP;
     IF others IS NOT NULL THEN
-        PERFORM draftsman.edit_messages(same);
+        PERFORM draftsman.edit_messages(d) FROM unnest(same) d;
     END IF;
 END $$;
 

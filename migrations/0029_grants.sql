@@ -123,7 +123,8 @@ BEGIN
             draftsman.are_plain_words(text[]), draftsman.is_inner_path(text),
             draftsman.is_pattern(text[]), draftsman.matches_pattern(text[], text[]),
             draftsman.serving_workers(float8), draftsman.is_connected(int),
-            draftsman.types_found_by_type(text), draftsman.waiting_for_types(float8, int),
+            draftsman.types_found_by_type(text), draftsman.is_served(text, text[]),
+            draftsman.waiting_for_types(float8, int),
             draftsman.queues_in_use(), draftsman.is_allowed_by_rule(bigint, int, jsonb),
             draftsman.identical_to(bigint, int),
             draftsman.shown_instead(bigint, draftsman.delivery_channel, text, text),
@@ -172,7 +173,8 @@ BEGIN
                 draftsman.resume_queue(text, text, text), draftsman.hold_paused_types(int),
                 draftsman.release_resumed_types(int), draftsman.free_keys(int),
                 draftsman.assign_keys(text[]), draftsman.check_limits(int),
-                draftsman.give_places(int), draftsman.move_job(bigint, text, bigint, text),
+                draftsman.give_places(int), draftsman.do_due_work(int),
+                draftsman.lock_free_keys(text[]), draftsman.move_job(bigint, text, bigint, text),
                 draftsman.prioritize_job(bigint, int, text),
                 draftsman.reserve_queue(bigint, float8, text), draftsman.release_queue(text, text),
                 draftsman.delete_expired_reservations(),
@@ -285,10 +287,11 @@ BEGIN
             draftsman.ratify_rule(bigint, text, text, float8),
             draftsman.revoke_rule(bigint, text, text, text) TO draftsman_bot;
         GRANT EXECUTE ON FUNCTION draftsman.refuse_action(bigint, text, jsonb),
+            draftsman.bind_account(text, text),
             draftsman.record_answer_change(bigint, int, text, text, text, jsonb)
             TO draftsman_bot;
         GRANT INSERT (job, kind, actor, payload) ON draftsman.job_events TO draftsman_bot;
-        GRANT INSERT (forge, project, number, key, kind, source, author, author_name, is_bot,
+        GRANT INSERT (forge, project, number, key, kind, source, author, author_name, author_id, is_bot,
             association, verdict, title, text, label, path, line, commit, thread, url, at),
             UPDATE (answered_at) ON draftsman.forge_events TO draftsman_bot;
         GRANT UPDATE (branch_deleted_at) ON draftsman.pull_requests TO draftsman_bot;

@@ -42,6 +42,7 @@ SELECT draftsman.limit_sizes(t.name, t.larger)
       ('people', '{}'::jsonb),
       ('person_identities', '{}'),
       ('identity_links', '{}'),
+      ('forge_accounts', '{}'),
       ('people_groups', '{}'),
       ('job_targets', '{"thread_key": 9000}'),
       ('unique_keys', '{}'),

@@ -13,7 +13,7 @@ from draftsman.domain.job import Status
 from draftsman.domain.outcome import Done, Snooze
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.question import QuestionKind
-from draftsman.domain.question_spec import QuestionSpec
+from draftsman.domain.question_spec import AskedQuestion, QuestionSpec
 from draftsman.domain.response import Response
 from draftsman.domain.run import ClaimedJob, LeaderTerm
 from draftsman.errors import Failure
@@ -64,6 +64,17 @@ class Factory:
         """Ask in the run of a new job, as the job's first question."""
         work = await self.running(**fields)
         assert await self.rt.questions.ask(work.lease, item) == f"{work.name}/1"
+        return work
+
+    async def asked_at_once(
+        self, *items: QuestionSpec, alternatives: bool = False, **fields: Any
+    ) -> ClaimedJob:
+        """Ask several questions in the run of a new job."""
+        work = await self.running(**fields)
+        first = 1 if alternatives else None
+        asked = [AskedQuestion(item, alternative_to=first) for item in items]
+        names = await self.rt.questions.ask_all(work.lease, asked, invoker=work.invoker_id)
+        assert names == [f"{work.name}/{place}" for place in range(1, len(items) + 1)]
         return work
 
     async def resumed(self, **fields: Any) -> int:

@@ -123,6 +123,18 @@ def worker_channels(settings: Settings) -> list[Channel]:
     return [log, webhooks, PagerChannel(settings.pagers, settings.http, sent.timeout)]
 
 
+def target_names(channels: Sequence[Channel]) -> list[str]:
+    """Return the targets that these channels can send to: `log`, `webhook:team`."""
+    names = []
+    for channel in channels:
+        served = channel.served()
+        if served is None:
+            names.append(str(channel.name))
+        else:
+            names += [f"{channel.name}:{target}" for target in served]
+    return names
+
+
 async def stored_directory(
     people: People, settings: Settings, *, import_people: bool
 ) -> Directory | None:

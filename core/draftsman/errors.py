@@ -28,7 +28,17 @@ attributes instead (subject, hint, field, job), and each front end words a hint 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Final
+
+QUERY_CANCELED: Final = "57014"
+"""SQLSTATE of a statement that ran for longer than its time limit."""
+TEMPORARY_STATES: Final = ("08", "25", "40", "53", "55", "57", "58")
+"""Classes of SQLSTATE with which the same statement may succeed later: no connection, a read-only
+transaction, a conflict, no resources, a lock, a time limit or a shutdown, a system error."""
+DATA_STATES: Final = ("22", "23", "54")
+"""Classes of SQLSTATE of values that the database cannot store."""
+INT_MAX: Final = 2**31 - 1
+"""Largest exit code, as of an integer of PostgreSQL."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +83,23 @@ class DraftsmanError(Exception):
     """
 
     exit_code: ClassVar[int] = 1
+    sqlstate: str | None = None
+    """The SQLSTATE of the database's error that this one translates."""
+
+    @property
+    def is_outage(self) -> bool:
+        """Whether the database answers no statement now, whatever its values are."""
+        return False
+
+    @property
+    def is_temporary(self) -> bool:
+        """Whether the same call may succeed later: after an outage, a conflict or a lock."""
+        return self.sqlstate is not None and self.sqlstate.startswith(TEMPORARY_STATES)
+
+    @property
+    def is_data_error(self) -> bool:
+        """Whether the database cannot store a value, of the statement or of what follows."""
+        return self.sqlstate is not None and self.sqlstate.startswith(DATA_STATES)
 
     def __init__(
         self, message: str | None = None, *, subject: str = "", hint: Hint | None = None
@@ -241,6 +268,12 @@ class DatabaseUnreachable(DraftsmanError):
     """The database cannot be reached."""
 
     exit_code = 6
+    is_temporary = True
+
+    @property
+    def is_outage(self) -> bool:
+        """Whether the database answers no statement now; a time limit is that of a statement."""
+        return self.sqlstate != QUERY_CANCELED
 
 
 class EmbeddedServerError(DatabaseUnreachable):
@@ -274,6 +307,7 @@ class Failure(DraftsmanError):
     `agent`, `slack`, `git`, …); `code` is the origin's error code (an errno name, an API's error
     string); `retry_after` is in seconds; `declared` is an error class that the origin sets, which
     `classify` uses; `program_exit` is the exit code of the failed program, stored with the run.
+    Raises TypeError for an argument that could not be stored, where the mistake was made.
     """
 
     def __init__(
@@ -288,6 +322,14 @@ class Failure(DraftsmanError):
         program_exit: int | None = None,
         hint: Hint | None = None,
     ) -> None:
+        _check_text("origin", origin)
+        _check_text("code", code, optional=True)
+        _check_text("declared", declared, optional=True)
+        _check_integer("http_status", http_status)
+        _check_integer("program_exit", program_exit)
+        if program_exit is not None and not -INT_MAX - 1 <= program_exit <= INT_MAX:
+            raise TypeError(f"Failure: program_exit must have at most 32 bits, not {program_exit}")
+        _check_seconds("retry_after", retry_after)
         super().__init__(message, hint=hint)
         self.origin = origin
         self.code = code
@@ -295,3 +337,27 @@ class Failure(DraftsmanError):
         self.retry_after = retry_after
         self.declared = declared
         self.program_exit = program_exit
+
+
+class NotOnThisWorker(Failure):
+    """What a job names is not configured on this worker, and may be on another.
+
+    A job that needs it is retried without spending a retry: no worker decides for the others.
+    """
+
+
+def _check_text(name: str, value: object, *, optional: bool = False) -> None:
+    if not (isinstance(value, str) or (optional and value is None)):
+        raise TypeError(f"Failure: {name} must be a text, not {value!r:.100}")
+
+
+def _check_integer(name: str, value: object) -> None:
+    if value is not None and (not isinstance(value, int) or isinstance(value, bool)):
+        raise TypeError(f"Failure: {name} must be an integer, not {value!r:.100}")
+
+
+def _check_seconds(name: str, value: object) -> None:
+    if value is None:
+        return
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        raise TypeError(f"Failure: {name} must be a number of seconds, not {value!r:.100}")

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from typing import Final
+from typing import Any, Final
 
 from pydantic import AfterValidator, ValidationError
 from pydantic_core import ErrorDetails
 
-from draftsman.errors import FieldError
+from draftsman.domain.text import REQUEST_LIMIT, check_size
+from draftsman.errors import FieldError, UsageError
 
 _NUMBER: Final = "must be a number"
 _OBJECT: Final = "must be an object of keys and values"
@@ -92,6 +93,18 @@ def matching(pattern: str, allowed: str) -> AfterValidator:
     return AfterValidator(check)
 
 
+def document(what: str, limit: int = REQUEST_LIMIT) -> AfterValidator:
+    """Return a validator of JSON with at most `limit` bytes."""
+
+    def check(value: Any) -> Any:
+        try:
+            return check_size(value, limit, what)
+        except UsageError as error:
+            raise ValueError(str(error)) from None
+
+    return AfterValidator(check)
+
+
 def describe_error(error: ErrorDetails) -> str:
     """Return the problem of a value without its name: `must be at most 5`."""
     kind, context = error["type"], error.get("ctx") or {}
@@ -110,7 +123,13 @@ def _text(value: object) -> str:
 def first_error(error: ValidationError) -> tuple[str, str]:
     """Return the first invalid field (`choices.0.value`, or "") and its problem."""
     details = error.errors(include_url=False)[0]
-    return ".".join(str(part) for part in details["loc"]), describe_error(details)
+    field = ".".join(_cut(str(part)) for part in details["loc"])
+    return field, describe_error(details)
+
+
+def _cut(name: str) -> str:
+    """Return the name of a field, which may be a key of the input, in at most 60 characters."""
+    return name if len(name) <= 60 else f"{name[:59]}…"
 
 
 def error_line(error: ValidationError) -> str:

@@ -36,6 +36,14 @@ class Channel(Protocol):
 
     name: ChannelName
 
+    def served(self) -> Sequence[str] | None:
+        """Return the targets that this process can send to now; None: all.
+
+        The others are left to other processes. A name that ends with `/` is that of all targets
+        that begin with it. A call for another target fails with the code `not_served`.
+        """
+        ...
+
     def limits(self, message: Message) -> Sequence[RateLimit]:
         """Return the rate limits of this message, such as those of its account and method."""
         ...

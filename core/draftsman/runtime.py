@@ -87,7 +87,8 @@ class Runtime(configured.AttentionServices):
         """Submission of jobs."""
         from draftsman.services.jobs.submissions import Submissions
 
-        return Submissions(self.db, self.policy, self.limits, self.targets[0])
+        used = self.db, self.policy, self.limits, self.targets[0]
+        return Submissions(*used, lambda types: self.request_checks.type_warnings(types))
 
     @cached_property
     def request_checks(self) -> RequestChecks:
@@ -225,7 +226,10 @@ class Runtime(configured.AttentionServices):
         """Queries and redelivery of messages."""
         from draftsman.services.deliveries.outbox import Outbox
 
-        return Outbox(self.db, self.policy, lambda target: self.targets[0].check(target))
+        def check(target: Target) -> None:
+            self.targets[0].check(target)
+
+        return Outbox(self.db, self.policy, check, self.settings.worker.lease)
 
     @cached_property
     def delivery_sender(self) -> DeliverySender:
@@ -313,6 +317,7 @@ class Runtime(configured.AttentionServices):
         claim, revive = self.claim(worker, served_queues), self.revive if self.embedded else None
         runs = self.checkpoints, self.model_calls, self.questions, self.settlement
         used = *runs, self.outbox, self.repos, self.workflows, revive
+        channels = configured.worker_channels(self.settings)
         services = WorkerServices(self.settings, self.limits, claim, *used, self.schemas)
         return WorkerProcess(
             *(worker, services, self.db, handlers),
@@ -320,7 +325,8 @@ class Runtime(configured.AttentionServices):
             queues=served_queues,
             slots=slots or self.settings.worker.slots,
             sweeps=self.sweeps if leader else None,
-            dispatcher=partial(self.dispatcher, configured.worker_channels(self.settings)),
+            targets=configured.target_names(channels),
+            dispatcher=partial(self.dispatcher, channels),
         )
 
     def dispatcher(

@@ -6,11 +6,13 @@ assert result.outcome == Done({"deployed": "staging"})
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any, Final, cast
 from uuid import UUID
 
@@ -23,10 +25,11 @@ from draftsman.domain.outcome import (
     Parked,
     Snooze,
     caught_pause_text,
+    unasked_text,
     validate_result,
 )
 from draftsman.domain.question import OnExpire, Question, QuestionStatus, Resolution
-from draftsman.domain.question_spec import QuestionSpec
+from draftsman.domain.question_spec import AskedQuestion, QuestionSpec
 from draftsman.domain.read_models import Step
 from draftsman.domain.requests.attachments import AttachedFile, JobAttachment
 from draftsman.domain.reserved_names import Owner
@@ -35,7 +38,7 @@ from draftsman.domain.run import ClaimedJob, Lease
 from draftsman.domain.text import CHECKPOINT_LIMIT, REQUEST_LIMIT, clean_within_limit
 from draftsman.domain.workflows.dependencies import Parent
 from draftsman.errors import AnswerTimeout, DraftsmanError, NotPermitted
-from draftsman.handlers.context import RunContext, worker_run
+from draftsman.handlers.context import RunContext, interrupt_by, worker_run
 from draftsman.handlers.registry import Handler
 from draftsman.handlers.run_services import RunServices
 from draftsman.schemas.checker import SchemaChecker
@@ -140,11 +143,18 @@ async def run_handler(
         for run in range(1, RUNS + 1):
             memory.run = run
             ctx = RunContext(_claimed(run, payload or {}, columns), services, DEADLINE)
+            task = asyncio.ensure_future(handler(ctx))
+            interrupt_by(ctx, partial(_cancel, task))
             try:
-                outcome = await handler(ctx)
-            except (Parked, _WorkerLost):
-                memory.answer_open_question()
+                outcome = await task
+            except BaseException as error:
+                await worker_run(ctx).pause.end()
+                if not _is_interrupted(error, parked=worker_run(ctx).parked):
+                    raise
+                memory.answer_open_questions()
             else:
+                if unasked := await worker_run(ctx).pause.end():
+                    raise AssertionError(unasked_text(unasked))
                 if worker_run(ctx).parked:
                     text = caught_pause_text("the handler", f"returned {type(outcome).__name__}")
                     raise AssertionError(text)
@@ -159,6 +169,19 @@ async def run_handler(
 
 class _WorkerLost(BaseException):
     """The worker is lost between the effect of a step and its record."""
+
+
+def _cancel(task: asyncio.Future[Outcome]) -> None:
+    task.cancel()
+
+
+def _is_interrupted(error: BaseException, *, parked: bool) -> bool:
+    """Return whether a handler ended because its run paused, or because its worker was lost."""
+    if isinstance(error, BaseExceptionGroup):
+        return all(_is_interrupted(inner, parked=parked) for inner in error.exceptions)
+    return isinstance(error, _WorkerLost) or (
+        parked and isinstance(error, Parked | asyncio.CancelledError)
+    )
 
 
 class _Files:
@@ -288,66 +311,86 @@ class _Memory:
         return None
 
     async def of_key(self, job: int, key: str) -> Question | None:
-        asked = [question for question in self.asked if question.key == key]
+        asked = [
+            question
+            for question in self.asked
+            if question.key == key and question.status is not QuestionStatus.CANCELED
+        ]
         return asked[-1] if asked else None
 
     async def of_job(self, job: int) -> tuple[list[Question], list[Any]]:
         return self.asked, []
 
-    async def ask(
-        self,
-        lease: Lease,
-        item: QuestionSpec,
-        *,
-        given: str | None = None,
-        invoker: str = "",
-        grace: float = 0,
-        owners: Sequence[str] = (),
-    ) -> str:
-        length = item.expires_in
-        expires_at = None if length is None else self.clock.now + timedelta(seconds=length)
-        self.asked.append(
-            Question(
-                lease.job,
-                len(self.asked) + 1,
-                self.run,
-                item.key,
-                item.kind,
-                QuestionStatus.OPEN,
-                item.text,
-                [choice.model_dump() for choice in item.choices],
-                item.freeform,
-                item.context,
-                list(item.approvers or ()),
-                item.quorum,
-                item.on_expire,
-                item.default,
-                item.on_deny,
-                item.digest,
-                item.action,
-                None,
-                self.clock.now,
-                expires_at,
-                None,
-            )
-        )
-        return self.asked[-1].name
+    async def ask_all(
+        self, lease: Lease, questions: Sequence[AskedQuestion], **_: object
+    ) -> Sequence[str]:
+        first = len(self.asked)
+        self.asked += [
+            self._question(lease, first, place, asked) for place, asked in enumerate(questions, 1)
+        ]
+        return [question.name for question in self.asked[first:]]
 
-    def answer_open_question(self) -> None:
-        """Resolve the question that the run was parked for, if any."""
-        if not self.asked or self.asked[-1].status is not QuestionStatus.OPEN:
-            return
-        question = self.asked[-1]
+    def _question(self, lease: Lease, first: int, place: int, asked: AskedQuestion) -> Question:
+        item = asked.item
+        length = item.expires_in
+        return Question(
+            job=lease.job,
+            ordinal=first + place,
+            run=self.run,
+            key=item.key,
+            kind=item.kind,
+            status=QuestionStatus.OPEN,
+            text=item.text,
+            choices=[choice.model_dump() for choice in item.choices],
+            freeform_allowed=item.freeform,
+            context_snippet=item.context,
+            approvers=list(item.approvers or ()),
+            quorum=item.quorum,
+            on_expire=item.on_expire,
+            default_value=item.default,
+            on_deny=item.on_deny,
+            digest=item.digest,
+            action=item.action,
+            resolution=None,
+            asked_at=self.clock.now,
+            expires_at=None if length is None else self.clock.now + timedelta(seconds=length),
+            answered_at=None,
+            alternative_of=None if asked.alternative_to is None else first + asked.alternative_to,
+        )
+
+    def answer_open_questions(self) -> None:
+        """Resolve the questions that the run was parked for, if any.
+
+        Of alternatives, that whose key comes first in `answers` is answered.
+        """
+        keys = list(self.answers)
+        open_questions = [item for item in self.asked if item.status is QuestionStatus.OPEN]
+        for question in sorted(
+            open_questions,
+            key=lambda item: keys.index(item.key) if item.key in keys else len(keys),
+        ):
+            if self.asked[question.ordinal - 1].status is QuestionStatus.OPEN:
+                self._answer(question)
+
+    def _answer(self, question: Question) -> None:
         if question.key not in self.answers:
             raise AssertionError(
                 f"the handler asked {question.key!r} ({question.text}); add this key to answers"
             )
         status, resolution = _resolution(question, self.answers[question.key])
-        self.asked[-1] = replace(
-            question, status=status, resolution=resolution.as_json(), answered_at=self.clock.now
-        )
+        self._close(question, status, resolution)
         if fails_job(question, resolution):
             raise NotPermitted(f"question {question.key!r} was denied, so the job fails")
+        for other in self.asked:
+            alternative = other.alternative_of is not None
+            if alternative and other.alternative_of == question.alternative_of:
+                self._close(other, QuestionStatus.CANCELED, Resolution("canceled", "system"))
+
+    def _close(self, question: Question, status: QuestionStatus, resolution: Resolution) -> None:
+        if self.asked[question.ordinal - 1].status is QuestionStatus.OPEN:
+            self.asked[question.ordinal - 1] = replace(
+                question, status=status, resolution=resolution.as_json(), answered_at=self.clock.now
+            )
 
 
 def _resolution(

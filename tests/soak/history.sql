@@ -83,8 +83,9 @@ SELECT g, (lpad(to_hex((extract(epoch FROM t.at) * 1000)::bigint), 12, '0') || '
 INSERT INTO draftsman.job_states (number, type, position, status, claimed_from, run_at, run_count,
        attempts, next_retry_at, last_error, error_class, worker_id, lease_token,
        cancel_requested_at, cancel_requested_by, result, version, queued_at, started_at,
-       finished_at, updated_at, subject_key, has_targets)
-SELECT number, type, position, status, claimed_from, run_at, run_count, attempts, next_retry_at, last_error, error_class, worker_id, lease_token, cancel_requested_at, cancel_requested_by, result, version, queued_at, started_at, finished_at, updated_at, subject_key, has_targets
+       finished_at, updated_at, subject_key, has_targets, result_token)
+SELECT number, type, position, status, claimed_from, run_at, run_count, attempts, next_retry_at, last_error, error_class, worker_id, lease_token, cancel_requested_at, cancel_requested_by, result, version, queued_at, started_at, finished_at, updated_at, subject_key, has_targets,
+       CASE WHEN status = 'completed' THEN number END
   FROM jobs
 
 -- name: runs

@@ -117,6 +117,10 @@ class ChatChannel:
         self._client = httpx.AsyncClient(base_url=url, timeout=timeout)
         self._rate = rate
 
+    def served(self) -> Sequence[str] | None:
+        """Return None: all targets."""
+        return None
+
     def limits(self, message: Message) -> Sequence[RateLimit]:
         """Take from the account, if it has a limit."""
         return () if self._rate is None else (RateLimit("slack#post", 1 / self._rate, 2),)

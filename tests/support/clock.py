@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Final
 
-from draftsman.store.postgres.database import Connection, Database
+from draftsman.store.postgres.database import Connection, Database, scalar
 from tests.support.server import Server
+from tests.support.waits import until
+
+SENDING: Final = "SELECT count(*) FROM draftsman.deliveries WHERE status = 'sending'"
 
 
 class Clock:
@@ -16,9 +22,20 @@ class Clock:
         self._server = server
         self._name = name
         self._offset = 0.0
+        self._lend = db.connection
+        self._lends = 0
+        self._lent = 0
+        self._count_lent_connections()
 
-    async def forward(self, seconds: float) -> None:
-        """Move it for all new sessions, also of the pool, which gets new sessions."""
+    async def forward(self, seconds: float, *, while_in_flight: bool = False) -> None:
+        """Move it for all new sessions, also of the pool, which gets new sessions.
+
+        Waits until no task uses the database and no delivery is being sent: what began before the
+        move would end with an expired lease, and be done again. A test of expired leases moves
+        the clock `while_in_flight`.
+        """
+        if not while_in_flight:
+            await self._wait_until_idle()
         self._offset += seconds
         self._server.set(self._name, "draftsman.clock_offset", self._interval)
         await self._db.close()
@@ -33,6 +50,35 @@ class Clock:
     @property
     def _interval(self) -> str:
         return f"{self._offset} seconds"
+
+    async def _wait_until_idle(self) -> None:
+        """Return in the same step of the event loop in which nothing was in flight."""
+
+        async def is_idle() -> bool:
+            before = self._lends
+            if self._is_used():
+                return False
+            async with self._lend() as conn:
+                sending = await scalar(conn, SENDING)
+            return sending == 0 and self._lends == before and not self._is_used()
+
+        await until(is_idle, "no task that uses the database and no delivery being sent")
+
+    def _is_used(self) -> bool:
+        return self._lent > 0 or any(session._lent.locked() for session in self._db._sessions)
+
+    def _count_lent_connections(self) -> None:
+        @asynccontextmanager
+        async def connection(wait: float | None = None) -> AsyncIterator[Connection]:
+            self._lends += 1
+            self._lent += 1
+            try:
+                async with self._lend(wait) as conn:
+                    yield conn
+            finally:
+                self._lent -= 1
+
+        self._db.connection = connection  # type: ignore[method-assign]
 
 
 def skip(seconds: float) -> None:

@@ -9,6 +9,7 @@ from draftsman.domain.deliveries.target import IssueTarget
 from draftsman.domain.forges.forge_event import EventKind
 from draftsman.domain.job import Source
 from draftsman.domain.people.actor import Actor
+from draftsman.errors import NotPermitted
 from draftsman.forges.connection import discussion_of
 
 if TYPE_CHECKING:
@@ -16,6 +17,10 @@ if TYPE_CHECKING:
     from draftsman.ports import Discussion
     from draftsman.runtime import Runtime
     from draftsman.settings import ForgeSettings
+
+
+class OtherAccount(NotPermitted):
+    """The login of a person has another account than before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +56,18 @@ class EventContext:
         return discussion_of(self.rt.settings, self.issue)
 
     async def actor(self) -> Actor:
-        """Return the author of the event, with the person of the login if it is mapped."""
+        """Return the author of the event, with the person of the login if it is mapped.
+
+        Raises OtherAccount if another account acted under this login before.
+        """
         login = f"{self.forge}:{self.event.author}".casefold()
-        return await self.rt.people.actor(Actor(Source.FORGE, login, self.event.author))
+        actor = await self.rt.people.actor(Actor(Source.FORGE, login, self.event.author))
+        if actor.person is not None and self.event.author_id:
+            bound = await self.rt.people.bind_account(actor, self.event.author_id)
+            if bound != self.event.author_id:
+                raise OtherAccount(
+                    f"this is not the account that is {actor.person}'s: {login} was used by the"
+                    f" account {bound} of the forge, and this is {self.event.author_id}. If it is"
+                    f" the same person, an operator can run `draftsman people unlink forge:{login}`"
+                )
+        return actor

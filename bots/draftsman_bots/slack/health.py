@@ -56,8 +56,8 @@ class BotHealth(HealthState):
 
     def count_answer(self, kind: str, outcome: str, seconds: float, *, retry: bool) -> None:
         """Count a request and its acknowledgment."""
-        self._last = time.time()
-        self._last_request_time.set(self._last)
+        self._last = time.monotonic()
+        self._last_request_time.set_to_current_time()
         counts = self._counts.get((kind, outcome))
         if counts is None:  # a lookup of labels takes longer than a count
             counts = self._requests.labels(kind, outcome), self._seconds.labels(kind)
@@ -78,7 +78,7 @@ class BotHealth(HealthState):
 
     def as_json(self) -> dict[str, Any]:
         """Return the body of `/readyz`."""
-        age = None if self._last is None else round(time.time() - self._last, 1)
+        age = None if self._last is None else round(time.monotonic() - self._last, 1)
         return {
             "ready": self.ready,
             "problems": self.problems,

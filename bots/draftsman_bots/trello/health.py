@@ -44,7 +44,7 @@ class BotHealth(HealthState):
     def count_action(self, source: str, kind: str, outcome: str) -> None:
         """Count an action received by webhook or poll."""
         if source == "webhook":
-            self._received_at = time.time()
+            self._received_at = time.monotonic()
         self._actions.labels(source, kind, outcome).inc()
 
     def count_rejected(self, reason: str, text: str) -> None:
@@ -54,7 +54,7 @@ class BotHealth(HealthState):
 
     def count_poll(self, outcome: str) -> None:
         """Count a poll of a board."""
-        self._polled_at = time.time()
+        self._polled_at = time.monotonic()
         self._polls.labels(outcome).inc()
 
     def as_json(self) -> dict[str, Any]:
@@ -74,4 +74,4 @@ class BotHealth(HealthState):
 
 
 def _age(then: float | None) -> float | None:
-    return None if then is None else round(time.time() - then, 1)
+    return None if then is None else round(time.monotonic() - then, 1)

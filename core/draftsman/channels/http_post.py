@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from draftsman.domain.deliveries.delivery import Receipt, SendResult, Unconfirmed
+from draftsman.domain.deliveries.delivery import NOT_SERVED, Receipt, SendResult, Unconfirmed
 from draftsman.errors import Failure
 
 if TYPE_CHECKING:
@@ -57,9 +57,9 @@ async def post(
         return error if text == str(error) else Failure(text, origin="http", code=error.code)
 
 
-def refused(text: str, code: str) -> Failure:
-    """Return the permanent failure of a message that was not sent."""
-    return Failure(text, origin="http", code=code, declared="PERMANENT")
+def not_served(text: str) -> Failure:
+    """Return the failure of a message that another process may send."""
+    return Failure(text, origin="http", code=NOT_SERVED, declared="TRANSIENT_INFRA")
 
 
 def _refusal(response: OutboundResponse, body: str) -> Failure:

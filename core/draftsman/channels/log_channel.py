@@ -39,6 +39,10 @@ class LogChannel:
     def __init__(self, path: Path) -> None:
         self._path = path
 
+    def served(self) -> Sequence[str] | None:
+        """Return None: all targets."""
+        return None
+
     def limits(self, message: Message) -> Sequence[RateLimit]:
         """Return no limits."""
         return ()

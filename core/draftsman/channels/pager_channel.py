@@ -12,7 +12,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
-from draftsman.channels.http_post import post, refused
+from draftsman.channels.http_post import not_served, post
+from draftsman.channels.usable_secrets import UsableSecrets
 from draftsman.domain.attention import pager_event
 from draftsman.domain.deliveries.delivery import (
     ChannelName,
@@ -55,6 +56,11 @@ class PagerChannel:
         self._pagers = pagers
         self._http = http
         self._timeouts = Timeouts(call=timeout, connect=timeout)
+        self._usable = UsableSecrets(pagers)
+
+    def served(self) -> Sequence[str]:
+        """Return the pagers whose secret this process can read."""
+        return self._usable.names()
 
     def limits(self, message: Message) -> Sequence[RateLimit]:
         """Return no limits: a service replies 429 to throttle."""
@@ -87,15 +93,13 @@ class PagerChannel:
         pager, question = self._pagers.get(message.target), message.question
         action = _ACTIONS.get(message.kind)
         if pager is None:
-            return refused(
-                f"pager {message.target!r} is not configured in this process", "no_pager"
-            )
+            return not_served(f"pager {message.target!r} is not configured in this process")
         if question is None or action is None:
             return Receipt(dedup_key(message))
         try:
             secret = secret_values.read_secret(pager.secret, f"pager {message.target!r}")
         except Failure as error:
-            return refused(str(error), "no_pager")
+            return not_served(str(error))
         if pager.format == "pagerduty":
             document = _pagerduty(message, question, action, secret)
             return await self._exchange(pager.url, document, secret)

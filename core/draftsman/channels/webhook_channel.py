@@ -12,8 +12,9 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from draftsman.channels.http_post import post, refused
+from draftsman.channels.http_post import not_served, post
 from draftsman.channels.message_json import message_document
+from draftsman.channels.usable_secrets import UsableSecrets
 from draftsman.domain.deliveries import webhook_signature
 from draftsman.domain.deliveries.delivery import (
     ChannelName,
@@ -44,6 +45,11 @@ class WebhookChannel:
         self._http = http
         self._timeouts = Timeouts(call=timeout, connect=timeout)
         self._now = now
+        self._usable = UsableSecrets(webhooks)
+
+    def served(self) -> Sequence[str]:
+        """Return the webhooks whose secret this process can read."""
+        return self._usable.names()
 
     def limits(self, message: Message) -> Sequence[RateLimit]:
         """Return no limits: an endpoint replies 429 to throttle."""
@@ -75,15 +81,14 @@ class WebhookChannel:
     async def _post(self, message: Message, extra: dict[str, Any]) -> SendResult:
         webhook = self._webhooks.get(message.target)
         if webhook is None:
-            text = f"webhook {message.target!r} is not configured in this process"
-            return refused(text, "no_such_webhook")
+            return not_served(f"webhook {message.target!r} is not configured in this process")
         content = message_document(message)
         content["data"] |= extra
         body = json.dumps(content, ensure_ascii=False).encode("utf-8", "replace")
         try:
             keys = secret_values.signing_keys(webhook, message.target)
         except (Failure, UsageError) as error:
-            return refused(str(error), "no_secret")
+            return not_served(str(error))
         headers = webhook_signature.sign(keys, message.marker, int(self._now()), body)
         headers["content-type"] = "application/json"
         reference = message.edits or message.marker

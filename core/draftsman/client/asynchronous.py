@@ -89,6 +89,8 @@ class Client(QuestionClient):
         if not invocations:
             return []
         actor = await self._rt.actor(Source.API)
+        if connection is not None:
+            await self._rt.submissions.postpone_until_commit(connection)
         return await self._rt.submissions.submit_many(invocations, actor, connection=connection)
 
     async def submit_stream(
@@ -213,13 +215,13 @@ class Client(QuestionClient):
 
     async def _resolve(self, requests: Iterable[Request], unchecked: bool) -> list[Invocation]:
         """Return the checked requests; a UsageError has a note with the position."""
-        checks, types = self._rt.request_checks, set[str]()
+        checks = self._rt.request_checks
         invocations = []
         for position, fields in enumerate(requests, 1):
             try:
                 require_instructions(fields)
                 request = build_request(await self._with_parents(fields), self._rt.settings)
-                invocations.append(await checks.resolve(request, unchecked=unchecked, types=types))
+                invocations.append(await checks.resolve(request, unchecked=unchecked))
             except UsageError as error:
                 error.add_note(f"request {position}")
                 raise

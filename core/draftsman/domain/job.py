@@ -102,6 +102,7 @@ TRANSITIONS: Final[dict[tuple[Status, Status], str]] = {
     (S.WAITING_FOR_INPUT, S.RESUMED): "job_resumed",
     (S.WAITING_FOR_INPUT, S.EXPIRED): "job_expired",
     (S.WAITING_FOR_INPUT, S.CANCELED): "job_canceled",
+    (S.WAITING_FOR_APPROVAL, S.WAITING_FOR_INPUT): "needs_input",
     (S.WAITING_FOR_APPROVAL, S.RESUMED): "job_resumed",
     (S.WAITING_FOR_APPROVAL, S.FAILED): "job_failed",
     (S.WAITING_FOR_APPROVAL, S.EXPIRED): "job_expired",

@@ -125,6 +125,8 @@ class Question:
     """SHA-256 of the patch shown with it, which is that of the run's saved tree."""
     critical: bool = False
     """Whether it may interrupt people in their quiet hours."""
+    alternative_of: int | None = None
+    """The first of several alternatives, of which the first that closes counts; else None."""
 
     @property
     def name(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated, Any, Final
 
 from pydantic import (
@@ -15,10 +16,11 @@ from pydantic import (
     model_validator,
 )
 
+from draftsman.domain import sizes
 from draftsman.domain.answer import matching_key, normalize_value
 from draftsman.domain.question import GATE_ENDS, OnDeny, OnExpire, QuestionKind
 from draftsman.domain.text import clean_fields, digest
-from draftsman.field_errors import matching
+from draftsman.field_errors import document, matching
 
 _EMOJI: Final = "must be the name of a Slack emoji without colons, such as tada"
 
@@ -68,7 +70,9 @@ class QuestionSpec(BaseModel):
     choices: tuple[Choice, ...] = Field((), max_length=500)
     freeform: bool = False
     context: str | None = Field(None, max_length=20_000)
-    approvers: tuple[str, ...] | None = None
+    approvers: tuple[Annotated[str, Field(max_length=sizes.PERSON)], ...] | None = Field(
+        None, max_length=1000
+    )
     """People and groups who may decide an approval; None: all with the role approver."""
     quorum: int = Field(1, ge=1, le=20)
     """Number of approvals required."""
@@ -76,15 +80,19 @@ class QuestionSpec(BaseModel):
     """Seconds; None: the configured default."""
     never_expires: bool = False
     on_expire: OnExpire = OnExpire.EXPIRE
-    default: str | None = None
+    default: str | None = Field(None, max_length=20_000)
     escalate_to: str | None = Field(None, min_length=1, max_length=200)
     """Group or person to escalate to; None: as configured."""
     on_deny: OnDeny = OnDeny.FAIL
     critical: bool = False
     """Whether it may interrupt people in their quiet hours, and page them."""
-    action: dict[str, Any] | None = None
+    action: Annotated[dict[str, Any], document("the action")] | None = None
     """The action to approve; it is part of the digest, so a changed action is asked again."""
-    command_words: tuple[str, ...] | None = None
+    is_permission: bool = False
+    """Whether it asks for permission to run a command: it is answered alone, always."""
+    command_words: tuple[Annotated[str, Field(max_length=sizes.COMMAND_WORD)], ...] | None = Field(
+        None, max_length=30
+    )
     """Words of the plain command that the answer allows or denies, which a rule may allow."""
 
     @model_validator(mode="before")
@@ -134,3 +142,17 @@ class QuestionSpec(BaseModel):
                 "action": self.action,
             }
         )
+
+
+@dataclass(frozen=True, slots=True)
+class AskedQuestion:
+    """A question of a run, maybe one of several that it asks at once.
+
+    `given` is the answer that was submitted with the request. `alternative_to` is the place, from
+    1, of the first of several alternatives: the first of them that closes counts, and closes the
+    others.
+    """
+
+    item: QuestionSpec
+    given: str | None = None
+    alternative_to: int | None = None

@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Final
 
 from draftsman.domain.job import TRANSITIONS
+from draftsman.domain.sizes import EVENT_KIND, KEY, check_length
 from draftsman.errors import UsageError
 
 
@@ -66,7 +67,11 @@ ARTIFACTS: Final = {
 
 
 def check_key(key: str, owner: Owner, what: str) -> None:
-    """Raise UsageError for a handler's reserved key, ValueError for a worker's unreserved key."""
+    """Raise UsageError for a handler's key that is reserved or too long.
+
+    Raise ValueError for a worker's key that is not reserved.
+    """
+    check_length(key, KEY, what)
     reserved = key.startswith(KEYS)
     if reserved and owner is not Owner.WORKER:
         raise UsageError(
@@ -77,7 +82,8 @@ def check_key(key: str, owner: Owner, what: str) -> None:
 
 
 def check_event_kind(kind: str, owner: Owner) -> None:
-    """Raise UsageError for a reserved kind, or the prefix of agents, of a handler."""
+    """Raise UsageError for a kind of a handler that is reserved, agents' or too long."""
+    check_length(kind, EVENT_KIND, "event kind")
     if owner is Owner.HANDLER and (kind in EVENT_KINDS or kind.startswith(AGENT_KIND)):
         raise UsageError(
             f"event kind {kind[:80]!r} is reserved; use another, such as"
@@ -86,7 +92,8 @@ def check_event_kind(kind: str, owner: Owner) -> None:
 
 
 def check_artifact(name: str, kind: str, owner: Owner) -> None:
-    """Raise UsageError for a reserved name or kind of artifact of a handler."""
+    """Raise UsageError for a name or kind of artifact of a handler that is reserved or too long."""
+    check_length(name, KEY, "artifact name")
     if owner is Owner.WORKER:
         return
     if kind in ARTIFACTS:

@@ -155,6 +155,8 @@ class LeaseState:
 
     token: int
     owned: bool
+    renewed: bool
+    """False as long as another transaction has locked the run."""
     canceled: bool
     paused: bool = False
 

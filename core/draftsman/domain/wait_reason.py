@@ -125,26 +125,26 @@ NextStep = str | tuple[str | CommandHint, ...]
 """The next step: text and commands."""
 
 
-def explain(facts: JobFacts, question: Question | None) -> WaitReason:
+def explain(facts: JobFacts, questions: Sequence[Question]) -> WaitReason:
     """Return the primary reason of the job's status.
 
-    `question` is the open question of the job, or the question that made it expire.
+    `questions` are the open questions of the job, or the question that made it expire.
     """
-    reason, text, then = _reason(facts, question)
+    reason, text, then = _reason(facts, questions)
     parts = (then,) if isinstance(then, str) else then
     paused = facts.job_paused and facts.status not in TERMINAL
     next_step = "".join(map(str, parts))
     return WaitReason(facts.status, reason, text, next_step, facts.due_in, parts, paused)
 
 
-def _reason(facts: JobFacts, question: Question | None) -> tuple[str, str, NextStep]:
-    if facts.status is Status.EXPIRED and question is not None:
+def _reason(facts: JobFacts, questions: Sequence[Question]) -> tuple[str, str, NextStep]:
+    if facts.status is Status.EXPIRED and questions:
         then = (
             f"{_retry(facts)} and ask again: ",
             _command("retry", job_name(facts.number)),
             "; to allow more time, set expires_in of the question or in [questions]",
         )
-        return "expired", expiry_text(question), then
+        return "expired", expiry_text(questions[0]), then
     if facts.status in TERMINAL:
         name = job_name(facts.number)
         if facts.status is Status.COMPLETED:
@@ -162,9 +162,9 @@ def _reason(facts: JobFacts, question: Question | None) -> tuple[str, str, NextS
             return "no_program", facts.last_error or "failed", (where, check, "; ", *retry)
         return "ended", facts.last_error or "finished", retry
     if facts.job_paused:
-        return _job_paused(facts, question)
-    if question is not None:
-        return _waiting_for_answer(question)
+        return _job_paused(facts, questions)
+    if questions:
+        return _waiting_for_answers(questions)
     waits = facts.hold == "parents" or (facts.parents and facts.status is Status.SCHEDULED)
     if facts.cycle or waits:
         return _waiting_for_jobs(facts)
@@ -207,7 +207,25 @@ def _canceled(facts: JobFacts) -> str:
     return f"canceled{by}{f': {facts.cancel_reason}' if facts.cancel_reason else ''}"
 
 
-def _waiting_for_answer(question: Question) -> tuple[str, str, NextStep]:
+def _waiting_for_answers(questions: Sequence[Question]) -> tuple[str, str, NextStep]:
+    """Return what each question needs, in the order asked; with alternatives, the first counts."""
+    ordered = sorted(questions, key=lambda item: item.ordinal)
+    needs = []
+    steps: list[str | CommandHint] = []
+    for question in ordered:
+        text, step = _waiting_for_answer(question)
+        needs.append(text)
+        steps += [*(["; "] if steps else []), *step]
+    first = "the first of these counts: " if _are_alternatives(ordered) else ""
+    return "question", first + "; ".join(needs), tuple(steps)
+
+
+def _are_alternatives(questions: Sequence[Question]) -> bool:
+    groups = {question.alternative_of for question in questions}
+    return len(questions) > 1 and len(groups) == 1 and None not in groups
+
+
+def _waiting_for_answer(question: Question) -> tuple[str, tuple[str | CommandHint, ...]]:
     approval = question.kind is QuestionKind.APPROVAL
     names = ", ".join(question.approvers)
     if not approval and question.key != BUDGET_KEY:
@@ -219,17 +237,17 @@ def _waiting_for_answer(question: Question) -> tuple[str, str, NextStep]:
     needs = f"{'approval' if approval else 'an answer'}{people}"
     text = f"{question.name} needs {needs}: {question.text}"
     command = _command("approve" if approval else "answer", question.name)
-    return "question", text, (f"to {verb}: ", command, until)
+    return text, (f"to {verb}: ", command, until)
 
 
-def _job_paused(facts: JobFacts, question: Question | None) -> tuple[str, str, NextStep]:
+def _job_paused(facts: JobFacts, questions: Sequence[Question]) -> tuple[str, str, NextStep]:
     text = f"paused {_pause(facts)}"
     if facts.status in LEASED:
         text += "; its worker is stopping it"
     resume = ("to resume it: ", _command("resume", job_name(facts.number)))
-    if question is None:
+    if not questions:
         return "paused", text, resume
-    _, needs, then = _waiting_for_answer(question)
+    _, needs, then = _waiting_for_answers(questions)
     steps = (then,) if isinstance(then, str) else then
     return "paused", f"{text}; {needs}", (*resume, "; ", *steps)
 

@@ -37,26 +37,28 @@ class WatchOptions(TypedDict):
 def watch(order: WatchOptions) -> None:
     """Stop the server when it is idle; return when it has stopped."""
     interval = min(max(order["idle_timeout"] / 20, 0.1), 15)
-    last_activity, last_used = "", time.time()
+    last_activity, last_touched, last_used = "", _touched(order), time.monotonic()
     while True:
         time.sleep(interval)
         running, activity = _alive(order), _activity(order)
-        if running and (activity != last_activity or not _idle(activity)):
-            last_activity, last_used = activity, time.time()
-        if running and time.time() - max(last_used, _touched(order)) < order["idle_timeout"]:
+        touched = _touched(order)
+        is_used = activity != last_activity or touched != last_touched or not _idle(activity)
+        if running and is_used:
+            last_activity, last_touched, last_used = activity, touched, time.monotonic()
+        if running and time.monotonic() - last_used < order["idle_timeout"]:
             continue
         with Path(order["lock"]).open() as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            if _finished(order, last_activity):
+            if _finished(order, last_activity, last_touched):
                 os.close(order["guard"])  # under the lock, so that the next start gets a watcher
                 return
 
 
-def _finished(order: WatchOptions, last_activity: str) -> bool:
+def _finished(order: WatchOptions, last_activity: str, last_touched: float) -> bool:
     """Check again under the lock; stop the server if it is still idle."""
     if not _alive(order):
         return True
-    if time.time() - _touched(order) < order["idle_timeout"] or _activity(order) != last_activity:
+    if _touched(order) != last_touched or _activity(order) != last_activity:
         return False
     stop = subprocess.run(order["stop"], cwd="/", env=order["env"], **order["switch"])
     return stop.returncode == 0

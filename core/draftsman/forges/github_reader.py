@@ -14,6 +14,7 @@ from draftsman.domain.forges.forge_event import (
     EventKind,
     ForgeEvent,
     Labeling,
+    account_id,
     fields,
     is_edited,
     moment,
@@ -123,6 +124,7 @@ def labelings_of(events: Sequence[Any], label: str) -> list[Labeling]:
             str(item["id"]),
             str(fields(item.get("actor") or item.get("user")).get("login") or ""),
             moment(item.get("created_at")),
+            account_id(fields(item.get("actor") or item.get("user"))),
         )
         for item in events
         if (

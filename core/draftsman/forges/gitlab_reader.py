@@ -13,6 +13,7 @@ from draftsman.domain.forges.forge_event import (
     EventKind,
     ForgeEvent,
     Labeling,
+    account_id,
     fields,
     is_edited,
     moment,
@@ -58,6 +59,7 @@ class GitLabReader(ApiReader):
                 str(item["id"]),
                 str(fields(item.get("user")).get("username") or ""),
                 moment(item.get("created_at")),
+                account_id(fields(item.get("user"))),
             )
             for item in await self._list(path)
             if item.get("action") == "add"

@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 import math
 import warnings
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, ParamSpec, TypeVar, overload
 
 from draftsman.domain import reserved_names
 from draftsman.domain.ids import new_id
 from draftsman.domain.job import Status
-from draftsman.domain.outcome import Parked, Snooze
+from draftsman.domain.outcome import Snooze
 from draftsman.domain.question import Answered, NoAnswer, OnDeny, OnExpire, QuestionKind
 from draftsman.domain.question_spec import Choice
 from draftsman.domain.requests.attachments import AttachedFile
@@ -25,12 +26,15 @@ from draftsman.errors import Failure, UsageError
 from draftsman.handlers.job_attachments import attached_files
 from draftsman.handlers.print_capture import PrintCapture
 from draftsman.handlers.question_mapping import build_ask
+from draftsman.handlers.run_pause import Wait, first_answers
 from draftsman.handlers.run_services import RunServices
 from draftsman.handlers.worker_run import ContinueInGrace, WorkerRun
 from draftsman.services.questions import MAX_TIMEOUT
 
 P = ParamSpec("P")
 T = TypeVar("T")
+_JOBS, _SLEEP = 0, 1
+"""Of several tasks that wait, the run parks for people first, then for jobs, then for a time."""
 
 
 class RunContext:
@@ -54,6 +58,7 @@ class RunContext:
         self._used_run: WorkerRun | None = None
         self._prints: PrintCapture | None = None
         self._continue_in_grace: ContinueInGrace | None = None
+        self._interrupt: Callable[[], None] | None = None
 
     if not TYPE_CHECKING:
 
@@ -87,6 +92,7 @@ class RunContext:
                 self._deadline,
                 self._prints,
                 self._continue_in_grace,
+                self._interrupt,
             )
         return self._used_run
 
@@ -144,8 +150,10 @@ class RunContext:
     ) -> Answered | NoAnswer:
         """Return the answer to this question; park the run until it is answered.
 
-        Parking frees the slot and raises Parked through the handler. The answer starts a new run
-        of the handler from the top, in which this call returns. Times are in seconds. With
+        Parking frees the slot and cancels the handler's task, once all calls of the context that
+        run beside this one have ended or wait, too: questions of several tasks are asked at once.
+        When they are all closed, a new run of the handler starts from the top, in which this call
+        returns; `wait_for_answers` goes on with the first. Times are in seconds. With
         `on_expire="escalate"` the group or user `escalate_to` (default: as configured) is asked as
         well, once, for the same time again. A critical question may interrupt people in their quiet
         hours. Raises UsageError.
@@ -204,9 +212,36 @@ class RunContext:
                 critical=critical,
             )
         )
-        if isinstance(decision, NoAnswer):  # an approval cannot continue without a decision
-            raise Parked
+        if isinstance(decision, NoAnswer):
+            raise Failure(f"approval {key!r} expired without a decision", declared="PERMANENT")
         return decision
+
+    @overload
+    async def wait_for_answers(
+        self, *asks: Coroutine[Any, Any, T], return_when: Literal["all"] = "all"
+    ) -> list[T]: ...
+
+    @overload
+    async def wait_for_answers(
+        self, *asks: Coroutine[Any, Any, T], return_when: Literal["first"]
+    ) -> list[T | None]: ...
+
+    async def wait_for_answers(
+        self, *asks: Coroutine[Any, Any, T], return_when: Literal["all", "first"] = "all"
+    ) -> Sequence[T | None]:
+        """Return the results of several calls of `ask` and `approve`, which are asked at once.
+
+        With `return_when="first"` the first question that closes resumes the job, and the others
+        are withdrawn: their results are None, and a later `ask` asks them again. `all` is
+        `asyncio.gather`. Raises UsageError.
+        """
+        if return_when not in ("all", "first"):
+            for ask in asks:
+                ask.close()
+            raise UsageError(f"return_when is 'all' or 'first', not {return_when!r}")
+        if return_when == "all":
+            return list(await asyncio.gather(*asks))
+        return await first_answers(self._run.pause, asks)
 
     async def sleep(
         self, key: str, until: datetime | timedelta | float, *, reason: str | None = None
@@ -225,8 +260,10 @@ class RunContext:
         slept = await self._run.step(step, wait, owner=Owner.WORKER)
         due = datetime.fromisoformat(slept if isinstance(slept, str) else slept["until"])
         if due > await self._run.wait(self._services.checkpoints.now):
-            await self._run.park(self._services.settlement.outcome, self.job, Snooze(due))
-            raise Parked
+            await self._run.pause.wait(Wait((_SLEEP, due.timestamp()), partial(self._snooze, due)))
+
+    async def _snooze(self, due: datetime) -> None:
+        await self._run.park(self._services.settlement.outcome, self.job, Snooze(due))
 
     async def _due(self, until: datetime | timedelta | float) -> str:
         if isinstance(until, datetime):
@@ -266,11 +303,7 @@ class RunContext:
         workflows, numbers = self._services.workflows, list(jobs)
         ended = await self._run.wait(workflows.ended, self.job, numbers)
         if ended is None:
-            await self._run.wait(self._run.close)
-            ended = await self._run.wait(workflows.gather, self.job, numbers)
-        if ended is None:
-            self._run.parked = True
-            raise Parked
+            ended = await self._run.pause.wait(Wait((_JOBS, 0), partial(self._await_jobs, numbers)))
         failed = [job for job in ended if job.status is not Status.COMPLETED]
         if failed and on_failure == "raise":
             error = f": {failed[0].error}" if failed[0].error else ""
@@ -279,6 +312,13 @@ class RunContext:
                 code="child_failed",
                 declared="PERMANENT",
             )
+        return ended
+
+    async def _await_jobs(self, numbers: Sequence[int]) -> list[Parent] | None:
+        """Park for jobs; return them if they have ended meanwhile."""
+        await self._run.wait(self._run.close)
+        ended = await self._run.wait(self._services.workflows.gather, self.job, numbers)
+        self._run.parked = ended is None
         return ended
 
     async def notify(
@@ -348,12 +388,17 @@ def allow_grace(ctx: RunContext, continue_in_grace: ContinueInGrace) -> None:
     ctx._continue_in_grace = continue_in_grace
 
 
+def interrupt_by(ctx: RunContext, interrupt: Callable[[], None]) -> None:
+    """Let a pause of the run interrupt its handler; without this, waiting calls raise Parked."""
+    ctx._interrupt = interrupt
+
+
 def release(ctx: RunContext) -> None:
     """Drop the references of an ended handler's context to its run, which are a cycle.
 
     Without a cycle, the objects of a run are freed at its end instead of by the garbage collector.
     """
-    ctx._continue_in_grace = ctx._prints = None
+    ctx._continue_in_grace = ctx._prints = ctx._interrupt = None
 
 
 def captured_prints(ctx: RunContext, loop: asyncio.AbstractEventLoop) -> PrintCapture:

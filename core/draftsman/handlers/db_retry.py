@@ -1,4 +1,4 @@
-"""Retries of database calls by a run while the database is unreachable."""
+"""Retries of database calls by a run during an outage, a lock or a conflict of the database."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from draftsman.errors import DatabaseUnreachable
+from draftsman.errors import DatabaseUnreachable, DraftsmanError
 from draftsman.settings import WorkerSettings
 
 T = TypeVar("T")
@@ -23,18 +23,20 @@ async def wait_for_database(
     """Return the result of `call`, retried while the lease may still be valid.
 
     `name` is the job's, for the log. `call` has to be idempotent: it is repeated after a commit
-    whose reply was lost. A run that is `stopping` retries once, on another connection. Raises
-    DatabaseUnreachable when the retries are used up.
+    whose reply was lost. A run that is `stopping` retries once, on another connection. An error
+    that a later call may not meet (a lock, a conflict, a read-only server) is retried as well.
+    Raises the last error when the retries are used up.
     """
     clock = asyncio.get_running_loop().time
     deadline, attempts = clock() + worker.lease, 0
     while True:
         try:
             return await call()
-        except DatabaseUnreachable as error:
+        except DraftsmanError as error:
             attempts += 1
-            if clock() > deadline or (attempts > 1 and stopping()):
+            if not error.is_temporary or clock() > deadline or (attempts > 1 and stopping()):
                 raise
             if attempts == 1:
-                _log.info("%s: database unreachable, retrying: %s", name, error)
+                problem = "unreachable" if isinstance(error, DatabaseUnreachable) else "busy"
+                _log.info("%s: database %s, retrying: %s", name, problem, error)
             await asyncio.sleep(worker.poll)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, ParamSpec, TypeVar
 from uuid import UUID
@@ -14,7 +15,7 @@ from draftsman.domain.budgets import BudgetState, CallEstimate, usage_of
 from draftsman.domain.ids import new_id
 from draftsman.domain.outcome import Parked
 from draftsman.domain.question import BUDGET_KEY, Answered, NoAnswer, QuestionKind
-from draftsman.domain.question_spec import QuestionSpec
+from draftsman.domain.question_spec import AskedQuestion, QuestionSpec
 from draftsman.domain.quota import Quota, QuotaLimit
 from draftsman.domain.read_models import Step
 from draftsman.domain.reserved_names import Owner
@@ -25,6 +26,7 @@ from draftsman.handlers.db_retry import wait_for_database
 from draftsman.handlers.print_capture import PrintCapture
 from draftsman.handlers.question_mapping import to_answer
 from draftsman.handlers.run_log import RunLog
+from draftsman.handlers.run_pause import QuestionWait, RunPause
 from draftsman.handlers.run_services import RunServices
 from draftsman.outbound.timeouts import time_limit
 from draftsman.schemas.checker import SchemaChecker
@@ -62,6 +64,7 @@ class WorkerRun:
         deadline: float,
         prints: PrintCapture | None = None,
         continue_in_grace: ContinueInGrace | None = None,
+        interrupt: Callable[[], None] | None = None,
     ) -> None:
         self.job = job
         self.services = services
@@ -76,6 +79,8 @@ class WorkerRun:
         self._prints = prints
         self._heartbeat_callbacks: tuple[Callable[[], None], ...] = ()
         self._continue = continue_in_grace
+        self.pause = RunPause(interrupt)
+        """The tasks of the handler that wait, for people, a time or other jobs."""
 
     @property
     def settings(self) -> Settings:
@@ -94,10 +99,12 @@ class WorkerRun:
 
     async def wait(self, call: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
         """Return the result of the call; retry while the database is unreachable."""
-        work = partial(call, *args, **kwargs)
-        return await wait_for_database(
-            self.job.name, work, self.settings.worker, lambda: self.stopping is not None
-        )
+        await self.pause.hold()
+        with self.pause.call():
+            work = partial(call, *args, **kwargs)
+            return await wait_for_database(
+                self.job.name, work, self.settings.worker, lambda: self.stopping is not None
+            )
 
     # Heartbeats
 
@@ -158,12 +165,13 @@ class WorkerRun:
         if step.status == "done":
             return step.result
         result = None
-        async with time_limit("step", self.limits.step_timeout, f"step {key!r} ran"):
-            if step.invocation_id != invocation_id and lookup is not None:
-                result = await _await_if_needed(lookup(step.invocation_id))
-            if result is None:
-                result = await _await_if_needed(effect(step.invocation_id))
-        await self.finish_step(key, result, owner)
+        with self.pause.step():
+            async with time_limit("step", self.limits.step_timeout, f"step {key!r} ran"):
+                if step.invocation_id != invocation_id and lookup is not None:
+                    result = await _await_if_needed(lookup(step.invocation_id))
+                if result is None:
+                    result = await _await_if_needed(effect(step.invocation_id))
+            await self.finish_step(key, result, owner)
         return result
 
     async def spend(self, quota: Quota, size: int, limit: QuotaLimit) -> bool:
@@ -294,39 +302,48 @@ class WorkerRun:
     async def ask_or_park(
         self, item: QuestionSpec, patch: Callable[[], Awaitable[str | None]] | None = None
     ) -> Answered | NoAnswer:
-        """Return the recorded answer, or ask and park; `patch` as for `find_answer`."""
+        """Return the recorded answer, or ask and park; `patch` as for `find_answer`.
+
+        The run parks for all questions that its tasks ask at once.
+        """
+        place = next(self.pause.places)
         if (recorded := await self.find_answer(item, patch)) is not None:
             return recorded
-        await self._ask(item)
+        self.check_question(item)
+        await self.pause.wait(QuestionWait(item, place, self.ask_all))
         raise Parked
 
-    async def _ask(self, item: QuestionSpec, grace: float = 0) -> None:
-        answers = self.job.overrides.get("answers")
-        answer = None
-        if isinstance(answers, dict) and item.key != BUDGET_KEY:
-            answer = answers.get(item.key)
+    async def ask_all(self, questions: Sequence[AskedQuestion], grace: float = 0) -> None:
+        """Ask the questions, and park the run."""
         await self.park(
-            self.services.questions.ask,
+            self.services.questions.ask_all,
             self.job.lease,
-            item,
-            given=None if answer is None else str(answer),
+            [replace(asked, given=self._given_answer(asked.item)) for asked in questions],
             invoker=self.job.invoker_id,
             grace=grace,
             owners=await self.code_owners() if self.code_owners is not None else (),
         )
 
+    def _given_answer(self, item: QuestionSpec) -> str | None:
+        """Return the answer that came with the request."""
+        answers = self.job.overrides.get("answers")
+        if not isinstance(answers, dict) or item.key == BUDGET_KEY:
+            return None
+        answer = answers.get(item.key)
+        return None if answer is None else str(answer)
+
     async def ask_in_grace(
         self,
-        item: QuestionSpec,
+        items: Sequence[QuestionSpec],
         seconds: float,
         on_poll: Callable[[], bool],
-    ) -> Answered | NoAnswer | None:
-        """Ask, park, and continue as the job's next run if an answer comes within the time.
+    ) -> dict[str, Answered | NoAnswer] | None:
+        """Ask, park, and continue as the job's next run if all answers come within the time.
 
-        None if it does not: the run stays parked. `on_poll` is called about once a second,
-        and returns whether the agent still waits.
+        Return the answers by key; None if they do not come: the run stays parked. `on_poll` is
+        called about once a second, and returns whether the agent still waits.
         """
-        await self._ask(item, grace=seconds)
+        await self.ask_all([AskedQuestion(item) for item in items], grace=seconds)
         job = None
         if self._continue is not None:
             job = await self._continue(seconds, on_poll)
@@ -334,7 +351,8 @@ class WorkerRun:
             return None
         self.job, self.parked = job, False
         self._log, self._activity, self._last_event = None, None, 0
-        return await self.find_answer(item)
+        answers = {item.key: await self.find_answer(item) for item in items}
+        return {key: answer for key, answer in answers.items() if answer is not None}
 
     async def park(
         self, write: Callable[P, Awaitable[Any]], *args: P.args, **kwargs: P.kwargs

@@ -9,19 +9,23 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import math
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Container, Mapping
 from functools import cached_property
 from typing import Final
 
 from draftsman.domain.job import Status
 from draftsman.domain.run import ClaimedJob, Lease
-from draftsman.errors import DatabaseUnreachable, DraftsmanError, Failure
+from draftsman.errors import DatabaseUnreachable, DraftsmanError
 from draftsman.handlers.registry import Handler
+from draftsman.loops import clock
 from draftsman.loops.deadlines import Deadlines
 from draftsman.loops.execution import Execution, WorkerServices
 from draftsman.loops.lifecycle import OutageGuard, StopSignal
 
+MAX_EXCHANGE: Final = 30.0
+"""Seconds after which an exchange that is under way counts as failed."""
 LOCKED_PAUSE: Final = 0.1
 """Seconds until a finished run is settled again whose job another transaction had locked."""
 CLEANUP_TIMEOUT: Final = 30.0
@@ -62,6 +66,11 @@ class ClaimLoop:
         self._types = sorted(handlers)
         self._ahead: list[ClaimedJob] = []
         self._done: dict[int, Execution] = {}
+        self.apart: dict[int, Execution] = {}
+        """Runs whose end the database refused: each is settled on its own, without a slot."""
+        self._asked_at = clock.now()
+        """When the last claim was sent: the leases that it gave count from then."""
+        self._exchanged_at = clock.now()
         self._wake = asyncio.Event()
         self.in_grace: dict[Lease, asyncio.Event] = {}
         """The parked runs that wait for an answer in a grace period; the events wake them."""
@@ -83,9 +92,24 @@ class ClaimLoop:
         """The number of free slots."""
         return self._slots - len(self.running)
 
+    @property
+    def silence(self) -> float:
+        """Seconds since an exchange last succeeded, or there was nothing to exchange."""
+        return clock.now() - self._exchanged_at
+
+    @property
+    def is_stalled(self) -> bool:
+        """Whether the last exchange failed, or takes too long."""
+        return self._outage.unavailable or self.silence > self._settings.poll + MAX_EXCHANGE
+
     def leases(self) -> list[Lease]:
         """Return the leases of active runs and of those that are not settled yet."""
-        return [execution.job.lease for execution in (*self.running.values(), *self._done.values())]
+        runs = (*self.running.items(), *self._ended_runs())
+        return [execution.job.lease for _, execution in runs]
+
+    def _ended_runs(self) -> list[tuple[int, Execution]]:
+        """Return the runs that are not settled yet, by token."""
+        return [*self._done.items(), *self.apart.items()]
 
     def ahead(self) -> list[Lease]:
         """Return the leases of jobs that were claimed ahead."""
@@ -94,13 +118,49 @@ class ClaimLoop:
     def lose_run(self, token: int) -> None:
         """End a run that lost its lease, and drop its result."""
         self._done.pop(token, None)
-        if token in self.running:
-            self.running[token].cancel("lost")
+        if (execution := self.running.get(token) or self.apart.get(token)) is not None:
+            execution.cancel("lost")
+
+    def renew_leases(self, tokens: Container[int], end: float) -> None:
+        """Extend the leases of these runs until `end`, a time of `clock.now`."""
+        for token, execution in (*self.running.items(), *self._ended_runs()):
+            if token in tokens:
+                execution.lease_end = end
+
+    def end_leases(self, now: float, margin: float) -> list[str]:
+        """Stop the runs whose leases end within `margin` seconds; return their names.
+
+        Results that are not settled by the end of their leases are dropped.
+        """
+        ended = []
+        for token, execution in [*self.running.items(), *self._ended_runs()]:
+            if execution.holds_lease and execution.lease_end - margin <= now:
+                if token in self.running:
+                    ended += [execution.name] if execution.cancel("lost") else []
+                elif execution.lease_end <= now:
+                    self.lose_run(token)
+                    ended.append(execution.name)
+        return ended
+
+    def outlived(self, now: float) -> list[str]:
+        """Return the names of the runs whose handlers go on after the end of their leases."""
+        return [
+            execution.name
+            for execution in self.running.values()
+            if execution.lease_end <= now and execution.ignores_stop
+        ]
+
+    @property
+    def lease_end(self) -> float:
+        """The earliest end of a lease of a run, infinite without a run."""
+        ends = [run.lease_end for run in self.running.values() if run.holds_lease]
+        return min(ends, default=math.inf)
 
     async def run(self) -> None:
         """Claim and run until `stop`; then drain, abort the remaining runs, and release them."""
         while not self._stop:
             if await self._outage.guard(self._turn):
+                self._exchanged_at = clock.now()
                 await self._pause()
             else:
                 self.may_have_lost_claims = True
@@ -125,23 +185,27 @@ class ClaimLoop:
             await asyncio.sleep(0)  # runs that end at once are settled together
 
     async def _exchange(self, free: int, ahead: int) -> list[ClaimedJob]:
-        """Settle all finished runs and claim; a run whose result is rejected fails."""
+        """Settle all finished runs and claim.
+
+        A batch that the database refuses, perhaps because of a single run, is settled run by run,
+        apart from all others.
+        """
         done = list(self._done.values())
         try:
             async with self.exchange_lock:
                 claimed = await self._send(done, free, ahead)
                 self._start_all(claimed)
-        except DatabaseUnreachable:
-            raise
-        except DraftsmanError as error:
-            if not done:
+        except Exception as error:
+            if not done or (isinstance(error, DraftsmanError) and error.is_outage):
                 raise
-            _log.warning("the database rejected a batch, settling runs separately: %s", error)
-            await self._settle_singly(done)
+            self._settle_apart(done, error)
+            self.may_have_lost_claims = True
+            self._wake.set()
             return []
         return claimed
 
     async def _send(self, done: list[Execution], free: int, ahead: int) -> list[ClaimedJob]:
+        self._asked_at = clock.now()
         return await self._claim.exchange(
             [(execution.job.lease, execution.result or {}) for execution in done],
             types=self._types,
@@ -149,16 +213,26 @@ class ClaimLoop:
             ahead=ahead,
         )
 
-    async def _settle_singly(self, done: list[Execution]) -> None:
+    def _settle_apart(self, done: list[Execution], error: Exception) -> None:
+        if len(done) > 1:
+            _log.warning(
+                "the database refused to settle %s runs together, settling each apart: %s",
+                *(len(done), error),
+            )
         for execution in done:
-            try:
-                self._start_all(await self._send([execution], 0, 0))
-            except DatabaseUnreachable:
-                raise
-            except DraftsmanError as error:
-                failure = Failure(f"the result was rejected: {error}", declared="INVALID_OUTPUT")
-                await self._services.settlement.failure(execution.job, failure)
-                self._done.pop(execution.job.token, None)
+            self._done.pop(execution.job.token, None)
+            self.apart[execution.job.token] = execution
+            execution.settle_apart(self._settled_apart)
+
+    def _leave_slot(self, execution: Execution) -> None:
+        """Free the slot of a run whose end the database refuses."""
+        if self.running.pop(execution.job.token, None) is not None:
+            self.apart[execution.job.token] = execution
+            self._wake.set()
+
+    def _settled_apart(self, execution: Execution) -> None:
+        self.apart.pop(execution.job.token, None)
+        self._wake.set()
 
     def _start_all(self, claimed: list[ClaimedJob]) -> None:
         """Start the running jobs before any await: an outage must not lose them."""
@@ -171,13 +245,37 @@ class ClaimLoop:
                 self._ahead.append(job)
 
     async def _start_ahead(self) -> None:
-        """Start jobs that were claimed ahead in free slots."""
+        """Start jobs that were claimed ahead in free slots.
+
+        Where the database refuses to start them together, one that it refuses alone is released,
+        like a claim whose reply was lost.
+        """
         first = self._ahead[: max(0, self.free)]
-        if first:
-            started = await self._claim.start([job.lease for job in first])
-            self._ahead = self._ahead[len(first) :]
-            for job in started:
-                self._start(job)
+        if not first:
+            return
+        try:
+            await self._start_batch(first)
+        except DraftsmanError as error:
+            if error.is_outage:
+                raise
+            for job in first:
+                await self._start_alone(job)
+
+    async def _start_batch(self, jobs: list[ClaimedJob]) -> None:
+        self._asked_at = clock.now()
+        started = await self._claim.start([job.lease for job in jobs])
+        self._ahead = [job for job in self._ahead if job not in jobs]
+        for job in started:
+            self._start(job)
+
+    async def _start_alone(self, job: ClaimedJob) -> None:
+        try:
+            await self._start_batch([job])
+        except DraftsmanError as error:
+            if error.is_outage:
+                raise
+            _log.error("%s cannot be started, and is released: %s", job.name, error)
+            self._ahead.remove(job)
 
     @cached_property
     def _deadlines(self) -> Deadlines:
@@ -191,8 +289,9 @@ class ClaimLoop:
             self._deadlines,
             self._continue_in_grace,
         )
+        execution.lease_end = self._asked_at + self._settings.lease
         self.running[job.token] = execution
-        execution.start(self._ended)
+        execution.start(self._ended, self._leave_slot)
 
     async def _continue_in_grace(
         self, execution: Execution, seconds: float, on_poll: Callable[[], bool]
@@ -206,6 +305,7 @@ class ClaimLoop:
                 left = end - time.monotonic()
                 ends = left <= 0 or not waiting or bool(self._stop)
                 async with self.exchange_lock:  # else the claim would count as lost
+                    asked_at = clock.now()
                     try:
                         waiting, job = await self._claim.continue_in_grace(parked.lease, ends=ends)
                     except DatabaseUnreachable:
@@ -213,6 +313,7 @@ class ClaimLoop:
                     if job is not None:
                         self.running[job.token] = self.running.pop(parked.token)
                         execution.job = job
+                        execution.lease_end = asked_at + self._settings.lease
                         return job
                 if ends:
                     return None
@@ -230,6 +331,7 @@ class ClaimLoop:
 
     def _ended(self, execution: Execution) -> None:
         self.running.pop(execution.job.token, None)
+        self.apart.pop(execution.job.token, None)
         if execution.result is not None:
             self._done[execution.job.token] = execution
         self._wake.set()
@@ -271,16 +373,32 @@ class ClaimLoop:
             await self._finish(CLEANUP_TIMEOUT)
         for execution in list(self.running.values()):
             await execution.abandon()
+        await self._leave_refused()
+
+    async def _leave_refused(self) -> None:
+        """Give up the runs whose end the database refuses: their jobs are rescued."""
+        tasks = [execution.task for execution in self.apart.values() if execution.task is not None]
+        for execution in list(self.apart.values()):
+            execution.cancel("shutdown")
+        if tasks:
+            await asyncio.wait(tasks, timeout=self._settings.abort)
 
     async def _finish(self, seconds: float) -> None:
         """Settle runs as they finish, until none is left or the time is over."""
         end = time.monotonic() + seconds
-        while self.running or self._done:
+        while self._is_ending:
             await self._outage.guard(self._settle_done)
             left = end - time.monotonic()
-            if left <= 0 or not (self.running or self._done):
+            if left <= 0 or not self._is_ending:
                 return
             await self._wait_for_wake(min(left, self._settings.poll))
+
+    @property
+    def _is_ending(self) -> bool:
+        """Whether a run is under way, or its end may still be stored at once."""
+        return bool(self.running or self._done) or any(
+            not execution.refused for execution in self.apart.values()
+        )
 
     async def _settle_done(self) -> None:
         if self._done:

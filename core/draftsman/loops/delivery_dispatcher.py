@@ -170,6 +170,8 @@ class ChannelSender:
         self._pause = self._settings.poll
         if free <= 0:
             return  # the next delivery that ends wakes this loop
+        if (served := self._channel.served()) == []:
+            return
         share = self._settings.per_target
         until = time.monotonic() + self._settings.timeout * CALLS_PER_ATTEMPT
         claimed = await self._delivery_sender.claim(
@@ -180,6 +182,7 @@ class ChannelSender:
             reserved=list(self._reserved),
             after=self._after,
             sender=self._sender(),
+            served=served,
         )
         for item in claimed:
             task = asyncio.create_task(self._send(item, until))
@@ -189,7 +192,9 @@ class ChannelSender:
             self._after = max(item.target for item in claimed) if len(claimed) == free else ""
             self._pause = 0.0
             return
-        self._pause = self._wait_time(await self._delivery_sender.next_due(self._channel.name))
+        self._pause = self._wait_time(
+            await self._delivery_sender.next_due(self._channel.name, served)
+        )
 
     def _wait_time(self, due: float | None) -> float:
         """Return the seconds until the next claim, after an empty claim."""

@@ -10,7 +10,7 @@ import contextlib
 import json
 import logging
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from http import HTTPStatus
 from typing import Any, Final
@@ -37,8 +37,8 @@ class WorkerHealth:
     def __init__(self) -> None:
         self.process: WorkerProcess | None = None
         """The worker, once it exists."""
-        self.read_metrics: Callable[[], Awaitable[str]] | None = None
-        """Reads the metrics of the database, once it is connected."""
+        self.read_metrics: Sequence[Callable[[], Awaitable[str]]] = ()
+        """Functions that read the metrics of the database, once it is connected."""
 
     def problems(self) -> dict[str, str]:
         """Return the reasons why the worker is not ready, by key."""
@@ -49,6 +49,8 @@ class WorkerHealth:
             return {"worker": "draining"}
         if process.heartbeat.unavailable:
             return {"database": f"no heartbeat for {process.heartbeat.silence:.0f} s"}
+        if process.worker.is_stalled:
+            return {"claims": f"no exchange for {process.worker.silence:.0f} s"}
         return {}
 
     def as_json(self) -> dict[str, Any]:
@@ -58,15 +60,22 @@ class WorkerHealth:
         if self.process is not None:
             worker = self.process.worker
             body |= {"worker": worker_name(self.process.id), "slots": worker.slots}
-            body["runs"] = len(worker.running)
+            body |= {"runs": len(worker.running), "unsettled": worker.unsettled}
+            body["exchange_age"] = round(worker.silence, 1)
         return body
 
     async def metrics(self) -> str | None:
         """Return the body of `/metrics`; None while the database is unavailable."""
-        if self.process is None or self.read_metrics is None:
+        if self.process is None or not self.read_metrics:
             return None
         worker = self.process.worker
         lines = (
+            "# HELP draftsman_worker_exchange_age_seconds Age of the last successful exchange.",
+            "# TYPE draftsman_worker_exchange_age_seconds gauge",
+            f"draftsman_worker_exchange_age_seconds {worker.silence:.1f}",
+            "# HELP draftsman_worker_unsettled Ended runs whose end the database refuses.",
+            "# TYPE draftsman_worker_unsettled gauge",
+            f"draftsman_worker_unsettled {worker.unsettled}",
             "# HELP draftsman_worker_slots Maximum number of concurrent runs of this worker.",
             "# TYPE draftsman_worker_slots gauge",
             f"draftsman_worker_slots {worker.slots}",
@@ -76,7 +85,8 @@ class WorkerHealth:
         )
         try:
             async with asyncio.timeout(READ_TIMEOUT):
-                return "".join(f"{line}\n" for line in lines) + await self.read_metrics()
+                read = [await metrics() for metrics in self.read_metrics]
+                return "".join([*(f"{line}\n" for line in lines), *read])
         except (TimeoutError, DraftsmanError) as error:
             _log.debug("no metrics: %s", str(error) or "timeout")
             return None

@@ -4,26 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import math
-import time
 from collections.abc import Awaitable, Callable
 from typing import Final
 
+from draftsman.loops import clock
 from draftsman.loops.lifecycle import OutageGuard, StopSignal
 from draftsman.loops.worker import Worker
 from draftsman.settings import WorkerSettings
 
 TICK: Final = 5.0
 """Heartbeat check interval, in seconds: a third of the time that a free session lock is allowed."""
-_log = logging.getLogger(__name__)
 
 
 class Heartbeat:
     """Sends the heartbeats of a worker.
 
     A worker that was suspended for longer than its lease first cancels its runs: other workers have
-    rescued them.
+    rescued them. `LeaseTimer` does so for a heartbeat that waits.
     """
 
     def __init__(
@@ -38,7 +36,7 @@ class Heartbeat:
         self._settings = settings
         self._register = register
         self._lock_held = lock_held
-        self._last = _clock()
+        self._last = clock.now()
         self._woken = asyncio.Event()
         self._outage = OutageGuard("heartbeat")
 
@@ -50,7 +48,7 @@ class Heartbeat:
     @property
     def silence(self) -> float:
         """Seconds since the last heartbeat."""
-        return _clock() - self._last
+        return clock.now() - self._last
 
     def wake(self) -> None:
         """Send a heartbeat at once, to learn which runs must stop."""
@@ -62,7 +60,7 @@ class Heartbeat:
         try:
             while not self.stop:
                 woken = await self._pause(min(TICK, self._settings.heartbeat))
-                due = _clock() - self._last >= self._settings.heartbeat - TICK / 2
+                due = clock.now() - self._last >= self._settings.heartbeat - TICK / 2
                 if not self.stop and (woken or due or not self._lock_held()):
                     await self._outage.guard(self.beat)
         finally:
@@ -70,15 +68,14 @@ class Heartbeat:
 
     async def beat(self) -> None:
         """Send a heartbeat; stop the runs that are lost, canceled or paused."""
-        if (silent := _clock() - self._last) > self._settings.lease:
-            _log.warning("no heartbeat for %.0f s: stopping all runs", silent)
-            for running in list(self._worker.running.values()):
-                running.cancel("lost")
-        sent = _clock()
+        self._worker.end_leases()
+        sent = clock.now()
         registered, states = await self._worker.claim.heartbeat(
             self._worker.leases(), draining=bool(self._worker.stop)
         )
-        self._last = _clock()
+        self._last = clock.now()
+        renewed = {state.token for state in states if state.renewed}
+        self._worker.renew_leases(renewed, sent + self._settings.lease)
         if self._last - sent > self._settings.lease:  # suspended: the reply may be outdated
             self.wake()
         if not registered:
@@ -91,7 +88,7 @@ class Heartbeat:
                 execution.cancel("canceled")
             elif execution is not None and state.paused:
                 execution.cancel("paused")
-            elif execution is not None:
+            elif execution is not None and state.renewed:
                 execution.beat()
 
     async def _pause(self, seconds: float) -> bool:
@@ -105,9 +102,3 @@ class Heartbeat:
     async def _wake_to_stop(self) -> None:
         await self.stop.wait(math.inf)
         self.wake()
-
-
-def _clock() -> float:
-    """Return a monotonic time in seconds that includes suspend, if the system has such a clock."""
-    boot = getattr(time, "CLOCK_BOOTTIME", None)
-    return time.monotonic() if boot is None else time.clock_gettime(boot)

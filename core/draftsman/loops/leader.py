@@ -9,16 +9,14 @@ import asyncio
 import contextlib
 import logging
 import math
-from datetime import UTC, datetime
 from typing import Final
 from uuid import UUID
-
-from apscheduler.schedulers.asyncio import AsyncIOScheduler
 
 from draftsman.domain.run import LeaderTerm
 from draftsman.errors import DraftsmanError
 from draftsman.log import LogEvent, keys
 from draftsman.loops.lifecycle import OutageGuard, StopSignal
+from draftsman.loops.steady_scheduler import SteadyScheduler
 from draftsman.services.maintenance.sweeps import INTERVALS, Sweeps, seconds_between
 from draftsman.settings import SweepSettings
 
@@ -55,17 +53,11 @@ class Leader:
 
     async def _lead(self, term: LeaderTerm) -> None:
         _log.info("became leader, term %s", term.term, extra=keys(event=LogEvent.LEADER_STARTED))
-        scheduler = AsyncIOScheduler(timezone="UTC")
+        scheduler = SteadyScheduler()
         for name in self._sweeps.names:
-            scheduler.add_job(
-                self._run_scheduled,
-                "interval",
-                args=(name, term),
-                seconds=seconds_between(name, self._settings.interval),
-                max_instances=1,
-                coalesce=True,
-                id=name,
-                **({"next_run_time": datetime.now(UTC)} if name in INTERVALS else {}),
+            seconds = seconds_between(name, self._settings.interval)
+            scheduler.repeat(
+                self._run_scheduled, name, seconds, name, term, at_once=name in INTERVALS
             )
         scheduler.start()
         works = (self._keep_lease(term), self._sweep_when_due(term), self._sweep_once(term))
@@ -116,6 +108,7 @@ class Leader:
                 due = await self._sweeps.next_due()
                 if due is not None and due <= 0:
                     await self._sweep("promote", term)
+                    await self._sweep("postponed", term)
                     await self._sweep("limits", term)
                     await self._sweep("schedules", term)
                     await self._sweep("decisions", term)

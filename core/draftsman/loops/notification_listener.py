@@ -10,25 +10,29 @@ from typing import Final
 from draftsman.errors import DatabaseUnreachable
 from draftsman.loops.lifecycle import StopSignal
 from draftsman.store.postgres.database import Connection, Database, translate_errors
-from draftsman.store.postgres.notifications import listen, receive
+from draftsman.store.postgres.notifications import OnNotification, listen, receive
 
 RECONNECT: Final = 2.0
 """Reconnect interval, in seconds."""
+LOCK_RETRY: Final = 1.0
+"""Seconds between attempts to acquire a session lock that an earlier session still holds."""
 
 
 class NotificationListener:
     """Keeps a session that receives notifications and holds a worker's session lock.
 
     `on_notification` is called with the channel and payload of each notification. Two empty strings
-    say that listening has started, and that earlier notifications were missed.
+    say that listening has started, and that earlier notifications were missed. It listens before it
+    has the lock: the server may keep an earlier session, and its lock, for minutes after the
+    connection was lost. `hold` acquires the lock, and returns False as long as it is not free.
     """
 
     def __init__(
         self,
         db: Database,
         url: str | None,
-        on_notification: Callable[[str, str], None],
-        hold: Callable[[Connection], Awaitable[None]] | None = None,
+        on_notification: OnNotification,
+        hold: Callable[[Connection], Awaitable[bool]] | None = None,
     ) -> None:
         self.stop = StopSignal()
         self.lock_held = False
@@ -56,11 +60,16 @@ class NotificationListener:
         connection = await self._db.dedicated_connection(self._url)
         try:
             with translate_errors():
-                if self._hold is not None:
-                    await self._hold(connection)
-                    self.lock_held = True
-                await listen(connection)
+                await listen(connection, self._on_notification)
+                await self._acquire_lock(connection)
                 self._on_notification("", "")
+                while self._hold is not None and not self.lock_held:
+                    await receive(connection, self._on_notification, LOCK_RETRY)
+                    await self._acquire_lock(connection)
                 await receive(connection, self._on_notification)
         finally:
             await connection.close()
+
+    async def _acquire_lock(self, connection: Connection) -> None:
+        if self._hold is not None:
+            self.lock_held = await self._hold(connection)

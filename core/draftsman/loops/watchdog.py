@@ -2,15 +2,16 @@
 
 A handler that loops without awaiting stops its whole worker: heartbeats, other runs, the response
 to SIGTERM. The leases expire, another worker takes the jobs and is blocked in turn. The thread logs
-the position of the loop, once for each block. When the block is as long as a lease, all runs of the
-worker are lost anyway: the process exits, so that its agents end and it can be restarted. Each lost
-run spends an attempt, until `max_attempts` makes the blocking job a dead letter.
+the position of the loop, once for each block. When the first lease of a run ends during the block,
+other workers take its jobs: the process exits, so that its agents end and it can be restarted. Each
+lost run spends an attempt, until `max_attempts` makes the blocking job a dead letter.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import os
 import sys
 import threading
@@ -34,8 +35,8 @@ _log = logging.getLogger(__name__)
 class Watchdog:
     """Watches the running event loop inside a `with` block.
 
-    `lease` is in seconds. `runs` returns the names of the active runs; `end` is called with
-    EXIT_CODE.
+    `lease` is in seconds, and `lease_left` returns the seconds until the first lease of a run ends.
+    `runs` returns the names of the active runs; `end` is called with EXIT_CODE.
     """
 
     def __init__(
@@ -44,10 +45,12 @@ class Watchdog:
         runs: Callable[[], str],
         end: Callable[[int], None] = os._exit,
         log_after: float = LOG_AFTER,
+        lease_left: Callable[[], float] = lambda: math.inf,
     ) -> None:
         self.looks = 0
         """Number of checks so far."""
-        self._lease = lease
+        self._lease = self._limit = lease
+        self._lease_left = lease_left
         self._runs = runs
         self._end = end
         self._log_after = min(lease / 4, log_after)
@@ -83,9 +86,9 @@ class Watchdog:
             if blocked >= self._log_after and not logged:
                 logged = True
                 self._log_block("the event loop has been blocked for %.1f s", blocked)
-            if blocked >= self._lease:
+            if blocked >= self._limit:
                 self._log_block(
-                    "the event loop has been blocked for a lease, %.1f s: exiting", blocked
+                    "the event loop has been blocked until a lease ended, %.1f s: exiting", blocked
                 )
                 self._end(EXIT_CODE)
                 return
@@ -93,9 +96,14 @@ class Watchdog:
     def _ping(self) -> None:
         self._alive.clear()
         try:
-            self._loop.call_soon_threadsafe(self._alive.set)
+            self._loop.call_soon_threadsafe(self._answer)
         except RuntimeError:  # the loop is closed
             self._stopped.set()
+
+    def _answer(self) -> None:
+        """Answer in the event loop, with the time that a block from now on may take."""
+        self._limit = max(self._log_after, min(self._lease, self._lease_left()))
+        self._alive.set()
 
     def _log_block(self, text: str, blocked: float) -> None:
         arguments = (text + "; runs: %s; at: %s", blocked, self._run_names(), self._stack())

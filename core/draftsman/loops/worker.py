@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from typing import Final
 
 from draftsman.domain.run import Lease
+from draftsman.errors import DraftsmanError
 from draftsman.handlers.registry import Handler
+from draftsman.loops import clock
 from draftsman.loops.claim_loop import ClaimLoop
 from draftsman.loops.execution import Execution, WorkerServices
 from draftsman.loops.lifecycle import StopSignal
@@ -34,7 +36,9 @@ class Worker:
         self.claim = services.claim
         self.stop = StopSignal()
         self._heartbeat_interval = services.settings.worker.heartbeat
+        self._stop_margin = services.settings.worker.lease - services.settings.worker.stop_after
         self._released_at = time.monotonic()
+        self._release_failed = False
         self.release_lock = asyncio.Lock()
         """Held while claims whose reply was lost are released."""
         half = slots // 2 if slots >= TWO_LOOPS_MIN_SLOTS else 0
@@ -63,10 +67,24 @@ class Worker:
             for token, execution in claim_loop.running.items()
         }
 
+    @property
+    def unsettled(self) -> int:
+        """The number of runs whose end the database refuses."""
+        return sum(len(claim_loop.apart) for claim_loop in self._claim_loops)
+
+    @property
+    def silence(self) -> float:
+        """Seconds since the last successful exchange, of the loop for which that is longest."""
+        return max(claim_loop.silence for claim_loop in self._claim_loops)
+
+    @property
+    def is_stalled(self) -> bool:
+        """Whether a claim loop neither settles nor claims."""
+        return any(claim_loop.is_stalled for claim_loop in self._claim_loops)
+
     def names(self) -> str:
         """Return the names of the active runs, for the log."""
-        jobs = [execution.job for execution in self.running.values()]
-        return ", ".join(f"{job.name} run {job.run}" for job in jobs)
+        return ", ".join(execution.name for execution in self.running.values())
 
     def wake(self) -> None:
         """Claim at once instead of at the next poll."""
@@ -92,6 +110,27 @@ class Worker:
         for claim_loop in self._claim_loops:
             claim_loop.lose_run(token)
 
+    def renew_leases(self, tokens: Container[int], end: float) -> None:
+        """Extend the leases of these runs until `end`, a time of `clock.now`."""
+        for claim_loop in self._claim_loops:
+            claim_loop.renew_leases(tokens, end)
+
+    def end_leases(self) -> None:
+        """Stop the runs whose leases are about to end, and drop the results of ended leases."""
+        now, ended = clock.now(), list[str]()
+        for claim_loop in self._claim_loops:
+            ended += claim_loop.end_leases(now, self._stop_margin)
+        if ended:
+            _log.warning("no heartbeat was confirmed for a lease: stopping %s", ", ".join(ended))
+
+    def outlived(self, now: float) -> list[str]:
+        """Return the names of the runs whose handlers go on after the end of their leases."""
+        return [name for claim_loop in self._claim_loops for name in claim_loop.outlived(now)]
+
+    def lease_left(self) -> float:
+        """Return the seconds until the first lease of a run ends, infinite without a run."""
+        return min(claim_loop.lease_end for claim_loop in self._claim_loops) - clock.now()
+
     async def run(self) -> None:
         """Claim and run until `stop`; then drain, abort the remaining runs, and release them."""
         await asyncio.gather(*(claim_loop.run() for claim_loop in self._claim_loops))
@@ -111,8 +150,22 @@ class Worker:
                 lease for claim_loop in self._claim_loops for lease in claim_loop.ahead()
             ]
             in_grace = [lease for claim_loop in self._claim_loops for lease in claim_loop.in_grace]
-            if count := await self.claim.release_lost_claims(leases, in_grace):
-                _log.warning("released %s claims whose reply was lost", count)
+            await self._release(leases, in_grace)
             self._released_at = time.monotonic()
             for claim_loop in self._claim_loops:
                 claim_loop.may_have_lost_claims = False
+
+    async def _release(self, leases: list[Lease], in_grace: list[Lease]) -> None:
+        """Release lost claims; only an outage keeps the worker from its other work."""
+        try:
+            count = await self.claim.release_lost_claims(leases, in_grace)
+        except DraftsmanError as error:
+            if error.is_outage:
+                raise
+            if not self._release_failed:
+                _log.error("claims whose reply was lost are not released, retrying: %s", error)
+            self._release_failed = True
+            return
+        self._release_failed = False
+        if count:
+            _log.warning("released %s claims whose reply was lost", count)

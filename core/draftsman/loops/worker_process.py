@@ -20,6 +20,7 @@ from draftsman.loops.delivery_dispatcher import DeliveryDispatcher
 from draftsman.loops.execution import WorkerServices
 from draftsman.loops.heartbeat import Heartbeat
 from draftsman.loops.leader import Leader
+from draftsman.loops.lease_timer import LeaseTimer
 from draftsman.loops.notification_listener import NotificationListener
 from draftsman.loops.worker import Worker
 from draftsman.services.maintenance.sweeps import Sweeps
@@ -30,7 +31,10 @@ _log = logging.getLogger(__name__)
 
 
 class WorkerProcess:
-    """A worker with its loops; without `sweeps` it does not lead."""
+    """A worker with its loops; without `sweeps` it does not lead.
+
+    It sends deliveries to `targets`, such as `webhook:team`.
+    """
 
     registered = False
     """Whether the worker has its row."""
@@ -46,6 +50,7 @@ class WorkerProcess:
         queues: Sequence[str],
         slots: int,
         sweeps: Sweeps | None,
+        targets: Sequence[str],
         dispatcher: Callable[[Callable[[], int | None]], DeliveryDispatcher],
     ) -> None:
         settings = services.settings
@@ -60,6 +65,7 @@ class WorkerProcess:
             types=self.worker.types,
             queues=queues,
             slots=slots,
+            targets=targets,
             session=services.claim.heartbeat_session,
         )
         listen = settings.listen_url.get_secret_value() if settings.listen_url else None
@@ -73,6 +79,7 @@ class WorkerProcess:
             self._registration.register,
             lambda: self.listener.lock_held,
         )
+        self.lease_timer = LeaseTimer(self.worker, settings.worker.lease)
         self.leader = None if sweeps is None else Leader(sweeps, settings.sweeps, id)
 
     async def run(self) -> None:
@@ -90,7 +97,13 @@ class WorkerProcess:
             types,
             extra=keys(event=LogEvent.WORKER_STARTED),
         )
-        candidates = (self.heartbeat, self.listener, self.leader, self.dispatcher)
+        candidates = (
+            self.heartbeat,
+            self.lease_timer,
+            self.listener,
+            self.leader,
+            self.dispatcher,
+        )
         loops = [loop for loop in candidates if loop is not None]
         tasks = [asyncio.create_task(loop.run(), name=type(loop).__name__) for loop in loops]
         for task in tasks:

@@ -6,7 +6,7 @@ import os
 from typing import Final
 
 from draftsman.domain.deliveries import webhook_signature
-from draftsman.errors import Failure
+from draftsman.errors import NotOnThisWorker
 from draftsman.settings import PagerSettings, SecretSettings, Section, WebhookSettings
 
 MAX_BYTES: Final = 64 * 1024
@@ -15,7 +15,7 @@ MIN_LENGTH: Final = 6
 """Minimum length of a redacted secret; a shorter secret would match ordinary words."""
 
 
-class MissingSecret(Failure):
+class MissingSecret(NotOnThisWorker):
     """The source of a secret is empty.
 
     `problem` is the message without the worker; the code is `no_secret`.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from dataclasses import replace
 from typing import Final
 
 from draftsman.domain.job import Source
@@ -49,11 +48,7 @@ class People:
             name = await store.person(conn, actor.channel, actor.id)
         if name is None:
             return actor
-        name = self._policy.requester(name)
-        person, owner = self._policy.people.get(name), self._policy.owner
-        if person is not None and name != owner:
-            return replace(actor, person=name, roles=person.roles)
-        return self._policy.resolve(replace(actor, person=name, owner=name == owner))
+        return self._policy.remote(actor, self._policy.requester(name))
 
     async def create_link_code(self, actor: Actor) -> str:
         """Return a new code that links this identity to the person who enters it.
@@ -99,20 +94,32 @@ class People:
     async def unlink(self, channel: Source, id: str, actor: Actor) -> str:
         """Unlink an identity from its person; return the person's name.
 
+        The login of a forge keeps its person, and is bound to the next account that acts under it.
         People may unlink their own, operators any. Raises NotFound, NotPermitted.
         """
         actor = self._policy.resolve(actor)
 
         async def work(conn: Connection) -> str | None:
             person = await store.person(conn, channel, id)
-            if person is not None:
-                self._policy.check(actor, Verb.UNLINK, invoker=person)
-                await store.unlink(conn, channel, id)
-            return person
+            if channel is Source.FORGE:
+                person = self._policy.resolve(Actor(channel, id, id)).person or id
+            if person is None:
+                return None
+            self._policy.check(actor, Verb.UNLINK, invoker=person)
+            return None if await store.unlink(conn, channel, id) is None else person
 
         if (person := await self._db.run_transaction(work)) is None:
             raise NotFound(f"{channel}:{id} is not linked to a person")
         return person
+
+    async def bind_account(self, actor: Actor, account_id: str) -> str:
+        """Bind the login of a person at a forge to its account, at the first use.
+
+        Return the id of the account to which it is bound.
+        """
+        return await self._db.run_transaction(
+            lambda conn: store.bind_account(conn, actor.id, account_id)
+        )
 
     async def directory(self) -> Directory:
         """Return the people stored in the database."""

@@ -25,6 +25,7 @@ from draftsman.domain.question import (
     QuestionStatus,
     Resolution,
 )
+from draftsman.domain.question_spec import AskedQuestion
 from draftsman.domain.run import Lease, lease_lost
 from draftsman.errors import NotPermitted, UsageError
 from draftsman.services import approval_tokens
@@ -109,44 +110,68 @@ class Questions:
         grace: float = 0,
         owners: Sequence[str] = (),
     ) -> str | None:
-        """Ask a question and park the run; return its name, or None for a canceled job.
+        """Ask a question and park the run, as `ask_all`; return its name, None if canceled."""
+        asked = [AskedQuestion(item, given)]
+        names = await self.ask_all(lease, asked, invoker=invoker, grace=grace, owners=owners)
+        return names[0] if names else None
 
-        The timeout starts with this transaction. `given` is an answer submitted with the request:
-        it is recorded in the invoker's name in the same transaction. It never applies to an
-        approval; an answer that does not fit is dropped, and the question waits for people. With
-        `grace`, in seconds, an answer in this time claims the job for the same worker. `owners` are
-        the people who own the changed code, for its ladder. Raises LeaseLost, UsageError.
+    async def ask_all(
+        self,
+        lease: Lease,
+        questions: Sequence[AskedQuestion],
+        *,
+        invoker: str = "",
+        grace: float = 0,
+        owners: Sequence[str] = (),
+    ) -> Sequence[str]:
+        """Ask questions and park the run; return their names, none for a canceled job.
+
+        The timeouts start with this transaction. An answer that was submitted with the request is
+        recorded in the invoker's name in the same transaction. It never applies to an approval; an
+        answer that does not fit is dropped, and the question waits for people. With `grace`, in
+        seconds, an answer in this time claims the job for the same worker. `owners` are the people
+        who own the changed code, for the ladders. Raises LeaseLost, UsageError.
         """
-        escalate_to = self.check(item, invoker)
-        approvers = self._approvers(item)
-        expires_in = None if item.never_expires else item.expires_in or self._expires_in
+        escalations = [self.check(asked.item, invoker) for asked in questions]
 
-        async def work(conn: Connection) -> tuple[bool, int | None]:
-            ladders = self.ladders
-            ladder = None if ladders is None else await ladders.of(conn, lease.job, item)
-            owned, ordinal = await store.ask(
-                conn,
-                lease,
-                item,
-                approvers=approvers,
-                expires_in=expires_in,
-                escalate_to=escalate_to,
-                grace=grace,
-                ladder=ladder,
-                owners=owners,
-            )
-            if ordinal is not None and given is not None:
-                await self._answer_from_request(conn, lease.job, ordinal, given, invoker)
-            elif ordinal is not None and item.command_words is not None:
-                from draftsman.services.attention.automatic_answers import answer_by_rule
+        async def work(conn: Connection) -> Sequence[int] | None:
+            new = [
+                await self._prepare(conn, lease.job, asked, escalate_to)
+                for asked, escalate_to in zip(questions, escalations, strict=True)
+            ]
+            ordinals = await store.ask(conn, lease, new, grace=grace, owners=owners)
+            for ordinal, asked in zip(ordinals or (), questions, strict=False):
+                await self._answer_at_once(conn, lease.job, ordinal, asked, invoker)
+            return ordinals
 
-                await answer_by_rule(conn, lease.job, ordinal, item.command_words)
-            return owned, ordinal
-
-        owned, ordinal = await self._db.run_transaction(work)
-        if not owned:
+        ordinals = await self._db.run_transaction(work)
+        if ordinals is None:
             raise lease_lost(lease)
-        return None if ordinal is None else question_name(lease.job, ordinal)
+        return [question_name(lease.job, ordinal) for ordinal in ordinals]
+
+    async def _prepare(
+        self, conn: Connection, job: int, asked: AskedQuestion, escalate_to: str | None
+    ) -> store.NewQuestion:
+        item = asked.item
+        return store.NewQuestion(
+            item,
+            approvers=self._approvers(item),
+            expires_in=None if item.never_expires else item.expires_in or self._expires_in,
+            escalate_to=escalate_to,
+            ladder=None if self.ladders is None else await self.ladders.of(conn, job, item),
+            alternative_to=asked.alternative_to,
+        )
+
+    async def _answer_at_once(
+        self, conn: Connection, job: int, ordinal: int, asked: AskedQuestion, invoker: str
+    ) -> None:
+        """Record the answer of the request, or that of a permission rule."""
+        if asked.given is not None:
+            await self._answer_from_request(conn, job, ordinal, asked.given, invoker)
+        elif asked.item.command_words is not None:
+            from draftsman.services.attention.automatic_answers import answer_by_rule
+
+            await answer_by_rule(conn, job, ordinal, asked.item.command_words)
 
     async def of_key(self, job: int, key: str) -> Question | None:
         """Return the current question with this key, not a superseded question."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from draftsman.domain.ids import actor_name, job_name
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.people.policy import Policy, Verb
@@ -18,6 +20,8 @@ from draftsman.errors import CommandHint, Refused, UsageError
 from draftsman.services.jobs.submissions import Submissions, SubmittedJob
 from draftsman.store.postgres.database import Connection, Database
 from draftsman.store.scheduling import reservations as store
+
+NOT_SUBMITTED: Final = "no job was submitted"
 
 
 class Reservations:
@@ -57,6 +61,8 @@ class Reservations:
         async def work(conn: Connection) -> SubmittedJob:
             (job,) = await self._submissions.submit_many([invocation], actor, connection=conn)
             if job.outcome == "created":
+                if job.warning is not None:
+                    raise Refused(f"{job.warning}; it cannot reserve its queue; {NOT_SUBMITTED}")
                 _check(await store.reserve(conn, job.number, seconds, account.name), job)
             return job
 
@@ -75,7 +81,7 @@ class Reservations:
 
 def _check(result: store.ReserveOutcome, job: SubmittedJob) -> None:
     """Raise Refused unless the queue was reserved."""
-    refused = "no job was submitted"
+    refused = NOT_SUBMITTED
     if result.outcome == "taken" and result.holder:
         text = reservation_text(result.queue, result.holder, result.by or "", result.until)
         raise Refused(

@@ -19,9 +19,11 @@ from draftsman.domain.queues.queue_models import (
     QueueSummary,
     ServingWorker,
     UnhandledType,
+    metrics_text,
     missing_worker,
 )
 from draftsman.domain.run import LeaderTerm
+from draftsman.domain.sizes import JOB_TYPE, QUEUE, check_length
 from draftsman.domain.text import clean, humanize
 from draftsman.errors import CommandHint, NotFound, OptionHint, Refused, UsageError
 from draftsman.store import read_model, workers
@@ -80,11 +82,13 @@ class Queues:
             pauses = await store.pauses(conn)
             reserved = {item.queue: item for item in await reservations.active(conn)}
             summaries = await store.queues(conn, self._lease, COUNT_LIMIT)
+            unhandled = await store.waiting_for_types(conn, self._lease, COUNT_LIMIT)
         return [
             replace(
                 summary,
                 pauses=tuple(p for p in pauses if p.queue == summary.name),
                 reservation=reserved.get(summary.name),
+                unhandled=tuple(item for item in unhandled if item.queue == summary.name),
             )
             for summary in summaries
         ]
@@ -192,6 +196,15 @@ class Queues:
         async with self._db.connection() as conn:
             return await store.waiting_for_types(conn, self._lease, COUNT_LIMIT)
 
+    async def unhandled_types(self) -> list[tuple[str, str]]:
+        """Return queue and type of the jobs that no worker handles, as the leader found them."""
+        async with self._db.connection() as conn:
+            return await store.unhandled_types(conn)
+
+    async def metrics(self) -> str:
+        """Return the jobs of types without a worker in the text format of Prometheus."""
+        return metrics_text(await self.waiting_for_types())
+
     async def serving(self) -> list[ServingWorker]:
         """Return the workers that claim jobs now."""
         async with self._db.connection() as conn:
@@ -298,7 +311,7 @@ def _name(kind: str, text: str) -> str:
     name: str = clean(text).strip()
     if not name:
         raise UsageError(f"the name of the {kind} is empty")
-    return name
+    return check_length(name, QUEUE if kind == "queue" else JOB_TYPE, f"the {kind}")
 
 
 def _already_paused(pauses: list[QueuePause], queue: str, type: str | None) -> Refused:

@@ -20,6 +20,7 @@ from draftsman.domain.repos.repo_catalog import (
 from draftsman.domain.repos.repo_profile import RepoProfile
 from draftsman.domain.repos.repo_url import parse
 from draftsman.domain.run import Lease, lease_lost
+from draftsman.domain.sizes import REPO_NAME, check_length
 from draftsman.domain.text import clean
 from draftsman.errors import CommandHint, Conflict, NotFound, OptionHint, UsageError
 from draftsman.store import repos as store
@@ -100,6 +101,9 @@ class Repos:
         """
         actor = self._authorize(actor)
         parse(repo.remote_url)
+        for what, text in (("owner", repo.owner), ("name", repo.name)):
+            check_length(text, REPO_NAME, f"the {what} of the repository")
+        check_length(repo.default_branch or "", REPO_NAME, "the branch")
 
         async def work(conn: Connection) -> Repo:
             id = await store.add(conn, repo, actor.name)

@@ -100,10 +100,9 @@ class WebSessions:
 
     def actor(self, person: str) -> Actor | None:
         """Return the actor of a person in the web inbox, None for an unknown person."""
-        owner = person == self._policy.owner
-        if not owner and person not in self._policy.people:
+        if person != self._policy.owner and person not in self._policy.people:
             return None
-        return self._policy.resolve(Actor(Source.WEB, person, person, owner=owner))
+        return self._policy.remote(Actor(Source.WEB, person, person), person)
 
     async def close(self, token: str) -> None:
         """End the session of a token."""

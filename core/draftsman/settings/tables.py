@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from string import Formatter
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import (
     AfterValidator,
@@ -68,6 +68,12 @@ class EmbeddedSettings(Section):
     """Seconds from its last connection to its stop; 0: it does not stop."""
 
 
+STOP_SHARE: Final = 0.1
+"""Part of a lease before whose end a run is stopped."""
+STOP_MARGIN: Final = 10.0
+"""Maximum seconds before the end of a lease at which a run is stopped."""
+
+
 class WorkerSettings(Section):
     """Workers."""
 
@@ -93,6 +99,15 @@ class WorkerSettings(Section):
         if self.heartbeat * 2 >= self.lease:
             raise ValueError("heartbeat must be less than half of lease")
         return self
+
+    @property
+    def stop_after(self) -> float:
+        """Seconds after its last confirmed heartbeat at which a run is stopped.
+
+        The rest of the lease is for its handler to end, and for its agent to be killed.
+        """
+        margin: float = min(self.lease * STOP_SHARE, STOP_MARGIN)
+        return self.lease - margin
 
 
 class SweepSettings(Section):

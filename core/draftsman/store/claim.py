@@ -90,8 +90,9 @@ async def claim_in_grace(conn: Connection, worker: UUID, parked: Lease) -> tuple
     The second value is the token of the claim that the answer made for the worker.
     """
     params = {"worker": worker, "job": parked.job, "run": parked.run}
-    records = await rows(conn, _Q["claim_in_grace"], params)
-    return records[0] if records else (False, None)
+    for waiting, token in await rows(conn, _Q["claim_in_grace"], params):
+        return waiting, token
+    return False, None
 
 
 async def end_grace(conn: Connection, worker: UUID, parked: Lease) -> None:

@@ -34,6 +34,12 @@ async def unlink(conn: Connection, channel: Source, id: str) -> str | None:
     return None if name is None else str(name)
 
 
+async def bind_account(conn: Connection, login: str, account_id: str) -> str:
+    """Bind a login to an account unless it is bound; return the account of the login."""
+    params = {"login": login, "account_id": account_id}
+    return str(await scalar(conn, _Q["bind_account"], params))
+
+
 async def person(conn: Connection, channel: Source, id: str) -> str | None:
     """Return the person that an identity is linked to."""
     name = await scalar(conn, _Q["person"], {"channel": channel, "id": id})

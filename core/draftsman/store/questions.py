@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -36,52 +37,82 @@ _END = 2**62
 """Above every job number."""
 
 
+@dataclass(frozen=True, slots=True)
+class NewQuestion:
+    """A question to store, with all that its service decided.
+
+    `expires_in` is in seconds, None for a question that never expires; `alternative_to` is the
+    place, from 1, of the first of the alternatives that it belongs to.
+    """
+
+    item: QuestionSpec
+    approvers: Sequence[str]
+    expires_in: float | None
+    escalate_to: str | None = None
+    ladder: Ladder | None = None
+    alternative_to: int | None = None
+
+    def as_json(self, place: int, owners: Sequence[str]) -> dict[str, Any]:
+        """Return the columns of the question; `owners` are those of its ladder."""
+        item, ladder = self.item, self.ladder
+        return {
+            "place": place,
+            "key": item.key,
+            "kind": item.kind,
+            "text": item.text,
+            "choices": [choice.model_dump() for choice in item.choices],
+            "freeform": item.freeform,
+            "context": item.context,
+            "approvers": list(self.approvers),
+            "quorum": item.quorum,
+            "on_expire": item.on_expire,
+            "default": item.default,
+            "on_deny": item.on_deny,
+            "digest": item.digest,
+            "action": item.action,
+            "expires_in": self.expires_in,
+            "escalate_to": self.escalate_to,
+            "critical": item.critical,
+            "is_permission": item.is_permission,
+            "ladder": None if ladder is None else ladder.name,
+            "steps": [step.as_json() for step in ladder.steps] if ladder else [],
+            "owners": list(owners),
+            "alternative_to": self.alternative_to,
+        }
+
+
 async def ask(
     conn: Connection,
     lease: Lease,
-    item: QuestionSpec,
+    questions: Sequence[NewQuestion],
     *,
-    approvers: Sequence[str],
-    expires_in: float | None,
-    escalate_to: str | None = None,
     grace: float = 0,
-    ladder: Ladder | None = None,
     owners: Sequence[str] = (),
-) -> tuple[bool, int | None]:
-    """Insert the question and park the run; `grace` are the seconds that its agent is kept.
+) -> Sequence[int] | None:
+    """Insert the questions and park the run; `grace` are the seconds that its agent is kept.
 
-    `owners` are the people who own the changed code, for its ladder.
-    Return whether the run still owned its job, and the question's ordinal; None when the job was
-    canceled instead.
+    `owners` are the people who own the changed code, for their ladders. Return the ordinals of the
+    questions: none when the job was canceled instead, and None when the run no longer owned it.
     """
-    detail = {"key": item.key, "text": item.text[:500], "kind": item.kind}
     params = {
         "job": lease.job,
         "token": lease.token,
-        "key": item.key,
-        "kind": item.kind,
-        "text": item.text,
-        "choices": Jsonb([choice.model_dump() for choice in item.choices]),
-        "freeform": item.freeform,
-        "context": item.context,
-        "approvers": list(approvers),
-        "quorum": item.quorum,
-        "on_expire": item.on_expire,
-        "default": item.default,
-        "on_deny": item.on_deny,
-        "digest": item.digest,
-        "action": None if item.action is None else Jsonb(item.action),
-        "expires_in": expires_in,
-        "escalate_to": escalate_to,
+        "questions": Jsonb(
+            [question.as_json(place, owners) for place, question in enumerate(questions, 1)]
+        ),
         "grace": grace,
-        "critical": item.critical,
-        "ladder": None if ladder is None else ladder.name,
-        "steps": Jsonb([step.as_json() for step in ladder.steps] if ladder else []),
-        "owners": list(owners),
-        "detail": json.dumps(detail),
+        "detail": json.dumps(_asked_detail([question.item for question in questions])),
     }
     records = await rows(conn, _Q["ask"], params)
-    return (True, records[0][1]) if records else (False, None)
+    return [record[1] for record in records if record[1] is not None] if records else None
+
+
+def _asked_detail(items: Sequence[QuestionSpec]) -> dict[str, Any]:
+    """Return the payload of the event: the first question, and the others if there are several."""
+    first, *others = [
+        {"key": item.key, "text": item.text[:500], "kind": item.kind} for item in items
+    ]
+    return _shorten(first | ({"others": others} if others else {}))
 
 
 async def of_key(conn: Connection, job: int, key: str) -> Question | None:

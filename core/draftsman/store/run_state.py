@@ -85,7 +85,7 @@ async def heartbeat(
         "tokens": [lease.token for lease in leases],
     }
     records = await rows(conn, _Q["heartbeat"], params)
-    registered = any(row[4] for row in records)
+    registered = any(row[5] for row in records)
     return registered, [LeaseState(*state) for *state, _ in records if state[0]]
 
 

@@ -204,6 +204,11 @@ def _json(value: Any) -> str:
     return to_json(value).decode()
 
 
+async def postpone_until_commit(conn: Connection) -> None:
+    """Let the commit take the locks that workers need: the transaction may stay open for long."""
+    await database.execute(conn, _Q["postpone_until_commit"], {})
+
+
 async def lock_subjects(conn: Connection, subjects: Iterable[str | None]) -> None:
     """Lock subjects and unique keys of requests until the end of the transaction, in order."""
     names = sorted(set(filter(None, subjects)))

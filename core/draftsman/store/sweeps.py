@@ -42,6 +42,11 @@ async def promote(conn: Connection, term: LeaderTerm, limit: int) -> int:
     return len(await rows(conn, _Q["promote"], term.params(limit)))
 
 
+async def do_postponed(conn: Connection, term: LeaderTerm, limit: int) -> int:
+    """Do postponed work that is due; return the number of buckets, keys and jobs."""
+    return await scalar(conn, _Q["do_postponed"], term.params(limit)) or 0
+
+
 async def next_due(conn: Connection) -> float | None:
     """Return the seconds until something is due, negative when it is overdue."""
     return await scalar(conn, _Q["next_due"])  # type: ignore[no-any-return]

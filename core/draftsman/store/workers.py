@@ -36,8 +36,12 @@ async def register(
     types: Sequence[str],
     queues: Sequence[str],
     slots: int,
+    targets: Sequence[str] = (),
 ) -> int:
-    """Insert or update the worker; return the number of its session lock."""
+    """Insert or update the worker; return the number of its session lock.
+
+    `targets` are those that it sends deliveries to, such as `webhook:team`.
+    """
     params = {
         "id": id,
         "lock_id": lock_id,
@@ -48,6 +52,7 @@ async def register(
         "version": version,
         "types": list(types),
         "queues": list(queues),
+        "targets": list(targets),
         "slots": slots,
     }
     return int(await scalar(conn, _Q["register"], params))
@@ -58,9 +63,9 @@ async def lock_number(conn: Connection) -> int:
     return int(await scalar(conn, _Q["lock_number"]))
 
 
-async def hold(conn: Connection, lock_id: int) -> None:
-    """Acquire the session lock on this connection."""
-    await execute(conn, _Q["hold"], {"lock_id": lock_id})
+async def hold(conn: Connection, lock_id: int) -> bool:
+    """Acquire the session lock on this connection; False while another session holds it."""
+    return bool(await scalar(conn, _Q["hold"], {"lock_id": lock_id}))
 
 
 async def remove(conn: Connection, id: UUID) -> None:

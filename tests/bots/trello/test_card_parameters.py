@@ -85,6 +85,6 @@ def test_any_description_is_read(text: str) -> None:
 
 @cases("piece", ["a", "_", "*", " ", "`", "[", "](", "\\_", "package: [", ":"])
 def test_time_grows_with_the_length_and_not_with_its_square(piece: str) -> None:
-    began = time.monotonic()
+    began = time.process_time()
     read_parameters(NAMES, {"description": piece * (200_000 // len(piece))})
-    assert time.monotonic() - began < 2
+    assert time.process_time() - began < 2

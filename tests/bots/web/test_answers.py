@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 from draftsman.domain.job import Source, Status
+from draftsman.domain.people.actor import Actor
 from draftsman.domain.question_spec import QuestionSpec
 from draftsman.runtime import Runtime
 from draftsman.store.postgres.database import Connection
@@ -237,3 +239,27 @@ async def test_a_view_counts_as_seen(
             await conn.execute("SELECT person, channel::text FROM draftsman.question_views")
         ).fetchall()
     assert rows == [("ben", Source.WEB)]
+
+
+async def test_the_owner_of_the_database_is_a_person_like_others_in_the_inbox(
+    inbox: Inbox, make: Factory, rt: Runtime
+) -> None:
+    """Only a terminal and the dashboard prove that it is the user of the operating system."""
+    root = Actor(Source.CLI, "root", "root", owner=True)
+    cases = (
+        ("carol", GATE, "carol requested this job and may not approve it"),
+        ("root", GATE.model_copy(update={"approvers": ()}), "in a terminal or in the dashboard"),
+    )
+    for login, item, reason in cases:
+        rt.policy.login = inbox.service.context.rt.policy.login = login
+        in_terminal = replace(root, id=login, display_name=login)
+        work = await make.asked(item, actor=in_terminal)
+        path = f"/questions/{work.name}/1"
+        page = await (await inbox.visit(in_terminal)).get(path)
+        assert 'value="approve"' not in page.text
+        in_inbox = inbox.sessions.actor(login)
+        assert in_inbox is not None
+        refused = await make.decide(work.number, True, in_inbox)
+        assert not refused.accepted
+        assert reason in str(refused.reason)
+        assert (await make.decide(work.number, True, in_terminal)).resolved

@@ -46,6 +46,10 @@ class RecordingChannel:
         """The questions."""
         return [item for item in self.messages if item.kind is DeliveryKind.QUESTION]
 
+    def served(self) -> Sequence[str] | None:
+        """Return None: all targets."""
+        return None
+
     def limits(self, message: Message) -> Sequence[RateLimit]:
         return ()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any, Final
 
 import pytest
 
@@ -13,11 +14,14 @@ from draftsman.domain.question import QuestionKind
 from draftsman.domain.question_spec import QuestionSpec
 from draftsman.domain.response import Response
 from draftsman.domain.run import ClaimedJob
+from draftsman.handlers.run_agent.agent_messages import AskMessage
 from draftsman.runtime import Runtime
 from tests.core.outbox.rows import deliveries_of
 from tests.factories import EVENTS, GATE, QUESTION, Factory
+from tests.support.cases import cases
 from tests.support.people import People
-from tests.support.permissions import SHOP
+from tests.support.permissions import SHOP, SHOP_NAME, question
+from tests.support.statements import value
 
 WIKI = "https://git.example.org/acme/wiki"
 
@@ -240,3 +244,48 @@ async def test_questions_in_repositories_of_two_hosts_are_not_identical(
     other = await _asked(make, repo=SHOP.replace("git.example.org", "github.com"))
     assert (await _answer(rt, one, people.ben)).also == ()
     assert await _status(rt, other) is Status.WAITING_FOR_INPUT
+
+
+PERMISSION: Final = ("allow once", "deny", "allow for this job")
+
+
+@cases(
+    "what, fields",
+    [
+        (
+            "a command of an agent of the plain protocol, under a key of its own",
+            {"command": "pytest"},
+        ),
+        ("a command that a rule could never allow", {"command": "rm -rf /"}),
+        ("a command that the agent shows, but does not declare", {}),
+        ("choices of a permission request", {"text": "May I?", "choices": PERMISSION}),
+        ("a command in the text of other choices", {"choices": ("yes", "no")}),
+        ("declared alone", {"text": "May I?", "choices": ("yes", "no"), "command": "pytest"}),
+    ],
+)
+async def test_a_press_on_a_permission_request_counts_for_one_job(
+    rt: Runtime, make: Factory, people: People, what: str, fields: dict[str, Any]
+) -> None:
+    choices = fields.get("choices", PERMISSION)
+    asked = {"id": "1", "key": "may-i", "text": "May I run\n$ pytest", **fields}
+    asked["choices"] = [{"value": choice} for choice in choices]
+    spec = AskMessage.model_validate(asked).question()
+    one, two = [await _asked(make, spec) for _ in range(2)]
+    verdict = await _answer(rt, one, people.ben, choices[0])
+    assert (verdict.accepted, verdict.also) == (True, ()), what
+    assert await _status(rt, two) is Status.WAITING_FOR_INPUT, what
+
+
+async def test_a_press_teaches_a_rule_once(rt: Runtime, make: Factory, people: People) -> None:
+    works = [await _asked(make, question("pytest -q tests")) for _ in range(3)]
+    for work in works[:2]:
+        response = Response(source_event_id="press", text="allow once")
+        verdict = await rt.questions.answer(work.number, 1, response, people.ben)
+        assert verdict.accepted
+    async with rt.db.connection() as conn:
+        propose = (
+            "SELECT draftsman.propose_rule(%s, ARRAY['pytest', '-q', 'tests'], 2, 60, 'system')"
+        )
+        assert await value(conn, propose, (SHOP_NAME,)) is None
+        await _answer(rt, works[2], people.ben, "allow once")
+        assert await value(conn, propose, (SHOP_NAME,)) is not None

@@ -299,6 +299,10 @@ class RecordingChannel:
     def __init__(self) -> None:
         self.messages: list[Message] = []
 
+    def served(self) -> list[str] | None:
+        """Return None: all targets."""
+        return None
+
     def limits(self, message: Message) -> list[RateLimit]:
         return []
 

@@ -1,6 +1,7 @@
 """A simulated month of people with hours, holidays, digests, a rotation and pagers.
 
-Fifty questions a day; some are delegated, acknowledged, snoozed, escalated or never answered.
+Fifty questions a day; some are delegated, acknowledged, snoozed, escalated or never answered. It
+begins with a Monday, on whatever day the test runs: nobody gets a digest on a day off.
 """
 
 from __future__ import annotations
@@ -170,8 +171,12 @@ class Month:
 async def _simulate(
     team: TeamRuntime, make_with: MakeWith, clock: Clock, days: int, seed: int
 ) -> None:
-    today = datetime.now(BERLIN).date()
-    start = datetime.now(BERLIN).replace(tzinfo=None, microsecond=0) - timedelta(days=3)
+    now = datetime.now(BERLIN)
+    midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
+    monday = midnight + timedelta(days=7 - now.weekday())
+    await clock.forward((monday - now).total_seconds())
+    today = monday.date()
+    start = monday.replace(tzinfo=None) - timedelta(days=3)
     holidays = [today + timedelta(days=day) for day in (1, 9, 10, 24)]
     common: dict[str, Any] = PEOPLE | {
         "ladders": LADDERS,

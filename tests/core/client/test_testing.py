@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -54,6 +55,52 @@ async def test_an_answer_that_is_missing_or_wrong_fails_the_test() -> None:
         await run_handler(deploy, answers={"target": "mars"})
     with pytest.raises(UsageError, match="approval"):
         await run_handler(deploy, answers={"target": "staging", "go": "yes"})
+
+
+async def test_questions_of_several_tasks_are_asked_at_once() -> None:
+    async def handler(ctx: RunContext) -> Outcome:
+        one, two = await asyncio.gather(
+            ctx.ask("one", "One?", choices=["a", "b"]),
+            ctx.approve("two", "Two?"),
+            return_exceptions=True,
+        )
+        assert not isinstance(one, BaseException)
+        assert not isinstance(two, BaseException)
+        return Done({"one": one.value, "two": two.approved})
+
+    result = await run_handler(handler, answers={"one": "b", "two": True})
+    assert result.outcome == Done({"one": "b", "two": True})
+    assert (result.runs, [item.run for item in result.questions]) == (2, [1, 1])
+    with pytest.raises(AssertionError, match="'two'"):
+        await run_handler(handler, answers={"one": "b"})
+    with pytest.raises(NotPermitted, match="'two'"):
+        await run_handler(handler, answers={"one": "b", "two": False})
+
+
+async def test_of_alternatives_the_first_of_the_answers_counts() -> None:
+    async def handler(ctx: RunContext) -> Outcome:
+        answers = await ctx.wait_for_answers(
+            *(ctx.ask(key, f"{key}?", choices=["yes", "no"]) for key in ("one", "two", "three")),
+            return_when="first",
+        )
+        return Done({"answers": [answer and answer.value for answer in answers]})
+
+    for key, expected in {"one": ["no", None, None], "three": [None, None, "no"]}.items():
+        result = await run_handler(handler, answers={key: "no"})
+        assert result.outcome == Done({"answers": expected})
+        outcomes = [(item.resolution or {})["outcome"] for item in result.questions]
+        assert sorted(outcomes) == ["answered", "canceled", "canceled"]
+
+
+async def test_a_handler_that_returns_before_it_asks_fails_the_test() -> None:
+    async def handler(ctx: RunContext) -> Outcome:
+        asking = asyncio.create_task(ctx.ask("one", "One?", choices=["a"]))
+        await asyncio.sleep(0)
+        assert not asking.done()
+        return Done({})
+
+    with pytest.raises(AssertionError, match="about to ask 'one'"):
+        await run_handler(handler, answers={"one": "a"})
 
 
 async def test_a_handler_that_returns_after_it_paused_fails_the_test() -> None:

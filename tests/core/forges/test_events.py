@@ -49,9 +49,13 @@ def sent(site: ForgeHarness, shown: Payloads) -> list[tuple[bytes, dict[str, str
         if kind == "gitlab":
             note = GitLabEvents(site.fake).note(item)
             note |= {"note": note.pop("body"), "noteable_type": "MergeRequest"}
+            note["author_id"] = site.fake.world.account_id(item.author)
             body: dict[str, Any] = {
                 "object_attributes": note | {"discussion_id": f"{item.id:040x}"},
-                "user": {"username": item.author},
+                "user": {
+                    "id": site.fake.world.account_id(item.author),
+                    "username": item.author,
+                },
                 "merge_request": {"iid": item.number},
                 "project": {"path_with_namespace": "Acme/pay"},
             }
@@ -96,6 +100,7 @@ async def test_polls_and_webhooks_report_the_same_events(
     source = site.forge.events()
     events = await source.pull(number)
     [comment] = of(events, K.COMMENT)
+    assert comment.author_id == str(site.fake.world.account_id(comment.author))
     assert (comment.author, comment.text, comment.project) == (
         "anna",
         "/draftsman use red\nplease",
@@ -166,6 +171,7 @@ async def test_the_end_of_a_pull_request_is_an_event(site: ForgeHarness) -> None
     listed["updated_at"] = "2026-01-02T03:04:05Z"
     [issue] = await source.labeled_issues("draftsman")
     assert (issue.key, issue.author) == ("label:9:draftsman:#1", "anna")
+    assert issue.author_id == "7"
     site.fake.world.issues.clear()
     listed["updated_at"] = "2026-01-02T03:04:06Z"
     [issue] = await source.labeled_issues("draftsman")
@@ -204,6 +210,7 @@ async def test_issues_tell_who_labeled_them_and_their_comments(site: ForgeHarnes
     if site.fake.kind == "gitlab":
         assert [call.status for call in site.fake.calls[read:]] == [200, 304, 304]
     assert (found.kind, found.number, found.author) == (K.ISSUE_COMMENT, 7, "anna")
+    assert found.author_id == "7"
     assert (found.text, found.project) == ("@draftsman fix this", "acme/pay")
     issue = await site.forge.discussion(7, is_pull=False).issue()
     assert issue.title == "Refunds"

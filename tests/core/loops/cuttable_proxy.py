@@ -1,4 +1,4 @@
-"""A proxy to the server for the sessions of a worker, whose connections a test can drop."""
+"""A proxy to the server for sessions of a worker, whose connections a test can drop or silence."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ class CuttableProxy:
         self._folder = folder
         self._sessions: set[asyncio.Task[None]] = set()
         self._up = True
+        self._silent = False
         self._unheard: bytes | None = None
         self._asked: bytes | None = None
         self._often: bytes | None = None
@@ -49,9 +50,13 @@ class CuttableProxy:
         for session in self._sessions:
             session.cancel()
 
+    def drop_packets(self) -> None:
+        """Forward nothing any more, and close nothing, also in new sessions."""
+        self._silent = True
+
     def mend(self) -> None:
-        """Accept sessions again."""
-        self._up = True
+        """Accept and forward new sessions again."""
+        self._up, self._silent = True, False
 
     def drop_reply(self, containing: bytes) -> None:
         """Drop the session whose next reply contains this, after the server's execution."""
@@ -99,6 +104,8 @@ class CuttableProxy:
         self, source: asyncio.StreamReader, target: asyncio.StreamWriter, dropped: asyncio.Event
     ) -> None:
         while data := await source.read(CHUNK):
+            if self._silent:
+                continue
             if self._asked is not None and self._asked in data:
                 self._asked = None
                 dropped.set()
@@ -113,6 +120,8 @@ class CuttableProxy:
         self, source: asyncio.StreamReader, target: asyncio.StreamWriter, dropped: asyncio.Event
     ) -> None:
         while data := await source.read(CHUNK):
+            if self._silent:
+                continue
             self.errors += b"ERROR\0" in data
             if self._unheard is not None and self._unheard in data:
                 self._unheard = None

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -15,12 +15,12 @@ from draftsman.domain.job import Status
 from draftsman.domain.outcome import Done, Outcome
 from draftsman.domain.run import LeaderTerm
 from draftsman.handlers.context import RunContext, worker_run
-from draftsman.loops import heartbeat
+from draftsman.loops import clock, heartbeat
 from draftsman.loops.worker_process import WorkerProcess
 from draftsman.runtime import Runtime
 from draftsman.settings import DatabaseSettings
 from draftsman.store.postgres.database import Connection, Database
-from tests.core.loops.cuttable_proxy import open_proxied
+from tests.core.loops.cuttable_proxy import CuttableProxy, open_proxied
 from tests.core.loops.workers import (
     UNREACHABLE_URL,
     BlockingHandler,
@@ -111,7 +111,7 @@ async def test_a_worker_that_was_silent_longer_than_its_lease_stops_its_runs(
     ):
         ctx = await blocking.next()
         proxy.cut()
-        await captured.wait("stopping all runs")
+        await captured.wait(f"no heartbeat was confirmed for a lease: stopping D-{number} run 1")
         assert worker_run(ctx).stopping == "lost"
         assert (await run_of(rt, number)).status == "running"
         proxy.mend()
@@ -122,9 +122,9 @@ async def test_a_worker_that_was_silent_longer_than_its_lease_stops_its_runs(
 async def test_worker_that_was_suspended_during_a_heartbeat_sends_another_one_at_once(
     rt: Runtime, make: Factory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    blocking, suspended, clock = BlockingHandler(), 0.0, heartbeat._clock
+    blocking, suspended, now = BlockingHandler(), 0.0, clock.now
     await make.queued(queue="default", on_lost="fail")
-    monkeypatch.setattr(heartbeat, "_clock", lambda: clock() + suspended)
+    monkeypatch.setattr(clock, "now", lambda: now() + suspended)
     async with running_worker(
         runtime_with(rt, lease=700, heartbeat=300), {"noop": blocking}
     ) as own:
@@ -141,8 +141,83 @@ async def test_worker_that_was_suspended_during_a_heartbeat_sends_another_one_at
 
         monkeypatch.setattr(own.worker.claim, "heartbeat", suspend)
         await own.heartbeat.beat()
-        assert worker_run(ctx).stopping is None
         await until(lambda: is_lost(ctx), "the run to be stopped")
+
+
+async def test_a_run_stops_before_its_lease_ends_behind_a_network_that_drops_packets(
+    rt: Runtime, make: Factory, database_url: str
+) -> None:
+    """The heartbeat waits for a reply, and nothing tells it that the connection is dead."""
+    blocking, lease = BlockingHandler(), 2.0
+    number = await make.queued(queue="default")
+    async with (
+        open_proxied(database_url) as (proxy, db),
+        running_worker(runtime_with(rt, db, lease=lease), {"noop": blocking}),
+    ):
+        ctx = await blocking.next()
+        with dropping_packets(proxy):
+            await until(lambda: is_lost(ctx), "the run to be stopped")
+            await until(lambda: has_no_run(blocking), "the end of the handler")
+            query = (
+                "SELECT heartbeat_at + make_interval(secs => %s) > draftsman.now()"
+                " FROM draftsman.job_runs WHERE job = %s"
+            )
+            async with rt.db.connection() as conn:
+                assert await value(conn, query, (lease, number)), "it ended after its lease"
+
+
+@contextmanager
+def dropping_packets(proxy: CuttableProxy) -> Iterator[None]:
+    """Drop all packets in the block, and the sessions at its end: nothing else ends their calls."""
+    proxy.drop_packets()
+    try:
+        yield
+    finally:
+        proxy.cut()
+
+
+async def has_no_run(blocking: BlockingHandler) -> bool:
+    return blocking.running == 0
+
+
+async def test_a_result_is_dropped_when_its_lease_ends_before_it_is_stored(
+    rt: Runtime, make: Factory, database_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    blocking, captured = BlockingHandler(), CapturedLog(caplog)
+    number = await make.queued(queue="default")
+    async with (
+        open_proxied(database_url) as (proxy, db),
+        running_worker(runtime_with(rt, db, lease=1.0), {"noop": blocking}) as process,
+    ):
+        await blocking.next()
+        with dropping_packets(proxy):
+            blocking.go.set()
+            await captured.wait(
+                f"no heartbeat was confirmed for a lease: stopping D-{number} run 1"
+            )
+            assert process.worker.leases() == []
+
+
+async def test_a_run_that_is_locked_during_a_heartbeat_keeps_the_end_of_its_lease(
+    rt: Runtime, make: Factory, conn: Connection
+) -> None:
+    blocking = BlockingHandler()
+    number = await make.queued(queue="default")
+    rarely = runtime_with(rt, heartbeat=25)
+    async with running_worker(rarely, {"noop": blocking}) as process:
+        await blocking.next()
+        (execution,) = process.worker.running.values()
+        end = execution.lease_end
+        async with conn.transaction():
+            await conn.execute(
+                "SELECT FROM draftsman.job_runs WHERE job = %s FOR NO KEY UPDATE", (number,)
+            )
+            await process.heartbeat.beat()
+            assert execution.lease_end == end
+        await process.heartbeat.beat()
+        assert execution.lease_end > end
+        blocking.go.set()
+        await wait_for_end(rt, number)
 
 
 async def is_lost(ctx: RunContext) -> bool:

@@ -134,6 +134,41 @@ async def test_no_exception_of_a_handler_ends_its_worker(
     assert type(error).__name__ in (job.last_error or "")
 
 
+async def cancel_a_child(ctx: RunContext) -> Outcome:
+    child = asyncio.ensure_future(asyncio.Event().wait())
+    child.cancel()
+    await child  # a common mistake
+    return Done()
+
+
+async def cancel_itself(ctx: RunContext) -> Outcome:
+    task = asyncio.current_task()
+    assert task is not None
+    task.cancel()
+    await asyncio.sleep(0)
+    return Done()
+
+
+async def cancel_itself_and_fail(ctx: RunContext) -> Outcome:
+    task = asyncio.current_task()
+    assert task is not None
+    task.cancel()
+    raise asyncio.CancelledError
+
+
+@pytest.mark.parametrize("handler", [cancel_a_child, cancel_itself, cancel_itself_and_fail])
+async def test_a_cancellation_that_nobody_requested_is_a_failure_with_an_attempt(
+    rt: Runtime, make: Factory, handler: Handler, caplog: pytest.LogCaptureFixture
+) -> None:
+    job = await run_to_end(rt, make, handler, S.RETRYING)
+    assert (job.run_count, job.attempts) == (1, 1)
+    assert job.next_retry_at is not None
+    assert (job.last_error or "").startswith("CancelledError: nobody canceled the run")
+    assert f"D-{job.number}: run 1 failed (attempt 1 of 3)" in caplog.text
+    log = "".join(chunk.text for chunk in await rt.checkpoints.logs(job.number))
+    assert handler.__name__ in log, "the traceback"
+
+
 @pytest.mark.parametrize("value", [None, "done", Done(cast(Any, None)), Done(cast(Any, [1]))])
 async def test_an_invalid_return_value_fails_the_job_with_a_clear_error(
     rt: Runtime, make: Factory, value: Any

@@ -349,7 +349,7 @@ async def test_a_run_stopped_before_its_first_step_is_settled(
     execution = Execution(
         worker_services, work, BlockingHandler(), Deadlines(asyncio.get_running_loop())
     )
-    execution.start(lambda _: finished.set())
+    execution.start(lambda _: finished.set(), lambda _: None)
     execution.cancel(why)
     await before_deadline(finished.wait())
     assert (await rt.read_model.job(work.number)).status is status

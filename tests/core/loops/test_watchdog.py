@@ -42,7 +42,25 @@ async def test_a_loop_blocked_for_a_lease_ends_the_process_with_its_stack(
     assert "D-7 run 2" in first
     assert "test_watchdog.py" in first
     assert " block < test_watchdog.py" in first
-    assert "for a lease, " in last
+    assert "until a lease ended, " in last
+
+
+async def test_a_loop_blocked_when_a_lease_ends_ends_the_process() -> None:
+    """Most of the lease had passed when the block began."""
+    exited, codes = threading.Event(), []
+
+    def end(code: int) -> None:
+        codes.append(code)
+        exited.set()
+
+    with Watchdog(600, lambda: "", end, log_after=QUICK / 4, lease_left=lambda: QUICK) as watchdog:
+
+        async def looked() -> bool:
+            return watchdog.looks > 1
+
+        await until(looked, "the first check")
+        block(exited)
+    assert codes == [EXIT_CODE]
 
 
 async def test_a_short_block_and_its_end_are_logged_once(

@@ -21,6 +21,7 @@ from tests.core.loops.workers import running_worker
 from tests.core.outbox.rows import deliveries_of
 from tests.factories import Factory
 from tests.support.http_server import Reply, Request, serving
+from tests.support.statements import value
 from tests.support.waits import until
 
 SECRET = "whsec_" + base64.b64encode(b"0123456789abcdef0123456789abcdef").decode()
@@ -96,3 +97,55 @@ async def test_a_webhook_gets_only_the_configured_outcomes(
 
 async def _succeed(_: RunContext) -> Done:
     return Done({})
+
+
+async def test_a_delivery_waits_for_a_worker_that_has_its_webhook(
+    rt: Runtime, make: Factory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker without the webhook, and one that cannot read its secret, leave it alone."""
+    requests: asyncio.Queue[Request] = asyncio.Queue()
+
+    async def answer(request: Request) -> Reply:
+        requests.put_nowait(request)
+        return Reply(204, b"")
+
+    async with serving(answer) as url:
+        hook = {"url": f"{url}/x", "secret": {"env": "TEAM_SECRET"}}
+        has_it = _configured(rt, tmp_path, webhooks={"team": hook}, notifications={"poll": 0.05})
+        without = _configured(rt, tmp_path, notifications={"targets": ["log"], "poll": 0.05})
+        number = await Factory(has_it, make.owner).queued(
+            type="fine", queue="default", notify=("webhook:team", "log")
+        )
+        async with running_worker(without, {"fine": _succeed}), running_worker(has_it, {}):
+            assert await rt.read_model.wait(number) is Status.COMPLETED
+
+            async def is_logged() -> bool:
+                statuses = [str(d.status) for d in await deliveries_of(rt, number)]
+                return statuses.count("sent") >= 2
+
+            await until(is_logged, "status and result in the log")
+            waiting = [d for d in await deliveries_of(rt, number) if d.channel == "webhook"]
+            assert {(str(d.status), d.attempts, d.last_error) for d in waiting} == {
+                ("pending", 0, None)
+            }
+            (unserved,) = await rt.outbox.unserved()
+            assert unserved.text.startswith("no running process sends to webhook:team: ")
+            metric = 'draftsman_unserved_deliveries{channel="webhook",target="team"} 1\n'
+            assert metric in await rt.outbox.metrics()
+            monkeypatch.setenv("TEAM_SECRET", SECRET)  # the worker that is running reads it
+            request = await asyncio.wait_for(requests.get(), 10)
+    assert Webhook(SECRET).verify(request.body, request.headers)["data"]["job"]["number"] == number
+
+
+async def test_a_worker_without_webhooks_names_no_target_of_theirs(
+    rt: Runtime, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TEAM_SECRET", SECRET)
+    hook = {"url": "https://x.example/", "secret": {"env": "TEAM_SECRET"}}
+    lost = {"url": "https://x.example/", "secret": {"env": "NO_SUCH"}}
+    configured = _configured(rt, tmp_path, webhooks={"team": hook, "lost": lost})
+    async with running_worker(configured, {}), rt.db.connection() as conn:
+        assert await value(conn, "SELECT targets FROM draftsman.workers") == [
+            "log",
+            "webhook:team",
+        ]

@@ -30,6 +30,7 @@ from draftsman.settings import (
     TypeSettings,
     WorkerSettings,
 )
+from draftsman.settings.usage import UsageSettings
 from draftsman.store.postgres.database import Connection, Database
 from tests.support.waits import DEADLINE, until
 
@@ -55,6 +56,7 @@ def runtime_with(
     agents: dict[str, Any] | None = None,
     listen_url: str | None = None,
     quotas: dict[str, Any] | None = None,
+    limits: dict[str, Any] | None = None,
     ask_grace: float = 0,
     **worker: Any,
 ) -> Runtime:
@@ -69,6 +71,7 @@ def runtime_with(
     values["agents"] = {
         name: AgentSettings.model_validate(agent) for name, agent in (agents or {}).items()
     }
+    values["limits"] = UsageSettings.model_validate(limits or {})
     values["quotas"] = QuotaSettings.model_validate(quotas or {})
     values["questions"] = rt.settings.questions.model_copy(update={"ask_grace": ask_grace})
     values["sweeps"] = SweepSettings.model_validate({"lease": 2} | (sweeps or {}))

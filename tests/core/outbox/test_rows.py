@@ -264,3 +264,16 @@ async def test_a_sent_delivery_is_immutable(conn: Connection, make: Factory, rt:
     for statement in ("DELETE FROM draftsman.deliveries", "TRUNCATE draftsman.deliveries CASCADE"):
         async with refused(CHANGE, "deliveries are never deleted"):
             await run(conn, statement)
+
+
+async def test_a_process_claims_only_the_targets_that_it_serves(rt: Runtime, make: Factory) -> None:
+    """A name that ends with a slash is that of all issues of a forge; a similar name is not."""
+    for target in ("github/a/b#1", "github2/a/b#1", "gitlab/a/b!2"):
+        await make.queued(notify=(f"forge:{target}",))
+    forge = ChannelName.FORGE
+    assert await claim(rt, forge, served=["github"]) == []
+    assert await rt.delivery_sender.next_due(forge, ["github"]) is None
+    assert await rt.delivery_sender.next_due(forge, ["gitlab/"]) is not None
+    claimed = await claim(rt, forge, served=["github/", "nothing"])
+    assert [item.target for item in claimed] == ["github/a/b#1"]
+    assert len(await claim(rt, forge)) == 2

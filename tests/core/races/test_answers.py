@@ -134,7 +134,7 @@ async def test_an_answer_during_the_sweep_waits_and_is_refused(
 ) -> None:
     """It began in time, by its own clock, but the question is closed when it gets the lock."""
     work = await make.asked(SOON)
-    await Clock(first.rt.db, server, database).forward(61)
+    await Clock(first.rt.db, server, database).forward(61, while_in_flight=True)
     async with first.doing(_expire(first.rt)) as expired:
         late = await first.then(_answer(rt, make, work.number), conn)
     assert expired.result() == 1

@@ -69,7 +69,7 @@ async def test_a_rescued_run_writes_nothing_after_the_next_claim(
         None,
         [],
         0,
-        (False, [LeaseState(stale.token, owned=False, canceled=False)]),
+        (False, [LeaseState(stale.token, owned=False, renewed=False, canceled=False)]),
     )
     assert await _all_rows(conn) == before
     assert await rt.settlement.outcome(current, Done()) is Status.COMPLETED

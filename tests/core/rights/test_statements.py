@@ -49,6 +49,7 @@ REPOS: Final = {
 QUEUES: Final = {
     "limits.check",
     "limits.give",
+    "sweeps.do_postponed",
     "queues.assign",
     "queues.hold",
     "queues.move",
@@ -70,7 +71,7 @@ VIEWS: Final = {
     *("figures.record_views", "acknowledgments.acknowledge", "acknowledgments.snooze"),
     "ladders.delegate",
 }
-REFUSALS: Final = {"job_control.refuse", "threads.record_answer_change"}
+REFUSALS: Final = {"job_control.refuse", "threads.record_answer_change", "people.bind_account"}
 EVENTS: Final = {"checkpoints.event", "follow_ups.event", "sweeps.not_followed"}
 APPLYING: Final = {f"pending_decisions.{name}" for name in ("take", "finish")}
 RULES: Final = {"rules.ratify", "rules.revoke"}

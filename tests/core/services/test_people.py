@@ -21,7 +21,9 @@ async def test_the_owner_of_an_embedded_database_needs_no_configuration(db: Data
     owner = Actor(Source.CLI, "root", "root", owner=True)
     await people.link(await people.create_link_code(IN_SLACK), owner)
     known = await people.actor(IN_SLACK)
-    assert (known.person, known.owner, known.roles) == ("root", True, ROLES)
+    assert (known.person, known.owner, known.roles) == ("root", False, ROLES), (
+        "a person like others"
+    )
     elsewhere = await People(db, Policy()).actor(IN_SLACK)
     assert (elsewhere.person, elsewhere.owner, elsewhere.roles) == ("root", False, frozenset())
 

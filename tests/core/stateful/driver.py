@@ -171,6 +171,11 @@ class Driver(RuleBasedStateMachine):
         lost = [place for place in sorted(self.works) if place not in held]
         return sorted(lost, key=lambda lease: self.model.owner(lease).status == status) or held
 
+    def leases_of_job(self, lease: int) -> list[int]:
+        """Return all leases of the job of a lease that workers got, oldest first."""
+        job = self.model.leases[lease].job
+        return [place for place in sorted(self.works) if self.model.leases[place].job == job]
+
     def got(self, worker: int, works: list[ClaimedJob]) -> None:
         """Record the claims of a worker."""
         for work in works:

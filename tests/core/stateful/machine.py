@@ -56,6 +56,39 @@ class Machine(IntakeRules, RunRules, PeopleRules, SweepRules):
         else:
             self.write(0, True, action, worker)
 
+    @rule(
+        worker=sessions,
+        lost=st.booleans(),
+        question=inputs,
+        late=st.sampled_from([0, 1, 2]),
+        both=st.booleans(),
+    )
+    def return_late(
+        self, worker: int, lost: bool, question: Question, late: int, both: bool
+    ) -> None:
+        """A run of a worker ends after it lost its lease, or after it was parked.
+
+        Its job is claimed again, by the same worker or another, before the old result arrives;
+        `both` runs may be in one batch.
+        """
+        self.submit([JobRequest(on_lost="resume", priority=9)], EVERYBODY[0], worker)
+        self.claim(worker, free=1, ahead=0)
+        if not (held := self.leases(stale=False)):
+            return
+        old = held[-1]
+        if lost:
+            self.sweep("rescue", 0, 1 - worker, True)
+        else:
+            self.ask(0, False, question, None, worker)
+            if self.model.owner(old).open is not None:
+                place = self.model.leases[old].job
+                ordinal = len(self.model.owner(old).questions)
+                self.respond(place, ordinal, {"text": "red"}, EVERYBODY[0], late, worker)
+        if late < 2:
+            self.claim(worker if late == 0 else 1 - worker, free=1, ahead=0)
+        leases = self.leases_of_job(old)
+        self.claim(worker, leases if both else [old], free=0, ahead=0)
+
     @precondition(lambda self: self.leases(stale=False))
     @rule(
         item=inputs,

@@ -80,7 +80,7 @@ class PeopleRules(Driver):
         """A person writes to a question, or to an approval, which text never decides."""
         questions = self._questions("" if closed else "input") or self._questions("")
         place, number = questions[-1 - n % len(questions)]
-        self._respond(place, number, {"text": text}, actor, event, session)
+        self.respond(place, number, {"text": text}, actor, event, session)
 
     @precondition(lambda self: self._questions("approval"))
     @rule(
@@ -97,7 +97,7 @@ class PeopleRules(Driver):
         questions = self._questions("approval")
         questions = self._questions("") if closed or not questions else questions
         place, number = questions[-1 - n % len(questions)]
-        self._respond(place, number, {"decision": yes}, actor, event, session)
+        self.respond(place, number, {"decision": yes}, actor, event, session)
 
     @precondition(lambda self: self._questions("approval"))
     @rule(n=pick, actor=deciders, session=sessions)
@@ -124,7 +124,7 @@ class PeopleRules(Driver):
         place, number = (
             (minted.job, minted.question) if m % 4 else questions[-1 - m % len(questions)]
         )
-        self._respond(place, number, {"decision": yes}, actor, event, 0, token)
+        self.respond(place, number, {"decision": yes}, actor, event, 0, token)
 
     @precondition(lambda self: self._questions(""))
     @rule(n=pick, seconds=times, actor=people, session=sessions)
@@ -172,7 +172,7 @@ class PeopleRules(Driver):
         place = self.model.leases[lease].job
         return None if number is None else f"D-{self.numbers[place]}/{number}"
 
-    def _respond(
+    def respond(
         self,
         place: int,
         number: int,

@@ -15,7 +15,7 @@ from draftsman.runtime import Runtime
 from tests.core.stateful.driver import Driver
 from tests.core.stateful.model.people import EVERYBODY
 from tests.core.stateful.rules_submission import pick, seldom, sessions
-from tests.core.stateful.world import QUEUES, TYPES, worker_id
+from tests.core.stateful.world import FLEET, QUEUES, TYPES, UNHANDLED, worker_id
 
 ENDS = ("done", "snooze", "cancel", "infra", "app", "app", "permanent", "hand_back", "canceled")
 WRITES = ("checkpoint", "begin", "finish", "event", "log", "usage")
@@ -30,8 +30,9 @@ class RunRules(Driver):
         free=st.sampled_from([2, 1, 3, 0]),
         ahead=st.integers(0, 2),
         queues=st.sampled_from([QUEUES, QUEUES, QUEUES[::-1], QUEUES[:1]]),
-        types=st.sampled_from([TYPES, TYPES, TYPES[:1]]),
+        types=st.sampled_from([None, None, TYPES[1:]]),
         n=pick,
+        older=st.booleans(),
     )
     def exchange(
         self,
@@ -40,18 +41,23 @@ class RunRules(Driver):
         free: int,
         ahead: int,
         queues: tuple[str, ...],
-        types: tuple[str, ...],
+        types: tuple[str, ...] | None,
         n: int,
+        older: bool,
     ) -> None:
+        """Settle and claim; with `older`, a batch also has the earlier runs of its jobs."""
         leases = self.leases(stale=n % 3 == 0)
         leases = sorted({leases[-1 - n % len(leases)], leases[0]}) if done and leases else []
-        self.claim(worker, leases, queues, types=types, free=free, ahead=ahead)
+        if older:
+            leases = [other for lease in leases for other in self.leases_of_job(lease)]
+        types = types or FLEET[worker]
+        self.claim(worker, sorted({*leases}), queues, types=types, free=free, ahead=ahead)
 
     def claim(
         self, worker: int, leases: Sequence[int] = (), queues: Sequence[str] = QUEUES, **how: Any
     ) -> None:
-        """Settle and claim; the worker handles every type unless some are named."""
-        how = {"types": TYPES} | how
+        """Settle and claim jobs of the types of the worker, unless others are named."""
+        how = {"types": FLEET[worker]} | how
         result = self.run_transaction(
             lambda: self.model.exchange(worker, [(i, i) for i in leases], queues=queues, **how),
             lambda rt: rt.claim(worker_id(worker), queues).exchange(
@@ -65,8 +71,9 @@ class RunRules(Driver):
     @rule(first=st.integers(1, 2), second=st.integers(1, 2), queue=st.sampled_from(QUEUES))
     def both_claim(self, first: int, second: int, queue: str) -> None:
         """The second worker claims before the first commits: each job is claimed once."""
-        picked = self.model.picks([queue], TYPES, first + second)
-        halves = picked[:first], picked[first:]
+        picked = self.model.picks([queue], FLEET[0], first)
+        left = self.model.picks([queue], FLEET[1], first + second)
+        halves = picked, [place for place in left if place not in picked][:second]
         works = self.world.overlap(
             lambda rt: _claim(rt, 0, queue, first), lambda rt: _claim(rt, 1, queue, second)
         )
@@ -78,6 +85,12 @@ class RunRules(Driver):
             places = {self.place(work.number) for work in works[worker]}
             assert places == set(half), f"worker {worker} got {places}, the model says {half}"
             self.got(worker, works[worker])
+
+    @rule(type=st.sampled_from([UNHANDLED, *TYPES]))
+    def find_by_type(self, type: str) -> None:
+        """Waiting jobs are found by type: it changes neither what is claimed nor the order."""
+        self.world.find_by_type(type)
+        self.compare()
 
     @precondition(lambda self: self.leases(stale=False, status="claimed"))
     @rule(n=pick, stale=seldom, back=st.booleans(), session=sessions)
@@ -225,7 +238,7 @@ class RunRules(Driver):
 
 async def _claim(rt: Runtime, worker: int, queue: str, free: int) -> list[ClaimedJob]:
     claim = rt.claim(worker_id(worker), [queue])
-    return await claim.exchange([], types=TYPES, free=free, ahead=0)
+    return await claim.exchange([], types=FLEET[worker], free=free, ahead=0)
 
 
 async def _write(rt: Runtime, work: ClaimedJob, kind: str, n: int, key: str) -> Any:

@@ -12,7 +12,7 @@ from draftsman.services.jobs.submissions import SubmittedJob, invocation
 from tests.core.stateful.driver import Driver
 from tests.core.stateful.model.people import EVERYBODY, ModelActor
 from tests.core.stateful.model.state import TERMINAL, JobRequest
-from tests.core.stateful.world import QUEUES, TYPES
+from tests.core.stateful.world import QUEUES, TYPES, UNHANDLED
 
 pick = st.integers(0, 30)
 """Index in a list, from its newest item."""
@@ -24,7 +24,7 @@ people = st.sampled_from(
 invokers = st.sampled_from([*[who for who in EVERYBODY if who.has("invoker")] * 3, EVERYBODY[-1]])
 requests = st.builds(
     JobRequest,
-    type=st.sampled_from(["noop", *TYPES]),
+    type=st.sampled_from(["noop", *TYPES, UNHANDLED]),
     key=st.sampled_from([None, None, "a", "b", "c"]),
     content=st.integers(0, 1),
     queue=st.sampled_from(["one", *QUEUES]),

@@ -32,6 +32,10 @@ BEGIN: Final = datetime(2030, 1, 1, tzinfo=UTC)
 """The value of `draftsman.now()` at second 0 of an example."""
 QUEUES: Final = ("one", "two")
 TYPES: Final = ("noop", "other")
+FLEET: Final = (TYPES, TYPES[:1])
+"""The types that each worker handles."""
+UNHANDLED: Final = "unhandled"
+"""A type that no worker handles."""
 CUTS: Final = ("before", "uncommitted", "committed")
 """When a connection dies: before its first statement, before its commit, before its reply."""
 CLOCK: Final = (
@@ -199,6 +203,14 @@ class World:
         """Return in which order the real claim hands out a queue, and take it back."""
         return self.run(self._order(queue))
 
+    def find_by_type(self, type: str) -> None:
+        """Let the waiting jobs of a type be found by type, as the leader does for many of them."""
+        self._reader.execute(
+            "UPDATE draftsman.job_states SET by_type = true"
+            " WHERE type = %s AND status IN ('queued', 'resumed')",
+            (type,),
+        )
+
     async def register(self, worker: int, *, here: bool) -> None:
         """Register a worker: this process, or a process on an invisible host."""
         async with self.dbs[worker].connection() as conn:
@@ -211,7 +223,7 @@ class World:
                 pid=os.getpid(),
                 pid_started=host.process_start_time(os.getpid()) or 0.0,
                 version="0",
-                types=TYPES,
+                types=FLEET[worker],
                 queues=QUEUES,
                 slots=2,
             )
@@ -223,7 +235,7 @@ class World:
                 [],
                 worker=worker_id(0),
                 queues=[queue],
-                types=TYPES,
+                types=[*TYPES, UNHANDLED],
                 free=1000,
                 ahead=0,
             )

@@ -77,6 +77,7 @@ QUESTIONS = [
     ("quorum = 0", "job_questions_quorum_check"),
     ("text = ''", "job_questions_text_check"),
     ("key = ''", "job_questions_key_check"),
+    ("alternative_of = ordinal + 1", "job_questions_check"),
     ("ordinal = 0", "job_questions_ordinal_check"),
 ]
 TIMES = [

@@ -28,12 +28,21 @@ BREAK = {
     "result_is_that_of_the_completed_run": (
         "UPDATE draftsman.job_states SET result_token = result_token - 1 WHERE status = 'completed'"
     ),
-    "waiting_has_one_open_question": (
+    "waiting_has_open_questions": (
         "UPDATE draftsman.job_questions SET status = 'canceled', resolution = '{}'"
         " WHERE status = 'open'"
     ),
     "open_question_belongs_to_waiting_job": (
         "UPDATE draftsman.job_states SET status = 'waiting_for_approval' WHERE number = %(ask)s"
+    ),
+    "open_questions_are_of_the_last_run": (
+        "UPDATE draftsman.job_questions SET run = 7 WHERE status = 'open'"
+    ),
+    "alternatives_close_together": (
+        "WITH other AS (INSERT INTO draftsman.job_questions (job, ordinal, run, key, kind, status,"
+        " text, freeform_allowed, digest, resolution, alternative_of) SELECT %(ask)s, 9, 1,"
+        " 'other', 'input', 'expired', 'Well?', true, 'd', '{}', 1) UPDATE draftsman.job_questions"
+        " SET alternative_of = 1 WHERE job = %(ask)s AND ordinal = 1"
     ),
     "answered_has_an_accepted_answer": "DELETE FROM draftsman.job_answers",
     "accepted_answer_resolved_its_question": (

@@ -31,6 +31,10 @@ WRONG: Final = [
     ("limit_buckets", BUCKET | {"taken": "-1"}, "limit_buckets_taken_check"),
     ("limit_buckets", BUCKET | {"start_counts": "'{1}'"}, "limit_buckets_starts"),
     ("limit_buckets", BUCKET | {"tokens": "1"}, "limit_buckets_tokens"),
+    ("postponed_work", {"due_at": "now()"}, "postponed_work_kind"),
+    ("postponed_work", {"key": "'k'", "ended": "1"}, "postponed_work_kind"),
+    ("postponed_work", {"bucket": "'repo:shop'"}, "postponed_work_change"),
+    ("postponed_work", {"key": "'k'", "change": "1"}, "postponed_work_change"),
 ]
 RULES: Final = [
     ("held_by = 'repo:shop'", "job_states_held_by"),

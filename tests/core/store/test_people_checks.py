@@ -25,6 +25,11 @@ PEOPLE: Final = [
     ),
     ("people_groups (name, member) VALUES ('', 'carol')", "people_groups_name_check"),
     ("approval_policy (single) VALUES (false)", "approval_policy_single_check"),
+    ("forge_accounts (login, account_id) VALUES ('', '1')", "forge_accounts_login_check"),
+    (
+        "forge_accounts (login, account_id) VALUES ('github:anna', '')",
+        "forge_accounts_account_id_check",
+    ),
 ]
 _LINK: Final = "web_links (person, digest, expires_at) VALUES"
 _SESSION: Final = "web_sessions (person, method, digest, user_agent, expires_at) VALUES"

@@ -108,6 +108,7 @@ CALLS: Final[dict[str, Call]] = {
         1000, rows=8000, targets=[parse("slack:C1/1.2")]
     ),
     "submissions.submit_with_targets: one": _submit(1, targets=[parse("slack:C1/1.2")]),
+    "submissions.postpone_until_commit": Call(submissions.postpone_until_commit),
     "submissions.lock_subjects": Call(lambda conn: submissions.lock_subjects(conn, ["card99"])),
     "submissions.existing: a twin of the past": _known(key=key(MIDDLE)),
     "submissions.recent_duplicates": Call(

@@ -27,10 +27,19 @@ FILE = {"text": "hello", "name": "hello.txt"}
 DEAD = [DeliveryStatus.DEAD_LETTER]
 
 
-def _claim(after: str = "", busy: tuple[str, ...] = ()) -> Call:
+def _claim(
+    after: str = "", busy: tuple[str, ...] = (), served: tuple[str, ...] | None = None
+) -> Call:
     return Call(
         lambda conn: delivery_claims.claim(
-            conn, ChannelName.SLACK, free=16, share=4, busy=busy, after=after, lease=60
+            conn,
+            ChannelName.SLACK,
+            free=16,
+            share=4,
+            busy=busy,
+            after=after,
+            lease=60,
+            served=served,
         )
     )
 
@@ -94,6 +103,8 @@ CALLS: Final[dict[str, Call]] = {
     "deliveries.of_key": Call(lambda conn: deliveries.of_key(conn, TOLD, "result")),
     "delivery_claims.claim": _claim(),
     "delivery_claims.claim: the rest": _claim("C3", ("C4", "C5")),
+    "delivery_claims.claim: served targets": _claim(served=("C3", "C4")),
+    "delivery_claims.unserved": Call(lambda conn: delivery_claims.unserved(conn, 300, 300), 3000),
     "delivery_claims.next_due": Call(
         lambda conn: delivery_claims.next_due(conn, ChannelName.SLACK)
     ),

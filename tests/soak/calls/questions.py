@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Awaitable, Callable
-from typing import Any, Final
+from typing import Final
 
 from draftsman.domain.job import Source, Status
 from draftsman.domain.people.actor import Actor
@@ -44,10 +44,14 @@ def _record(refused: str | None) -> Work:
     )
 
 
-def _ask(key: str, grace: float = 0) -> Call:
-    item = QuestionSpec(key=key, text="Which one?", freeform=True)
-    fields: dict[str, Any] = {"approvers": ["carol"], "expires_in": 60, "grace": grace}
-    return Call(lambda conn: questions.ask(conn, RUNNING[0], item, **fields))
+def _ask(*keys: str, grace: float = 0) -> Call:
+    new = [
+        questions.NewQuestion(
+            QuestionSpec(key=key, text="Which one?", freeform=True), ["carol"], expires_in=60
+        )
+        for key in keys
+    ]
+    return Call(lambda conn: questions.ask(conn, RUNNING[0], new, grace=grace))
 
 
 async def _walked(conn: Connection) -> object:
@@ -59,6 +63,7 @@ LOCK = Call(lambda conn: questions.lock(conn, WAITS, 1))
 CALLS: Final[dict[str, Call]] = {
     "questions.ask": _ask("new"),
     "questions.ask: in a grace period": _ask("new", grace=20),
+    "questions.ask: several": _ask("new", "second", "third"),
     "questions.of_key": Call(lambda conn: questions.of_key(conn, MIDDLE, "pick")),
     "questions.of_key: none": Call(lambda conn: questions.of_key(conn, MIDDLE, "none")),
     "questions.get": Call(lambda conn: questions.get(conn, MIDDLE, 1)),

@@ -45,6 +45,7 @@ CALLS: Final[dict[str, Call]] = {
     "queues.release": _TYPE,
     "queues.changes": _TYPE,
     "queues.assign": _TYPE,
+    "queues.unhandled_types": Call(queues.unhandled_types),
     "queues.leads": Call(lambda conn: queues.leads(conn, LeaderTerm())),
     "queues.set_by_type": Call(
         lambda conn: queues.set_by_type(conn, LeaderTerm(), 300, 1000), 3000, "a batch of a queue"

@@ -65,6 +65,7 @@ CALLS: Final[dict[str, Call]] = {
     **_combined("expire", sweeps.expire, 600),
     **_combined("escalate", sweeps.escalate, 600),
     **_combined("promote", sweeps.promote, 1200),
+    "sweeps.do_postponed": Call(lambda conn: sweeps.do_postponed(conn, LEADER, 20)),
     "sweeps.notify": Call(lambda conn: sweeps.notify(conn, LEADER, 200, parse("log"))),
     "sweeps.next_due": Call(sweeps.next_due),
     "sweeps.rescue: nobody died": _rescue([]),

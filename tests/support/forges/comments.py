@@ -70,10 +70,11 @@ class IssueComments:
         events: list[dict[str, Any]] = []
         for id, (label, by) in enumerate(self._world.labelers, 1):
             event = {"id": id, "label": {"name": label}, "created_at": at_second(id)}
+            user = {"id": self._world.account_id(by), "login": by}
             if self._pulls.is_gitea:
-                event |= {"type": "label", "user": {"login": by}, "body": "1" if by else ""}
+                event |= {"type": "label", "user": user, "body": "1" if by else ""}
             else:
-                event |= {"event": "labeled" if by else "unlabeled", "actor": {"login": by}}
+                event |= {"event": "labeled" if by else "unlabeled", "actor": user}
             events.append(event)
         return Page(events)
 

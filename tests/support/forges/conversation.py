@@ -91,7 +91,8 @@ class Payloads:
 
     def user(self, name: str) -> dict[str, Any]:
         """Return an account."""
-        return {"login": name, "type": "Bot" if name.endswith("[bot]") else "User"}
+        kind = "Bot" if name.endswith("[bot]") else "User"
+        return {"id": self.world.account_id(name), "login": name, "type": kind}
 
     def comment(self, item: Comment) -> dict[str, Any]:
         """Return a comment."""
@@ -131,7 +132,7 @@ class GiteaPayloads(Payloads):
     """The JSON of Gitea: structs `User`, `Comment`, `PullReview` and `PullReviewComment`."""
 
     def user(self, name: str) -> dict[str, Any]:
-        return {"login": name}
+        return {"id": self.world.account_id(name), "login": name}
 
     def comment(self, item: Comment) -> dict[str, Any]:
         shown = super().comment(item)

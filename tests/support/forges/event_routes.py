@@ -202,7 +202,7 @@ class GitLabEvents:
         shown = {
             "id": item.id,
             "body": item.body,
-            "author": {"username": item.author},
+            "author": {"id": self.world.account_id(item.author), "username": item.author},
             "system": False,
             "resolvable": item.path is not None,
             "resolved": item.resolved,

@@ -17,7 +17,7 @@ from aiohttp import web
 
 from tests.support.forges.event_routes import GitLabEvents
 from tests.support.forges.server import FakeForge, Operation, Page, Refused, Request
-from tests.support.forges.world import Note, Pull, at_second
+from tests.support.forges.world import ForgeWorld, Note, Pull, at_second
 
 PROJECT = r"/projects/([^/]+)"
 NOTES = r"/(issues|merge_requests)/(\d+)/notes"
@@ -159,7 +159,10 @@ class FakeGitLab(FakeForge):
         return Page(
             [
                 {"id": id, "action": "add" if by else "remove", "created_at": at_second(id)}
-                | {"label": {"name": label}, "user": {"username": by}}
+                | {
+                    "label": {"name": label},
+                    "user": {"id": self.world.account_id(by), "username": by},
+                }
                 for id, (label, by) in enumerate(self.world.labelers, 1)
             ]
         )
@@ -174,14 +177,16 @@ class FakeGitLab(FakeForge):
     def _notes(self, call: Request) -> Any:
         notes = self.world.comments(self._place(call))
         newest_first = call.query.get("sort", "desc") == "desc"
-        return Page([_note(note) for note in (reversed(notes) if newest_first else notes)])
+        return Page(
+            [_note(self.world, note) for note in (reversed(notes) if newest_first else notes)]
+        )
 
     def _write_note(self, call: Request) -> Any:
         place, body = self._place(call), str(call.body.get("body") or "")
         if self.world.refuses(body) or len(body) > 1_000_000:
             raise Refused(400, {"message": "400 Bad request - Note can't be blank"})
         self._execute(body)
-        return _note(self.world.comment(place, body))
+        return _note(self.world, self.world.comment(place, body))
 
     def _find_note(self, call: Request) -> Note:
         found = self.world.comments(self._place(call))
@@ -191,13 +196,13 @@ class FakeGitLab(FakeForge):
         return note
 
     def _read_note(self, call: Request) -> Any:
-        return _note(self._find_note(call))
+        return _note(self.world, self._find_note(call))
 
     def _edit_note(self, call: Request) -> Any:
         note = self._find_note(call)
         note.body = call.body["body"]
         self._execute(note.body)
-        return _note(note)
+        return _note(self.world, note)
 
     def _status(self, call: Request) -> Any:
         self._check_project(call)
@@ -260,7 +265,7 @@ class FakeGitLab(FakeForge):
         }
 
 
-def _note(note: Note) -> dict[str, Any]:
+def _note(world: ForgeWorld, note: Note) -> dict[str, Any]:
     at = note.at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    author = {"username": note.author}
+    author = {"id": world.account_id(note.author), "username": note.author}
     return {"id": note.id, "body": note.body, "author": author, "created_at": at, "system": False}

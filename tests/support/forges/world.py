@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
+from zlib import crc32
 
 from tests.support.fake.faults import ANY, Fault, Faults
 from tests.support.fake.server import ServerState
@@ -93,6 +94,8 @@ class ForgeWorld(ServerState[Call]):
     token: str = "forge-token-of-the-bot"
     login: str = "draftsman-bot"
     people: dict[str, int] = field(default_factory=lambda: {"anna": 7, "ben": 8})
+    renamed: dict[str, int] = field(default_factory=dict)
+    """Ids of accounts that took the login of another."""
     labels: dict[str, int] = field(default_factory=lambda: {"draftsman": 3, "backend": 4})
     pulls: list[Pull] = field(default_factory=list)
     issues: set[str] = field(default_factory=lambda: {"#7"})
@@ -120,6 +123,10 @@ class ForgeWorld(ServerState[Call]):
     """Commands of descriptions that the forge executed."""
     talk: Conversation = field(default_factory=Conversation)
     faults: ForgeFaults = field(default_factory=ForgeFaults)
+
+    def account_id(self, login: str) -> int:
+        """Return the id of the account with this login."""
+        return self.renamed.get(login) or self.people.get(login) or crc32(login.encode()) + 100
 
     @property
     def repository(self) -> Path:

@@ -8,6 +8,7 @@ from typing import Final
 
 from draftsman.domain.deliveries.delivery import (
     COPY_GONE,
+    NOT_SERVED,
     TARGET_GONE,
     ChannelName,
     DeliveryKind,
@@ -45,6 +46,10 @@ class ForgeChannel:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
+
+    def served(self) -> Sequence[str]:
+        """Return the configured forges, each for all of its issues."""
+        return [f"{name}/" for name in sorted(self._settings.forges)]
 
     def limits(self, message: Message) -> Sequence[RateLimit]:
         """Return the limit of all comments of the forge's account."""
@@ -125,7 +130,7 @@ class ForgeChannel:
             return discussion_of(self._settings, IssueTarget.of(message.target))
         except UsageError as error:
             raise Failure(
-                str(error), origin="forge", code=TARGET_GONE, declared="PERMANENT"
+                str(error), origin="forge", code=NOT_SERVED, declared="TRANSIENT_INFRA"
             ) from None
 
     def _limit(self, message: Message) -> int:

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Final
 from draftsman.domain.forges.forge_event import EventKind, is_resolved, labeled
 from draftsman.forges.connection import forge_at
 from draftsman_bots import comment_parser
+from draftsman_bots.forges.context import OtherAccount
 from draftsman_bots.forges.usecases.answers import IGNORED, on_answer
 from draftsman_bots.forges.usecases.controls import as_comment, is_control, on_control
+from draftsman_bots.forges.usecases.replies import reply_without_job
 from draftsman_bots.forges.usecases.requests import request_job
 
 if TYPE_CHECKING:
@@ -22,6 +24,14 @@ ANSWERED_IN: Final = frozenset({EventKind.ISSUE_COMMENT, EventKind.ANSWER})
 
 async def on_event(context: EventContext) -> str:
     """Process an event; return its outcome: `submitted`, `answered`, `refused` or `ignored`."""
+    try:
+        return await _on_event(context)
+    except OtherAccount as error:
+        await reply_without_job(context, str(error))
+        return "refused"
+
+
+async def _on_event(context: EventContext) -> str:
     event = context.event
     if event.is_own or event.is_bot:
         return IGNORED

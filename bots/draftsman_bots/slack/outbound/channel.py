@@ -83,6 +83,10 @@ class SlackChannel:
         """Why Slack rejects every call of the bot; None while it accepts them."""
         return self._web_api.trouble
 
+    def served(self) -> Sequence[str] | None:
+        """Return None: all targets."""
+        return None
+
     def limits(self, message: Message) -> Sequence[RateLimit]:
         """Return the rate limit of the method; posts have a limit for each channel."""
         interval, burst = OTHERS

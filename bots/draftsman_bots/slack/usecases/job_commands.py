@@ -172,7 +172,7 @@ async def _job(ctx: BotContext, command: TextCommand) -> Job:
 
 
 async def _question(ctx: BotContext, command: TextCommand) -> tuple[int, int]:
-    """Return job and ordinal; for a job without an ordinal, raise UsageError with its question."""
+    """Return job and ordinal; for a job without an ordinal, raise UsageError with its questions."""
     if not command.ref:
         raise UsageError(f"a question is required: {command.verb} D-142/1")
     ref, ordinal = parse_question(command.ref)
@@ -182,10 +182,12 @@ async def _question(ctx: BotContext, command: TextCommand) -> tuple[int, int]:
     questions = await ctx.rt.questions.open(job)
     if not questions:
         raise UsageError(f"D-{job} has no open question")
-    verb = "approve" if questions[0].kind is QuestionKind.APPROVAL else "answer"
-    raise UsageError(
-        f"a question is required: {verb} {questions[0].name}: {questions[0].text[:200]}"
+    listed = "; ".join(
+        f"{'approve' if item.kind is QuestionKind.APPROVAL else 'answer'} {item.name}:"
+        f" {item.text[:200]}"
+        for item in questions
     )
+    raise UsageError(f"a question is required: {listed}")
 
 
 def _status_text(reason: WaitReason) -> str:

@@ -69,6 +69,10 @@ class TrelloChannel:
         """Why Trello rejects the account, or None."""
         return self._trello.trouble
 
+    def served(self) -> Sequence[str] | None:
+        """Return None: all targets."""
+        return None
+
     def limits(self, message: Message) -> Sequence[RateLimit]:
         """Return no limits: the client limits all calls of the account."""
         return ()

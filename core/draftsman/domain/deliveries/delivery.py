@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
@@ -21,6 +22,8 @@ from draftsman.errors import Failure
 COPY_GONE: Final = "copy_gone"
 """Failure code: the copy to edit was deleted."""
 TARGET_GONE: Final = "target_gone"
+NOT_SERVED: Final = "not_served"
+"""Failure code: this process cannot send to the target, and another may."""
 """Failure code: the target no longer accepts messages."""
 
 
@@ -214,6 +217,39 @@ class Deferred:
 SendResult = Receipt | Unconfirmed | Failure
 """Outcome of a channel's call."""
 DeliveryOutcome = Receipt | Unconfirmed | Failure | Obsolete | Deferred
+
+
+@dataclass(frozen=True, slots=True)
+class UnservedTarget:
+    """A target with due deliveries that no process sends, for `seconds`; `error` is one of them."""
+
+    channel: ChannelName
+    target: str
+    count: int
+    seconds: float
+    error: str | None
+
+    @property
+    def text(self) -> str:
+        """The sentence for people."""
+        name = str(self.channel)
+        if self.channel is not ChannelName.LOG:
+            name += f":{self.target}"
+        waiting = "1 delivery waits" if self.count == 1 else f"{self.count:,} deliveries wait"
+        return f"no running process sends to {name}: {waiting}"
+
+
+def metrics_text(unserved: Iterable[UnservedTarget]) -> str:
+    """Return the deliveries without a process in the text format of Prometheus."""
+    name = "draftsman_unserved_deliveries"
+    lines = [
+        f"# HELP {name} Due deliveries to targets that no running process sends to.",
+        f"# TYPE {name} gauge",
+    ]
+    for item in unserved:
+        target = json.dumps(item.target)
+        lines.append(f'{name}{{channel="{item.channel}",target={target}}} {item.count}')
+    return "".join(f"{line}\n" for line in lines)
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,6 +71,8 @@ class ForgeEvent:
     key: str
     author: str = ""
     """Login; empty for the forge itself."""
+    author_id: str = ""
+    """Id of the account, which another account that takes its login does not have."""
     is_bot: bool = False
     association: str | None = None
     """Relation of the author to the repository, where the forge tells it: `MEMBER`, …"""
@@ -112,6 +114,8 @@ class Labeling:
     by: str
     """Login of the account that gave it."""
     at: datetime | None
+    by_id: str = ""
+    """Id of this account."""
 
 
 def label_key(number: int, label: str, place: object) -> str:
@@ -133,7 +137,13 @@ def labeled(event: ForgeEvent, labelings: Sequence[Labeling]) -> ForgeEvent:
     if found is None:
         return replace(event, key=label_key(event.number, label, None))
     key = label_key(event.number, label, f"#{found.id}")
-    return replace(event, key=key, author=found.by or event.author, at=found.at or at)
+    return replace(
+        event,
+        key=key,
+        author=found.by or event.author,
+        author_id=found.by_id if found.by else event.author_id,
+        at=found.at or at,
+    )
 
 
 def is_resolved(event: ForgeEvent) -> bool:
@@ -171,6 +181,12 @@ def is_edited(item: Mapping[str, Any]) -> bool:
     """
     written, edited = moment(item.get("created_at")), moment(item.get("updated_at"))
     return written is not None and edited is not None and edited - written > EDITED
+
+
+def account_id(account: Mapping[str, Any]) -> str:
+    """Return the id of an account, which is a number on all forges; empty without one."""
+    id = account.get("id")
+    return str(id) if isinstance(id, int) and not isinstance(id, bool) else ""
 
 
 def number(value: object) -> int:

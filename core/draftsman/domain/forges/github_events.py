@@ -13,6 +13,7 @@ from draftsman.domain.forges.forge_event import (
     EventKind,
     ForgeEvent,
     Notification,
+    account_id,
     fields,
     label_key,
     moment,
@@ -60,7 +61,11 @@ def _is_of_another(payload: Mapping[str, Any]) -> bool:
     """Return whether the text that was edited is that of another account than the sender's."""
     written = fields(payload.get("comment") or payload.get("review"))
     author, sender = fields(written.get("user")), fields(payload.get("sender"))
-    return bool(written) and author.get("login") != sender.get("login")
+    by_author = (author.get("login"), account_id(author)) == (
+        sender.get("login"),
+        account_id(sender),
+    )
+    return bool(written) and not by_author
 
 
 def project_of(payload: Mapping[str, Any]) -> str:
@@ -146,6 +151,7 @@ def labeled_issue(
         number(issue.get("number")),
         label_key(number(issue.get("number")), label, issue.get("updated_at")),
         author=str(by.get("login") or ""),
+        author_id=account_id(by),
         is_bot=by.get("type") == "Bot",
         title=plain(issue.get("title"))[:300],
         text=plain(issue.get("body"), MAX_ISSUE),
@@ -173,6 +179,7 @@ def _written(
         pull,
         f"{key}:{version(item.get('body'))}",
         author=str(user.get("login") or ""),
+        author_id=account_id(user),
         is_bot=user.get("type") == "Bot",
         association=_text(item.get("author_association")),
         verdict=verdict if kind is EventKind.REVIEW else None,

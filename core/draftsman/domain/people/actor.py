@@ -20,7 +20,10 @@ class Actor:
     person: str | None = None
     roles: frozenset[str] = frozenset()
     owner: bool = False
-    """Whether it is the owner of an embedded database, who has every role and may self-approve."""
+    """Whether it is the owner of an embedded database, who has every role and may self-approve.
+
+    Only in a terminal and the dashboard, which prove that it is the user of the operating system.
+    """
 
     @property
     def name(self) -> str:

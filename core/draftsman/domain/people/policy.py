@@ -11,6 +11,7 @@ from draftsman.domain.job import Source
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.people.quiet_hours import InterruptibleHours
 from draftsman.domain.question import BUDGET_KEY
+from draftsman.domain.sizes import DISPLAY_NAME
 from draftsman.domain.text import clean
 from draftsman.errors import CommandHint, NotPermitted
 
@@ -114,6 +115,16 @@ class Policy:
             return None
         return self.resolve(Actor(Source.CLI, self.login, self.login, owner=True)).person
 
+    def remote(self, actor: Actor, person: str) -> Actor:
+        """Return the actor of a person who is in a chat or the web inbox.
+
+        There the owner of an embedded database is a person like others, with the roles of the
+        configuration, or with all roles if it does not name the owner.
+        """
+        known = self.people.get(person)
+        roles = ROLES if known is None and person == self.owner else frozenset()
+        return replace(actor, person=person, roles=roles if known is None else known.roles)
+
     def requester(self, invoker: str) -> str:
         """Return the person of a job's recorded invoker, else the recorded invoker.
 
@@ -135,7 +146,7 @@ class Policy:
 
     def resolve(self, actor: Actor) -> Actor:
         """Return the actor with its person and roles."""
-        id, display_name = clean(actor.id), clean(actor.display_name)
+        id, display_name = clean(actor.id), clean(actor.display_name)[:DISPLAY_NAME]
         if (id, display_name) != (actor.id, actor.display_name):
             actor = replace(actor, id=id, display_name=display_name)
         for person in self.people.values():
@@ -254,7 +265,9 @@ class Policy:
         allowed = self.approvers(names)
         others = allowed if self.self_approval else allowed - {invoker}
         if not allowed:
-            return "none, because the approval has no approvers"
+            none = "none, because the approval has no approvers"
+            where = "; the owner of the database can decide it in a terminal or in the dashboard"
+            return none if self.login is None else none + where
         return ", ".join(sorted(others)) or "none unless [questions] self_approval is set"
 
     def _refusal(self, actor: Actor, verb: Verb, allowed: str = "") -> NotPermitted:

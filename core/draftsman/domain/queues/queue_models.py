@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -69,6 +70,19 @@ class UnhandledType:
         return f"no live worker of the queue {self.queue!r} handles {self.type!r}: {waiting}"
 
 
+def metrics_text(unhandled: Sequence[UnhandledType]) -> str:
+    """Return the jobs of types without a worker in the text format of Prometheus."""
+    name = "draftsman_unhandled_jobs"
+    lines = [
+        f"# HELP {name} Queued jobs whose type no live worker of their queue handles.",
+        f"# TYPE {name} gauge",
+    ]
+    for item in unhandled:
+        queue, type = json.dumps(item.queue), json.dumps(item.type)
+        lines.append(f"{name}{{queue={queue},type={type}}} {item.jobs}")
+    return "".join(f"{line}\n" for line in lines)
+
+
 def missing_worker(serving: Sequence[ServingWorker], queue: str, type: str) -> str | None:
     """Return `no_worker` or `unknown_type` as `why` does; None if a worker may run the job."""
     types = [worker.types for worker in serving if queue in worker.queues]
@@ -114,6 +128,8 @@ class QueueSummary:
     pauses: tuple[QueuePause, ...] = ()
     limited: int = 0
     reservation: QueueReservation | None = None
+    unhandled: tuple[UnhandledType, ...] = ()
+    """The types whose jobs wait for a worker that handles them."""
 
     @property
     def pause(self) -> QueuePause | None:

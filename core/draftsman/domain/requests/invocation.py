@@ -8,23 +8,19 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from draftsman.domain import sizes
 from draftsman.domain.ids import MAX_JOB, job_name, job_number
 from draftsman.domain.job import Condition, Mode, OnLost
 from draftsman.domain.repos.repo_url import check_secret
 from draftsman.domain.requests.unique_work import Unique, UniqueBy
 from draftsman.domain.retries.job_limits import check_overrides
-from draftsman.domain.text import (
-    REQUEST_LIMIT,
-    check_size,
-    clean_fields,
-    digest,
-    first_line,
-    text_digest,
-)
+from draftsman.domain.text import clean_fields, digest, first_line, text_digest
 from draftsman.domain.workflows.groups import GroupKind, OnFailure
-from draftsman.field_errors import matching
+from draftsman.field_errors import document, matching
 
+FIRST_YEAR = 1971
 LAST_YEAR = 2200
+"""Years in which a job can be scheduled, in any time zone."""
 TYPES = "allowed: letters, digits and _ . : - without spaces, a letter first, at most 100"
 PLAIN = frozenset({"type", "key", "payload"})
 """The fields of a plain request; all others have their defaults."""
@@ -34,6 +30,8 @@ RESERVED_KEYS = ("retry:", "auto:", "schedule:", "spawn:")
 QUEUES = "allowed: letters, digits and _ . : - without spaces, at most 63"
 _NAME = r"[A-Za-z][A-Za-z0-9_.-]{0,62}"
 NAMES = "allowed: letters, digits and _ . - without spaces, a letter first, at most 63"
+
+_Label = Annotated[str, Field(max_length=sizes.LABEL)]
 
 
 class RepoResolution(BaseModel):
@@ -54,7 +52,7 @@ class TemplateRef(BaseModel):
 
     name: str = Field(min_length=1, max_length=63)
     version: int = Field(ge=1, le=2**31 - 1)
-    parameters: dict[str, Any] = Field(default_factory=dict)
+    parameters: Annotated[dict[str, Any], document("the parameters")] = Field(default_factory=dict)
     """The values of its parameters, which are kept with the overrides of the job."""
 
 
@@ -63,7 +61,7 @@ class FileRef(BaseModel):
 
     model_config = ConfigDict(defer_build=True, extra="forbid", frozen=True)
 
-    reference: dict[str, Any]
+    reference: Annotated[dict[str, Any], document("the reference", sizes.REFERENCE)]
     name: str = Field(max_length=1000)
     media_type: str | None = Field(None, max_length=200)
     size: int | None = Field(None, ge=0)
@@ -121,22 +119,28 @@ class Invocation(BaseModel):
     """Branch, tag or commit to start from; default: the repository's HEAD."""
     resolution: RepoResolution | None = None
     """How the repository was found; None if the request named it."""
-    labels: tuple[tuple[str, str], ...] = Field((), max_length=1000)
+    labels: Annotated[
+        tuple[tuple[_Label, _Label], ...], document("the list of labels", sizes.LABELS)
+    ] = Field((), max_length=1000)
     """Ids and names of the request's labels, by which its repository is found."""
     title: str | None = Field(None, max_length=500)
     text: str | None = Field(None, max_length=200_000)
     url: str | None = Field(None, max_length=2000)
-    payload: dict[str, Any] = Field(default_factory=dict)
-    overrides: dict[str, Any] = Field(default_factory=dict)
-    skills: tuple[str, ...] = Field((), max_length=100)
-    tags: tuple[str, ...] = Field((), max_length=100)
+    payload: Annotated[dict[str, Any], document("the payload")] = Field(default_factory=dict)
+    overrides: Annotated[dict[str, Any], document("the overrides")] = Field(default_factory=dict)
+    skills: tuple[Annotated[str, Field(max_length=sizes.SKILL)], ...] = Field(
+        (), max_length=sizes.MAX_NAMES
+    )
+    tags: tuple[Annotated[str, Field(max_length=sizes.TAG)], ...] = Field(
+        (), max_length=sizes.MAX_NAMES
+    )
     run_at: AwareDatetime | None = None
     delay: float | None = Field(None, gt=0, le=86_400 * 366)
     """Seconds from now, by the database's clock; instead of `run_at`."""
     max_attempts: int | None = Field(None, ge=0, le=100)
     max_retries: int | None = Field(None, ge=0, le=100)
     on_lost: OnLost | None = None
-    notify: tuple[str, ...] = Field((), max_length=20)
+    notify: tuple[Annotated[str, Field(max_length=sizes.TARGET)], ...] = Field((), max_length=20)
     """Notification targets: `log`, `webhook:NAME`, …; default: the configured targets."""
     attachments: tuple[FileRef, ...] = Field((), max_length=100)
     """Files of the request, which its bot downloads."""
@@ -177,11 +181,6 @@ class Invocation(BaseModel):
     def _parse_group(cls, value: Any) -> Any:
         return {"name": value} if isinstance(value, str) else value
 
-    @field_validator("payload", "overrides")
-    @classmethod
-    def _check_size(cls, value: dict[str, Any]) -> dict[str, Any]:
-        return dict(check_size(value, REQUEST_LIMIT, "the payload"))
-
     @field_validator("overrides")
     @classmethod
     def _check_limits(cls, value: dict[str, Any]) -> dict[str, Any]:
@@ -193,8 +192,10 @@ class Invocation(BaseModel):
         if self.key is not None and self.key.startswith(RESERVED_KEYS):
             names = ", ".join(map(repr, RESERVED_KEYS))
             raise ValueError(f"the prefixes {names} of a key are reserved")
-        if self.run_at is not None and self.run_at.year > LAST_YEAR:
-            raise ValueError(f"a job cannot be scheduled after the year {LAST_YEAR}")
+        if self.run_at is not None and not FIRST_YEAR <= self.run_at.year <= LAST_YEAR:
+            bound = "before" if self.run_at.year < FIRST_YEAR else "after"
+            year = FIRST_YEAR if bound == "before" else LAST_YEAR
+            raise ValueError(f"a job cannot be scheduled {bound} the year {year}")
         if self.run_at is not None and self.delay is not None:
             raise ValueError("use run_at or delay, not both")
         if len(set(self.after)) < len(self.after):

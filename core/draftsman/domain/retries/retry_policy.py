@@ -17,6 +17,10 @@ MAX_EXPONENT: Final = 10
 """Maximum exponent of the infrastructure delay: exp(10) s is about 6 h."""
 LONGEST_WAIT: Final = 86_400.0
 """Maximum `Retry-After`, in seconds."""
+ABSENCE_DELAY: Final = 5.0
+"""Seconds until the first retry of a run whose worker lacked what its job names."""
+ABSENCE_MAX_DELAY: Final = 300.0
+"""Maximum seconds between two such retries."""
 CHAIN_LIMIT: Final = 100
 """Maximum number of successive retry jobs of a request."""
 
@@ -120,6 +124,11 @@ def app_delay(
     return min(policy.max_delay, policy.base_delay * math.exp(exponent)) * jitter()
 
 
+def absence_delay(run: int) -> float:
+    """Return the seconds until a worker may try again what the worker of this run lacked."""
+    return min(ABSENCE_MAX_DELAY, ABSENCE_DELAY * 2.0 ** min(run - 1, MAX_EXPONENT))
+
+
 def after_failure(
     error: ErrorClass,
     policy: RetryPolicy,
@@ -129,12 +138,16 @@ def after_failure(
     retry_count: int,
     max_retries: int,
     retry_after: float | None = None,
+    absent_in: int | None = None,
     jitter: Callable[[], float] = random.random,
 ) -> RetryDecision:
     """Return the decision after a failure; the counts exclude it.
 
-    `retry_after` is a minimum delay, of at most a day.
+    `retry_after` is a minimum delay, of at most a day. `absent_in` is the number of a run whose
+    worker lacked what the job names: another worker may have it, so that no retry is spent.
     """
+    if absent_in is not None:
+        return RetryDecision(Status.RETRYING, absence_delay(absent_in))
     min_delay = min(retry_after, LONGEST_WAIT) if retry_after and retry_after > 0 else 0.0
     if error is ErrorClass.TRANSIENT_APP:
         if retry_count >= max_retries:

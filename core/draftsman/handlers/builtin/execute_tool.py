@@ -11,7 +11,7 @@ from typing import Any, Final
 from draftsman.domain.job_payloads import ExecuteTool, parse
 from draftsman.domain.outcome import Done, Outcome
 from draftsman.domain.reserved_names import Owner
-from draftsman.errors import Failure
+from draftsman.errors import Failure, NotOnThisWorker
 from draftsman.handlers.builtin.result_content import (
     check_schema,
     decode_output,
@@ -54,7 +54,7 @@ async def execute_tool(ctx: RunContext) -> Outcome:
     if tool is None:
         names = ", ".join(sorted(run.settings.tools)) or "none"
         text = f"no tool {payload.tool!r} on this worker; configured tools: {names}"
-        raise Failure(text, origin="tool", code="no_such_tool")
+        raise NotOnThisWorker(text, origin="tool", code="no_such_tool")
     if (problem := await run.schemas.problem(tool.input_schema, payload.input)) is not None:
         text = f"input does not match the schema of tool {payload.tool!r}: {problem}"
         raise Failure(text, origin="tool", declared="PERMANENT")
@@ -131,7 +131,7 @@ async def _drive(
                 program,
                 cwd=sandbox.home,
                 home=sandbox.home,
-                lease=run.settings.worker.lease,
+                lease=run.settings.worker.stop_after,
                 on_stderr=on_stderr,
                 sandbox=sandbox,
                 proxy=proxy,

@@ -11,7 +11,7 @@ import httpx
 from draftsman.domain.job_payloads import IDEMPOTENT, HttpRequest, parse
 from draftsman.domain.outcome import Done, Outcome
 from draftsman.domain.text import first_line
-from draftsman.errors import Failure
+from draftsman.errors import Failure, NotOnThisWorker
 from draftsman.handlers.builtin.result_content import check_schema, decode_output, to_result
 from draftsman.handlers.context import RunContext, worker_run
 from draftsman.handlers.worker_run import WorkerRun
@@ -111,7 +111,7 @@ def _credential(run: WorkerRun, name: str, url: httpx.URL) -> tuple[str, str, st
     credential = run.settings.http.credentials.get(name)
     if credential is None:
         text = f"no credential {name!r} on this worker; add it to [http.credentials]"
-        raise Failure(text, origin="http", code="no_such_credential")
+        raise NotOnThisWorker(text, origin="http", code="no_such_credential")
     if origin(parse_url(credential.origin)) != origin(url):
         text = f"credential {name!r} is for {credential.origin}, not for the origin of this URL"
         raise Failure(text, origin="http", code="request")

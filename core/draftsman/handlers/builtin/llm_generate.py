@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from draftsman.domain.job_payloads import LlmGenerate, parse
 from draftsman.domain.outcome import Done, Outcome
-from draftsman.errors import Failure
+from draftsman.errors import Failure, NotOnThisWorker
 from draftsman.handlers.builtin.llm_anthropic import Anthropic
 from draftsman.handlers.builtin.llm_openai import OpenAI
 from draftsman.handlers.builtin.llm_provider import Completion, Provider, to_failure
@@ -126,5 +126,6 @@ def _find_settings(run: WorkerRun, name: str | None) -> LlmSettings:
     if name is None or name not in configured:
         names = ", ".join(sorted(configured)) or "none"
         problem = "llm is required" if name is None else f"no llm {name!r} on this worker"
-        raise Failure(f"{problem}; configured llms: {names}", origin="llm", code="no_such_llm")
+        text = f"{problem}; configured llms: {names}"
+        raise NotOnThisWorker(text, origin="llm", code="no_such_llm")
     return configured[name]

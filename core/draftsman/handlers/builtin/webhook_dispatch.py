@@ -9,7 +9,7 @@ from typing import Any, Final
 from draftsman.domain.deliveries import webhook_signature
 from draftsman.domain.job_payloads import WebhookDispatch, parse
 from draftsman.domain.outcome import Done, Outcome
-from draftsman.errors import Failure
+from draftsman.errors import NotOnThisWorker
 from draftsman.handlers.builtin.http_request import response_failure
 from draftsman.handlers.context import RunContext, worker_run
 from draftsman.handlers.worker_run import WorkerRun
@@ -34,7 +34,7 @@ async def _send(run: WorkerRun, payload: WebhookDispatch, invocation: str) -> di
     if receiver is None:
         names = ", ".join(sorted(run.settings.webhooks)) or "none"
         text = f"no webhook {payload.webhook!r} on this worker; configured webhooks: {names}"
-        raise Failure(text, origin="webhook", code="no_such_webhook")
+        raise NotOnThisWorker(text, origin="webhook", code="no_such_webhook")
     keys = secret_values.signing_keys(receiver, payload.webhook)
     event = {
         "type": payload.type,

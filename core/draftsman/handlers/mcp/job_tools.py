@@ -12,8 +12,6 @@ from draftsman.handlers.mcp.protocol import Tool, ToolError
 from draftsman.handlers.mcp.run_tools import JOB, MAX_RESULT, object_schema, text_schema
 from draftsman.handlers.worker_run import WorkerRun
 
-MAX_JOBS: Final = 20
-"""Maximum number of jobs that a run submits."""
 SUBMIT_SETTING: Final = "submit_jobs = true in [agents.NAME]"
 
 
@@ -21,12 +19,12 @@ class JobTools:
     """Tools about jobs.
 
     A job is submitted for the same agent, repository and person, so that it may do no more than
-    this run; a job that another job submitted submits none, so that their number has a limit.
+    this run; a job that another job submitted submits none, and the database counts those of a job
+    over all of its runs, so that their number has a limit.
     """
 
     def __init__(self, run: WorkerRun, repo: str, *, may_submit: bool) -> None:
         self._run, self._repo, self._may_submit = run, repo, may_submit
-        self._keys: set[str] = set()
 
     def tools(self) -> list[Tool]:
         """Return the tools."""
@@ -58,8 +56,6 @@ class JobTools:
         fields = {name: value for name, value in arguments.items() if name != "key"}
         fields |= {"agent": self._run.job.agent, "repo": self._repo}
         key = arguments.get("key") or derived_key("job", (arguments["text"],))
-        if len(self._keys | {key}) > MAX_JOBS:
-            raise ToolError(f"a run submits at most {MAX_JOBS} jobs")
         workflows = self._run.services.workflows
         spawn = workflows.spawn
         try:
@@ -68,7 +64,6 @@ class JobTools:
             number = await self._run.wait(spawn, self._run.job, f"mcp:{key}", "run_agent", fields)
         except DraftsmanError as error:
             raise ToolError(str(error)) from None
-        self._keys.add(key)
         return {"job": job_name(number)}, f"{job_name(number)} is submitted"
 
     async def _status(self, arguments: dict[str, Any]) -> tuple[dict[str, Any], str]:

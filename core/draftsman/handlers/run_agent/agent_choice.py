@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from draftsman.domain.repos.repo_profile import RepoProfile
-from draftsman.errors import Failure
+from draftsman.errors import Failure, NotOnThisWorker
 from draftsman.handlers.run_agent.repository import JobRepository
 from draftsman.handlers.worker_run import WorkerRun
 from draftsman.settings import AgentSettings, Settings
@@ -34,7 +34,7 @@ def choose_agent(run: WorkerRun, repository: JobRepository) -> tuple[str, AgentS
     if agent is None:
         names = ", ".join(sorted(run.settings.agents))
         text = f"no agent {name!r} on this worker; configured agents: {names}"
-        raise Failure(text, origin="agent", code="no_such_agent")
+        raise NotOnThisWorker(text, origin="agent", code="no_such_agent")
     network = run.settings.resolve_network(agent.network)
     if profile is None:
         return name, agent.model_copy(update={"network": network})

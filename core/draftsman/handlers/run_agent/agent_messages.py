@@ -105,6 +105,7 @@ class AskMessage(Model):
                 "on_expire": self.on_expire or on_expire,
                 "default": self.default,
                 "escalate_to": self.escalate_to,
+                "is_permission": self.command is not None,
                 "command_words": self._command_words(),
             }
         )

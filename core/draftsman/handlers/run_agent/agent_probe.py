@@ -167,7 +167,7 @@ async def _talk(
             agent,
             cwd=repo,
             home=sandbox.home,
-            lease=settings.worker.lease,
+            lease=settings.worker.stop_after,
             on_stderr=on_stderr,
             sandbox=sandbox,
             gateway=access,

@@ -153,7 +153,7 @@ class CommandRunner:
             text = f"the repository has no folder {profile.path!r}; correct its profile"
             raise Failure(text, origin="agent", code="no_folder", declared="PERMANENT")
         return cls(
-            *(workspace, profile.path, profile.env, settings.worker.lease, on_heartbeat),
+            *(workspace, profile.path, profile.env, settings.worker.stop_after, on_heartbeat),
             network=profile_network(settings, profile),
             quotas=settings.quotas,
             http=settings.http,

@@ -20,7 +20,6 @@ from typing import Any, Final
 
 from draftsman.domain.budgets import own_budget
 from draftsman.domain.outcome import Outcome, Parked
-from draftsman.domain.question_spec import QuestionSpec
 from draftsman.domain.reserved_names import Owner
 from draftsman.errors import Failure
 from draftsman.forges.connection import git_login_of
@@ -146,8 +145,8 @@ async def _run_iteration(
             await session.store_progress()
             await run.exited(session.exit_code)
         run.ending = False
-        if session.question is not None:
-            await _park(run, session, session.question)
+        if session.questions:
+            await _park(run, session)
         return await WorkCompletion(
             run, workspace, session, repository.saved, agent, iteration, repository
         ).finish()
@@ -191,7 +190,7 @@ async def _run_session(
             agent,
             cwd=workspace.path,
             home=workspace.home,
-            lease=run.settings.worker.lease,
+            lease=run.settings.worker.stop_after,
             on_stderr=on_stderr,
             sandbox=sandbox,
             gateway=gateway,
@@ -223,14 +222,16 @@ async def _run_session(
             await asyncio.gather(listener, *watchers, return_exceptions=True)
 
 
-async def _park(run: WorkerRun, session: AgentSession, question: QuestionSpec) -> None:
+async def _park(run: WorkerRun, session: AgentSession) -> None:
     """Ask people, and show the patch of the latest checkpoint, from which the next run starts.
 
     Work after that checkpoint is lost, so the patch does not have it.
     """
     if (patch := await session.work.patch()) is not None:
         await run.patch(patch)
-    await run.ask_or_park(question, session.work.patch_sha256)
+    await asyncio.gather(
+        *(run.ask_or_park(item, session.work.patch_sha256) for item in session.questions)
+    )
 
 
 def _own_budget(repository: JobRepository) -> dict[str, float]:

@@ -183,9 +183,10 @@ class Guard(Watcher):
         received = os.read(source, 4096)
         if not received or KILL in received:
             return False
-        self._renew()
-        _reply(self._relay, HEARTBEAT)
-        _reply(self._replies, GUARD_ALIVE)
+        if HEARTBEAT in received:  # other orders confirm no lease
+            self._renew()
+            _reply(self._relay, HEARTBEAT)
+            _reply(self._replies, GUARD_ALIVE)
         if TERMINATE in received:
             self._terminate()
         for order in received:

@@ -18,6 +18,7 @@ from draftsman.domain.deliveries.attachment import (
 )
 from draftsman.domain.deliveries.delivery import (
     COPY_GONE,
+    NOT_SERVED,
     QUESTION_KINDS,
     ChannelName,
     ClaimedDelivery,
@@ -67,6 +68,8 @@ COPIED_KINDS: Final = frozenset(
 """Kinds that may need files, or copies for other people."""
 REVIEW_MEBIBYTES: Final = 1
 """Maximum size of a patch whose changes a message counts."""
+NOT_SERVED_PAUSE: Final = 1.0
+"""Seconds until a delivery is due again whose target this process has lost since its claim."""
 URGENT_RESERVE: Final = 1
 """Tokens of each rate limit bucket with a burst that are reserved for urgent deliveries."""
 _log = logging.getLogger(__name__)
@@ -105,14 +108,16 @@ class DeliverySender:
         reserved: Sequence[str] = (),
         after: str = "",
         sender: int | None = None,
+        served: Sequence[str] | None = None,
     ) -> list[ClaimedDelivery]:
         """Claim due deliveries of a channel, `share` at most for each target after `after`.
 
-        Of `reserved` targets, only urgent deliveries are claimed. A claim under the session lock
-        `sender` ends as soon as that lock is free; otherwise when its lease expires.
+        Only those to targets `served`, as `Channel.served` returns them. Of `reserved` targets,
+        only urgent deliveries are claimed. A claim under the session lock `sender` ends as soon as
+        that lock is free; otherwise when its lease expires.
         """
         params = {"free": free, "share": share, "busy": busy, "reserved": reserved, "after": after}
-        params |= {"lease": self._lease, "sender": sender}
+        params |= {"lease": self._lease, "sender": sender, "served": served}
         async with self._db.connection() as conn:
             return await delivery_claims.claim(conn, channel, **params)  # type: ignore[arg-type]
 
@@ -121,10 +126,12 @@ class DeliverySender:
         async with self._db.connection() as conn:
             return await delivery_claims.rescue(conn, channels)
 
-    async def next_due(self, channel: ChannelName) -> float | None:
-        """Return the seconds until a delivery of the channel is due; None without any."""
+    async def next_due(
+        self, channel: ChannelName, served: Sequence[str] | None = None
+    ) -> float | None:
+        """Return the seconds until a delivery to a target `served` is due; None without any."""
         async with self._db.connection() as conn:
-            return await delivery_claims.next_due(conn, channel)
+            return await delivery_claims.next_due(conn, channel, served)
 
     async def send(
         self, item: ClaimedDelivery, channel: Channel, until: float | None = None
@@ -158,6 +165,8 @@ class DeliverySender:
         result = await self._call_leased(item, channel, message)
         if result is None:
             return Deferred(0.0, limited=False)
+        if isinstance(result, Failure) and result.code == NOT_SERVED:
+            return Deferred(NOT_SERVED_PAUSE, str(result), limited=False)
         await self._apply_retry_after(channel, message, result)
         return result
 

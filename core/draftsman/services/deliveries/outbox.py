@@ -6,7 +6,13 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from draftsman.domain.deliveries.delivery import Delivery, DeliveryKind, DeliveryStatus
+from draftsman.domain.deliveries.delivery import (
+    Delivery,
+    DeliveryKind,
+    DeliveryStatus,
+    UnservedTarget,
+    metrics_text,
+)
 from draftsman.domain.deliveries.spans import Spans, encode_spans, spans_text
 from draftsman.domain.deliveries.target import Target, parse
 from draftsman.domain.ids import job_name, unknown_job
@@ -18,6 +24,7 @@ from draftsman.domain.text import clean_within_limit
 from draftsman.errors import CommandHint, NotFound, OptionHint, Refused, UsageError
 from draftsman.store import checkpoints
 from draftsman.store.outbox import deliveries as store
+from draftsman.store.outbox import delivery_claims
 from draftsman.store.postgres.database import Connection, Database
 
 PAYLOAD_LIMIT: Final = 100_000
@@ -26,14 +33,18 @@ MAX_DEAD: Final = 1000
 """Maximum number of dead letters in one call; a further call handles the rest."""
 COUNT_LIMIT: Final = 10_000
 """Maximum count of dead letters."""
+LATE: Final = 300.0
+"""Seconds after which a due delivery counts as not sent by any process."""
 
 
 class Outbox:
     """Queries of deliveries, and new deliveries."""
 
     def __init__(
-        self, db: Database, policy: Policy, check_target: Callable[[Target], None]
+        self, db: Database, policy: Policy, check_target: Callable[[Target], None], lease: float
     ) -> None:
+        """`lease` is that of workers, in seconds."""
+        self._lease = lease
         self._db = db
         self._policy = policy
         self._check_target = check_target
@@ -70,6 +81,15 @@ class Outbox:
         """Return how many of the newest 10,000 dead letters have no replacement."""
         async with self._db.connection() as conn:
             return await store.dead_letter_count(conn, COUNT_LIMIT)
+
+    async def unserved(self) -> list[UnservedTarget]:
+        """Return the targets with due deliveries that no process sends."""
+        async with self._db.connection() as conn:
+            return await delivery_claims.unserved(conn, self._lease, LATE)
+
+    async def metrics(self) -> str:
+        """Return the deliveries without a process in the text format of Prometheus."""
+        return metrics_text(await self.unserved())
 
     async def unnotified(self) -> list[tuple[str, bool, int]]:
         """Return (invoker, opted out, count) of unfinished jobs without targets."""

@@ -12,6 +12,7 @@ from typing import Any, Final, Unpack
 from draftsman.domain.event import Event
 from draftsman.domain.ids import JobRef, unknown_job
 from draftsman.domain.job import TERMINAL, WAITING, Job, Status
+from draftsman.domain.question import Question
 from draftsman.domain.read_models import (
     ActivityBucket,
     JobFilters,
@@ -141,6 +142,8 @@ class ReadModel:
         for number, text, action in asked:
             if number in figures:
                 asks = action_text(action) if action else text
+                earlier = figures[number].asks
+                asks = f"{earlier}; {asks}" if earlier else asks
                 figures[number] = replace(figures[number], asks=asks)
         for number, line in progress.items():
             if number in figures:
@@ -282,12 +285,13 @@ class ReadModel:
                 _, cycle = await dependencies.wait_cycle(conn, number)
                 facts = replace(facts, cycle=cycle)
             if facts is not None and facts.status is Status.EXPIRED:
-                question = expiring_question(await questions.of_job(conn, number))
+                expired = expiring_question(await questions.of_job(conn, number))
+                asked: Sequence[Question] = [] if expired is None else [expired]
             else:
-                question = next(iter(await questions.open_of(conn, [number])), None)
+                asked = await questions.open_of(conn, [number])
         if facts is None:
             raise unknown_job(number)
-        return explain(facts, question)
+        return explain(facts, asked)
 
     async def chain(self, number: int) -> list[RetryLink]:
         """Return the retry chain of a job, the request first."""

@@ -6,7 +6,8 @@ words its own message.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -148,6 +149,34 @@ def check_configured(request: Invocation, settings: Settings) -> None:
         raise RejectedField(problem, field="payload", rule="unknown", value=name, known=known)
 
 
+@dataclass(frozen=True, slots=True)
+class UnknownType:
+    """A job type without a handler in the configuration or on a live worker; `known` have one."""
+
+    type: str
+    known: tuple[str, ...]
+    has_workers: bool
+
+    @property
+    def problem(self) -> str:
+        """What is wrong, and the near names."""
+        problem = "no handler in [handlers], and no worker is running"
+        if self.has_workers:
+            problem = "no handler in [handlers] or on a live worker"
+        near = get_close_matches(self.type, self.known, MAX_SUGGESTIONS)
+        if near:
+            problem += f"; did you mean {' or '.join(near)}?"
+        if not (near and self.has_workers):
+            problem += f"; known types: {', '.join(self.known)}"
+        return problem
+
+    @property
+    def warning(self) -> str:
+        """What to say to the person who submits a job of the type."""
+        waits = f"the job waits for a worker that handles the type {self.type!r}"
+        return f"{waits}: {self.problem}"
+
+
 class RequestChecks:
     """Resolution and checks of requests that a person or a program makes."""
 
@@ -172,17 +201,16 @@ class RequestChecks:
         request: Invocation,
         *,
         unchecked: bool = False,
-        types: set[str] | None = None,
         chats: bool = True,
     ) -> Invocation:
         """Resolve the repository and agent of a request, and check that a worker can run it.
 
-        Raises UsageError. `unchecked` skips the checks of types, chats and models; `types` caches
-        known types across the requests of a batch; without `chats`, its targets may be in chats
-        that only other processes configure.
+        Raises UsageError. `unchecked` skips the checks of chats and models; without `chats`, its
+        targets may be in chats that only other processes configure. A type that no worker handles
+        passes: its job waits (`type_warnings`).
         """
         request = await self._resolve_repo(request)
-        await self.check(request, unchecked=unchecked, types=types, chats=chats)
+        await self.check(request, unchecked=unchecked, chats=chats)
         if not (request.repo or request.type != AGENT_TYPE or self._is_replaced(request)):
             await self._require_repos()
         return request
@@ -200,7 +228,6 @@ class RequestChecks:
         *,
         origin: ChannelName | None = None,
         unchecked: bool = False,
-        types: set[str] | None = None,
         chats: bool = True,
     ) -> None:
         """Check a request whose repository and agent are resolved; raises UsageError.
@@ -212,10 +239,6 @@ class RequestChecks:
             self._check_local(request)
         if unchecked:
             return
-        types = set() if types is None else types
-        if request.type not in types:
-            await self.check_type(request.type)
-            types.add(request.type)
         if chats:
             check_channels(request, self._settings, origin)
             await self._check_issues(request)
@@ -264,32 +287,31 @@ class RequestChecks:
 
     async def check_type(self, type: str) -> None:
         """Reject a type without a handler in the configuration or on a live worker."""
+        for unknown in await self.unknown_types([type]):
+            raise RejectedField(
+                f"unknown job type {type!r}: {unknown.problem}",
+                field="type",
+                rule="unknown",
+                problem=unknown.problem,
+                value=type,
+                known=unknown.known,
+                skippable=True,
+            )
+
+    async def type_warnings(self, types: Collection[str]) -> dict[str, str]:
+        """Return what to say of each of the types that no handler is known for."""
+        return {unknown.type: unknown.warning for unknown in await self.unknown_types(types)}
+
+    async def unknown_types(self, types: Collection[str]) -> list[UnknownType]:
+        """Return those of the types that have no handler in the configuration or on a worker."""
         settings = self._settings
         known = {AGENT_TYPE, *job_payloads.MODELS, *settings.handlers, *settings.types}
-        if type in known:
-            return
+        if known.issuperset(types):
+            return []
         live = [worker for worker in await self._read_model.workers() if self._is_live(worker)]
         known |= {name for worker in live for name in worker.types}
-        if type in known:
-            return
-        near = get_close_matches(type, sorted(known), MAX_SUGGESTIONS)
-        problem = "no handler in [handlers] or on a live worker"
-        if not live:
-            problem = "no handler in [handlers], and no worker is running"
-        if near:
-            problem += f"; did you mean {' or '.join(near)}?"
-        if not (near and live):
-            problem += f"; known types: {', '.join(sorted(known))}"
-        message = f"unknown job type {type!r}: {problem}"
-        raise RejectedField(
-            message,
-            field="type",
-            rule="unknown",
-            problem=problem,
-            value=type,
-            known=tuple(sorted(known)),
-            skippable=True,
-        )
+        names = tuple(sorted(known))
+        return [UnknownType(type, names, bool(live)) for type in types if type not in known]
 
     async def live_types(self) -> set[str]:
         """Return the types that live workers handle; empty when no worker is live."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -71,6 +71,8 @@ class SubmittedJob:
     outcome: str
     replaced: int | None = None
     """The job that this one replaces, which was canceled before its start."""
+    warning: str | None = None
+    """Why the job may wait for long: no worker is known to handle its type."""
 
     @property
     def name(self) -> str:
@@ -81,7 +83,16 @@ class SubmittedJob:
 class Submissions:
     """Validation and insertion of requests."""
 
-    def __init__(self, db: Database, policy: Policy, limits: JobLimits, targets: Targets) -> None:
+    def __init__(
+        self,
+        db: Database,
+        policy: Policy,
+        limits: JobLimits,
+        targets: Targets,
+        type_warnings: Callable[[Collection[str]], Awaitable[dict[str, str]]],
+    ) -> None:
+        """`type_warnings` returns the warnings about types that no worker handles."""
+        self._type_warnings = type_warnings
         self._db = db
         self._policy = policy
         self._limits = limits
@@ -94,6 +105,14 @@ class Submissions:
         UsageError when the payload does not fit its built-in type.
         """
         return (await self.submit_many([invocation], actor))[0]
+
+    async def postpone_until_commit(self, connection: CallersConnection) -> None:
+        """Let the commit of a caller's transaction take the locks that workers need.
+
+        The transaction may stay open for any time.
+        """
+        async with self._connection(connection) as conn:
+            await store.postpone_until_commit(conn)
 
     async def submit_many(
         self,
@@ -171,8 +190,9 @@ class Submissions:
         for index, first in twins.items():
             if (earlier := results[first]) is not None:
                 results[index] = earlier._replace(outcome="deduplicated")
+        warnings = await self._type_warnings({item.type for item, _ in resolved})
         return [
-            _outcome(place, columns, result)
+            _outcome(place, columns, result, warnings.get(str(columns["type"])))
             for place, (columns, result) in enumerate(zip(values, results, strict=True))
         ]
 
@@ -312,7 +332,7 @@ class Submissions:
             async with self._connection(connection) as conn, conn.transaction():
                 results = await insert_linked(conn, linked, batch, twins)
                 for place, result in enumerate(results):
-                    outcome = _outcome(place, batch[place].values, result)
+                    outcome = _outcome(place, batch[place].values, result, None)
                     if isinstance(outcome, DraftsmanError):
                         raise outcome
                 return results
@@ -335,7 +355,7 @@ def _files(item: Invocation, actor: Actor) -> list[dict[str, Any]]:
 
 
 def _outcome(
-    place: int, values: dict[str, Any], item: SubmitResult | None
+    place: int, values: dict[str, Any], item: SubmitResult | None, warning: str | None
 ) -> SubmittedJob | LostRace | IdempotencyConflict:
     """Return the job of a request, or its error."""
     if item is None:
@@ -344,7 +364,7 @@ def _outcome(
         )
     if item.outcome == "deduplicated" and item.request_digest != values["request_digest"]:
         return IdempotencyConflict(_conflict(values, item), job=item.number, place=place)
-    return SubmittedJob(item.number, item.id, item.status, item.outcome, item.replaced)
+    return SubmittedJob(item.number, item.id, item.status, item.outcome, item.replaced, warning)
 
 
 async def _is_registered(conn: Connection, folder: str) -> bool:

@@ -36,6 +36,8 @@ from draftsman.store.postgres.database import Connection, Database
 
 LEADER: Final = "leader"
 MONTHS_AHEAD: Final = 3
+POSTPONED: Final = 20
+"""Maximum number of buckets, keys and jobs whose locks a transaction has at a time."""
 INTERVALS: Final = {"prune": 3600.0}
 """Minimum seconds between two runs of a sweep that handles whole months."""
 URGENT: Final = {"follow_ups": 5.0, "types": 2.0}
@@ -94,6 +96,7 @@ class Sweeps:
             "follow_ups": FollowUpSweep(db, policy, forges or {}).sweep,
             "limits": LimitSweep(db, limits).sweep,
             "budgets": BudgetSweep(db, budgets, timezone).sweep,
+            "postponed": self.postponed,
             "rescue": self.rescue,
             "deregister": self.deregister,
             "notify": self.notify,
@@ -129,6 +132,12 @@ class Sweeps:
     async def promote(self, term: LeaderTerm) -> int:
         """Queue scheduled and retrying jobs that are due."""
         return await self._bounded(lambda conn: store.promote(conn, term, self._settings.limit))
+
+    async def postponed(self, term: LeaderTerm) -> int:
+        """Give places and keys, and resolve children and groups, that transactions left."""
+        return await self._bounded(
+            lambda conn: store.do_postponed(conn, term, min(self._settings.limit, POSTPONED))
+        )
 
     async def rescue(self, term: LeaderTerm, known_dead: Sequence[UUID] = ()) -> int:
         """Rescue the jobs of dead workers; `known_dead` are workers that have stopped.

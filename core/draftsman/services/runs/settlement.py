@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import math
 from datetime import UTC, datetime
+from typing import Any
 
 from draftsman.domain.job import Status
 from draftsman.domain.outcome import Cancel, Done, Outcome, Snooze
@@ -13,7 +14,7 @@ from draftsman.domain.retries.job_limits import JobLimits
 from draftsman.domain.retries.retry_policy import after_failure, layer
 from draftsman.domain.run import ClaimedJob, RunStatus
 from draftsman.domain.text import REQUEST_LIMIT, clean, clean_within_limit
-from draftsman.errors import Failure
+from draftsman.errors import DraftsmanError, Failure, NotOnThisWorker
 from draftsman.log import redact
 from draftsman.store import run_state as store
 from draftsman.store.postgres.database import Database
@@ -60,6 +61,7 @@ class Settlement:
             retry_count=work.retry_count,
             max_retries=work.max_retries,
             retry_after=failure.retry_after,
+            absent_in=work.run if isinstance(failure, NotOnThisWorker) else None,
         )
         ending = store.RunEnd(
             after.status,
@@ -75,6 +77,34 @@ class Settlement:
         settled = await self._settle(work, ending)
         _report(work, ending, settled)
         return settled.status if settled else None
+
+    async def result(self, work: ClaimedJob, result: dict[str, Any]) -> Status | None:
+        """Settle a completed run, or fail it if the database cannot store the values of its result.
+
+        Return the job's status, None after a lost lease. An error that has another cause is raised:
+        a lock, a trigger, a value of another row.
+        """
+        try:
+            return await self.outcome(work, Done(result))
+        except DraftsmanError as error:
+            if not error.is_data_error or not await self._completes_without_result(work):
+                raise
+        try:
+            return await self.outcome(work, Done(result))
+        except DraftsmanError as error:
+            if not error.is_data_error:
+                raise
+            failure = Failure(f"the result was rejected: {error}", declared="INVALID_OUTPUT")
+            return await self.failure(work, failure)
+
+    async def _completes_without_result(self, work: ClaimedJob) -> bool:
+        """Return whether the run could be settled now with an empty result."""
+        ending = store.RunEnd(Status.COMPLETED, RunStatus.COMPLETED, result={})
+        try:
+            async with self._db.connection() as conn, conn.transaction(force_rollback=True):
+                return await store.settle(conn, work.lease, ending) is not None
+        except DraftsmanError:
+            return False
 
     async def release_run(self, work: ClaimedJob, reason: str) -> Status | None:
         """Return a running job at its checkpoint, without spending an attempt."""

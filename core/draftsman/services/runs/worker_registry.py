@@ -24,11 +24,14 @@ class SessionLock:
     def __init__(self) -> None:
         self.number: int | None = None
 
-    async def hold(self, conn: Connection) -> None:
-        """Acquire the lock on this connection, with the same number each time."""
+    async def hold(self, conn: Connection) -> bool:
+        """Acquire the lock on this connection, with the same number each time.
+
+        False while another session holds it.
+        """
         if self.number is None:
             self.number = await store.lock_number(conn)
-        await store.hold(conn, self.number)
+        return await store.hold(conn, self.number)
 
 
 class WorkerRegistration:
@@ -43,9 +46,14 @@ class WorkerRegistration:
         types: Sequence[str],
         queues: Sequence[str],
         slots: int,
+        targets: Sequence[str] = (),
         session: DedicatedSession | None = None,
     ) -> None:
-        """`session` is the session for registration: the heartbeat's, which is always free."""
+        """`session` is the session for registration: the heartbeat's, which is always free.
+
+        `targets` are those that it sends deliveries to, such as `webhook:team`.
+        """
+        self._targets = targets
         self._db = db
         self._session = session or db.dedicated_session(pinned=False)
         self._id = id
@@ -76,12 +84,15 @@ class WorkerRegistration:
                 types=self._types,
                 queues=self._queues,
                 slots=self._slots,
+                targets=self._targets,
             )
 
-    async def hold(self, conn: Connection) -> None:
-        """Acquire the session lock that shows other hosts that this worker is alive."""
-        if self._lock_id is not None:
-            await store.hold(conn, self._lock_id)
+    async def hold(self, conn: Connection) -> bool:
+        """Acquire the session lock that shows other hosts that this worker is alive.
+
+        False before registration, and while another session holds it.
+        """
+        return self._lock_id is not None and await store.hold(conn, self._lock_id)
 
     async def leave(self) -> None:
         """Delete the worker's registration."""

@@ -30,10 +30,8 @@ from draftsman.domain.text import canonical
 from draftsman.errors import DatabaseUnreachable, DraftsmanError, NotPermitted
 from draftsman.schemas.checker import SchemaChecker
 from draftsman.services.jobs.request_checks import (
-    AGENT_TYPE,
     RequestChecks,
     build_request,
-    check_agent,
     require_instructions,
 )
 from draftsman.services.jobs.submissions import Submissions, SubmittedJob
@@ -83,7 +81,6 @@ class _Requests:
         self._checks = checks
         self._settings = settings
         self._policy = policy
-        self._types: set[str] = set()
         self._built: dict[str, Invocation | str] = {}
 
     async def of(
@@ -117,9 +114,7 @@ class _Requests:
                 fields: Mapping[str, Any] = schedule.request or {}
                 require_instructions(fields)
                 request = build_request(fields, self._settings)
-            request = await self._checks.resolve(request, types=self._types, chats=False)
-            if request.agent and request.type == AGENT_TYPE:
-                check_agent(request.agent, self._settings)
+            request = await self._checks.resolve(request, chats=False)
         except DatabaseUnreachable:
             raise
         except DraftsmanError as error:

@@ -126,7 +126,9 @@ class Schedules:
             return f"{error.subject} {error.reason}".strip()
         types = await self._checks.live_types()
         if types and request.type not in types:
-            return f"no live worker has a handler for the type {request.type!r}"
+            return f"no live worker handles the type {request.type!r}"
+        for unknown in await self._checks.unknown_types([request.type]):
+            return unknown.warning
         if schedule.last_status is FireStatus.REFUSED:
             return f"its last occurrence was refused: {schedule.last_reason}"
         return None

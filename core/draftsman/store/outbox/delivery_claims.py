@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from draftsman.domain.deliveries.delivery import ChannelName, ClaimedDelivery
+from draftsman.domain.deliveries.delivery import ChannelName, ClaimedDelivery, UnservedTarget
 from draftsman.store.postgres.database import Connection, execute, fetch_all, scalar
 from draftsman.store.queries import load
 
@@ -27,15 +27,26 @@ async def claim(
     after: str,
     lease: float,
     sender: int | None = None,
+    served: Sequence[str] | None = None,
 ) -> list[ClaimedDelivery]:
     """Claim due deliveries, at most `share` for each target after `after`.
 
-    Of `reserved` targets, only urgent deliveries are claimed. `sender` is the number of this
-    process's session lock, None where it holds none.
+    Only those to targets `served`, as `Channel.served` returns them. Of `reserved` targets, only
+    urgent deliveries are claimed. `sender` is the number of this process's session lock, None where
+    it holds none.
     """
     params = {"channel": channel, "free": free, "share": share, "busy": list(busy)}
     params |= {"reserved": list(reserved), "after": after, "lease": lease, "sender": sender}
+    params["served"] = None if served is None else list(served)
     return await fetch_all(conn, _Q["claim"], params | {"head_start": HEAD_START}, ClaimedDelivery)
+
+
+async def unserved(conn: Connection, lease: float, late: float) -> list[UnservedTarget]:
+    """Return the targets with due deliveries that no process sends.
+
+    Of any target, a delivery that is due for more than `late` seconds counts as such.
+    """
+    return await fetch_all(conn, _Q["unserved"], {"lease": lease, "late": late}, UnservedTarget)
 
 
 async def rescue(conn: Connection, channels: Sequence[ChannelName]) -> int:
@@ -50,7 +61,10 @@ async def begin_call(conn: Connection, item: ClaimedDelivery, seconds: float) ->
     return await execute(conn, _Q["begin_call"], params) > 0
 
 
-async def next_due(conn: Connection, channel: ChannelName) -> float | None:
-    """Return the seconds until a delivery is due."""
-    seconds = await scalar(conn, _Q["next_due"], {"channel": channel})
+async def next_due(
+    conn: Connection, channel: ChannelName, served: Sequence[str] | None = None
+) -> float | None:
+    """Return the seconds until a delivery to a target `served` is due."""
+    params = {"channel": channel, "served": None if served is None else list(served)}
+    seconds = await scalar(conn, _Q["next_due"], params)
     return None if seconds is None else float(seconds)

@@ -21,6 +21,7 @@ from draftsman.domain.job import Mode, OnLost, Source, Status
 from draftsman.domain.question import OnDeny, OnExpire, QuestionKind, QuestionStatus
 from draftsman.domain.retries.error_classes import ErrorClass
 from draftsman.domain.run import RunStatus
+from draftsman.domain.text import humanize
 from draftsman.errors import (
     CommandHint,
     DatabaseUnreachable,
@@ -29,6 +30,7 @@ from draftsman.errors import (
     Refused,
     SchemaOutdated,
     SchemaUnsupported,
+    UsageError,
 )
 from draftsman.store.postgres.connection_state import cancellations, is_disconnected
 from draftsman.store.queries import load
@@ -42,6 +44,7 @@ T = TypeVar("T")
 Connection = AsyncConnection[Any]
 Params = Mapping[str, Any]
 
+DATA_EXCEPTION: Final = errors.DataException.sqlstate
 CONFLICT_RETRIES: Final = 3
 """Retries of a transaction after a deadlock or a serialization failure."""
 _ENUMS: Final[dict[str, type[StrEnum]]] = {
@@ -292,12 +295,24 @@ class translate_errors:
 
 
 def to_domain_error(error: Exception) -> DraftsmanError:
-    """Return draftsman's error for a database error."""
+    """Return draftsman's error for a database error, with its SQLSTATE."""
+    translated = _translate(error)
+    translated.sqlstate = _sqlstate(error)
+    return translated
+
+
+def _sqlstate(error: Exception) -> str | None:
+    """Return the SQLSTATE of an error; for a value that psycopg cannot send, of a data error."""
+    state = getattr(error, "sqlstate", None)
+    if state is None and isinstance(error, psycopg.DataError | psycopg.ProgrammingError):
+        return DATA_EXCEPTION
+    return state
+
+
+def _translate(error: Exception) -> DraftsmanError:
     text = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-    if isinstance(error, psycopg.Error) and error.sqlstate in ("DM001", "DM002", "DM003"):
-        return LostRace(text)
-    if isinstance(error, psycopg.Error) and error.sqlstate == "DM004":
-        return Refused(text)
+    if isinstance(error, psycopg.Error) and (own := _own_error(error, text)) is not None:
+        return own
     if isinstance(error, _SCHEMA_ERRORS):
         return SchemaOutdated(text, hint=CommandHint("migrate", lead="run"))
     if isinstance(error, errors.ReadOnlySqlTransaction):
@@ -322,6 +337,18 @@ def to_domain_error(error: Exception) -> DraftsmanError:
     if isinstance(error, psycopg.InterfaceError):
         return DatabaseUnreachable(f"the database connection was lost: {text}")
     return DraftsmanError(f"database error: {text}")
+
+
+def _own_error(error: psycopg.Error, text: str) -> DraftsmanError | None:
+    """Return draftsman's error for an error that its schema raises; None for another."""
+    if error.sqlstate in ("DM001", "DM002", "DM003"):
+        return LostRace(text)
+    if error.sqlstate == "DM004":
+        return Refused(text)
+    if (error.diag.constraint_name or "").endswith("_sizes"):  # programs check most before
+        table = humanize(error.diag.table_name or "a table")
+        return UsageError(f"a text for {table} is longer than the database stores; shorten it")
+    return None
 
 
 async def _load_enums(conn: Connection) -> dict[str, EnumInfo]:
@@ -360,7 +387,9 @@ async def retry_conflicts(work: Callable[[], Awaitable[T]]) -> T:
     try:
         return await work()
     except (errors.DeadlockDetected, errors.SerializationFailure) as error:
-        raise LostRace("too many conflicts with other transactions; try again") from error
+        lost = LostRace("too many conflicts with other transactions; try again")
+        lost.sqlstate = error.sqlstate
+        raise lost from error
 
 
 async def fetch_all(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 
 from draftsman.store.postgres.database import Connection
@@ -11,11 +12,18 @@ from draftsman.store.queries import load
 _Q = load("schema")
 
 
-async def listen(conn: Connection) -> None:
+OnNotification = Callable[[str, str], None]
+"""Gets the channel and the payload of a notification."""
+
+
+async def listen(conn: Connection, on_notification: OnNotification) -> None:
     """Listen for claimable jobs (`draftsman_jobs`) and runs to stop (`draftsman_runs`).
 
-    Also for due deliveries, with the channel as payload (`draftsman_deliveries`).
+    Also for due deliveries, with the channel as payload (`draftsman_deliveries`). From now on,
+    `on_notification` gets what arrives with the replies to other statements; `receive` reads the
+    rest.
     """
+    conn.add_notify_handler(lambda notice: on_notification(notice.channel, notice.payload))
     await conn.execute(_Q["listen"])
 
 
@@ -28,8 +36,12 @@ async def receives_notifications(conn: Connection, seconds: float) -> bool:
     return False
 
 
-async def receive(conn: Connection, on_notification: Callable[[str, str], None]) -> None:
-    """Pass channel and payload of each notification, until the connection is lost.
+async def receive(
+    conn: Connection, on_notification: OnNotification, seconds: float | None = None
+) -> None:
+    """Pass channel and payload of each notification for `seconds`; None: without end.
+
+    Raises psycopg's error when the connection is lost.
 
     The event loop calls `on_notification` as soon as it reads the socket, without a task between:
     an idle worker claims a new job some tenths of a millisecond earlier.
@@ -51,7 +63,9 @@ async def receive(conn: Connection, on_notification: Callable[[str, str], None])
         socket = pgconn.socket
         loop.add_reader(socket, read)
         try:
-            read()  # notifications that arrived with the reply to LISTEN
-            await lost
+            read()  # notifications that arrived with an earlier reply
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await lost
         finally:
             loop.remove_reader(socket)

@@ -47,22 +47,42 @@ SELECT j.number, CASE WHEN j.status <> 'completed' THEN 'run ' || r.ordinal || '
    AND (j.status = 'completed' OR r.job IS NOT NULL)
  LIMIT 100
 
--- name: waiting_has_one_open_question
-SELECT j.number, j.status || ' with ' || count(q.job) || ' open questions'
+-- name: waiting_has_open_questions
+SELECT j.number, j.status || ' without an open question'
   FROM draftsman.job_states j
-  LEFT JOIN draftsman.job_questions q ON q.job = j.number AND q.status = 'open'
  WHERE j.status IN ('waiting_for_input', 'waiting_for_approval')
- GROUP BY j.number
-HAVING count(q.job) <> 1
+   AND NOT EXISTS (SELECT FROM draftsman.job_questions q
+                    WHERE q.job = j.number AND q.status = 'open')
  LIMIT 100
 
+-- A job that waits for an approval and for an answer waits for the approval.
 -- name: open_question_belongs_to_waiting_job
-SELECT q.job, 'question ' || q.ordinal || ' is open, the job is ' || j.status
+SELECT q.job, 'question ' || min(q.ordinal) || ' is open, the job is ' || j.status
   FROM draftsman.job_questions q
   JOIN draftsman.job_states j ON j.number = q.job
  WHERE q.status = 'open'
-   AND j.status <> CASE q.kind WHEN 'input' THEN 'waiting_for_input'
-                   ELSE 'waiting_for_approval' END::draftsman.job_status
+ GROUP BY q.job, j.status
+HAVING j.status <> CASE WHEN bool_or(q.kind = 'approval') THEN 'waiting_for_approval'
+                   ELSE 'waiting_for_input' END::draftsman.job_status
+ LIMIT 100
+
+-- name: open_questions_are_of_the_last_run
+SELECT q.job, 'question ' || q.ordinal || ' of run ' || q.run || ' is open, the last run is ' || j.run_count
+  FROM draftsman.job_questions q
+  JOIN draftsman.job_states j ON j.number = q.job
+ WHERE q.status = 'open' AND q.run <> j.run_count
+ LIMIT 100
+
+-- The first of several alternatives that closes is the only one that counts.
+-- name: alternatives_close_together
+SELECT q.job, count(*) FILTER (WHERE q.status = 'open') || ' open and '
+              || count(*) FILTER (WHERE q.status IN ('answered', 'expired')) || ' closed alternatives of question '
+              || q.alternative_of
+  FROM draftsman.job_questions q
+ WHERE q.alternative_of IS NOT NULL AND q.status IN ('open', 'answered', 'expired')
+ GROUP BY q.job, q.alternative_of
+HAVING count(*) FILTER (WHERE q.status = 'open') > 0
+   AND count(*) FILTER (WHERE q.status IN ('answered', 'expired')) > 0
  LIMIT 100
 
 -- name: answered_has_an_accepted_answer
@@ -90,15 +110,18 @@ SELECT min(number), 'concurrency key ' || concurrency_key || ' is held by '
  GROUP BY concurrency_key
 HAVING count(*) FILTER (WHERE (hold >= 'key') IS NOT TRUE) > 1
     OR (count(*) FILTER (WHERE (hold >= 'key') IS NOT TRUE) = 0
-        AND count(*) FILTER (WHERE hold = 'key' AND status IN ('queued', 'resumed')) > 0)
+        AND count(*) FILTER (WHERE hold = 'key' AND status IN ('queued', 'resumed')) > 0
+        AND NOT EXISTS (SELECT FROM draftsman.postponed_work p WHERE p.key = concurrency_key))
  LIMIT 100
 
--- A bucket counts exactly the jobs that may be claimed, are claimed or run.
+-- A bucket, with its postponed changes, counts exactly the jobs that may be claimed, are claimed or run.
 -- name: bucket_counts_its_jobs
-SELECT w.job, 'bucket ' || w.name || ' counts ' || coalesce(b.taken, 0) || ' places, taken: '
-                        || w.taken
+SELECT w.job, 'bucket ' || w.name || ' counts ' || coalesce(b.taken, 0) + p.change
+                        || ' places, taken: ' || w.taken
   FROM (SELECT n.name, min(s.number) AS job, count(s.number) AS taken
           FROM (SELECT name FROM draftsman.limit_buckets
+                 UNION
+                SELECT bucket FROM draftsman.postponed_work WHERE bucket IS NOT NULL
                  UNION
                 SELECT unnest(limits) FROM draftsman.job_states WHERE finished_at IS NULL) n
           LEFT JOIN draftsman.job_states s ON n.name = ANY (s.limits)
@@ -106,7 +129,9 @@ SELECT w.job, 'bucket ' || w.name || ' counts ' || coalesce(b.taken, 0) || ' pla
                 OR (s.status IN ('queued', 'resumed') AND s.hold IS NULL))
          GROUP BY n.name) w
   LEFT JOIN draftsman.limit_buckets b ON b.name = w.name
- WHERE coalesce(b.taken, 0) <> w.taken
+ CROSS JOIN LATERAL (SELECT coalesce(sum(change), 0) AS change FROM draftsman.postponed_work
+                      WHERE bucket = w.name) p
+ WHERE coalesce(b.taken, 0) + p.change <> w.taken
  LIMIT 100
 
 -- A job waits for a parent that has not ended, and for none that ended against its condition.
@@ -137,9 +162,11 @@ SELECT d.job, 'the dependency on D-' || d.parent || ' is ' || coalesce(d.met::te
               || ', but D-' || d.parent || ' is ' || p.status
   FROM draftsman.job_dependencies d
   JOIN draftsman.job_states p ON p.number = d.parent
- WHERE d.met IS DISTINCT FROM CASE WHEN p.finished_at IS NOT NULL
-                              THEN draftsman.is_met(d.condition, p.status) END AND NOT d.spawned
-    OR d.met IS NULL AND (p.finished_at IS NOT NULL OR NOT p.has_children)
+ WHERE (d.met IS DISTINCT FROM CASE WHEN p.finished_at IS NOT NULL
+                               THEN draftsman.is_met(d.condition, p.status) END AND NOT d.spawned
+        OR d.met IS NULL AND (p.finished_at IS NOT NULL OR NOT p.has_children))
+   AND NOT (d.met IS NULL AND p.finished_at IS NOT NULL AND EXISTS (
+            SELECT FROM draftsman.postponed_work w WHERE w.ended = d.parent))
  LIMIT 100
 
 -- After a failure in a parallel group that stops, no job starts, except retries.
@@ -151,7 +178,9 @@ SELECT s.number, s.status || ', but its group ' || g.name || ' stopped at D-' ||
   JOIN draftsman.job_group_members m ON m.group_id = g.id JOIN draftsman.job_states s ON s.number = m.job
  WHERE g.kind = 'parallel' AND g.on_failure = 'stop' AND (m.skipped_by IS NOT NULL AND s.started_at IS NOT NULL
     OR f.job IS NOT NULL AND s.finished_at IS NULL AND s.run_count = 0
-       AND (SELECT r.retry_of FROM draftsman.job_requests r WHERE r.number = s.number) IS NULL)
+       AND (SELECT r.retry_of FROM draftsman.job_requests r WHERE r.number = s.number) IS NULL
+       AND NOT EXISTS (SELECT FROM draftsman.postponed_work w JOIN draftsman.job_group_members o ON o.job = w.ended
+                        WHERE o.group_id = g.id))
  LIMIT 100
 
 -- name: sequential_groups_run_one_job
@@ -359,14 +388,18 @@ SELECT q.job, 'question ' || q.ordinal || ' was ' || (q.resolution ->> 'outcome'
        END IS NOT TRUE
  LIMIT 100
 
--- Each passed approval belongs to a question that was decided; asking again supersedes it.
+-- Each passed approval belongs to a question that was decided, or to one with an alternative that closed
+-- first; asking again supersedes it.
 -- name: approvals_were_decided
 SELECT e.job, count(*) || ' passed approvals, ' || max(g.decided) || ' decided'
   FROM draftsman.job_events e
  CROSS JOIN LATERAL (
-       SELECT count(DISTINCT a.question) AS decided FROM draftsman.job_answers a
-        WHERE a.job = e.job AND a.accepted AND a.kind = 'approval') g
- WHERE e.from_status = 'waiting_for_approval' AND e.to_status = 'resumed'
+       SELECT count(DISTINCT q.run) AS decided FROM draftsman.job_questions q
+        WHERE q.job = e.job AND q.kind = 'approval'
+          AND (q.alternative_of IS NOT NULL OR EXISTS (
+               SELECT FROM draftsman.job_answers a
+                WHERE a.job = q.job AND a.question = q.ordinal AND a.accepted))) g
+ WHERE e.from_status = 'waiting_for_approval' AND e.to_status IN ('waiting_for_input', 'resumed')
  GROUP BY e.job
 HAVING count(*) > max(g.decided)
  LIMIT 100

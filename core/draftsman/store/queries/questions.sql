@@ -1,28 +1,40 @@
 -- Questions: asking, answers, expiry and extension.
 
--- The run asks and parks: question, waiting job and paused run, in a single statement. A job with a
--- cancel request settles as canceled instead. Asking a key again with another text or action
--- supersedes the previous question: old answers never carry over. The question refers to the patch
--- that the run saved before.
+-- The run asks and parks: its questions, the waiting job and the parked run, in a single statement. A
+-- job with a cancel request settles as canceled instead. Asking a key again with another text or action
+-- supersedes the previous question: old answers never carry over. The questions refer to the patch
+-- that the run saved before. `alternative_to` is the place, from 1, of the first of several alternatives.
 -- name: ask
 WITH context AS MATERIALIZED (
-    SELECT set_config('draftsman.detail', (%(detail)s::jsonb || jsonb_strip_nulls(
-               jsonb_build_object('question', 1 + coalesce((
-                   SELECT max(ordinal) FROM draftsman.job_questions WHERE job = %(job)s), 0),
+    SELECT coalesce(max(ordinal), 0) AS asked,
+           set_config('draftsman.detail', (%(detail)s::jsonb || jsonb_strip_nulls(
+               jsonb_build_object('question', 1 + coalesce(max(ordinal), 0),
                'checkpoint', (SELECT max(id) FROM draftsman.job_checkpoints
                                WHERE job = %(job)s))))::text, true)
+      FROM draftsman.job_questions WHERE job = %(job)s
 ), owned AS MATERIALIZED (
-    SELECT j.number, j.run_count, j.worker_id, j.cancel_requested_at IS NOT NULL AS canceled
+    SELECT j.number, j.run_count, j.worker_id, j.cancel_requested_at IS NOT NULL AS canceled,
+           context.asked
       FROM draftsman.job_states j
      CROSS JOIN context
      WHERE j.number = %(job)s AND j.lease_token = %(token)s AND j.status = 'running'
        FOR NO KEY UPDATE OF j
+), items AS MATERIALIZED (
+    SELECT i.*, m.asked + i.place AS ordinal
+      FROM owned m
+     CROSS JOIN jsonb_to_recordset(%(questions)s::jsonb) AS i (
+           place int, key text, kind draftsman.question_kind, text text, choices jsonb,
+           freeform boolean, context text, approvers text[], quorum int,
+           on_expire draftsman.on_expire, "default" text, on_deny draftsman.on_deny, digest text,
+           action jsonb, expires_in float8, escalate_to text, critical boolean, is_permission boolean, ladder text,
+           steps jsonb, owners text[], alternative_to int)
+     WHERE NOT m.canceled
 ), superseded AS (
     UPDATE draftsman.job_questions q
        SET status = 'superseded', resolution = '{"outcome": "superseded", "via": "system"}'
       FROM owned m
-     WHERE q.job = m.number AND q.key = %(key)s AND q.status IN ('answered', 'expired')
-       AND NOT m.canceled
+     WHERE q.job = m.number AND q.key IN (SELECT key FROM items)
+       AND q.status IN ('answered', 'expired') AND NOT m.canceled
 ), paused AS (
     UPDATE draftsman.job_runs r
        SET status = CASE WHEN m.canceled THEN 'canceled' ELSE 'parked' END::draftsman.run_status,
@@ -32,41 +44,43 @@ WITH context AS MATERIALIZED (
 ), asked AS (
     INSERT INTO draftsman.job_questions (job, ordinal, run, key, kind, text, choices,
            freeform_allowed, context_snippet, approvers, quorum, on_expire, default_value, on_deny,
-           digest, action, expires_at)
-    SELECT m.number,
-           1 + coalesce((SELECT max(ordinal) FROM draftsman.job_questions
-                          WHERE job = m.number), 0),
-           m.run_count, %(key)s, %(kind)s, %(text)s, %(choices)s, %(freeform)s, %(context)s,
-           %(approvers)s, %(quorum)s, %(on_expire)s, %(default)s, %(on_deny)s, %(digest)s,
-           %(action)s, draftsman.now() + make_interval(secs => %(expires_in)s)
+           digest, action, expires_at, is_permission, alternative_of)
+    SELECT m.number, i.ordinal, m.run_count, i.key, i.kind, i.text, i.choices, i.freeform, i.context,
+           i.approvers, i.quorum, i.on_expire, i."default", i.on_deny, i.digest, i.action,
+           draftsman.now() + make_interval(secs => i.expires_in), i.is_permission,
+           m.asked + i.alternative_to
       FROM owned m
-     WHERE NOT m.canceled
-    RETURNING job, ordinal, run
+     CROSS JOIN items i
+     ORDER BY i.place
+    RETURNING job, ordinal, run, kind
 ), times AS (
     INSERT INTO draftsman.question_times (job, question, escalate_to, patch_sha256, critical)
-    SELECT q.job, q.ordinal, %(escalate_to)s, a.sha256, %(critical)s
+    SELECT q.job, q.ordinal, i.escalate_to, a.sha256, i.critical
       FROM asked q
+      JOIN items i ON i.ordinal = q.ordinal
       LEFT JOIN draftsman.artifacts a ON a.job = q.job AND a.run = q.run AND a.kind = 'patch'
-     WHERE %(escalate_to)s::text IS NOT NULL OR a.sha256 IS NOT NULL OR %(critical)s
+     WHERE i.escalate_to IS NOT NULL OR a.sha256 IS NOT NULL OR i.critical
 ), ladder AS (
     INSERT INTO draftsman.question_ladders (job, question, name, steps, owners, due_at)
-    SELECT q.job, q.ordinal, %(ladder)s, %(steps)s::jsonb, %(owners)s,
-           draftsman.now() + make_interval(secs => (%(steps)s::jsonb -> 0 ->> 'after')::float8)
+    SELECT q.job, q.ordinal, i.ladder, i.steps, i.owners,
+           draftsman.now() + make_interval(secs => (i.steps -> 0 ->> 'after')::float8)
       FROM asked q
-     WHERE %(ladder)s::text IS NOT NULL
+      JOIN items i ON i.ordinal = q.ordinal
+     WHERE i.ladder IS NOT NULL
 ), kept AS (
     INSERT INTO draftsman.grace_periods AS g (job, question, worker_id, lease_token, ends_at)
-    SELECT q.job, q.ordinal, m.worker_id, %(token)s,
+    SELECT q.job, min(q.ordinal), m.worker_id, %(token)s,
            draftsman.now() + make_interval(secs => %(grace)s)
       FROM asked q JOIN owned m ON m.number = q.job
      WHERE %(grace)s::float8 > 0
+     GROUP BY q.job, m.worker_id
         ON CONFLICT (job) DO UPDATE
            SET question = excluded.question, worker_id = excluded.worker_id,
                lease_token = excluded.lease_token, ends_at = excluded.ends_at
 ), parked AS (
     UPDATE draftsman.job_states j
        SET status = CASE WHEN m.canceled THEN 'canceled'
-                         WHEN %(kind)s = 'approval' THEN 'waiting_for_approval'
+                         WHEN (SELECT bool_or(kind = 'approval') FROM items) THEN 'waiting_for_approval'
                          ELSE 'waiting_for_input' END::draftsman.job_status,
            finished_at = CASE WHEN m.canceled THEN draftsman.now() END,
            worker_id = NULL, lease_token = NULL, version = j.version + 1,
@@ -75,7 +89,7 @@ WITH context AS MATERIALIZED (
      WHERE j.number = m.number
     RETURNING j.number
 )
-SELECT m.number, a.ordinal FROM parked m LEFT JOIN asked a ON a.job = m.number
+SELECT m.number, a.ordinal FROM parked m LEFT JOIN asked a ON a.job = m.number ORDER BY a.ordinal
 
 -- The current question with this key.
 -- name: of_key
@@ -172,7 +186,7 @@ SELECT q.*, coalesce(j.ticket_title, j.type) AS title, j.invoker_id AS requester
 -- include: identical
  ORDER BY s.expires_at NULLS LAST, s.job, s.ordinal
 
--- The open questions of some jobs, at most one for each.
+-- The open questions of some jobs.
 -- name: open_of
 SELECT q.*, coalesce(j.ticket_title, j.type) AS title, j.invoker_id AS requester, j.agent,
        nullif(concat_ws('/', j.repo_owner, j.repo_name), '') AS repo, j.repo_host, p.decided_by, p.applies_at,
@@ -198,12 +212,13 @@ SELECT q.*, coalesce(j.ticket_title, j.type) AS title, j.invoker_id AS requester
         LIMIT 1) g ON true
 -- include: identical
  WHERE q.status = 'open' AND q.job = ANY (%(jobs)s::bigint[])
- ORDER BY q.expires_at NULLS LAST, q.job
+ ORDER BY q.expires_at NULLS LAST, q.job, q.ordinal
 
 -- name: asked
 SELECT q.job, left(q.text, 200), q.action
   FROM draftsman.questions q
  WHERE q.status = 'open' AND q.job = ANY (%(jobs)s::bigint[])
+ ORDER BY q.job, q.ordinal
 
 -- name: answers
 SELECT id, job, question, kind::text, source::text, source_event_id, responder_id,

@@ -58,7 +58,8 @@ SELECT e.status, e.next_retry_at,
   FROM settled e
 
 -- The heartbeat of the worker and its runs, which returns the runs it still owns and those with a
--- cancel request. A run that another transaction has locked is owned and gets the next heartbeat.
+-- cancel request. A run that another transaction has locked is owned and gets the next heartbeat;
+-- until then its lease is not renewed.
 -- It renews the reservations of its jobs.
 -- name: heartbeat
 WITH alive AS (
@@ -89,13 +90,14 @@ WITH alive AS (
      WHERE r.queue IN (SELECT queue FROM reserving) AND r.expires_at > draftsman.now()
 )
 SELECT h.token, coalesce(j.lease_token = h.token, false) AS owned,
+       EXISTS (SELECT FROM beat b WHERE b.job = h.job AND b.ordinal = h.run) AS renewed,
        j.cancel_requested_at IS NOT NULL AS canceled,
        EXISTS (SELECT FROM draftsman.job_pauses p WHERE p.job = h.job) AS paused,
        EXISTS (SELECT FROM alive) AS registered
   FROM held h
   LEFT JOIN draftsman.job_states j ON j.number = h.job
  UNION ALL
-SELECT 0, true, false, false, EXISTS (SELECT FROM alive)
+SELECT 0, true, true, false, false, EXISTS (SELECT FROM alive)
 
 -- The pull request of the job's work.
 -- name: pull_request

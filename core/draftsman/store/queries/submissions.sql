@@ -113,11 +113,18 @@ WITH shared AS MATERIALIZED (
       FROM fresh w
      CROSS JOIN shared c
 
+-- The consequences of the changes of this transaction are applied at its commit.
+-- name: postpone_until_commit
+SELECT set_config('draftsman.postpone', 'commit', true)
+
 -- A concurrent request with one of the subjects waits for the end of this transaction; the next
--- statement then sees its job. 1146242644 is "DRFT" in ASCII.
+-- statement then sees its job. Subjects share 1,024 locks, because a batch may have more subjects than
+-- the lock table of the server has room for; they are taken in order. 1146242648 is "DRFX" in ASCII.
 -- name: lock_subjects
-SELECT pg_advisory_xact_lock(hashtextextended(subject, 1146242644))
-  FROM unnest(%(subjects)s::text[]) AS w (subject)
+SELECT pg_advisory_xact_lock(1146242648, slot)
+  FROM (SELECT DISTINCT hashtext(subject) & 1023 AS slot
+          FROM unnest(%(subjects)s::text[]) AS w (subject)
+         ORDER BY slot) s
 
 -- A single request that cannot have a job: it has neither a key nor a subject. No row conflicts with
 -- it, and ON CONFLICT costs a search of each unique index and a record of the log.

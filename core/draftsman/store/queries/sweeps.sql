@@ -58,7 +58,9 @@ WITH candidates AS (
 )
 SELECT job FROM escalated
 
--- A question with a pending decision that is due before its expiry waits for the decision.
+-- A question with a pending decision that is due before its expiry waits for the decision. If a question
+-- ends its job, the others are canceled, and so are the alternatives of one that closes; a job with
+-- other open questions waits for these.
 -- name: expire
 WITH candidates AS (
     SELECT q.job FROM draftsman.job_questions q
@@ -101,7 +103,7 @@ WITH candidates AS (
        AND NOT EXISTS (SELECT FROM draftsman.pending_decisions p
                         WHERE p.job = q.job AND p.question = q.ordinal
                           AND p.applies_at < q.expires_at)
-    RETURNING q.job, q.ordinal, q.key, q.on_expire, q.resolution,
+    RETURNING q.job, q.ordinal, q.key, q.on_expire, q.resolution, q.alternative_of,
               jsonb_strip_nulls(jsonb_build_object('label',
                   draftsman.label_of(q.choices, q.resolution ->> 'value'))) AS label
 ), recorded AS (
@@ -109,21 +111,51 @@ WITH candidates AS (
     SELECT job, 'question_expired', 'system',
            jsonb_build_object('question', ordinal, 'key', key) || resolution || label
       FROM closed
+), jobs AS (
+    SELECT job, bool_or(on_expire IN ('expire', 'escalate')) AS ends,
+           array_agg(ordinal) AS closed,
+           array_agg(alternative_of) FILTER (WHERE alternative_of IS NOT NULL) AS alternatives
+      FROM closed
+     GROUP BY job
+), others AS (
+    SELECT q.job, q.ordinal, q.kind,
+           c.ends OR coalesce(q.alternative_of = ANY (c.alternatives), false) AS is_canceled
+      FROM jobs c
+      JOIN draftsman.job_questions q ON q.job = c.job AND q.status = 'open'
+     WHERE q.ordinal <> ALL (c.closed)
+), canceled AS (
+    UPDATE draftsman.job_questions q
+       SET status = 'canceled', resolution = '{"outcome": "canceled", "via": "system"}'
+      FROM others o
+     WHERE q.job = o.job AND q.ordinal = o.ordinal AND o.is_canceled
 ), updated AS (
     UPDATE draftsman.job_states j
-       SET status = CASE WHEN c.on_expire IN ('expire', 'escalate') THEN 'expired' ELSE 'resumed'
-                    END::draftsman.job_status,
-           finished_at = CASE WHEN c.on_expire IN ('expire', 'escalate') THEN draftsman.now() END,
-           hold = CASE WHEN c.on_expire NOT IN ('expire', 'escalate') THEN j.hold END,
-           queued_at = CASE WHEN c.on_expire IN ('expire', 'escalate') THEN j.queued_at
+       SET status = coalesce(CASE WHEN c.ends THEN 'expired'::draftsman.job_status END, w.status,
+                             'resumed'),
+           finished_at = CASE WHEN c.ends THEN draftsman.now() END,
+           hold = CASE WHEN NOT c.ends THEN j.hold END,
+           queued_at = CASE WHEN c.ends OR w.status IS NOT NULL THEN j.queued_at
                        ELSE draftsman.now() END,
            version = j.version + 1, updated_at = draftsman.now()
-      FROM closed c
+      FROM jobs c
+     CROSS JOIN LATERAL (
+           SELECT max(CASE o.kind WHEN 'approval' THEN 'waiting_for_approval'
+                      ELSE 'waiting_for_input' END::draftsman.job_status) AS status
+             FROM others o WHERE o.job = c.job AND NOT o.is_canceled) w
      WHERE j.number = c.job AND j.status IN ('waiting_for_input', 'waiting_for_approval')
+       AND j.status IS DISTINCT FROM w.status
     RETURNING j.number, j.status, j.queue
 )
-SELECT number, CASE WHEN status = 'resumed' THEN pg_notify('draftsman_jobs', queue)::text END
-  FROM updated
+SELECT c.job, CASE WHEN u.status = 'resumed' THEN pg_notify('draftsman_jobs', u.queue)::text END
+  FROM closed c
+  LEFT JOIN updated u ON u.number = c.job
+
+-- Work that transactions postponed: at most so many buckets, keys and jobs.
+-- name: do_postponed
+SELECT draftsman.do_due_work(%(limit)s)
+ WHERE %(term)s::bigint IS NULL OR EXISTS (
+       SELECT FROM draftsman.leases WHERE name = 'leader' AND owner = %(owner)s
+          AND term = %(term)s AND expires_at > draftsman.now())
 
 -- name: promote
 WITH due AS MATERIALIZED (
@@ -173,6 +205,7 @@ SELECT extract(epoch FROM least(
            (SELECT min(remind_at) FROM draftsman.question_times WHERE remind_at IS NOT NULL),
            (SELECT min(due_at) FROM draftsman.question_ladders WHERE due_at IS NOT NULL),
            (SELECT since FROM draftsman.unnotified_jobs ORDER BY job LIMIT 1),
+           (SELECT min(due_at) FROM draftsman.postponed_work),
            (SELECT min(next_at) FROM draftsman.limit_buckets WHERE next_at IS NOT NULL))
        - draftsman.now())::float8
 

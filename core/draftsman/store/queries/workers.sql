@@ -2,18 +2,19 @@
 
 -- name: register
 INSERT INTO draftsman.workers (id, lock_id, host, host_id, pid, pid_started, version, types,
-       queues, slots)
+       queues, targets, slots)
 VALUES (%(id)s, coalesce(%(lock_id)s::int, nextval('draftsman.workers_lock_id_seq')), %(host)s, %(host_id)s, %(pid)s, %(pid_started)s, %(version)s, %(types)s,
-        %(queues)s, %(slots)s)
+        %(queues)s, %(targets)s, %(slots)s)
     ON CONFLICT (id) DO UPDATE SET heartbeat_at = draftsman.now()
 RETURNING lock_id
 
 -- name: lock_number
 SELECT nextval('draftsman.workers_lock_id_seq')
 
--- Held for the life of the worker's session; `is_connected` reads it.
+-- Held for the life of the worker's session; `is_connected` reads it. False as long as the server keeps
+-- an earlier session of the worker, whose connection is lost.
 -- name: hold
-SELECT pg_advisory_lock(1146242644, %(lock_id)s)
+SELECT pg_try_advisory_lock(1146242644, %(lock_id)s)
 
 -- A worker that still holds jobs stays registered: its missing process shows others that it died.
 -- name: remove

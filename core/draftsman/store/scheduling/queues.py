@@ -103,6 +103,11 @@ async def set_unhandled_types(
     return await scalar(conn, _Q["set_unhandled_types"], params) or 0
 
 
+async def unhandled_types(conn: Connection) -> list[tuple[str, str]]:
+    """Return queue and type of the jobs that no worker handles, as the leader found them."""
+    return [(queue, type) for queue, type in await rows(conn, _Q["unhandled_types"])]
+
+
 async def waiting_for_types(conn: Connection, lease: float, most: int) -> list[UnhandledType]:
     """Return the types of queues with jobs that wait for a worker that handles them."""
     params = {"lease": lease, "most": most}

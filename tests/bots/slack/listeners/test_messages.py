@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from draftsman.domain.job import Status
 from draftsman.domain.question_spec import QuestionSpec
 from tests.bots.slack.listeners.conftest import (
     ANNA,
@@ -259,6 +260,30 @@ async def test_reply_to_two_open_questions_asks_which_question(
     await bench.slack.submit(BEN, view["id"])
     assert await bench.answer(one) == ("because", ("ben",))
     assert await bench.is_open(two)
+
+
+async def test_reply_to_two_questions_of_a_job_answers_the_one_that_accepts_it(
+    bench: SlackBotHarness,
+) -> None:
+    root = (await bench.post("a request"))["ts"]
+    other = OWN_WORDS.model_copy(update={"key": "other", "text": "And how?"})
+    color = QUESTION.model_copy(update={"key": "color"})
+    target = f"slack:{bench.general}/{root}"
+    work = await bench.make.asked_at_once(OWN_WORDS, other, color, notify=(target,))
+    questions = [await bench.rt.questions.get(work.number, n) for n in (1, 2, 3)]
+    await bench.slack.say(BEN, bench.general, "because", root)
+    assert await bench.ephemeral_texts(BEN) == ["Which question does this answer?"]
+    assert all([await bench.is_open(question) for question in questions])
+    (message,) = bench.slack.ephemerals(bench.general, BEN)
+    await bench.slack.press(BEN, bench.general, message["ts"], questions[1].name)
+    await bench.ctx.background.idle()
+    (view,) = bench.slack.views(BEN)
+    await bench.slack.submit(BEN, view["id"])
+    assert await bench.answer(questions[1]) == ("because", ("ben",))
+    await bench.make.answer(work.number, "so", n=1)
+    await bench.slack.say(BEN, bench.general, "red", root)
+    assert await bench.answer(questions[2]) == ("red", ("ben",))
+    assert (await bench.rt.read_model.job(work.number)).status is Status.RESUMED
 
 
 async def test_decision_and_free_text_answer_different_questions(

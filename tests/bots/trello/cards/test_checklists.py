@@ -269,7 +269,7 @@ async def test_a_bot_killed_before_it_stored_the_checklist_makes_no_second(
         await asyncio.gather(sending, return_exceptions=True)
     (made,) = checklists(bench, card)
     assert await bench.rt.boards.cards.checklist(card, work.number, 1) is None
-    await clock.forward(FAST.lease + 1)
+    await clock.forward(FAST.lease + 1, while_in_flight=True)
     await bench.send_messages()
     (only,) = checklists(bench, card)
     assert only == made

@@ -15,7 +15,7 @@ from draftsman.domain.response import Response
 from draftsman_bots.trello.markdown import with_marker
 from draftsman_bots.trello.usecases.label_jobs import board_actor
 from tests.bots.trello.inbound.conftest import TrelloBotHarness, join
-from tests.factories import GATE
+from tests.factories import GATE, QUESTION
 from tests.support.trello import FakeTrello
 
 OPEN, ANSWERED = QuestionStatus.OPEN, QuestionStatus.ANSWERED
@@ -48,6 +48,31 @@ async def test_comment_with_a_choice_answers_the_question(
     for text, value, card, question in asked:
         assert await bench.answer_state(question) == (ANSWERED, value), text
         assert await bench.notices(card) == [], "the question's own comment says it"
+
+
+async def test_a_comment_that_fits_two_questions_of_a_job_answers_neither(
+    bench: TrelloBotHarness, trello: FakeTrello
+) -> None:
+    card = bench.card()
+    other = QUESTION.model_copy(update={"key": "other", "text": "Which other?"})
+    work = await bench.make.asked_at_once(QUESTION, other, notify=(f"trello:{card}",))
+    await bench.send_messages()
+    asked = [comment.text for comment in trello.comments(card) if "asks:" in comment.text]
+    assert len(asked) == 2
+    one, two = [await bench.rt.questions.get(work.number, n) for n in (1, 2)]
+    trello.comment(card, bench.ben, "red")
+    await bench.poll()
+    assert [(await bench.answer_state(question))[0] for question in (one, two)] == [OPEN] * 2
+    (notice,) = await bench.notices(card)
+    assert "Which question does this answer: " in notice
+    assert one.name in notice
+    assert two.name in notice
+    trello.comment(card, bench.ben, f"/answer {two.name} blue")
+    await bench.poll()
+    assert await bench.answer_state(two) == (ANSWERED, "blue")
+    trello.comment(card, bench.ben, "red")
+    await bench.poll()
+    assert await bench.answer_state(one) == (ANSWERED, "red")
 
 
 async def test_unknown_choice_gets_a_reply_and_keeps_the_question_open(

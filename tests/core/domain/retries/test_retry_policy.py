@@ -110,6 +110,9 @@ def _after(error: ErrorClass, **given_as: float) -> RetryDecision:
             RetryDecision(Status.RETRYING, 2.0, spend_retry=True),
         ),
         (E.PERMANENT, {"retry_after": 50}, RetryDecision(Status.FAILED)),
+        (E.TRANSIENT_APP, {"absent_in": 1, "max_retries": 0}, RetryDecision(Status.RETRYING, 5.0)),
+        (E.PERMANENT, {"absent_in": 3}, RetryDecision(Status.RETRYING, 20.0)),
+        (E.TRANSIENT_APP, {"absent_in": 10_000}, RetryDecision(Status.RETRYING, 300.0)),
     ],
     ids=str,
 )

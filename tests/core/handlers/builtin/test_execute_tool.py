@@ -7,10 +7,12 @@ from typing import Any
 import pytest
 
 from draftsman.domain.job import Status
+from draftsman.domain.run import LeaderTerm
 from draftsman.runtime import Runtime
-from tests.core.handlers.builtin.web_jobs import configured, done, log_of, result_of
-from tests.core.loops.workers import run_of
+from tests.core.handlers.builtin.web_jobs import built_in, configured, done, log_of, result_of
+from tests.core.loops.workers import run_of, wait_for_end
 from tests.factories import Factory
+from tests.support.clock import Clock
 
 S = Status
 
@@ -132,7 +134,16 @@ async def test_endless_output_is_stopped_at_the_size_limit(rt: Runtime, make: Fa
     assert len((await result_of(rt, job.number))["invalid-output"]) == 10_485_760
 
 
-async def test_a_tool_that_is_not_configured_fails_the_job(rt: Runtime, make: Factory) -> None:
-    job = await done(configured(rt), make, "execute_tool", {"tool": "it"})
+async def test_a_job_waits_for_a_worker_that_has_its_tool(
+    rt: Runtime, make: Factory, clock: Clock
+) -> None:
+    """A worker without the tool does not decide for the others, whatever retries the job has."""
+    payload, own = {"tool": "it", "input": {}}, {"max_retries": 0, "max_attempts": 0}
+    job = await done(configured(rt), make, "execute_tool", payload, overrides=own)
     assert (job.status, job.error_class) == (S.RETRYING, "TRANSIENT_APP")
+    assert (job.attempts, job.retry_count) == (0, 0)
     assert job.last_error == "no tool 'it' on this worker; configured tools: none"
+    await clock.forward(6)
+    assert await rt.sweeps.promote(LeaderTerm()) == 1
+    async with built_in(configured(rt, tools=tool("print('{}')"))):
+        assert (await wait_for_end(rt, job.number)).status is S.COMPLETED

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from tests.factories import Factory
 from tests.support import permissions
 from tests.support.people import People
 from tests.support.statements import rows
+from tests.support.waits import until
 
 S = Status
 PROGRAM = """
@@ -100,6 +102,59 @@ async def test_the_command_parks_the_run_and_prints_the_answer_in_the_next(
         "Deploy?",
         ["yes", "no"],
     )
+
+
+BOTH = """
+import threading
+def both(*options):
+    ended = {}
+    def ask(key):
+        words = "ask", key + "?", "--choice", "yes", "--choice", "no", "--key", key
+        ended[key] = command(*words, *options)
+    threads = [threading.Thread(target=ask, args=(key,)) for key in ("one", "two")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return [ended[key] for key in ("one", "two")]
+"""
+
+
+async def test_questions_of_two_programs_are_open_together(
+    rt: Runtime, make: Factory, repo: Path
+) -> None:
+    number = await submit_agent_job(make, repo)
+    code = f"{PROGRAM}{BOTH}heard = both()\nif heard[0][0] == 5:\n    hear() and sys.exit(0)\n{END}"
+    async with agent_worker(rt, repo.parent / "data", code):
+        await until(partial(_both_open, rt, number), "both questions")
+        asked = {item.key: item.ordinal for item in await rt.questions.open(number)}
+        await make.answer(number, "yes", n=asked["one"])
+        await make.answer(number, "no", n=asked["two"])
+        job = await wait_for_end(rt, number)
+    assert job.status is S.COMPLETED, job.last_error
+    assert (job.result or {})["data"]["heard"] == [[0, "yes\n", ""], [0, "no\n", ""]]
+    assert job.run_count == 2
+
+
+async def _both_open(rt: Runtime, number: int) -> bool:
+    return sorted(item.key for item in await rt.questions.open(number)) == ["one", "two"]
+
+
+@pytest.mark.parametrize("grace", [60, 0.05])
+async def test_two_programs_that_wait_get_both_answers(
+    rt: Runtime, make: Factory, repo: Path, grace: float
+) -> None:
+    number = await submit_agent_job(make, repo)
+    code = f"{PROGRAM}{BOTH}heard = both('--wait', '5m') + [os.getpid()]\n"
+    code += f"if heard[0][0] == 5:\n    hear() and sys.exit(0)\n{END}"
+    async with agent_worker(rt, repo.parent / "data", code, ask_grace=grace):
+        await until(partial(_both_open, rt, number), "both questions")
+        await make.answer(number, "yes", n=1)
+        await make.answer(number, "yes", n=2)
+        job = await wait_for_end(rt, number)
+    assert job.status is S.COMPLETED, job.last_error
+    assert (job.result or {})["data"]["heard"][:2] == [[0, "yes\n", ""]] * 2
+    assert job.run_count == 2
 
 
 async def test_an_approval_has_an_exit_code_for_each_decision(
@@ -211,24 +266,28 @@ async def test_a_program_that_exceeds_a_quota_ends_the_job(
     assert "the job has more than 4 events" in (job.last_error or "")
 
 
-async def test_a_second_question_waits_for_the_next_run(
+async def test_a_program_that_asks_after_another_has_parked_the_run_is_asked_with_it(
     rt: Runtime, make: Factory, repo: Path
 ) -> None:
     code = """
 replies = [
     program({"type": "ask", "id": "1", "key": key, "text": key, "choices": ["yes"]})
-    for key in ("first", "second")
+    for key in ("one", "two", "one")
 ]
 say("log", text=str([reply["type"] for reply in replies]))
 if "park" in str(replies):
     hear() and sys.exit(0)
-heard += replies
+say("result", summary="")
 """
-    job, heard = await finished(rt, make, repo, code, text("yes"), text("yes"))
-    assert [reply["value"] for reply in heard] == ["yes", "yes"]
-    assert job.run_count == 3
-    log = "".join(chunk.text for chunk in await rt.checkpoints.logs(job.number))
-    assert "['park', 'park']\n['answer', 'park']\n['answer', 'answer']\n" in log
+    number = await submit_agent_job(make, repo)
+    async with agent_worker(rt, repo.parent / "data", PROGRAM + code):
+        await until(partial(_both_open, rt, number), "both questions")
+        for n in (1, 2):
+            await make.answer(number, "yes", n=n)
+        job = await wait_for_end(rt, number)
+    assert (job.status, job.run_count) == (S.COMPLETED, 2)
+    log = "".join(chunk.text for chunk in await rt.checkpoints.logs(number))
+    assert "['park', 'park', 'park']\n['answer', 'answer', 'answer']\n" in log
 
 
 async def test_the_socket_ends_with_the_agent(rt: Runtime, make: Factory, repo: Path) -> None:

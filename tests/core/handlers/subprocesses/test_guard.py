@@ -17,6 +17,7 @@ import pytest
 
 from draftsman.handlers.subprocesses.process import AgentProcess
 from draftsman.settings import AgentSettings
+from tests.support.waits import until
 
 DEADLINE = 20.0
 LEASE = 2.0
@@ -177,6 +178,18 @@ async def test_an_agent_dies_without_a_heartbeat_of_its_worker(tmp_path: Path) -
         async with asyncio.timeout(DEADLINE):
             assert await process.wait() == 128 + signal.SIGKILL
         await is_gone(family.programs)
+
+
+async def test_orders_that_confirm_no_lease_do_not_renew_it(tmp_path: Path) -> None:
+    code = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN);"
+    async with await start(code + FAMILY + PAUSE, tmp_path, lease=LEASE) as process:
+        assert await anext(process.lines()) == b"ready"
+
+        async def terminated() -> bool:
+            process.terminate()
+            return await process.ends_within(0.05)
+
+        await until(terminated, "the end of the lease")
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])

@@ -77,7 +77,7 @@ async def test_a_choice_is_named_by_value_then_label_then_number(
     assert verdict.resolution["value"] == value
 
 
-@pytest.mark.parametrize("text", ["green", "0", "4", "", "  ", "b\n1", "One."])
+@pytest.mark.parametrize("text", ["green", "0", "4", "", "  ", "b\n1", "One?"])
 async def test_an_invalid_choice_is_refused_with_the_choices_and_not_stored(
     make: Factory, rt: Runtime, text: str
 ) -> None:

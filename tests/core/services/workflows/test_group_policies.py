@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from draftsman.domain.job import Source, Status
+from draftsman.domain.job import Status
 from draftsman.domain.outcome import Snooze
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.run import LeaderTerm
@@ -126,10 +126,10 @@ async def test_a_group_that_was_canceled_keeps_the_first_person_and_reason(
 
 
 async def test_a_group_with_a_job_of_another_person_is_not_canceled(
-    rt: Runtime, make: Factory, people: People
+    rt: Runtime, make: Factory, people: People, owner: Actor
 ) -> None:
     own = await make.queued(group=STOP, actor=people.anna)
-    await rt.submissions.submit(invocation(type="noop", group="g"), people.on(Source.CLI, "erin"))
+    await rt.submissions.submit(invocation(type="noop", group="g"), owner)
     with pytest.raises(NotPermitted, match="may not cancel"):
         await rt.job_control.cancel_group("g", people.anna)
     assert await statuses(rt, own) == ["queued"]

@@ -252,9 +252,9 @@ async def test_doctor_reports_deliveries_without_a_sender(
     cli: Cli, make: Factory, clock: Clock
 ) -> None:
     await make.queued(**LOG)
-    assert "no process sends" not in (await cli("doctor", "--json")).out
+    assert "no running process sends" not in (await cli("doctor", "--json")).out
     await clock.forward(3600)
     checks = (await cli("doctor", "--json")).json["checks"]
     (late,) = (row for row in checks if row["name"] == "deliveries")
-    assert late["text"] == "deliveries to log are 60 min late; no process sends them"
+    assert late["text"] == "no running process sends to log: 1 delivery waits, for 60 min"
     assert (late["status"], "--status pending" in late["hint"]) == ("warn", True)

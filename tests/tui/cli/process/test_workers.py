@@ -95,7 +95,7 @@ async def test_overview_counts_are_printed(cli: Cli, make: Factory, empty: bool)
     assert (stats["jobs"]["queued"], stats["jobs"]["waiting_for_input"]) == (1, 1)
     assert (stats["open_questions"], stats["answers_last_day"]) == (1, 1)
     assert "1  waiting for input" in output
-    assert "1  job with an open question; the next expires in 24 h, 0 within an hour" in output
+    assert "1  open question; the next expires in 24 h, 0 within an hour" in output
     assert "1  answer in the last 24 hours, median" in output
 
 

@@ -49,7 +49,7 @@ async def test_a_schedule_without_a_problem(cli: Cli, make: Factory) -> None:
 @pytest.mark.usefixtures("nightly")
 async def test_a_type_without_a_worker(cli: Cli, make: Factory) -> None:
     await make.worker_row(types=["report"])
-    problem = "no live worker has a handler for the type 'noop'"
+    problem = "no live worker handles the type 'noop'"
     assert await warnings(cli) == {"schedule nightly": f"warn: {problem}"}
     assert problem in (await cli("schedules", "show", "nightly")).out
     await cli("schedules", "pause", "nightly")

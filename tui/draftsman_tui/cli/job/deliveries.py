@@ -70,12 +70,17 @@ async def deliveries(app: App, job: JobRef | None, status: tuple[str, ...], limi
         number = None if job is None else await number_of(rt, job)
         listed = await rt.outbox.all(number, statuses, limit)
         targets = [] if number is None else await rt.outbox.targets(number)
+        unserved = await rt.outbox.unserved()
     if app.json:
         app.out.document(listed)
     elif listed:
         heads = ("ID", "JOB", "KIND", "TARGET", "STATUS", "ATTEMPTS", "TIME", "ERROR")
         rows = [delivery_cells(delivery) for delivery in listed]
         app.out.table(heads, rows, flexible=7, right=(0, 5))
+        listed_targets = {(item.channel, item.target) for item in listed}
+        for item in unserved:
+            if (item.channel, item.target) in listed_targets:
+                app.out.info(item.text)
     elif status:
         app.out.info(f"no {humanize(' or '.join(status))} deliveries")
     elif number is not None and not targets:

@@ -18,6 +18,7 @@ from draftsman_tui.common import params, times
 from draftsman_tui.common.output import as_data, line, one_line, styled
 from draftsman_tui.common.text.event_text import event_text
 from draftsman_tui.common.text.job_text import pause_text, result_lines, status_text
+from draftsman_tui.common.text.question_text import answer_verb
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -86,7 +87,7 @@ def left_by_interrupt(app: App, number: int) -> Iterator[None]:
 async def print_missing_worker(app: App, rt: Runtime, number: int) -> None:
     """Print on stderr that no live worker can claim the job, and how to start one."""
     why = await rt.read_model.why(number)
-    if why.reason == "no_worker":
+    if why.reason in ("no_worker", "unknown_type"):
         app.out.info(f"{why.text}; {why.next_step}")
 
 
@@ -183,9 +184,11 @@ async def _wait_error(rt: Runtime, job: Job, timeout: float | None) -> Draftsman
     after = f" after {times.span(timeout)}" if timeout else ""
     if job.status in WAITING:
         questions = await rt.questions.open(job.number)
-        name = questions[0].name if questions else job.name
-        verb = "answer" if job.status is Status.WAITING_FOR_INPUT else "approve"
-        return AnswerTimeout(f"{name} is still open{after}; run: draftsman {verb} {name}")
+        names = ", ".join(question.name for question in questions) or job.name
+        verb = "are" if len(questions) > 1 else "is"
+        commands = ", ".join(f"draftsman {answer_verb(item)} {item.name}" for item in questions)
+        commands = commands or f"draftsman why {job.name}"
+        return AnswerTimeout(f"{names} {verb} still open{after}; run: {commands}")
     if job.status is Status.EXPIRED:
         return AnswerTimeout(
             f"{job.name} expired: no answer in time; to retry it: draftsman retry {job.name}"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,6 +22,7 @@ from draftsman_tui.common import params, times
 from draftsman_tui.common.output import line, one_line, styled
 from draftsman_tui.common.text.attention_text import attention_lines
 from draftsman_tui.common.text.job_text import reason_data, status_text
+from draftsman_tui.common.text.question_text import answer_verb
 from draftsman_tui.common.text.queue_text import hold_text, worker_text
 
 if TYPE_CHECKING:
@@ -203,21 +205,30 @@ async def why(app: App, job: tuple[JobRef, int | None]) -> None:
         raise NotFound(
             f"there is no question {question_name(number, job[1])}; see: draftsman questions"
         )
-    if job[1] is not None and [item.question for item in attention] != [job[1]]:
+    attention = [item for item in attention if job[1] in (None, item.question)]
+    if job[1] is not None and not attention:
         raise Refused(f"{question_name(number, job[1])} is not open")
-    asked = attention[0] if attention else None
     if app.json:
-        app.out.document({"number": number} | reason_data(reason) | {"attention": asked})
+        asked = attention[0] if attention else None
+        data = {"attention": asked, "questions": attention}
+        app.out.document({"number": number} | reason_data(reason) | data)
         return
     status = status_text(reason.status, paused=reason.shown_as_paused)
     app.out.print(line(f"{job_name(number)} ", status, f": {reason.text}"))
-    app.out.print(styled(f"  {reason.next_step}", "dim"), *attention_lines(asked))
+    app.out.print(styled(f"  {reason.next_step}", "dim"))
+    for asked in attention:
+        lines = [*attention_lines(asked)]
+        if len(attention) > 1 and lines:
+            app.out.print(styled(f"  {asked.name}", "bold"))
+        app.out.print(*lines)
 
 
 async def _show(app: App, rt: Runtime, listed: list[Any]) -> None:
     waiting = [job.number for job in listed if job.status in WAITING]
     open_questions = await rt.questions.open_of(waiting) if waiting else []
-    question_by_job = {question.job: question for question in open_questions}
+    asked: defaultdict[int, list[Question]] = defaultdict(list)
+    for question in open_questions:
+        asked[question.job].append(question)
     serving = await rt.queues.serving()
     finished = all(job.status in TERMINAL for job in listed)
     rows = [
@@ -227,7 +238,7 @@ async def _show(app: App, rt: Runtime, listed: list[Any]) -> None:
             one_line(job.ticket_title or job.type),
             job.repo_name or "",
             times.span((datetime.now(UTC) - job.created_at).total_seconds()),
-            _next(job, question_by_job.get(job.number), serving),
+            _next(job, asked[job.number], serving),
         )
         for job in listed
     ]
@@ -247,18 +258,14 @@ def _sorted(listed: list[JobSummary], sort: str | None) -> list[JobSummary]:
     return sorted(listed, key=SORTS[sort.removeprefix("-")], reverse=sort.startswith("-"))
 
 
-def _next(job: JobSummary, question: Question | None, serving: list[ServingWorker]) -> str:
+def _next(job: JobSummary, asked: Sequence[Question], serving: list[ServingWorker]) -> str:
     """Summarize the reason for waiting, or the last error."""
     if job.job_paused:
         return hold_text(job)
     error = first_line(job.last_error or "", MAX_ERROR_LENGTH)
     match job.status:
         case Status.WAITING_FOR_INPUT | Status.WAITING_FOR_APPROVAL:
-            verb = "answer" if job.status is Status.WAITING_FOR_INPUT else "approve"
-            if question is None:
-                return f"{verb}"
-            until = question.expires_at
-            return f"{verb} {question.name}" + (f" {times.left(until)}" if until else "")
+            return ", ".join(map(_answer, asked)) or "answer"
         case Status.RETRYING:
             return f"{_retry_count(job)} {times.due(job.due_in)}: {error}"
         case Status.SCHEDULED:
@@ -278,6 +285,12 @@ def _next(job: JobSummary, question: Question | None, serving: list[ServingWorke
             return f"{retried}{error}"
         case _:
             return "" if job.status in TERMINAL else "its current run"
+
+
+def _answer(question: Question) -> str:
+    until = question.expires_at
+    left = f" {times.left(until)}" if until else ""
+    return f"{answer_verb(question)} {question.name}{left}"
 
 
 def _older(number: int, options: Mapping[str, Any]) -> str:

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 @click.option(
     "--unchecked",
     is_flag=True,
-    help="Submit even if the type, chat or model is unknown to the configuration and live workers.",
+    help="Submit even if the chat or model is unknown to the configuration.",
 )
 @click.option("--now", is_flag=True, help="Run before all other jobs of the queue.")
 @click.option(

@@ -124,10 +124,10 @@ async def show(app: App, job: JobRef, tree: bool) -> None:
             q.ordinal: await answerers(rt, q) for q in questions if q.status is OPEN
         }
         attention = await rt.acknowledgments.attention([number])
-        asking = ""
+        asking: dict[int, str] = {}
         if answerers_by_question and not app.json:
             seen = await rt.questions.open_of([number])
-            asking = "".join(asking_text(number, question.others) for question in seen)
+            asking = {item.ordinal: asking_text(number, item.others) for item in seen}
             await rt.figures.record_views(seen, await rt.actor())
     over = details.status in TERMINAL
     sandbox = next((event.payload for event in reversed(events) if event.kind == APPLIED), None)
@@ -171,7 +171,11 @@ async def show(app: App, job: JobRef, tree: bool) -> None:
                 text
                 for q in questions
                 for text in _question(
-                    q, answers, answerers_by_question, attention.get((number, q.ordinal)), asking
+                    q,
+                    answers,
+                    answerers_by_question,
+                    attention.get((number, q.ordinal)),
+                    asking.get(q.ordinal, ""),
                 )
             ],
         ),

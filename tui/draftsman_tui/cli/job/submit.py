@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 @click.option(
     "--unchecked",
     is_flag=True,
-    help="Submit even if the type, chat or model is unknown to the configuration and live workers.",
+    help="Submit even if the chat or model is unknown to the configuration.",
 )
 @click.option("--wait", is_flag=True, help="Show events until the job finishes.")
 @click.option("--timeout", type=params.DURATION, help="Stop waiting after this time.")
@@ -99,8 +99,10 @@ async def submit(
             await print_submitted(app, rt, job, unique=request.unique is not None)
             return
         app.out.info(submitted_text(job))
+        print_warning(app, job)
         with job_wait.left_by_interrupt(app, job.number):
-            await job_wait.print_missing_worker(app, rt, job.number)
+            if job.warning is None:
+                await job_wait.print_missing_worker(app, rt, job.number)
             await job_wait.narrate(app, rt, job.number, timeout)
         await job_wait.conclude(app, rt, job.number, timeout, outcome=job.outcome)
 
@@ -114,12 +116,19 @@ def finished_key_text(job: SubmittedJob) -> str:
     )
 
 
+def print_warning(app: App, job: SubmittedJob) -> None:
+    """Print on stderr why a new job may wait for long."""
+    if job.warning is not None:
+        app.out.info(f"warning: {job.warning}")
+
+
 async def print_submitted(
     app: App, rt: Runtime, job: SubmittedJob, *, unique: bool = False
 ) -> None:
     """Print the job of a request, and a hint; `unique`: whether it may repeat a job."""
     if app.json:
         app.out.document(job)
+        print_warning(app, job)
         return
     why = ""
     if job.outcome == "joined":
@@ -127,9 +136,10 @@ async def print_submitted(
         why = f": {equal if unique else 'a live job has the same subject'}; {OTHER_TEXT_IGNORED}"
     text = submitted_text(job).removeprefix(job.name)
     app.out.print(line(styled(job.name, "bold"), f"{text}{why}"))
-    if app.out.on_screen:
+    print_warning(app, job)
+    if app.out.on_screen and job.warning is None:
         reason = await rt.read_model.why(job.number)
-        if reason.reason == "no_worker":
+        if reason.reason in ("no_worker", "unknown_type"):
             app.out.info(f"{reason.text}; {reason.next_step}")
         else:
             app.out.info(f"to follow the job: draftsman events -f {job.name}")

@@ -34,7 +34,7 @@ async def submit_batch(app: App, file: str, fields: dict[str, Any], *, unchecked
     """
     name = "stdin" if file == "-" else file
     progress = Progress(app)
-    types: set[str] = set()
+    warnings: set[str] = set()
     names: dict[str, int] = {}
     with app.out.array() as output:
         async with app.runtime() as rt:
@@ -44,7 +44,7 @@ async def submit_batch(app: App, file: str, fields: dict[str, Any], *, unchecked
                     numbers = [number for number, _ in lines]
                     try:
                         requests = [
-                            await _request(f"{name}:{number}", text, fields, rt, types, unchecked)
+                            await _request(f"{name}:{number}", text, fields, rt, unchecked)
                             for number, text in lines
                         ]
                     except UsageError as error:
@@ -56,6 +56,10 @@ async def submit_batch(app: App, file: str, fields: dict[str, Any], *, unchecked
                         if item.name is not None:
                             names[item.name] = job.number
                     progress.add(jobs, numbers[-1])
+                    for warning in {job.warning for job in jobs if job.warning} - warnings:
+                        progress.clear()
+                        app.out.info(f"warning: {warning}")
+                        warnings.add(warning)
                     if app.json:
                         output(jobs)
                     else:
@@ -69,7 +73,7 @@ async def submit_batch(app: App, file: str, fields: dict[str, Any], *, unchecked
 
 
 async def _request(
-    origin: str, text: str, fields: dict[str, Any], rt: Runtime, types: set[str], unchecked: bool
+    origin: str, text: str, fields: dict[str, Any], rt: Runtime, unchecked: bool
 ) -> Invocation:
     """Return the checked request of a line; raises UsageError that names the line."""
     line_fields = params.json_object(text, origin)
@@ -79,7 +83,7 @@ async def _request(
     try:
         with options_named():
             request = build_request(fields | line_fields, rt.settings)
-            return await rt.request_checks.resolve(request, unchecked=unchecked, types=types)
+            return await rt.request_checks.resolve(request, unchecked=unchecked)
     except UsageError as error:
         raise UsageError(f"{origin}: {error}") from None
 

@@ -94,7 +94,7 @@ class TeamTools:
             ),
             Tool(
                 "job_status",
-                "Return the status, the open question and the result of a job.",
+                "Return the status, the open questions and the result of a job.",
                 object_schema(("job",), job=JOB),
                 self._status,
                 read_only=True,
@@ -169,6 +169,9 @@ class TeamTools:
         except DraftsmanError as error:
             raise ToolError(str(error)) from None
         data = {"job": job.name, "outcome": str(job.outcome), "status": str(job.status)}
+        if job.warning is not None:
+            data["warning"] = job.warning
+            return data, f"{job.name} {job.outcome}; {job.warning}"
         return data, f"{job.name} {job.outcome}"
 
     async def _status(self, arguments: dict[str, Any]) -> tuple[dict[str, Any], str]:

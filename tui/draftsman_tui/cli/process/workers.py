@@ -59,11 +59,12 @@ async def sweep(app: App, name: str, dry_run: bool) -> None:
     NAME is decisions (answers and cancels whose undo window has ended), expire (questions past
     their deadline), remind (reminders at 50 % and 90 % of the time), ladders (steps that notify
     people), promote (scheduled jobs that are due), schedules (schedules that are due), follow_ups
-    (jobs that follow up on pull requests), limits (free places of limits), budgets (reservations of
-    ended runs), rescue (runs of dead workers), deregister (dead workers), notify (dead letters
-    without a notification), holds (jobs of paused types), digests (digests of questions that are
-    due), rules (proposals of permission rules), partitions (partitions for coming months) or prune
-    (archive and drop old events and logs, as configured in [retention]).
+    (jobs that follow up on pull requests), limits (free places of limits), budgets (reservations
+    of ended runs), postponed (places, keys, children and groups that a transaction left), rescue
+    (runs of dead workers), deregister (dead workers), notify (dead letters without a
+    notification), holds (jobs of paused types), digests (digests of questions that are due), rules
+    (proposals of permission rules), partitions (partitions for coming months) or prune (archive
+    and drop old events and logs, as configured in [retention]).
     """
     name = current_value("sweep", name)
     if dry_run and name != "prune":
@@ -150,8 +151,7 @@ async def stats(app: App, people: bool, since: float | None) -> None:
     )
     pauses = statistics.pauses
     app.out.print(
-        f"{_counted(statistics.open_questions, 'job')} with an open question"
-        f"{next_expiry}{expiring_soon}",
+        f"{_counted(statistics.open_questions, 'open question')}{next_expiry}{expiring_soon}",
         f"{_counted(statistics.workers, 'worker')},"
         f" {statistics.busy} of {statistics.slots} slots busy",
         f"{_counted(statistics.answers_last_day, 'answer')} in the last 24 hours{median}",

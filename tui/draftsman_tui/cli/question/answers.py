@@ -1,7 +1,7 @@
 """The `answer`, `approve` and `deny` commands.
 
-A question is named in full, `D-142/1`. On a terminal, a bare `D-142` shows its open question and
-asks for confirmation; elsewhere it is refused, so that an answer cannot reach a later question.
+A question is named in full, `D-142/1`. On a terminal, a bare `D-142` shows its only open question
+and asks for confirmation; elsewhere it is refused, so that an answer cannot reach a later question.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from draftsman_tui.cli import prompts
 from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.common import params
 from draftsman_tui.common.answer_submission import build_response, outcome_text, rejection_error
-from draftsman_tui.common.output import line, styled
+from draftsman_tui.common.output import line, one_line, styled
 from draftsman_tui.common.text.question_text import describe
 
 if TYPE_CHECKING:
@@ -105,9 +105,10 @@ async def deny(app: App, question: QuestionRef, reason: str | None, token: str |
 async def resolve_question(
     app: App, rt: Runtime, question: QuestionRef, verb: str, *, confirm: bool = False
 ) -> tuple[int, int]:
-    """Return job number and ordinal; for a bare job, show its open question and confirm.
+    """Return job number and ordinal; for a bare job, show its only open question and confirm.
 
-    Raises UsageError for a bare job without a terminal, Refused without an open question or on no.
+    Raises UsageError for a bare job without a terminal or with several open questions, and Refused
+    without an open question or on no.
     """
     job = await number_of(rt, question[0])
     if question[1] is not None:
@@ -115,6 +116,11 @@ async def resolve_question(
     open_questions = await rt.questions.open(job)
     if not open_questions:
         raise Refused(f"{job_name(job)} has no open question; see: draftsman why {job_name(job)}")
+    if len(open_questions) > 1:
+        listed = "; ".join(f"{item.name} ({one_line(item.text)[:60]})" for item in open_questions)
+        raise UsageError(
+            f"{job_name(job)} has {len(open_questions)} open questions; name one of them: {listed}"
+        )
     if not app.out.interactive:
         raise UsageError(
             f"{job_name(job)} is a job, not a question; to {verb} its open question:"

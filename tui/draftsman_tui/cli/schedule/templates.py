@@ -13,7 +13,7 @@ from draftsman.errors import NotFound, UsageError
 from draftsman_tui.cli import prompts
 from draftsman_tui.cli.app import App, ListGroup, command, example_lines
 from draftsman_tui.cli.job import job_wait
-from draftsman_tui.cli.job.submit import print_submitted
+from draftsman_tui.cli.job.submit import print_submitted, print_warning
 from draftsman_tui.cli.schedule.request_options import request_fields, request_options
 from draftsman_tui.cli.schedule.template_parts import parameter_text, schema_of, template_file
 from draftsman_tui.common import params, times
@@ -260,7 +260,7 @@ async def remove(app: App, name: str, yes: bool) -> None:
 @click.option("--priority", type=int, help="Default: that of the template.")
 @click.option("--at", type=params.INSTANT, help="Start time, e.g. 2030-12-31T18:00.")
 @click.option("--in", "delay", type=params.DURATION, help="Delay before the start, e.g. 10m.")
-@click.option("--unchecked", is_flag=True, help="Skip checks against the live workers.")
+@click.option("--unchecked", is_flag=True, help="Skip the checks of chats and models.")
 @click.option("--wait", is_flag=True, help="Show events until the job finishes.")
 @click.option("--timeout", type=params.DURATION, help="Stop waiting after this time.")
 async def run(
@@ -299,6 +299,7 @@ async def run(
             await print_submitted(app, rt, job)
             return
         app.out.info(submitted_text(job))
+        print_warning(app, job)
         await job_wait.narrate(app, rt, job.number, timeout)
         await job_wait.conclude(app, rt, job.number, timeout, outcome=job.outcome)
 

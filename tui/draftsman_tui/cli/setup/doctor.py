@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
 OLDEST: Final = 15
 """Minimum major version of PostgreSQL."""
-LATE: Final = 300.0
-"""Seconds after which a due delivery counts as not delivered."""
 SKEW: Final = 2.0
 """Maximum clock difference in seconds without a warning."""
 MAX_SCHEDULES: Final = 500
@@ -185,6 +183,14 @@ async def _workers(rt: Runtime) -> Sequence[Finding]:
     return findings
 
 
+async def _types(rt: Runtime) -> Sequence[Finding]:
+    """Report the types of waiting jobs that no live worker handles."""
+    then = "add the type to [handlers] of a worker, or cancel the jobs: draftsman jobs --type TYPE"
+    return [
+        Finding("types", "warn", item.text, then) for item in await rt.queues.waiting_for_types()
+    ]
+
+
 async def _listen(rt: Runtime) -> Sequence[Finding]:
     url = rt.settings.listen_url
     name = "listen_url" if url else "database_url"
@@ -221,15 +227,13 @@ async def _archives(rt: Runtime) -> Sequence[Finding]:
 
 async def _deliveries(rt: Runtime) -> Sequence[Finding]:
     """Check for late and dead-letter deliveries, and the secrets of webhooks and pagers."""
-    from draftsman.domain.deliveries.delivery import ChannelName
     from draftsman.outbound import secret_values
 
     findings = []
-    for channel in ChannelName:
-        if (due := await rt.delivery_sender.next_due(channel) or 0) < -LATE:
-            text = f"deliveries to {channel} are {times.span(-due)} late; no process sends them"
-            then = "start a worker or bot; see: draftsman deliveries --status pending"
-            findings.append(Finding("deliveries", "warn", text, then))
+    for target in await rt.outbox.unserved():
+        text = f"{target.text}, for {times.span(target.seconds)}"
+        then = "start a worker or bot that has it; see: draftsman deliveries --status pending"
+        findings.append(Finding("deliveries", "warn", text, then))
     if dead := await rt.outbox.dead_letter_count():
         text = _count(dead, "dead-letter delivery", "dead-letter deliveries")
         then = "draftsman deliveries --status dead_letter, then draftsman redeliver --dead-letters"
@@ -347,8 +351,9 @@ async def _schedules(rt: Runtime) -> Sequence[Finding]:
 
 
 CHECKS: Final = (
-    _server, _migrations, _rights, _clock, _people, _workers, _listen, _archives, _deliveries,
-    _dead_letters, _schedules, _code_owners, _forges, check_trello, doctor_checks.refused_methods,
+    _server, _migrations, _rights, _clock, _people, _workers, _types, _listen, _archives,
+    _deliveries, _dead_letters, _schedules, _code_owners, _forges, check_trello,
+    doctor_checks.refused_methods,
 )  # fmt: skip
 
 

@@ -89,15 +89,28 @@ async def link_account(app: App, code: str) -> None:
     app.out.info(f"if this is not your account: draftsman people unlink {identity}")
 
 
-@command("unlink", examples=("draftsman people unlink slack:U012ABCDEF",))
+@command(
+    "unlink",
+    examples=(
+        "draftsman people unlink slack:U012ABCDEF",
+        "draftsman people unlink forge:github:anna",
+    ),
+)
 @click.argument("identity", metavar="CHANNEL:ID", type=params.TEXT)
 async def unlink(app: App, identity: str) -> None:
-    """Unlink a chat account."""
+    """Unlink a chat account, or the account of a login at a forge.
+
+    A login at a forge keeps its person, and belongs to the next account that acts under it.
+    """
     from draftsman.domain.job import Source
 
     name, _, id = identity.partition(":")
-    if name not in (Source.SLACK, Source.TRELLO) or not id:
-        raise UsageError(f"{identity[:60]!r}: use slack:ID or trello:ID, as in people list")
+    if name not in (Source.SLACK, Source.TRELLO, Source.FORGE) or not id:
+        raise UsageError(
+            f"{identity[:60]!r}: use slack:ID or trello:ID, as in people list, or forge:FORGE:LOGIN"
+        )
+    if name == Source.FORGE:
+        id = id.casefold()
     async with app.runtime() as rt:
         person = await rt.people.unlink(Source(name), id, await rt.actor())
     if app.json:

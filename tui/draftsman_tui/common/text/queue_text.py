@@ -27,6 +27,10 @@ def blocks_text(summary: QueueSummary, now: datetime | None = None) -> str:
         + f" {one_line(pause.reason)}"
         for pause in summary.pauses
     ]
+    blocks += [
+        f"{item.jobs:,} wait for a worker with the type {one_line(item.type)}"
+        for item in summary.unhandled
+    ]
     if summary.limited:
         blocks.append(f"{summary.limited:,} wait for limits")
     return "; ".join(blocks)

@@ -275,7 +275,7 @@ async def _approval(screen: BaseScreen) -> Question:
 
 
 async def question_of(screen: BaseScreen) -> Question:
-    """Return the question of the row, or the open question of its job."""
+    """Return the question of the row, or the only open question of its job."""
     if len(screen.ids) > 1:
         raise Refused(f"changes one question at a time; Esc clears {len(screen.ids)} marks")
     if screen.question is not None:
@@ -284,4 +284,10 @@ async def question_of(screen: BaseScreen) -> Question:
     questions = await screen.rt.questions.open(number)
     if not questions:
         raise Refused(f"{job_name(number)} has no open question; press w to see its state")
+    if len(questions) > 1:
+        names = ", ".join(question.name for question in questions)
+        raise Refused(
+            f"{job_name(number)} has {len(questions)} open questions, {names};"
+            " select one in the inbox, or in the tab questions of the job"
+        )
     return questions[0]

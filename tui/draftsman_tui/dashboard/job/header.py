@@ -81,7 +81,8 @@ def _until(snapshot: JobSnapshot, now: datetime) -> Cell | None:
     if snapshot.over:
         return None
     if snapshot.open is not None:
-        until = snapshot.open.expires_at
+        times_of_all = [question.expires_at for question in snapshot.open_questions]
+        until = min((time for time in times_of_all if time is not None), default=None)
         if until is None:
             return Cell("never expires", "asks")
         return Cell(f"expires {times.left(until, now)}" if until > now else "expired", "asks")
@@ -129,9 +130,12 @@ def _denied(job: Job) -> bool:
 
 def _then(snapshot: JobSnapshot, why: WaitReason) -> str:
     """Return the hint, with the dashboard's keys where it has them."""
+    several = len(snapshot.open_questions) > 1
     if why.paused:
-        answer = "; a: answer" if snapshot.open is not None else ""
+        answer = "; a: answer" if snapshot.open is not None and not several else ""
         return f"Z: resume{answer}"
+    if several:
+        return f"{len(snapshot.open_questions)} open questions: answer each in the tab questions"
     if snapshot.open is not None:
         return "a: decide" if snapshot.open.kind is QuestionKind.APPROVAL else "a: answer"
     return "l: show log" if why.reason == "running" else why.next_step

@@ -158,7 +158,7 @@ class JobLoader:
             responders={
                 question.ordinal: await answerers(rt, question) for question in open_questions
             },
-            asking="".join(asking_text(self.number, question.others) for question in asked),
+            asking={item.ordinal: asking_text(self.number, item.others) for item in asked},
             targets=await rt.outbox.targets(self.number),
             files=await rt.checkpoints.artifacts(self.number),
             chain=await rt.read_model.chain(self.number),

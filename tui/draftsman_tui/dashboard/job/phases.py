@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -73,20 +74,30 @@ def _runs(runs: Sequence[Run], end: datetime) -> Iterator[Phase]:
 def _waits(runs: Sequence[Run], questions: Sequence[Question], end: datetime) -> Iterator[Phase]:
     """Yield the waits for people: no run starts, and nothing else is asked, before one ends."""
     starts = [run.started_at for run in runs] + [question.asked_at for question in questions]
+    by_run: defaultdict[int, list[Question]] = defaultdict(list)
     for question in questions:
-        is_open = question.status is QuestionStatus.OPEN
-        resolved = question.answered_at or (end if is_open else question.expires_at or end)
-        later = [start for start in starts if start > question.asked_at]
-        name = "approval" if question.kind is QuestionKind.APPROVAL else "question"
-        role = "asks" if is_open else "good" if question.answered_at else "warns"
+        by_run[question.run].append(question)
+    for asked in by_run.values():
+        first = asked[0]
+        later = [start for start in starts if start > first.asked_at]
+        name = "approval" if first.kind is QuestionKind.APPROVAL else "question"
+        numbers = ", ".join(f"/{question.ordinal}" for question in asked)
+        is_answered = any(question.answered_at for question in asked)
+        is_open = any(question.status is QuestionStatus.OPEN for question in asked)
         yield Phase(
             WAIT,
-            question.asked_at,
-            min([resolved, end, *later]),
-            f"{name} /{question.ordinal}",
-            one_line(_outcome(question)),
-            role,
+            first.asked_at,
+            min([max(_closed_at(question, end) for question in asked), end, *later]),
+            f"{name} {numbers}" if len(asked) == 1 else f"questions {numbers}",
+            one_line("; ".join(map(_outcome, asked))),
+            "asks" if is_open else "good" if is_answered else "warns",
         )
+
+
+def _closed_at(question: Question, end: datetime) -> datetime:
+    if question.status is QuestionStatus.OPEN:
+        return end
+    return question.answered_at or question.expires_at or end
 
 
 def _outcome(question: Question) -> str:

@@ -37,10 +37,11 @@ def preview(snapshot: JobSnapshot, width: int, now: datetime) -> list[Item]:
         ),
     ]
     if snapshot.open is not None:
-        asked = next(
-            item for item in questions(snapshot, width, now) if item.key == snapshot.open.name
-        )
-        parts += section("question", "Question", asked.rows[:-1])  # the last is blank
+        names = {question.name for question in snapshot.open_questions}
+        asked = [item for item in questions(snapshot, width, now) if item.key in names]
+        heading = "Question" if len(asked) == 1 else "Questions"
+        rows = [row for item in asked for row in item.rows]
+        parts += section("question", heading, rows[:-1])  # the last is blank
     request = list(lines(bounded(job.ticket_text or "", job), width)) if job.ticket_text else []
     parts += section("request", "Request", request[:REQUEST_ROWS])
     events = [row for item in timeline(snapshot, width, now)[-EVENTS:] for row in item.rows]

@@ -39,8 +39,8 @@ def _rows(question: Question, snapshot: JobSnapshot, width: int, now: datetime) 
         width,
         _INDENT,
     )
-    if is_open and snapshot.asking:
-        yield from wrap_row((Cell(f"  {snapshot.asking}", "warns"),), width, 2)
+    if is_open and (asking := snapshot.asking.get(question.ordinal)):
+        yield from wrap_row((Cell(f"  {asking}", "warns"),), width, 2)
     yield from lines(question.text, width, "  ")
     details = [
         row_of(text)

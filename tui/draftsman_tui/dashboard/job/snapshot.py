@@ -52,8 +52,8 @@ class JobSnapshot:
     answers: Sequence[Answer] = ()
     responders: Mapping[int, str] = field(default_factory=dict)
     """Formatted responders of the open questions, by ordinal."""
-    asking: str = ""
-    """The jobs that an answer counts for, in words; "" for a single job."""
+    asking: Mapping[int, str] = field(default_factory=dict)
+    """The jobs that an answer to a question counts for, in words; "" for a single job."""
     deliveries: Sequence[Delivery] = ()
     targets: Sequence[Any] = ()
     files: Sequence[Any] = ()
@@ -77,11 +77,13 @@ class JobSnapshot:
 
     @property
     def open(self) -> Question | None:
-        """The open question."""
-        return next(
-            (question for question in self.questions if question.status is QuestionStatus.OPEN),
-            None,
-        )
+        """The first open question."""
+        return next(iter(self.open_questions), None)
+
+    @property
+    def open_questions(self) -> Sequence[Question]:
+        """The questions that the job waits for, in the order asked."""
+        return [question for question in self.questions if question.status is QuestionStatus.OPEN]
 
 
 class JobLoaded(LatestMessage):

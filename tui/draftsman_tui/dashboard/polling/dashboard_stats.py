@@ -47,6 +47,8 @@ class DashboardStats:
     skew: float = 0
     activity: RecentActivity | None = None
     """None: not loaded yet."""
+    unhandled: Sequence[str] = ()
+    """The types of waiting jobs that no live worker handles."""
 
 
 def worker_stats(workers: Sequence[tuple[Any, str]]) -> WorkerStats:

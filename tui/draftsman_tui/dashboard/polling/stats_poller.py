@@ -116,4 +116,7 @@ class StatsPoller:
         workers = dashboard_stats.worker_stats(
             [(worker, health_of(worker, rt.settings)) for worker in rows]
         )
-        return dashboard_stats.DashboardStats(*self._jobs, workers, self.skew, self._activity)
+        unhandled = sorted({type for _, type in await rt.queues.unhandled_types()})
+        return dashboard_stats.DashboardStats(
+            *self._jobs, workers, self.skew, self._activity, unhandled
+        )

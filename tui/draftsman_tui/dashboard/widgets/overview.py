@@ -198,6 +198,9 @@ def _problems(stats: DashboardStats, stale: float) -> Iterator[Text]:
     for name, text in (("silent", "not responding"), ("lost", "lost")):
         if count := workers.health.get(name):
             problems.append(f"{count} worker{'' if count == 1 else 's'} {text}")
+    if stats.unhandled and workers.health:
+        more = f" and {len(stats.unhandled) - 1} more" if len(stats.unhandled) > 1 else ""
+        problems.append(f"no worker handles {one_line(stats.unhandled[0])}{more}")
     return (Text(f" {problem} ", "bold reverse") for problem in problems)
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
+from collections.abc import Coroutine, Sequence
 from pathlib import PurePosixPath
-from typing import Final, cast
+from typing import Any, Final, cast
 
 from draftsman.domain.budgets import BudgetState, question_of
-from draftsman.domain.question import Answered, NoAnswer
+from draftsman.domain.question import BUDGET_KEY, Answered, NoAnswer
 from draftsman.domain.question_spec import QuestionSpec
 from draftsman.domain.quota import Quota, is_quota
 from draftsman.domain.reserved_names import AGENT_KIND, Owner, check_artifact, check_key
@@ -56,17 +57,23 @@ TERMINATE_TIMEOUT: Final = 5.0
 """Seconds between SIGTERM and SIGKILL."""
 PROGRAM_MESSAGES: Final = (AskMessage, ApproveMessage, EventMessage)
 """Messages that any program of the run may send on its socket."""
+PROGRAMS_WINDOW: Final = 0.2
+"""Seconds for which a program that asks with a grace period waits for others that ask, too."""
 PROGRESS: Final = "progress"
 """Kind of events of which only the newest in an interval is stored."""
 PROGRESS_INTERVAL: Final = 5.0
 """Minimum seconds between two stored events of progress."""
 
 
+Answers = dict[str, Answered | NoAnswer]
+"""Answers by the key of their question."""
+
+
 class AgentSession:
     """A session with an agent, which starts from the saved work.
 
-    After `listen`, `result`, `error` or `question` has the agent's final message; all three are
-    None if the agent exited without any.
+    After `listen`, `result`, `error` or `questions` has the agent's final message; all three are
+    empty if the agent exited without any.
     """
 
     def __init__(
@@ -78,7 +85,8 @@ class AgentSession:
     ) -> None:
         self.result: ResultMessage | None = None
         self.error: Failure | None = None
-        self.question: QuestionSpec | None = None
+        self.questions: list[QuestionSpec] = []
+        """The questions of the agent and of other programs, asked together once it has exited."""
         self.exit_code: int | None = None
         self.messages = PersonMessages(run, workspace)
         self._run = run
@@ -98,6 +106,9 @@ class AgentSession:
         """Set once the messages of the agent are handled."""
         self._completes = False
         """Whether a result is complete: the agent reported its usage, and no call was refused."""
+        self._waiting: dict[str, QuestionSpec] = {}
+        """The questions of programs that are asked together in a grace period, by key."""
+        self._period: asyncio.Task[Answers] | None = None
 
     async def listen(self, process: AgentProcess) -> None:
         """Handle the agent's messages until it exits."""
@@ -110,18 +121,21 @@ class AgentSession:
         finally:
             if self._termination is not None:
                 self._termination.cancel()
+            if self._period is not None:
+                self._period.cancel()
+                await asyncio.wait([self._period])
 
     async def is_budget_used(self) -> bool:
-        """Return whether a budget is used up before the agent starts; then `question` is set."""
+        """Return whether a budget is used up before the agent starts, which is a question then."""
         state = await self.meter.check()
         if state.outcome == "used":
-            self.question = question_of(state, self._run.job.name, self._run.job.run)
-        return self.question is not None
+            self.questions = [question_of(state, self._run.job.name, self._run.job.run)]
+        return bool(self.questions)
 
     async def stop_for_budget(self, state: BudgetState) -> None:
         """Ask for a larger budget, and park the agent so that it saves its work."""
-        if self.question is None and self._process is not None:
-            self.question = question_of(state, self._run.job.name, self._run.job.run)
+        if not self.questions and self._process is not None:
+            self.questions = [question_of(state, self._run.job.name, self._run.job.run)]
             await self.park(self._process, None)
 
     def stop(self, failure: Failure) -> None:
@@ -132,7 +146,7 @@ class AgentSession:
     @property
     def is_ending(self) -> bool:
         """Whether the agent was parked or stopped."""
-        return self.question is not None or self.error is not None
+        return bool(self.questions) or self.error is not None
 
     async def park(self, process: AgentProcess, id: str | None) -> None:
         """Ask the agent to save a checkpoint and exit; terminate it after a timeout."""
@@ -169,7 +183,7 @@ class AgentSession:
 
     def _fail(self, process: AgentProcess, failure: Failure) -> None:
         """Kill the agent because of a quota."""
-        self.error, self.question = failure, None
+        self.error, self.questions = failure, []
         self._run.log.write(f"[stopped] {failure}")
         process.kill()
 
@@ -203,25 +217,56 @@ class AgentSession:
         if not isinstance(message, PROGRAM_MESSAGES) or message.id is None:
             text = f"a program sends ask, approve or event, with an id, not {message.type}"
             return encode(RefusedMessage(id=message.id, reason=text))
-        async with self._turn:
-            if self.result is not None or self.error is not None or self._run.parked:
-                return encode(RefusedMessage(id=message.id, reason="the run is ending"))
-            try:
+        try:
+            async with self._turn:
+                if self.result is not None or self.error is not None or self._run.parked:
+                    return encode(RefusedMessage(id=message.id, reason="the run is ending"))
                 self._quotas.message()
-                return encode(await self._reply_to_program(process, message, message.id))
-            except Failure as error:
-                if is_quota(error):
-                    self._fail(process, error)
-                return encode(_refusal(message.id, error))
-            except DraftsmanError as error:
-                return encode(_refusal(message.id, Failure(str(error))))
-            finally:
+                reply = await self._reply_to_program(process, message, message.id)
+            if isinstance(reply, Coroutine):
+                reply = await reply
+            return encode(reply)
+        except Failure as error:
+            if is_quota(error):
+                self._fail(process, error)
+            return encode(_refusal(message.id, error))
+        except DraftsmanError as error:
+            return encode(_refusal(message.id, Failure(str(error))))
+
+    async def _join_period(
+        self, process: AgentProcess, item: QuestionSpec, seconds: float, id: str
+    ) -> ToAgent:
+        """Ask in the grace period that is about to begin, together with other programs."""
+        self._waiting.setdefault(item.key, item)
+        if self._period is None:
+            self._period = asyncio.create_task(self._ask_together(process, seconds))
+        answer = (await asyncio.shield(self._period)).get(item.key)
+        return ParkMessage(id=id) if answer is None else AnswerMessage.of(id, item.key, answer)
+
+    async def _ask_together(self, process: AgentProcess, seconds: float) -> Answers:
+        """Ask the questions of all programs that ask within a moment; return the answers by key."""
+        try:
+            await asyncio.sleep(PROGRAMS_WINDOW)
+            async with self._turn:
+                items, self._waiting = list(self._waiting.values()), {}
+                if self.result is not None or self.error is not None or self._run.parked:
+                    return {}
+                if self.questions:  # another program has parked the run meanwhile
+                    for item in items:
+                        await self._pose(item)
+                    return {}
+                await self.work.save_running(process)
+                answers = await self._ask_in_grace(process, items, seconds)
                 if self._run.parked:
                     await self.park(process, None)
+                return answers
+        finally:
+            self._period = None
 
     async def _reply_to_program(
         self, process: AgentProcess, message: AskMessage | ApproveMessage | EventMessage, id: str
-    ) -> ToAgent:
+    ) -> ToAgent | Coroutine[Any, Any, ToAgent]:
+        """Return the reply; for a question with a grace period, its coroutine."""
         if isinstance(message, EventMessage):
             if message.kind == PROGRESS:
                 self._progress = message
@@ -233,14 +278,9 @@ class AgentSession:
             return AckMessage(id=id)
         reply = await self._find_reply(message.of_program())
         if isinstance(reply, QuestionSpec):
-            seconds = 0 if self.question else self.grace.seconds(message)
-            if not seconds:
-                await self._pose(reply)
-            else:
-                await self.work.save_running(process)
-                if answer := await self._ask_in_grace(process, reply, seconds):
-                    return AnswerMessage.of(message.id, message.key, answer)
-                return ParkMessage(id=id)  # the caller parks the agent
+            if not self.questions and (seconds := self.grace.seconds(message)):
+                return self._join_period(process, reply, seconds, id)
+            await self._pose(reply)
             await self.park(process, None)
             return ParkMessage(id=id)
         return reply
@@ -281,10 +321,11 @@ class AgentSession:
         """Reply with a recorded answer; else park the agent, to ask people after it has exited."""
         reply = await self._find_reply(message)
         if isinstance(reply, QuestionSpec):
-            seconds = 0 if self.question else self.grace.seconds(message)
+            seconds = 0 if self.questions else self.grace.seconds(message)
             if not seconds:
                 await self._pose(reply)
-            elif answer := await self._ask_in_grace(process, reply, seconds):
+            elif answers := await self._ask_in_grace(process, [reply], seconds):
+                answer = answers[reply.key]
                 await self._send(process, AnswerMessage.of(message.id, message.key, answer))
                 return
             await self.park(process, message.id)
@@ -292,23 +333,27 @@ class AgentSession:
             await self._send(process, reply)
 
     async def _ask_in_grace(
-        self, process: AgentProcess, item: QuestionSpec, seconds: float
-    ) -> Answered | NoAnswer | None:
-        """Ask while the agent keeps running; None if the run stays parked."""
-        await self._quotas.spend(Quota.QUESTIONS)
+        self, process: AgentProcess, items: Sequence[QuestionSpec], seconds: float
+    ) -> Answers:
+        """Ask while the agent keeps running; no answers if the run stays parked."""
+        for _ in items:
+            await self._quotas.spend(Quota.QUESTIONS)
         await self.store_progress()
         if (patch := await self.work.patch()) is not None:
             await self._run.patch(patch)
-        answer = await self.grace.ask(process, item, seconds)
-        if answer is not None:
+        answers = await self.grace.ask(process, items, seconds)
+        if answers:
             self.messages.wake()
-        return answer
+        return answers
 
     async def _pose(self, item: QuestionSpec) -> None:
-        """Ask this question at the end of the run, unless it asks another."""
-        if self.question is None:
+        """Ask this question at the end of the run, together with those that were posed before.
+
+        Another question with the same key is asked in the next run.
+        """
+        if item.key not in {question.key for question in self.questions}:
             await self._quotas.spend(Quota.QUESTIONS)
-            self.question = item
+            self.questions.append(item)
 
     async def _find_reply(
         self, message: AskMessage | ApproveMessage
@@ -349,7 +394,7 @@ class AgentSession:
             case ResultMessage():
                 self.result = message
                 if self._completes:
-                    self.question = None
+                    self.questions = [item for item in self.questions if item.key != BUDGET_KEY]
             case ErrorMessage():
                 self.error = message.failure()
             case _:
@@ -358,7 +403,7 @@ class AgentSession:
 
     async def _add_usage(self, message: UsageMessage) -> None:
         used_up = await self.meter.reported(message)
-        if used_up and self.question is None and self.result is None:
+        if used_up and not self.questions and self.result is None:
             self._completes = True
             await self.stop_for_budget(used_up[0])
 

@@ -8,7 +8,7 @@ worker dies, the next run starts from the checkpoint.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 from draftsman.domain.question import Answered, NoAnswer
 from draftsman.domain.question_spec import QuestionSpec
@@ -38,17 +38,17 @@ class GracePeriod:
         return min(message.grace, settings.questions.ask_grace, settings.worker.lease / 2)
 
     async def ask(
-        self, process: AgentProcess, item: QuestionSpec, seconds: float
-    ) -> Answered | NoAnswer | None:
-        """Ask, and wait for the answer; None if the run stays parked."""
+        self, process: AgentProcess, items: Sequence[QuestionSpec], seconds: float
+    ) -> dict[str, Answered | NoAnswer]:
+        """Ask, and wait for all answers; return them by key, none if the run stays parked."""
         self._lease_held.clear()
         try:
-            answer = await self._run.ask_in_grace(item, seconds, process.is_alive)
+            answers = await self._run.ask_in_grace(items, seconds, process.is_alive)
         finally:
             self._lease_held.set()
-        if answer is not None and self.on_continue is not None:
+        if answers is not None and self.on_continue is not None:
             await self.on_continue()
-        return answer
+        return answers or {}
 
     async def may_write(self) -> bool:
         """Wait for the end of a period; return whether the run may write again.

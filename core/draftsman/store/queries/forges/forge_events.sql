@@ -4,12 +4,13 @@
 -- no forge tells the time of an edit, or who edited it.
 -- name: receive
 INSERT INTO draftsman.forge_events (forge, project, number, key, kind, source, author, author_name,
-       is_bot, association, verdict, title, text, label, path, line, commit, thread, url, at)
-SELECT %(forge)s, e.project, e.number, e.key, e.kind, 'forge', lower(e.author), e.author, e.is_bot,
+       author_id, is_bot, association, verdict, title, text, label, path, line, commit, thread, url, at)
+SELECT %(forge)s, e.project, e.number, e.key, e.kind, 'forge', lower(e.author), e.author, e.author_id,
+       e.is_bot,
        e.association, e.verdict, e.title, e.text, e.label, e.path, e.line, e.commit, e.thread, e.url,
        e.at
   FROM jsonb_to_recordset(%(events)s) AS e (project text, number int, key text, kind text,
-       author text, is_bot boolean, association text, verdict text, title text, text text,
+       author text, author_id text, is_bot boolean, association text, verdict text, title text, text text,
        label text, path text, line int, commit text, thread text, url text, at timestamptz)
  WHERE e.kind <> 'review' OR 0 = (
        SELECT count(*) FROM draftsman.forge_events o

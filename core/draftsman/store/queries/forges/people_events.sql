@@ -1,7 +1,8 @@
 -- Events of people on forges: requests and answers.
 
 -- name: unprocessed
-SELECT id, forge, project, number, key, kind, author_name AS author, is_bot, association, verdict,
+SELECT id, forge, project, number, key, kind, author_name AS author, author_id, is_bot,
+       association, verdict,
        title, text, label, path, line, commit, thread, url, at
   FROM draftsman.forge_events
  WHERE processed_at IS NULL AND kind IN ('labeled_issue', 'issue_comment', 'answer')

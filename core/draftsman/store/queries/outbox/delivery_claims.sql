@@ -1,7 +1,7 @@
 -- Claims of deliveries by the processes that send them.
 
 -- Due deliveries of a channel: a share for each target that is not busy or paused, the targets in
--- turn. Urgent deliveries come first, and exclusively in a reserved target, unless another delivery
+-- turn, of the targets that the process serves. Urgent deliveries come first, and exclusively in a reserved target, unless another delivery
 -- has been due longer by the head start. A delivery that was being sent is in doubt, unless a known
 -- sender had not begun its call.
 -- name: claim
@@ -36,6 +36,7 @@ WITH RECURSIVE due AS (
             ORDER BY next_attempt_at
             LIMIT 1) u ON true
      WHERE due.target <> ALL (%(busy)s::text[])
+       AND (%(served)s::text[] IS NULL OR draftsman.is_served(due.target, %(served)s::text[]))
        AND NOT EXISTS (SELECT FROM draftsman.channel_limits l
                         WHERE l.bucket IN (%(channel)s::text, %(channel)s::text || ':' || due.target)
                           AND l.paused_until > draftsman.now())
@@ -96,6 +97,45 @@ UPDATE draftsman.deliveries
  WHERE seq = %(seq)s AND lease_token = %(token)s AND status = 'sending'
    AND next_attempt_at > draftsman.now()
 
+-- Targets with due deliveries that no process sends: a webhook or pager that no live worker has, or any
+-- target whose delivery nobody has claimed for so long. At most 1,000 deliveries of each are counted.
+-- name: unserved
+WITH RECURSIVE due AS (
+    (SELECT channel, target FROM draftsman.deliveries
+      WHERE next_attempt_at IS NOT NULL
+      ORDER BY channel, target
+      LIMIT 1)
+     UNION ALL
+    SELECT n.channel, n.target
+      FROM due
+     CROSS JOIN LATERAL (
+           SELECT d.channel, d.target FROM draftsman.deliveries d
+            WHERE d.next_attempt_at IS NOT NULL
+              AND (d.channel, d.target) > (due.channel, due.target)
+            ORDER BY d.channel, d.target
+            LIMIT 1) n
+)
+SELECT t.channel, t.target, f.count, f.seconds, f.error
+  FROM (SELECT * FROM due LIMIT 1000) t
+ CROSS JOIN LATERAL (
+       SELECT count(*) AS count,
+              extract(epoch FROM draftsman.now() - min(w.next_attempt_at))::float8 AS seconds,
+              max(w.last_error) AS error
+         FROM (SELECT next_attempt_at, last_error FROM draftsman.deliveries
+                WHERE channel = t.channel AND target = t.target
+                  AND next_attempt_at <= draftsman.now()
+                ORDER BY next_attempt_at
+                LIMIT 1000) w) f
+ WHERE f.count > 0
+   AND NOT EXISTS (SELECT FROM draftsman.channel_limits l
+                    WHERE l.bucket IN (t.channel::text, t.channel || ':' || t.target)
+                      AND l.paused_until > draftsman.now())
+   AND (f.seconds > %(late)s
+        OR t.channel IN ('webhook', 'pager') AND NOT EXISTS (
+           SELECT FROM draftsman.serving_workers(%(lease)s) w
+            WHERE t.channel || ':' || t.target = ANY (w.targets)))
+ ORDER BY t.channel, t.target
+
 -- Seconds until a delivery of a channel is due, NULL without any.
 -- name: next_due
 WITH RECURSIVE due AS (
@@ -114,7 +154,9 @@ WITH RECURSIVE due AS (
             LIMIT 1) n
 )
 SELECT extract(epoch FROM min(greatest(d.next_attempt_at, l.paused_until)) - draftsman.now())::float8
-  FROM (SELECT * FROM due LIMIT 1000) d
+  FROM (SELECT * FROM due
+         WHERE %(served)s::text[] IS NULL OR draftsman.is_served(due.target, %(served)s::text[])
+         LIMIT 1000) d
  CROSS JOIN LATERAL (
        SELECT max(paused_until) AS paused_until FROM draftsman.channel_limits
         WHERE bucket IN (%(channel)s::text, %(channel)s::text || ':' || d.target)) l

@@ -51,7 +51,7 @@ WITH active AS MATERIALIZED (
      UNION ALL
     SELECT name, running, rate, period, burst, name FROM draftsman.limit_buckets
 )
-SELECT n.name, n.running, n.rate, n.period, n.burst, coalesce(b.taken, 0) AS taken,
+SELECT n.name, n.running, n.rate, n.period, n.burst, (coalesce(b.taken, 0) + p.change)::int AS taken,
        coalesce((SELECT sum(s.count) FROM unnest(b.starts, b.start_counts) AS s (at, count)
                   WHERE s.at > draftsman.now() - make_interval(secs => b.period)), 0)::int AS started,
        CASE WHEN b.name IS NULL THEN least(n.running, coalesce(n.burst, n.rate))
@@ -63,5 +63,7 @@ SELECT n.name, n.running, n.rate, n.period, n.burst, coalesce(b.taken, 0) AS tak
        b.next_at
   FROM names n
   LEFT JOIN draftsman.limit_buckets b ON b.name = n.bucket
+ CROSS JOIN LATERAL (SELECT coalesce(sum(change), 0) AS change FROM draftsman.postponed_work
+                      WHERE bucket = n.name) p
  WHERE %(name)s::text IS NULL OR n.name = %(name)s
  ORDER BY n.name

@@ -195,6 +195,9 @@ SELECT draftsman.set_unhandled_types(%(lease)s, %(failing)s::text[], %(limit)s)
        SELECT FROM draftsman.leases WHERE name = 'leader' AND owner = %(owner)s
           AND term = %(term)s AND expires_at > draftsman.now())
 
+-- name: unhandled_types
+SELECT queue, type FROM draftsman.unhandled_types ORDER BY queue, type
+
 -- The types of queues with jobs that wait for a worker that handles them.
 -- name: waiting_for_types
 SELECT queue, type, jobs, extract(epoch FROM draftsman.now() - since)::float8 AS oldest_wait
@@ -203,7 +206,7 @@ SELECT queue, type, jobs, extract(epoch FROM draftsman.now() - since)::float8 AS
 
 -- Gives free concurrency keys to waiting jobs.
 -- name: assign
-SELECT draftsman.assign_keys(draftsman.free_keys(%(limit)s))
+SELECT draftsman.assign_keys(draftsman.lock_free_keys(draftsman.free_keys(%(limit)s)))
  WHERE %(term)s::bigint IS NULL OR EXISTS (
        SELECT FROM draftsman.leases WHERE name = 'leader' AND owner = %(owner)s
           AND term = %(term)s AND expires_at > draftsman.now())

@@ -1,0 +1,39 @@
+"""Jobs that two sessions submit for the same job at the same time."""
+
+from __future__ import annotations
+
+import pytest
+
+from draftsman.errors import Refused
+from draftsman.runtime import Runtime
+from draftsman.store.postgres.database import Connection
+from tests.factories import Factory
+from tests.support.races import FirstSession
+from tests.support.statements import value
+
+COUNT = "SELECT count(*) FROM draftsman.job_requests WHERE idempotency_key LIKE 'spawn:%%'"
+
+
+async def test_two_submissions_at_once_cannot_exceed_the_limit_of_an_agents_job(
+    make: Factory, rt: Runtime, first: FirstSession, conn: Connection
+) -> None:
+    work = await make.running()
+    for number in range(19):
+        await rt.workflows.spawn(work, f"mcp:{number}", "noop", {})
+    async with first.doing(first.rt.workflows.spawn(work, "mcp:a", "noop", {})) as last:
+        with pytest.raises(Refused, match=f"{work.name} has submitted 20 jobs"):
+            await first.then(rt.workflows.spawn(work, "mcp:b", "noop", {}), conn)
+    assert await value(conn, COUNT) == 20
+    again = await rt.workflows.spawn(work, "mcp:a", "noop", {})
+    assert again == last.result(), "the same key is the same job"
+    assert await rt.workflows.spawn(work, "handler", "noop", {}) > again, "handlers have no limit"
+
+
+async def test_the_limit_is_that_of_the_job_and_not_of_its_run(make: Factory, rt: Runtime) -> None:
+    work = await make.running()
+    for number in range(20):
+        await rt.workflows.spawn(work, f"mcp:{number}", "noop", {})
+    await rt.settlement.release_run(work, "shutdown")
+    later = await make.running(work.number)
+    with pytest.raises(Refused, match="the most that an agent may"):
+        await rt.workflows.spawn(later, "mcp:more", "noop", {})

@@ -1,0 +1,253 @@
+"""Mutation testing of the claim path.
+
+python -m tests.mutations --list              the mutants, and the tests that each runs
+python -m tests.mutations                     runs them all; exit code 1 if one survives
+python -m tests.mutations --only 'exchange:'  those whose names match a regular expression
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import re
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Final
+
+from tests.mutations import targets
+from tests.mutations.mutant import Mutant
+
+MOST_EQUIVALENT: Final = 0.05
+"""Maximum fraction of mutants that are equivalent."""
+REPLY: Final = 64 << 20
+"""Maximum bytes of a reply of a runner."""
+
+
+@dataclass
+class Verdict:
+    """What became of a mutant."""
+
+    mutant: Mutant
+    outcome: str
+    """`killed`, `survived` or `equivalent`."""
+    by: str = ""
+    """The test that failed, or the reason why it is equivalent."""
+    seconds: float = 0.0
+    error: str = ""
+
+
+class Runner:
+    """A process that runs mutants (`runner.py`)."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self._process = process
+
+    @classmethod
+    async def start(cls) -> Runner:
+        """Start it; its first line lists the tests."""
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "tests.mutations.runner",
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            limit=REPLY,
+        )
+        return cls(process)
+
+    async def read(self) -> dict[str, Any]:
+        """Return the next line of the process."""
+        assert self._process.stdout is not None
+        line = await self._process.stdout.readline()
+        if not line:
+            raise RuntimeError("a process of the tests ended; see its output above")
+        result: dict[str, Any] = json.loads(line)
+        return result
+
+    async def order(self, **order: Any) -> dict[str, Any]:
+        """Run tests."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(order).encode() + b"\n")
+        await self._process.stdin.drain()
+        return await self.read()
+
+    async def stop(self) -> None:
+        """End it."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        await self._process.wait()
+
+
+@dataclass
+class Coverage:
+    """Which tests reach a unit, and the seconds of each test."""
+
+    seconds: dict[str, float] = field(default_factory=dict)
+    tests: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+
+    def add(self, result: dict[str, Any]) -> None:
+        """Add a run without a mutant; raises an error if a test failed."""
+        if result["failed"]:
+            sys.exit(f"{result['failed']} fails without a mutant: {result.get('error')}")
+        self.seconds |= result["tests"]
+        for test, units in result["reached"].items():
+            for unit in units:
+                self.tests[unit].append(test)
+
+    def of(self, mutant: Mutant) -> list[str]:
+        """Return the tests of a mutant; of the enclosing function for a nested one."""
+        unit = mutant.unit
+        while unit not in self.tests and "." in unit:
+            unit = unit.rpartition(".")[0]
+        return [test for test in self.tests.get(unit, []) if targets.is_test_of(mutant, test)]
+
+
+async def _cover(runners: Sequence[Runner], collected: list[str]) -> Coverage:
+    """Run the tests without a mutant, each runner some files of them."""
+    files: dict[str, list[str]] = defaultdict(list)
+    for test in collected:
+        files[test.partition("::")[0]].append(test)
+    shares: list[list[str]] = [[] for _ in runners]
+    for tests in sorted(files.values(), key=len, reverse=True):
+        min(shares, key=len).extend(tests)
+    coverage = Coverage()
+    for result in await asyncio.gather(
+        *(runner.order(tests=share) for runner, share in zip(runners, shares, strict=True))
+    ):
+        coverage.add(result)
+    return coverage
+
+
+async def _judge(
+    mutants: Sequence[Mutant], jobs: int, *, listing: bool
+) -> tuple[list[Verdict], Coverage]:
+    """Run the mutants; return a verdict of each, in the same order."""
+    reasons = targets.equivalent()
+    runners = [await Runner.start() for _ in range(jobs)]
+    try:
+        for runner in runners:
+            collected = (await runner.read())["collected"]
+        _note(f"{len(collected)} tests run without a mutant, to see which code each reaches")
+        coverage = await _cover(runners, collected)
+        verdicts: dict[str, Verdict] = {}
+        waiting = [mutant for mutant in mutants if mutant.name not in reasons]
+        if listing:
+            return [], coverage
+        kills: Counter[tuple[str, str]] = Counter()
+        total = len(waiting)
+        waiting.reverse()
+
+        async def work(runner: Runner) -> None:
+            while waiting:
+                mutant = waiting.pop()
+                tests = sorted(
+                    coverage.of(mutant),
+                    key=lambda test: (-kills[mutant.unit, test], coverage.seconds[test]),
+                )
+                limit = 60 + 5 * sum(coverage.seconds[test] for test in tests)
+                result = await runner.order(tests=tests, mutant=asdict(mutant), limit=limit)
+                by = result["failed"] if tests else None
+                if by:
+                    kills[mutant.unit, by] += 1
+                verdict = Verdict(
+                    mutant,
+                    "killed" if by else "survived",
+                    by or "",
+                    result["seconds"],
+                    result.get("error", ""),
+                )
+                verdicts[mutant.name] = verdict
+                _progress(len(verdicts), total, verdict)
+
+        await asyncio.gather(*(work(runner) for runner in runners))
+        return [
+            verdicts.get(mutant.name) or Verdict(mutant, "equivalent", reasons[mutant.name])
+            for mutant in mutants
+        ], coverage
+    finally:
+        for runner in runners:
+            await runner.stop()
+
+
+def _progress(done: int, total: int, verdict: Verdict) -> None:
+    mutant = verdict.mutant
+    by = f" by {verdict.by}" if verdict.by else ""
+    _note(
+        f"[{done}/{total}] {verdict.outcome:8} {mutant.path}:{mutant.line} {mutant.name}{by}"
+        f" ({verdict.seconds:.1f} s)"
+    )
+
+
+def _note(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)  # noqa: T201
+
+
+def _print(text: str) -> None:
+    print(text)  # noqa: T201
+
+
+def _summarize(verdicts: Sequence[Verdict]) -> bool:
+    """Print a table of the files and the survivors; return whether all is well."""
+    outcomes: dict[str, Counter[str]] = defaultdict(Counter)
+    for verdict in verdicts:
+        outcomes[verdict.mutant.path][verdict.outcome] += 1
+    _print(f"{'':50} {'mutants':>8} {'killed':>8} {'survived':>8} {'equivalent':>10}")
+    total: Counter[str] = Counter()
+    for path, counts in [*outcomes.items(), ("all", total)]:
+        total += counts if path != "all" else Counter()
+        row = [counts.total(), counts["killed"], counts["survived"], counts["equivalent"]]
+        _print(f"{path:50} {row[0]:8} {row[1]:8} {row[2]:8} {row[3]:10}")
+    for verdict in verdicts:
+        if verdict.outcome == "survived":
+            _print(f"survived: {verdict.mutant.path}:{verdict.mutant.line} {verdict.mutant.name}")
+    too_many = total["equivalent"] > MOST_EQUIVALENT * total.total()
+    if too_many:
+        _print(f"more than {MOST_EQUIVALENT:.0%} of the mutants are equivalent")
+    return not total["survived"] and not too_many
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; return its exit code."""
+    parser = argparse.ArgumentParser(prog="python -m tests.mutations", description=__doc__)
+    parser.add_argument("--list", action="store_true", help="list the mutants and their tests")
+    parser.add_argument("--only", default="", help="a regular expression of names")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--jobs", type=int, default=2, help="mutants at once (2)")
+    options = parser.parse_args(arguments)
+    known = targets.mutants()
+    if unknown := targets.equivalent().keys() - {mutant.name for mutant in known}:
+        _print("equivalent.toml names unknown mutants: " + "; ".join(sorted(unknown)))
+        return 1
+    mutants = [mutant for mutant in known if re.search(options.only, mutant.name)]
+    verdicts, coverage = asyncio.run(_judge(mutants, options.jobs, listing=options.list))
+    if options.list:
+        rows = [{"name": m.name, "path": m.path, "tests": coverage.of(m)} for m in mutants]
+        _print(json.dumps(rows, indent=1) if options.json else "\n".join(map(_listed, rows)))
+        return 0
+    if options.json:
+        _print(json.dumps([_record(verdict) for verdict in verdicts], indent=1))
+        return int(any(verdict.outcome == "survived" for verdict in verdicts))
+    return 0 if _summarize(verdicts) else 1
+
+
+def _listed(row: dict[str, Any]) -> str:
+    return "\n    ".join([f"{row['path']} {row['name']}", *row["tests"]])
+
+
+def _record(verdict: Verdict) -> dict[str, Any]:
+    return {
+        "name": verdict.mutant.name,
+        "path": verdict.mutant.path,
+        "line": verdict.mutant.line,
+        "outcome": verdict.outcome,
+        "by": verdict.by,
+        "error": verdict.error,
+        "seconds": round(verdict.seconds, 1),
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,130 @@
+"""The claim path: its code, and the tests that may notice a change of it.
+
+Each mutant runs those of the tests of its kind that reach its unit (`reach.py`).
+"""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Final
+
+from tests.mutations.mutant import ROOT, Mutant
+from tests.mutations.python_operators import mutants_of_functions
+from tests.mutations.sql_operators import mutants_of_objects, mutants_of_queries
+
+QUERIES: Final = (
+    "core/draftsman/store/queries/claim.sql",
+    "core/draftsman/store/queries/run_state.sql",
+)
+OBJECTS: Final = frozenset(
+    {
+        "active_reservations",
+        "check_runs",
+        "check_transition",
+        "claim_reserving_jobs",
+        "claimable",
+        "claimable_by_type",
+        "hand_over",
+        "record_transitions",
+    }
+)
+"""Views and functions of migrations that the claim reads, and those that guard its transitions."""
+GUARDS: Final = {"record_transitions": "SELECT bit_or("}
+"""Functions of which only the part before this text guards transitions."""
+FUNCTIONS: Final = (
+    "core/draftsman/loops/claim_loop.py",
+    "core/draftsman/loops/execution.py",
+    "core/draftsman/services/runs/claim.py",
+)
+QUERY_TESTS: Final = (
+    "tests/core/services/runs/test_exchange.py",
+    "tests/core/services/runs/test_claim.py",
+    "tests/core/services/runs/test_settlement.py",
+    "tests/core/services/runs/test_rescue.py",
+    "tests/core/services/runs/test_worker_registry.py",
+    "tests/core/services/test_types.py",
+    "tests/core/races/test_fencing.py",
+    "tests/core/races/test_runs.py",
+    "tests/core/races/test_queues.py",
+    "tests/core/races/test_order.py",
+    "tests/core/races/test_pauses.py",
+    "tests/core/races/test_concurrency_keys.py",
+    "tests/core/races/test_limits.py",
+    "tests/core/races/test_reservations.py",
+    "tests/core/races/test_grace_periods.py",
+    "tests/core/stateful/test_late_results.py",
+)
+"""Tests of a change of a query: those of its service, and of two sessions."""
+OBJECT_TESTS: Final = (
+    "tests/core/services/runs/test_exchange.py",
+    "tests/core/services/runs/test_claim.py",
+    "tests/core/services/runs/test_settlement.py",
+    "tests/core/services/test_types.py",
+    "tests/core/services/test_queues.py",
+    "tests/core/services/limits/test_handover.py",
+    "tests/core/races/test_queues.py",
+    "tests/core/races/test_order.py",
+    "tests/core/races/test_pauses.py",
+    "tests/core/races/test_concurrency_keys.py",
+    "tests/core/races/test_limits.py",
+    "tests/core/races/test_reservations.py",
+    "tests/core/store/test_transitions.py",
+    "tests/core/store/test_guards.py",
+    "tests/core/store/test_events.py",
+    "tests/core/store/test_state_rules.py",
+)
+"""Tests of a change of a view or a function of the database."""
+PYTHON_TESTS: Final = (
+    "tests/core/services/runs",
+    "tests/core/races/test_grace_periods.py",
+    "tests/core/races/test_limits.py",
+    "tests/core/loops/test_claim_loop.py",
+    "tests/core/loops/test_claiming.py",
+    "tests/core/loops/test_outcomes.py",
+    "tests/core/loops/test_cancel.py",
+    "tests/core/loops/test_heartbeat.py",
+    "tests/core/loops/test_outages.py",
+    "tests/core/loops/test_shutdown.py",
+    "tests/core/loops/test_programming_errors.py",
+    "tests/core/handlers/test_context.py",
+)
+"""Tests of a change in Python: those of whole workers."""
+TESTS: Final = tuple(dict.fromkeys((*QUERY_TESTS, *OBJECT_TESTS, *PYTHON_TESTS)))
+_EQUIVALENT: Final = Path(__file__).with_name("equivalent.toml")
+
+
+def mutants() -> list[Mutant]:
+    """Return all mutants of the claim path, in the order of its files."""
+    found = []
+    for path in QUERIES:
+        found += mutants_of_queries(path, _read(path))
+    for file in sorted((ROOT / "migrations").glob("*.sql")):
+        path = str(file.relative_to(ROOT))
+        source = _read(path)
+        found += [
+            mutant
+            for mutant in mutants_of_objects(path, source, OBJECTS)
+            if (end := GUARDS.get(mutant.unit)) is None
+            or end in source[mutant.end : source.index("END $$;", mutant.end)]
+        ]
+    for path in FUNCTIONS:
+        found += mutants_of_functions(path, _read(path))
+    return found
+
+
+def is_test_of(mutant: Mutant, test: str) -> bool:
+    """Return whether a test may notice a mutant; it runs if it also reaches its unit."""
+    if mutant.path.endswith(".py"):
+        return test.startswith(PYTHON_TESTS)
+    return test.startswith(QUERY_TESTS if mutant.path in QUERIES else OBJECT_TESTS)
+
+
+def equivalent() -> dict[str, str]:
+    """Return the mutants that behave like the original, by name, each with the reason."""
+    entries = tomllib.loads(_EQUIVALENT.read_text("utf-8")).get("mutants", [])
+    return {entry["name"]: entry["reason"] for entry in entries}
+
+
+def _read(path: str) -> str:
+    return (ROOT / path).read_text("utf-8")
