@@ -97,6 +97,9 @@ class FaultInjector:
         kinds = [kind for kind in kinds if self.agents or kind != "agent killed"]
         kinds = [kind for kind in kinds if self.other_clocks or kind != "worker on another clock"]
         kinds = [kind for kind in kinds if self.host_clock or kind != "clock of the host stepped"]
+        remote = self.crew.remote
+        has_pooler = remote is not None and remote.pooler is not None
+        kinds = [kind for kind in kinds if has_pooler or kind != "pooler killed"]
         self.chance.shuffle(kinds)
         return [*kinds, "worker killed"]
 
@@ -116,6 +119,7 @@ class FaultInjector:
             "clock put back": lambda: self._shift(-1),
             "clock of the host stepped": self._step_host_clock,
             "network silent": self._silence_network,
+            "pooler killed": self._kill_pooler,
             "server read-only": self._make_read_only,
             "end of a run refused": self._refuse_end,
             "transaction of a client open": self._leave_transaction_open,
@@ -250,6 +254,17 @@ class FaultInjector:
         finally:
             if (slot := self.crew.remote) is not None and slot.network is not None:
                 slot.network.restore()
+
+    async def _kill_pooler(self) -> None:
+        slot = self.crew.remote
+        if slot is None or slot.pooler is None:
+            return
+        worker = slot.worker()
+        name = await self._worker_id(worker) if worker else None
+        await asyncio.to_thread(slot.pooler.kill)
+        self._note("pooler killed", worker=name)
+        await asyncio.sleep(self.chance.uniform(*DOWN))
+        slot.pooler.start()
 
     async def _make_read_only(self) -> None:
         """Let sessions begin read-only for a while, and keep those that began so."""

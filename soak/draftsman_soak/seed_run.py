@@ -23,6 +23,7 @@ from draftsman_soak.final_state import FinalState, read_final_state
 from draftsman_soak.host_clock import HostClock, lacks_mount_namespace
 from draftsman_soak.ledger import Ledger, retry_until_reachable
 from draftsman_soak.load_generator import LoadGenerator
+from draftsman_soak.pooler import Pooler, find_pgbouncer
 from draftsman_soak.seed_config import GRACE
 from draftsman_soak.seed_environment import SeedEnvironment
 from draftsman_soak.silent_network import SilentNetwork
@@ -49,11 +50,16 @@ class SeedRun:
         self._workers = workers
         self._clock = DatabaseClock(self.place.server)
         self._network = SilentNetwork(self.place.server)
+        self._pooler: Pooler | None = None
         self._host_clock: HostClock | None = None
         if not self.place.git:
             self.ledger.unsupported.add("the sample agent: git is not installed")
         if reason := lacks_time_namespace():
             self.ledger.unsupported.add(f"time namespace: {reason}")
+        if (program := find_pgbouncer()) is None:
+            self.ledger.unsupported.add("a pooler: PgBouncer is not installed")
+        else:
+            self._pooler = Pooler(program, self.place.server, self._network, folder / "pooler")
         if reason := lacks_mount_namespace(folder):
             self.ledger.unsupported.add(f"a step of the host's clock: {reason}")
         else:
@@ -64,12 +70,15 @@ class SeedRun:
         async with self._sessions() as (left, right), self._network.open():
             sessions = (left, right)
             await asyncio.to_thread(prepare_refusals, self.place.server)
+            if self._pooler is not None:
+                self._pooler.start()
             crowd = SimulatedUsers(sessions, self.ledger, self._stream())
             crew = WorkerFleet(
                 self._workers,
                 self.place,
                 self.ledger,
                 network=self._network,
+                pooler=self._pooler,
                 host_clock=self._host_clock,
             )
             crew.start()

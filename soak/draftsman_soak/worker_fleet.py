@@ -1,6 +1,7 @@
 """Worker processes: the first under `draftsman up`, the others started directly.
 
-The second reaches the database through a network that can be silent. The last alone handles the
+The second reaches the database through a network that can be silent, and sends its short statements
+through a pooler. The last alone handles the
 rare type, and sees a clock of the host that is stepped; agents are confined less strictly there,
 since bubblewrap mounts no /proc where a part of /proc is hidden.
 """
@@ -21,6 +22,7 @@ import psutil
 from draftsman.shutdown import blocked
 from draftsman_soak.host_clock import HostClock
 from draftsman_soak.ledger import Ledger
+from draftsman_soak.pooler import Pooler
 from draftsman_soak.seed_environment import TEMPORARY, SeedEnvironment
 from draftsman_soak.silent_network import SilentNetwork
 from draftsman_tui.common.own_command import DRAFTSMAN_COMMAND
@@ -61,11 +63,14 @@ class WorkerSlot:
         ledger: Ledger,
         *,
         network: SilentNetwork | None,
+        pooler: Pooler | None,
         host_clock: HostClock | None,
     ) -> None:
         self.supervised = number == 0
         self.network = network
         """The network between the worker and the database; None for the server's socket."""
+        self.pooler = pooler
+        """The pooler before that network, if the worker uses one."""
         self.other_clock = False
         """Whether the worker is started in a time namespace."""
         self.process: subprocess.Popen[bytes] | None = None
@@ -85,6 +90,9 @@ class WorkerSlot:
         environment = {**os.environ, "TMPDIR": str(self._config.with_name(TEMPORARY))}
         if self.network is not None:
             environment["DRAFTSMAN_DATABASE_URL"] = self.network.url
+        if self.network is not None and self.pooler is not None:
+            environment["DRAFTSMAN_DATABASE_URL"] = self.pooler.url
+            environment["DRAFTSMAN_LISTEN_URL"] = self.network.url
         draftsman = [*wrapper, *DRAFTSMAN_COMMAND, "--config", str(self._config)]
         command = (
             ["up", "--headless"] if self.supervised else ["worker", "--parent", str(os.getpid())]
@@ -163,6 +171,7 @@ class WorkerFleet:
         ledger: Ledger,
         *,
         network: SilentNetwork,
+        pooler: Pooler | None,
         host_clock: HostClock | None,
     ) -> None:
         self.slots: Sequence[WorkerSlot] = [
@@ -171,6 +180,7 @@ class WorkerFleet:
                 place.rare_config if number == count - 1 else place.config,
                 ledger,
                 network=network if number == 1 else None,
+                pooler=pooler if number == 1 else None,
                 host_clock=host_clock if number == count - 1 else None,
             )
             for number in range(count)
