@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from typing import Any, Final
+from typing import Final
 
 from pydantic import AfterValidator, ValidationError
 from pydantic_core import ErrorDetails
 
-from draftsman.domain.text import REQUEST_LIMIT, check_size
-from draftsman.errors import FieldError, UsageError
+from draftsman.errors import FieldError
 
 _NUMBER: Final = "must be a number"
 _OBJECT: Final = "must be an object of keys and values"
@@ -89,18 +88,6 @@ def matching(pattern: str, allowed: str) -> AfterValidator:
         if expression.fullmatch(value) is None:
             raise ValueError(allowed)
         return value
-
-    return AfterValidator(check)
-
-
-def document(what: str, limit: int = REQUEST_LIMIT) -> AfterValidator:
-    """Return a validator of JSON with at most `limit` bytes."""
-
-    def check(value: Any) -> Any:
-        try:
-            return check_size(value, limit, what)
-        except UsageError as error:
-            raise ValueError(str(error)) from None
 
     return AfterValidator(check)
 
