@@ -17,7 +17,7 @@ CREATE TYPE draftsman.error_class AS ENUM (
 -- In the reverse order in which a job passes them; from `key` on, it does not hold its concurrency key.
 CREATE TYPE draftsman.job_hold AS ENUM ('paused', 'limit', 'key', 'parents');
 -- In the order in which a suspect passes them; a lost trial makes it convicted, or waiting again.
-CREATE TYPE draftsman.suspect_status AS ENUM ('waiting', 'trial', 'acquitted', 'convicted');
+CREATE TYPE draftsman.suspect_status AS ENUM ('noted', 'waiting', 'trial', 'acquitted', 'convicted');
 CREATE TYPE draftsman.step_status AS ENUM ('pending', 'done');
 
 -- Gaps of 100 leave room to move a job between two others with a single write.
@@ -387,8 +387,10 @@ CREATE TABLE draftsman.workers (
     unlocked_at    timestamptz
 );
 
--- Jobs that were lost together with other jobs of their worker: one of them may have ended it. They run
--- again one at a time (`try_suspects`), and spend no attempt unless one ends a worker during its trial.
+-- Jobs that were lost together with other jobs of their worker: one of them may have ended it. After the
+-- first such loss, which a person or the machine may have caused, a job runs again as usual (`noted`).
+-- Jobs that are lost so again run one at a time (`try_suspects`), and spend no attempt unless one ends a
+-- worker during its trial.
 CREATE TABLE draftsman.suspects (
     job        bigint PRIMARY KEY REFERENCES draftsman.job_requests,
     crash      uuid NOT NULL,
@@ -406,6 +408,7 @@ RETURNS text LANGUAGE sql IMMUTABLE RETURN CASE
     WHEN tried = 1 AND suspect IN ('trial', 'convicted') THEN 'convicted'
     WHEN tried > 0 AND coalesce(suspect IN ('trial', 'convicted'), false) THEN 'waiting'
     WHEN tried > 0 THEN 'innocent'
+    WHEN lost > 1 AND suspect IS NULL THEN 'noted'
     WHEN lost > 1 THEN 'waiting'
     ELSE 'charged' END;
 

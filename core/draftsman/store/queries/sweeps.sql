@@ -376,7 +376,7 @@ WITH dead AS MATERIALIZED (
            coalesce(v.losses, 0) + 1, v.verdict::draftsman.suspect_status
       FROM locked l
       JOIN closed c ON c.job = l.number
-      JOIN verdicts v ON v.number = l.number AND v.verdict IN ('waiting', 'convicted')
+      JOIN verdicts v ON v.number = l.number AND v.verdict IN ('noted', 'waiting', 'convicted')
       JOIN updated u ON u.number = l.number AND u.status IN ('retrying', 'resumed')
      ORDER BY l.number
         ON CONFLICT (job) DO UPDATE
