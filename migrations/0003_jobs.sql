@@ -415,32 +415,37 @@ RETURNS text LANGUAGE sql IMMUTABLE RETURN CASE
 -- Ends the trials of suspects that survived, releases those whose worker was ended by a convicted job, and
 -- begins the next trial of each crash; returns the number of changes. A suspect survives if its run
 -- ends in any other way, or lives for longer than the lost run did: at most for five minutes after the
--- first loss, and for twice as long after each further one.
-CREATE FUNCTION draftsman.try_suspects() RETURNS int LANGUAGE plpgsql AS $$
+-- first loss, and for twice as long after each further one. Only `these` jobs (NULL: all), and not
+-- those `without`: another one of their crash is tried instead.
+CREATE FUNCTION draftsman.try_suspects(these bigint[], without bigint[]) RETURNS int
+LANGUAGE plpgsql AS $$
 DECLARE
+    selected bigint[] := ARRAY(SELECT s.job FROM draftsman.suspects s
+                                WHERE ($1 IS NULL OR s.job = ANY ($1)) AND s.job <> ALL ($2));
     ended    int;
     survived int;
     freed    bigint[];
     next     bigint[];
 BEGIN
     DELETE FROM draftsman.suspects s USING draftsman.job_states j
-     WHERE j.number = s.job
+     WHERE s.job = ANY (selected) AND j.number = s.job
        AND (j.finished_at IS NOT NULL
             OR j.status IN ('waiting_for_input', 'waiting_for_approval', 'scheduled')
             OR (j.run_count > s.run AND j.status IN ('retrying', 'queued', 'resumed')));
     GET DIAGNOSTICS ended = ROW_COUNT;
     UPDATE draftsman.suspects s SET status = 'acquitted'
       FROM draftsman.job_runs r
-     WHERE s.status = 'trial' AND r.job = s.job AND r.ordinal > s.run AND r.status = 'running'
+     WHERE s.job = ANY (selected) AND s.status = 'trial'
+       AND r.job = s.job AND r.ordinal > s.run AND r.status = 'running'
        AND r.started_at < draftsman.now() - make_interval(secs => s.seconds);
     GET DIAGNOSTICS survived = ROW_COUNT;
     freed := ARRAY(SELECT s.job FROM draftsman.suspects s
-                    WHERE s.status = 'waiting' AND EXISTS (
+                    WHERE s.job = ANY (selected) AND s.status = 'waiting' AND EXISTS (
                           SELECT FROM draftsman.suspects c
                            WHERE c.crash = s.crash AND c.status = 'convicted'));
     UPDATE draftsman.suspects SET status = 'acquitted' WHERE job = ANY (freed);
     next := ARRAY(SELECT min(s.job) FROM draftsman.suspects s
-                   WHERE s.status = 'waiting' AND NOT EXISTS (
+                   WHERE s.job = ANY (selected) AND s.status = 'waiting' AND NOT EXISTS (
                          SELECT FROM draftsman.suspects t
                           WHERE t.crash = s.crash AND t.status = 'trial')
                    GROUP BY s.crash);

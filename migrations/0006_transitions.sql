@@ -321,8 +321,9 @@ CREATE CONSTRAINT TRIGGER postponed_work_commit AFTER INSERT ON draftsman.postpo
     DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION draftsman.do_work_at_commit();
 
 -- Does postponed work that is due, at most so many buckets, keys and jobs, each apart; returns their
--- number. Work whose locks are not free is due again after a second.
-CREATE FUNCTION draftsman.do_due_work(most int) RETURNS int
+-- number. Work whose locks are not free is due again after a second. `these` and `without` are rows of
+-- `postponed_work`; `these` may be NULL.
+CREATE FUNCTION draftsman.do_due_work(most int, these bigint[], without bigint[]) RETURNS int
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
     SET enable_seqscan = off SET jit = off SET lock_timeout = '20ms' AS $$
 DECLARE
@@ -334,6 +335,7 @@ BEGIN
           FROM draftsman.postponed_work p
          WHERE p.id = ANY (ARRAY(SELECT id FROM draftsman.postponed_work
                                   WHERE due_at <= draftsman.now()
+                                    AND ($2 IS NULL OR id = ANY ($2)) AND id <> ALL ($3)
                                   ORDER BY due_at LIMIT most))
          GROUP BY p.bucket, p.key, p.ended, p.jobs
          ORDER BY min(p.id)
