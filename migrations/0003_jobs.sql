@@ -388,7 +388,7 @@ CREATE TABLE draftsman.workers (
 );
 
 -- Jobs that were lost together with other jobs of their worker: one of them may have ended it. They run
--- again one at a time (`try_suspects`), and spend no attempt unless one ends a worker during its trial.
+-- again one at a time (`try_suspects`); only a job that ends a worker during its trial spends attempts.
 CREATE TABLE draftsman.suspects (
     job        bigint PRIMARY KEY REFERENCES draftsman.job_requests,
     crash      uuid NOT NULL,
@@ -412,7 +412,7 @@ RETURNS text LANGUAGE sql IMMUTABLE RETURN CASE
 -- Ends the trials of suspects that survived, releases those whose worker was ended by a convicted job, and
 -- begins the next trial of each crash; returns the number of changes. A suspect survives if its run
 -- ends in any other way, or lives for longer than the lost run did: at most for five minutes after the
--- first loss, and for twice as long after each further one.
+-- first loss, and for twice as long after each further loss.
 CREATE FUNCTION draftsman.try_suspects() RETURNS int LANGUAGE plpgsql AS $$
 DECLARE
     ended    int;

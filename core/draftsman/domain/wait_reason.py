@@ -208,7 +208,7 @@ def _canceled(facts: JobFacts) -> str:
 
 
 def _waiting_for_answers(questions: Sequence[Question]) -> tuple[str, str, NextStep]:
-    """Return what each question needs, in the order asked; with alternatives, the first counts."""
+    """Return the need of each question, in the order asked; of alternatives, the first counts."""
     ordered = sorted(questions, key=lambda item: item.ordinal)
     needs = []
     steps: list[str | CommandHint] = []
