@@ -412,41 +412,46 @@ RETURNS text LANGUAGE sql IMMUTABLE RETURN CASE
 -- Ends the trials of suspects that survived, releases those whose worker was ended by a convicted job, and
 -- begins the next trial of each crash; returns the number of changes. A suspect survives if its run
 -- ends in any other way, or lives for longer than the lost run did: at most for five minutes after the
--- first loss, and for twice as long after each further one.
+-- first loss, and for twice as long after each further one. A suspect changes with the lock of its job;
+-- those whose jobs another transaction has locked are left for the next call.
 CREATE FUNCTION draftsman.try_suspects() RETURNS int LANGUAGE plpgsql AS $$
 DECLARE
+    locked   bigint[] := ARRAY(
+        SELECT j.number
+          FROM draftsman.suspects s
+          JOIN draftsman.job_states j ON j.number = s.job
+         ORDER BY j.number
+           FOR NO KEY UPDATE OF j SKIP LOCKED);
     ended    int;
     survived int;
     freed    bigint[];
     next     bigint[];
 BEGIN
     DELETE FROM draftsman.suspects s USING draftsman.job_states j
-     WHERE j.number = s.job
+     WHERE s.job = ANY (locked) AND j.number = s.job
        AND (j.finished_at IS NOT NULL
             OR j.status IN ('waiting_for_input', 'waiting_for_approval', 'scheduled')
             OR (j.run_count > s.run AND j.status IN ('retrying', 'queued', 'resumed')));
     GET DIAGNOSTICS ended = ROW_COUNT;
     UPDATE draftsman.suspects s SET status = 'acquitted'
       FROM draftsman.job_runs r
-     WHERE s.status = 'trial' AND r.job = s.job AND r.ordinal > s.run AND r.status = 'running'
+     WHERE s.job = ANY (locked) AND s.status = 'trial'
+       AND r.job = s.job AND r.ordinal > s.run AND r.status = 'running'
        AND r.started_at < draftsman.now() - make_interval(secs => s.seconds);
     GET DIAGNOSTICS survived = ROW_COUNT;
     freed := ARRAY(SELECT s.job FROM draftsman.suspects s
-                    WHERE s.status = 'waiting' AND EXISTS (
+                    WHERE s.job = ANY (locked) AND s.status = 'waiting' AND EXISTS (
                           SELECT FROM draftsman.suspects c
                            WHERE c.crash = s.crash AND c.status = 'convicted'));
     UPDATE draftsman.suspects SET status = 'acquitted' WHERE job = ANY (freed);
     next := ARRAY(SELECT min(s.job) FROM draftsman.suspects s
-                   WHERE s.status = 'waiting' AND NOT EXISTS (
+                   WHERE s.job = ANY (locked) AND s.status = 'waiting' AND NOT EXISTS (
                          SELECT FROM draftsman.suspects t
                           WHERE t.crash = s.crash AND t.status = 'trial')
                    GROUP BY s.crash);
     UPDATE draftsman.suspects SET status = 'trial' WHERE job = ANY (next);
-    UPDATE draftsman.job_states j SET next_retry_at = draftsman.now(), updated_at = draftsman.now()
-      FROM (SELECT number FROM draftsman.job_states
-             WHERE number = ANY (freed || next) AND status = 'retrying'
-             ORDER BY number FOR NO KEY UPDATE) l
-     WHERE j.number = l.number;
+    UPDATE draftsman.job_states SET next_retry_at = draftsman.now(), updated_at = draftsman.now()
+     WHERE number = ANY (freed || next) AND status = 'retrying';
     RETURN ended + survived + cardinality(freed) + cardinality(next);
 END $$;
 
