@@ -198,6 +198,7 @@ class ClaimLoop:
             async with self.exchange_lock:
                 claimed = await self._send(done, free, ahead)
                 self._start_all(claimed)
+                self._exchanged_at = clock.now()  # a turn may last as long as jobs are waiting
         except Exception as error:
             if not done or (isinstance(error, DraftsmanError) and error.is_outage):
                 raise
