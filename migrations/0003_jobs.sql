@@ -17,7 +17,7 @@ CREATE TYPE draftsman.error_class AS ENUM (
 -- In the reverse order in which a job passes them; from `key` on, it does not hold its concurrency key.
 CREATE TYPE draftsman.job_hold AS ENUM ('paused', 'limit', 'key', 'parents');
 -- In the order in which a suspect passes them; a lost trial makes it convicted, or waiting again.
-CREATE TYPE draftsman.suspect_status AS ENUM ('waiting', 'trial', 'acquitted', 'convicted');
+CREATE TYPE draftsman.suspect_status AS ENUM ('noted', 'waiting', 'trial', 'acquitted', 'convicted');
 CREATE TYPE draftsman.step_status AS ENUM ('pending', 'done');
 
 -- Gaps of 100 leave room to move a job between two others with a single write.
@@ -387,8 +387,10 @@ CREATE TABLE draftsman.workers (
     unlocked_at    timestamptz
 );
 
--- Jobs that were lost together with other jobs of their worker: one of them may have ended it. They run
--- again one at a time (`try_suspects`), and spend no attempt unless one ends a worker during its trial.
+-- Jobs that were lost together with other jobs of their worker: one of them may have ended it. After the
+-- first such loss, which a person or the machine may have caused, a job runs again as usual (`noted`).
+-- Jobs that are lost so again run one at a time (`try_suspects`), and spend no attempt unless one ends a
+-- worker during its trial.
 CREATE TABLE draftsman.suspects (
     job        bigint PRIMARY KEY REFERENCES draftsman.job_requests,
     crash      uuid NOT NULL,
@@ -406,20 +408,24 @@ RETURNS text LANGUAGE sql IMMUTABLE RETURN CASE
     WHEN tried = 1 AND suspect IN ('trial', 'convicted') THEN 'convicted'
     WHEN tried > 0 AND coalesce(suspect IN ('trial', 'convicted'), false) THEN 'waiting'
     WHEN tried > 0 THEN 'innocent'
+    WHEN lost > 1 AND suspect IS NULL THEN 'noted'
     WHEN lost > 1 THEN 'waiting'
     ELSE 'charged' END;
 
 -- Ends the trials of suspects that survived, releases those whose worker was ended by a convicted job, and
 -- begins the next trial of each crash; returns the number of changes. A suspect survives if its run
 -- ends in any other way, or lives for longer than the lost run did: at most for five minutes after the
--- first loss, and for twice as long after each further one. A suspect changes with the lock of its job;
--- those whose jobs another transaction has locked are left for the next call.
-CREATE FUNCTION draftsman.try_suspects() RETURNS int LANGUAGE plpgsql AS $$
+-- first loss, and for twice as long after each further one. Only `these` jobs (NULL: all), and not
+-- those `without`: another one of their crash is tried instead. A suspect changes with the lock of its
+-- job; those whose jobs another transaction has locked are left for the next call.
+CREATE FUNCTION draftsman.try_suspects(these bigint[], without bigint[]) RETURNS int
+LANGUAGE plpgsql AS $$
 DECLARE
-    locked   bigint[] := ARRAY(
+    selected bigint[] := ARRAY(
         SELECT j.number
           FROM draftsman.suspects s
           JOIN draftsman.job_states j ON j.number = s.job
+         WHERE ($1 IS NULL OR s.job = ANY ($1)) AND s.job <> ALL ($2)
          ORDER BY j.number
            FOR NO KEY UPDATE OF j SKIP LOCKED);
     ended    int;
@@ -428,24 +434,24 @@ DECLARE
     next     bigint[];
 BEGIN
     DELETE FROM draftsman.suspects s USING draftsman.job_states j
-     WHERE s.job = ANY (locked) AND j.number = s.job
+     WHERE s.job = ANY (selected) AND j.number = s.job
        AND (j.finished_at IS NOT NULL
             OR j.status IN ('waiting_for_input', 'waiting_for_approval', 'scheduled')
             OR (j.run_count > s.run AND j.status IN ('retrying', 'queued', 'resumed')));
     GET DIAGNOSTICS ended = ROW_COUNT;
     UPDATE draftsman.suspects s SET status = 'acquitted'
       FROM draftsman.job_runs r
-     WHERE s.job = ANY (locked) AND s.status = 'trial'
+     WHERE s.job = ANY (selected) AND s.status = 'trial'
        AND r.job = s.job AND r.ordinal > s.run AND r.status = 'running'
        AND r.started_at < draftsman.now() - make_interval(secs => s.seconds);
     GET DIAGNOSTICS survived = ROW_COUNT;
     freed := ARRAY(SELECT s.job FROM draftsman.suspects s
-                    WHERE s.job = ANY (locked) AND s.status = 'waiting' AND EXISTS (
+                    WHERE s.job = ANY (selected) AND s.status = 'waiting' AND EXISTS (
                           SELECT FROM draftsman.suspects c
                            WHERE c.crash = s.crash AND c.status = 'convicted'));
     UPDATE draftsman.suspects SET status = 'acquitted' WHERE job = ANY (freed);
     next := ARRAY(SELECT min(s.job) FROM draftsman.suspects s
-                   WHERE s.job = ANY (locked) AND s.status = 'waiting' AND NOT EXISTS (
+                   WHERE s.job = ANY (selected) AND s.status = 'waiting' AND NOT EXISTS (
                          SELECT FROM draftsman.suspects t
                           WHERE t.crash = s.crash AND t.status = 'trial')
                    GROUP BY s.crash);

@@ -322,8 +322,9 @@ CREATE CONSTRAINT TRIGGER postponed_work_commit AFTER INSERT ON draftsman.postpo
 
 -- Does postponed work that is due, at most so many buckets, keys and jobs, each apart; returns their
 -- number. Work whose locks are not free is due again after a second; work that another transaction does
--- now, which may stay open, is left.
-CREATE FUNCTION draftsman.do_due_work(most int) RETURNS int
+-- now, which may stay open, is left. `these` and `without` are rows of
+-- `postponed_work`; `these` may be NULL.
+CREATE FUNCTION draftsman.do_due_work(most int, these bigint[], without bigint[]) RETURNS int
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
     SET enable_seqscan = off SET jit = off SET lock_timeout = '20ms' AS $$
 DECLARE
@@ -335,6 +336,7 @@ BEGIN
           FROM draftsman.postponed_work p
          WHERE p.id = ANY (ARRAY(SELECT id FROM draftsman.postponed_work
                                   WHERE due_at <= draftsman.now()
+                                    AND ($2 IS NULL OR id = ANY ($2)) AND id <> ALL ($3)
                                   ORDER BY due_at LIMIT most))
          GROUP BY p.bucket, p.key, p.ended, p.jobs
          ORDER BY min(p.id)

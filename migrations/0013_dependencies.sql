@@ -402,14 +402,15 @@ BEGIN
 END $$;
 
 -- Cancels the next jobs of larger trees and groups, at most so many; returns their number. Jobs that
--- another transaction has locked are left for a second.
-CREATE FUNCTION draftsman.do_pending_cancels(most int) RETURNS int
+-- another transaction has locked are left for a second. `these` may be NULL.
+CREATE FUNCTION draftsman.do_pending_cancels(most int, these bigint[], without bigint[]) RETURNS int
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
     SET enable_seqscan = off SET jit = off AS $$
 DECLARE
     due    bigint[] := ARRAY(
         SELECT p.job FROM draftsman.pending_cancels p
          WHERE p.due_at <= draftsman.now()
+           AND ($2 IS NULL OR p.job = ANY ($2)) AND p.job <> ALL ($3)
          ORDER BY p.due_at, p.job
          LIMIT most
            FOR UPDATE SKIP LOCKED);

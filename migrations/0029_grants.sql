@@ -174,7 +174,8 @@ BEGIN
                 draftsman.resume_queue(text, text, text), draftsman.hold_paused_types(int),
                 draftsman.release_resumed_types(int), draftsman.free_keys(int),
                 draftsman.assign_keys(text[]), draftsman.check_limits(int),
-                draftsman.give_places(int), draftsman.do_due_work(int), draftsman.do_pending_cancels(int),
+                draftsman.give_places(int), draftsman.do_due_work(int, bigint[], bigint[]),
+                draftsman.do_pending_cancels(int, bigint[], bigint[]),
                 draftsman.lock_free_keys(text[]), draftsman.move_job(bigint, text, bigint, text),
                 draftsman.prioritize_job(bigint, int, text),
                 draftsman.reserve_queue(bigint, float8, text), draftsman.release_queue(text, text),
@@ -239,7 +240,7 @@ BEGIN
         GRANT INSERT (job, question, escalate_to, patch_sha256, critical),
             UPDATE (remind_at, reminders, escalated_at)
             ON draftsman.question_times TO draftsman_worker;
-        GRANT EXECUTE ON FUNCTION draftsman.try_suspects(), draftsman.make_event_partitions(int),
+        GRANT EXECUTE ON FUNCTION draftsman.try_suspects(bigint[], bigint[]), draftsman.make_event_partitions(int),
             draftsman.make_event_partition(date), draftsman.lock_event_month(date),
             draftsman.drop_event_month(date, text, text, text),
             draftsman.set_limits(jsonb, text),

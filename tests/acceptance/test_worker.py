@@ -451,7 +451,7 @@ async def test_a_job_that_kills_its_worker_takes_no_neighbor_with_it(
         job = await rt.read_model.job(number)
         assert (job.status, job.attempts) == (S.COMPLETED, 0)
     assert (await rt.read_model.job(poison)).status is S.DEAD_LETTER
-    assert len(workers) == 4, "together, alone, and once more: an attempt, then none left"
+    assert len(workers) == 4, "twice together, then alone, which is its only attempt"
 
 
 @pytest.mark.slow(fast="test_a_step_of_the_wall_clock_ends_no_process")

@@ -44,6 +44,7 @@ QUERY_TESTS: Final = (
     "tests/core/services/runs/test_rescue.py",
     "tests/core/services/runs/test_worker_registry.py",
     "tests/core/services/runs/test_written_times.py",
+    "tests/core/services/test_queues.py",
     "tests/core/services/test_types.py",
     "tests/core/services/limits/test_handover.py",
     "tests/core/races/test_fencing.py",

@@ -64,6 +64,10 @@ class WorkerHealth:
             body["exchange_age"] = round(worker.silence, 1)
         return body
 
+    def _refused(self) -> dict[str, int]:
+        leader = None if self.process is None else self.process.leader
+        return {} if leader is None else leader.refused
+
     async def metrics(self) -> str | None:
         """Return the body of `/metrics`; None while the database is unavailable."""
         if self.process is None or not self.read_metrics:
@@ -82,6 +86,12 @@ class WorkerHealth:
             "# HELP draftsman_worker_runs Runs of this worker.",
             "# TYPE draftsman_worker_runs gauge",
             f"draftsman_worker_runs {len(worker.running)}",
+            "# HELP draftsman_sweep_refused Rows that the database refuses to the sweeps.",
+            "# TYPE draftsman_sweep_refused gauge",
+            *(
+                f'draftsman_sweep_refused{{sweep="{sweep}"}} {count}'
+                for sweep, count in self._refused().items()
+            ),
         )
         try:
             async with asyncio.timeout(READ_TIMEOUT):

@@ -39,6 +39,11 @@ class Leader:
         self._term: int | None = None
         self._outage = OutageGuard("leader")
 
+    @property
+    def refused(self) -> dict[str, int]:
+        """The number of rows that each sweep has set aside, as the database refuses them."""
+        return self._sweeps.refused
+
     async def run(self) -> None:
         """Campaign and lead until stopped; then resign."""
         while not self.stop:
@@ -119,7 +124,8 @@ class Leader:
                     await self._sweep("holds", term)
             except DraftsmanError as error:
                 _log.debug("the sweep timer is waiting for the database: %s", error)
-            await asyncio.sleep(TICK if due is None else min(TICK, max(0.1, due)))
+            least = TICK if self._sweeps.refused else 0.1  # what is refused stays due
+            await asyncio.sleep(TICK if due is None else min(TICK, max(least, due)))
 
     async def _run_scheduled(self, name: str, term: LeaderTerm) -> None:
         """Run a sweep for the scheduler, which would log a cancellation as an error."""

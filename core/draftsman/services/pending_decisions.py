@@ -25,6 +25,7 @@ from draftsman.domain.run import LeaderTerm
 from draftsman.errors import DraftsmanError, NotFound, Refused, UsageError
 from draftsman.services.attention.automatic_answers import answer_all, lock_identical
 from draftsman.services.jobs.job_control import CancelResult, JobControl
+from draftsman.services.maintenance.isolation import Isolation
 from draftsman.services.questions import Questions
 from draftsman.store import job_control as jobs
 from draftsman.store import questions as question_store
@@ -47,6 +48,7 @@ class PendingDecisions:
         self._policy = policy
         self._questions = questions
         self._job_control = job_control
+        self.isolation: Final = Isolation(db, "decisions", lambda id: f"pending decision {id}")
 
     async def answer(
         self, job: int, ordinal: int, response: Response, actor: Actor, window: float
@@ -139,13 +141,17 @@ class PendingDecisions:
     async def apply_due(self, term: LeaderTerm, limit: int) -> int:
         """Apply the decisions that are due, for the leader; return their number."""
         async with self._db.connection() as conn:
-            decisions = await store.due(conn, term, limit)
-        for decision in decisions:
-            try:
-                await self.apply(decision)
-            except _FINAL as error:
-                _log.warning("the decision of %s is void: %s", decision.voter, error)
-        return len(decisions)
+            decisions = await store.due(conn, term, limit, self.isolation.aside)
+        return await self.isolation.each(
+            [(decision.id, decision) for decision in decisions], self._apply_due
+        )
+
+    async def _apply_due(self, decision: PendingDecision) -> int:
+        try:
+            await self.apply(decision)
+        except _FINAL as error:
+            _log.warning("the decision of %s is void: %s", decision.voter, error)
+        return 1
 
     async def _lock(self, conn: Connection, decision: PendingDecision) -> None:
         """Lock the job before its question and the decision, as every writer does."""

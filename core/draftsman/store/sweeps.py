@@ -11,6 +11,7 @@ from draftsman.domain.deliveries.target import Target
 from draftsman.domain.job import OnLost, Status
 from draftsman.domain.retries.retry_policy import CHAIN_LIMIT
 from draftsman.domain.run import LeaderTerm
+from draftsman.domain.selection import ALL, Selection
 from draftsman.store.postgres.database import Connection, execute, fetch_all, rows, scalar
 from draftsman.store.queries import load
 
@@ -27,29 +28,37 @@ class RescuedJob:
     notified: str | None
 
 
-async def expire(conn: Connection, term: LeaderTerm, limit: int) -> int:
+async def expire(conn: Connection, term: LeaderTerm, limit: int, selection: Selection = ALL) -> int:
     """Close expired questions; return their number."""
-    return len(await rows(conn, _Q["expire"], term.params(limit)))
+    return len(await rows(conn, _Q["expire"], term.params(limit) | selection.params))
 
 
-async def escalate(conn: Connection, term: LeaderTerm, limit: int) -> int:
+async def escalate(
+    conn: Connection, term: LeaderTerm, limit: int, selection: Selection = ALL
+) -> int:
     """Escalate expired questions, once; return their number."""
-    return len(await rows(conn, _Q["escalate"], term.params(limit)))
+    return len(await rows(conn, _Q["escalate"], term.params(limit) | selection.params))
 
 
-async def promote(conn: Connection, term: LeaderTerm, limit: int) -> int:
+async def promote(
+    conn: Connection, term: LeaderTerm, limit: int, selection: Selection = ALL
+) -> int:
     """Queue due jobs; return their number."""
-    return len(await rows(conn, _Q["promote"], term.params(limit)))
+    return len(await rows(conn, _Q["promote"], term.params(limit) | selection.params))
 
 
-async def do_postponed(conn: Connection, term: LeaderTerm, limit: int) -> int:
+async def do_postponed(
+    conn: Connection, term: LeaderTerm, limit: int, selection: Selection = ALL
+) -> int:
     """Do postponed work that is due; return the number of buckets, keys and jobs."""
-    return await scalar(conn, _Q["do_postponed"], term.params(limit)) or 0
+    return await scalar(conn, _Q["do_postponed"], term.params(limit) | selection.params) or 0
 
 
-async def do_cancels(conn: Connection, term: LeaderTerm, limit: int) -> int:
+async def do_cancels(
+    conn: Connection, term: LeaderTerm, limit: int, selection: Selection = ALL
+) -> int:
     """Cancel jobs of large trees and groups; return their number."""
-    return await scalar(conn, _Q["do_cancels"], term.params(limit)) or 0
+    return await scalar(conn, _Q["do_cancels"], term.params(limit) | selection.params) or 0
 
 
 async def next_due(conn: Connection) -> float | None:
@@ -58,27 +67,51 @@ async def next_due(conn: Connection) -> float | None:
 
 
 async def notify(
-    conn: Connection, term: LeaderTerm, limit: int, target: Target | None
+    conn: Connection,
+    term: LeaderTerm,
+    limit: int,
+    target: Target | None,
+    selection: Selection = ALL,
 ) -> list[tuple[int, str]]:
     """Insert deliveries of dead letters without a target; return each with its invoker."""
     params: dict[str, Any] = dict.fromkeys(("channel", "target", "thread"))
     if target is not None:
         params = {"channel": target.channel, "target": target.target, "thread": target.thread}
-    letters = await rows(conn, _Q["notify"], term.params(limit) | params)
+    letters = await rows(conn, _Q["notify"], term.params(limit) | selection.params | params)
     return [(number, invoker) for number, invoker in letters]
 
 
 async def rescue(
-    conn: Connection, term: LeaderTerm, limit: int, *, dead: Sequence[UUID], lease: float
+    conn: Connection,
+    term: LeaderTerm,
+    limit: int,
+    selection: Selection = ALL,
+    *,
+    dead: Sequence[UUID],
+    lease: float,
 ) -> list[RescuedJob]:
     """Rescue jobs of dead workers, and runs without a heartbeat for `lease` seconds."""
-    params = {**term.params(limit), "dead": list(dead), "lease": lease, "longest": CHAIN_LIMIT}
+    params = {"dead": list(dead), "lease": lease, "longest": CHAIN_LIMIT}
+    params |= term.params(limit) | selection.params
     return await fetch_all(conn, _Q["rescue"], params, RescuedJob)
 
 
-async def suspects(conn: Connection, term: LeaderTerm) -> int:
+async def suspects(conn: Connection, term: LeaderTerm, selection: Selection = ALL) -> int:
     """Try the jobs that were lost together one at a time; return the number of changes."""
-    return await scalar(conn, _Q["suspects"], term.params(0)) or 0
+    return await scalar(conn, _Q["suspects"], term.params(0) | selection.params) or 0
+
+
+async def candidates(
+    conn: Connection,
+    sweep: str,
+    term: LeaderTerm,
+    limit: int,
+    selection: Selection,
+    **params: Any,
+) -> list[int]:
+    """Return the rows that the statement `sweep` would change."""
+    params |= term.params(limit) | selection.params
+    return [row[0] for row in await rows(conn, _Q[f"{sweep}_candidates"], params)]
 
 
 async def not_followed(conn: Connection, job: int, reason: str) -> None:

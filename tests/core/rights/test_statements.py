@@ -77,7 +77,9 @@ EVENTS: Final = {"checkpoints.event", "follow_ups.event", "sweeps.not_followed"}
 APPLYING: Final = {f"pending_decisions.{name}" for name in ("take", "finish")}
 RULES: Final = {"rules.ratify", "rules.revoke"}
 DIGESTS: Final = {"digests.choose"}
+LOCKING: Final = {"sweeps.notify_candidates", "sweeps.promote_candidates"}
 WORK: Final = {
+    "digests.candidates",
     "digests.take_due",
     "rules.decide",
     "archives.lock_month",
@@ -222,7 +224,7 @@ REFUSED: Final = {
     | SCHEMA | PEOPLE | BOARDS | TABLES | PLANNED | FIRING | WORK | LEASES | SENDING
     | TALKING | QUEUES | DECISIONS | APPLYING | RECEIVING | FOLLOWING | VIEWS | RULES | DIGESTS
     | SIGNED_IN | SERVING | SHOWING | CARDS
-    | {"follow_ups.request", "follow_ups.lock"},
+    | LOCKING | {"follow_ups.request", "follow_ups.lock"},
 }  # fmt: skip
 
 

@@ -60,6 +60,18 @@ async def test_a_claim_passes_no_job_of_a_type_that_others_handle(
     assert [job.number for job in claimed] == odd[:9]
 
 
+async def test_jobs_that_are_found_by_type_are_claimed_ahead_as_many_as_asked_for(
+    rt: Runtime, make: Factory, owner: Actor
+) -> None:
+    await make.worker_row(queues=["q"], types=["noop"])
+    other = await make.worker_row(queues=["q"], types=["noop", "odd"])
+    odd = await _submit(rt, owner, *["odd"] * MANY)
+    assert await _sweep(rt) == MANY
+    claim = rt.claim(other, ("q",))
+    claimed = await claim.exchange([], types=["odd"], free=1, ahead=119)
+    assert [job.number for job in claimed] == odd[:120]
+
+
 async def test_few_jobs_of_other_types_change_nothing(
     rt: Runtime, make: Factory, owner: Actor
 ) -> None:
@@ -185,7 +197,7 @@ async def test_a_claim_looks_types_up_only_while_a_job_that_it_may_take_is_found
         await conn.execute(mark, (marked,))
         async with conn.transaction(force_rollback=True):
             (claimed,) = await store.exchange(
-                conn, [], worker=make.worker, queues=["q"], types=["noop"], free=1, ahead=0
+                conn, [], worker=make.worker, queues=["q"], types=["noop"], free=2, ahead=0
             )
             counts.append(await value(conn, looked_up))
         assert claimed.number == waiting

@@ -10,6 +10,7 @@ from draftsman.domain.deliveries.target import parse
 from draftsman.domain.job import Source
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.run import LeaderTerm
+from draftsman.domain.selection import ALL
 from draftsman.store.attention import digests, identical, rules
 from draftsman.store.postgres.database import Connection
 from tests.soak.calls.call import NEWEST, Call, last_of
@@ -52,6 +53,7 @@ CALLS: Final[dict[str, Call]] = {
     "digests.choose": Call(lambda conn: digests.choose(conn, "anna", [time(9)], None, "UTC", ANNA)),
     "digests.hours": Call(lambda conn: digests.hours(conn, "anna")),
     "digests.readers": Call(lambda conn: digests.readers(conn, OPEN, 1)),
+    "digests.candidates": Call(lambda conn: digests.candidates(conn, LEADER, PAGE, ALL)),
     "digests.take_due": Call(lambda conn: digests.take_due(conn, LEADER, PAGE)),
     "digests.send": Call(lambda conn: digests.send(conn, NEWEST, parse("log"), "digest", "text")),
 }

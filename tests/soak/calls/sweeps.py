@@ -8,6 +8,7 @@ from uuid import UUID
 
 from draftsman.domain.deliveries.target import parse
 from draftsman.domain.run import LeaderTerm
+from draftsman.domain.selection import ALL
 from draftsman.store import sweeps, workers
 from draftsman.store.postgres import schema
 from draftsman.store.postgres.database import Connection, rows
@@ -61,10 +62,20 @@ def _combined(name: str, work: Sweep, rows: int) -> dict[str, Call]:
     }
 
 
+def _candidates(name: str, **params: object) -> Call:
+    return Call(lambda conn: sweeps.candidates(conn, name, LEADER, 200, ALL, **params), 2000, HANDS)
+
+
 CALLS: Final[dict[str, Call]] = {
     **_combined("expire", sweeps.expire, 600),
     **_combined("escalate", sweeps.escalate, 600),
     **_combined("promote", sweeps.promote, 1200),
+    **{
+        f"sweeps.{name}_candidates": _candidates(name)
+        for name in ("escalate", "expire", "promote", "notify", "do_postponed", "do_cancels")
+    },
+    "sweeps.rescue_candidates": _candidates("rescue", dead=[WORKER], lease=300),
+    "sweeps.suspects_candidates": _candidates("suspects"),
     "sweeps.do_postponed": Call(lambda conn: sweeps.do_postponed(conn, LEADER, 20)),
     "sweeps.do_cancels": Call(lambda conn: sweeps.do_cancels(conn, LEADER, 20)),
     "sweeps.notify": Call(lambda conn: sweeps.notify(conn, LEADER, 200, parse("log"))),

@@ -12,7 +12,9 @@ from draftsman.domain.deliveries.target import Target
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.people.policy import Policy
 from draftsman.domain.run import LeaderTerm
+from draftsman.domain.selection import Selection
 from draftsman.errors import NotPermitted, UsageError
+from draftsman.services.maintenance.isolation import Isolation
 from draftsman.store import checkpoints
 from draftsman.store.attention import digests as store
 from draftsman.store.postgres.database import Connection, Database
@@ -29,6 +31,7 @@ class Digests:
         self._policy = policy
         self._timezone = timezone
         self._limit = limit
+        self.isolation: Final = Isolation(db, "digests")
 
     async def hours(self, person: str) -> DigestHours | None:
         """Return the hours of a person's digests; None without digests."""
@@ -68,11 +71,11 @@ class Digests:
         of a person outside of their hours waits.
         """
 
-        async def work(conn: Connection) -> int:
+        async def work(conn: Connection, selection: Selection) -> int:
             now = await checkpoints.now(conn)
             people = self._policy.people.values()
             away = [person.name for person in people if person.free_at(now) > now]
-            due = await store.take_due(conn, term, self._limit, away)
+            due = await store.take_due(conn, term, self._limit, away, selection)
             ordered = sorted(due, key=lambda item: (item.person, item.place))
             for (person, place), group in groupby(ordered, lambda item: (item.person, item.place)):
                 items = list(group)
@@ -86,7 +89,9 @@ class Digests:
                 await store.send(conn, items[0].job, target, key, text, to=to)
             return len(due)
 
-        return await self._db.run_transaction(work)
+        return await self.isolation.run(
+            work, lambda conn, selection: store.candidates(conn, term, self._limit, selection)
+        )
 
 
 def _check_zone(name: str) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from draftsman.domain.attention.ladder import DueStep, plan_step
 from draftsman.domain.deliveries.delivery import ChannelName
 from draftsman.domain.people.policy import Policy
 from draftsman.domain.run import LeaderTerm
+from draftsman.services.maintenance.isolation import Isolation
 from draftsman.store.attention import ladders as store
 from draftsman.store.postgres.database import Database
 
@@ -24,18 +25,22 @@ class LadderSweep:
         self._policy = policy
         self._oncall = oncall
         self._limit = limit
+        self.isolation: Final = Isolation(db, "ladders")
 
     async def sweep(self, term: LeaderTerm) -> int:
         """Take or postpone the steps that are due; return how many."""
         from draftsman.services.deliveries.message_builder import with_identity_links
 
         async with self._db.connection() as conn:
-            due = await store.due(conn, term, self._limit)
+            due = await store.due(conn, term, self._limit, self.isolation.aside)
             if not due:
                 return 0
             policy = await with_identity_links(conn, self._policy, ChannelName.SLACK)
         on_duty = await self._oncall.on_duty(due[0].now)
-        return sum([await self._take(term, step, policy, on_duty) for step in due])
+        return await self.isolation.each(
+            [(step.job, step) for step in due],
+            lambda step: self._take(term, step, policy, on_duty),
+        )
 
     async def _take(
         self,

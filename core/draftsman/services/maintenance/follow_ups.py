@@ -26,6 +26,7 @@ from draftsman.domain.people.policy import Policy, Verb
 from draftsman.domain.run import LeaderTerm
 from draftsman.errors import NotPermitted
 from draftsman.services.jobs.follow_ups import insert_follow_up
+from draftsman.services.maintenance.isolation import Isolation
 from draftsman.settings import ForgeSettings
 from draftsman.store import job_control
 from draftsman.store.forges import follow_ups as store
@@ -45,6 +46,7 @@ class FollowUpSweep:
         self._db = db
         self._policy = policy
         self._forges = forges
+        self.isolation: Final = Isolation(db, "follow_ups")
 
     async def sweep(self, term: LeaderTerm) -> int:
         """Process the new events of each pull request in a transaction; return their number."""
@@ -53,10 +55,8 @@ class FollowUpSweep:
         await self._db.run_transaction(lambda conn: store.reopen(conn, LIMIT))
         changed = await self._db.run_transaction(lambda conn: store.ignore_others(conn, LIMIT))
         async with self._db.connection() as conn:
-            roots = await store.due(conn, term, LIMIT)
-        for root in roots:
-            changed += await self._process(root)
-        return changed
+            roots = await store.due(conn, term, LIMIT, self.isolation.aside)
+        return changed + await self.isolation.each(zip(roots, roots, strict=True), self._process)
 
     async def _process(self, root: int) -> int:
         async def work(conn: Connection) -> int:

@@ -9,6 +9,8 @@ from draftsman.domain.people.policy import Policy
 from draftsman.domain.people.quiet_hours import InterruptibleHours, QuietHours
 from draftsman.domain.question import QuestionKind
 from draftsman.domain.run import LeaderTerm
+from draftsman.domain.selection import Selection
+from draftsman.services.maintenance.isolation import Isolation
 from draftsman.store.outbox import reminders as store
 from draftsman.store.postgres.database import Connection, Database
 
@@ -22,6 +24,7 @@ class Reminders:
         self._quiet: Final = quiet
         """Quiet hours of questions without known respondents."""
         self._limit = limit
+        self.isolation: Final = Isolation(db, "remind")
 
     async def remind(self, term: LeaderTerm) -> int:
         """Send due reminders, or postpone them to the end of the recipients' quiet hours.
@@ -29,8 +32,8 @@ class Reminders:
         Return how many were due and are no longer.
         """
 
-        async def work(conn: Connection) -> int:
-            due = await store.due(conn, term, self._limit)
+        async def work(conn: Connection, selection: Selection) -> int:
+            due = await store.due(conn, term, self._limit, selection)
             plans = [
                 (reminder, plan_ping(reminder.now, self._audience(reminder))) for reminder in due
             ]
@@ -38,7 +41,11 @@ class Reminders:
             items = [(reminder, plan.later) for reminder, plan in plans]
             return await store.remind(conn, term, items, silent)
 
-        return await self._db.run_transaction(work)
+        async def candidates(conn: Connection, selection: Selection) -> list[int]:
+            due = await store.due(conn, term, self._limit, selection)
+            return sorted({reminder.job for reminder in due})
+
+        return await self.isolation.run(work, candidates)
 
     def _audience(self, due: store.DueReminder) -> PingAudience:
         """Return the people whom a reminder may reach."""

@@ -16,6 +16,7 @@ from draftsman.domain.job import OnLost, Status
 from draftsman.domain.people.actor import SYSTEM, Actor
 from draftsman.domain.people.policy import Policy, Verb
 from draftsman.domain.run import LeaderTerm
+from draftsman.domain.selection import ALL, Selection
 from draftsman.errors import Refused, UsageError
 from draftsman.host import Liveness, liveness
 from draftsman.services.attention.digests import Digests
@@ -25,6 +26,7 @@ from draftsman.services.jobs.job_control import insert_retry
 from draftsman.services.maintenance.archives import Archives
 from draftsman.services.maintenance.budgets import BudgetSweep
 from draftsman.services.maintenance.follow_ups import FollowUpSweep
+from draftsman.services.maintenance.isolation import Isolation
 from draftsman.services.maintenance.limits import LimitSweep
 from draftsman.services.maintenance.reminders import Reminders
 from draftsman.services.maintenance.types import TypeSweep
@@ -48,6 +50,17 @@ INTERVALS: Final = {"prune": 3600.0}
 """Minimum seconds between two runs of a sweep that handles whole months."""
 URGENT: Final = {"follow_ups": 5.0, "suspects": 2.0, "types": 2.0}
 """Maximum seconds between two runs of a sweep for whose work no time is stored."""
+ISOLATED: Final[dict[str, Callable[[int], str]]] = {
+    "escalate": job_name,
+    "expire": job_name,
+    "promote": job_name,
+    "do_postponed": lambda id: f"postponed work {id}",
+    "do_cancels": job_name,
+    "rescue": job_name,
+    "suspects": job_name,
+    "notify": job_name,
+}
+"""The statements whose refused rows are isolated, and the names of their rows."""
 LEASE_WAIT: Final = 2.0
 """Seconds to wait for the session of the leader's lease."""
 UNLOCKED_TIMEOUT: Final = 15.0
@@ -92,6 +105,11 @@ class Sweeps:
         self._fallback = fallback
         self._leading = db.dedicated_session(pinned=False, lease=settings.lease)
         """Session of the leader's lease, so that it never waits for a pooled connection."""
+        follow_ups = FollowUpSweep(db, policy, forges or {})
+        own = {name: Isolation(db, name, named) for name, named in ISOLATED.items()}
+        self._isolation = own
+        parts = (reminders, firing, ladders, decisions, digests, follow_ups)
+        self._isolations = [*own.values(), *(part.isolation for part in parts)]
         limit = settings.limit
         self.names: Final[dict[str, Callable[[LeaderTerm], Awaitable[int]]]] = {
             "decisions": partial(repeat, self.decisions, limit),
@@ -100,7 +118,7 @@ class Sweeps:
             "ladders": partial(repeat, ladders.sweep, limit),
             "promote": partial(repeat, self.promote, limit),
             "schedules": firing.fire,
-            "follow_ups": FollowUpSweep(db, policy, forges or {}).sweep,
+            "follow_ups": follow_ups.sweep,
             "limits": LimitSweep(db, limits).sweep,
             "budgets": BudgetSweep(db, budgets, timezone).sweep,
             "postponed": self.postponed,
@@ -131,21 +149,23 @@ class Sweeps:
         """Escalate or close expired questions, by their on_expire."""
         limit = self._settings.limit
 
-        async def work(conn: Connection) -> int:
-            escalated = await store.escalate(conn, term, limit)
-            return escalated + await store.expire(conn, term, limit)
-
-        return await self._bounded(work)
+        escalated = await self._isolated("escalate", store.escalate, term, limit)
+        return escalated + await self._isolated("expire", store.expire, term, limit)
 
     async def promote(self, term: LeaderTerm) -> int:
         """Queue scheduled and retrying jobs that are due."""
-        return await self._bounded(lambda conn: store.promote(conn, term, self._settings.limit))
+        return await self._isolated("promote", store.promote, term, self._settings.limit)
 
     async def postponed(self, term: LeaderTerm) -> int:
         """Give places and keys, and resolve children and groups, that transactions left."""
-        return await repeat(self._do_postponed, POSTPONED, term) + await repeat(
-            self._do_cancels, CANCELED, term
-        )
+
+        async def work(term: LeaderTerm) -> int:
+            return await self._isolated("do_postponed", store.do_postponed, term, POSTPONED)
+
+        async def cancels(term: LeaderTerm) -> int:
+            return await self._isolated("do_cancels", store.do_cancels, term, CANCELED)
+
+        return await repeat(work, POSTPONED, term) + await repeat(cancels, CANCELED, term)
 
     async def rescue(self, term: LeaderTerm, known_dead: Sequence[UUID] = ()) -> int:
         """Rescue the jobs of dead workers; `known_dead` are workers that have stopped.
@@ -155,14 +175,27 @@ class Sweeps:
         is alive until its lease expires.
         """
         dead = [*await self._dead(), *known_dead]
-        return await self._bounded(lambda conn: self.rescue_runs(conn, term, dead))
+        limit = self._settings.limit
+        return await self._isolation["rescue"].run(
+            lambda conn, selection: self.rescue_runs(conn, term, dead, selection),
+            lambda conn, selection: store.candidates(
+                conn, "rescue", term, limit, selection, dead=dead, lease=self._lease
+            ),
+        )
 
-    async def rescue_runs(self, conn: Connection, term: LeaderTerm, dead: Sequence[UUID]) -> int:
+    async def rescue_runs(
+        self,
+        conn: Connection,
+        term: LeaderTerm,
+        dead: Sequence[UUID],
+        selection: Selection = ALL,
+    ) -> int:
         """Rescue the jobs of these workers and those without a heartbeat; return their number.
 
         A job that ends with `on_lost = new_job` gets its new job in the same transaction.
         """
-        rescued = await store.rescue(conn, term, self._settings.limit, dead=dead, lease=self._lease)
+        limit = self._settings.limit
+        rescued = await store.rescue(conn, term, limit, selection, dead=dead, lease=self._lease)
         for job in rescued:
             if job.status is Status.FAILED and job.on_lost is OnLost.NEW_JOB:
                 await _insert_replacement(conn, job.number)
@@ -170,21 +203,14 @@ class Sweeps:
 
     async def suspects(self, term: LeaderTerm) -> int:
         """Try the jobs that were lost together, one at a time."""
-        return await self._bounded(lambda conn: store.suspects(conn, term))
+        return await self._isolation["suspects"].run(
+            lambda conn, selection: store.suspects(conn, term, selection),
+            lambda conn, selection: store.candidates(conn, "suspects", term, 0, selection),
+        )
 
     async def notify(self, term: LeaderTerm) -> int:
         """Send dead letters without a target to the fallback; without a fallback, log them."""
-        limit, fallback = self._settings.limit, self._fallback
-        letters = await self._db.run_transaction(
-            lambda conn: store.notify(conn, term, limit, fallback)
-        )
-        for number, invoker in letters if fallback is None else ():
-            _log.error(
-                "%s of %s is a dead letter and has no notification target",
-                job_name(number),
-                invoker,
-            )
-        return len(letters)
+        return await self._isolated("notify", self._notify, term, self._settings.limit)
 
     async def deregister(self, term: LeaderTerm) -> int:
         """Delete dead workers that hold no jobs."""
@@ -197,6 +223,12 @@ class Sweeps:
     async def partitions(self, term: LeaderTerm) -> int:
         """Create the event partitions of the coming months."""
         return await self._bounded(lambda conn: store.partitions(conn, term, MONTHS_AHEAD))
+
+    @property
+    def refused(self) -> dict[str, int]:
+        """The number of rows that each sweep has set aside, as the database refuses them."""
+        found = {each.sweep: len(each.aside) for each in self._isolations}
+        return {sweep: count for sweep, count in found.items() if count}
 
     async def next_due(self) -> float | None:
         """Return the seconds until something is due; None when nothing is scheduled."""
@@ -244,11 +276,30 @@ class Sweeps:
             if state is Liveness.ENDED or (state is Liveness.UNKNOWN and id in unlocked)
         ]
 
-    async def _do_postponed(self, term: LeaderTerm) -> int:
-        return await self._bounded(lambda conn: store.do_postponed(conn, term, POSTPONED))
+    async def _notify(
+        self, conn: Connection, term: LeaderTerm, limit: int, selection: Selection
+    ) -> int:
+        letters = await store.notify(conn, term, limit, self._fallback, selection)
+        for number, invoker in letters if self._fallback is None else ():
+            _log.error(
+                "%s of %s is a dead letter and has no notification target",
+                job_name(number),
+                invoker,
+            )
+        return len(letters)
 
-    async def _do_cancels(self, term: LeaderTerm) -> int:
-        return await self._bounded(lambda conn: store.do_cancels(conn, term, CANCELED))
+    async def _isolated(
+        self,
+        name: str,
+        statement: Callable[[Connection, LeaderTerm, int, Selection], Awaitable[int]],
+        term: LeaderTerm,
+        limit: int,
+    ) -> int:
+        """Run a statement of at most `limit` rows."""
+        return await self._isolation[name].run(
+            lambda conn, selection: statement(conn, term, limit, selection),
+            lambda conn, selection: store.candidates(conn, name, term, limit, selection),
+        )
 
     async def _bounded(self, work: Callable[[Connection], Awaitable[int]]) -> int:
         return await self._db.run_transaction(work)

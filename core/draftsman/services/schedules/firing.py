@@ -26,6 +26,7 @@ from draftsman.domain.schedules.schedule import (
     due_occurrences,
 )
 from draftsman.domain.schedules.template import Template
+from draftsman.domain.selection import Selection
 from draftsman.domain.text import canonical
 from draftsman.errors import DatabaseUnreachable, DraftsmanError, NotPermitted
 from draftsman.schemas.checker import SchemaChecker
@@ -35,6 +36,7 @@ from draftsman.services.jobs.request_checks import (
     require_instructions,
 )
 from draftsman.services.jobs.submissions import Submissions, SubmittedJob
+from draftsman.services.maintenance.isolation import Isolation
 from draftsman.services.schedules.templates import Templates, find_template, parse_name
 from draftsman.settings import Settings
 from draftsman.store import checkpoints, job_control
@@ -140,6 +142,7 @@ class Firing:
         self._templates = templates
         self._checks = checks
         self._submissions = submissions
+        self.isolation: Final = Isolation(db, "schedules", lambda id: f"schedule {id}")
 
     async def fire(self, term: LeaderTerm) -> int:
         """Record every occurrence that is due; return the number of schedules."""
@@ -147,11 +150,16 @@ class Firing:
         total, limit = 0, self._settings.sweeps.limit
         async with SchemaChecker() as checker:
 
-            async def work(conn: Connection) -> int:
-                return await self._fire_batch(conn, term, limit, requests, checker)
+            async def work(conn: Connection, selection: Selection) -> int:
+                return await self._fire_batch(conn, term, limit, selection, requests, checker)
+
+            async def candidates(conn: Connection, selection: Selection) -> list[int]:
+                ready = await store.ready(conn, term, limit, selection)
+                due = await store.due(conn, term, limit, selection)
+                return sorted({schedule.id for schedule in (*ready, *due)})
 
             for _ in range(MAX_BATCHES):
-                count = await self._db.run_transaction(work)
+                count = await self.isolation.run(work, candidates)
                 total += count
                 if count < limit:
                     break
@@ -162,11 +170,12 @@ class Firing:
         conn: Connection,
         term: LeaderTerm,
         limit: int,
+        selection: Selection,
         requests: _Requests,
         checker: SchemaChecker,
     ) -> int:
-        ready = await store.ready(conn, term, limit)
-        due = await store.due(conn, term, limit)
+        ready = await store.ready(conn, term, limit, selection)
+        due = await store.due(conn, term, limit, selection)
         schedules = {schedule.id: schedule for schedule in (*ready, *due)}
         if not schedules:
             return 0

@@ -12,6 +12,7 @@ from draftsman.domain.attention.digests import DigestHours, DigestQuestion
 from draftsman.domain.deliveries.target import Target
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.run import LeaderTerm
+from draftsman.domain.selection import ALL, Selection
 from draftsman.store.postgres.database import Connection, execute, fetch_all, fetch_one, rows
 from draftsman.store.queries import load
 
@@ -46,14 +47,26 @@ async def readers(conn: Connection, job: int, question: int) -> frozenset[str]:
 
 
 async def take_due(
-    conn: Connection, term: LeaderTerm, limit: int, away: Sequence[str] = ()
+    conn: Connection,
+    term: LeaderTerm,
+    limit: int,
+    away: Sequence[str] = (),
+    selection: Selection = ALL,
 ) -> list[DigestQuestion]:
     """Mark questions whose digest is due as sent; return those that are open, by person.
 
     Those of people who are `away` stay due.
     """
-    params = term.params(limit) | {"away": list(away)}
+    params = term.params(limit) | {"away": list(away)} | selection.params
     return await fetch_all(conn, _Q["take_due"], params, DigestQuestion)
+
+
+async def candidates(
+    conn: Connection, term: LeaderTerm, limit: int, selection: Selection
+) -> list[int]:
+    """Return the jobs of the questions whose digest is due."""
+    params = term.params(limit) | {"away": []} | selection.params
+    return sorted({row[0] for row in await rows(conn, _Q["candidates"], params)})
 
 
 async def send(

@@ -23,9 +23,12 @@ async def profile_ladders(conn: Connection, job: int) -> dict[str, str]:
     return dict(await scalar(conn, _Q["profile_ladders"], {"job": job}) or {})
 
 
-async def due(conn: Connection, term: LeaderTerm, limit: int) -> list[DueStep]:
-    """Return the steps that are due, the longest overdue first."""
-    return await fetch_all(conn, _Q["due"], term.params(limit), DueStep)
+async def due(
+    conn: Connection, term: LeaderTerm, limit: int, without: Sequence[int] = ()
+) -> list[DueStep]:
+    """Return the steps that are due, the longest overdue first, except for jobs `without`."""
+    params = term.params(limit) | {"without": list(without)}
+    return await fetch_all(conn, _Q["due"], params, DueStep)
 
 
 async def take(conn: Connection, term: LeaderTerm, due: DueStep, plan: StepPlan) -> bool:

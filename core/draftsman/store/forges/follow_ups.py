@@ -34,9 +34,11 @@ MAX_MEMBERS: Final = 1000
 """Maximum number of jobs of a pull request."""
 
 
-async def due(conn: Connection, term: LeaderTerm, limit: int) -> list[int]:
-    """Return the first jobs of the pull requests with new events."""
-    params = {"term": term.term, "owner": term.owner, "limit": limit}
+async def due(
+    conn: Connection, term: LeaderTerm, limit: int, without: Sequence[int] = ()
+) -> list[int]:
+    """Return the first jobs of the pull requests with new events, except for those `without`."""
+    params = term.params(limit) | {"without": list(without)}
     return [int(row[0]) for row in await rows(conn, _Q["due"], params)]
 
 

@@ -8,6 +8,7 @@ from datetime import datetime
 
 from draftsman.domain.question import QuestionKind
 from draftsman.domain.run import LeaderTerm
+from draftsman.domain.selection import ALL, Selection
 from draftsman.store.postgres.database import Connection, fetch_all, rows
 from draftsman.store.queries import load
 
@@ -37,9 +38,11 @@ class DueReminder:
     acknowledged_until: datetime | None = None
 
 
-async def due(conn: Connection, term: LeaderTerm, limit: int) -> list[DueReminder]:
+async def due(
+    conn: Connection, term: LeaderTerm, limit: int, selection: Selection = ALL
+) -> list[DueReminder]:
     """Return due reminders, the longest overdue first."""
-    return await fetch_all(conn, _Q["due"], term.params(limit), DueReminder)
+    return await fetch_all(conn, _Q["due"], term.params(limit) | selection.params, DueReminder)
 
 
 async def remind(

@@ -1,19 +1,29 @@
 -- Maintenance. Each statement proves the leader's lease (a NULL term: run by hand), is bounded, and
 -- is safe when two leaders run it: candidates are read unlocked, jobs locked, conditions repeated.
+-- Where the database refuses a batch, its candidates are read, and changed in parts (`only`), and
+-- those that are refused alone are left out for a while (`without`).
+
+-- part: escalating
+SELECT q.job FROM draftsman.job_questions q
+  JOIN draftsman.question_times t ON t.job = q.job AND t.question = q.ordinal
+ WHERE q.status = 'open' AND q.expires_at <= draftsman.now() AND q.on_expire = 'escalate'
+   AND t.escalated_at IS NULL
+   AND (%(only)s::bigint[] IS NULL OR q.job = ANY (%(only)s::bigint[]))
+   AND q.job <> ALL (%(without)s::bigint[])
+   AND (%(term)s::bigint IS NULL OR EXISTS (
+       SELECT FROM draftsman.leases WHERE name = 'leader' AND owner = %(owner)s
+          AND term = %(term)s AND expires_at > draftsman.now()))
+ ORDER BY q.expires_at
+ LIMIT %(limit)s
+
+-- name: escalate_candidates
+-- include: escalating
 
 -- An expired question with an escalation goes to more people, once: it stays open for the same time
 -- again, and every target is asked again, unless its first copy is still waiting.
 -- name: escalate
 WITH candidates AS (
-    SELECT q.job FROM draftsman.job_questions q
-      JOIN draftsman.question_times t ON t.job = q.job AND t.question = q.ordinal
-     WHERE q.status = 'open' AND q.expires_at <= draftsman.now() AND q.on_expire = 'escalate'
-       AND t.escalated_at IS NULL
-       AND (%(term)s::bigint IS NULL OR EXISTS (
-           SELECT FROM draftsman.leases WHERE name = 'leader' AND owner = %(owner)s
-              AND term = %(term)s AND expires_at > draftsman.now()))
-     ORDER BY q.expires_at
-     LIMIT %(limit)s
+-- include: escalating
 ), locked AS MATERIALIZED (
     SELECT j.number FROM draftsman.job_states j
       JOIN candidates c ON c.job = j.number
@@ -58,25 +68,33 @@ WITH candidates AS (
 )
 SELECT job FROM escalated
 
+-- part: expiring
+SELECT q.job FROM draftsman.job_questions q
+ WHERE q.status = 'open' AND q.expires_at <= draftsman.now()
+   AND (q.on_expire <> 'escalate'
+        OR (SELECT t.escalated_at FROM draftsman.question_times t
+             WHERE t.job = q.job AND t.question = q.ordinal) IS NOT NULL)
+   AND NOT EXISTS (SELECT FROM draftsman.pending_decisions p
+                    WHERE p.job = q.job AND p.question = q.ordinal
+                      AND p.applies_at < q.expires_at)
+   AND (%(only)s::bigint[] IS NULL OR q.job = ANY (%(only)s::bigint[]))
+   AND q.job <> ALL (%(without)s::bigint[])
+   AND (%(term)s::bigint IS NULL OR EXISTS (
+       SELECT FROM draftsman.leases WHERE name = 'leader' AND owner = %(owner)s
+          AND term = %(term)s AND expires_at > draftsman.now()))
+ ORDER BY q.expires_at
+ LIMIT %(limit)s
+
+-- name: expire_candidates
+-- include: expiring
+
 -- A question with a pending decision that is due before its expiry waits for the decision. If a question
 -- ends its job, the others are canceled, and so are the alternatives of one that closes; a job with
 -- other open questions waits for these. They are locked to read them as they are now: an answer may
 -- have closed one after this statement began and before it locked the job.
 -- name: expire
 WITH candidates AS (
-    SELECT q.job FROM draftsman.job_questions q
-     WHERE q.status = 'open' AND q.expires_at <= draftsman.now()
-       AND (q.on_expire <> 'escalate'
-            OR (SELECT t.escalated_at FROM draftsman.question_times t
-                 WHERE t.job = q.job AND t.question = q.ordinal) IS NOT NULL)
-       AND NOT EXISTS (SELECT FROM draftsman.pending_decisions p
-                        WHERE p.job = q.job AND p.question = q.ordinal
-                          AND p.applies_at < q.expires_at)
-       AND (%(term)s::bigint IS NULL OR EXISTS (
-           SELECT FROM draftsman.leases WHERE name = 'leader' AND owner = %(owner)s
-              AND term = %(term)s AND expires_at > draftsman.now()))
-     ORDER BY q.expires_at
-     LIMIT %(limit)s
+-- include: expiring
 ), context AS MATERIALIZED (
     SELECT set_config('draftsman.actor', 'system', true)
 ), locked AS MATERIALIZED (
@@ -157,29 +175,49 @@ SELECT c.job, CASE WHEN u.status = 'resumed' THEN pg_notify('draftsman_jobs', u.
 
 -- Work that transactions postponed: at most so many buckets, keys and jobs.
 -- name: do_postponed
-SELECT draftsman.do_due_work(%(limit)s)
+SELECT draftsman.do_due_work(%(limit)s, %(only)s::bigint[], %(without)s::bigint[])
  WHERE %(term)s::bigint IS NULL OR EXISTS (
        SELECT FROM draftsman.leases WHERE name = 'leader' AND owner = %(owner)s
           AND term = %(term)s AND expires_at > draftsman.now())
+
+-- name: do_postponed_candidates
+SELECT id FROM draftsman.postponed_work
+ WHERE due_at <= draftsman.now() AND id <> ALL (%(without)s::bigint[])
+ ORDER BY due_at
+ LIMIT %(limit)s
 
 -- Jobs that were canceled with a large tree or group.
 -- name: do_cancels
-SELECT draftsman.do_pending_cancels(%(limit)s)
+SELECT draftsman.do_pending_cancels(%(limit)s, %(only)s::bigint[], %(without)s::bigint[])
  WHERE %(term)s::bigint IS NULL OR EXISTS (
        SELECT FROM draftsman.leases WHERE name = 'leader' AND owner = %(owner)s
           AND term = %(term)s AND expires_at > draftsman.now())
 
+-- name: do_cancels_candidates
+SELECT job FROM draftsman.pending_cancels
+ WHERE due_at <= draftsman.now() AND job <> ALL (%(without)s::bigint[])
+ ORDER BY due_at, job
+ LIMIT %(limit)s
+
+-- part: promotable
+SELECT j.number FROM draftsman.job_states j
+ WHERE j.status IN ('scheduled', 'retrying')
+   AND coalesce(j.next_retry_at, j.run_at) <= draftsman.now()
+   AND (%(only)s::bigint[] IS NULL OR j.number = ANY (%(only)s::bigint[]))
+   AND j.number <> ALL (%(without)s::bigint[])
+   AND (%(term)s::bigint IS NULL OR EXISTS (
+       SELECT FROM draftsman.leases WHERE name = 'leader' AND owner = %(owner)s
+          AND term = %(term)s AND expires_at > draftsman.now()))
+ ORDER BY coalesce(j.next_retry_at, j.run_at)
+ LIMIT %(limit)s
+   FOR NO KEY UPDATE SKIP LOCKED
+
+-- name: promote_candidates
+-- include: promotable
+
 -- name: promote
 WITH due AS MATERIALIZED (
-    SELECT j.number FROM draftsman.job_states j
-     WHERE j.status IN ('scheduled', 'retrying')
-       AND coalesce(j.next_retry_at, j.run_at) <= draftsman.now()
-       AND (%(term)s::bigint IS NULL OR EXISTS (
-           SELECT FROM draftsman.leases WHERE name = 'leader' AND owner = %(owner)s
-              AND term = %(term)s AND expires_at > draftsman.now()))
-     ORDER BY coalesce(j.next_retry_at, j.run_at)
-     LIMIT %(limit)s
-       FOR NO KEY UPDATE SKIP LOCKED
+-- include: promotable
 ), context AS MATERIALIZED (
     SELECT set_config('draftsman.actor', 'system', true)
 ), updated AS (
@@ -222,18 +260,26 @@ SELECT extract(epoch FROM least(
            (SELECT min(next_at) FROM draftsman.limit_buckets WHERE next_at IS NOT NULL))
        - draftsman.now())::float8
 
+-- part: unnotified
+SELECT j.number FROM draftsman.unnotified_jobs u
+  JOIN draftsman.job_states j ON j.number = u.job
+ WHERE (%(only)s::bigint[] IS NULL OR u.job = ANY (%(only)s::bigint[]))
+   AND u.job <> ALL (%(without)s::bigint[])
+   AND (%(term)s::bigint IS NULL OR EXISTS (
+       SELECT FROM draftsman.leases WHERE name = 'leader' AND owner = %(owner)s
+          AND term = %(term)s AND expires_at > draftsman.now()))
+ ORDER BY u.job
+ LIMIT %(limit)s
+   FOR NO KEY UPDATE OF j SKIP LOCKED
+
+-- name: notify_candidates
+-- include: unnotified
+
 -- Dead letters without a target are sent to the fallback, once; without a fallback they are only
 -- returned.
 -- name: notify
 WITH due AS MATERIALIZED (
-    SELECT j.number FROM draftsman.unnotified_jobs u
-      JOIN draftsman.job_states j ON j.number = u.job
-     WHERE %(term)s::bigint IS NULL OR EXISTS (
-           SELECT FROM draftsman.leases WHERE name = 'leader' AND owner = %(owner)s
-              AND term = %(term)s AND expires_at > draftsman.now())
-     ORDER BY u.job
-     LIMIT %(limit)s
-       FOR NO KEY UPDATE OF j SKIP LOCKED
+-- include: unnotified
 ), dequeued AS (
     DELETE FROM draftsman.unnotified_jobs u USING due WHERE u.job = due.number
     RETURNING u.job
@@ -252,13 +298,7 @@ SELECT d.number, r.invoker_id
   FROM due d JOIN draftsman.job_requests r ON r.number = d.number
  ORDER BY d.number
 
--- Runs of dead workers, and runs without a heartbeat for too long. Before the lease has ended, a
--- worker whose session lock is held is alive, whatever its host says. A claimed job goes back and
--- spends nothing; a running job follows on_lost. It spends an attempt if it was the only run of its
--- worker, or if it is the one that ended it (`verdict`). The new jobs of a chain have
--- their own counters, so the chain is limited: by the number of consecutive new jobs since a
--- person's last request.
--- name: rescue
+-- part: lost
 WITH dead AS MATERIALIZED (
     SELECT array_agg(d.id) AS ids FROM unnest(%(dead)s::uuid[]) AS d (id)
      WHERE NOT EXISTS (SELECT FROM draftsman.workers w
@@ -267,12 +307,28 @@ WITH dead AS MATERIALIZED (
     SELECT b.job AS number FROM draftsman.heartbeats b
      WHERE (b.worker_id = ANY ((SELECT ids FROM dead)::uuid[])
             OR b.heartbeat_at < draftsman.now() - make_interval(secs => %(lease)s))
+       AND (%(only)s::bigint[] IS NULL OR b.job = ANY (%(only)s::bigint[]))
+       AND b.job <> ALL (%(without)s::bigint[])
        AND (%(term)s::bigint IS NULL OR EXISTS (
            SELECT FROM draftsman.leases WHERE name = 'leader' AND owner = %(owner)s
               AND term = %(term)s AND expires_at > draftsman.now()))
      ORDER BY b.updated_at
      LIMIT %(limit)s
-), context AS MATERIALIZED (
+)
+
+-- name: rescue_candidates
+-- include: lost
+SELECT number FROM lost
+
+-- Runs of dead workers, and runs without a heartbeat for too long. Before the lease has ended, a
+-- worker whose session lock is held is alive, whatever its host says. A claimed job goes back and
+-- spends nothing; a running job follows on_lost. It spends an attempt if it was the only run of its
+-- worker, or if it is the one that ended it (`verdict`). The new jobs of a chain have
+-- their own counters, so the chain is limited: by the number of consecutive new jobs since a
+-- person's last request.
+-- name: rescue
+-- include: lost
+, context AS MATERIALIZED (
     SELECT set_config('draftsman.actor', 'system', true),
            set_config('draftsman.detail', '{"lost": true}', true)
 ), locked AS MATERIALIZED (
@@ -379,7 +435,7 @@ WITH dead AS MATERIALIZED (
            coalesce(v.losses, 0) + 1, v.verdict::draftsman.suspect_status
       FROM locked l
       JOIN closed c ON c.job = l.number
-      JOIN verdicts v ON v.number = l.number AND v.verdict IN ('waiting', 'convicted')
+      JOIN verdicts v ON v.number = l.number AND v.verdict IN ('noted', 'waiting', 'convicted')
       JOIN updated u ON u.number = l.number AND u.status IN ('retrying', 'resumed')
      ORDER BY l.number
         ON CONFLICT (job) DO UPDATE
@@ -395,10 +451,13 @@ SELECT number, status, on_lost,
 
 -- The trials of jobs that were lost together.
 -- name: suspects
-SELECT draftsman.try_suspects()
+SELECT draftsman.try_suspects(%(only)s::bigint[], %(without)s::bigint[])
  WHERE %(term)s::bigint IS NULL OR EXISTS (
        SELECT FROM draftsman.leases WHERE name = 'leader' AND owner = %(owner)s
           AND term = %(term)s AND expires_at > draftsman.now())
+
+-- name: suspects_candidates
+SELECT job FROM draftsman.suspects WHERE job <> ALL (%(without)s::bigint[]) ORDER BY job
 
 -- A lost job that could not be replaced by a new job; its rescue holds its lock.
 -- name: not_followed

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from psycopg.types.json import Jsonb
@@ -63,6 +64,9 @@ async def undo(conn: Connection, id: int) -> bool:
     return bool(await scalar(conn, _Q["undo"], {"id": id}))
 
 
-async def due(conn: Connection, term: LeaderTerm, limit: int) -> list[PendingDecision]:
-    """Return the decisions that are due."""
-    return await fetch_all(conn, _Q["due"], term.params(limit), PendingDecision)
+async def due(
+    conn: Connection, term: LeaderTerm, limit: int, without: Sequence[int] = ()
+) -> list[PendingDecision]:
+    """Return the decisions that are due, except for those `without`."""
+    params = term.params(limit) | {"without": list(without)}
+    return await fetch_all(conn, _Q["due"], params, PendingDecision)

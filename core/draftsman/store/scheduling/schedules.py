@@ -10,6 +10,7 @@ from psycopg.types.json import Jsonb
 
 from draftsman.domain.run import LeaderTerm
 from draftsman.domain.schedules.schedule import Fire, FireStatus, Schedule, ScheduleSpec
+from draftsman.domain.selection import ALL, Selection
 from draftsman.store.postgres.database import (
     Connection,
     execute,
@@ -104,14 +105,18 @@ async def of_job(conn: Connection, job: int) -> Fire | None:
     return _fire(fires[0]) if fires else None
 
 
-async def due(conn: Connection, term: LeaderTerm, limit: int) -> list[Schedule]:
+async def due(
+    conn: Connection, term: LeaderTerm, limit: int, selection: Selection = ALL
+) -> list[Schedule]:
     """Lock and return schedules with an occurrence that is due."""
-    return await fetch_all(conn, _Q["due"], term.params(limit), Schedule)
+    return await fetch_all(conn, _Q["due"], term.params(limit) | selection.params, Schedule)
 
 
-async def ready(conn: Connection, term: LeaderTerm, limit: int) -> list[Schedule]:
+async def ready(
+    conn: Connection, term: LeaderTerm, limit: int, selection: Selection = ALL
+) -> list[Schedule]:
     """Lock and return schedules whose oldest waiting occurrence may fire."""
-    return await fetch_all(conn, _Q["ready"], term.params(limit), Schedule)
+    return await fetch_all(conn, _Q["ready"], term.params(limit) | selection.params, Schedule)
 
 
 async def recorded(

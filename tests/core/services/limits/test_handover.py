@@ -39,6 +39,20 @@ async def test_a_worker_starts_the_next_job_with_the_end_of_the_last(
     await check_places(rt)
 
 
+async def test_a_worker_starts_no_more_jobs_than_it_has_slots(
+    rt: Runtime, make: Factory, conn: Connection
+) -> None:
+    """A job that may be claimed comes first, and the job that gets the place waits for a slot."""
+    await set_limits(rt, conn, queue={"q": {"running": 1}})
+    running, waits = [await make.queued(queue="q") for _ in range(2)]
+    claim, done = Claim(rt.db, make.worker, ("q", "other")), list[ClaimedJob]()
+    assert await _exchange(claim, done) == [running]
+    others = [await make.queued(queue="other") for _ in range(2)]
+    assert await _exchange(claim, done) == others
+    assert await placed(conn) == [waits]
+    await check_places(rt)
+
+
 async def test_places_go_to_the_first_jobs_of_each_limit(
     rt: Runtime, make: Factory, conn: Connection
 ) -> None:

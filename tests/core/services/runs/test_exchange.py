@@ -202,3 +202,17 @@ async def test_the_seconds_that_a_job_ran_before_add_up(
         await clock.forward(1000)
         work = await make.running(work.number)
     assert 120 <= await claim.previous_runtime(work.lease) < 1000, "not the time between"
+
+
+async def test_only_the_earlier_runs_of_the_job_itself_count_as_its_runtime(
+    make: Factory, rt: Runtime, claim: Claim, clock: Clock
+) -> None:
+    first, other = await make.running(), await make.running()
+    assert await claim.previous_runtime(first.lease) == 0
+    await clock.forward(100)
+    await rt.settlement.release_run(first, "shutdown")
+    second = await make.running(first.number)
+    await clock.forward(1000)
+    await rt.settlement.release_run(second, "shutdown")
+    await rt.settlement.release_run(other, "shutdown")
+    assert 100 <= await claim.previous_runtime(second.lease) < 1000

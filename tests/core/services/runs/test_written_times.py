@@ -69,6 +69,15 @@ async def test_a_run_that_goes_back_is_queued_anew(
     assert run.finished_at == job.updated_at
 
 
+async def test_a_job_that_ends_keeps_the_time_at_which_it_was_queued(
+    rt: Runtime, make: Factory
+) -> None:
+    work = await make.running()
+    queued_at = (await rt.read_model.job(work.number)).queued_at
+    await rt.settlement.outcome(work, Done({"n": 1}))
+    assert (await rt.read_model.job(work.number)).queued_at == queued_at
+
+
 @pytest.mark.parametrize(
     ("step", "is_running", "notifies"),
     [

@@ -169,13 +169,16 @@ class Model(SubmissionModel, QuestionModel):
             return
         spent = charged and job.attempts + 1 >= job.request.max_attempts
         status = {"retry": "retrying", "resume": "resumed"}.get(job.request.on_lost, "failed")
-        if not charged and status == "resumed":
+        is_noted = not charged and job.suspected_of is None
+        if not (charged or is_noted) and status == "resumed":
             status = "retrying"
         if charged and not job.cancel:
             job.attempts += 1
         spent = spent or self._chain_is_over(job)
-        if status == "retrying" and not spent and not job.cancel:
-            job.due = self.now + (exp(min(10, job.attempts)) if charged else DAY)
+        if status in ("retrying", "resumed") and not spent and not job.cancel:
+            if status == "retrying":
+                failures = job.attempts if charged else job.attempts + 1
+                job.due = self.now + (exp(min(10, failures)) if charged or is_noted else DAY)
             job.suspected_of = job.suspected_of if charged else self._worker_of(job)
         status = self.end(job, "dead_letter" if spent else status, "interrupted", "TRANSIENT_INFRA")
         if status == "failed" and job.request.on_lost == "new_job":

@@ -16,21 +16,31 @@ SELECT person FROM draftsman.digest_questions
  WHERE job = %(job)s AND question = %(question)s
  ORDER BY person
 
+-- part: due
+SELECT d.job, d.question, d.person FROM draftsman.digest_questions d
+ WHERE d.sent_at IS NULL AND d.digest_at <= draftsman.now()
+   AND d.person <> ALL (%(away)s::text[])
+   AND (%(only)s::bigint[] IS NULL OR d.job = ANY (%(only)s::bigint[]))
+   AND d.job <> ALL (%(without)s::bigint[])
+   AND (%(term)s::bigint IS NULL OR EXISTS (
+       SELECT FROM draftsman.leases WHERE name = 'leader' AND owner = %(owner)s
+          AND term = %(term)s AND expires_at > draftsman.now()))
+ ORDER BY d.digest_at
+ LIMIT %(limit)s
+   FOR UPDATE SKIP LOCKED
+
+-- name: candidates
+SELECT job FROM (
+-- include: due
+) d
+
 -- Questions whose digest is due, marked as sent: each is in at most one. A question that has closed is
 -- marked, and left out, and so are identical questions of later jobs: their answer counts for all.
 -- `slack` and `trello` are the accounts of the person, `card` is the card for digests of the board
 -- whose card asks; each is NULL if there is none.
 -- name: take_due
 WITH due AS MATERIALIZED (
-    SELECT d.job, d.question, d.person FROM draftsman.digest_questions d
-     WHERE d.sent_at IS NULL AND d.digest_at <= draftsman.now()
-       AND d.person <> ALL (%(away)s::text[])
-       AND (%(term)s::bigint IS NULL OR EXISTS (
-           SELECT FROM draftsman.leases WHERE name = 'leader' AND owner = %(owner)s
-              AND term = %(term)s AND expires_at > draftsman.now()))
-     ORDER BY d.digest_at
-     LIMIT %(limit)s
-       FOR UPDATE SKIP LOCKED
+-- include: due
 ), taken AS (
     UPDATE draftsman.digest_questions d SET sent_at = draftsman.now()
       FROM due w

@@ -30,6 +30,7 @@ SELECT l.job, l.question, l.step, l.due_at, draftsman.now() AS now, l.steps, l.o
          FROM draftsman.question_snoozes z
         WHERE z.job = l.job AND z.question = l.question AND z.expires_at > draftsman.now()) s
  WHERE l.due_at <= draftsman.now()
+   AND l.job <> ALL (%(without)s::bigint[])
    AND (%(term)s::bigint IS NULL OR EXISTS (
        SELECT FROM draftsman.leases WHERE name = 'leader' AND owner = %(owner)s
           AND term = %(term)s AND expires_at > draftsman.now()))

@@ -6,6 +6,7 @@ SELECT p.root FROM draftsman.pull_requests p
  WHERE (p.forge, p.project, p.number) IN (
        SELECT e.forge, e.project, e.number FROM draftsman.forge_events e
         WHERE e.processed_at IS NULL AND e.kind NOT IN ('labeled_issue', 'issue_comment', 'answer'))
+   AND p.root <> ALL (%(without)s::bigint[])
    AND (%(term)s::bigint IS NULL OR EXISTS (
        SELECT FROM draftsman.leases WHERE name = 'leader' AND owner = %(owner)s
           AND term = %(term)s AND expires_at > draftsman.now()))

@@ -29,6 +29,8 @@ SELECT t.job, t.question, t.remind_at, q.kind, q.approvers, j.invoker_id AS invo
                                    THEN draftsman.person_of('slack', g.target) END AS owner) o
         WHERE g.job = t.job AND 'reminder' = ANY (g.kinds)) r
  WHERE t.remind_at <= draftsman.now()
+   AND (%(only)s::bigint[] IS NULL OR t.job = ANY (%(only)s::bigint[]))
+   AND t.job <> ALL (%(without)s::bigint[])
    AND (%(term)s::bigint IS NULL OR EXISTS (
        SELECT FROM draftsman.leases WHERE name = 'leader' AND owner = %(owner)s
           AND term = %(term)s AND expires_at > draftsman.now()))

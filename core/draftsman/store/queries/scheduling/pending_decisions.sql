@@ -23,6 +23,7 @@ SELECT id, job, question, source, source_event_id, actor_id, actor_display_name,
        decision, applies_at
   FROM draftsman.pending_decisions
  WHERE applies_at <= draftsman.now()
+   AND id <> ALL (%(without)s::bigint[])
    AND (%(term)s::bigint IS NULL OR EXISTS (
        SELECT FROM draftsman.leases WHERE name = 'leader' AND owner = %(owner)s
           AND term = %(term)s AND expires_at > draftsman.now()))

@@ -100,6 +100,8 @@ SELECT s.name AS schedule, f.due_at, f.status, f.job,
 WITH due AS MATERIALIZED (
     SELECT s.id FROM draftsman.schedules s
      WHERE s.fire_at <= draftsman.now() AND s.paused_at IS NULL
+       AND (%(only)s::bigint[] IS NULL OR s.id = ANY (%(only)s::bigint[]))
+       AND s.id <> ALL (%(without)s::bigint[])
        AND (%(term)s::bigint IS NULL OR EXISTS (
            SELECT FROM draftsman.leases WHERE name = 'leader' AND owner = %(owner)s
               AND term = %(term)s AND expires_at > draftsman.now()))
@@ -128,9 +130,11 @@ WITH oldest AS (
               AND (j.number IS NULL
                    OR j.status IN ('completed', 'failed', 'dead_letter', 'canceled', 'expired'))
               FOR NO KEY UPDATE OF s SKIP LOCKED) l
-     WHERE %(term)s::bigint IS NULL OR EXISTS (
+     WHERE (%(only)s::bigint[] IS NULL OR l.id = ANY (%(only)s::bigint[]))
+       AND l.id <> ALL (%(without)s::bigint[])
+       AND (%(term)s::bigint IS NULL OR EXISTS (
            SELECT FROM draftsman.leases WHERE name = 'leader' AND owner = %(owner)s
-              AND term = %(term)s AND expires_at > draftsman.now())
+              AND term = %(term)s AND expires_at > draftsman.now()))
      ORDER BY o.due_at, o.schedule
      LIMIT %(limit)s
 )

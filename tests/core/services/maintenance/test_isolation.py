@@ -1,0 +1,299 @@
+"""A row that the database refuses: other rows of its sweep are changed, and it is tried again."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Final
+
+import pytest
+
+from draftsman.domain.attention.pending_decision import PendingDecision
+from draftsman.domain.people.actor import Actor
+from draftsman.domain.question import OnExpire
+from draftsman.domain.response import Response
+from draftsman.domain.run import LeaderTerm
+from draftsman.errors import DraftsmanError
+from draftsman.runtime import Runtime
+from draftsman.services.maintenance import isolation
+from draftsman.store.postgres.database import Connection
+from tests.core.services.schedules.test_schedules import spec
+from tests.factories import QUESTION, Factory
+from tests.support.clock import Clock
+from tests.support.people import People
+from tests.support.statements import rows, run
+
+HOUR: Final = 3600.0
+WINDOW: Final = 5.0
+REFUSALS: Final = """
+CREATE TABLE draftsman.refusals (row bigint, state text);
+GRANT SELECT ON draftsman.refusals TO PUBLIC;
+CREATE FUNCTION draftsman.refuse_row() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    refusal text := (SELECT r.state FROM draftsman.refusals r
+                      WHERE r.row = (to_jsonb(coalesce(NEW, OLD)) ->> TG_ARGV[0])::bigint);
+BEGIN
+    IF refusal IS NOT NULL THEN
+        RAISE EXCEPTION 'refused with %', refusal USING ERRCODE = refusal;
+    END IF;
+    RETURN coalesce(NEW, OLD);
+END $$;
+"""
+
+
+@dataclass(frozen=True)
+class World:
+    rt: Runtime
+    make: Factory
+    people: People
+    owner: Actor
+    clock: Clock
+    conn: Connection
+
+    async def refuse(
+        self,
+        *refused: int,
+        state: str = "23514",
+        change: str = "UPDATE ON draftsman.job_states",
+        key: str = "number",
+    ) -> None:
+        """Refuse a change of the rows with these keys."""
+        for row in refused:
+            await run(self.conn, "INSERT INTO draftsman.refusals VALUES (%s, %s)", (row, state))
+        trigger = f"CREATE TRIGGER refusals BEFORE {change} FOR EACH ROW"
+        await self.conn.execute(f"{trigger} EXECUTE FUNCTION draftsman.refuse_row('{key}')")
+
+    async def accept(self) -> None:
+        await run(self.conn, "DELETE FROM draftsman.refusals")
+
+
+@pytest.fixture
+async def world(
+    rt: Runtime, make: Factory, people: People, owner: Actor, clock: Clock, conn: Connection
+) -> World:
+    await conn.execute(REFUSALS)
+    return World(rt, make, people, owner, clock, conn)
+
+
+async def promote(world: World) -> list[int]:
+    numbers = [await world.make.scheduled(delay=60 + place) for place in range(3)]
+    await world.clock.forward(HOUR)
+    return numbers
+
+
+async def expire(world: World) -> list[int]:
+    item = QUESTION.model_copy(update={"expires_in": 60.0})
+    return await _asked(world, item)
+
+
+async def escalate(world: World) -> list[int]:
+    update = {"expires_in": 60.0, "on_expire": OnExpire.ESCALATE, "escalate_to": "ben"}
+    return await _asked(world, QUESTION.model_copy(update=update))
+
+
+async def remind(world: World) -> list[int]:
+    return await _asked(world, QUESTION.model_copy(update={"expires_in": 1.5 * HOUR}))
+
+
+async def _asked(world: World, item: object) -> list[int]:
+    works = [await world.make.asked(item, notify=("log",)) for _ in range(3)]  # type: ignore[arg-type]
+    await world.clock.forward(HOUR)
+    return [work.number for work in works]
+
+
+async def rescue(world: World) -> list[int]:
+    runs = [await world.make.running() for _ in range(3)]
+    await world.clock.forward(world.rt.settings.worker.lease + 1)
+    return [work.number for work in runs]
+
+
+async def suspects(world: World) -> list[int]:
+    """Return the jobs of a crash, and the first of another one: the first is tried first."""
+    jobs = []
+    for _ in range(2):
+        worker = await world.make.worker_row()
+        jobs += [(await world.make.running(worker=worker)).number for _ in range(2)]
+        assert await world.rt.sweeps.rescue(LeaderTerm(), [worker]) == 2
+    return [jobs[0], jobs[1], jobs[2]]
+
+
+async def notify(world: World) -> list[int]:
+    return [await world.make.dead() for _ in range(3)]
+
+
+async def postponed(world: World) -> list[int]:
+    numbers = [await world.make.completed() for _ in range(3)]
+    await run(
+        world.conn,
+        "INSERT INTO draftsman.postponed_work (ended) SELECT unnest(%s::bigint[])",
+        (numbers,),
+    )
+    return numbers
+
+
+async def cancels(world: World) -> list[int]:
+    numbers = [await world.make.queued() for _ in range(3)]
+    await run(
+        world.conn,
+        "INSERT INTO draftsman.pending_cancels (job, actor) SELECT unnest(%s::bigint[]), 'system'",
+        (numbers,),
+    )
+    return numbers
+
+
+async def decisions(world: World) -> list[int]:
+    numbers = []
+    for place in range(3):
+        number = (await world.make.asked()).number
+        response = Response(source_event_id=f"held {place}", text="red")
+        held = await world.rt.pending_decisions.answer(number, 1, response, world.owner, WINDOW)
+        assert isinstance(held, PendingDecision)
+        numbers.append(number)
+    await world.clock.forward(WINDOW)
+    return numbers
+
+
+async def digests(world: World) -> list[int]:
+    numbers = [(await world.make.asked()).number for _ in range(3)]
+    await run(
+        world.conn,
+        "INSERT INTO draftsman.digest_questions (job, question, person, digest_at)"
+        " SELECT unnest(%s::bigint[]), 1, 'ben', draftsman.now()",
+        (numbers,),
+    )
+    return numbers
+
+
+async def schedules(world: World) -> list[int]:
+    added = [await world.rt.schedules.add(spec(f"s{n}"), world.people.anna) for n in range(3)]
+    await world.clock.forward(HOUR)
+    return [schedule.id for schedule in added]
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A sweep, the refused change of a table, and a query for the rows that are done."""
+
+    sweep: str
+    rows: Callable[[World], Awaitable[list[int]]]
+    change: str
+    key: str
+    done: str
+
+    def __str__(self) -> str:
+        return self.rows.__name__
+
+
+STATES: Final = "SELECT number FROM draftsman.job_states WHERE status"
+CASES: Final = [
+    Refusal("promote", promote, "UPDATE ON draftsman.job_states", "number", f"{STATES} = 'queued'"),
+    Refusal("expire", expire, "UPDATE ON draftsman.job_states", "number", f"{STATES} = 'expired'"),
+    Refusal(
+        "expire",
+        escalate,
+        "UPDATE ON draftsman.question_times",
+        "job",
+        "SELECT job FROM draftsman.question_times WHERE escalated_at IS NOT NULL",
+    ),
+    Refusal(
+        "remind",
+        remind,
+        "UPDATE ON draftsman.question_times",
+        "job",
+        "SELECT job FROM draftsman.question_times WHERE reminders = 1",
+    ),
+    Refusal("rescue", rescue, "UPDATE ON draftsman.job_states", "number", f"{STATES} = 'retrying'"),
+    Refusal(
+        "suspects",
+        suspects,
+        "UPDATE ON draftsman.suspects",
+        "job",
+        "SELECT job FROM draftsman.suspects WHERE status = 'trial'",
+    ),
+    Refusal(
+        "notify",
+        notify,
+        "DELETE ON draftsman.unnotified_jobs",
+        "job",
+        "SELECT number FROM draftsman.job_states"
+        " WHERE number NOT IN (SELECT job FROM draftsman.unnotified_jobs)",
+    ),
+    Refusal(
+        "postponed",
+        postponed,
+        "DELETE ON draftsman.postponed_work",
+        "ended",
+        "SELECT number FROM draftsman.job_states"
+        " WHERE number NOT IN (SELECT ended FROM draftsman.postponed_work)",
+    ),
+    Refusal(
+        "postponed",
+        cancels,
+        "UPDATE ON draftsman.job_states",
+        "number",
+        f"{STATES} = 'canceled'",
+    ),
+    Refusal(
+        "decisions", decisions, "UPDATE ON draftsman.job_states", "number", f"{STATES} = 'resumed'"
+    ),
+    Refusal(
+        "digests",
+        digests,
+        "UPDATE ON draftsman.digest_questions",
+        "job",
+        "SELECT job FROM draftsman.digest_questions WHERE sent_at IS NOT NULL",
+    ),
+    Refusal(
+        "schedules",
+        schedules,
+        "UPDATE ON draftsman.schedules",
+        "id",
+        "SELECT id FROM draftsman.schedules WHERE last_job IS NOT NULL",
+    ),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+async def test_a_refused_row_is_left_and_named_and_the_others_are_changed(
+    world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, case: Refusal
+) -> None:
+    bad, *good = await case.rows(world)
+    await world.refuse(bad, change=case.change, key=case.key)
+    sweep = world.rt.sweeps.names[case.sweep]
+    for _ in range(2):
+        await sweep(LeaderTerm())
+        done = [number for (number,) in await rows(world.conn, case.done)]
+        assert set(done) & {bad, *good} == set(good)
+    errors = [record.getMessage() for record in caplog.records if "is refused" in record.message]
+    assert len(errors) == 1, errors
+    assert "refused with 23514" in errors[0]
+    assert sum(world.rt.sweeps.refused.values()) == 1
+    await world.accept()
+    later = time.monotonic() + isolation.FIRST_PAUSE
+    monkeypatch.setattr(time, "monotonic", lambda: later)
+    await sweep(LeaderTerm())
+    if case.rows is not suspects:  # another one of its crash is on trial
+        assert bad in [number for (number,) in await rows(world.conn, case.done)]
+    assert world.rt.sweeps.refused == {}
+
+
+@pytest.mark.parametrize("state", ["40001", "55P03", "25006", "57014", "DM001"])
+async def test_a_conflict_or_an_outage_sets_no_row_aside(world: World, state: str) -> None:
+    bad, *_ = await promote(world)
+    await world.refuse(bad, state=state)
+    with pytest.raises(DraftsmanError):
+        await world.rt.sweeps.promote(LeaderTerm())
+    assert world.rt.sweeps.refused == {}
+    await world.accept()
+    assert await world.rt.sweeps.promote(LeaderTerm()) == 3
+
+
+async def test_a_batch_of_which_every_row_is_refused_is_given_up(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await world.refuse(*await promote(world))
+    monkeypatch.setattr(isolation, "MAX_REFUSED", 2)
+    with pytest.raises(DraftsmanError, match="refused with 23514"):
+        await world.rt.sweeps.promote(LeaderTerm())
+    assert world.rt.sweeps.refused == {"promote": 2}, "the last one is tried next time"
