@@ -416,12 +416,18 @@ RETURNS text LANGUAGE sql IMMUTABLE RETURN CASE
 -- begins the next trial of each crash; returns the number of changes. A suspect survives if its run
 -- ends in any other way, or lives for longer than the lost run did: at most for five minutes after the
 -- first loss, and for twice as long after each further loss. Only `these` jobs (NULL: all), and not
--- those `without`: another job of their crash is tried instead.
+-- those `without`: another job of their crash is tried instead. A suspect changes with the lock of its
+-- job; those whose jobs another transaction has locked are left for the next call.
 CREATE FUNCTION draftsman.try_suspects(these bigint[], without bigint[]) RETURNS int
 LANGUAGE plpgsql AS $$
 DECLARE
-    selected bigint[] := ARRAY(SELECT s.job FROM draftsman.suspects s
-                                WHERE ($1 IS NULL OR s.job = ANY ($1)) AND s.job <> ALL ($2));
+    selected bigint[] := ARRAY(
+        SELECT j.number
+          FROM draftsman.suspects s
+          JOIN draftsman.job_states j ON j.number = s.job
+         WHERE ($1 IS NULL OR s.job = ANY ($1)) AND s.job <> ALL ($2)
+         ORDER BY j.number
+           FOR NO KEY UPDATE OF j SKIP LOCKED);
     ended    int;
     survived int;
     freed    bigint[];
@@ -450,11 +456,8 @@ BEGIN
                           WHERE t.crash = s.crash AND t.status = 'trial')
                    GROUP BY s.crash);
     UPDATE draftsman.suspects SET status = 'trial' WHERE job = ANY (next);
-    UPDATE draftsman.job_states j SET next_retry_at = draftsman.now(), updated_at = draftsman.now()
-      FROM (SELECT number FROM draftsman.job_states
-             WHERE number = ANY (freed || next) AND status = 'retrying'
-             ORDER BY number FOR NO KEY UPDATE) l
-     WHERE j.number = l.number;
+    UPDATE draftsman.job_states SET next_retry_at = draftsman.now(), updated_at = draftsman.now()
+     WHERE number = ANY (freed || next) AND status = 'retrying';
     RETURN ended + survived + cardinality(freed) + cardinality(next);
 END $$;
 

@@ -321,7 +321,8 @@ CREATE CONSTRAINT TRIGGER postponed_work_commit AFTER INSERT ON draftsman.postpo
     DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION draftsman.do_work_at_commit();
 
 -- Does postponed work that is due, at most so many buckets, keys and jobs, each apart; returns their
--- number. Work whose locks are not free is due again after a second. `these` and `without` are rows of
+-- number. Work whose locks are not free is due again after a second; work that another transaction does
+-- now, which may stay open, is left. `these` and `without` are rows of
 -- `postponed_work`; `these` may be NULL.
 CREATE FUNCTION draftsman.do_due_work(most int, these bigint[], without bigint[]) RETURNS int
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
@@ -344,7 +345,11 @@ BEGIN
         IF NOT draftsman.do_work(due.work) THEN
             UPDATE draftsman.postponed_work p
                SET due_at = draftsman.now() + interval '1 s'
-             WHERE p.id = ANY (due.ids);
+             WHERE p.id = ANY (ARRAY(
+                   SELECT w.id FROM draftsman.postponed_work w
+                    WHERE w.id = ANY (due.ids)
+                    ORDER BY w.id
+                      FOR NO KEY UPDATE SKIP LOCKED));
         END IF;
     END LOOP;
     RETURN done;

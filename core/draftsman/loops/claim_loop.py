@@ -68,6 +68,8 @@ class ClaimLoop:
         self._done: dict[int, Execution] = {}
         self.apart: dict[int, Execution] = {}
         """Runs whose end the database refused: each is settled on its own, without a slot."""
+        self.lost: set[Lease] = set()
+        """Leases that ended while their runs were not settled: other workers rescue the jobs."""
         self._asked_at = clock.now()
         """When the last claim was sent: the leases that it gave count from then."""
         self._exchanged_at = clock.now()
@@ -135,6 +137,7 @@ class ClaimLoop:
         ended = []
         for token, execution in [*self.running.items(), *self._ended_runs()]:
             if execution.holds_lease and execution.lease_end - margin <= now:
+                self.lost.add(execution.job.lease)
                 if token in self.running:
                     ended += [execution.name] if execution.cancel("lost") else []
                 elif execution.lease_end <= now:
@@ -195,6 +198,7 @@ class ClaimLoop:
             async with self.exchange_lock:
                 claimed = await self._send(done, free, ahead)
                 self._start_all(claimed)
+                self._exchanged_at = clock.now()  # a turn may last as long as jobs are waiting
         except Exception as error:
             if not done or (isinstance(error, DraftsmanError) and error.is_outage):
                 raise

@@ -138,6 +138,7 @@ class Worker:
     async def _release_lost_claims(self) -> None:
         """Release claims whose reply was lost, after an outage and at intervals.
 
+        Runs that were begun and then lost are left to the rescue, which follows their `on_lost`.
         No claim loop may have an exchange under way: its claims would be released too.
         """
         is_due = time.monotonic() - self._released_at > self._heartbeat_interval
@@ -147,7 +148,9 @@ class Worker:
             for claim_loop in self._claim_loops:
                 await locks.enter_async_context(claim_loop.exchange_lock)
             leases = self.leases() + [
-                lease for claim_loop in self._claim_loops for lease in claim_loop.ahead()
+                lease
+                for claim_loop in self._claim_loops
+                for lease in (*claim_loop.ahead(), *claim_loop.lost)
             ]
             in_grace = [lease for claim_loop in self._claim_loops for lease in claim_loop.in_grace]
             await self._release(leases, in_grace)

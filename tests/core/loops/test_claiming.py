@@ -9,6 +9,8 @@ import pytest
 from draftsman.domain.job import Status
 from draftsman.domain.outcome import Done, Outcome
 from draftsman.handlers.context import RunContext
+from draftsman.loops import clock
+from draftsman.loops.claim_loop import MAX_EXCHANGE
 from draftsman.loops.worker_process import WorkerProcess
 from draftsman.runtime import Runtime
 from draftsman.store.postgres.database import Connection
@@ -28,7 +30,7 @@ from tests.core.loops.workers import (
 )
 from tests.factories import Factory
 from tests.support.statements import value
-from tests.support.waits import until
+from tests.support.waits import background, until
 
 S = Status
 
@@ -313,3 +315,23 @@ async def test_a_result_with_a_lost_reply_is_settled_once(
 
 async def has_no_results(process: WorkerProcess) -> bool:
     return not process.worker.leases()
+
+
+async def test_a_worker_that_always_finds_jobs_does_not_look_stalled(
+    rt: Runtime, make: Factory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its jobs end at once, so that a turn lasts as long as jobs are waiting."""
+    now, ages = clock.now, list[float]()
+    numbers = [await make.queued(queue="default") for _ in range(6)]
+
+    async def handler(ctx: RunContext) -> Outcome:
+        ages.append(process.worker.silence)
+        monkeypatch.setattr(clock, "now", lambda: now() + 20.0 * len(ages))
+        return Done({})
+
+    process = runtime_with(rt).worker_process({"noop": handler}, slots=1)
+    async with background(process.worker.run()):
+        for number in numbers:
+            assert (await wait_for_end(rt, number)).status is S.COMPLETED
+    assert len(ages) == len(numbers)
+    assert max(ages) < MAX_EXCHANGE, "it would not be ready"

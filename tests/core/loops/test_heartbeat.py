@@ -104,10 +104,12 @@ async def test_a_worker_that_was_silent_longer_than_its_lease_stops_its_runs(
     rt: Runtime, make: Factory, database_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     blocking, captured = BlockingHandler(), CapturedLog(caplog)
-    number = await make.queued(queue="default")
+    number = await make.queued(queue="default", on_lost="resume")
     async with (
         open_proxied(database_url) as (proxy, db),
-        running_worker(runtime_with(rt, db, lease=0.5, heartbeat=0.1), {"noop": blocking}),
+        running_worker(
+            runtime_with(rt, db, lease=0.5, heartbeat=0.1), {"noop": blocking}, leader=True
+        ),
     ):
         ctx = await blocking.next()
         proxy.cut()
@@ -116,7 +118,7 @@ async def test_a_worker_that_was_silent_longer_than_its_lease_stops_its_runs(
         assert (await run_of(rt, number)).status == "running"
         proxy.mend()
         assert (await blocking.next()).job.run > 1
-    assert (await rt.read_model.job(number)).attempts == 0
+    assert (await rt.read_model.job(number)).attempts >= 1
 
 
 async def test_worker_that_was_suspended_during_a_heartbeat_sends_another_one_at_once(

@@ -175,6 +175,36 @@ async def test_the_result_of_a_run_that_was_lost_in_an_outage_never_becomes_that
     assert not any((await rt.read_model.invariants()).values())
 
 
+@pytest.mark.parametrize("ends", [False, True])
+async def test_a_run_that_was_lost_in_an_outage_is_left_to_the_rescue(
+    rt: Runtime, make: Factory, database_url: str, ends: bool
+) -> None:
+    """Its handler has begun, so that it is no claim whose reply was lost: `on_lost` decides."""
+    blocking = BlockingHandler()
+    number = await make.queued(queue="default", on_lost="fail")
+    async with open_proxied(database_url) as (proxy, db):
+        process = runtime_with(rt, db, poll=0.05).worker_process({"noop": blocking})
+        async with background(process.worker.run()):
+            await blocking.next()
+            proxy.cut()
+            if ends:
+                blocking.go.set()
+                await until(lambda: is_free(process), "the result of the run")
+            process.worker.renew_leases([lease.token for lease in process.worker.leases()], 0.0)
+            process.worker.end_leases()
+            await until(lambda: is_free(process), "the end of the run")
+            refused = proxy.refused
+            await until(lambda: more(proxy.refused, refused + 1), "another attempt to claim")
+            proxy.mend()
+            blocking.go.set()
+            other = await make.queued(queue="default")
+            assert (await wait_for_end(rt, other)).status is S.COMPLETED
+            assert (await rt.read_model.job(number)).status is S.RUNNING
+            assert await rt.sweeps.rescue(LeaderTerm(), [process.id]) == 1
+    job = await rt.read_model.job(number)
+    assert (job.status, job.run_count) == (S.FAILED, 1)
+
+
 async def test_a_read_only_server_is_not_polled_without_a_delay(
     rt: Runtime, conn: Connection, database_url: str, database: str
 ) -> None:

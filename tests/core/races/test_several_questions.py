@@ -19,6 +19,7 @@ from tests.support.clock import Clock
 from tests.support.people import People
 from tests.support.permissions import SHOP
 from tests.support.races import FirstSession
+from tests.support.waits import background, wait_blocked
 
 S = Status
 Q = QuestionStatus
@@ -133,6 +134,27 @@ async def test_an_expiry_skips_a_job_whose_other_question_is_being_answered(
     assert await rt.sweeps.expire(LeaderTerm()) == 1
     assert await _state(rt, work.number) == (S.RESUMED, [Q.EXPIRED, Q.ANSWERED])
     assert (await _kinds(rt, work.number))["job_resumed"] == 1
+
+
+async def test_an_answer_during_an_expiry_leaves_no_job_that_waits_for_nothing(
+    make: Factory, rt: Runtime, conn: Connection, clock: Clock
+) -> None:
+    """The statement of the sweep began before the answer, and has not locked this job yet."""
+    soon = QUESTION.model_copy(update={"expires_in": 60.0, "on_expire": "continue"})
+    earlier = await make.asked_at_once(soon)
+    work = await make.asked_at_once(soon, SECOND)
+    await clock.forward(61)
+    lock = "SELECT FROM draftsman.job_questions WHERE job = %s FOR UPDATE"
+    async with rt.db.connection() as watch:
+        await conn.execute("BEGIN")
+        await conn.execute(lock, (earlier.number,))
+        async with background(rt.sweeps.expire(LeaderTerm())) as expired:
+            await wait_blocked(watch, by=conn.info.backend_pid)
+            assert (await _answer(rt, make, work.number, 2)).accepted
+            await conn.execute("COMMIT")
+            await expired
+    await rt.sweeps.expire(LeaderTerm())
+    assert await _state(rt, work.number) == (S.RESUMED, [Q.EXPIRED, Q.ANSWERED])
 
 
 async def test_an_answer_waits_for_a_cancel_and_is_refused(

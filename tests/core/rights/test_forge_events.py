@@ -50,3 +50,21 @@ async def test_a_person_asks_for_a_follow_up_of_an_own_job(as_role: As, make: Fa
         [(login,)] = await rows(conn, "SELECT session_user::text")
         assert await rows(conn, query, (job, login)) == [("u",)]
         assert await rows(conn, "SELECT author FROM draftsman.forge_events") == [(login,)]
+
+
+async def test_only_a_bot_binds_the_login_of_a_person_to_an_account(
+    session: Callable[[str], Awaitable[Connection]], conn: Connection
+) -> None:
+    """A login of nobody could be bound in advance, to an account of another person."""
+    bind = "SELECT draftsman.bind_account('acme:anna', '7')"
+    bot = await session("bot")
+    with pytest.raises(psycopg.errors.InsufficientPrivilege, match="bot cannot bind acme:anna"):
+        await bot.execute(bind)
+    await conn.execute(
+        "INSERT INTO draftsman.person_identities (person, channel, external_id)"
+        " VALUES ('anna', 'forge', 'acme:anna')"
+    )
+    for name in ("anna", "worker"):
+        with pytest.raises(psycopg.errors.InsufficientPrivilege, match="bind_account"):
+            await (await session(name)).execute(bind)
+    assert await rows(bot, bind) == [("7",)]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from draftsman.domain.job import Source, Status
@@ -70,3 +72,19 @@ async def test_a_group_with_jobs_of_others_takes_jobs_of_its_creator_and_operato
     with pytest.raises(Refused, match="anna may not add jobs to the group h"):
         await anna.submissions.submit(invocation(type="noop", group="h"), await anna.actor())
     assert hers.outcome == "created"
+
+
+async def test_a_person_who_claims_to_be_an_operator_adds_no_job_to_a_group_of_others(
+    as_role: As, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    anna, erin = await as_role("anna"), await as_role("erin")
+    request = invocation(type="noop", group={"name": "g", "kind": "parallel"})
+    await anna.submissions.submit(request, await anna.actor())
+    add = groups.add
+
+    async def add_as_operator(*args: Any, is_operator: bool) -> Any:
+        return await add(*args, is_operator=True)
+
+    monkeypatch.setattr(groups, "add", add_as_operator)
+    with pytest.raises(Refused, match="erin may not add jobs to the group g"):
+        await erin.submissions.submit(invocation(type="noop", group="g"), await erin.actor())

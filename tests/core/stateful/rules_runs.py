@@ -195,8 +195,8 @@ class RunRules(Driver):
         return lease, state.owned, state.canceled
 
     def _written(self, lease: int, kind: str, n: int, key: str) -> Any:
-        free = kind in ("log", "usage")
-        job = self.model.holder(lease) if free else self.model.owns(lease)
+        allowed = {"log": self.model.holder, "usage": self.model.records}
+        job = allowed.get(kind, self.model.owns)(lease)
         if job is None:
             return "lost"
         match kind:

@@ -1,6 +1,7 @@
 """Money and tokens of model calls: reserved before a call, recorded after it.
 
-Every write proves the run's lease; after LeaseLost the run must stop and write nothing more.
+Every write proves the run's lease; after LeaseLost the run must stop and write nothing more. Usage
+is recorded also for a run that has parked: its last calls were paid for.
 """
 
 from __future__ import annotations

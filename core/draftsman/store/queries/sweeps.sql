@@ -90,7 +90,8 @@ SELECT q.job FROM draftsman.job_questions q
 
 -- A question with a pending decision that is due before its expiry waits for the decision. If a question
 -- ends its job, the others are canceled, and so are the alternatives of one that closes; a job with
--- other open questions waits for these.
+-- other open questions waits for these. They are locked to read them as they are now: an answer may
+-- have closed one after this statement began and before it locked the job.
 -- name: expire
 WITH candidates AS (
 -- include: expiring
@@ -135,12 +136,14 @@ WITH candidates AS (
            array_agg(alternative_of) FILTER (WHERE alternative_of IS NOT NULL) AS alternatives
       FROM closed
      GROUP BY job
-), others AS (
+), others AS MATERIALIZED (
     SELECT q.job, q.ordinal, q.kind, c.ends,
            c.ends OR coalesce(q.alternative_of = ANY (c.alternatives), false) AS is_canceled
       FROM jobs c
       JOIN draftsman.job_questions q ON q.job = c.job AND q.status = 'open'
      WHERE q.ordinal <> ALL (c.closed)
+     ORDER BY q.job, q.ordinal
+       FOR NO KEY UPDATE OF q
 ), canceled AS (
     UPDATE draftsman.job_questions q
        SET status = 'canceled', resolution = jsonb_build_object(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -14,6 +15,7 @@ from draftsman.store.postgres.database import Connection
 from tests.factories import Factory
 from tests.support.clock import Clock
 from tests.support.statements import rows
+from tests.support.waits import DEADLINE
 
 S = Status
 
@@ -184,3 +186,23 @@ async def test_the_runs_of_a_worker_that_are_rescued_in_batches_are_suspects_tog
     await rt.sweeps.suspects(LeaderTerm())
     assert await attempts(rt, jobs) == [0, 0, 0]
     assert await claimable(rt, jobs) == jobs[:1]
+
+
+async def test_a_locked_suspect_keeps_no_other_waiting(
+    rt: Runtime, make: Factory, conn: Connection
+) -> None:
+    """A transaction that stays open, such as that of a caller who submits a dependent job."""
+    locked, second = [[await make.queued(on_lost="resume") for _ in range(2)] for _ in range(2)]
+    for jobs in (locked, second):
+        await crash(rt, make, jobs)
+    assert await claimable(rt, [*locked, *second]) == [locked[0], second[0]]
+    for first in (locked[0], second[0]):
+        await complete(rt, await make.running(first))
+    await conn.execute("BEGIN")
+    await conn.execute("SELECT FROM draftsman.job_states WHERE number = %s FOR UPDATE", locked[1:])
+    async with asyncio.timeout(DEADLINE):
+        await rt.sweeps.suspects(LeaderTerm())
+    assert await claimable(rt, [locked[1], second[1]]) == [second[1]]
+    await conn.execute("COMMIT")
+    await rt.sweeps.suspects(LeaderTerm())
+    assert await claimable(rt, [locked[1]]) == [locked[1]]

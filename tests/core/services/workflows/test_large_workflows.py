@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
@@ -18,6 +19,7 @@ from draftsman.store.postgres.database import Connection
 from tests.factories import Factory
 from tests.support.limits import check_places
 from tests.support.statements import rows, run
+from tests.support.waits import DEADLINE
 
 BATCH: Final = 1000
 JOBS: Final = 2 * BATCH + 100
@@ -131,4 +133,23 @@ async def test_a_person_cancels_a_large_tree_or_group_in_batches(
     assert (await rt.read_model.job(work.number)).cancel_requested_at is not None
     job = await rt.read_model.job(results[-1].number)
     assert (job.cancel_requested_by, job.cancel_reason) == ("cli:root", "wrong commit")
+    actors = "SELECT DISTINCT actor FROM draftsman.job_events WHERE kind = 'job_canceled'"
+    assert {*await rows(conn, actors)} == {("cli:root",), ("system",)}
     await check_places(rt)
+
+
+async def test_a_job_that_is_locked_delays_no_other_cancel(
+    rt: Runtime, owner: Actor, conn: Connection
+) -> None:
+    await _submit(rt, owner, **GROUP)
+    await rt.job_control.cancel_group("g", owner, None)
+    ((last,),) = await rows(conn, "SELECT max(job) FROM draftsman.pending_cancels")
+    await run(conn, "BEGIN")
+    await run(conn, "SELECT FROM draftsman.job_states WHERE number = %s FOR UPDATE", (last,))
+    async with asyncio.timeout(DEADLINE):
+        await rt.sweeps.names["postponed"](LeaderTerm())
+    await run(conn, "COMMIT")
+    assert await _canceled(conn) == JOBS - 1
+    await run(conn, "UPDATE draftsman.pending_cancels SET due_at = draftsman.now()")
+    await _sweep(rt, conn)
+    assert await _canceled(conn) == JOBS

@@ -55,6 +55,11 @@ class RunModel(State):
         job = self.holder(lease)
         return job if job is not None and not job.cancel else None
 
+    def records(self, lease: int) -> Job | None:
+        """Return the job if this run may record usage: also after it parked, in its last calls."""
+        job, run = self.owner(lease), self.leases[lease].run
+        return job if run is not None and job.runs[run] in ("running", "parked") else None
+
     def checkpoint(self, job: Job, data: int) -> None:
         job.checkpoints = [*job.checkpoints, data][-KEPT:]
 
@@ -126,6 +131,8 @@ class RunModel(State):
         return job.status
 
     def _begin(self, job: Job) -> None:
+        assert job.lease is not None
         job.move("running")
+        self.leases[job.lease].run = len(job.runs)
         job.runs.append("running")
         job.beat = self.now

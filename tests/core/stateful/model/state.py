@@ -159,6 +159,8 @@ class Lease:
 
     worker: int
     job: int
+    run: int | None = None
+    """The place of its run among those of the job; None before it starts."""
 
 
 @dataclass

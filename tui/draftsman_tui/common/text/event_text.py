@@ -67,7 +67,7 @@ def _value(value: object) -> str:
     return text if len(text) <= MAX_VALUE_LENGTH else text[: MAX_VALUE_LENGTH - 1] + "…"
 
 
-def _plain(value: object) -> str:
+def _plain(value: Any) -> str:
     match value:
         case str():
             return value
