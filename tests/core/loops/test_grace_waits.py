@@ -89,7 +89,8 @@ class Wait:
 async def test_an_answer_starts_the_next_run_in_the_slot(monkeypatch: pytest.MonkeyPatch) -> None:
     wait = Wait(monkeypatch, Answers(WAITS, (False, claimed(9)[0])))
     assert await wait.result() == 9
-    assert list(wait.loop.running.items()) == [(9, wait.run)]
+    running: Any = wait.loop.running
+    assert running == {9: wait.run}
     assert wait.state.lease_end == NOW + POLL + wait.loop._settings.lease
     assert (wait.waits, wait.answers.ends, wait.answers.left) == ([POLL], [False, False], [])
 

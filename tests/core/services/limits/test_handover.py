@@ -162,7 +162,7 @@ async def test_places_above_a_lowered_limit_are_not_handed_over(
 async def test_a_place_goes_to_a_job_that_the_end_of_the_last_run_releases(
     rt: Runtime, make: Factory, conn: Connection
 ) -> None:
-    """The job waited for the key of that run, and has precedence over those that wait for places."""
+    """The job waited for the key of that run; it precedes the jobs that wait for places."""
     await set_limits(rt, conn, queue={"q": {"running": 1}})
     await make.queued(queue="q", concurrency_key="k")
     claim, done = Claim(rt.db, make.worker, ("q",)), list[ClaimedJob]()
