@@ -90,6 +90,7 @@ PYTHON_TESTS: Final = (
     "tests/core/loops/test_claim_loop.py",
     "tests/core/loops/test_claim_loop_rules.py",
     "tests/core/loops/test_grace_waits.py",
+    "tests/core/loops/test_execution_rules.py",
     "tests/core/loops/test_claiming.py",
     "tests/core/loops/test_outcomes.py",
     "tests/core/loops/test_cancel.py",

@@ -240,13 +240,15 @@ async def test_a_wait_ends_with_a_wake_or_its_time_and_leaves_no_timer(
     with monkeypatch.context() as patch:
         patch.setattr(running, "call_later", note)
         loop.wake()
-        await loop._wait_for_wake(60)
+        async with asyncio.timeout(5):
+            await loop._wait_for_wake(60)
         assert not timers, "it was awake"
-        waiting = asyncio.ensure_future(loop._wait_for_wake(60))
-        await asyncio.sleep(0)
-        assert (len(timers), waiting.done()) == (1, False)
-        loop.wake()
-        await waiting
+        async with asyncio.timeout(5):
+            waiting = asyncio.ensure_future(loop._wait_for_wake(60))
+            await asyncio.sleep(0)
+            assert (len(timers), waiting.done()) == (1, False)
+            loop.wake()
+            await waiting
         assert timers[0].cancelled()
         assert not loop._wake.is_set()
         await loop._wait_for_wake(0)
@@ -497,6 +499,7 @@ async def test_the_end_of_runs_is_awaited_for_some_seconds(
     loop = make(**runs)
 
     async def wait(seconds: float) -> None:
+        assert len(waited) < 9, "the wait never ends"
         waited.append(seconds)
         times[0] += seconds
 

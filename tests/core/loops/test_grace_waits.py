@@ -37,6 +37,7 @@ class Answers(Exchanges):
         assert parked == PARKED
         assert self.loop is not None
         self.ends.append(ends)
+        assert len(self.ends) < 20, "the wait never ends"
         self.locked.append(self.loop.exchange_lock.locked())
         look = self.looks.pop(0) if self.looks else WAITS
         if isinstance(look, Exception):
@@ -79,7 +80,10 @@ class Wait:
         """Return the token of the run that goes on, None after the period."""
         run = SimpleNamespace(job=SimpleNamespace(token=1, lease=PARKED), lease_end=0.0)
         self.state = run
-        job = await self.loop._continue_in_grace(cast("Any", run), seconds, on_poll or self.poll)
+        async with asyncio.timeout(10):
+            job = await self.loop._continue_in_grace(
+                cast("Any", run), seconds, on_poll or self.poll
+            )
         assert job is None or run.job is job
         assert not self.loop.in_grace
         assert all(self.answers.locked), "else the claim would count as lost"
@@ -153,7 +157,7 @@ async def test_an_answer_wakes_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
         polled.put_nowait(None)
         return True
 
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(5):
         going = asyncio.ensure_future(wait.result(60, poll))
         await polled.get()
         wait.loop._settings = wait.loop._settings.model_copy(update={"poll": 60.0})
@@ -177,7 +181,8 @@ async def test_a_canceled_wait_leaves_the_period(monkeypatch: pytest.MonkeyPatch
         return True
 
     going = asyncio.ensure_future(wait.result(60, poll))
-    await polled.wait()
+    async with asyncio.timeout(5):
+        await polled.wait()
     going.cancel()
     await asyncio.wait({going}, timeout=5)
     assert going.cancelled()
