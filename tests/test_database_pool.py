@@ -19,7 +19,7 @@ from tests.support.slow import slow_except
 from tests.support.statements import rows, run, value
 
 STAINS = [
-    "CREATE TABLE mine (a int)",
+    "CREATE TABLE public.mine (a int)",
     "CREATE INDEX ON draftsman.job_requests (ticket_title)",
     "ALTER TABLE draftsman.job_states DISABLE TRIGGER ALL",
     "GRANT SELECT ON draftsman.jobs TO PUBLIC",

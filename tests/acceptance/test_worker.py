@@ -431,7 +431,10 @@ async def test_unloadable_handler_is_reported_in_one_line(installation: Installa
     assert "handlers.report: cannot import no_such_module:f" in bad.stderr
 
 
-@pytest.mark.slow(fast="test_the_job_that_ends_its_workers_is_convicted_and_its_neighbors_complete")
+@pytest.mark.slow(
+    fast="tests/core/services/runs/test_suspects.py"
+    "::test_the_job_that_ends_its_workers_is_convicted_and_its_neighbors_complete"
+)
 async def test_a_job_that_kills_its_worker_takes_no_neighbor_with_it(
     rt: Runtime, make: Factory, installation: Installation
 ) -> None:
@@ -454,7 +457,7 @@ async def test_a_job_that_kills_its_worker_takes_no_neighbor_with_it(
     assert len(workers) == 4, "twice together, then alone, which is its only attempt"
 
 
-@pytest.mark.slow(fast="test_a_step_of_the_wall_clock_ends_no_process")
+@pytest.mark.slow(fast="tests/core/test_host.py::test_a_step_of_the_wall_clock_ends_no_process")
 async def test_a_step_of_the_wall_clock_ends_no_worker(
     rt: Runtime, make: Factory, installation: Installation, tmp_path: Path
 ) -> None:

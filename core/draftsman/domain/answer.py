@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
+from draftsman.domain.choice_matching import matching_key
 from draftsman.domain.deliveries.spans import Spans, spans_text
 from draftsman.domain.ids import question_name
 from draftsman.domain.job import Status
@@ -120,22 +120,6 @@ class Answer:
     accepted: bool
     reason: str | None
     created_at: datetime
-
-
-def normalize_value(text: str) -> str:
-    """Return the value of a choice as questions store it: NFKC, without surrounding space."""
-    return unicodedata.normalize("NFKC", text).strip()
-
-
-def matching_key(text: str) -> str:
-    """Return a key that is equal for texts that name the same choice.
-
-    Letters match without regard to case, width and composition: Unicode's compatibility caseless
-    match. Two choices of a question have different keys.
-    """
-    folded = unicodedata.normalize("NFD", text).casefold()
-    folded = unicodedata.normalize("NFKD", folded).casefold()
-    return unicodedata.normalize("NFKC", folded).strip()
 
 
 def parse_answer(question: Question, response: Response) -> ParsedAnswer:

@@ -16,7 +16,7 @@ from pydantic import (
 )
 
 from draftsman.domain import sizes
-from draftsman.domain.answer import matching_key, normalize_value
+from draftsman.domain.choice_matching import matching_key, normalize_value
 from draftsman.domain.document_field import document
 from draftsman.domain.question import GATE_ENDS, OnDeny, OnExpire, QuestionKind
 from draftsman.domain.text import clean_fields, digest

@@ -48,7 +48,7 @@ class Bot:
     async def finish(self, card: str) -> None:
         """Cancel the job of a card."""
         query = (
-            "SELECT number FROM jobs WHERE subject_key = %s AND status = 'queued'"
+            "SELECT number FROM draftsman.jobs WHERE subject_key = %s AND status = 'queued'"
             " ORDER BY number DESC LIMIT 1"
         )
         row = await (await self.conn.execute(query, [card_subject_key(card)])).fetchone()

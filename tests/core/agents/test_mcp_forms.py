@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from draftsman.agents.inputs import MAX_VALUE, InputQuestion, matching_key
 from draftsman.agents.mcp_forms import DECLINE, form_content, form_questions
-from draftsman.domain import answer
+from draftsman.domain import choice_matching
 from draftsman.domain.question_spec import QuestionSpec
 from draftsman.domain.text import clean
 
@@ -39,4 +39,4 @@ def test_choices_of_a_tool_are_those_of_a_question(values: list[str]) -> None:
 
 @given(TEXTS)
 def test_both_sides_take_the_same_choices_for_equal(text: str) -> None:
-    assert matching_key(text) == answer.matching_key(answer.normalize_value(text))
+    assert matching_key(text) == choice_matching.matching_key(choice_matching.normalize_value(text))

@@ -14,11 +14,10 @@ from pydantic import ValidationError
 from draftsman.domain.answer import (
     check_kind,
     fails_job,
-    matching_key,
-    normalize_value,
     parse_answer,
     tally,
 )
+from draftsman.domain.choice_matching import matching_key, normalize_value
 from draftsman.domain.question import (
     OnDeny,
     OnExpire,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import pytest
@@ -171,9 +172,11 @@ async def test_a_sweep_of_reminders_is_bounded_and_oldest_first(
     )
     works = [await make.asked(LONG, **LOG) for _ in range(3)]
     await clock.forward(51 * HOUR)
-    assert await limited.sweeps.names["remind"](LeaderTerm()) == 2
+    sweep = limited.sweeps.names["remind"]
+    assert isinstance(sweep, partial)
+    assert await sweep.args[0](LeaderTerm()) == 2
     assert [await count(rt, work.number) for work in works] == [1, 1, 0]
-    assert await limited.sweeps.names["remind"](LeaderTerm()) == 1
+    assert await sweep(LeaderTerm()) == 1
 
 
 # Quiet hours. The clock is put to an hour of a day in January.

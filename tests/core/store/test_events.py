@@ -116,7 +116,7 @@ async def test_the_details_of_an_event_have_the_reason(
     assert dead == {
         "error": "gone",
         "error_class": "TRANSIENT_INFRA",
-        "attempts": 0,
+        "attempts": 1,
         "retries": 0,
     }
     paused = (await rt.read_model.job_events(await make.paused()))[-1].payload

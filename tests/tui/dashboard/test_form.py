@@ -62,7 +62,7 @@ def test_every_error_is_shown_beside_its_field() -> None:
         "priority": ("1001", "allowed: a whole number from -1000 to 1000"),
         "run_timeout": ("0s", "out of range"),
         "max_retries": ("many", "'many' is not a whole number"),
-        "max_attempts": ("101", "allowed: a whole number from 0 to 100"),
+        "max_attempts": ("101", "allowed: a whole number from 1 to 100"),
         "queue": ("a b", "allowed: letters, digits and _"),
         "type": ("1 2", "a letter first"),
         "tags": ("a " * 101, "must have at most 100 entries"),

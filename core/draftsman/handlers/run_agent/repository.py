@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
-from draftsman.domain.answer import matching_key
+from draftsman.domain.choice_matching import matching_key
 from draftsman.domain.question import Answered
 from draftsman.domain.question_spec import Choice
 from draftsman.domain.read_models import SavedProfile

@@ -278,7 +278,8 @@ class Database:
 
     async def _return_first(self, conn: Connection) -> None:
         is_idle = conn.info.transaction_status is TransactionStatus.IDLE
-        if self._is_open and is_idle and not self.is_left_over(conn):
+        is_first = self._first is None  # not lent while the database was closed and opened again
+        if self._is_open and is_first and is_idle and not self.is_left_over(conn):
             self._first = conn
         else:
             await conn.close()

@@ -61,8 +61,9 @@ async def sweep(app: App, name: str, dry_run: bool) -> None:
     people), promote (scheduled jobs that are due), schedules (schedules that are due), follow_ups
     (jobs that follow up on pull requests), limits (free places of limits), budgets (reservations
     of ended runs), postponed (places, keys, children and groups that a transaction left), rescue
-    (runs of dead workers), deregister (dead workers), notify (dead letters without a
-    notification), holds (jobs of paused types), digests (digests of questions that are due), rules
+    (runs of dead workers), suspects (jobs that were lost with others), deregister (dead workers),
+    notify (dead letters without a notification), types (jobs of types without a worker), holds
+    (jobs of paused types), digests (digests of questions that are due), rules
     (proposals of permission rules), partitions (partitions for coming months) or prune (archive
     and drop old events and logs, as configured in [retention]).
     """

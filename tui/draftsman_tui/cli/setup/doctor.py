@@ -193,7 +193,7 @@ async def _session_settings(rt: Runtime) -> Sequence[Finding]:
     if not (foreign := await rt.read_model.foreign_settings()):
         return []
     text = f"defined for the database or the role: {', '.join(foreign)}"
-    then = "ALTER ROLE … RESET or ALTER DATABASE … RESET, unless intended; see docs/connections.md"
+    then = "unless intended, ALTER ROLE … RESET or ALTER DATABASE … RESET; see docs/connections.md"
     return [Finding("settings", "warn", text, then)]
 
 
