@@ -69,7 +69,8 @@ class JobSummary:
     pr_url: str | None = None
     hold: str | None = None
     """Why a job cannot be claimed: `paused`, `reserved`, `parents`, `children` (that it gathers),
-    `key` (in use) or `limit` (no free place)."""
+    `key` (in use) or `limit` (no free place); or why a lost job does not run again yet: `suspect`,
+    as it waits for its trial."""
     held_by: str | None = None
     """The limit in which it waits for a place, such as `repo:shop`."""
     job_paused: bool = False

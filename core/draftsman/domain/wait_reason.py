@@ -95,6 +95,10 @@ class JobFacts:
     """The agent of a failed job whose program the worker did not find."""
     debounce_left: float | None = None
     """Seconds until a debounced job starts, whatever further requests there are."""
+    suspects: int = 0
+    """The number of jobs that may have ended its last worker, if it waits for its trial."""
+    tried: int | None = None
+    """The one of them that is tried now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -374,6 +378,8 @@ def _due(facts: JobFacts) -> tuple[str, str, NextStep]:
     if facts.status is Status.SCHEDULED:
         text = facts.sleep_reason or "scheduled for later"
         return "scheduled", text, (f"due {when}", *no_worker)
+    if facts.suspects:
+        return _waiting_for_trial(facts)
     budget = layer(
         facts.error_class,
         attempts=facts.attempts,
@@ -384,6 +390,18 @@ def _due(facts: JobFacts) -> tuple[str, str, NextStep]:
     error = first_line(facts.last_error or "", 300)
     then = (f"next retry {when}", *no_worker, f" ({budget})")
     return "backoff", f"run {facts.run_count} failed: {error}", then
+
+
+def _waiting_for_trial(facts: JobFacts) -> tuple[str, str, NextStep]:
+    text = (
+        "its worker was killed while it ran beside other jobs, any of which may have ended it;"
+        f" they are tried one at a time, and {facts.suspects} are left"
+    )
+    if facts.tried is None:
+        return "suspect", text, "the leader will try the next within seconds"
+    name = job_name(facts.tried)
+    tried = ("; for its state: ", _command("why", name))
+    return "suspect", f"{text}; {name} is being tried", ("it runs after that", *tried)
 
 
 def _claimed_or_running(facts: JobFacts) -> tuple[str, str, NextStep]:

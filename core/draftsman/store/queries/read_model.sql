@@ -38,6 +38,9 @@ SELECT p.*
                    WHEN s.status = 'scheduled' AND s.run_count > 0 AND EXISTS (
                   SELECT FROM draftsman.job_dependencies WHERE job = s.number
                      AND met IS NOT TRUE AND met IS NULL) THEN 'children'
+                   WHEN s.status = 'retrying' AND EXISTS (
+                  SELECT FROM draftsman.suspects
+                   WHERE job = s.number AND status = 'waiting') THEN 'suspect'
                    WHEN s.status IN ('queued', 'resumed') AND s.hold IS NOT NULL THEN s.hold::text
                    WHEN s.status IN ('queued', 'resumed') AND EXISTS (
                   SELECT FROM draftsman.active_reservations v
@@ -346,7 +349,11 @@ SELECT j.number, j.status, j.queue, j.type, j.run_at, j.next_retry_at, j.last_er
             SELECT FROM draftsman.job_events e WHERE e.job = j.number AND e.kind = 'job_failed'
                AND e.payload @> '{"code": "command_not_found", "origin": "agent"}')
             THEN j.agent END AS absent_agent,
-       extract(epoch FROM u.debounce_until - draftsman.now())::float8 AS debounce_left
+       extract(epoch FROM u.debounce_until - draftsman.now())::float8 AS debounce_left,
+       CASE WHEN j.status = 'retrying' AND s.status = 'waiting' THEN (
+           SELECT count(*) FROM draftsman.suspects c WHERE c.crash = s.crash) ELSE 0 END AS suspects,
+       (SELECT min(c.job) FROM draftsman.suspects c
+         WHERE c.crash = s.crash AND c.status = 'trial') AS tried
   FROM draftsman.jobs j
   LEFT JOIN LATERAL (
        SELECT queue, type, reason, paused_by, paused_at FROM draftsman.queue_pauses
@@ -356,6 +363,7 @@ SELECT j.number, j.status, j.queue, j.type, j.run_at, j.next_retry_at, j.last_er
   LEFT JOIN draftsman.job_pauses o ON o.job = j.number
   LEFT JOIN draftsman.heartbeats b ON b.job = j.number
   LEFT JOIN draftsman.unique_keys u ON u.job = j.number AND j.run_count = 0
+  LEFT JOIN draftsman.suspects s ON s.job = j.number
  CROSS JOIN LATERAL (
        SELECT count(*) AS workers, count(*) FILTER (WHERE j.type = ANY (w.types)) AS capable_workers,
               coalesce(sum(w.slots), 0) AS slots

@@ -16,7 +16,7 @@ from draftsman.domain.response import Response
 from draftsman.domain.run import LeaderTerm
 from draftsman.errors import DraftsmanError
 from draftsman.runtime import Runtime
-from draftsman.services.maintenance import isolation
+from draftsman.services import isolation
 from draftsman.store.postgres.database import Connection
 from tests.core.services.schedules.test_schedules import spec
 from tests.factories import QUESTION, Factory
@@ -265,7 +265,9 @@ async def test_a_refused_row_is_left_and_named_and_the_others_are_changed(
         await sweep(LeaderTerm())
         done = [number for (number,) in await rows(world.conn, case.done)]
         assert set(done) & {bad, *good} == set(good)
-    errors = [record.getMessage() for record in caplog.records if "is refused" in record.message]
+    errors = [
+        record.getMessage() for record in caplog.records if "the database refuses" in record.message
+    ]
     assert len(errors) == 1, errors
     assert "refused with 23514" in errors[0]
     assert sum(world.rt.sweeps.refused.values()) == 1

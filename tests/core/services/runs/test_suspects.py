@@ -151,3 +151,20 @@ async def test_the_runs_of_a_worker_that_are_rescued_in_batches_are_suspects_tog
     await rt.sweeps.suspects(LeaderTerm())
     assert await attempts(rt, jobs) == [0, 0, 0]
     assert await claimable(rt, jobs) == jobs[:1]
+
+
+async def test_a_suspect_says_that_it_waits_for_its_trial_and_after_which_job(
+    rt: Runtime, make: Factory
+) -> None:
+    jobs = [await make.queued(on_lost="resume") for _ in range(3)]
+    await crash(rt, make, jobs)
+    why = await rt.read_model.why(jobs[1])
+    assert (why.status, why.reason) == (S.RETRYING, "suspect")
+    assert why.text == (
+        "its worker was killed while it ran beside other jobs, any of which may have ended it;"
+        f" they are tried one at a time, and 3 are left; D-{jobs[0]} is being tried"
+    )
+    assert why.next_step == f"it runs after that; for its state: draftsman why D-{jobs[0]}"
+    assert (await rt.read_model.why(jobs[0])).reason != "suspect", "its trial has begun"
+    listed = {job.number: job.hold for job in await rt.read_model.jobs()}
+    assert [listed[number] for number in jobs] == [None, "suspect", "suspect"]

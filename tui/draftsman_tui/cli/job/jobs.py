@@ -267,6 +267,8 @@ def _next(job: JobSummary, asked: Sequence[Question], serving: list[ServingWorke
         case Status.WAITING_FOR_INPUT | Status.WAITING_FOR_APPROVAL:
             return ", ".join(map(_answer, asked)) or "answer"
         case Status.RETRYING:
+            if job.hold == "suspect":
+                return hold_text(job)
             return f"{_retry_count(job)} {times.due(job.due_in)}: {error}"
         case Status.SCHEDULED:
             if job.hold:

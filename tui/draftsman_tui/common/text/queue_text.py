@@ -61,5 +61,6 @@ def condition_text(hold: str, held_by: str | None) -> str:
         "parents": "its parents",
         "children": "the jobs that it spawned",
         "reserved": "its reserved queue",
+        "suspect": "its trial, after other jobs of its killed worker",
     }
     return names.get(hold, "its paused queue")

@@ -189,6 +189,8 @@ def _next(row: JobSummary, now: datetime) -> Cell:
             return Cell("approve or deny", "asks")
         case Status.QUEUED | Status.RESUMED | Status.SCHEDULED if row.hold:
             return cells.text(hold_text(row), "warns")
+        case Status.RETRYING if row.hold == "suspect":
+            return cells.text(hold_text(row), "warns")
         case Status.RETRYING | Status.SCHEDULED:
             reason = row.sleep_reason or row.last_error or ""
             return cells.text(f"{times.due(row.due_in)} {first_line(reason, 60)}")
