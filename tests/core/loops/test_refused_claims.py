@@ -147,5 +147,23 @@ async def test_a_worker_whose_exchange_fails_or_takes_too_long_is_not_ready(
         await until(ready, "the exchange to end")
 
 
+async def test_a_leader_counts_the_jobs_that_are_refused_to_its_sweeps(
+    rt: Runtime, make: Factory, conn: Connection
+) -> None:
+    health = WorkerHealth()
+    health.read_metrics = [_no_metrics]
+
+    async def counted() -> bool:
+        return 'draftsman_sweep_refused{sweep="promote"} 1\n' in (await health.metrics() or "")
+
+    bad = await make.scheduled(queue="default", delay=0.2)
+    await refuse(conn, bad, S.QUEUED)
+    async with running_worker(runtime_with(rt), {"noop": noop}, leader=True) as process:
+        health.process = process
+        await until(counted, "the refused job to be counted")
+        later = await make.scheduled(queue="default", delay=0.2)
+        assert (await wait_for_end(rt, later)).status is S.COMPLETED
+
+
 async def _no_metrics() -> str:
     return ""

@@ -108,7 +108,7 @@ class Sweeps:
         follow_ups = FollowUpSweep(db, policy, forges or {})
         own = {name: Isolation(db, name, named) for name, named in ISOLATED.items()}
         self._isolation = own
-        parts = (reminders, firing, ladders, decisions, digests, follow_ups)
+        parts = (reminders, firing, ladders, decisions, digests, types, follow_ups)
         self._isolations = [*own.values(), *(part.isolation for part in parts)]
         limit = settings.limit
         self.names: Final[dict[str, Callable[[LeaderTerm], Awaitable[int]]]] = {
