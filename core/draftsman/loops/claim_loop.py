@@ -23,6 +23,7 @@ from draftsman.loops import clock
 from draftsman.loops.deadlines import Deadlines
 from draftsman.loops.execution import Execution, WorkerServices
 from draftsman.loops.lifecycle import OutageGuard, StopSignal
+from draftsman.services.isolation import is_refusal
 
 MAX_EXCHANGE: Final = 30.0
 """Seconds after which an exchange that is under way counts as failed."""
@@ -191,7 +192,7 @@ class ClaimLoop:
         """Settle all finished runs and claim.
 
         A batch that the database refuses, perhaps because of a single run, is settled run by run,
-        apart from all others.
+        apart from all others. Jobs whose claim it refuses are found one by one.
         """
         done = list(self._done.values())
         try:
@@ -200,8 +201,12 @@ class ClaimLoop:
                 self._start_all(claimed)
                 self._exchanged_at = clock.now()  # a turn may last as long as jobs are waiting
         except Exception as error:
-            if not done or (isinstance(error, DraftsmanError) and error.is_outage):
+            if isinstance(error, DraftsmanError) and error.is_outage:
                 raise
+            if not done:
+                if not is_refusal(error):
+                    raise
+                return await self._claim_apart(free, ahead, error)
             self._settle_apart(done, error)
             self.may_have_lost_claims = True
             self._wake.set()
@@ -216,6 +221,14 @@ class ClaimLoop:
             free=free,
             ahead=ahead,
         )
+
+    async def _claim_apart(self, free: int, ahead: int, error: Exception) -> list[ClaimedJob]:
+        self.may_have_lost_claims = True
+        async with self.exchange_lock:
+            self._asked_at = clock.now()
+            claimed = await self._claim.claim_apart(self._types, free, ahead, error)
+            self._start_all(claimed)
+        return claimed
 
     def _settle_apart(self, done: list[Execution], error: Exception) -> None:
         if len(done) > 1:

@@ -24,8 +24,8 @@ from draftsman.domain.response import Response
 from draftsman.domain.run import LeaderTerm
 from draftsman.errors import DraftsmanError, NotFound, Refused, UsageError
 from draftsman.services.attention.automatic_answers import answer_all, lock_identical
+from draftsman.services.isolation import Isolation
 from draftsman.services.jobs.job_control import CancelResult, JobControl
-from draftsman.services.maintenance.isolation import Isolation
 from draftsman.services.questions import Questions
 from draftsman.store import job_control as jobs
 from draftsman.store import questions as question_store

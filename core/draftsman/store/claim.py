@@ -53,6 +53,23 @@ async def exchange(
     return [ClaimedJob(row) for row in ordered]
 
 
+async def claimable(
+    conn: Connection,
+    queues: Sequence[str],
+    types: Sequence[str],
+    without: Sequence[int],
+    limit: int,
+) -> list[int]:
+    """Return the jobs among which a claim chooses, in its order: `limit` of each queue."""
+    params = {"queues": list(queues), "types": list(types), "without": list(without)}
+    return [row[0] for row in await rows(conn, _Q["claimable"], params | {"limit": limit})]
+
+
+async def keep_from_claims(conn: Connection, jobs: Sequence[int]) -> None:
+    """Lock queued jobs for this transaction: the claims of other sessions skip them."""
+    await rows(conn, _Q["keep_from_claims"], {"jobs": list(jobs)})
+
+
 async def start(conn: Connection, leases: Sequence[Lease]) -> list[ClaimedJob]:
     """Start claimed jobs; jobs that this worker no longer holds are left out."""
     return [ClaimedJob(row) for row in await rows(conn, _Q["start"], _leases(leases))]

@@ -77,7 +77,11 @@ EVENTS: Final = {"checkpoints.event", "follow_ups.event", "sweeps.not_followed"}
 APPLYING: Final = {f"pending_decisions.{name}" for name in ("take", "finish")}
 RULES: Final = {"rules.ratify", "rules.revoke"}
 DIGESTS: Final = {"digests.choose"}
-LOCKING: Final = {"sweeps.notify_candidates", "sweeps.promote_candidates"}
+LOCKING: Final = {
+    "claim.keep_from_claims",
+    "sweeps.notify_candidates",
+    "sweeps.promote_candidates",
+}
 WORK: Final = {
     "digests.candidates",
     "digests.take_due",

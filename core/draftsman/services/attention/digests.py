@@ -14,7 +14,7 @@ from draftsman.domain.people.policy import Policy
 from draftsman.domain.run import LeaderTerm
 from draftsman.domain.selection import Selection
 from draftsman.errors import NotPermitted, UsageError
-from draftsman.services.maintenance.isolation import Isolation
+from draftsman.services.isolation import Isolation
 from draftsman.store import checkpoints
 from draftsman.store.attention import digests as store
 from draftsman.store.postgres.database import Connection, Database

@@ -9,7 +9,7 @@ from draftsman.domain.attention.ladder import DueStep, plan_step
 from draftsman.domain.deliveries.delivery import ChannelName
 from draftsman.domain.people.policy import Policy
 from draftsman.domain.run import LeaderTerm
-from draftsman.services.maintenance.isolation import Isolation
+from draftsman.services.isolation import Isolation
 from draftsman.store.attention import ladders as store
 from draftsman.store.postgres.database import Database
 

@@ -25,8 +25,8 @@ from draftsman.domain.people.actor import Actor
 from draftsman.domain.people.policy import Policy, Verb
 from draftsman.domain.run import LeaderTerm
 from draftsman.errors import NotPermitted
+from draftsman.services.isolation import Isolation
 from draftsman.services.jobs.follow_ups import insert_follow_up
-from draftsman.services.maintenance.isolation import Isolation
 from draftsman.settings import ForgeSettings
 from draftsman.store import job_control
 from draftsman.store.forges import follow_ups as store

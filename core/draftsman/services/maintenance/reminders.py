@@ -10,7 +10,7 @@ from draftsman.domain.people.quiet_hours import InterruptibleHours, QuietHours
 from draftsman.domain.question import QuestionKind
 from draftsman.domain.run import LeaderTerm
 from draftsman.domain.selection import Selection
-from draftsman.services.maintenance.isolation import Isolation
+from draftsman.services.isolation import Isolation
 from draftsman.store.outbox import reminders as store
 from draftsman.store.postgres.database import Connection, Database
 

@@ -22,11 +22,11 @@ from draftsman.host import Liveness, liveness
 from draftsman.services.attention.digests import Digests
 from draftsman.services.attention.ladders import LadderSweep
 from draftsman.services.attention.rules import PermissionRules
+from draftsman.services.isolation import Isolation
 from draftsman.services.jobs.job_control import insert_retry
 from draftsman.services.maintenance.archives import Archives
 from draftsman.services.maintenance.budgets import BudgetSweep
 from draftsman.services.maintenance.follow_ups import FollowUpSweep
-from draftsman.services.maintenance.isolation import Isolation
 from draftsman.services.maintenance.limits import LimitSweep
 from draftsman.services.maintenance.reminders import Reminders
 from draftsman.services.maintenance.types import TypeSweep
@@ -108,7 +108,7 @@ class Sweeps:
         follow_ups = FollowUpSweep(db, policy, forges or {})
         own = {name: Isolation(db, name, named) for name, named in ISOLATED.items()}
         self._isolation = own
-        parts = (reminders, firing, ladders, decisions, digests, follow_ups)
+        parts = (reminders, firing, ladders, decisions, digests, types, follow_ups)
         self._isolations = [*own.values(), *(part.isolation for part in parts)]
         limit = settings.limit
         self.names: Final[dict[str, Callable[[LeaderTerm], Awaitable[int]]]] = {

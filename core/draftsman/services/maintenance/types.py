@@ -7,8 +7,9 @@ from typing import Final
 
 from draftsman.domain.ids import new_id
 from draftsman.domain.queues.queue_models import UnhandledType
-from draftsman.domain.run import LeaderTerm
+from draftsman.domain.run import ClaimedJob, LeaderTerm
 from draftsman.errors import Failure
+from draftsman.services.isolation import Isolation
 from draftsman.services.runs.settlement import Settlement
 from draftsman.store import claim
 from draftsman.store.postgres.database import Database
@@ -34,6 +35,7 @@ class TypeSweep:
         self._settlement = settlement
         self._lease = lease
         self._failing = sorted(failing)
+        self.isolation: Final = Isolation(db, "types")
 
     async def sweep(self, term: LeaderTerm) -> int:
         """Return the number of jobs that were changed."""
@@ -77,7 +79,9 @@ class TypeSweep:
                 ahead=0,
             )
         )
-        for job in jobs:
-            text = f"no live worker handles the type {job.type!r}: unhandled = 'fail' in [types]"
-            await self._settlement.failure(job, Failure(text, code="unknown_type"))
-        return len(jobs)
+        return await self.isolation.each([(job.number, job) for job in jobs], self._fail_job)
+
+    async def _fail_job(self, job: ClaimedJob) -> int:
+        text = f"no live worker handles the type {job.type!r}: unhandled = 'fail' in [types]"
+        await self._settlement.failure(job, Failure(text, code="unknown_type"))
+        return 1

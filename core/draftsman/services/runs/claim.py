@@ -9,6 +9,7 @@ from uuid import UUID
 
 from draftsman.domain.job import Status
 from draftsman.domain.run import ClaimedJob, Lease, LeaseState
+from draftsman.services.isolation import Isolation, is_refusal
 from draftsman.store import claim as store
 from draftsman.store import run_state
 from draftsman.store.postgres.database import Connection, Database
@@ -17,6 +18,8 @@ from draftsman.store.postgres.database_connection import retry_conflicts
 CLAIMED: Final = (Status.CLAIMED, Status.RUNNING)
 CONNECT_TIMEOUT: Final = 2.0
 """Seconds that the worker's loops wait for a connection before it counts as an outage."""
+PROBED: Final = 20
+"""Jobs of each queue that are claimed one by one where the database refuses to claim several."""
 IN_TWO_STEPS: Final = 20
 """Calls in two statements after which a single statement is tried again."""
 
@@ -41,6 +44,7 @@ class Claim:
         self._worker = worker
         self._queues = queues
         self._lease = lease
+        self._isolation = Isolation(db, "claim")
         self._session = db.dedicated_session(lease=lease)
         self.heartbeat_session = db.dedicated_session(pinned=False, lease=lease)
         """Session of the heartbeat, so that it never waits for a pooled connection."""
@@ -65,8 +69,60 @@ class Claim:
         A statement starts jobs that waited for the places of the runs it settles, unless they have
         several limits or a rate: it does not see that they get places. Where such limits leave
         slots free, a second statement of the same transaction claims these jobs.
-        """
 
+        Jobs that `claim_apart` has set aside are not claimed.
+        """
+        aside = self._isolation.aside
+        if not aside:
+            return await self._exchange(done, types=types, free=free, ahead=ahead)
+        async with self._db.transaction() as conn:
+            await store.keep_from_claims(conn, aside)
+            return await self._exchange(done, types=types, free=free, ahead=ahead)
+
+    async def claim_apart(
+        self, types: Sequence[str], free: int, ahead: int, error: Exception
+    ) -> list[ClaimedJob]:
+        """Claim one by one after a refused claim, and set aside the jobs that are refused.
+
+        The other candidates are locked by another session meanwhile, so that the claim takes one.
+        Raises the `error` of the claim where no job is refused alone, or all are.
+        """
+        async with self._db.connection() as conn:
+            aside = self._isolation.aside
+            jobs = await store.claimable(conn, self._queues, types, aside, PROBED)
+        claimed: list[ClaimedJob] = []
+
+        async def claim_only(number: int) -> int:
+            others = [other for other in jobs if other != number]
+            async with self._db.transaction() as conn:
+                await store.keep_from_claims(conn, [*self._isolation.aside, *others])
+                claimed.extend(
+                    await self._exchange([], types=types, free=min(1, free), ahead=0 if free else 1)
+                )
+            return 0
+
+        for number in jobs:
+            if len(claimed) == (free or ahead):
+                break
+            try:
+                await self._isolation.each([(number, number)], claim_only)
+            except Exception as stop:
+                if not claimed or is_refusal(stop):
+                    raise
+                break
+        refused = set(jobs) & set(self._isolation.aside)
+        if not claimed and (not refused or len(refused) >= PROBED):
+            raise error
+        return claimed
+
+    async def _exchange(
+        self,
+        done: Sequence[tuple[Lease, dict[str, Any]]],
+        *,
+        types: Sequence[str],
+        free: int,
+        ahead: int,
+    ) -> list[ClaimedJob]:
         async def step(
             conn: Connection, done: Sequence[tuple[Lease, dict[str, Any]]], free: int, ahead: int
         ) -> list[ClaimedJob]:

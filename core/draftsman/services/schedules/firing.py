@@ -30,13 +30,13 @@ from draftsman.domain.selection import Selection
 from draftsman.domain.text import canonical
 from draftsman.errors import DatabaseUnreachable, DraftsmanError, NotPermitted
 from draftsman.schemas.checker import SchemaChecker
+from draftsman.services.isolation import Isolation
 from draftsman.services.jobs.request_checks import (
     RequestChecks,
     build_request,
     require_instructions,
 )
 from draftsman.services.jobs.submissions import Submissions, SubmittedJob
-from draftsman.services.maintenance.isolation import Isolation
 from draftsman.services.schedules.templates import Templates, find_template, parse_name
 from draftsman.settings import Settings
 from draftsman.store import checkpoints, job_control

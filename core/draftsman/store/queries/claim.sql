@@ -141,6 +141,26 @@ SELECT number, lease_token, CASE WHEN status = 'running' THEN run_count ELSE 0 E
        to_jsonb(created_at) #>> '{}', place
   FROM requested
 
+-- The jobs among which a claim for these queues and types chooses, in its order, but without those
+-- `without`; a few more than it takes, as others may claim the first.
+-- name: claimable
+SELECT q.number
+  FROM unnest(%(queues)s::text[]) WITH ORDINALITY AS w (queue, rank)
+ CROSS JOIN LATERAL (
+       SELECT number, priority, position FROM draftsman.claimable
+        WHERE queue = w.queue AND type = ANY (%(types)s::text[])
+          AND number <> ALL (%(without)s::bigint[])
+        ORDER BY priority DESC, position, number
+        LIMIT %(limit)s) q
+ ORDER BY w.rank, q.priority DESC, q.position, q.number
+
+-- Locks queued jobs for this transaction: the claims of other sessions skip them.
+-- name: keep_from_claims
+SELECT number FROM draftsman.job_states
+ WHERE number = ANY (%(jobs)s::bigint[]) AND status IN ('queued', 'resumed') AND hold IS NULL
+ ORDER BY number
+   FOR NO KEY UPDATE SKIP LOCKED
+
 -- Jobs that were claimed ahead get a slot. Jobs canceled meanwhile are not returned.
 -- name: start
 WITH owned AS MATERIALIZED (

@@ -10,14 +10,16 @@ from typing import Final
 import pytest
 
 from draftsman.domain.attention.pending_decision import PendingDecision
+from draftsman.domain.job import Status
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.question import OnExpire
 from draftsman.domain.response import Response
 from draftsman.domain.run import LeaderTerm
 from draftsman.errors import DraftsmanError
 from draftsman.runtime import Runtime
-from draftsman.services.maintenance import isolation
+from draftsman.services import isolation
 from draftsman.store.postgres.database import Connection
+from tests.core.loops.workers import runtime_with
 from tests.core.services.schedules.test_schedules import spec
 from tests.factories import QUESTION, Factory
 from tests.support.clock import Clock
@@ -265,7 +267,9 @@ async def test_a_refused_row_is_left_and_named_and_the_others_are_changed(
         await sweep(LeaderTerm())
         done = [number for (number,) in await rows(world.conn, case.done)]
         assert set(done) & {bad, *good} == set(good)
-    errors = [record.getMessage() for record in caplog.records if "is refused" in record.message]
+    errors = [
+        record.getMessage() for record in caplog.records if "the database refuses" in record.message
+    ]
     assert len(errors) == 1, errors
     assert "refused with 23514" in errors[0]
     assert sum(world.rt.sweeps.refused.values()) == 1
@@ -297,3 +301,16 @@ async def test_a_batch_of_which_every_row_is_refused_is_given_up(
     with pytest.raises(DraftsmanError, match="refused with 23514"):
         await world.rt.sweeps.promote(LeaderTerm())
     assert world.rt.sweeps.refused == {"promote": 2}, "the last one is tried next time"
+
+
+async def test_a_job_of_a_failing_type_whose_end_is_refused_keeps_no_other_from_failing(
+    world: World,
+) -> None:
+    failing = runtime_with(world.rt, types={"gone": {"unhandled": "fail"}})
+    numbers = [await world.make.queued(type="gone", queue="default") for _ in range(3)]
+    await world.make.worker_row()
+    await world.refuse(numbers[0], change="UPDATE ON draftsman.job_runs", key="job")
+    assert await failing.sweeps.names["types"](LeaderTerm()) == 2
+    found = [(await world.rt.read_model.job(number)).status for number in numbers]
+    assert found == [Status.RUNNING, Status.FAILED, Status.FAILED], "the first one is rescued later"
+    assert failing.sweeps.refused == {"types": 1}

@@ -193,7 +193,7 @@ async def test_a_locked_suspect_keeps_no_other_waiting(
 ) -> None:
     """A transaction that stays open, such as that of a caller who submits a dependent job."""
     locked, second = [[await make.queued(on_lost="resume") for _ in range(2)] for _ in range(2)]
-    for jobs in (locked, second):
+    for jobs in (locked, second, locked, second):
         await crash(rt, make, jobs)
     assert await claimable(rt, [*locked, *second]) == [locked[0], second[0]]
     for first in (locked[0], second[0]):

@@ -76,6 +76,23 @@ async def test_a_countdown_shows_the_attempt_and_the_error(
     assert (await cli("why", busy, "--json")).json["due_in"] > 3500
 
 
+async def test_a_job_that_was_lost_with_others_waits_for_its_trial(
+    cli: Cli, make: Factory, rt: Runtime
+) -> None:
+    first, second = [await make.queued(on_lost="resume") for _ in range(2)]
+    for _ in range(2):
+        worker = await make.worker_row()
+        for number in (first, second):
+            await make.running(number, worker=worker)
+        assert await rt.sweeps.rescue(LeaderTerm(), [worker]) == 2
+    await rt.sweeps.suspects(LeaderTerm())
+    out = (await cli("jobs")).out
+    assert "retrying" in out
+    assert "its turn: jobs that were lost together run one at a time" in out
+    for command in ("why", "show"):
+        assert f"D-{first} runs before it" in (await cli(command, second)).out
+
+
 async def test_a_sleep_shows_its_reason_and_a_fan_out_its_jobs(
     cli: Cli, make: Factory, rt: Runtime
 ) -> None:

@@ -1,4 +1,4 @@
-"""Rows that the database refuses, kept from blocking the other rows of a sweep."""
+"""Rows that the database refuses, kept from blocking the other rows of a sweep or a claim."""
 
 from __future__ import annotations
 
@@ -56,6 +56,8 @@ class Isolation:
     @property
     def aside(self) -> list[int]:
         """The rows that are set aside now."""
+        if not self._refusals:
+            return []
         now = time.monotonic()
         self._refusals = {
             row: refusal
@@ -140,5 +142,5 @@ class Isolation:
         pause = FIRST_PAUSE if former is None else min(LONGEST_PAUSE, former.pause * 2)
         self._refusals[row] = _Refusal(pause, time.monotonic() + pause)
         level = logging.ERROR if former is None else logging.DEBUG
-        text = "sweep %s: %s is refused, and tried again from time to time: %s"
+        text = "%s: the database refuses %s, which is tried again from time to time: %s"
         _log.log(level, text, self.sweep, self._named(row), error)
