@@ -63,8 +63,22 @@ def detail_text(event: Event) -> str:
 
 
 def _value(value: object) -> str:
-    text = one_line(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+    text = one_line(_plain(value))
     return text if len(text) <= MAX_VALUE_LENGTH else text[: MAX_VALUE_LENGTH - 1] + "…"
+
+
+def _plain(value: object) -> str:
+    match value:
+        case str():
+            return value
+        case list() if texts := [item["text"] for item in value if _is_question(item)]:
+            return " · ".join(texts)
+        case _:
+            return json.dumps(value, ensure_ascii=False)
+
+
+def _is_question(item: object) -> bool:
+    return isinstance(item, dict) and isinstance(item.get("text"), str)
 
 
 def missing_months(parts: Sequence[Any]) -> Iterator[str]:
