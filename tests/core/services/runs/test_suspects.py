@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID, uuid4
 
+from draftsman.domain.ids import job_name
 from draftsman.domain.job import Status
 from draftsman.domain.outcome import Done
 from draftsman.domain.run import ClaimedJob, LeaderTerm
@@ -58,6 +59,16 @@ async def test_jobs_that_were_lost_together_run_one_at_a_time_and_spend_no_attem
         assert len(await rows(conn, "SELECT FROM draftsman.suspects")) == len(jobs) - place - 1
 
 
+async def test_a_suspect_names_the_job_that_runs_before_it(rt: Runtime, make: Factory) -> None:
+    first, second = jobs = [await make.queued() for _ in range(2)]
+    await crash(rt, make, jobs)
+    waits = await rt.read_model.why(second)
+    assert (waits.reason, waits.due_in) == ("trial", None)
+    assert f"{job_name(first)} runs before it: draftsman why {job_name(first)}" in waits.next_step
+    listed = {job.number: job.hold for job in (await rt.read_model.page()).jobs}
+    assert listed == {first: None, second: "trial"}
+
+
 async def test_the_job_that_ends_its_workers_is_convicted_and_its_neighbors_complete(
     rt: Runtime, make: Factory
 ) -> None:
@@ -78,7 +89,6 @@ async def test_the_job_that_ends_its_workers_is_convicted_and_its_neighbors_comp
     assert sorted(await claimable(rt, waiting)) == sorted(waiting), "the others are released"
     await crash(rt, make, waiting)
     assert await attempts(rt, waiting) == [2, 0, 0, 0]
-    await crash(rt, make, waiting)
     assert (await rt.read_model.job(poison)).status is S.DEAD_LETTER
     assert await attempts(rt, waiting[1:]) == [0, 0, 0]
     assert sorted(await claimable(rt, waiting)) == sorted(waiting[1:])

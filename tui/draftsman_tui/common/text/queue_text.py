@@ -62,5 +62,6 @@ def condition_text(hold: str, held_by: str | None) -> str:
         "parents": "its parents",
         "children": "the jobs that it spawned",
         "reserved": "its reserved queue",
+        "trial": "its turn: jobs that were lost together run one at a time",
     }
     return names.get(hold, "its paused queue")
