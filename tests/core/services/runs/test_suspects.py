@@ -10,6 +10,7 @@ from draftsman.domain.job import Status
 from draftsman.domain.outcome import Done
 from draftsman.domain.run import ClaimedJob, LeaderTerm
 from draftsman.runtime import Runtime
+from draftsman.store.outbox import deliveries
 from draftsman.store.postgres.database import Connection
 from tests.factories import Factory
 from tests.support.clock import Clock
@@ -67,6 +68,18 @@ async def test_a_suspect_names_the_job_that_runs_before_it(rt: Runtime, make: Fa
     assert f"{job_name(first)} runs before it: draftsman why {job_name(first)}" in waits.next_step
     listed = {job.number: job.hold for job in (await rt.read_model.page()).jobs}
     assert listed == {first: None, second: "trial"}
+
+
+async def test_messages_name_no_time_at_which_a_suspect_runs_again(
+    rt: Runtime, make: Factory, conn: Connection
+) -> None:
+    first, second = jobs = [await make.queued(notify=("log",)) for _ in range(2)]
+    await crash(rt, make, jobs)
+    shown = {}
+    for number in jobs:
+        (seq,) = await rows(conn, "SELECT seq FROM draftsman.deliveries WHERE job = %s", [number])
+        shown[number] = (await deliveries.message_facts(conn, seq[0])).next_retry_at is not None
+    assert shown == {first: True, second: False}
 
 
 async def test_the_job_that_ends_its_workers_is_convicted_and_its_neighbors_complete(
