@@ -180,6 +180,10 @@ class ConfigError(UsageError):
     """The configuration has a wrong key or value."""
 
 
+class InvalidDatabaseUrl(ConfigError):
+    """The URL of the database is no connection string of libpq."""
+
+
 class NotFound(DraftsmanError):
     """Not found."""
 

@@ -159,6 +159,16 @@ async def test_a_database_that_is_down_or_empty_is_6(
     (await cli("jobs")).refused(6, "run: draftsman migrate")
 
 
+async def test_a_problem_with_the_url_of_another_program_names_its_variable(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("DRAFTSMAN_DATABASE_URL", raising=False)
+    for url, code in (("postgresql://127.0.0.1:1/x", 6), ("postgresql://h/x?no_such=1", 2)):
+        monkeypatch.setenv("DATABASE_URL", url)
+        for arguments in (["jobs"], ["worker"], ["migrate"], ["up", "--headless"]):
+            (await cli(*arguments)).refused(code, "that of DATABASE_URL, which you can unset")
+
+
 def test_an_unexpected_error_is_one_line_and_a_traceback_only_on_request(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

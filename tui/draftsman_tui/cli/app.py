@@ -53,6 +53,7 @@ class App:
 
             self._digest = basic_settings.digest(self.config)
             self._settings = settings.load(self.config)
+            self.uses_fallback_url = self._settings.uses_fallback_url
             for warning in self._settings.deprecations:
                 _warn(warning)
         return self._settings

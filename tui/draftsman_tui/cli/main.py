@@ -280,7 +280,7 @@ def _completes() -> bool:
 
 def _explain(error: BaseException, app: App) -> int:
     """Print the error on one line and return the exit code."""
-    from draftsman.errors import DatabaseUnreachable, DraftsmanError
+    from draftsman.errors import DatabaseUnreachable, DraftsmanError, InvalidDatabaseUrl
     from draftsman.log import redact
 
     error = next(_single(error))
@@ -289,7 +289,7 @@ def _explain(error: BaseException, app: App) -> int:
         return error.code if isinstance(error.code, int) else 1
     if isinstance(error, DraftsmanError):
         message, code = str(error), error.exit_code
-        if app.uses_fallback_url and isinstance(error, DatabaseUnreachable):
+        if app.uses_fallback_url and isinstance(error, DatabaseUnreachable | InvalidDatabaseUrl):
             message += "; the database is that of DATABASE_URL, which you can unset"
     elif isinstance(error, OSError) and error.strerror:
         message = ": ".join(str(part) for part in (error.filename, error.strerror) if part)

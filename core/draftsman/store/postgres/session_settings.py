@@ -13,7 +13,7 @@ from typing import Any, Final
 from psycopg import ProgrammingError
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from draftsman.errors import ConfigError
+from draftsman.errors import InvalidDatabaseUrl
 
 MARK: Final = "draftsman.start_up_options"
 """Setting that shows that the server got the start-up options: some poolers ignore them."""
@@ -91,7 +91,7 @@ def conninfo(url: str, settings: Mapping[str, str], connect_timeout: float) -> s
     try:
         given = conninfo_to_dict(url)
     except ProgrammingError as error:
-        raise ConfigError(f"the database URL is invalid: {str(error).strip()}") from None
+        raise InvalidDatabaseUrl(f"the database URL is invalid: {str(error).strip()}") from None
     parameters: dict[str, Any] = {
         name: value for name, value in KEEPALIVE.items() if name not in given
     }

@@ -11,6 +11,7 @@ from draftsman.domain.job import Status
 from draftsman.domain.outcome import Done
 from draftsman.domain.run import ClaimedJob, LeaderTerm
 from draftsman.runtime import Runtime
+from draftsman.store.outbox import deliveries
 from draftsman.store.postgres.database import Connection
 from tests.factories import Factory
 from tests.support.clock import Clock
@@ -84,14 +85,28 @@ async def test_jobs_that_were_lost_together_twice_run_one_at_a_time_and_spend_no
         assert len(await rows(conn, "SELECT FROM draftsman.suspects")) == len(jobs) - place - 1
 
 
-async def test_a_suspect_names_the_job_that_runs_before_it(rt: Runtime, make: Factory) -> None:
+async def test_a_suspect_names_the_job_that_runs_before_it(
+    rt: Runtime, make: Factory, clock: Clock
+) -> None:
     first, second = jobs = [await make.queued() for _ in range(2)]
-    await crash(rt, make, jobs)
+    await crash_twice(rt, make, clock, jobs)
     waits = await rt.read_model.why(second)
     assert (waits.reason, waits.due_in) == ("trial", None)
     assert f"{job_name(first)} runs before it: draftsman why {job_name(first)}" in waits.next_step
     listed = {job.number: job.hold for job in (await rt.read_model.page()).jobs}
     assert listed == {first: None, second: "trial"}
+
+
+async def test_messages_name_no_time_at_which_a_suspect_runs_again(
+    rt: Runtime, make: Factory, clock: Clock, conn: Connection
+) -> None:
+    first, second = jobs = [await make.queued(notify=("log",)) for _ in range(2)]
+    await crash_twice(rt, make, clock, jobs)
+    shown = {}
+    for number in jobs:
+        (seq,) = await rows(conn, "SELECT seq FROM draftsman.deliveries WHERE job = %s", [number])
+        shown[number] = (await deliveries.message_facts(conn, seq[0])).next_retry_at is not None
+    assert shown == {first: True, second: False}
 
 
 async def test_the_job_that_ends_its_workers_is_convicted_and_its_neighbors_complete(

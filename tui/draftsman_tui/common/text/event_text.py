@@ -67,14 +67,18 @@ def _value(value: object) -> str:
     return text if len(text) <= MAX_VALUE_LENGTH else text[: MAX_VALUE_LENGTH - 1] + "…"
 
 
-def _plain(value: Any) -> str:
+def _plain(value: object) -> str:
     match value:
         case str():
             return value
-        case [{"text": str()}, *_] as questions:
-            return " · ".join(str(question.get("text")) for question in questions)
+        case list() if texts := [item["text"] for item in value if _is_question(item)]:
+            return " · ".join(texts)
         case _:
             return json.dumps(value, ensure_ascii=False)
+
+
+def _is_question(item: object) -> bool:
+    return isinstance(item, dict) and isinstance(item.get("text"), str)
 
 
 def missing_months(parts: Sequence[Any]) -> Iterator[str]:

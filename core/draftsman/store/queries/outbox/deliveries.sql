@@ -87,7 +87,10 @@ SELECT j.number, j.id AS job_id, j.type, j.status::text, j.mode::text, j.agent,
        (SELECT g.name FROM draftsman.job_group_members m
           JOIN draftsman.job_groups g ON g.id = m.group_id
          WHERE m.job = d.job) AS group_name, j.repo_owner, j.repo_name, j.ticket_title, j.ticket_url, j.invoker_id, j.invoker_display_name,
-       j.next_retry_at, j.last_error, j.error_class::text, j.cancel_requested_by, j.cancel_reason,
+       CASE WHEN j.status <> 'retrying' OR NOT EXISTS (
+            SELECT FROM draftsman.suspects s WHERE s.job = j.number AND s.status = 'waiting')
+            THEN j.next_retry_at END AS next_retry_at,
+       j.last_error, j.error_class::text, j.cancel_requested_by, j.cancel_reason,
        (SELECT q.resolution FROM draftsman.job_questions q
          WHERE q.job = j.number AND j.error_class = 'DENIED'
            AND q.resolution ->> 'outcome' = 'denied'
