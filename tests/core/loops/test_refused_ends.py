@@ -22,6 +22,7 @@ from tests.core.loops.workers import (
     BlockingHandler,
     CapturedLog,
     noop,
+    rescue_live,
     run_of,
     running_worker,
     runtime_with,
@@ -179,7 +180,7 @@ async def test_a_refused_end_is_dropped_once_the_lease_is_lost(
 ) -> None:
     async with refused_run(rt, make, conn, noop, "DM001") as (process, bad):
         await conn.execute("ALTER TABLE draftsman.job_states DISABLE TRIGGER refusals")
-        assert await rt.sweeps.rescue(LeaderTerm(), [process.id]) == 1
+        assert await rescue_live(rt, process.id) == 1
         await until(unsettled(process, 0), "the end to be dropped")
         assert process.worker.leases() == []
     job = await rt.read_model.job(bad)
