@@ -415,8 +415,8 @@ RETURNS text LANGUAGE sql IMMUTABLE RETURN CASE
 -- Ends the trials of suspects that survived, releases those whose worker was ended by a convicted job, and
 -- begins the next trial of each crash; returns the number of changes. A suspect survives if its run
 -- ends in any other way, or lives for longer than the lost run did: at most for five minutes after the
--- first loss, and for twice as long after each further one. Only `these` jobs (NULL: all), and not
--- those `without`: another one of their crash is tried instead. A suspect changes with the lock of its
+-- first loss, and for twice as long after each further loss. Only `these` jobs (NULL: all), and not
+-- those `without`: another job of their crash is tried instead. A suspect changes with the lock of its
 -- job; those whose jobs another transaction has locked are left for the next call.
 CREATE FUNCTION draftsman.try_suspects(these bigint[], without bigint[]) RETURNS int
 LANGUAGE plpgsql AS $$

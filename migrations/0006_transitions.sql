@@ -134,7 +134,7 @@ CREATE TRIGGER job_requests_inserted AFTER INSERT ON draftsman.job_requests
 
 -- Postponed work ------------------------------------------------------------------------------
 
--- Consequences of a change of a job that its transaction left to a later one: because another
+-- Consequences of a change of a job that its transaction left to a later transaction: because another
 -- transaction holds a lock that they need, because they are too many for a statement, or because it
 -- is the transaction of a caller, which may stay open for any time and must not hold a lock that
 -- workers need. Each row is of one kind:

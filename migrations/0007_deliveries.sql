@@ -122,7 +122,7 @@ CREATE TRIGGER deliveries_no_delete BEFORE DELETE ON draftsman.deliveries FOR EA
 CREATE TRIGGER deliveries_no_truncate BEFORE TRUNCATE ON draftsman.deliveries
     EXECUTE FUNCTION draftsman.refuse_change('deliveries are never deleted');
 
--- Whether a process that serves these targets serves this one. A name that ends with a slash is that of
+-- Whether these targets of a process include a target. A name that ends with a slash is that of
 -- all targets that begin with it, such as the issues of a forge.
 CREATE FUNCTION draftsman.is_served(target text, served text[]) RETURNS boolean
 LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN

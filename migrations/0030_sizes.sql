@@ -8,8 +8,8 @@ SELECT EXISTS (SELECT FROM draftsman.schema_migrations WHERE name = '0030_sizes'
 INSERT INTO draftsman.schema_migrations (name) VALUES ('0030_sizes');
 
 -- Adds the constraint `TABLE_sizes`. A text has at most 4,000 characters, a list at most 1,000 texts of
--- this size, and a document a megabyte and 500 levels, except as `larger` says; a time is one that
--- programs can read, which those before the year 1 and after 9999 are not.
+-- this size, and a document a megabyte and 500 levels, except as `larger` says; a time is in the
+-- years 1 to 9999, which programs can read.
 CREATE FUNCTION draftsman.limit_sizes(target text, larger jsonb DEFAULT '{}') RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE

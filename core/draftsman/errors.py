@@ -98,7 +98,7 @@ class DraftsmanError(Exception):
 
     @property
     def is_data_error(self) -> bool:
-        """Whether the database cannot store a value, of the statement or of what follows."""
+        """Whether the database cannot store a value, of this statement or of a later step."""
         return self.sqlstate is not None and self.sqlstate.startswith(DATA_STATES)
 
     def __init__(
@@ -340,7 +340,7 @@ class Failure(DraftsmanError):
 
 
 class NotOnThisWorker(Failure):
-    """What a job names is not configured on this worker, and may be on another.
+    """This worker lacks something that a job names, and another worker may have it.
 
     A job that needs it is retried without spending a retry: no worker decides for the others.
     """

@@ -15,6 +15,7 @@ import sys
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any, Final
 
 from tests.mutations import targets
@@ -97,6 +98,16 @@ class Coverage:
             for unit in units:
                 self.tests[unit].append(test)
 
+    def save(self, path: Path) -> None:
+        """Write it to a file."""
+        path.write_text(json.dumps({"seconds": self.seconds, "tests": self.tests}), "utf-8")
+
+    @classmethod
+    def load(cls, path: Path) -> Coverage:
+        """Read it from a file."""
+        saved = json.loads(path.read_text("utf-8"))
+        return cls(saved["seconds"], defaultdict(list, saved["tests"]))
+
     def of(self, mutant: Mutant) -> list[str]:
         """Return the tests of a mutant; a nested function has those of the enclosing function."""
         unit = mutant.unit
@@ -121,8 +132,28 @@ async def _cover(runners: Sequence[Runner], collected: list[str]) -> Coverage:
     return coverage
 
 
+async def _saved_cover(
+    runners: Sequence[Runner], collected: list[str], saved: Path | None
+) -> Coverage:
+    """Run without a mutant the tests that the file does not know, and add them to it."""
+    coverage = Coverage.load(saved) if saved is not None and saved.exists() else Coverage()
+    new = [test for test in collected if test not in coverage.seconds]
+    if new:
+        _note(f"{len(new)} tests run without a mutant, to see which code each reaches")
+        found = await _cover(runners, new)
+        coverage.seconds |= found.seconds
+        for unit, tests in found.tests.items():
+            coverage.tests[unit] += tests
+    if saved is not None:
+        coverage.save(saved)
+    known = {*collected}
+    for unit, tests in coverage.tests.items():
+        coverage.tests[unit] = [test for test in tests if test in known]
+    return coverage
+
+
 async def _judge(
-    mutants: Sequence[Mutant], jobs: int, *, listing: bool, tests: str
+    mutants: Sequence[Mutant], jobs: int, *, listing: bool, tests: str, saved: Path | None
 ) -> tuple[list[Verdict], Coverage]:
     """Run the mutants; return a verdict of each, in the same order."""
     reasons = targets.equivalent()
@@ -136,8 +167,7 @@ async def _judge(
             for test in collected
             if re.search(tests, test) and any(targets.is_test_of(m, test) for m in kinds)
         ]
-        _note(f"{len(collected)} tests run without a mutant, to see which code each reaches")
-        coverage = await _cover(runners, collected)
+        coverage = await _saved_cover(runners, collected, saved)
         verdicts: dict[str, Verdict] = {}
         waiting = [mutant for mutant in mutants if mutant.name not in reasons]
         if listing:
@@ -223,6 +253,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--tests", default="", help="a regular expression of tests, to run no others"
     )
+    parser.add_argument(
+        "--reach", type=Path, help="a file that keeps which code each test reaches, for later runs"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--jobs", type=int, default=2, help="mutants at once (2)")
     options = parser.parse_args(arguments)
@@ -232,7 +265,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     mutants = [mutant for mutant in known if re.search(options.only, mutant.name)]
     verdicts, coverage = asyncio.run(
-        _judge(mutants, options.jobs, listing=options.list, tests=options.tests)
+        _judge(
+            mutants,
+            options.jobs,
+            listing=options.list,
+            tests=options.tests,
+            saved=options.reach,
+        )
     )
     if options.list:
         rows = [{"name": m.name, "path": m.path, "tests": coverage.of(m)} for m in mutants]

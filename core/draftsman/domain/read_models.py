@@ -69,7 +69,7 @@ class JobSummary:
     pr_url: str | None = None
     hold: str | None = None
     """Why a job cannot be claimed: `paused`, `reserved`, `parents`, `children` (that it gathers),
-    `key` (in use) or `limit` (no free place)."""
+    `key` (in use), `limit` (no free place) or `trial` (of jobs that were lost together)."""
     held_by: str | None = None
     """The limit in which it waits for a place, such as `repo:shop`."""
     job_paused: bool = False

@@ -95,6 +95,10 @@ class JobFacts:
     """The agent of a failed job whose program the worker did not find."""
     debounce_left: float | None = None
     """Seconds until a debounced job starts, whatever further requests there are."""
+    awaits_trial: bool = False
+    """Whether it was lost with other jobs, and waits until it may run again."""
+    on_trial: int | None = None
+    """The job that runs before it, of those that were lost with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +138,8 @@ def explain(facts: JobFacts, questions: Sequence[Question]) -> WaitReason:
     parts = (then,) if isinstance(then, str) else then
     paused = facts.job_paused and facts.status not in TERMINAL
     next_step = "".join(map(str, parts))
-    return WaitReason(facts.status, reason, text, next_step, facts.due_in, parts, paused)
+    due_in = None if facts.awaits_trial else facts.due_in
+    return WaitReason(facts.status, reason, text, next_step, due_in, parts, paused)
 
 
 def _reason(facts: JobFacts, questions: Sequence[Question]) -> tuple[str, str, NextStep]:
@@ -208,7 +213,7 @@ def _canceled(facts: JobFacts) -> str:
 
 
 def _waiting_for_answers(questions: Sequence[Question]) -> tuple[str, str, NextStep]:
-    """Return what each question needs, in the order asked; with alternatives, the first counts."""
+    """Return the need of each question, in the order asked; of alternatives, the first counts."""
     ordered = sorted(questions, key=lambda item: item.ordinal)
     needs = []
     steps: list[str | CommandHint] = []
@@ -374,6 +379,8 @@ def _due(facts: JobFacts) -> tuple[str, str, NextStep]:
     if facts.status is Status.SCHEDULED:
         text = facts.sleep_reason or "scheduled for later"
         return "scheduled", text, (f"due {when}", *no_worker)
+    if facts.awaits_trial:
+        return _awaits_trial(facts.on_trial, no_worker)
     budget = layer(
         facts.error_class,
         attempts=facts.attempts,
@@ -384,6 +391,17 @@ def _due(facts: JobFacts) -> tuple[str, str, NextStep]:
     error = first_line(facts.last_error or "", 300)
     then = (f"next retry {when}", *no_worker, f" ({budget})")
     return "backoff", f"run {facts.run_count} failed: {error}", then
+
+
+def _awaits_trial(
+    on_trial: int | None, no_worker: tuple[str | CommandHint, ...]
+) -> tuple[str, str, NextStep]:
+    """Explain the wait of a job that was lost with others."""
+    text = "the worker was lost; jobs that were lost together run again one at a time"
+    if on_trial is None:
+        return "trial", text, ("its turn comes as soon as a leader chooses the next", *no_worker)
+    before = f"{job_name(on_trial)} runs before it: "
+    return "trial", text, (before, _command("why", job_name(on_trial)), *no_worker)
 
 
 def _claimed_or_running(facts: JobFacts) -> tuple[str, str, NextStep]:

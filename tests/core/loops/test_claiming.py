@@ -207,7 +207,7 @@ async def test_a_type_fails_without_a_worker_where_its_setting_says_so(
         assert (await wait_for_end(rt, held)).status is S.FAILED
         assert (await rt.read_model.job(jobs["odd"])).status is S.QUEUED
     assert (job.status, job.error_class) == (S.FAILED, "PERMANENT")
-    assert job.last_error == "no live worker handles the type 'gone', and its unhandled is 'fail'"
+    assert job.last_error == "no live worker handles the type 'gone': unhandled = 'fail' in [types]"
     assert (await run_of(rt, jobs["gone"])).status == "failed"
 
 

@@ -22,7 +22,6 @@ from tests.core.loops.workers import (
     BlockingHandler,
     CapturedLog,
     noop,
-    rescue_live,
     run_of,
     running_worker,
     runtime_with,
@@ -179,12 +178,13 @@ async def test_a_refused_end_is_dropped_once_the_lease_is_lost(
     rt: Runtime, make: Factory, conn: Connection
 ) -> None:
     async with refused_run(rt, make, conn, noop, "DM001") as (process, bad):
-        await conn.execute("ALTER TABLE draftsman.job_states DISABLE TRIGGER refusals")
+        await run(conn, "UPDATE draftsman.refusals SET ends = '{completed}'")
+        late = runtime_with(rt, lease=0.01)
 
-        async def is_rescued() -> bool:  # the worker may have locked the job to settle it again
-            return await rescue_live(rt, process.id) == 1
+        async def is_rescued() -> bool:
+            return await late.sweeps.rescue(LeaderTerm()) == 1
 
-        await until(is_rescued, "the rescue")
+        await until(is_rescued, "a heartbeat that is older than the lease")
         await until(unsettled(process, 0), "the end to be dropped")
         assert process.worker.leases() == []
     job = await rt.read_model.job(bad)

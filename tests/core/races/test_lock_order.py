@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from psycopg.errors import LockNotAvailable
 
+from draftsman.domain.job import Status
 from draftsman.domain.run import Lease
 from draftsman.runtime import Runtime
 from draftsman.services.runs.claim import Claim
+from draftsman.store import claim as store
 from draftsman.store.postgres.database import Connection, Database
 from tests.factories import Factory
 from tests.support.waits import background, wait_blocked
@@ -33,8 +37,11 @@ async def test_claimed_jobs_are_locked_in_the_order_of_their_numbers(
     conn: Connection,
     work: Callable[[Claim, list[Lease]], Awaitable[Any]],
 ) -> None:
-    jobs = [await make.claimed() for _ in range(3)]
-    leases = [jobs[place].lease for place in (1, 2, 0)]
+    """Neither the leases nor the rows of the table have this order."""
+    numbers = [await make.queued() for _ in range(3)]
+    claimed = {place: await make.claimed(numbers[place]) for place in (1, 2, 0)}
+    jobs = [claimed[place] for place in range(3)]
+    leases = [job.lease for job in claimed.values()]
     async with db.transaction() as other:
         await other.execute(LOCK, (jobs[1].number,))
         async with background(work(rt.claim(make.worker, ()), leases)) as waiting:
@@ -43,3 +50,47 @@ async def test_claimed_jobs_are_locked_in_the_order_of_their_numbers(
                 await conn.execute(f"{LOCK} NOWAIT", (jobs[0].number,))
             await conn.execute(f"{LOCK} NOWAIT", (jobs[2].number,))
             assert not waiting.done()
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        lambda claim, leases: claim.start(leases),
+        lambda claim, leases: claim.release_claims(leases, "the worker stops"),
+    ],
+    ids=["start", "release"],
+)
+async def test_a_claim_that_another_worker_gets_meanwhile_is_left_to_it(
+    rt: Runtime,
+    make: Factory,
+    db: Database,
+    conn: Connection,
+    work: Callable[[Claim, list[Lease]], Awaitable[Any]],
+) -> None:
+    another = uuid4()
+    lost, kept = await make.claimed(queue="q"), await make.claimed(queue="q")
+    async with db.transaction() as other:
+        await store.release_claims(other, [lost.lease], "{}")
+        (taken,) = await store.exchange(
+            other, [], worker=another, queues=["q"], types=["noop"], free=0, ahead=1
+        )
+        assert taken.number == lost.number
+        waiting = asyncio.ensure_future(work(rt.claim(make.worker, ()), [lost.lease, kept.lease]))
+        await wait_blocked(conn, by=other.info.backend_pid)
+    await waiting
+    job = await rt.read_model.job(lost.number)
+    assert (job.status, job.worker_id, job.run_count) == (Status.CLAIMED, another, 0)
+    assert (await rt.read_model.job(kept.number)).status is not Status.CLAIMED
+
+
+async def test_lost_claims_are_released_beside_one_that_is_locked(
+    rt: Runtime, make: Factory, db: Database
+) -> None:
+    claim = rt.claim(make.worker, ())
+    jobs = [await make.claimed() for _ in range(2)]
+    async with db.transaction() as other:
+        await other.execute(LOCK, (jobs[0].number,))
+        async with asyncio.timeout(5):
+            assert await claim.release_lost_claims([]) == 1
+    assert (await rt.read_model.job(jobs[1].number)).status is Status.QUEUED
+    assert await claim.release_lost_claims([]) == 1

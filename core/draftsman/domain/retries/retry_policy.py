@@ -18,7 +18,7 @@ MAX_EXPONENT: Final = 10
 LONGEST_WAIT: Final = 86_400.0
 """Maximum `Retry-After`, in seconds."""
 ABSENCE_DELAY: Final = 5.0
-"""Seconds until the first retry of a run whose worker lacked what its job names."""
+"""Seconds until the first retry of a run whose worker lacked something that its job names."""
 ABSENCE_MAX_DELAY: Final = 300.0
 """Maximum seconds between two such retries."""
 CHAIN_LIMIT: Final = 100
@@ -135,7 +135,7 @@ def app_delay(
 
 
 def absence_delay(run: int) -> float:
-    """Return the seconds until a worker may try again what the worker of this run lacked."""
+    """Return the seconds until another worker may try a run whose worker lacked something."""
     return min(ABSENCE_MAX_DELAY, ABSENCE_DELAY * 2.0 ** min(run - 1, MAX_EXPONENT))
 
 
@@ -157,7 +157,7 @@ def after_failure(
     Of infrastructure failures, the one that uses the last attempt is final. After an application
     failure the job is retried while it has retries. An `unexpected` exception counts as both.
     `retry_after` is a minimum delay, of at most a day. `absent_in` is the number of a run whose
-    worker lacked what the job names: another worker may have it, so that no retry is spent.
+    worker lacked something that another worker may have, so that no retry is spent.
     """
     if absent_in is not None:
         return RetryDecision(Status.RETRYING, absence_delay(absent_in))

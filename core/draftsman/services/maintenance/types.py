@@ -78,6 +78,6 @@ class TypeSweep:
             )
         )
         for job in jobs:
-            text = f"no live worker handles the type {job.type!r}, and its unhandled is 'fail'"
+            text = f"no live worker handles the type {job.type!r}: unhandled = 'fail' in [types]"
             await self._settlement.failure(job, Failure(text, code="unknown_type"))
         return len(jobs)

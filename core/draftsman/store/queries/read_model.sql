@@ -39,6 +39,9 @@ SELECT p.*
                   SELECT FROM draftsman.job_dependencies WHERE job = s.number
                      AND met IS NOT TRUE AND met IS NULL) THEN 'children'
                    WHEN s.status IN ('queued', 'resumed') AND s.hold IS NOT NULL THEN s.hold::text
+                   WHEN s.status = 'retrying' AND EXISTS (
+                  SELECT FROM draftsman.suspects
+                   WHERE job = s.number AND suspects.status = 'waiting') THEN 'trial'
                    WHEN s.status IN ('queued', 'resumed') AND EXISTS (
                   SELECT FROM draftsman.active_reservations v
                    WHERE v.queue = s.queue AND v.job <> s.number) THEN 'reserved' END AS hold, s.held_by,
@@ -346,7 +349,10 @@ SELECT j.number, j.status, j.queue, j.type, j.run_at, j.next_retry_at, j.last_er
             SELECT FROM draftsman.job_events e WHERE e.job = j.number AND e.kind = 'job_failed'
                AND e.payload @> '{"code": "command_not_found", "origin": "agent"}')
             THEN j.agent END AS absent_agent,
-       extract(epoch FROM u.debounce_until - draftsman.now())::float8 AS debounce_left
+       extract(epoch FROM u.debounce_until - draftsman.now())::float8 AS debounce_left,
+       s.job IS NOT NULL AS awaits_trial,
+       (SELECT t.job FROM draftsman.suspects t
+         WHERE t.crash = s.crash AND t.status = 'trial' ORDER BY t.job LIMIT 1) AS on_trial
   FROM draftsman.jobs j
   LEFT JOIN LATERAL (
        SELECT queue, type, reason, paused_by, paused_at FROM draftsman.queue_pauses
@@ -356,6 +362,8 @@ SELECT j.number, j.status, j.queue, j.type, j.run_at, j.next_retry_at, j.last_er
   LEFT JOIN draftsman.job_pauses o ON o.job = j.number
   LEFT JOIN draftsman.heartbeats b ON b.job = j.number
   LEFT JOIN draftsman.unique_keys u ON u.job = j.number AND j.run_count = 0
+  LEFT JOIN draftsman.suspects s
+    ON s.job = j.number AND s.status = 'waiting' AND j.status = 'retrying'
  CROSS JOIN LATERAL (
        SELECT count(*) AS workers, count(*) FILTER (WHERE j.type = ANY (w.types)) AS capable_workers,
               coalesce(sum(w.slots), 0) AS slots

@@ -159,6 +159,23 @@ async def test_places_above_a_lowered_limit_are_not_handed_over(
     await check_places(rt)
 
 
+async def test_a_place_goes_to_a_job_that_the_end_of_the_last_run_releases(
+    rt: Runtime, make: Factory, conn: Connection
+) -> None:
+    """The job waited for the key of that run; it precedes the jobs that wait for places."""
+    await set_limits(rt, conn, queue={"q": {"running": 1}})
+    await make.queued(queue="q", concurrency_key="k")
+    claim, done = Claim(rt.db, make.worker, ("q",)), list[ClaimedJob]()
+    assert len(await _exchange(claim, done)) == 1
+    later = await make.queued(queue="q")
+    urgent = await make.queued(queue="q", concurrency_key="k", priority=9)
+    assert await _exchange(claim, done) == []
+    assert await placed(conn) == [urgent]
+    assert await _exchange(claim, done) == [urgent]
+    assert await _exchange(claim, done) == []
+    assert await _exchange(claim, done) == [later]
+
+
 async def test_a_place_is_not_handed_to_a_job_of_a_paused_type(
     rt: Runtime, make: Factory, conn: Connection
 ) -> None:

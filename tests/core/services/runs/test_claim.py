@@ -10,6 +10,7 @@ from draftsman.domain.job import Status
 from draftsman.domain.run import ClaimedJob, Lease
 from draftsman.runtime import Runtime
 from draftsman.services.runs.claim import Claim
+from draftsman.store.claim import exchange
 from draftsman.store.postgres.database import Connection
 from tests.factories import Factory
 from tests.support.statements import run
@@ -36,6 +37,18 @@ async def test_the_order_is_priority_then_position(make: Factory, claim: Claim) 
     order = [numbers[place] for place in (1, 4, 0, 2, 3)]
     assert [work.number for work in await _claim_numbers(claim, 2)] == order[:2]
     assert [work.number for work in await _claim_numbers(claim, 9)] == order[2:]
+
+
+async def test_the_order_of_claims_does_not_depend_on_the_plan(
+    make: Factory, conn: Connection
+) -> None:
+    numbers = [await make.queued(queue="default", priority=p) for p in (0, 5, -5, 9)]
+    for kind in ("indexscan", "indexonlyscan", "bitmapscan"):
+        await conn.execute(f"SET enable_{kind} = off")
+    claimed = await exchange(
+        conn, [], worker=uuid4(), queues=["default"], types=["noop"], free=2, ahead=0
+    )
+    assert [work.number for work in claimed] == [numbers[3], numbers[1]]
 
 
 async def test_a_job_can_be_moved_and_the_older_job_of_a_position_comes_first(

@@ -10,6 +10,7 @@ import pytest
 
 from draftsman.domain.job import Status
 from draftsman.domain.run import ClaimedJob, LeaderTerm, Lease, RunStatus
+from draftsman.errors import Failure
 from draftsman.runtime import Runtime
 from draftsman.services.runs.claim import Claim
 from draftsman.store.postgres.database import Connection, Database
@@ -216,3 +217,17 @@ async def test_only_the_earlier_runs_of_the_job_itself_count_as_its_runtime(
     await rt.settlement.release_run(second, "shutdown")
     await rt.settlement.release_run(other, "shutdown")
     assert 100 <= await claim.previous_runtime(second.lease) < 1000
+
+
+async def test_a_lost_run_counts_until_its_last_heartbeat_and_a_failed_one_until_its_end(
+    make: Factory, rt: Runtime, claim: Claim, clock: Clock
+) -> None:
+    lost, failed = await make.running(), await make.running()
+    await clock.forward(100)
+    await claim.heartbeat([lost.lease, failed.lease], draining=False)
+    await clock.forward(1000)
+    await rt.settlement.failure(failed, Failure("the bank is closed"))
+    assert await rt.sweeps.rescue(LeaderTerm(), [make.worker]) == 1
+    for work, least, most in ((lost, 100, 200), (failed, 1100, 1200)):
+        next_run = Lease(work.number, 2, 0)
+        assert least <= await claim.previous_runtime(next_run) < most

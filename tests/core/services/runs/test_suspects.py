@@ -6,6 +6,7 @@ import asyncio
 from typing import Any
 from uuid import UUID, uuid4
 
+from draftsman.domain.ids import job_name
 from draftsman.domain.job import Status
 from draftsman.domain.outcome import Done
 from draftsman.domain.run import ClaimedJob, LeaderTerm
@@ -81,6 +82,16 @@ async def test_jobs_that_were_lost_together_twice_run_one_at_a_time_and_spend_no
         await complete(rt, work)
         await rt.sweeps.suspects(LeaderTerm())
         assert len(await rows(conn, "SELECT FROM draftsman.suspects")) == len(jobs) - place - 1
+
+
+async def test_a_suspect_names_the_job_that_runs_before_it(rt: Runtime, make: Factory) -> None:
+    first, second = jobs = [await make.queued() for _ in range(2)]
+    await crash(rt, make, jobs)
+    waits = await rt.read_model.why(second)
+    assert (waits.reason, waits.due_in) == ("trial", None)
+    assert f"{job_name(first)} runs before it: draftsman why {job_name(first)}" in waits.next_step
+    listed = {job.number: job.hold for job in (await rt.read_model.page()).jobs}
+    assert listed == {first: None, second: "trial"}
 
 
 async def test_the_job_that_ends_its_workers_is_convicted_and_its_neighbors_complete(

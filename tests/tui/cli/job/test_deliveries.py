@@ -281,6 +281,6 @@ async def test_a_type_without_a_worker_is_named(cli: Cli, make: Factory) -> None
         row for row in (await cli("doctor", "--json")).json["checks"] if row["name"] == "types"
     ]
     assert (found["status"], found["text"]) == ("warn", text)
-    assert "1 wait for a worker with the type odd" in (await cli("queues")).out
+    assert "1 waits for a worker with the type odd" in (await cli("queues")).out
     assert "handles the type 'odd'" in (await cli("why", "D-1")).out
     assert "a worker with the type odd" in (await cli("jobs")).out

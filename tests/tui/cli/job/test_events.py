@@ -12,6 +12,7 @@ from click import Context
 
 from draftsman.domain.activity.stream import Activity, ActivityKind, ActivityState
 from draftsman.domain.outcome import Done
+from draftsman.domain.question_spec import QuestionSpec
 from draftsman.domain.quota import QuotaLimit
 from draftsman.domain.run import ClaimedJob, LeaderTerm
 from draftsman.runtime import Runtime
@@ -38,6 +39,15 @@ async def test_events_of_a_job_are_printed(cli: Cli, make: Factory) -> None:
     assert after == events_shown[2:]
     after = (await cli("events", work.name, "--json", "--after", events_shown[1]["id"])).lines
     assert after == events_shown[2:]
+
+
+async def test_questions_that_are_asked_at_once_are_shown_as_text(cli: Cli, make: Factory) -> None:
+    keys = ("color", "size", "shape")
+    work = await make.asked_at_once(
+        *(QuestionSpec(key=key, text=f"Which {key}?", freeform=True) for key in keys)
+    )
+    output = (await cli("events", work.name)).out
+    assert "text=Which color?  others=Which size? · Which shape?" in output
 
 
 async def test_a_cursor_reads_all_events_without_a_gap(

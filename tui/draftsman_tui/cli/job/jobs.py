@@ -266,6 +266,8 @@ def _next(job: JobSummary, asked: Sequence[Question], serving: list[ServingWorke
     match job.status:
         case Status.WAITING_FOR_INPUT | Status.WAITING_FOR_APPROVAL:
             return ", ".join(map(_answer, asked)) or "answer"
+        case Status.RETRYING if job.hold:
+            return hold_text(job)
         case Status.RETRYING:
             return f"{_retry_count(job)} {times.due(job.due_in)}: {error}"
         case Status.SCHEDULED:

@@ -63,8 +63,18 @@ def detail_text(event: Event) -> str:
 
 
 def _value(value: object) -> str:
-    text = one_line(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+    text = one_line(_plain(value))
     return text if len(text) <= MAX_VALUE_LENGTH else text[: MAX_VALUE_LENGTH - 1] + "…"
+
+
+def _plain(value: Any) -> str:
+    match value:
+        case str():
+            return value
+        case [{"text": str()}, *_] as questions:
+            return " · ".join(str(question.get("text")) for question in questions)
+        case _:
+            return json.dumps(value, ensure_ascii=False)
 
 
 def missing_months(parts: Sequence[Any]) -> Iterator[str]:

@@ -28,7 +28,7 @@ def blocks_text(summary: QueueSummary, now: datetime | None = None) -> str:
         for pause in summary.pauses
     ]
     blocks += [
-        f"{item.jobs:,} wait for a worker with the type {one_line(item.type)}"
+        f"{item.jobs:,} {'waits' if item.jobs == 1 else 'wait'} for a worker with the type {one_line(item.type)}"
         for item in summary.unhandled
     ]
     if summary.limited:
@@ -61,5 +61,6 @@ def condition_text(hold: str, held_by: str | None) -> str:
         "parents": "its parents",
         "children": "the jobs that it spawned",
         "reserved": "its reserved queue",
+        "trial": "its turn: jobs that were lost together run one at a time",
     }
     return names.get(hold, "its paused queue")

@@ -187,7 +187,7 @@ def _next(row: JobSummary, now: datetime) -> Cell:
             return Cell("answer", "asks")
         case Status.WAITING_FOR_APPROVAL:
             return Cell("approve or deny", "asks")
-        case Status.QUEUED | Status.RESUMED | Status.SCHEDULED if row.hold:
+        case Status.QUEUED | Status.RESUMED | Status.SCHEDULED | Status.RETRYING if row.hold:
             return cells.text(hold_text(row), "warns")
         case Status.RETRYING | Status.SCHEDULED:
             reason = row.sleep_reason or row.last_error or ""
