@@ -28,7 +28,8 @@ def blocks_text(summary: QueueSummary, now: datetime | None = None) -> str:
         for pause in summary.pauses
     ]
     blocks += [
-        f"{item.jobs:,} {'waits' if item.jobs == 1 else 'wait'} for a worker with the type {one_line(item.type)}"
+        f"{item.jobs:,} {'waits' if item.jobs == 1 else 'wait'} for a worker with the type"
+        f" {one_line(item.type)}"
         for item in summary.unhandled
     ]
     if summary.limited:
