@@ -204,7 +204,7 @@ async def test_the_runs_of_a_worker_that_are_rescued_in_batches_are_suspects_tog
 
 
 async def test_a_locked_suspect_keeps_no_other_waiting(
-    rt: Runtime, make: Factory, conn: Connection
+    rt: Runtime, make: Factory, conn: Connection, clock: Clock
 ) -> None:
     """A transaction that stays open, such as that of a caller who submits a dependent job."""
     locked, second = [[await make.queued(on_lost="resume") for _ in range(2)] for _ in range(2)]
