@@ -387,7 +387,7 @@ CREATE TABLE draftsman.workers (
     unlocked_at    timestamptz
 );
 
--- Jobs that were lost together with other jobs of their worker: one of them may have ended it. After the
+-- Jobs that were lost together with other jobs of their worker, which any of them may have ended. After the
 -- first such loss, which a person or the machine may have caused, a job runs again as usual (`noted`).
 -- Jobs that are lost so again run one at a time (`try_suspects`), and spend no attempt unless one ends a
 -- worker during its trial.

@@ -9,10 +9,11 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from draftsman.domain.answer import Verdict
+from draftsman.domain.asked_question import AskedQuestion
 from draftsman.domain.job import Status
 from draftsman.domain.outcome import Done, Snooze
 from draftsman.domain.people.actor import Actor
-from draftsman.domain.question import AskedQuestion, QuestionKind
+from draftsman.domain.question import QuestionKind
 from draftsman.domain.question_spec import QuestionSpec
 from draftsman.domain.response import Response
 from draftsman.domain.run import ClaimedJob, LeaderTerm

@@ -45,7 +45,7 @@ async def test_a_backend_is_used_again_as_new(db: Database) -> None:
 async def test_statements_stay_prepared_but_for_a_session_that_pins_its_plans(
     db: Database,
 ) -> None:
-    for pinned, prepared in ((False, 0), (False, 1), (True, 0), (False, 0)):
+    for pinned, prepared in ((False, 0), (False, 1), (True, 0), (False, 1)):
         conn = await db.dedicated_connection(pinned=pinned)
         assert await value(conn, PREPARED) == prepared
         for _ in range(7):

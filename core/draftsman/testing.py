@@ -17,6 +17,7 @@ from typing import Any, Final, cast
 from uuid import UUID
 
 from draftsman.domain.answer import check_kind, fails_job, parse_answer
+from draftsman.domain.asked_question import AskedQuestion
 from draftsman.domain.budgets import BudgetState
 from draftsman.domain.ids import new_id
 from draftsman.domain.job import Mode, Source
@@ -28,7 +29,7 @@ from draftsman.domain.outcome import (
     unasked_text,
     validate_result,
 )
-from draftsman.domain.question import AskedQuestion, OnExpire, Question, QuestionStatus, Resolution
+from draftsman.domain.question import OnExpire, Question, QuestionStatus, Resolution
 from draftsman.domain.question_spec import QuestionSpec
 from draftsman.domain.read_models import Step
 from draftsman.domain.requests.attachments import AttachedFile, JobAttachment

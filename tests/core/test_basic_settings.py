@@ -156,7 +156,7 @@ def test_database_url_is_used_if_nothing_else_names_the_database(
 def test_database_url_of_another_database_is_refused_with_its_scheme(
     monkeypatch: pytest.MonkeyPatch, url: str, name: str
 ) -> None:
-    """The embedded database must never replace a database that somebody named."""
+    """The embedded database must never replace a database that a variable names."""
     monkeypatch.setenv("DATABASE_URL", url)
     assert read(None, no_models) is None
     with pytest.raises(ConfigError, match=rf"^DATABASE_URL: {re.escape(name)}.*unset") as refused:

@@ -8,13 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from draftsman.domain.ids import job_name, question_name
-
-if TYPE_CHECKING:
-    from draftsman.domain.question_spec import QuestionSpec
-
 
 BUDGET_KEY: Final = "agent:budget"
 """Key of the question about a budget; the functions of the database have the same."""
@@ -95,20 +91,6 @@ class Resolution:
         if self.self_approved:
             fields["self_approved"] = True
         return fields
-
-
-@dataclass(frozen=True, slots=True)
-class AskedQuestion:
-    """A question of a run, maybe one of several that it asks at once.
-
-    `given` is the answer that was submitted with the request. `alternative_to` is the place, from
-    1, of the first of several alternatives: the first of them that closes counts, and closes the
-    others.
-    """
-
-    item: QuestionSpec
-    given: str | None = None
-    alternative_to: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, Final, TypeVar
 
+from draftsman.domain.asked_question import AskedQuestion
 from draftsman.domain.outcome import Parked
-from draftsman.domain.question import AskedQuestion
 from draftsman.domain.question_spec import QuestionSpec
 from draftsman.errors import UsageError
 

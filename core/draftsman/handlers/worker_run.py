@@ -11,10 +11,11 @@ from uuid import UUID
 
 from draftsman.domain import reserved_names
 from draftsman.domain.activity import stream
+from draftsman.domain.asked_question import AskedQuestion
 from draftsman.domain.budgets import BudgetState, CallEstimate, usage_of
 from draftsman.domain.ids import new_id
 from draftsman.domain.outcome import Parked
-from draftsman.domain.question import BUDGET_KEY, Answered, AskedQuestion, NoAnswer, QuestionKind
+from draftsman.domain.question import BUDGET_KEY, Answered, NoAnswer, QuestionKind
 from draftsman.domain.question_spec import QuestionSpec
 from draftsman.domain.quota import Quota, QuotaLimit
 from draftsman.domain.read_models import Step

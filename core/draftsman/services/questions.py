@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from draftsman.domain import answer as reading
 from draftsman.domain import refusals
 from draftsman.domain.answer import Answer, LockedQuestion, Verdict
+from draftsman.domain.asked_question import AskedQuestion
 from draftsman.domain.deliveries.spans import Spans, encode_spans, spans_text
 from draftsman.domain.ids import question_name
 from draftsman.domain.job import Source, Status
@@ -18,7 +19,6 @@ from draftsman.domain.people.actor import Actor
 from draftsman.domain.people.policy import Policy
 from draftsman.domain.question import (
     BUDGET_KEY,
-    AskedQuestion,
     OnExpire,
     OpenQuestion,
     Question,

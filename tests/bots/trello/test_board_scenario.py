@@ -58,7 +58,7 @@ class Bot:
     async def jobs(self, day: BoardScenario) -> list[str]:
         """Return the names of the cards of all jobs, in order."""
         names = {card_subject_key(card): name for name, card in day.cards.items()}
-        cursor = await self.conn.execute("SELECT subject_key FROM jobs ORDER BY number")
+        cursor = await self.conn.execute("SELECT subject_key FROM draftsman.jobs ORDER BY number")
         return [names[row[0]] for row in await cursor.fetchall()]
 
 

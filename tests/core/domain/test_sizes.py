@@ -58,7 +58,7 @@ PARSERS: Final[dict[type[BaseModel], Callable[[Any], object]]] = {RepoProfile: p
 """Functions that parse the input of a model."""
 
 KNOWN_WORDS: Final = ("at most", "must be", "allowed", "unknown", "not a", "is too long")
-"""Of which a message has one: it names the limit, or the allowed values."""
+"""Words of messages that name the limit, or the allowed values."""
 
 
 def _huge(annotation: Any) -> Iterator[Any]:
@@ -86,7 +86,7 @@ def _huge(annotation: Any) -> Iterator[Any]:
 
 
 def _huge_lists(places: list[Any], arguments: tuple[Any, ...]) -> Iterator[Any]:
-    """Yield lists with a huge text, and one with many texts; a pair has its length."""
+    """Yield lists with a huge text, and a list of many texts; a pair has its length."""
     is_pair = Ellipsis not in arguments and len(places) > 1
     for place, item in enumerate(places):
         for value in _huge(item):

@@ -1,4 +1,4 @@
-"""What a claim loop decides by itself: leases, outages, ends and waits, by the test's clock."""
+"""Decisions of a claim loop alone: leases, outages, ends and waits, by the test's clock."""
 
 from __future__ import annotations
 

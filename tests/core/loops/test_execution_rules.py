@@ -1,4 +1,4 @@
-"""What the execution of a run decides by itself: stops, errors and repeated settlements."""
+"""Decisions of the execution of a run alone: stops, errors and repeated settlements."""
 
 from __future__ import annotations
 

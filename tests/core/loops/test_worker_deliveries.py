@@ -102,7 +102,7 @@ async def _succeed(_: RunContext) -> Done:
 async def test_a_delivery_waits_for_a_worker_that_has_its_webhook(
     rt: Runtime, make: Factory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A worker without the webhook, and one that cannot read its secret, leave it alone."""
+    """Workers without the webhook, or without access to its secret, leave it alone."""
     requests: asyncio.Queue[Request] = asyncio.Queue()
 
     async def answer(request: Request) -> Reply:

@@ -8,8 +8,9 @@ from collections import Counter
 import pytest
 
 from draftsman.domain.answer import Verdict
+from draftsman.domain.asked_question import AskedQuestion
 from draftsman.domain.job import Status
-from draftsman.domain.question import AskedQuestion, QuestionStatus
+from draftsman.domain.question import QuestionStatus
 from draftsman.domain.response import Response
 from draftsman.domain.run import LeaderTerm
 from draftsman.runtime import Runtime

@@ -55,7 +55,7 @@ async def test_a_person_asks_for_a_follow_up_of_an_own_job(as_role: As, make: Fa
 async def test_only_a_bot_binds_the_login_of_a_person_to_an_account(
     session: Callable[[str], Awaitable[Connection]], conn: Connection
 ) -> None:
-    """A login of nobody could be bound in advance, to an account of another person."""
+    """A login without an account could be bound in advance, to an account of another person."""
     bind = "SELECT draftsman.bind_account('acme:anna', '7')"
     bot = await session("bot")
     with pytest.raises(psycopg.errors.InsufficientPrivilege, match="bot cannot bind acme:anna"):

@@ -111,7 +111,7 @@ async def rescue(world: World) -> list[int]:
 
 
 async def suspects(world: World) -> list[int]:
-    """Return the jobs of a crash, and the first of another one: the first is tried first."""
+    """Return the jobs of a crash, and the first of another crash: the first is tried first."""
     jobs = []
     for _ in range(2):
         worker = await world.make.worker_row()
@@ -277,7 +277,7 @@ async def test_a_refused_row_is_left_and_named_and_the_others_are_changed(
     later = time.monotonic() + isolation.FIRST_PAUSE
     monkeypatch.setattr(time, "monotonic", lambda: later)
     await sweep(LeaderTerm())
-    if case.rows is not suspects:  # another one of its crash is on trial
+    if case.rows is not suspects:  # another job of its crash is on trial
         assert bad in [number for (number,) in await rows(world.conn, case.done)]
     assert world.rt.sweeps.refused == {}
 

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from draftsman.domain.asked_question import AskedQuestion
 from draftsman.domain.deliveries.plain_text import resolution_text
 from draftsman.domain.job import Status
-from draftsman.domain.question import AskedQuestion, QuestionStatus
+from draftsman.domain.question import QuestionStatus
 from draftsman.domain.question_spec import QuestionSpec
 from draftsman.domain.run import LeaderTerm
 from draftsman.runtime import Runtime

@@ -1,4 +1,4 @@
-"""Jobs that were lost together: the one that ends its workers is found, others spend nothing."""
+"""Jobs that were lost together: the job that ends its workers is found, others spend nothing."""
 
 from __future__ import annotations
 
