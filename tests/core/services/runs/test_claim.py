@@ -43,11 +43,13 @@ async def test_the_order_of_claims_does_not_depend_on_the_plan(
     make: Factory, conn: Connection
 ) -> None:
     numbers = [await make.queued(queue="default", priority=p) for p in (0, 5, -5, 9)]
-    for kind in ("indexscan", "indexonlyscan", "bitmapscan"):
-        await conn.execute(f"SET enable_{kind} = off")
-    claimed = await exchange(
-        conn, [], worker=uuid4(), queues=["default"], types=["noop"], free=2, ahead=0
-    )
+    await conn.execute("DISCARD PLANS")
+    async with conn.transaction():
+        for kind in ("indexscan", "indexonlyscan", "bitmapscan"):
+            await conn.execute(f"SET LOCAL enable_{kind} = off")
+        claimed = await exchange(
+            conn, [], worker=uuid4(), queues=["default"], types=["noop"], free=2, ahead=0
+        )
     assert [work.number for work in claimed] == [numbers[3], numbers[1]]
 
 
