@@ -241,7 +241,7 @@ def _print(text: str) -> None:
 
 
 def _summarize(verdicts: Sequence[Verdict]) -> bool:
-    """Print a table of the files and the survivors; return whether all is well."""
+    """Print a table of the files and the survivors; return whether there is none."""
     outcomes: dict[str, Counter[str]] = defaultdict(Counter)
     for verdict in verdicts:
         outcomes[verdict.mutant.path][verdict.outcome] += 1
@@ -254,10 +254,7 @@ def _summarize(verdicts: Sequence[Verdict]) -> bool:
     for verdict in verdicts:
         if verdict.outcome == "survived":
             _print(f"survived: {verdict.mutant.path}:{verdict.mutant.line} {verdict.mutant.name}")
-    too_many = total["equivalent"] > MOST_EQUIVALENT * total.total()
-    if too_many:
-        _print(f"more than {MOST_EQUIVALENT:.0%} of the mutants are equivalent")
-    return not total["survived"] and not too_many
+    return not total["survived"]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -283,6 +280,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     known = targets.mutants()
     if unknown := targets.equivalent().keys() - {mutant.name for mutant in known}:
         _print("equivalent.toml names unknown mutants: " + "; ".join(sorted(unknown)))
+        return 1
+    if len(targets.equivalent()) > MOST_EQUIVALENT * len(known):
+        _print(f"more than {MOST_EQUIVALENT:.0%} of the mutants are equivalent")
         return 1
     mutants = [mutant for mutant in known if re.search(options.only, mutant.name)]
     mutants = _share(mutants, options.share, options.seed)
