@@ -633,3 +633,11 @@ async def test_a_result_is_sent_with_its_lease() -> None:
     claims = Exchanges()
     await make(claims, done=[Run(1, result={"n": 1}), Run(2)])._exchange(0, 0)
     assert (claims.settled, claims.results) == ([[1, 2]], [{"n": 1}, {}])
+
+
+async def test_a_turn_starts_the_jobs_claimed_ahead_before_it_claims(starts: list[int]) -> None:
+    claims = Exchanges(claimed(1))
+    loop = make(claims)
+    loop._ahead = claimed(1, status=Status.CLAIMED)
+    await loop._turn()
+    assert (claims.started, starts, claims.wanted) == ([[1]], [1], [(4, 0)])
