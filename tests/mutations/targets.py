@@ -5,6 +5,7 @@ Each mutant runs those of the tests of its kind that reach its unit (`reach.py`)
 
 from __future__ import annotations
 
+import re
 import tomllib
 from pathlib import Path
 from typing import Final
@@ -32,6 +33,10 @@ OBJECTS: Final = frozenset(
 """Views and functions of migrations that the claim reads, and those that guard its transitions."""
 GUARDS: Final = {"record_transitions": "SELECT bit_or("}
 """Functions of which only the part before this text guards transitions."""
+REQUIRED: Final = re.compile(
+    "job instead of token|SKIP LOCKED|(true|false) for .*token.* = |true for .*type = ANY"
+)
+"""Names of mutants that each run contains: the token, the locks that others hold, and the types."""
 FUNCTIONS: Final = (
     "core/draftsman/loops/claim_loop.py",
     "core/draftsman/loops/execution.py",

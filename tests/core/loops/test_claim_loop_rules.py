@@ -79,6 +79,7 @@ class Exchanges:
     def __init__(self, *replies: Exception | list[ClaimedJob]) -> None:
         self.replies = list(replies)
         self.settled: list[list[int]] = []
+        self.results: list[dict[str, Any]] = []
         self.wanted: list[tuple[int, int]] = []
         self.started: list[list[int]] = []
         self.released: list[list[int]] = []
@@ -94,6 +95,7 @@ class Exchanges:
     ) -> list[ClaimedJob]:
         """Note the tokens of the settled runs, and how many jobs are wanted."""
         self.settled.append([lease.token for lease, _ in done])
+        self.results += [result for _, result in done]
         self.wanted.append((free, ahead))
         return self._reply()
 
@@ -522,3 +524,120 @@ async def test_finished_runs_are_settled_and_nothing_is_claimed_at_the_end(
     assert (claims.settled, claims.wanted) == ([[1]], [(0, 0)])
     await loop._settle_done()
     assert claims.wanted == [(0, 0)]
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Give the names of the calls of a loop; a pause takes 9 s, and the second ends the loop."""
+    names = list[str]()
+
+    def stop(loop: ClaimLoop, name: str) -> None:
+        names.append(name)
+        assert len(names) < 20, "the loop never ends"
+        if names.count(name) == 2:
+            loop._stop.set()
+
+    async def turn(self: ClaimLoop) -> None:
+        names.append("turn")
+
+    async def pause(self: ClaimLoop) -> None:
+        stop(self, "pause")
+
+    async def drain(self: ClaimLoop) -> None:
+        names.append("drain")
+
+    monkeypatch.setattr(ClaimLoop, "_turn", turn)
+    monkeypatch.setattr(ClaimLoop, "_pause", pause)
+    monkeypatch.setattr(ClaimLoop, "_drain", drain)
+    return names
+
+
+async def test_a_loop_takes_turns_until_it_is_stopped(time: list[float], calls: list[str]) -> None:
+    loop = make()
+    time[0] += 9
+    await loop.run()
+    assert calls == ["turn", "pause", "turn", "pause", "drain"]
+    assert (loop.silence, loop.may_have_lost_claims) == (0, False)
+
+
+@pytest.mark.parametrize("revives", [True, False])
+async def test_a_loop_waits_after_an_outage_and_may_have_lost_claims(
+    monkeypatch: pytest.MonkeyPatch, time: list[float], calls: list[str], revives: bool
+) -> None:
+    loop = make()
+
+    async def turn() -> None:
+        calls.append("turn")
+        raise OUTAGE
+
+    async def wait(seconds: float) -> bool:
+        calls.append(f"wait {seconds:g}")
+        assert len(calls) < 20, "the loop never ends"
+        if calls.count(f"wait {seconds:g}") == 2:
+            loop._stop.set()
+        return True
+
+    async def revive() -> None:
+        calls.append("revive")
+        raise OUTAGE
+
+    monkeypatch.setattr(loop, "_turn", turn)
+    monkeypatch.setattr(loop._stop, "wait", wait)
+    if revives:
+        cast("Any", loop._services).revive = revive
+    time[0] += 9
+    await loop.run()
+    attempt = ["turn", "revive", "wait 2"] if revives else ["turn", "wait 2"]
+    assert calls == [*attempt, *attempt, "drain"]
+    assert (loop.silence, loop.may_have_lost_claims) == (9, True)
+
+
+async def test_lost_claims_are_released_before_each_turn() -> None:
+    claims, released = Exchanges(), list[int]()
+    loop = make(claims)
+
+    async def release() -> None:
+        released.append(len(claims.wanted))
+
+    loop._release_lost_claims = release
+    await loop._turn()
+    await loop._turn()
+    assert released == [0, 1]
+
+
+async def test_a_lease_counts_from_the_call_that_claimed_it(
+    monkeypatch: pytest.MonkeyPatch, time: list[float]
+) -> None:
+    started = dict[int, object]()
+
+    class Started(Run):
+        def start(self, *ends: object) -> None:
+            started[self.token] = ends
+
+    monkeypatch.setattr(
+        "draftsman.loops.claim_loop.Execution", lambda _, job, *others: Started(job.token)
+    )
+    claims = Exchanges([*claimed(1), *claimed(2, status=Status.CLAIMED)], claimed(2))
+    loop = make(claims)
+    cast("Any", loop)._handlers = {"noop": None}
+    lease = loop._settings.lease
+    time[0] = 500
+    await loop._exchange(1, 1)
+    time[0] = 600
+    await loop._start_ahead()
+    assert [run.lease_end for run in loop.running.values()] == [500 + lease, 600 + lease]
+    assert started == dict.fromkeys((1, 2), (loop._ended, loop._leave_slot))
+
+
+async def test_a_result_is_sent_with_its_lease() -> None:
+    claims = Exchanges()
+    await make(claims, done=[Run(1, result={"n": 1}), Run(2)])._exchange(0, 0)
+    assert (claims.settled, claims.results) == ([[1, 2]], [{"n": 1}, {}])
+
+
+async def test_a_turn_starts_the_jobs_claimed_ahead_before_it_claims(starts: list[int]) -> None:
+    claims = Exchanges(claimed(1))
+    loop = make(claims)
+    loop._ahead = claimed(1, status=Status.CLAIMED)
+    await loop._turn()
+    assert (claims.started, starts, claims.wanted) == ([[1]], [1], [(4, 0)])

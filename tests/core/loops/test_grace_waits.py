@@ -158,9 +158,9 @@ async def test_an_answer_wakes_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
         return True
 
     async with asyncio.timeout(5):
+        wait.loop._settings = wait.loop._settings.model_copy(update={"poll": 60.0})
         going = asyncio.ensure_future(wait.result(60, poll))
         await polled.get()
-        wait.loop._settings = wait.loop._settings.model_copy(update={"poll": 60.0})
         wait.loop.wake()
         await polled.get()
         for _ in range(5):

@@ -25,26 +25,32 @@ LOCK = "SELECT FROM draftsman.job_states WHERE number = %s FOR NO KEY UPDATE"
 @pytest.mark.parametrize(
     "work",
     [
-        lambda claim, leases: claim.start(leases),
-        lambda claim, leases: claim.release_claims(leases, "the worker stops"),
+        lambda conn, leases: store.start(conn, leases),
+        lambda conn, leases: store.release_claims(conn, leases, "{}"),
     ],
     ids=["start", "release"],
 )
 async def test_claimed_jobs_are_locked_in_the_order_of_their_numbers(
-    rt: Runtime,
     make: Factory,
     db: Database,
     conn: Connection,
-    work: Callable[[Claim, list[Lease]], Awaitable[Any]],
+    work: Callable[[Connection, list[Lease]], Awaitable[Any]],
 ) -> None:
-    """Neither the leases nor the rows of the table have this order."""
+    """Neither the leases nor the rows of the table have this order, and no index is read."""
     numbers = [await make.queued() for _ in range(3)]
     claimed = {place: await make.claimed(numbers[place]) for place in (1, 2, 0)}
     jobs = [claimed[place] for place in range(3)]
     leases = [job.lease for job in claimed.values()]
+
+    async def work_without_indexes() -> None:
+        async with db.transaction() as own:
+            for kind in ("indexscan", "bitmapscan"):
+                await own.execute(f"SET LOCAL enable_{kind} = off")
+            await work(own, leases)
+
     async with db.transaction() as other:
         await other.execute(LOCK, (jobs[1].number,))
-        async with background(work(rt.claim(make.worker, ()), leases)) as waiting:
+        async with background(work_without_indexes()) as waiting:
             await wait_blocked(conn, by=other.info.backend_pid)
             with pytest.raises(LockNotAvailable):
                 await conn.execute(f"{LOCK} NOWAIT", (jobs[0].number,))

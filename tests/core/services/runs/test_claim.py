@@ -7,12 +7,13 @@ from uuid import uuid4
 import pytest
 
 from draftsman.domain.job import Status
-from draftsman.domain.run import ClaimedJob, Lease
+from draftsman.domain.run import ClaimedJob, Lease, RunStatus
 from draftsman.runtime import Runtime
 from draftsman.services.runs.claim import Claim
 from draftsman.store.claim import exchange
 from draftsman.store.postgres.database import Connection
 from tests.factories import Factory
+from tests.support.clock import Clock
 from tests.support.statements import run
 
 
@@ -43,11 +44,13 @@ async def test_the_order_of_claims_does_not_depend_on_the_plan(
     make: Factory, conn: Connection
 ) -> None:
     numbers = [await make.queued(queue="default", priority=p) for p in (0, 5, -5, 9)]
-    for kind in ("indexscan", "indexonlyscan", "bitmapscan"):
-        await conn.execute(f"SET enable_{kind} = off")
-    claimed = await exchange(
-        conn, [], worker=uuid4(), queues=["default"], types=["noop"], free=2, ahead=0
-    )
+    await conn.execute("DISCARD PLANS")
+    async with conn.transaction():
+        for kind in ("indexscan", "indexonlyscan", "bitmapscan"):
+            await conn.execute(f"SET LOCAL enable_{kind} = off")
+        claimed = await exchange(
+            conn, [], worker=uuid4(), queues=["default"], types=["noop"], free=2, ahead=0
+        )
     assert [work.number for work in claimed] == [numbers[3], numbers[1]]
 
 
@@ -224,3 +227,52 @@ async def test_a_claim_unknown_to_its_worker_is_released_or_canceled(
         Status.RESUMED,
         Status.CANCELED,
     ]
+
+
+async def test_the_runs_of_lost_claims_end_and_no_others(
+    make: Factory, claim: Claim, rt: Runtime
+) -> None:
+    again = await make.running()
+    await rt.settlement.release_run(again, "shutdown")
+    known, running, canceled = [await make.running() for _ in range(3)]
+    await make.claimed(again.number)
+    await rt.job_control.cancel(canceled.number, make.owner)
+    [ended] = await rt.read_model.runs(again.number)
+    assert await claim.release_lost_claims([known.lease]) == 3
+    assert await rt.read_model.runs(again.number) == [ended]
+    runs = [(await rt.read_model.runs(work.number))[0] for work in (known, running, canceled)]
+    assert [run.status for run in runs] == [
+        RunStatus.RUNNING,
+        RunStatus.INTERRUPTED,
+        RunStatus.CANCELED,
+    ]
+
+
+async def test_a_start_is_written_down_with_its_times(
+    make: Factory, claim: Claim, rt: Runtime, clock: Clock
+) -> None:
+    other, work = await make.claimed(), await make.claimed()
+    await clock.forward(100)
+    (started,) = await claim.start([work.lease])
+    job = await rt.read_model.job(work.number)
+    assert (started.number, started.id) == (work.number, job.id)
+    assert job.started_at == job.updated_at
+    assert (job.updated_at - job.created_at).total_seconds() >= 100
+    await rt.settlement.release_run(started, "shutdown")
+    await clock.forward(100)
+    await claim.start([(await make.claimed(work.number)).lease])
+    later = await rt.read_model.job(work.number)
+    assert later.started_at == job.started_at, "the first start counts"
+    assert (await rt.read_model.job(other.number)).status is Status.CLAIMED
+
+
+async def test_only_the_claim_itself_is_released(
+    make: Factory, claim: Claim, rt: Runtime, clock: Clock
+) -> None:
+    other, work = await make.claimed(), await make.claimed()
+    await clock.forward(100)
+    await claim.release_claims([work.lease], "the worker stops")
+    job = await rt.read_model.job(work.number)
+    assert job.status is Status.QUEUED
+    assert (job.updated_at - job.created_at).total_seconds() >= 100
+    assert (await rt.read_model.job(other.number)).status is Status.CLAIMED
