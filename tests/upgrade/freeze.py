@@ -125,6 +125,10 @@ async def fill(rt: Runtime, make: Factory) -> None:
     await fill_rules(rt, make)
     await fill_outbox(rt, make)
     await fill_chat(rt, make)
+    crew = await make.worker_row(queues=["default"], version="the release")
+    for _ in range(2):
+        await make.running(type="noop", worker=crew, on_lost="resume")
+    await rt.sweeps.rescue(term, [crew])
     await make.running(type="noop", worker=dead, notify=("slack:C4",))
     assert await LiveThreads(rt.db, rt.policy).claim(1, 60)
 
