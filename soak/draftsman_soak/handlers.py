@@ -21,7 +21,18 @@ from draftsman_soak.external_effects import ExternalSystem
 MARK: Final = "soak_mark"
 """Event whose fenced write proves that the run owned the job."""
 MODULE: Final = __name__
-TYPES: Final = ("steps", "ask", "defaulted", "gate", "rest", "flaky", "doomed", "crash", "rare")
+TYPES: Final = (
+    "steps",
+    "ask",
+    "both",
+    "defaulted",
+    "gate",
+    "rest",
+    "flaky",
+    "doomed",
+    "crash",
+    "rare",
+)
 RARE: Final = "rare"
 """The type that only the last worker handles."""
 
@@ -87,6 +98,20 @@ async def ask(ctx: RunContext) -> Outcome:
         answer = await ctx.ask(key, f"Go on, {number}?", choices=["yes", "no", "later"])
         work.answers[key] = getattr(answer, "value", None)
         await work.effect(f"after-{number}")
+    return work.done()
+
+
+async def both(ctx: RunContext) -> Outcome:
+    """Ask two questions at once, and create an effect with each answer."""
+    work = _Work(ctx)
+    await work.effect("before")
+    keys = ("left", "right")
+    answers = await asyncio.gather(
+        *(ctx.ask(key, f"Go {key}?", choices=["yes", "no", "later"]) for key in keys)
+    )
+    for key, answer in zip(keys, answers, strict=True):
+        work.answers[key] = getattr(answer, "value", None)
+        await work.effect(f"after-{key}")
     return work.done()
 
 

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
-from draftsman.errors import DatabaseUnreachable, LostRace
+from draftsman.errors import DraftsmanError, LostRace
 
 T = TypeVar("T")
 RETRY_DELAY: Final = 0.2
@@ -77,7 +77,7 @@ class Ledger:
 
 
 async def retry_until_reachable(call: Callable[[], Awaitable[T]]) -> T:
-    """Repeat a call until the database responds, as a client with an idempotency key does.
+    """Repeat a call until the database responds and writes, as a client with a key does.
 
     Raises the last error after RETRY_TIMEOUT, which is longer than any fault.
     """
@@ -85,7 +85,7 @@ async def retry_until_reachable(call: Callable[[], Awaitable[T]]) -> T:
     while True:
         try:
             return await call()
-        except (DatabaseUnreachable, LostRace):
-            if time.monotonic() > end:
+        except DraftsmanError as error:
+            if not (error.is_temporary or isinstance(error, LostRace)) or time.monotonic() > end:
                 raise
             await asyncio.sleep(RETRY_DELAY)

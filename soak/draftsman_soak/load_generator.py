@@ -28,6 +28,7 @@ programs."""
 WEIGHTS: Final[dict[str, float]] = {
     "steps": 5,
     "ask": 4,
+    "both": 2,
     "gate": 3,
     "defaulted": 2,
     "rest": 2,
