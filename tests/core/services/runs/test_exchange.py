@@ -177,9 +177,15 @@ async def test_a_heartbeat_updates_the_worker_and_its_own_runs_only(
     assert (beating.heartbeat_at - silent.heartbeat_at).total_seconds() > 99
 
 
-async def test_a_heartbeat_without_runs_keeps_the_worker_alive(make: Factory, rt: Runtime) -> None:
+async def test_a_heartbeat_without_runs_keeps_its_worker_alive_and_no_other(
+    make: Factory, rt: Runtime, clock: Clock
+) -> None:
     await make.worker_row(id=make.worker)
+    other = await make.worker_row()
+    await clock.forward(100)
     assert await rt.claim(make.worker, ()).heartbeat([], draining=False) == (True, [])
+    ages = {worker.id: worker.heartbeat_age for worker in await rt.read_model.workers()}
+    assert ages[make.worker] < 100 <= ages[other]
 
 
 async def test_a_run_locked_by_another_transaction_is_still_owned(
