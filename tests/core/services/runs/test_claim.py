@@ -308,3 +308,16 @@ async def test_each_job_is_listed_with_its_own_open_run(make: Factory, claim: Cl
         (work.number, 1),
     ]
     assert [number for number, _, run in rows if run is None] == [queued]
+
+
+async def test_each_claim_comes_with_its_own_request(
+    make: Factory, claim: Claim, rt: Runtime
+) -> None:
+    numbers = [await make.queued(queue="default", payload={"n": n}) for n in range(3)]
+    claimed = await _claim_numbers(claim, 2, 1)
+    assert [(work.number, work.payload) for work in claimed] == [
+        (number, {"n": n}) for n, number in enumerate(numbers)
+    ]
+    await rt.settlement.release_run(claimed[0], "shutdown")
+    [ahead] = await _claim_numbers(claim, 0, 1)
+    assert (ahead.number, ahead.run) == (numbers[0], 0), "a claim is no run"
