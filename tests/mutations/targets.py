@@ -51,6 +51,7 @@ QUERY_TESTS: Final = (
     "tests/core/services/runs/test_written_times.py",
     "tests/core/services/test_queues.py",
     "tests/core/services/test_types.py",
+    "tests/core/services/test_reservations.py",
     "tests/core/services/limits/test_handover.py",
     "tests/core/races/test_fencing.py",
     "tests/core/races/test_runs.py",
@@ -88,6 +89,7 @@ OBJECT_TESTS: Final = (
 """Tests of a change of a view or a function of the database."""
 PYTHON_TESTS: Final = (
     "tests/core/services/runs",
+    "tests/core/services/limits/test_handover.py",
     "tests/core/races/test_fencing.py",
     "tests/core/races/test_runs.py",
     "tests/core/races/test_grace_periods.py",

@@ -447,3 +447,20 @@ async def test_an_exception_becomes_one_end_of_the_run(
         assert ends.calls == calls
         assert all(ends.settling), "the task must not be canceled from now on"
         assert side.ended == used
+
+
+@pytest.mark.parametrize("error", [None, REFUSAL], ids=repr)
+async def test_the_job_of_a_handler_that_does_not_stop_is_released(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, error: Exception | None
+) -> None:
+    run, released = make(), list[tuple[str, bool]]()
+
+    async def release_run(job: ClaimedJob, reason: str) -> None:
+        released.append((reason, run._settling))
+        if error is not None:
+            raise error
+
+    monkeypatch.setattr(run._services.settlement, "release_run", release_run, raising=False)
+    await run.abandon()
+    assert released == [("shutdown", True)]
+    assert ("could not settle D-1" in caplog.text) == (error is not None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
 
@@ -163,6 +163,20 @@ async def test_a_job_that_no_worker_or_not_this_worker_may_claim_is_not_claimed(
     await make.answer(work.number, "red")
     assert await status(rt, work) is Status.RESUMED
     assert await claim.continue_in_grace(work.lease, ends=False) == (False, None)
+
+
+async def test_a_claim_of_another_worker_is_left_to_it(
+    make: Factory, rt: Runtime, conn: Connection
+) -> None:
+    work, claim = await kept(rt, make, conn)
+    await drain(rt, conn, make)
+    await make.answer(work.number, "red")
+    other = await make.claimed(work.number, worker=uuid4())
+    assert await claim.continue_in_grace(work.lease, ends=False) == (False, None)
+    await claim.leave_grace(work.lease)
+    assert await status(rt, work) is Status.CLAIMED
+    (started,) = await claim.start([other.lease])
+    assert started.run == 2
 
 
 def call(cost: float) -> CallEstimate:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from draftsman.domain.job import Status
@@ -159,6 +161,22 @@ async def test_the_start_and_the_heartbeat_renew_a_reservation(
     work = await make.running(number=job)
     assert await value(conn, LEFT) == 600
     await shorten(conn, 30)
+    await beat(rt, make, work)
+    assert await value(conn, LEFT) == 600
+
+
+async def test_a_heartbeat_renews_no_other_and_waits_for_no_locked_reservation(
+    rt: Runtime, make: Factory, owner: Actor, conn: Connection
+) -> None:
+    work = await make.running(number=await reserve(rt, owner, 600))
+    await shorten(conn, 30)
+    await beat(rt, make, await make.running())
+    assert await value(conn, LEFT) <= 30
+    async with conn.transaction():
+        await run(conn, "SELECT FROM draftsman.queue_reservations FOR NO KEY UPDATE")
+        async with asyncio.timeout(5):
+            await beat(rt, make, work)
+    assert await value(conn, LEFT) <= 30
     await beat(rt, make, work)
     assert await value(conn, LEFT) == 600
 

@@ -276,3 +276,48 @@ async def test_only_the_claim_itself_is_released(
     assert job.status is Status.QUEUED
     assert (job.updated_at - job.created_at).total_seconds() >= 100
     assert (await rt.read_model.job(other.number)).status is Status.CLAIMED
+
+
+async def test_a_job_has_started_with_its_first_run(
+    make: Factory, rt: Runtime, clock: Clock
+) -> None:
+    number = await make.queued()
+    await clock.forward(100)
+    work = await make.running(number)
+    first = await rt.read_model.job(number)
+    assert first.started_at == first.updated_at
+    assert (first.updated_at - first.created_at).total_seconds() >= 100
+    await rt.settlement.release_run(work, "shutdown")
+    await clock.forward(100)
+    await make.running(number)
+    assert (await rt.read_model.job(number)).started_at == first.started_at
+
+
+async def test_each_job_is_listed_with_its_own_open_run(make: Factory, claim: Claim) -> None:
+    again = await make.running()
+    await make.rt.settlement.release_run(again, "shutdown")
+    again, work, queued = (
+        await make.running(again.number),
+        await make.running(),
+        await make.queued(),
+    )
+    await make.running()
+    rows = await claim.open_runs([queued, work.number, again.number])
+    assert sorted((number, run) for number, _, run in rows if run) == [
+        (again.number, 2),
+        (work.number, 1),
+    ]
+    assert [number for number, _, run in rows if run is None] == [queued]
+
+
+async def test_each_claim_comes_with_its_own_request(
+    make: Factory, claim: Claim, rt: Runtime
+) -> None:
+    numbers = [await make.queued(queue="default", payload={"n": n}) for n in range(3)]
+    claimed = await _claim_numbers(claim, 2, 1)
+    assert [(work.number, work.payload) for work in claimed] == [
+        (number, {"n": n}) for n, number in enumerate(numbers)
+    ]
+    await rt.settlement.release_run(claimed[0], "shutdown")
+    [ahead] = await _claim_numbers(claim, 0, 1)
+    assert (ahead.number, ahead.run) == (numbers[0], 0), "a claim is no run"

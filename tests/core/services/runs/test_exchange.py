@@ -177,9 +177,15 @@ async def test_a_heartbeat_updates_the_worker_and_its_own_runs_only(
     assert (beating.heartbeat_at - silent.heartbeat_at).total_seconds() > 99
 
 
-async def test_a_heartbeat_without_runs_keeps_the_worker_alive(make: Factory, rt: Runtime) -> None:
+async def test_a_heartbeat_without_runs_keeps_its_worker_alive_and_no_other(
+    make: Factory, rt: Runtime, clock: Clock
+) -> None:
     await make.worker_row(id=make.worker)
+    other = await make.worker_row()
+    await clock.forward(100)
     assert await rt.claim(make.worker, ()).heartbeat([], draining=False) == (True, [])
+    ages = {worker.id: worker.heartbeat_age for worker in await rt.read_model.workers()}
+    assert ages[make.worker] < 100 <= ages[other]
 
 
 async def test_a_run_locked_by_another_transaction_is_still_owned(
@@ -231,3 +237,25 @@ async def test_a_lost_run_counts_until_its_last_heartbeat_and_a_failed_one_until
     for work, least, most in ((lost, 100, 200), (failed, 1100, 1200)):
         next_run = Lease(work.number, 2, 0)
         assert least <= await claim.previous_runtime(next_run) < most
+
+
+async def test_a_heartbeat_renews_each_run_for_itself(
+    make: Factory, rt: Runtime, claim: Claim, db: Database
+) -> None:
+    """A worker may hold two leases of one job; one run is locked, and one job is unknown."""
+    old, locked = await make.running(), await make.running()
+    await rt.settlement.release_run(old, "shutdown")
+    new, unknown = await make.running(old.number), Lease(999, 1, 1)
+    async with db.transaction() as other:
+        lock = "SELECT FROM draftsman.job_runs WHERE job = %s FOR NO KEY UPDATE"
+        await other.execute(lock, (locked.number,))
+        async with asyncio.timeout(5):
+            _, states = await claim.heartbeat(
+                [old.lease, new.lease, locked.lease, unknown], draining=False
+            )
+    assert {state.token: (state.owned, state.renewed) for state in states} == {
+        old.token: (False, False),
+        new.token: (True, True),
+        locked.token: (True, False),
+        unknown.token: (False, False),
+    }
