@@ -73,8 +73,14 @@ class Pooler:
     def kill(self) -> None:
         """Kill the pooler, with the connections of all its clients."""
         if self._process is not None:
-            self._process.kill()
-            self._process.wait(END)
+            process, self._process = self._process, None
+            process.kill()
+            process.wait(END)
+
+    def refill(self) -> None:
+        """Restart a pooler that ended by itself."""
+        if self._process is not None and self._process.poll() is not None:
+            self.start()
 
     def _write(self, config: Path) -> None:
         """Write the configuration for the owner of the server, since PgBouncer refuses root."""

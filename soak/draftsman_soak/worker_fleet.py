@@ -203,10 +203,12 @@ class WorkerFleet:
             slot.start()
 
     async def run(self) -> None:
-        """Restart exited workers, until canceled."""
+        """Restart exited workers and poolers, until canceled."""
         while True:
             for slot in self.slots:
                 slot.refill()
+                if slot.pooler is not None:
+                    slot.pooler.refill()
             await asyncio.sleep(WATCH)
 
     async def stop(self) -> None:

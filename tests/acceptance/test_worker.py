@@ -131,8 +131,8 @@ async def test_a_worker_whose_handler_goes_on_exits_before_its_lease_ends(
             await wait_for_file(tmp_path / "here" / f"{number}.1")
             proxy.drop_packets()
             assert await worker.end() == EXIT_CODE
-            run = await run_of(rt, number)
             now = await rt.db.run_transaction(lambda conn: value(conn, "SELECT draftsman.now()"))
+            run = await run_of(rt, number)
             assert now < run.heartbeat_at + timedelta(seconds=lease)
             assert f"D-{number} run 1 did not stop when its lease ended" in worker.output_text
         finally:

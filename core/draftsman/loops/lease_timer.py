@@ -25,6 +25,8 @@ TICK: Final = 1.0
 """Maximum seconds between two checks."""
 CHECKS: Final = 50
 """Minimum number of checks during a lease."""
+EXIT_CHECKS: Final = 3
+"""Checks before the end of a lease at which the process exits, which takes time, too."""
 _log = logging.getLogger(__name__)
 
 
@@ -42,7 +44,7 @@ class LeaseTimer:
         """Check until stopped."""
         while not await self.stop.wait(self._tick):
             self._worker.end_leases()
-            if going_on := self._worker.outlived(clock.now() + self._tick):
+            if going_on := self._worker.outlived(clock.now() + EXIT_CHECKS * self._tick):
                 _log.error(
                     "%s did not stop when its lease ended: exiting, because another worker may run"
                     " the job now",

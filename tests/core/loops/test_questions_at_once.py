@@ -11,7 +11,7 @@ import pytest
 from draftsman.domain.job import Status
 from draftsman.domain.outcome import Done, Outcome
 from draftsman.errors import LeaseLost, UsageError
-from draftsman.handlers.context import RunContext
+from draftsman.handlers.context import RunContext, worker_run
 from draftsman.handlers.registry import Handler
 from draftsman.runtime import Runtime
 from tests.core.loops.workers import (
@@ -292,8 +292,13 @@ async def test_questions_that_cannot_be_asked_at_once_fail_the_job(
 
     async def unawaited(ctx: RunContext) -> Outcome:
         asking = asyncio.create_task(ask(ctx, "one"))
-        while not await ctx.step("wait", lambda _: asking.done() or True):
-            pass
+
+        async def until_it_asks(_: str) -> bool:
+            while not worker_run(ctx).pause._waits:
+                await asyncio.sleep(0)
+            return asking.done()
+
+        assert not await ctx.step("wait", until_it_asks)
         return Done({})
 
     async def misspelled(ctx: RunContext) -> Outcome:

@@ -14,6 +14,7 @@ from draftsman.domain.question import QuestionStatus
 from draftsman.domain.response import Response
 from draftsman.domain.run import LeaderTerm
 from draftsman.runtime import Runtime
+from draftsman.store import sweeps
 from draftsman.store.postgres.database import Connection
 from tests.factories import GATE, QUESTION, Factory
 from tests.support.clock import Clock
@@ -114,7 +115,8 @@ async def test_an_answer_waits_for_the_expiry_of_another_question(
     work = await make.asked_at_once(soon, SECOND)
     await clock.forward(61)
     await first.reopen()
-    async with first.doing(first.rt.sweeps.expire(LeaderTerm())):
+    expiry = first.rt.db.run_transaction(lambda held: sweeps.expire(held, LeaderTerm(), 100))
+    async with first.doing(expiry):
         verdict = await first.then(_answer(rt, make, work.number, 2), conn)
     assert verdict.accepted is not ends
     expected = (

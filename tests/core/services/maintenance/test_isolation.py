@@ -114,9 +114,13 @@ async def suspects(world: World) -> list[int]:
     """Return the jobs of a crash, and the first of another crash: the first is tried first."""
     jobs = []
     for _ in range(2):
-        worker = await world.make.worker_row()
-        jobs += [(await world.make.running(worker=worker)).number for _ in range(2)]
-        assert await world.rt.sweeps.rescue(LeaderTerm(), [worker]) == 2
+        crew = [await world.make.queued(on_lost="resume") for _ in range(2)]
+        for _ in range(2):  # the second loss beside others makes them suspects
+            worker = await world.make.worker_row()
+            for number in crew:
+                await world.make.running(number, worker=worker)
+            assert await world.rt.sweeps.rescue(LeaderTerm(), [worker]) == 2
+        jobs += crew
     return [jobs[0], jobs[1], jobs[2]]
 
 
