@@ -293,9 +293,11 @@ async def test_questions_that_cannot_be_asked_at_once_fail_the_job(
     async def unawaited(ctx: RunContext) -> Outcome:
         asking = asyncio.create_task(ask(ctx, "one"))
 
+        async def is_asking() -> bool:
+            return bool(worker_run(ctx).pause._waits)
+
         async def until_it_asks(_: str) -> bool:
-            while not worker_run(ctx).pause._waits:
-                await asyncio.sleep(0)
+            await until(is_asking, "the question")
             return asking.done()
 
         assert not await ctx.step("wait", until_it_asks)
