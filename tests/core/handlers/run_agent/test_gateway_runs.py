@@ -28,7 +28,7 @@ try:
 except OSError:
     provider = "refused"
 say("usage", input_tokens=5, output_tokens=5, cost_usd=99.0)
-say("result", summary=json.dumps([reply, "sk-" in environment, provider]))
+say("result", summary=json.dumps([reply, "sk-the-real-key" in environment, provider]))
 """
 
 
