@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
 from pydantic import ValidationError
@@ -58,6 +59,8 @@ SUBMIT_ATTEMPTS = 5
 MAX_REPOS = 5000
 """Maximum number of repositories read."""
 _NOTIFICATION_TYPE = "send_notification"
+WARNINGS_AGE: Final = 1.0
+"""Seconds for which the warnings about types are kept."""
 _Request = tuple[Invocation, Actor]
 
 
@@ -93,6 +96,8 @@ class Submissions:
     ) -> None:
         """`type_warnings` returns the warnings about types that no worker handles."""
         self._type_warnings = type_warnings
+        self._known_warnings: dict[str, str | None] = {}
+        self._known_until = 0.0
         self._db = db
         self._policy = policy
         self._limits = limits
@@ -190,11 +195,21 @@ class Submissions:
         for index, first in twins.items():
             if (earlier := results[first]) is not None:
                 results[index] = earlier._replace(outcome="deduplicated")
-        warnings = await self._type_warnings({item.type for item, _ in resolved})
+        warnings = await self._warnings({item.type for item, _ in resolved})
         return [
             _outcome(place, columns, result, warnings.get(str(columns["type"])))
             for place, (columns, result) in enumerate(zip(values, results, strict=True))
         ]
+
+    async def _warnings(self, types: Collection[str]) -> dict[str, str]:
+        """Return the warnings about types, which a second of submissions asks for once."""
+        now = time.monotonic()
+        if now > self._known_until:
+            self._known_warnings, self._known_until = {}, now + WARNINGS_AGE
+        if missing := [type for type in types if type not in self._known_warnings]:
+            found = await self._type_warnings(missing)
+            self._known_warnings |= {type: found.get(type) for type in missing}
+        return {type: text for type in types if (text := self._known_warnings[type]) is not None}
 
     def _authorize(
         self, requests: Sequence[tuple[Invocation, Actor]]
