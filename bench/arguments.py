@@ -12,7 +12,8 @@ from tests.servers.installations import MAJORS
 MEASURES = [scenario.name for scenario in scenarios(0, None)]
 DEFAULT = [scenario.name for scenario in scenarios(0, None) if not scenario.extra]
 ROUNDS = 3
-FIXED = ("peers", "only", "servers")
+JOBS = 10_000
+FIXED = ("peers", "only", "servers", "jobs")
 """Options that the guard sets itself."""
 
 
@@ -28,6 +29,8 @@ def arguments(description: str | None) -> argparse.Namespace:
         given.no_history = True
     if given.rounds is None:
         given.rounds = guard.ROUNDS if fixed else ROUNDS
+    if given.jobs is None:
+        given.jobs = guard.JOBS if fixed else JOBS
     given.peers = _names(parser, "--peers", given.peers, install.PEERS)
     given.servers = [int(text) for text in _names(parser, "--servers", given.servers, MAJORS)]
     given.only = _names(parser, "--only", given.only, MEASURES, DEFAULT)
@@ -41,7 +44,12 @@ def _parser(description: str | None) -> argparse.ArgumentParser:
     add, extra = parser.add_argument, [name for name in MEASURES if name not in DEFAULT]
     add("--peers", help=f"of {', '.join(install.PEERS)}; none for none (all)")
     add("--rounds", type=int, metavar="N", help=f"of all figures ({ROUNDS}; guard {guard.ROUNDS})")
-    add("--jobs", type=int, default=10_000, metavar="N", help="in the largest drain (10000)")
+    add(
+        "--jobs",
+        type=int,
+        metavar="N",
+        help=f"in the largest drain ({JOBS}; {guard.JOBS} with --guard and --record)",
+    )
     add("--no-history", action="store_true", help="measure nothing over a history")
     add("--history", type=int, default=1_000_000, metavar="N", help="finished jobs (1000000)")
     add("--waiting", type=int, default=100_000, metavar="N", help="waiting jobs (100000)")

@@ -26,6 +26,8 @@ MEASURES = ("submit", "batch1000", "drain10", "drain100")
 LIMIT = 0.10
 """Part of a cost by which it may grow."""
 ROUNDS = 5
+JOBS = 50_000
+"""Jobs of the largest drain: enough for the start of a worker to be a small part of its cost."""
 BUSY = 0.25
 """Part of the CPU of the machine used by other programs, over which CPU is not certain."""
 TITLES = {"cpu": f"CPU / {PEER}'s", "wal_bytes": "WAL B"}
